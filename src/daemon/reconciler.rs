@@ -246,13 +246,11 @@ impl Reconciler {
         let tags = self.tag_grace.ends(lasting);
         let restarts =
             daemon.is_some_and(|it| it.restart != Restarts::Never) && !self.report.pending.is_empty();
-        let waits = [tags, restarts.then(|| self.changed + lasting)];
         self.scheduler.ended(Ended {
             began,
             now,
             failed: !failures.is_empty(),
-            // What is due already and could not be done is tried again with all that fails.
-            settled: waits.into_iter().flatten().filter(|at| *at > now).min(),
+            settled: [tags, restarts.then(|| self.changed + lasting)],
             interval: daemon.map_or(INTERVAL, |daemon| daemon.interval()),
         });
         let clock = |at: Duration| wall() + at.saturating_sub(now).as_secs();

@@ -57,8 +57,8 @@ pub struct Ended {
     pub now: Duration,
     /// What failed may succeed when it is tried again.
     pub failed: bool,
-    /// When a wait for quiet is over.
-    pub settled: Option<Duration>,
+    /// When waits for quiet are over: for tags that may go, and for units that may restart.
+    pub settled: [Option<Duration>; 2],
     /// How long the next look waits at most.
     pub interval: Duration,
 }
@@ -104,7 +104,9 @@ impl Scheduler {
         let pause = FIRST.saturating_mul(2_u32.saturating_pow(self.failures)).min(LONGEST);
         self.retry = failed.then(|| now + pause);
         self.failures = if failed { self.failures.saturating_add(1) } else { 0 };
-        (self.timer, self.settled) = (began + interval, settled);
+        self.timer = began + interval;
+        // The look decided by the time at which it began. What was due then is tried again with all that fails.
+        self.settled = settled.into_iter().flatten().filter(|at| *at > began).min();
     }
 
     /// How many looks in a row have failed, and when the next one is.
@@ -125,7 +127,7 @@ mod tests {
 
     /// A look that takes no time and finds nothing.
     fn ended(now: Duration) -> Ended {
-        Ended { began: now, now, failed: false, settled: None, interval: INTERVAL }
+        Ended { began: now, now, failed: false, settled: [None; 2], interval: INTERVAL }
     }
 
     /// One that has done its first look.
@@ -216,9 +218,20 @@ mod tests {
         let mut scheduler = begun();
         scheduler.heard(ms(20), Cause::Kernel);
         scheduler.begin(ms(120)).unwrap();
-        scheduler.ended(Ended { settled: Some(ms(30_120)), ..ended(ms(130)) });
+        scheduler.ended(Ended { settled: [Some(ms(30_120)), None], ..ended(ms(130)) });
         assert_eq!(scheduler.next(), ms(30_120));
         assert_eq!(scheduler.begin(ms(30_120)), Some(BTreeSet::from([Cause::Settled])));
+    }
+
+    /// The look decided by the time at which it began: the wait was not over then.
+    #[test]
+    fn a_wait_that_ends_during_a_look_has_its_own_look_at_once() {
+        let mut scheduler = begun();
+        let settled = [Some(ms(500)), Some(ms(90_000))];
+        for (began, now, next) in [(400, 600, 500), (500, 600, 90_000)] {
+            scheduler.ended(Ended { began: ms(began), settled, ..ended(ms(now)) });
+            assert_eq!(scheduler.next(), ms(next), "{began}");
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use super::claim::Claim;
 use super::notify::{Notifier, status};
 use super::reconciler::{Link, Published, Reconciler};
 use super::report::Report;
-use super::socket;
+use super::socket::{self, Clients};
 use super::wake::{has_byte, pair, wait};
 use crate::run::ConfigFile;
 
@@ -42,6 +42,9 @@ pub fn serve(root: Root, config: ConfigFile, notifier: Notifier, caller: String)
         }
         other => other.map(drop),
     };
+    if let Err(error) = &ended {
+        daemon.notifier.send(&status(&format!("{error:#}")));
+    }
     daemon.notifier.send("STOPPING=1\nSTATUS=ending\n");
     daemon.claim.leave(&daemon.root);
     ended
@@ -50,6 +53,7 @@ pub fn serve(root: Root, config: ConfigFile, notifier: Notifier, caller: String)
 struct Daemon {
     root: Arc<Root>,
     claim: Claim,
+    clients: Clients,
     notifier: Notifier,
     /// A byte for each signal to end, and to reload.
     ends: UnixStream,
@@ -84,6 +88,7 @@ impl Daemon {
         Ok(Self {
             root,
             claim,
+            clients: Clients::new(),
             notifier,
             ends,
             reloads,
@@ -129,7 +134,7 @@ impl Daemon {
                 return Ok(true);
             }
             if let Some(listener) = &self.claim.listener {
-                socket::serve(listener, &self.report);
+                socket::serve(listener, &mut self.clients, &self.report);
             }
             if until.is_none() && has_byte(&self.ends) == Some(true) {
                 self.is_ending.store(true, Ordering::Relaxed);

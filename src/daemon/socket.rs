@@ -1,10 +1,14 @@
 //! Where `rocworker status` asks the daemon: one line in, one JSON object out. Neither side waits long for the other.
 
-use std::io::{self, BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::Shutdown;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, listen, socket};
@@ -19,9 +23,13 @@ use super::{LOCK, SOCKET};
 const STATUS: &str = "status\n";
 
 /// More than any request.
-const LONGEST: u64 = 64;
+const LONGEST: usize = 64;
 
-/// A client that takes longer for its request or for the answer is left.
+/// So many clients are served at a time; one more takes the place of the oldest. Each takes a thread of the unit's
+/// `TasksMax=`, which a look needs as well.
+const MOST: usize = 8;
+
+/// A client whose request and answer take longer together is left.
 const SERVES: Duration = Duration::from_secs(2);
 
 /// Far longer than an answer takes, and no time for a person.
@@ -58,25 +66,51 @@ pub fn listener(root: &Root) -> io::Result<UnixListener> {
     Ok(socket.into())
 }
 
-/// Serves the clients that wait, each in a thread of its own: a slow one delays no other. The unit's `TasksMax=` bounds
-/// them.
-pub fn serve(listener: &UnixListener, report: &Report) {
+/// The clients that are served, the oldest first.
+pub type Clients = VecDeque<(Arc<UnixStream>, JoinHandle<()>)>;
+
+/// Serves the clients that wait, each in a thread of its own: a slow one delays no other.
+pub fn serve(listener: &UnixListener, clients: &mut Clients, report: &Report) {
     while let Ok((stream, _)) = listener.accept() {
+        clients.retain(|(_, thread)| !thread.is_finished());
+        if clients.len() >= MOST
+            && let Some((oldest, thread)) = clients.pop_front()
+        {
+            // Its thread waits for this socket alone, and ends now.
+            oldest.shutdown(Shutdown::Both).ok();
+            thread.join().ok();
+        }
         let report = format!("{}\n", serde_json::to_string(report).unwrap_or_default());
+        let stream = Arc::new(stream);
+        let served = Arc::clone(&stream);
+        let thread = Builder::new().spawn(move || {
+            serve_one(&served, &report).ok();
+            served.shutdown(Shutdown::Both).ok();
+        });
         // A client that gets no thread is left.
-        std::thread::Builder::new().spawn(move || serve_one(&stream, &report).ok()).ok();
+        clients.extend(thread.ok().map(|thread| (stream, thread)));
     }
 }
 
 fn serve_one(mut stream: &UnixStream, report: &str) -> io::Result<()> {
-    stream.set_read_timeout(Some(SERVES))?;
-    stream.set_write_timeout(Some(SERVES))?;
-    let mut asked = Vec::new();
-    BufReader::new(stream.take(LONGEST)).read_until(b'\n', &mut asked)?;
-    if asked == STATUS.as_bytes() {
-        stream.write_all(report.as_bytes())?;
-    } else if asked.ends_with(b"\n") {
-        stream.write_all(b"{\"error\":\"ask for status\",\"schema_version\":1}\n")?;
+    let until = Instant::now() + SERVES;
+    // A limit of zero is an error: it ends the exchange.
+    let left = || Some(until.saturating_duration_since(Instant::now()));
+    let (mut asked, mut byte) = (Vec::new(), [0]);
+    while !asked.ends_with(b"\n") && asked.len() < LONGEST {
+        stream.set_read_timeout(left())?;
+        stream.read_exact(&mut byte)?;
+        asked.extend(byte);
+    }
+    let mut answer = match asked.as_slice() {
+        asked if asked == STATUS.as_bytes() => report.as_bytes(),
+        [.., b'\n'] => b"{\"error\":\"ask for status\",\"schema_version\":1}\n",
+        _ => b"",
+    };
+    while !answer.is_empty() {
+        stream.set_write_timeout(left())?;
+        let written = stream.write(answer)?;
+        answer = answer.get(written..).unwrap_or_default();
     }
     Ok(())
 }

@@ -42,7 +42,12 @@ impl Run<'_> {
             return Ok(Outcome { left, ..Outcome::of(&REMOVE) });
         }
         let request = Request::Nothing { keeps: Some(Component::Packages), force: false };
-        self.execute(&REMOVE, request, on_progress)
+        let mut outcome = self.execute(&REMOVE, request, on_progress)?;
+        // A file may have come to name the program meanwhile. A dockerd that hangs is not asked twice.
+        if !outcome.falls_short() {
+            outcome.left.extend(self.naming(&self.undo_constraints_of_files()));
+        }
+        Ok(outcome)
     }
 
     /// What would stop this half-way, as far as that shows before the first change. An undo leaves an edited file and a
@@ -111,10 +116,15 @@ impl Run<'_> {
     /// How the engines are configured now. None of their programs is run.
     pub(super) fn undo_constraints(&self) -> UndoConstraints {
         let docker = Docker::find(self.root, &self.config.docker.config);
-        let containerd = Containerd::find(self.root, &self.config.containerd.config);
-        let mut found = undo_constraints(self.root, self.config, containerd.as_ref(), &docker);
+        let mut found = self.undo_constraints_of_files();
         found.named.extend(named_by_dockerd(self.root, self.config, &docker));
         found
+    }
+
+    fn undo_constraints_of_files(&self) -> UndoConstraints {
+        let docker = Docker::find(self.root, &self.config.docker.config);
+        let containerd = Containerd::find(self.root, &self.config.containerd.config);
+        undo_constraints(self.root, self.config, containerd.as_ref(), &docker)
     }
 
     /// The containers that do not start again after this plan: each keeps the runtime that it was made with.

@@ -17,6 +17,9 @@ use crate::laid::Laid;
 
 pub(crate) const SOCKET: &str = "run/rocworker/daemon.sock";
 
+/// Where a test may hear what the daemon reports to systemd.
+pub(crate) const NOTIFY: &str = "notify";
+
 pub(crate) struct Running<'a> {
     pub(crate) laid: &'a Laid,
     child: Child,
@@ -130,6 +133,7 @@ pub(crate) fn command(laid: &Laid) -> Command {
 fn of(program: &Path, laid: &Laid) -> Command {
     let mut command = Command::new(program);
     command.arg("--root").arg(laid.top()).arg("serve");
+    command.env("NOTIFY_SOCKET", laid.path(NOTIFY));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }

@@ -1,6 +1,7 @@
 //! The end of a daemon.
 
 use std::fs;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use root::{Lock, Root};
 use tempfile::TempDir;
 
 use crate::laid::Laid;
-use crate::running::{Running, applied, eventually};
+use crate::running::{NOTIFY, Running, applied, eventually};
 
 const SPEC: &str = "etc/cdi/amd.json";
 
@@ -97,7 +98,16 @@ fn one_whose_program_was_replaced_changes_nothing_more_and_ends_by_a_failure() {
     laid.run(&["apply"]).success();
     let (dir, program) = linked();
     let new = dir.path().join("new");
+    let systemd = UnixDatagram::bind(laid.path(NOTIFY)).unwrap();
+    systemd.set_nonblocking(true).unwrap();
+    let heard = || {
+        let mut bytes = [0; 4096];
+        let next =
+            || systemd.recv(&mut bytes).ok().map(|n| String::from_utf8_lossy(&bytes[..n]).into_owned());
+        std::iter::from_fn(next).collect::<Vec<_>>()
+    };
     let running = Running::by(&program, &laid);
+    heard();
     fs::write(&new, "stands for another build").unwrap();
     fs::rename(&new, &program).unwrap();
     laid.put(SPEC, "{}");
@@ -105,6 +115,9 @@ fn one_whose_program_was_replaced_changes_nothing_more_and_ends_by_a_failure() {
     assert_eq!((status.code(), laid.text(SPEC).as_str()), (Some(1), "{}"), "{said}");
     let expected = format!("{} is another build of this program by now", program.display());
     assert!(said.contains(&expected), "{said}");
+    let heard = heard();
+    let [.., status, last] = &heard[..] else { panic!("{heard:?}") };
+    assert!(status.starts_with(&format!("STATUS={expected}")) && last.starts_with("STOPPING=1"), "{heard:?}");
     assert!(!laid.path("run/rocworker/daemon.sock").exists());
 }
 

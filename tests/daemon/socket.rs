@@ -40,11 +40,27 @@ fn many_that_say_nothing_keep_nobody_from_an_answer_and_are_left() {
     let began = Instant::now();
     assert_eq!(laid.json(&["status"])["daemon"]["pid"], running.pid());
     assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    // Eight clients, the last of whom may have just left, and the daemon's own two.
+    let threads = fs::read_dir(format!("/proc/{}/task", running.pid())).unwrap().count();
+    assert!(threads <= 11, "{threads} threads");
     for stream in &mut silent {
         stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
         // read(2) with a time limit may be interrupted, which read_to_end goes on after.
         assert_eq!(stream.read_to_end(&mut Vec::new()).unwrap(), 0, "it was left");
     }
+}
+
+#[test]
+fn a_client_that_writes_a_byte_now_and_then_has_two_seconds_in_all() {
+    let laid = Laid::demo("");
+    let _running = applied(&laid);
+    let mut slow = UnixStream::connect(laid.path(SOCKET)).unwrap();
+    let began = Instant::now();
+    while slow.write_all(b"s").is_ok() {
+        assert!(began.elapsed() < Duration::from_secs(6), "it is still served");
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    assert!(began.elapsed() > Duration::from_secs(2), "it was left after {:?}", began.elapsed());
 }
 
 #[test]

@@ -26,13 +26,16 @@ pub(crate) fn crashes(laid: &Laid, program: &Program, command: &str) -> Crashes 
 }
 
 fn run_beneath(root: &Root, program: &Path, command: &str) -> String {
-    let own = Own::at(program, program.to_owned());
-    let config = Config::read(root).unwrap();
-    let now = Timestamp::of(SystemTime::now());
-    let run = Run { root, config: &config, programs: None, own, now, caller: "a test".to_owned() };
-    match command {
+    by(root, program, |run| match command {
         "apply" => format!("{:?}", run.apply(None, &mut |_| {})),
         "undo" => format!("{:?}", run.undo(None, false, &mut |_| {})),
         other => panic!("{other} is neither apply nor undo"),
-    }
+    })
+}
+
+pub(crate) fn by<T>(root: &Root, program: &Path, runs: impl FnOnce(&Run<'_>) -> T) -> T {
+    let own = Own::at(program, program.to_owned());
+    let config = Config::read(root).unwrap();
+    let now = Timestamp::of(SystemTime::now());
+    runs(&Run { root, config: &config, programs: None, own, now, caller: "a test".to_owned() })
 }

@@ -4,8 +4,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use layout::Nodes;
+use root::Root;
 use serde_json::{Value, json};
 
+use crate::in_process::by;
 use crate::laid::Laid;
 use crate::late_driver::machine;
 use crate::program::Program;
@@ -268,4 +270,18 @@ fn the_wrapper_stays_while_a_container_runs_by_it() {
         let (code, said) = program.run(&laid, &[command]);
         assert!(code == 0 && !laid.path(WRAPPER).exists(), "{how}: {said}");
     }
+}
+
+#[test]
+fn a_removal_names_a_file_that_came_to_name_the_wrapper_while_it_reverted() {
+    const OWNERS: &str = "etc/containers/containers.conf";
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    let outcome = by(&Root::open(laid.top()).unwrap(), &Program::new().path(), |run| {
+        run.remove(&mut |_| laid.put(OWNERS, "runtimes = '/usr/lib/rocworker/runc-amd-wrapper'\n"))
+    });
+    let outcome = outcome.unwrap();
+    let left: Vec<_> = outcome.left.iter().map(|it| it.path.display().to_string()).collect();
+    assert!(!outcome.changes.is_empty() && left == [format!("/{OWNERS}")], "{outcome:#?}");
+    assert!(outcome.falls_short());
 }

@@ -2,7 +2,7 @@
 //! end to every command's patience: a tool that hangs on a sick driver must not hang what asks it.
 
 use std::ffi::OsString;
-use std::io::{PipeReader, Read, pipe};
+use std::io::{self, PipeReader, Read, pipe};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -148,6 +148,11 @@ impl Programs {
         let start = |cause| Error::Start { argv: argv.clone(), cause };
         let (stdout, stdout_of_child) = pipe().map_err(start)?;
         let (stderr, stderr_of_child) = pipe().map_err(start)?;
+        // Before the command starts: where the kernel gives no thread, there is nothing to kill.
+        let (send, heard) = channel();
+        let lines = Lines { stream: Stream::Stdout, to: send.clone() };
+        let stdout = kept(stdout, self.kept, lines).map_err(start)?;
+        let stderr = kept(stderr, self.kept, Lines { stream: Stream::Stderr, to: send }).map_err(start)?;
         let mut command = duct::cmd(program, arguments);
         for (name, value) in &self.environment {
             command = command.env(name, value);
@@ -172,9 +177,6 @@ impl Programs {
                 i32::try_from(pid).map(|pid| killpg(Pid::from_raw(pid), Signal::SIGKILL)).ok();
             }
         };
-        let (send, heard) = channel();
-        let stdout = kept(stdout, self.kept, Lines { stream: Stream::Stdout, to: send.clone() });
-        let stderr = kept(stderr, self.kept, Lines { stream: Stream::Stderr, to: send });
         let mut report = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
         let until = Instant::now() + limit;
         let ended = loop {
@@ -208,9 +210,9 @@ impl Programs {
 }
 
 /// Reads a stream to its end on a thread of its own, so that neither stream waits for the other.
-fn kept(mut stream: PipeReader, most: usize, lines: Lines) -> Receiver<Vec<u8>> {
+fn kept(mut stream: PipeReader, most: usize, lines: Lines) -> io::Result<Receiver<Vec<u8>>> {
     let (send, receive) = channel();
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         let mut chunk = [0_u8; 8192];
         let mut begun = Vec::new();
@@ -222,8 +224,8 @@ fn kept(mut stream: PipeReader, most: usize, lines: Lines) -> Receiver<Vec<u8>> 
         lines.send(&begun);
         // After a kill no thread listens.
         send.send(bytes).ok();
-    });
-    receive
+    })?;
+    Ok(receive)
 }
 
 /// Who takes a stream apart into lines.
