@@ -1,5 +1,5 @@
 /// Whose part of what should be something is. A receipt remembers it of each entry by its name, so that what is there of
-/// a component stays while nobody can tell what should be.
+/// a component stays while the desired state is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Component {
     Host,
@@ -11,7 +11,7 @@ pub enum Component {
     Packages,
     /// The wrapper's program, where no package has put it.
     Wrapper,
-    /// Apart from the program: it stays as it is where nobody can tell whether this is a worker.
+    /// Apart from the program: it stays as it is where it is unknown whether this is a worker.
     Policy,
     Docker,
     Concourse,

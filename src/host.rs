@@ -7,7 +7,7 @@ use root::Root;
 pub const UNMAPPED_ID: u32 = 65534;
 
 /// What is around this machine, in the words of systemd-detect-virt(1), and `lxd` and `incus` where their guest
-/// API tells them from plain LXC.
+/// API distinguishes them from plain LXC.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Around {
     /// No kernel module can be loaded from inside, and /dev has only the nodes that were passed in.

@@ -47,8 +47,8 @@ pub struct Memory {
     /// The last reboot that was asked for because of the driver, where an earlier version kept it. The receipt has it now.
     #[serde(default, skip_serializing, rename = "driver")]
     pub(crate) reboot: Option<Attempt>,
-    /// Whether packages were about to come, and it has not been told since that the driver among them is in order: a run
-    /// may have been killed, or have found what somebody puts right later.
+    /// Whether packages were about to come, and no run has found since that the driver among them is in order: a run
+    /// may have been killed, or have found what a person repairs later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unverified: bool,
     /// Whether an undo has begun and no apply has come since: what it has left is not set up again by the daemon.

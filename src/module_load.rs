@@ -6,7 +6,7 @@ use root::Root;
 pub const PATH: &str = "/etc/modules-load.d/amdgpu.conf";
 
 /// How a managed file begins.
-const OURS: &str = "# Written by rocworker";
+const HEADER: &str = "# Written by rocworker";
 
 /// More than anybody lists.
 const LIMIT: usize = 64 << 10;
@@ -31,7 +31,7 @@ impl ModuleLoad {
             return Self::Free;
         }
         match root.read_text(PATH, LIMIT) {
-            Ok(text) if text.starts_with(OURS) => Self::Free,
+            Ok(text) if text.starts_with(HEADER) => Self::Free,
             Ok(text) if loads(&text) => Self::Loads,
             Ok(_) | Err(_) => Self::SaysElse,
         }
@@ -41,7 +41,7 @@ impl ModuleLoad {
 /// The text of a managed file, which its first line marks: an operator's template may have no such line.
 #[must_use]
 pub fn headed(text: &str) -> String {
-    if text.starts_with(OURS) { text.to_owned() } else { format!("{OURS}.\n{text}") }
+    if text.starts_with(HEADER) { text.to_owned() } else { format!("{HEADER}.\n{text}") }
 }
 
 /// A name a line; `#` and `;` begin comments (modules-load.d(5)).

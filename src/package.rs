@@ -49,7 +49,7 @@ pub fn keeps_program(run: &Run<'_>, forever: bool) -> Result<Vec<String>, Error>
 }
 
 /// A daemon that still runs. The package has stopped the one of systemd, as far as the machine's policy lets it; one
-/// that goes on would act by a program that is gone, and be in the way of the next.
+/// that runs on would act by a program that is gone, and be in the way of the next.
 fn daemon(run: &Run<'_>) -> Result<Option<String>, Error> {
     let (who, kill) = match serving(run.root, STOPS_WITHIN)? {
         None => return Ok(None),

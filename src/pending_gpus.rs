@@ -53,7 +53,7 @@ fn of(root: &Root, gpu: &Gpu, kfd: &DeviceNode) -> Option<PendingGpu> {
     (!problems.is_empty()).then(|| PendingGpu { gpu: format!("GPU{index}{address}"), problems })
 }
 
-/// Whether what keeps a GPU from containers can be that its driver is not done. amdgpu tells KFD of a card before it
+/// Whether what keeps a GPU from containers can be that its driver is not done. amdgpu gives KFD a card before it
 /// registers its DRM nodes (amdgpu_pci_probe in amdgpu_drv.c), so that a card which has a render node and is not known to
 /// KFD stays so.
 fn may_pass(problem: &Problem) -> bool {

@@ -33,8 +33,8 @@ impl PinnedDevice {
     }
 
     /// Whether this is the GPU that was chosen: a card that is in another slot by now is still the same, and
-    /// another card in the same slot is not. Without its driver a GPU tells neither uuid nor partition: then the
-    /// place decides, and what its driver tells later belongs to it.
+    /// another card in the same slot is not. Without its driver a GPU reports neither uuid nor partition: then the
+    /// place decides, and what its driver reports later belongs to it.
     #[must_use]
     pub fn is(&self, gpu: &Gpu) -> bool {
         let Some(now) = Self::of(gpu) else { return false };
@@ -56,7 +56,7 @@ impl PinnedDevice {
         self.pci == now.pci && is_part
     }
 
-    /// The same GPU by all that is known of it: what `gpu`, which it is, tells once it can be used.
+    /// The same GPU by all that is known of it: what `gpu`, which it is, reports once it can be used.
     pub(crate) fn completed(self, gpu: &Gpu) -> Self {
         Self::of(gpu).filter(|now| !now.unready).unwrap_or(self)
     }

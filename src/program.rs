@@ -37,7 +37,7 @@ pub struct Program {
 
 /// Whether rocworker has or had the wrapper at this path: a package may come after a copy.
 #[must_use]
-pub fn is_ours(path: &str) -> bool {
+pub fn is_managed(path: &str) -> bool {
     [PACKAGED, INSTALLED].contains(&path)
 }
 
@@ -94,8 +94,8 @@ impl Program {
             _ => None,
         };
         let read = root.read_trusted(INSTALLED, LIMIT);
-        let is_ours = |bytes: &&Vec<u8>| ours.is_none_or(|ours| is_among(ours, bytes));
-        let there = read.as_ref().ok().filter(is_ours).cloned();
+        let is_managed = |bytes: &&Vec<u8>| ours.is_none_or(|ours| is_among(ours, bytes));
+        let there = read.as_ref().ok().filter(is_managed).cloned();
         if let Some(bytes) = there.or_else(|| of_a_charm(root, ours?)) {
             return Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) });
         }

@@ -73,8 +73,8 @@ impl Status {
         Ok(Self::of(run.root, &state, planned, problem))
     }
 
-    /// How the machine stands where the configuration is wrong: what should be is not known, and what is ours is told all
-    /// the same, with what the daemon says, which may go on by an earlier one. Writes nothing.
+    /// The machine where the configuration is wrong: the desired state is unknown. It still lists what is managed
+    /// and what the daemon says, which may run by an earlier one. Writes nothing.
     pub fn without_configuration(root: &Root, problem: String) -> Result<Self, Error> {
         Ok(Self::of(root, &State::read(root)?, Planned::default(), Some(problem)))
     }

@@ -68,15 +68,15 @@ pub struct Versions<'a> {
 pub struct Known {
     pub identity: Identity,
     #[serde(flatten)]
-    pub told: Told,
+    pub answer: Answer,
 }
 
 /// What a program answered.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Told {
+pub enum Answer {
     Version(Version),
-    /// No version: nothing within our patience, or that what would tell it is not there.
+    /// No version: nothing within our patience, or that what would answer is not there.
     Late {
         /// Seconds since 1970.
         at: u64,
@@ -92,7 +92,7 @@ impl<'a> Versions<'a> {
         Self { root, programs, known, patience: PATIENCE, now: None }
     }
 
-    /// The same, and a program that did not tell its version in time is not asked again within the hour: without a
+    /// The same, and a program that did not print its version in time is not asked again within the hour: without a
     /// `now` it is asked each time.
     #[must_use]
     pub fn at(self, now: Timestamp) -> Self {
@@ -112,9 +112,9 @@ impl<'a> Versions<'a> {
     pub fn of(&mut self, path: &Path, packages: &[&str]) -> Result<Version, String> {
         let Some(programs) = self.programs else { return self.of_package(path, packages) };
         let identity = self.root.identity(path).map_err(|error| error.to_string())?;
-        match self.known.get(path).filter(|known| known.identity == identity).map(|known| &known.told) {
-            Some(Told::Version(version)) => return Ok(*version),
-            Some(Told::Late { at, problem }) if self.is_left_alone(*at) => {
+        match self.known.get(path).filter(|known| known.identity == identity).map(|known| &known.answer) {
+            Some(Answer::Version(version)) => return Ok(*version),
+            Some(Answer::Late { at, problem }) if self.is_left_alone(*at) => {
                 return Err(format!(
                     "{problem}, at {}; it is asked again an hour after that, or once another build of it is there",
                     Timestamp::of(UNIX_EPOCH + Duration::from_secs(*at))
@@ -133,11 +133,11 @@ impl<'a> Versions<'a> {
         let said = String::from_utf8_lossy(&output.stdout);
         let version = Version::find(&said)
             .ok_or_else(|| format!("{} --version names no version: {:?}", path.display(), said.trim()))?;
-        self.known.insert(path.to_owned(), Known { identity, told: Told::Version(version) });
+        self.known.insert(path.to_owned(), Known { identity, answer: Answer::Version(version) });
         Ok(version)
     }
 
-    /// Whether a program runs at all: it tells a version, or fails with a message of its own that contains `own`. Each
+    /// Whether a program runs at all: it prints a version, or fails with a message of its own that contains `own`. Each
     /// build is run once. Beneath another Root than `/` nothing is run.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl<'a> Versions<'a> {
         let identity = self.root.identity(path).map_err(|error| error.to_string())?;
         let said_so = |known: &Known| {
             known.identity == identity
-                && matches!(&known.told, Told::Late { problem, .. } if problem.contains(own))
+                && matches!(&known.answer, Answer::Late { problem, .. } if problem.contains(own))
         };
         if self.known.get(path).is_some_and(said_so) {
             return Ok(());
@@ -164,8 +164,8 @@ impl<'a> Versions<'a> {
 
     fn remember_late(&mut self, path: &Path, identity: Identity, problem: &str) {
         if let Some(now) = self.now {
-            let told = Told::Late { at: now.seconds(), problem: problem.to_owned() };
-            self.known.insert(path.to_owned(), Known { identity, told });
+            let answer = Answer::Late { at: now.seconds(), problem: problem.to_owned() };
+            self.known.insert(path.to_owned(), Known { identity, answer });
         }
     }
 
@@ -177,14 +177,14 @@ impl<'a> Versions<'a> {
 
     fn of_package(&self, path: &Path, packages: &[&str]) -> Result<Version, String> {
         let database = Database::read(self.root).map_err(|_| {
-            format!("{} is not run beneath another root, and no dpkg tells its version", path.display())
+            format!("{} is not run beneath another root, and no dpkg records its version", path.display())
         })?;
         let installed = packages.iter().filter_map(|name| database.there(name).ok()?);
         installed
             .filter(|package| package.status == Status::Installed)
             // An epoch precedes a colon (deb-version(7)).
             .find_map(|it| Version::find(it.version.split_once(':').map_or(&*it.version, |(_, rest)| rest)))
-            .ok_or_else(|| format!("{}: no package that is installed tells its version", path.display()))
+            .ok_or_else(|| format!("{}: no installed package records its version", path.display()))
     }
 }
 
@@ -227,9 +227,9 @@ mod tests {
             let now = Timestamp::of(UNIX_EPOCH + Duration::from_secs(at));
             let versions = Versions::new(&root, Some(&programs), std::mem::take(&mut known)).at(now);
             let mut versions = Versions { patience, ..versions };
-            let told = versions.of(&program, &[]);
+            let answer = versions.of(&program, &[]);
             known.clone_from(versions.known());
-            told
+            answer
         };
         let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
         let late = format!("{} --version was killed: after 0 s it had not ended", program.display());

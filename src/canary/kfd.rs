@@ -20,7 +20,7 @@ nix::ioctl_read!(get_version, b'K', 0x01, Version);
 /// What AMDKFD_IOC_GET_VERSION answers, as `1.11`.
 pub(crate) fn version(kfd: &File) -> Result<String, Errno> {
     let mut version = Version::default();
-    // SAFETY: the request's number stands for a structure of this layout, which lives until the call has ended.
+    // SAFETY: the request's number names a structure of this layout, which lives until the call has ended.
     unsafe { get_version(kfd.as_raw_fd(), &raw mut version) }?;
     Ok(format!("{}.{}", version.major, version.minor))
 }

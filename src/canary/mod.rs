@@ -159,7 +159,7 @@ impl CanaryContext<'_> {
         self.about().failed(evidence, remedy.into())
     }
 
-    /// The wrapper's program as engines are told of it.
+    /// The wrapper's program as engines' configuration names it.
     pub(crate) fn wrapper(&self) -> Result<PathBuf, String> {
         Program::find(self.root, None).map(|program| program.path)
     }

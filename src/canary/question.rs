@@ -52,9 +52,8 @@ impl Question {
                 [] => none,
                 _ => "every GPU is leased to a container (rocworker lease list): try again when one is free",
             })?;
-        let name = name(config, gpu, &selection.gpus).ok_or(
-            "no name of the CDI spec stands for one GPU alone (cdi.names): no container can ask for one",
-        )?;
+        let name = name(config, gpu, &selection.gpus)
+            .ok_or("no name of the CDI spec names one GPU alone (cdi.names): no container can ask for one")?;
         let render = gpu.render.as_ref().ok_or(none)?;
         let number = render.number().ok_or(none)?;
         let (stranger, stranger_of) = stranger(facts, &[number])?;
@@ -122,7 +121,7 @@ fn number(gpu: &Gpu) -> Option<(u64, u64)> {
     gpu.render.as_ref()?.number()
 }
 
-/// A name of the CDI spec that stands for this GPU and no other.
+/// A name of the CDI spec for this GPU and no other.
 fn name(config: &Config, gpu: &Gpu, all: &[&Gpu]) -> Option<String> {
     let has = |by| config.cdi.names.contains(&by);
     let index = gpu.index.filter(|_| has(NamedBy::Index)).map(|index| index.to_string());

@@ -55,7 +55,7 @@ impl Session {
     /// No configuration stops an undo: without one it restarts no unit.
     pub(crate) fn config_for_undo(&self) -> anyhow::Result<Config> {
         self.config().or_else(|error| {
-            tracing::warn!("{error:#}; undo goes on without it, and restarts nothing");
+            tracing::warn!("{error:#}; undo continues without it, and restarts nothing");
             Ok(without_restarts(&self.root)?)
         })
     }

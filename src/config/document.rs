@@ -76,7 +76,7 @@ impl Document {
             // The place is in front of the sentence, once.
             let said = message.split(" at line ").next().unwrap_or(&message).to_owned();
             let line = second_of(text, &said).or_else(|| place.map(|place| place.line()));
-            // Of a text that ends too early the parser tells the line behind the last one.
+            // Of a text that ends too early the parser reports the line behind the last one.
             (line.unwrap_or(1).min(text.matches('\n').count() + 1), said)
         })
     }
@@ -162,7 +162,7 @@ fn too_deep(text: &str) -> Option<usize> {
     None
 }
 
-/// The line of a key's second appearance: of a duplicate the parser tells only where its mapping begins.
+/// The line of a key's second appearance: of a duplicate the parser reports only where its mapping begins.
 fn second_of(text: &str, said: &str) -> Option<usize> {
     let key = said.split_once("duplicate field `")?.1.split('`').next()?;
     (1..).zip(text.lines()).filter(|(_, line)| is_of_key(line, key)).nth(1).map(|(number, _)| number)

@@ -194,13 +194,13 @@ impl RepositoriesDocument {
     pub(super) fn check(self, source: &Source) -> Result<Repositories, Error> {
         if self.key.is_some() && self.fingerprints.is_none() {
             let problem = "repositories.key names another key than AMD's, and repositories.fingerprints does not say which \
-                           one it holds: gpg --show-keys FILE tells it";
+                           one it holds: gpg --show-keys FILE prints it";
             return Err(source.wrong("repositories.key", None, problem));
         }
         let fingerprints = self.fingerprints.unwrap_or_else(|| vec![FINGERPRINT.to_owned()]);
         if fingerprints.is_empty() {
             let problem = "repositories.fingerprints is empty, so that no key would be the right one: gpg --show-keys FILE \
-                           tells the key's";
+                           prints the key's";
             return Err(source.wrong("repositories.fingerprints", None, problem));
         }
         let fingerprints =

@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path};
 
-/// Folders that engines never learn of: a file of theirs there would replace one of rocworker's.
+/// Folders that engines never learn of: an engine's file there would replace one of rocworker's.
 const OWN: [&str; 2] = ["/var/lib/rocworker", "/etc/rocworker"];
 
 /// An absolute path inside a folder, without `..`, and not rocworker's own.

@@ -27,7 +27,7 @@ impl Build {
         Self { path: before.map_or_else(|| path.to_owned(), PathBuf::from), identity }
     }
 
-    /// The path at which there is another build now. A program that is gone has no successor: this one goes on while it
+    /// The path at which there is another build now. A program that is gone has no successor: this one runs on while it
     /// maintains anything.
     pub fn replaced(&self) -> Option<&Path> {
         let now = identity(&self.path)?;

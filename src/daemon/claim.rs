@@ -33,7 +33,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 const READABLE: u32 = 0o755;
 
-/// Device and inode: what tells a file from another that was made in its place.
+/// Device and inode: what distinguishes a file from another that was made in its place.
 type Node = (u64, u64);
 
 impl Claim {

@@ -45,7 +45,7 @@ pub struct Link {
 #[derive(Debug)]
 pub struct Published {
     pub report: Report,
-    /// Since when a look goes on.
+    /// When the look that still runs began.
     pub looks: Option<Instant>,
 }
 

@@ -64,7 +64,7 @@ struct Daemon {
     published: Receiver<Published>,
     is_ending: Arc<AtomicBool>,
     report: Report,
-    /// Since when a look goes on.
+    /// When the look that still runs began.
     looks: Option<Instant>,
     /// The status that systemd shows.
     shown: String,

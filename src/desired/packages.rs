@@ -50,7 +50,7 @@ pub fn actions(
     let tools = &config.packages;
     for (want, source, name, reason) in [
         (tools.container_toolkit, Source::ContainerToolkit, CONTAINER_TOOLKIT, "AMD's container toolkit"),
-        (tools.rocm_smi, Source::Rocm, ROCM_SMI, "rocm-smi tells of temperature, clocks and memory"),
+        (tools.rocm_smi, Source::Rocm, ROCM_SMI, "rocm-smi reports temperature, clocks and memory"),
     ] {
         match want {
             Wanted::Install => wanted.push((Some(source), Package::present(name), reason)),

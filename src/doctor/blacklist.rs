@@ -13,7 +13,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     subject.needs_amd(about.clone(), "there is no AMD GPU that needs the driver")?;
     let Hindrances { found, unread } = Hindrances::read(subject.root);
     let loaded = subject.facts.machine.amdgpu.loaded == Ok(true);
-    let mut checks: Vec<Check> = found.into_iter().map(|hindrance| told(hindrance, loaded)).collect();
+    let mut checks: Vec<Check> = found.into_iter().map(|hindrance| check_of(hindrance, loaded)).collect();
     checks.extend(unread.into_iter().map(|(path, error)| About::one(NAME, path).skipped(error.to_string())));
     if checks.is_empty() {
         checks.push(about.ok("neither modprobe.d nor the kernel's command line keeps amdgpu out"));
@@ -21,7 +21,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     Ok(checks)
 }
 
-fn told(hindrance: Hindrance, loaded: bool) -> Check {
+fn check_of(hindrance: Hindrance, loaded: bool) -> Check {
     let Hindrance { place, says, remedy } = hindrance;
     let about = About::one(NAME, place);
     if loaded {

@@ -1,4 +1,4 @@
-//! Whether engines are told the truth: the CDI spec against the machine as it is now.
+//! Whether engines read the truth: the CDI spec against the machine as it is now.
 
 use super::machine::Subject;
 use crate::cdi::{self, Wanted, wanted};

@@ -51,7 +51,7 @@ fn module(subject: &Subject<'_>) -> Check {
     }
 }
 
-/// Whether the running kernel has the module on disk; `None` when that cannot be told.
+/// Whether the running kernel has the module on disk; `None` when that is unknown.
 fn is_built(subject: &Subject<'_>) -> Option<bool> {
     let release = subject.root.read_text("/proc/sys/kernel/osrelease", 256).ok()?;
     let modules =

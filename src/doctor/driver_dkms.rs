@@ -25,7 +25,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     match (&driver.dkms, &driver.strays) {
         (Ok(dkms), Ok(strays)) if dkms.versions.is_empty() && strays.is_empty() => {}
         (Ok(dkms), Err(_)) if dkms.versions.is_empty() => checks.push(about.clone().skipped(
-            "dkms has no amdgpu; which kernel runs cannot be told, and so not whether it has a module of somebody else's",
+            "dkms has no amdgpu; the running kernel is unknown, and so is whether it has another amdgpu module",
         )),
         (Ok(_), _) => checks.extend(there(subject, driver)),
         (Err(why), _) => checks.push(about.clone().skipped(why)),
@@ -53,7 +53,7 @@ fn failed(about: About, stop: Stop) -> Check {
     about.failed(stop.why, stop.remedy)
 }
 
-/// A driver of dkms' or of nobody's.
+/// A driver of dkms' or of no package's.
 fn there(subject: &Subject<'_>, driver: &Driver) -> Vec<Check> {
     let mut checks = vec![runs(subject, driver)];
     if let Ok(kernel) = &driver.kernel {
@@ -102,7 +102,7 @@ fn runs(subject: &Subject<'_>, driver: &Driver) -> Check {
     }
 }
 
-/// What dkms' tree tells without kmod.
+/// What dkms' tree shows without kmod.
 fn by_tree(about: About, driver: &Driver, is_loaded: bool) -> Check {
     let (dkms, kernel) = match (&driver.dkms, &driver.kernel) {
         (Ok(dkms), Ok(kernel)) => (dkms, &kernel.release),

@@ -1,5 +1,5 @@
 //! Whether each engine that is configured here is in effect configured as it was meant: what it says of itself, not
-//! what stands in a file of ours.
+//! what a managed file says.
 
 use reconcile::Store;
 use reconcile::command::Programs;
@@ -23,7 +23,7 @@ pub(super) fn check(
 ) -> Result<Vec<Check>, Check> {
     let about = About::all(CHECKS);
     if facts.amd().next().is_none() {
-        return Err(about.skipped("there is no AMD GPU that engines could be told of"));
+        return Err(about.skipped("there is no AMD GPU for engines to offer"));
     }
     let receipt = Store::new(root).receipt();
     let receipt = receipt.map_err(|error| about.failed(error.to_string(), "put that right first"))?;

@@ -27,7 +27,7 @@ pub(crate) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         match groups.gid(name) {
             Some(gid) => about.ok(format!("gid {gid}")),
             None => about.warning(
-                "not in /etc/group: nobody can be given GPU nodes by this name",
+                "not in /etc/group: no user can get GPU nodes by this name",
                 format!("groupadd --system {name}, and udevadm trigger where udev runs"),
             ),
         }

@@ -100,7 +100,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Whether this is a container to which the host's driver shows a GPU in sysfs without its node having
-    /// been passed in. That is somebody's choice, not a fault of the GPU.
+    /// been passed in. That is the operator's choice, not a fault of the GPU.
     pub(crate) fn is_left_outside(&self, gpu: &Gpu) -> bool {
         let missing = |node: &DeviceNode| matches!(node.state, Err(NodeFault::Missing(_)));
         self.in_container()

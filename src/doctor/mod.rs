@@ -1,6 +1,6 @@
 //! `doctor`: from PCI to a container, each check with its evidence and its remedy. Reads only.
 //!
-//! What `detect` finds wrong with a GPU is here a failed check that says what to do; beside that stands what
+//! What `detect` finds wrong with a GPU is here a failed check that says what to do; beside that is what
 //! detect does not ask: who may open the nodes, what keeps the driver from loading, what other tools say.
 
 mod blacklist;

@@ -42,12 +42,12 @@ fn absent(subject: &Subject<'_>, role: Role, node: &DeviceNode, fault: &NodeFaul
     match fault {
         NodeFault::Missing(_) if subject.in_container() => passthrough::of_node(subject, &node.path),
         NodeFault::NumberUnknown { .. } => {
-            "see to the driver first: without sysfs nobody knows what the node is".into()
+            "see to the driver first: without sysfs rocworker cannot identify the node".into()
         }
         NodeFault::Unreadable(_) => "run rocworker as root".into(),
         fault => {
             let first =
-                if matches!(fault, NodeFault::Missing(_)) { "" } else { "remove what stands there, then " };
+                if matches!(fault, NodeFault::Missing(_)) { "" } else { "remove what is there, then " };
             let subsystem = if role == Role::Kfd { "kfd" } else { "drm" };
             format!("{first}udevadm trigger --action=add --subsystem-match={subsystem}").into()
         }

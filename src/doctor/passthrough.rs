@@ -13,13 +13,13 @@ use crate::lxd::on_host::OnHost;
 
 const DRM: &str = "/sys/class/drm";
 
-/// Tells a missing passthrough from a missing driver: with the driver in sysfs, only the node can be missing. `name`:
+/// A missing passthrough, apart from a missing driver: with the driver in sysfs, only the node can be missing. `name`:
 /// the component that it is a check of.
 pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> {
     if !subject.in_container() {
         return None;
     }
-    // One without a render node is the driver's to speak of, and nobody could pass it in.
+    // One without a render node is the driver's to speak of, and no host could pass it in.
     let is_driven = |gpu: &&Gpu| gpu.driver.as_deref() == Some("amdgpu") && gpu.render.is_some();
     let driven: Vec<&Gpu> = subject.facts.amd().filter(is_driven).collect();
     if driven.is_empty() {
@@ -59,7 +59,7 @@ struct Outside<'a> {
 }
 
 /// KFD shows no node of a GPU that the device cgroup keeps out (kfd_devcgroup_check_permission), as LXD's does what it was
-/// not told to pass. A card is found without it; a further partition is not, and counts among the nodes that are hidden.
+/// not set to pass. A card is found without it; a further partition is not, and counts among the hidden nodes.
 fn hidden_partitions(subject: &Subject<'_>) -> usize {
     let is_hidden = |gpu: &&Gpu| gpu.problems.contains(&Problem::HiddenByKfd);
     subject.facts.machine.kfd.hidden_nodes.saturating_sub(subject.facts.amd().filter(is_hidden).count())
@@ -80,7 +80,7 @@ fn nodes_of_hidden(subject: &Subject<'_>) -> Vec<PathBuf> {
 }
 
 /// What passes each of them: for LXD and Incus on the host, with the container's own gid of render, for without `gid=` a
-/// node would be root's, which nobody in a nested user namespace can open.
+/// node would be root's, which no user in a nested user namespace can open.
 fn of_gpus(subject: &Subject<'_>, outside: &Outside<'_>, with_kfd: bool) -> Remedy {
     let kfd = &subject.facts.machine.kfd.node.path;
     let hidden = if outside.hidden > 0 { nodes_of_hidden(subject) } else { Vec::new() };

@@ -1,5 +1,5 @@
-//! The CDI spec that AMD's container toolkit would make, beside ours: where it is installed, somebody will wonder why the
-//! two differ.
+//! The CDI spec that AMD's container toolkit would make, beside rocworker's: where it is installed, a person
+//! will wonder why the two differ.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,28 +27,28 @@ pub(super) fn check(subject: &Subject<'_>, programs: Option<&Programs>) -> Resul
     let programs = installed(&about, programs, PROGRAM)?;
     let selection = select(subject.config, subject.facts)
         .map_err(|_| skipped("the configuration names a GPU that is not there"))?;
-    let Wanted::Spec(ours) = wanted(subject.config, &selection, &subject.facts.machine) else {
-        return Err(skipped("there is no spec of ours to compare with"));
+    let Wanted::Spec(managed) = wanted(subject.config, &selection, &subject.facts.machine) else {
+        return Err(skipped("rocworker writes no spec to compare with"));
     };
-    let ours =
-        cdi::text(&Templates::read(subject.root), &ours).map_err(|error| skipped(&error.to_string()))?;
+    let managed =
+        cdi::text(&Templates::read(subject.root), &managed).map_err(|error| skipped(&error.to_string()))?;
     let by_hand = "rocworker does not need it; amd-ctk cdi generate --output FILE by hand shows more";
-    let theirs = theirs(programs).map_err(|error| about.clone().warning(error, by_hand))?;
-    Ok(match differences(&ours, &theirs) {
+    let generated = generated(programs).map_err(|error| about.clone().warning(error, by_hand))?;
+    Ok(match differences(&managed, &generated) {
         Err(error) => about.warning(
             format!("its spec is not one: {error}"),
             "keep rocworker's: rocworker cdi validate says whether it is right",
         ),
         Ok(differences) if differences.is_empty() => about.ok("would describe the same GPUs by the same names"),
         Ok(differences) => about.warning(
-            format!("its spec would differ from ours: {}", differences.join("; ")),
+            format!("its spec would differ from rocworker's: {}", differences.join("; ")),
             "keep one of the two: with both at /etc/cdi the later one wins, and in two files they void each other",
         ),
     })
 }
 
 /// The toolkit writes its spec into a file and nowhere else (ROCm/container-toolkit, cmd/amd-ctk/cdi/generate).
-fn theirs(programs: &Programs) -> Result<String, String> {
+fn generated(programs: &Programs) -> Result<String, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("amd.json").display().to_string();
     programs
@@ -58,56 +58,58 @@ fn theirs(programs: &Programs) -> Result<String, String> {
     root.read_text("/amd.json", cdi::LIMIT).map_err(|error| error.to_string())
 }
 
-/// What is otherwise in theirs, each with its reason.
-fn differences(ours: &str, theirs: &str) -> Result<Vec<String>, allocation::Error> {
-    let (ours, theirs) = (Spec::parse(ours)?, Spec::parse(theirs)?);
+/// How the toolkit's spec differs, each with its reason.
+fn differences(managed: &str, generated: &str) -> Result<Vec<String>, allocation::Error> {
+    let (managed, generated) = (Spec::parse(managed)?, Spec::parse(generated)?);
     let mut said = Vec::new();
-    if theirs.version != ours.version {
+    if generated.version != managed.version {
         said.push(format!(
-            "cdiVersion {} where ours is {}, since podman 4.3 and containerd before 1.7.6 refuse more",
-            theirs.version, ours.version
+            "cdiVersion {} where rocworker's is {}, since podman 4.3 and containerd before 1.7.6 refuse more",
+            generated.version, managed.version
         ));
     }
-    if edits(&theirs).flat_map(|it| &it.device_nodes).any(|node| node.major.is_some() || node.minor.is_some())
+    if edits(&generated)
+        .flat_map(|it| &it.device_nodes)
+        .any(|node| node.major.is_some() || node.minor.is_some())
     {
         said.push(
-            "it has the nodes' numbers, which ours leaves to engines: /dev/kfd's changes from boot to boot"
+            "it has the nodes' numbers, which rocworker leaves to engines: /dev/kfd's changes from boot to boot"
                 .to_owned(),
         );
     }
-    let our_nodes: BTreeSet<&str> = edits(&ours).flat_map(render_nodes).collect();
-    let their_nodes: BTreeSet<&str> = edits(&theirs).flat_map(render_nodes).collect();
-    let lacks: Vec<&str> = our_nodes.difference(&their_nodes).copied().collect();
+    let managed_nodes: BTreeSet<&str> = edits(&managed).flat_map(render_nodes).collect();
+    let generated_nodes: BTreeSet<&str> = edits(&generated).flat_map(render_nodes).collect();
+    let lacks: Vec<&str> = managed_nodes.difference(&generated_nodes).copied().collect();
     if !lacks.is_empty() {
         said.push(format!(
-            "it lacks {} of {} render nodes ({}): older releases do not find partitions, and none where the kernel tells \
+            "it lacks {} of {} render nodes ({}): older releases do not find partitions, and none where the kernel has \
              no PCI domain",
             lacks.len(),
-            our_nodes.len(),
+            managed_nodes.len(),
             shortened(&lacks)
         ));
     }
-    let has: Vec<&str> = their_nodes.difference(&our_nodes).copied().collect();
+    let has: Vec<&str> = generated_nodes.difference(&managed_nodes).copied().collect();
     if !has.is_empty() {
         said.push(format!(
-            "it has {}, which ours leaves out: rocworker detect says why no container can use it, or gpu-device-ids does",
+            "it has {}, which rocworker leaves out: rocworker detect or gpu-device-ids says why",
             shortened(&has)
         ));
     }
-    said.extend(renamed(&ours, &theirs));
+    said.extend(renamed(&managed, &generated));
     Ok(said)
 }
 
 /// The first index that means another GPU there.
-fn renamed(ours: &Spec<'_>, theirs: &Spec<'_>) -> Option<String> {
+fn renamed(managed: &Spec<'_>, generated: &Spec<'_>) -> Option<String> {
     let nodes = |spec: &Spec<'_>| -> BTreeMap<String, String> {
         let nodes = |edits| render_nodes(edits).collect::<Vec<_>>().join(" and ");
         spec.devices.iter().map(|device| (device.name.to_string(), nodes(&device.edits))).collect()
     };
-    let (ours, theirs) = (nodes(ours), nodes(theirs));
-    ours.iter().filter(|(name, _)| name.parse::<u32>().is_ok()).find_map(|(name, here)| {
-        let there = theirs.get(name).filter(|there| *there != here && !there.is_empty())?;
-        Some(format!("its {name} is {there}, and ours is {here}: rocworker counts as KFD and HIP do"))
+    let (managed, generated) = (nodes(managed), nodes(generated));
+    managed.iter().filter(|(name, _)| name.parse::<u32>().is_ok()).find_map(|(name, here)| {
+        let there = generated.get(name).filter(|there| *there != here && !there.is_empty())?;
+        Some(format!("its {name} is {there}, and rocworker's is {here}: rocworker counts as KFD and HIP do"))
     })
 }
 
@@ -144,25 +146,28 @@ mod tests {
     const TWO: [(&str, &str); 2] = [("0", "/dev/dri/renderD128"), ("1", "/dev/dri/renderD129")];
 
     #[test]
-    fn each_difference_is_told_with_its_reason() {
-        let ours = spec("0.5.0", &TWO, "");
+    fn each_difference_is_reported_with_its_reason() {
+        let managed = spec("0.5.0", &TWO, "");
         let swapped = [("0", "/dev/dri/renderD129"), ("1", "/dev/dri/renderD128")];
         let more = [TWO[0], TWO[1], ("2", "/dev/dri/renderD130")];
         for (text, parts) in [
             (spec("0.5.0", &TWO, ""), &[][..]),
-            (spec("0.6.0", &TWO, ""), &["cdiVersion 0.6.0 where ours is 0.5.0"]),
+            (spec("0.6.0", &TWO, ""), &["cdiVersion 0.6.0 where rocworker's is 0.5.0"]),
             (spec("0.5.0", &TWO, r#","major":226,"minor":128"#), &["it has the nodes' numbers"]),
             (spec("0.5.0", &TWO[..1], ""), &["it lacks 1 of 2 render nodes (/dev/dri/renderD129)"]),
-            (spec("0.5.0", &more, ""), &["it has /dev/dri/renderD130, which ours leaves out"]),
-            (spec("0.5.0", &swapped, ""), &["its 0 is /dev/dri/renderD129, and ours is /dev/dri/renderD128"]),
+            (spec("0.5.0", &more, ""), &["it has /dev/dri/renderD130, which rocworker leaves out"]),
+            (
+                spec("0.5.0", &swapped, ""),
+                &["its 0 is /dev/dri/renderD129, and rocworker's is /dev/dri/renderD128"],
+            ),
             (spec("0.6.0", &[], ""), &["cdiVersion", "it lacks 2 of 2"]),
         ] {
-            let said = differences(&ours, &text).unwrap();
+            let said = differences(&managed, &text).unwrap();
             assert_eq!(said.len(), parts.len(), "{text}: {said:#?}");
             for (said, part) in said.iter().zip(parts) {
                 assert!(said.starts_with(part), "{said}");
             }
         }
-        assert!(differences(&ours, "<html>").is_err());
+        assert!(differences(&managed, "<html>").is_err());
     }
 }

@@ -29,8 +29,8 @@ const TOOLS: [Tool; 2] = [
 #[must_use]
 pub fn check(programs: Option<&Programs>, facts: &Facts) -> Vec<Check> {
     // Both tools list what amdgpu drives, one entry for each partition.
-    let ours = facts.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu")).count();
-    TOOLS.iter().map(|tool| tool.check(programs, ours).unwrap_or_else(|check| check)).collect()
+    let driven = facts.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu")).count();
+    TOOLS.iter().map(|tool| tool.check(programs, driven).unwrap_or_else(|check| check)).collect()
 }
 
 /// The commands, where this program may be run.
@@ -46,24 +46,24 @@ pub(super) fn installed<'a>(
 }
 
 impl Tool {
-    fn check(&self, programs: Option<&Programs>, ours: usize) -> Result<Check, Check> {
+    fn check(&self, programs: Option<&Programs>, driven: usize) -> Result<Check, Check> {
         let name = self.argv.first().copied().unwrap_or_default();
         let about = About::one(NAME, name);
         let by_hand =
-            format!("run {} by hand; rocworker itself reads sysfs and goes on", self.argv.join(" "));
+            format!("run {} by hand; rocworker itself reads sysfs and needs no tool", self.argv.join(" "));
         let warning = |evidence: String| about.clone().warning(evidence, by_hand.clone());
         let output = installed(&about, programs, name)?.run(self.argv, LIMIT);
         let output = output.map_err(|error| warning(error.to_string()))?;
         let answer = serde_json::from_slice(&output.stdout).ok();
-        let theirs = answer.as_ref().and_then(self.count).ok_or_else(|| {
+        let listed = answer.as_ref().and_then(self.count).ok_or_else(|| {
             let start: String = String::from_utf8_lossy(&output.stdout).chars().take(60).collect();
             warning(format!("its answer is not understood: {start:?}"))
         })?;
-        if theirs == ours {
-            return Ok(about.ok(format!("lists {}, as rocworker does", gpus(theirs))));
+        if listed == driven {
+            return Ok(about.ok(format!("lists {}, as rocworker does", gpus(listed))));
         }
         Err(about.warning(
-            format!("lists {}, and rocworker finds {ours} that amdgpu drives", gpus(theirs)),
+            format!("lists {}, and rocworker finds {driven} that amdgpu drives", gpus(listed)),
             "compare with rocworker detect: an old tool does not know partitions, a container hides nodes; \
              when neither is so, send a report",
         ))
@@ -91,7 +91,7 @@ mod tests {
 
     /// The checks of rocm-smi and amd-smi, answered by stand-ins that print what they are given.
     #[allow(clippy::disallowed_methods, reason = "the test makes the programs that are then run")]
-    fn answered(ours: usize, rocm_smi: Option<&str>, amd_smi: Option<&str>) -> [Check; 2] {
+    fn answered(driven: usize, rocm_smi: Option<&str>, amd_smi: Option<&str>) -> [Check; 2] {
         let dir = tempfile::tempdir().unwrap();
         for (name, script) in [("rocm-smi", rocm_smi), ("amd-smi", amd_smi)] {
             let Some(script) = script else { continue };
@@ -104,7 +104,7 @@ mod tests {
             assert!(installed.success());
         }
         let programs = Programs::in_folders(dir.path());
-        TOOLS.map(|tool| tool.check(Some(&programs), ours).unwrap_or_else(|check| check))
+        TOOLS.map(|tool| tool.check(Some(&programs), driven).unwrap_or_else(|check| check))
     }
 
     fn print(argv: &str, text: &str) -> Option<String> {

@@ -1,7 +1,7 @@
 //! Whether root of a container in a user namespace could open the nodes.
 //!
-//! There the runtime bind-mounts the host's node, so its own group and mode decide, and container root is
-//! nobody special to it: only `others` or an additional gid lets it in (seen with runc 1.1.5 and the mapping
+//! There the runtime bind-mounts the host's node, so its own group and mode decide, and container root
+//! gets no special access: only `others` or an additional gid lets it in (seen with runc 1.1.5 and the mapping
 //! 0 → 65534, 1.. identity, which is Concourse's: a node of group 0 is out of reach).
 
 use root::Meta;
@@ -14,7 +14,7 @@ use crate::check::{About, Check};
 const NAME: &str = "user_namespace";
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
-    // A node that is not there has been told of among the nodes.
+    // A node that is not there is reported among the nodes.
     let there =
         subject.nodes().into_iter().filter_map(|(role, node)| Some((role, node, node.state.as_ref().ok()?)));
     let checks: Vec<Check> = there

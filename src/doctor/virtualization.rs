@@ -1,4 +1,4 @@
-//! What stands around this machine, and what follows from it for everything below.
+//! What is around this machine, and what follows from it for everything below.
 
 use super::machine::Subject;
 use super::passthrough;

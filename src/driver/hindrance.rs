@@ -76,7 +76,7 @@ fn in_text(path: &str, text: &str) -> Vec<Hindrance> {
     lines.map(hindrance).collect()
 }
 
-/// Lines with the number of each; one that ends in a backslash goes on in the next (modprobe.d(5)).
+/// Lines with the number of each; one that ends in a backslash continues in the next (modprobe.d(5)).
 fn joined(text: &str) -> Vec<(usize, String)> {
     let mut lines: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;

@@ -2,7 +2,7 @@
 //! AMD's own (amdgpu-dkms), and what would keep it from being built or loaded.
 //!
 //! [`Driver::read`] reads the machine and runs nothing. [`preflight`] is pure: from that and the configuration, what to
-//! bring or why it cannot end well. [`verify`] tells afterwards whether the loaded module is the one that was built.
+//! bring or why it cannot end well. [`verify`] reports afterwards whether the loaded module is the one that was built.
 
 mod distribution;
 pub mod dkms;
@@ -51,7 +51,7 @@ pub struct Driver {
     pub strays: Result<Vec<PathBuf>, String>,
     pub signing: Signing,
     pub hindrances: Hindrances,
-    /// The ROCm that is installed, where one is and tells it.
+    /// The ROCm that is installed, where one is and reports it.
     pub rocm: Option<Release>,
 }
 

@@ -82,7 +82,7 @@ pub fn questions(wanted: &Release, driver: &Driver) -> Vec<String> {
 }
 
 /// What to bring for the driver of this release, in this order. `has_repository`: whether AMD's repository of it is one
-/// of apt's sources already; apt tells nothing of one that is still to come.
+/// of apt's sources already; apt reports nothing of one that is still to come.
 ///
 /// # Errors
 /// The first reason why it cannot end well.

@@ -127,10 +127,10 @@ pub fn installed<'a>(dkms: &'a Dkms, kernel: &str) -> Result<&'a str, Stop> {
 
 fn decide(seen: &Seen<'_>) -> Result<Verdict, Stop> {
     let version = installed(seen.dkms, seen.kernel)?;
-    let ours = found(seen)?;
+    let expected = found(seen)?;
     if !seen.is_loaded {
         return match seen.modprobe {
-            Some(Modprobe::Loads(path)) if *path == ours.path => Ok(Verdict::Loadable),
+            Some(Modprobe::Loads(path)) if *path == expected.path => Ok(Verdict::Loadable),
             Some(Modprobe::Runs(command)) => Err(Stop::new(
                 format!("modprobe amdgpu runs {command:?} in place of loading it"),
                 "remove the line `install amdgpu …` from modprobe.d (rocworker doctor names it)",
@@ -138,14 +138,14 @@ fn decide(seen: &Seen<'_>) -> Result<Verdict, Stop> {
             _ => Err(Stop::new("modprobe finds no amdgpu", "depmod -a")),
         };
     }
-    match (seen.srcversion, &ours.srcversion) {
+    match (seen.srcversion, &expected.srcversion) {
         (Some(loaded), Some(built)) if loaded == built => Ok(Verdict::Loaded),
         // A module that shows none is not this one either.
         (_, Some(_)) => reboot(seen, version),
         (_, None) => Err(Stop::new(
             format!(
                 "{} has no srcversion, so rocworker cannot tell whether it is the module that runs",
-                ours.path.display()
+                expected.path.display()
             ),
             "reboot, and compare modinfo amdgpu with /sys/module/amdgpu",
         )),

@@ -7,9 +7,9 @@
 /// An environment file, read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EnvFile {
-    /// In the order of the file; of a name that stands twice the last value counts.
+    /// In the order of the file; of a name that occurs twice the last value counts.
     pub variables: Vec<(String, String)>,
-    /// What stands before a `=` and is no name of a variable, such as `export A`: systemd leaves it out and only logs
+    /// What is before a `=` and is no name of a variable, such as `export A`: systemd leaves it out and only logs
     /// that.
     pub ignored: Vec<String>,
 }

@@ -30,7 +30,7 @@ pub(crate) struct Examined<'a> {
     pub(crate) facts: &'a Facts,
     /// `None` beneath another Root than `/`, where no engine is asked.
     pub(crate) programs: Option<&'a Programs>,
-    /// Where the wrapper's program is, as engines are told of it.
+    /// Where the wrapper's program is, as engines' configuration names it.
     pub(crate) wrapper: Result<PathBuf, String>,
     pub(crate) templates: Templates,
     pub(crate) receipt: Receipt,

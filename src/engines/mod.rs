@@ -27,10 +27,10 @@ use crate::canary::{self, Canary, CanaryContext, Interrupted};
 use crate::cdi::{DEFAULT_FOLDERS, is_read_by_engines};
 use crate::check::Check;
 use crate::config::{self, Config, Configure};
-use crate::program::is_ours;
+use crate::program::is_managed;
 use crate::render::Templates;
 use crate::selection::{Selection, is_off};
-pub use crate::version::{Known, Told, Version, Versions};
+pub use crate::version::{Answer, Known, Version, Versions};
 pub use command_line::CommandLine;
 pub use concourse::Concourse;
 pub use containerd::Containerd;
@@ -45,7 +45,7 @@ use undo_constraints::undo_constraints;
 pub(crate) static ALL: [Engine; 5] =
     [podman::ENGINE, containerd::ENGINE, docker::ENGINE, concourse::ENGINE, crio::ENGINE];
 
-/// All that rocworker knows of an engine and asks of it. [`Engine::UNCONFIGURED`] has what an engine leaves out.
+/// What rocworker knows about an engine and asks of it. [`Engine::UNCONFIGURED`] has what an engine leaves out.
 pub(crate) struct Engine {
     /// In receipts, notes and checks, and its key of the configuration.
     pub(crate) name: &'static str,
@@ -128,7 +128,7 @@ pub struct Engines {
     pub concourse: Concourse,
     /// As containerd.
     pub crio: Option<Crio>,
-    /// What an undo has to heed of their configuration, by their files.
+    /// What limits an undo of their configuration, by their files.
     pub undo_constraints: UndoConstraints,
 }
 
@@ -210,25 +210,25 @@ fn spec_folder(config: &Config) -> Option<&str> {
     folder.filter(|_| !is_read_by_engines(&config.cdi.path))
 }
 
-/// A list of an engine's folders of specs with ours at its end. `None`: the engine's own, which a file that names any
-/// replaces.
-fn with_folder(folders: Option<&Vec<Value>>, ours: &str) -> Vec<Value> {
+/// A list of an engine's folders of specs with the managed one at its end. `None`: the engine's own, which a file that
+/// names any replaces.
+fn with_folder(folders: Option<&Vec<Value>>, managed: &str) -> Vec<Value> {
     let mut folders = folders.cloned().unwrap_or_else(|| DEFAULT_FOLDERS.map(Value::from).to_vec());
-    if !folders.iter().any(|it| it == ours) {
-        folders.push(ours.into());
+    if !folders.iter().any(|it| it == managed) {
+        folders.push(managed.into());
     }
     folders
 }
 
 /// The same as a key of a file that is edited.
-fn folder_beside(ours: &str) -> Set {
-    Set::Beside { member: ours.into(), default: DEFAULT_FOLDERS.map(Value::from).to_vec() }
+fn folder_beside(managed: &str) -> Set {
+    Set::Beside { member: managed.into(), default: DEFAULT_FOLDERS.map(Value::from).to_vec() }
 }
 
 /// What a runtime of our name runs, where that is not the wrapper.
 fn other_program<'a>(program: Option<&'a str>, wrapper: &str) -> Option<&'a str> {
     match program.filter(|program| !program.is_empty()) {
-        Some(program) => Some(program).filter(|it| *it != wrapper && !is_ours(it)),
+        Some(program) => Some(program).filter(|it| *it != wrapper && !is_managed(it)),
         None => Some("another program than the wrapper"),
     }
 }

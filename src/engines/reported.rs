@@ -1,4 +1,4 @@
-//! What a report takes of an engine's configuration, and which words of it may be told.
+//! What a report takes of an engine's configuration, and which words of it the report may quote.
 
 pub(crate) struct Reported {
     /// A file, or with an extension a folder.

@@ -1,4 +1,4 @@
-//! What undoing engines' configuration has to heed, whoever wrote it and wherever rocworker's own keys are now: settings
+//! What limits an undo of engines' configuration, whoever wrote it and wherever rocworker's own keys are now: settings
 //! that name our runtime or the wrapper, and whether an engine may be restarted. Files may have moved since an apply, and a
 //! daemon may run with what its file said once.
 
@@ -132,7 +132,7 @@ pub fn named_by_default(
     default: Result<DefaultRuntime, String>,
 ) -> Vec<Named> {
     // Every path of the wrapper that an engine may have been given.
-    let ours = || [INSTALLED, PACKAGED].map(str::to_owned).into();
+    let managed = || [INSTALLED, PACKAGED].map(str::to_owned).into();
     let (runtime, programs, why): (_, Vec<String>, _) = match default {
         Ok(default) => {
             let why = format!(
@@ -143,8 +143,8 @@ pub fn named_by_default(
             );
             let programs = match default.program {
                 Some(program) => vec![program],
-                // Ours by its name, and dockerd does not say which program it is.
-                None if default.name == config.docker.runtime => ours(),
+                // The managed one by its name, and dockerd does not say which program it is.
+                None if default.name == config.docker.runtime => managed(),
                 None => Vec::new(),
             };
             (default.name, programs, why)
@@ -154,7 +154,7 @@ pub fn named_by_default(
                 "dockerd runs and does not say which default runtime it has ({problem}): see that it answers, or stop it \
                  (systemctl stop docker)"
             );
-            (config.docker.runtime.clone(), ours(), why)
+            (config.docker.runtime.clone(), managed(), why)
         }
     };
     let named = |component, value| Named { component: name(component), value, why: why.clone() };

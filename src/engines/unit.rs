@@ -28,7 +28,7 @@ pub const FOLDERS: [&str; 5] = [
 /// More than any unit has.
 const LIMIT: usize = 256 << 10;
 
-/// A service, without what a drop-in of ours says.
+/// A service, without what a managed drop-in says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unit {
     pub path: PathBuf,
@@ -59,11 +59,11 @@ pub struct EnvironmentFile {
 }
 
 impl Unit {
-    /// Reads a unit beneath `root`, leaving out a drop-in of `ours`; `None` where there is no such unit.
+    /// Reads a unit beneath `root`, leaving out the `managed` drop-in; `None` where there is no such unit.
     ///
     /// # Errors
     /// Why the unit is there and cannot be read: it is masked, no text, too large.
-    pub fn read(root: &Root, name: &str, ours: Option<&Path>) -> Result<Option<Self>, String> {
+    pub fn read(root: &Root, name: &str, managed: Option<&Path>) -> Result<Option<Self>, String> {
         let Some(path) = find(root, name) else { return Ok(None) };
         if is_masked(root, &path) {
             return Err(format!("{} is masked", root.shown(&path).display()));
@@ -71,7 +71,7 @@ impl Unit {
         let text = root.read_text(&path, LIMIT).map_err(|error| error.to_string())?;
         let mut unit = Self::parse(&path, &text);
         for drop_in in drop_ins(root, name) {
-            if ours == Some(&drop_in) {
+            if managed == Some(&drop_in) {
                 continue;
             }
             match root.read_text(&drop_in, LIMIT) {
@@ -199,7 +199,7 @@ pub(crate) fn named(root: &Root, unit: &str, path: &Path) -> Option<Vec<PathBuf>
     Some(if found.is_empty() { vec![PathBuf::from(text)] } else { found })
 }
 
-/// As glob(7) has `*` and `?`: neither stands for the dot that a name begins with.
+/// As glob(7) has `*` and `?`: neither matches the dot that a name begins with.
 fn matches(pattern: &str, name: &str) -> bool {
     (pattern.starts_with('.') || !name.starts_with('.')) && glob::fits(pattern, name)
 }

@@ -26,7 +26,7 @@ pub(super) const REPORTS: &str = "/var/lib/rocworker/reports";
 const KEPT: usize = 4;
 
 impl Machine<'_> {
-    /// An error fails the action, and the unit goes on.
+    /// An error fails the action, and the unit continues.
     pub(super) fn answer(&self, answered: anyhow::Result<Answer>) -> anyhow::Result<Ended> {
         let failure = match answered {
             Ok(Answer { pairs, failure, .. }) => {

@@ -38,7 +38,7 @@ pub struct Machine<'a> {
     /// The program that runs, on the machine that it runs on.
     pub running: PathBuf,
     pub now: Timestamp,
-    /// Who called, as far as the machine tells.
+    /// Who called, as far as the machine shows.
     pub caller: String,
 }
 
@@ -275,7 +275,7 @@ impl Machine<'_> {
         lines.by_ref().take(LINES).try_for_each(|(level, text)| self.tools.log(level, &text))?;
         match lines.count() {
             0 => Ok(()),
-            more => self.tools.log(Level::Info, &format!("and {more} more, which rocworker status tells")),
+            more => self.tools.log(Level::Info, &format!("and {more} more: see rocworker status")),
         }
     }
 }

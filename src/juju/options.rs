@@ -76,7 +76,7 @@ impl Options {
         let enable = self.truth("enable-gpu")?;
         // enable-gpu is what compute-runtime was called: its default must not contradict the older option.
         let runtime = self.text("compute-runtime")?.filter(|word| enable.is_none() || word != "auto");
-        // Where no GPU is offered, which of them it would be is no contradiction: Juju always tells an option's default.
+        // Where no GPU is offered, which of them it would be is no contradiction: Juju always sends an option's default.
         let is_off = runtime.as_deref() == Some("none") || enable == Some(false);
         let devices = self.text("gpu-device-ids")?.filter(|_| !is_off);
         let (packages, rocm) = self.packages()?;
@@ -153,12 +153,12 @@ pub(super) fn has_unit(root: &Root, name: &str) -> bool {
 /// A mirror has AMD's folders beneath one address, and is signed with AMD's key.
 fn repositories(url: &str) -> Result<Value, WrongConfig> {
     let url = url.trim_end_matches('/');
-    let ours = Config::parse(Path::new("options"), "")
+    let standard = Config::parse(Path::new("options"), "")
         .map_err(|error| wrong("repository", error.to_string()))?
         .repositories;
     Ok(json!({
         "key": format!("{url}/rocm/rocm.gpg.key"),
-        "fingerprints": ours.fingerprints,
+        "fingerprints": standard.fingerprints,
         "container-toolkit": { "url": format!("{url}/amd-container-toolkit/apt/") },
         "rocm": { "url": format!("{url}/rocm/apt/VERSION") },
         "amdgpu": { "url": format!("{url}/amdgpu/VERSION/ubuntu") },
@@ -245,23 +245,23 @@ mod tests {
     #[test]
     fn a_mirror_has_the_folders_and_the_key_of_the_original() {
         let text = text(json!({ "repository": "https://mirror.example/amd/" }));
-        let ours = Config::parse(Path::new("none"), "").unwrap().repositories;
+        let standard = Config::parse(Path::new("none"), "").unwrap().repositories;
         let mirrored = Config::parse(Path::new("mirrored"), &text).unwrap().repositories;
-        assert_eq!(mirrored.fingerprints, ours.fingerprints);
+        assert_eq!(mirrored.fingerprints, standard.fingerprints);
         let rest = |url: &str, start: &str| url.strip_prefix(start).unwrap().to_owned();
-        for (mirrored, ours) in [
-            (&mirrored.container_toolkit, &ours.container_toolkit),
-            (&mirrored.rocm, &ours.rocm),
-            (&mirrored.amdgpu, &ours.amdgpu),
+        for (mirrored, standard) in [
+            (&mirrored.container_toolkit, &standard.container_toolkit),
+            (&mirrored.rocm, &standard.rocm),
+            (&mirrored.amdgpu, &standard.amdgpu),
         ] {
             assert_eq!(
                 rest(&mirrored.url, "https://mirror.example/amd/"),
-                rest(&ours.url, "https://repo.radeon.com/")
+                rest(&standard.url, "https://repo.radeon.com/")
             );
         }
         assert_eq!(
             rest(&mirrored.key, "https://mirror.example/amd"),
-            rest(&ours.key, "https://repo.radeon.com")
+            rest(&standard.key, "https://repo.radeon.com")
         );
     }
 
@@ -297,7 +297,7 @@ mod tests {
         ] {
             assert_eq!(wrong(said.clone()), expected, "{said}");
         }
-        // Whatever stands in a value, among them what YAML or a line would take for its own.
+        // Whatever is in a value, among them what YAML or a line would take for its own.
         let options = ["compute-runtime", "tag", "sharing", "packages", "driver", "repository", "restart"];
         for option in options {
             for value in [

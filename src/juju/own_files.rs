@@ -217,7 +217,7 @@ mod tests {
             assert_eq!(place.exists(), stays, "{by}");
         }
         assert!(!place.exists() && State::read(&root).unwrap().program.is_empty());
-        // By somebody else since: it stays.
+        // Another program has written it since: it stays.
         fs::write(&place, "program").unwrap();
         yield_to_package(&root, &mut state).unwrap();
         assert!(place.exists());

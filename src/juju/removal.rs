@@ -44,15 +44,15 @@ impl Machine<'_> {
                 format!("what is set up here stays: {} is on this machine too", state.units.join(", "));
             return Ok(self.tools.log(Level::Info, &text)?);
         }
-        let is_ours = state.has_applied && !(state.is_taken_back && self.is_applied_since_undo(&state)?);
+        let is_managed = state.has_applied && !(state.is_taken_back && self.is_applied_since_undo(&state)?);
         let receipt = Store::new(self.root).receipt()?;
         // As after an undo, a driver may stay without the program.
         // So does a spec that `cdi generate` wrote, which sets up no worker.
         let needs_program =
             |entry: &Entry| !entry.component.is_empty() && entry.component != Component::Packages.as_ref();
-        if is_ours || !receipt.entries.iter().any(needs_program) {
+        if is_managed || !receipt.entries.iter().any(needs_program) {
             // What waits for a worker's builds to end, and starts it again, is this program.
-            let is_needed = is_ours && self.revert_all()?;
+            let is_needed = is_managed && self.revert_all()?;
             own_files::remove(self.root, &state, is_needed)?;
         } else {
             // The program and the configuration are a part of it, whoever brought them.
@@ -155,7 +155,7 @@ impl Machine<'_> {
         }
         let active = ActiveConfig::of_file(&ConfigFile::default(), self.root);
         let config = active.asked_for().or_else(|error| {
-            let text = format!("{error}; undo goes on without it, and restarts nothing");
+            let text = format!("{error}; undo continues without it, and restarts nothing");
             self.tools.log(Level::Warning, &text)?;
             anyhow::Ok(without_restarts(self.root)?)
         })?;

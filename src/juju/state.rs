@@ -125,16 +125,16 @@ mod tests {
     fn whoever_waits_too_long_says_for_what() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
-        let mut told = Vec::new();
-        let held = lock(&root, Duration::ZERO, &mut |text| told.push(text)).unwrap();
-        assert!(told.is_empty(), "{told:?}");
-        let error = lock(&root, Duration::ZERO, &mut |text| told.push(text)).unwrap_err().to_string();
+        let mut reported = Vec::new();
+        let held = lock(&root, Duration::ZERO, &mut |text| reported.push(text)).unwrap();
+        assert!(reported.is_empty(), "{reported:?}");
+        let error = lock(&root, Duration::ZERO, &mut |text| reported.push(text)).unwrap_err().to_string();
         let path = root.shown(LOCK).display().to_string();
         let expected = format!("waiting up to 0 s for another hook of this machine, which has {path}");
-        assert_eq!(told, [expected]);
+        assert_eq!(reported, [expected]);
         assert!(error.starts_with(&format!("{path} is locked: ")) && error.contains("fuser"), "{error}");
         drop(held);
-        lock(&root, Duration::ZERO, &mut |text| told.push(text)).unwrap();
-        assert_eq!(told.len(), 1);
+        lock(&root, Duration::ZERO, &mut |text| reported.push(text)).unwrap();
+        assert_eq!(reported.len(), 1);
     }
 }

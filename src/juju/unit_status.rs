@@ -60,7 +60,7 @@ const LONGEST: usize = 600;
 /// shows 120 letters of it (juju/cmd/juju/status/output_tabular.go), and `--format=yaml` all.
 const READABLE: usize = 400;
 
-/// Between two steps that Juju hears of: apt tells a hundred in a minute, and each is a call to the controller.
+/// Between two steps that Juju hears of: apt reports a hundred in a minute, and each is a call to the controller.
 const PAUSE: Duration = Duration::from_secs(5);
 
 impl UnitStatus {
@@ -407,10 +407,10 @@ mod tests {
             steps.due(progress, begin + Duration::from_secs(seconds)).is_some()
         };
         assert!(at(0, &reload));
-        assert!(!at(9, &reload), "it was told");
+        assert!(!at(9, &reload), "it was reported");
         assert!(at(9, &waits("waiting for apt")));
         assert!(!at(10, &reload), "too early");
-        assert!(at(10, &waits("waiting for the worker")), "a wait is told at once");
+        assert!(at(10, &waits("waiting for the worker")), "a wait is reported at once");
         assert!(at(15, &reload));
         steps.is_silent = true;
         assert_eq!(steps.due(&waits("waiting for apt"), begin + Duration::from_secs(99)), None);

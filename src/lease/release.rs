@@ -19,7 +19,7 @@ use runc_amd_wrapper::store::{self, Key};
 use super::{judge, paths};
 
 /// Frees the GPUs of a container by its id, or one GPU by its render node, and returns their names. One whose container
-/// lives, or whose lease cannot be read, only with `force`; the container goes on, and its further processes keep their
+/// lives, or whose lease cannot be read, only with `force`; the container runs on, and its further processes keep their
 /// groups.
 ///
 /// # Errors

@@ -74,8 +74,9 @@ impl Published {
         let text = root.read_text(entry.path.path()?, cdi::LIMIT).ok()?;
         let Managed::Owned { states } = &entry.managed else { return None };
         let digest = Digest::of(text.as_bytes());
-        let is_ours = states.iter().any(|it| matches!(it, State::File { sha256, .. } if *sha256 == digest));
-        is_ours.then(|| Self { entry: entry.clone(), text })
+        let is_managed =
+            states.iter().any(|it| matches!(it, State::File { sha256, .. } if *sha256 == digest));
+        is_managed.then(|| Self { entry: entry.clone(), text })
     }
 
     /// That the file says this.

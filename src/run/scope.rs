@@ -169,7 +169,7 @@ impl Scope {
         (own, before): (&[Effect], &[Effect]),
         allowed: impl Fn(&Effect) -> bool,
     ) -> bool {
-        // Nodes get their groups before the CDI spec tells engines of their modes; what a repository offers is read
+        // Nodes get their groups before the CDI spec names their modes to engines; what a repository offers is read
         // before the second stage is planned.
         let is_first = matches!(effect, Effect::Udev { .. } | Effect::AptUpdate { .. });
         let is_of_stage = stage.is_none_or(|stage| is_first == (stage == Stage::Shape));

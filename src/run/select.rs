@@ -53,7 +53,7 @@ impl Run<'_> {
         plan
     }
 
-    /// What tells engines of GPUs, and what the wrapper may give: it follows the machine and waits for no apply.
+    /// What names GPUs to engines, and what the wrapper may give: it follows the machine and waits for no apply.
     fn is_of_gpus(&self, change: &Change) -> bool {
         let those = [&self.config.cdi.path, Path::new(ENV_FILE), Path::new(policy::PATH)];
         change.path.path().is_some_and(|path| those.contains(&path))

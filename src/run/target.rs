@@ -133,8 +133,8 @@ impl Run<'_> {
         let mut versions = Versions::new(root, self.programs, memory.versions.clone()).at(self.now);
         let mut engines = Engines::read(root, config, &mut versions);
         let store = Store::new(root);
-        let without_ours = |path: &Path, text: &str| store.without_managed(receipt, path, text);
-        engines.containerd = engines.containerd.map(|it| it.without_ours(without_ours));
+        let without_managed = |path: &Path, text: &str| store.without_managed(receipt, path, text);
+        engines.containerd = engines.containerd.map(|it| it.without_managed(without_managed));
         // Asking dockerd takes longer than all else.
         if !keeps_runtimes(config, &facts, receipt) {
             engines.undo_constraints.named.extend(named_by_dockerd(root, config, &engines.docker));
@@ -196,7 +196,7 @@ impl Run<'_> {
     }
 }
 
-/// Whether docker goes on with each runtime that the receipt has: else one goes that the dockerd that runs may need.
+/// Whether docker keeps each runtime that the receipt has: else one goes that the dockerd that runs may need.
 fn keeps_runtimes(config: &Config, facts: &Facts, receipt: &Receipt) -> bool {
     let has_gpus = !is_off(config) && facts.amd().next().is_some();
     let is_wanted = has_gpus && config.docker.configure != Configure::Never;

@@ -232,7 +232,7 @@ fn files_are_read_as_crio_loads_them() {
             "/etc/crio/crio.conf.d/zz"
         ]
     );
-    assert_eq!(crio.before_ours, 3);
+    assert_eq!(crio.before_drop_in, 3);
 
     machine.put("etc/sysconfig/crio", "CRIO_CONFIG_OPTIONS=\"--config=/srv/crio.conf -d /srv/crio.d\"\n");
     machine.put("srv/crio.d/1", "").put("srv/crio.conf", "");

@@ -36,7 +36,7 @@ fn real_the_toolkits_spec_is_held_against_ours_and_a_difference_is_explained() {
     machine.put(SPEC, ours.replace("0.5.0", "0.6.0"));
     let [status, evidence, remedy] = check();
     assert_eq!((status.as_str(), remedy.is_empty()), ("warning", false));
-    assert!(evidence.contains("cdiVersion 0.6.0 where ours is 0.5.0, since podman 4.3"), "{evidence}");
+    assert!(evidence.contains("cdiVersion 0.6.0 where rocworker's is 0.5.0, since podman 4.3"), "{evidence}");
 
     machine.put(SPEC, "<html>\u{1b}[31m");
     let [status, evidence, _] = check();

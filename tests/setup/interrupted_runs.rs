@@ -89,7 +89,7 @@ fn an_undo_without_a_configuration_that_can_be_read_says_that_it_restarts_nothin
     laid.run(&["apply"]).success();
     laid.put(CONFIG, "restart: [\n");
     let (code, said) = laid.fails(&["undo"]);
-    assert!(code == 0 && said.contains("undo goes on without it, and restarts nothing"), "{said}");
+    assert!(code == 0 && said.contains("undo continues without it, and restarts nothing"), "{said}");
 }
 
 #[test]

@@ -110,7 +110,7 @@ ls /var/lib/rocworker/receipt.json 2>&1 || true
     };
     assert_eq!(
         out,
-        "undo goes on without it, and restarts nothing\n\
+        "undo continues without it, and restarts nothing\n\
          … concourse-worker.service still runs with its old configuration: systemctl restart concourse-worker.service\n\
          ✓ concourse-worker.service was restarted since\n\
          ls: cannot access '/var/lib/rocworker/receipt.json': No such file or directory\n"

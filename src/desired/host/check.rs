@@ -32,7 +32,7 @@ fn pair(text: &str) -> Result<&str, &'static str> {
     let rest = rest.trim_start();
     let operator = OPERATORS.iter().find_map(|operator| rest.strip_prefix(operator));
     let value = operator.ok_or("a key is followed by ==, !=, =, +=, -= or :=")?.trim_start();
-    let value = value.strip_prefix('"').ok_or("a value stands between double quotes")?;
+    let value = value.strip_prefix('"').ok_or("a value must be between double quotes")?;
     Ok(value.split_once('"').ok_or("a value's quotes are not closed")?.1)
 }
 

@@ -9,11 +9,11 @@ use root::{Kind, Root};
 pub struct Charm {
     /// By what the charm's mode for AMD's GPUs shows itself, in words; empty where it is not in force.
     pub signs: Vec<String>,
-    /// The runc behind a script of the charm's that stands in its place, where there is such a script. That one gives the
+    /// The runc behind a script of the charm's that is in its place, where there is such a script. That one gives the
     /// GPUs of every vendor a second time, and /srv's folders too, so that the wrapper's policy should name this one. Not
     /// the charm's copy in /opt/bin, which no upgrade refreshes. `None`: the runc on PATH is the right one.
     pub real_runc: Option<PathBuf>,
-    /// A script stands in for runc, and there is no real one beside it.
+    /// A script replaces runc, and there is no real one beside it.
     pub lacks_real_runc: bool,
 }
 

@@ -77,7 +77,7 @@ fn matters(name: &str) -> bool {
     NAMES.contains(&name) || name.starts_with("CONCOURSE_CONTAINERD_")
 }
 
-/// Those that somebody meant to set and that would matter.
+/// Those that a person meant to set and that would matter.
 fn meant(ignored: &[String]) -> impl Iterator<Item = &String> {
     ignored.iter().filter(|key| {
         let name = key.rsplit(|c: char| c.is_whitespace() || c == '\u{feff}').next().unwrap_or(key);
@@ -85,7 +85,7 @@ fn meant(ignored: &[String]) -> impl Iterator<Item = &String> {
     })
 }
 
-/// Whether a drop-in names environment files or takes variables away: after ours it can undo what ours says.
+/// Whether a drop-in names environment files or takes variables away: after our drop-in it can undo what that says.
 pub(super) fn sets_late(root: &Root, drop_in: &Path) -> bool {
     root.read_text(drop_in, LIMIT).is_ok_and(|text| sets_environment_late(&text))
 }

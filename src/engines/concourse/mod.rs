@@ -29,7 +29,7 @@ const NAME: &str = "concourse";
 
 /// The unit that is configured; the charm's, and that of Concourse's own documentation.
 pub const UNIT: &str = "concourse-worker.service";
-/// Ours among its drop-ins. By its name it comes after every other that is likely.
+/// Our drop-in among the unit's. By its name it comes after every other that is likely.
 pub const DROP_IN: &str = "/etc/systemd/system/concourse-worker.service.d/zz-rocworker.conf";
 /// The environment file that the drop-in names.
 pub const ENV_FILE: &str = "/etc/rocworker/concourse.env";
@@ -61,7 +61,7 @@ pub(super) const ENGINE: Engine = Engine {
         let Wish { config, selection, engines, templates, wrapper } = *wish;
         desired::actions(config, selection, &engines.concourse, templates, wrapper)
     },
-    // Behind the charm's own script stands the real runc; the script would add every vendor's nodes again.
+    // Behind the charm's own script is the real runc; the script would add every vendor's nodes again.
     real_runc: |wish| {
         let concourse = &wish.engines.concourse;
         let set_up = desired::set_up(wish.config, wish.selection, concourse, wish.templates);
@@ -89,7 +89,7 @@ fn watched(root: &Root, _config: &Config) -> Vec<Watched> {
 #[derive(Debug, Clone, Default)]
 pub struct Concourse {
     pub worker: Option<Worker>,
-    /// Why it cannot be told how the worker runs, although its unit is there: the unit cannot be read, or what it
+    /// Why it is unknown how the worker runs, although its unit is there: the unit cannot be read, or what it
     /// names is not there now, since shared storage comes late.
     pub unknown: Option<String>,
     /// What a person should know of workers that are not configured, a sentence each.
@@ -111,13 +111,13 @@ pub struct Worker {
     /// The configuration of containerd that the worker itself wrote into its work folder at a start without
     /// `CONCOURSE_CONTAINERD_CONFIG`.
     pub written_config: Option<String>,
-    /// The configuration of containerd that somebody else has given the worker, and its text.
+    /// The configuration of containerd that another program has given the worker, and its text.
     pub own_config: Option<(PathBuf, Result<String, String>)>,
-    /// Whether our environment file names a configuration of containerd now: it was of a version that takes ours.
+    /// Whether our environment file names a configuration of containerd now: its version could read the managed one.
     pub was_given_config: bool,
     /// What the Concourse charm's own GPU mode has done.
     pub charm: Charm,
-    /// Drop-ins that come after ours and name environment files or take variables away.
+    /// Drop-ins that come after rocworker's and name environment files or take variables away.
     pub later: Vec<PathBuf>,
     /// Where a person would set a variable: the last of the worker's environment files.
     pub settings_file: Option<PathBuf>,
@@ -204,8 +204,8 @@ impl Worker {
             let text = root.read_text(path, CONFIG_LIMIT).map_err(|error| error.to_string());
             (PathBuf::from(path), text)
         });
-        let ours = Path::new(DROP_IN).file_name();
-        let later = unit.drop_ins.iter().filter(|path| path.file_name() > ours);
+        let managed = Path::new(DROP_IN).file_name();
+        let later = unit.drop_ins.iter().filter(|path| path.file_name() > managed);
         let later = later.filter(|path| environment::sets_late(root, path)).cloned().collect();
         let charm = Charm::read(root, &bin, own_config.as_ref().map(|(path, _)| path.as_path()));
         let settings_file = unit.environment_files.last().map(|file| file.path.clone());
@@ -238,7 +238,7 @@ impl Worker {
 }
 
 impl Containerd {
-    /// `chosen`: what somebody has told the worker to start.
+    /// `chosen`: what a person configured the worker to start.
     fn read(root: &Root, versions: &mut Versions<'_>, chosen: Option<&str>, bin: &Path, path: &str) -> Self {
         let name = chosen.unwrap_or("containerd");
         let found = if name.contains('/') {

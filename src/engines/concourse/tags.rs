@@ -1,5 +1,5 @@
 //! The tags of a Concourse worker. A step runs only where every one of its tags is, and a tagged worker
-//! refuses untagged steps: without a usable GPU there must be none of ours.
+//! refuses untagged steps: without a usable GPU there must be no managed tag.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ pub const VARIABLE: &str = "CONCOURSE_TAG";
 /// What a worker with a usable GPU is tagged with, whichever it is.
 const OF_GPUS: [&str; 4] = ["gpu", "gpu-type=amd", "compute-runtime=rocm", "rocm"];
 
-/// The worker's tags: those of the configuration first, then ours, none twice.
+/// The worker's tags: those of the configuration first, then the managed ones, none twice.
 #[must_use]
 pub fn tags(config: &Config, selection: &Selection<'_>) -> Vec<String> {
     let mut tags = config.tags.clone();
@@ -29,7 +29,7 @@ fn add(tags: &mut Vec<String>, further: impl IntoIterator<Item = String>) {
     }
 }
 
-/// Ours alone: what the GPUs are.
+/// The managed tags alone: what the GPUs are.
 #[must_use]
 pub fn of_gpus(selection: &Selection<'_>) -> Vec<String> {
     if selection.gpus.is_empty() {
@@ -49,7 +49,7 @@ pub fn of_gpus(selection: &Selection<'_>) -> Vec<String> {
 }
 
 /// What [`VARIABLE`] has to be: the user's own tags of other environment files first, then those of the configuration, then
-/// ours, if the worker can give GPUs. `None` where those files say it already.
+/// the managed ones, if the worker can give GPUs. `None` where those files say it already.
 pub(super) fn wanted(
     config: &Config,
     selection: &Selection<'_>,
@@ -86,7 +86,7 @@ pub fn loses(before: &str, after: &str) -> bool {
     count > count_after || !before.is_subset(&after)
 }
 
-/// Tags that the machine decides about, and how many GPUs. The user's own tags are not ours to wait with.
+/// Tags that the machine decides about, and how many GPUs. The user's own tags never wait.
 fn offer(list: &str) -> (BTreeSet<&str>, u64) {
     let count = |tag: &str| tag.strip_prefix("gpu-count=")?.parse().ok();
     let of_machine = list.split(',').filter(|tag| OF_GPUS.contains(tag) || is_architecture(tag));

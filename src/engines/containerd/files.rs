@@ -9,15 +9,15 @@ use root::Root;
 use crate::engines::File;
 use crate::engines::glob::{self, MOST, clean, fits};
 
-/// `ours` is left out; the number tells how many files are loaded before it, whether it is there yet or not: where none
+/// `drop_in` is left out; the number says how many files are loaded before it, there yet or not: where none
 /// imports it, it is taken for the last import of the main file.
-pub(super) fn read(root: &Root, main: &Path, ours: &Path) -> (Vec<File>, usize) {
+pub(super) fn read(root: &Root, main: &Path, drop_in: &Path) -> (Vec<File>, usize) {
     let mut files: Vec<File> = Vec::new();
-    let mut before_ours = None;
+    let mut before_drop_in = None;
     let mut pending = VecDeque::from([main.to_owned()]);
     while let Some(path) = pending.pop_front() {
-        if path == ours {
-            before_ours.get_or_insert(files.len());
+        if path == drop_in {
+            before_drop_in.get_or_insert(files.len());
             continue;
         }
         // Files can import each other without end.
@@ -27,18 +27,18 @@ pub(super) fn read(root: &Root, main: &Path, ours: &Path) -> (Vec<File>, usize) 
         let file = File::read(root, path);
         for pattern in file.imports() {
             let mut found = matches(root, &file.path, &pattern);
-            if file.names(&pattern, ours) && !found.iter().any(|path| path == ours) {
-                found.insert(found.partition_point(|path| path.as_path() < ours), ours.to_owned());
+            if file.names(&pattern, drop_in) && !found.iter().any(|path| path == drop_in) {
+                found.insert(found.partition_point(|path| path.as_path() < drop_in), drop_in.to_owned());
             }
             pending.extend(found);
         }
-        if files.is_empty() && !pending.iter().any(|path| path == ours) {
-            pending.push_back(ours.to_owned());
+        if files.is_empty() && !pending.iter().any(|path| path == drop_in) {
+            pending.push_back(drop_in.to_owned());
         }
         files.push(file);
     }
-    let before_ours = before_ours.unwrap_or(files.len());
-    (files, before_ours)
+    let before_drop_in = before_drop_in.unwrap_or(files.len());
+    (files, before_drop_in)
 }
 
 impl File {
@@ -49,10 +49,10 @@ impl File {
         list.into_iter().flatten().filter_map(|path| path.as_str().map(str::to_owned)).collect()
     }
 
-    /// Whether one of its imports, other than `ours`, is this file or a pattern that matches it.
+    /// Whether one of its imports, other than `drop_in`, is this file or a pattern that matches it.
     #[must_use]
-    pub fn covers(&self, path: &Path, ours: &str) -> bool {
-        self.imports().iter().filter(|import| *import != ours).any(|pattern| self.names(pattern, path))
+    pub fn covers(&self, path: &Path, drop_in: &str) -> bool {
+        self.imports().iter().filter(|import| *import != drop_in).any(|pattern| self.names(pattern, path))
     }
 
     /// Whether an import of this file is that file or a pattern that matches it.

@@ -18,7 +18,7 @@ pub(super) struct Listener {
     line: CommandLine,
 }
 
-/// Where containerd keeps what it knows of tasks, below its `root` and its `state`.
+/// Where containerd keeps its records of tasks, below its `root` and its `state`.
 const TASKS: &str = "io.containerd.runtime.v2.task";
 
 /// Where shims keep runc's state, whatever the daemon's `state` is (process.RuncRoot of containerd's runc shim).
@@ -58,7 +58,7 @@ impl Listener {
     }
 }
 
-/// Concourse's own stands in its package: /usr/local/concourse/bin, /var/lib/concourse/bin.
+/// Concourse's own is in its package: /usr/local/concourse/bin, /var/lib/concourse/bin.
 fn is_concourses(program: &Path) -> bool {
     program.components().any(|part| part.as_os_str() == "concourse")
 }

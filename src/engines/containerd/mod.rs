@@ -92,13 +92,13 @@ const SECTIONS: [&str; 3] = ["cri", "io.containerd.grpc.v1.cri", "io.containerd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Containerd {
     pub program: PathBuf,
-    /// Or why it cannot be told.
+    /// Or why it is unknown.
     pub version: Result<Version, String>,
     /// Its main file and what that imports, in the order in which containerd loads them, the main file first. Our
     /// drop-in is not among them.
     pub files: Vec<File>,
     /// How many of them are loaded before our drop-in; what the others say wins over it.
-    pub before_ours: usize,
+    pub before_drop_in: usize,
     /// Whether systemd starts it, as containerd.service.
     pub unit: bool,
     /// What could not be read of its unit, each as a sentence.
@@ -149,15 +149,15 @@ impl Containerd {
             ));
         }
         let version = Err(format!("{} was not asked", program.display()));
-        let (files, before_ours) = files::read(root, &main, &drop_in(&main));
-        Some(Self { program, version, files, before_ours, unit: unit.is_some(), unread, notes })
+        let (files, before_drop_in) = files::read(root, &main, &drop_in(&main));
+        Some(Self { program, version, files, before_drop_in, unit: unit.is_some(), unread, notes })
     }
 
     /// The same by what its files would say without our keys, of a release that needs none in them. `text`: what a file
-    /// of this path and text would say, where keys of it are ours.
+    /// of this path and text would say, where keys of it are managed.
     #[must_use]
-    pub fn without_ours(mut self, text: impl Fn(&Path, &str) -> Option<String>) -> Self {
-        // containerd 1.x goes on with our keys where they stand.
+    pub fn without_managed(mut self, text: impl Fn(&Path, &str) -> Option<String>) -> Self {
+        // containerd 1.x keeps our keys where they are.
         if self.version.as_ref().is_ok_and(|version| version.major > 1) {
             for file in &mut self.files {
                 let without = file.text.as_ref().ok().and_then(|it| text(&file.path, it.as_deref()?));
@@ -176,7 +176,7 @@ impl Containerd {
     }
 }
 
-/// Where our drop-in stands beside a main file.
+/// Where our drop-in is beside a main file.
 #[must_use]
 pub fn drop_in(main: &Path) -> PathBuf {
     main.parent().unwrap_or(Path::new("/etc/containerd")).join(DROP_IN)

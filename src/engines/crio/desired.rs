@@ -1,7 +1,7 @@
-//! What CRI-O needs: a runtime that is the wrapper, and the folder of our CDI spec. Both stand in a drop-in of ours.
+//! What CRI-O needs: a runtime that is the wrapper, and the folder of our CDI spec. Both are in the managed drop-in.
 //!
-//! CRI-O takes each setting from the last file that has it, and a runtime whole: what a later file says of ours is all
-//! of it, and ours takes nothing away from another (`UpdateFromDropInFile` of its pkg/config).
+//! CRI-O takes each setting from the last file that has it, and a runtime whole: a later file's runtime of our name
+//! replaces it, and our file takes nothing away from another (`UpdateFromDropInFile` of its pkg/config).
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::version::Version;
 /// The first release that reads CDI specs (`cdi_spec_dirs`).
 const OLDEST: Version = Version { major: 1, minor: 23, patch: 0 };
 
-/// What ours has in common with the runtime that other containers get: who watches over a container, and what its pod
+/// What our runtime has in common with the runtime that other containers get: who watches a container, and what its pod
 /// may ask for. Without `monitor_path` CRI-O looks for conmon on PATH, and does not start where there is none.
 const INHERITED: [&str; 5] = [
     "monitor_path",
@@ -62,19 +62,19 @@ fn want(
         );
     }
     let folder = spec_folder(config);
-    let before = Said::of(crio.files.get(..crio.before_ours).unwrap_or_default())?;
-    let with_ours = |folder| with_folder(before.cdi_spec_dirs.as_ref(), folder);
+    let before = Said::of(crio.files.get(..crio.before_drop_in).unwrap_or_default())?;
+    let with_managed = |folder| with_folder(before.cdi_spec_dirs.as_ref(), folder);
     let context = json!({
         "runtime": runtime,
         "wrapper": wrapper,
         // What a file says replaces the whole list.
-        "cdi_spec_dirs": folder.map_or_else(Vec::new, with_ours),
+        "cdi_spec_dirs": folder.map_or_else(Vec::new, with_managed),
         "settings": said.inherited(),
     });
     let program = ["crio", "runtime", "runtimes", runtime, "runtime_path"];
     let (text, _) = drop_in(templates, render::CRIO, &context, (&program, wrapper))?;
     let path = crio.drop_in();
-    for file in crio.files.get(crio.before_ours..).unwrap_or_default() {
+    for file in crio.files.get(crio.before_drop_in..).unwrap_or_default() {
         let later = Said::of(std::slice::from_ref(file))?;
         let reads = |dirs: &Vec<Value>| folder.is_none_or(|folder| dirs.iter().any(|it| it == folder));
         let what = match (later.runtimes.contains_key(runtime), &later.cdi_spec_dirs) {

@@ -22,9 +22,9 @@ const NAME: &str = "crio";
 
 pub const UNIT: &str = "crio.service";
 
-/// Where it looks for drop-ins when it is not told.
+/// Where it looks for drop-ins by default.
 const FOLDER: &str = "/etc/crio/crio.conf.d";
-/// Ours among them. Its name comes after most.
+/// Our drop-in among them. Its name comes after most.
 const DROP_IN: &str = "99-rocworker.conf";
 
 /// CRI-O's own, of pkgs.k8s.io and later of download.opensuse.org.
@@ -88,7 +88,7 @@ fn canary(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crio {
     pub program: PathBuf,
-    /// Or why it cannot be told.
+    /// Or why it is unknown.
     pub version: Result<Version, String>,
     pub main: PathBuf,
     /// Where its drop-ins are.
@@ -96,7 +96,7 @@ pub struct Crio {
     /// What it loads, in order. Our drop-in is not among them.
     pub files: Vec<File>,
     /// How many of them are loaded before our drop-in; what the others say wins over it.
-    pub before_ours: usize,
+    pub before_drop_in: usize,
     /// Whether systemd starts it, as crio.service.
     pub unit: bool,
     /// What could not be read of its unit, each as a sentence.
@@ -138,10 +138,10 @@ impl Crio {
             ));
         }
         let mut paths = paths(root, &main, &folder);
-        let ours = folder.join(DROP_IN);
-        let later = |path: &PathBuf| *path != main && *path > ours;
-        paths.retain(|path| *path != ours);
-        let before_ours = paths.iter().position(later).unwrap_or(paths.len());
+        let drop_in = folder.join(DROP_IN);
+        let later = |path: &PathBuf| *path != main && *path > drop_in;
+        paths.retain(|path| *path != drop_in);
+        let before_drop_in = paths.iter().position(later).unwrap_or(paths.len());
         let files: Vec<File> = paths.into_iter().map(|path| File::read(root, path)).collect();
         let own_runc = files.iter().rev().find_map(|file| {
             let runc = file.said.as_ref().ok()?.pointer("/crio/runtime/runtimes/runc/runtime_path")?;
@@ -153,7 +153,7 @@ impl Crio {
             main,
             folder,
             files,
-            before_ours,
+            before_drop_in,
             unit: unit.is_some(),
             unread,
             notes,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::Docker;
 
-/// Where dockerd keeps its data unless it is told another place.
+/// Where dockerd keeps its data unless its configuration names another place.
 const DATA: &str = "/var/lib/docker";
 /// A hundred times what one has.
 const LIMIT: usize = 4 << 20;

@@ -1,5 +1,5 @@
-//! What docker should be told: our runtime, and CDI where it knows of it and is not told already. Its default runtime
-//! is never changed.
+//! What docker's configuration needs: our runtime, and CDI where docker supports it and has it not on yet. Its default
+//! runtime is never changed.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub(crate) const CDI: Version = Version { major: 25, minor: 0, patch: 0 };
 /// The first release in which CDI is on unless it is switched off (moby#49963).
 const CDI_BY_DEFAULT: Version = Version { major: 28, minor: 2, patch: 0 };
 
-/// What docker should be told, and what a person should know of it. `wrapper`: the program that runs containers.
+/// What docker's configuration needs, and what a person should know. `wrapper`: the program that runs containers.
 #[must_use]
 pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
     let mut desired = Desired::default();
@@ -53,7 +53,7 @@ fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desir
     let file = docker.config.display();
     let known = match docker.known() {
         Ok(known) => known,
-        // An edit would accept this text, and rocworker cannot read what somebody decided in it.
+        // An edit would accept this text, and rocworker cannot read what a person decided in it.
         Err(error) if is_editable(&text) => {
             return Err(format!("{file}: {error}; docker is left as it is: correct that, then apply again"));
         }
@@ -67,9 +67,9 @@ fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desir
         Err(reason) => {
             desired.problem(
                 NAME,
-                format!("which docker this is cannot be told, and CDI is left as it is: {reason}"),
+                format!("the version of docker is unknown, and rocworker leaves CDI as it is: {reason}"),
             );
-            // What is there as we would set it may be ours, and is not taken out for that.
+            // What is there as we would set it may be managed, and stays for that reason.
             let keys = cdi(config, docker, CDI, &known).unwrap_or_default();
             Ok(keys.into_iter().filter(|key| is_set(key, &known)).collect())
         }
@@ -119,7 +119,7 @@ fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desir
 
 /// What it takes for docker.service to begin anew, by what its file says now.
 pub(in crate::engines) fn restart_now(config: &Config, docker: &Installed) -> Vec<Effect> {
-    // Of a file that cannot be read nobody knows that containers outlive dockerd.
+    // Of a file that cannot be read it is unknown whether containers outlive dockerd.
     restart(config, &docker.known().unwrap_or(Value::Null))
 }
 
@@ -161,23 +161,23 @@ fn reload() -> Effect {
     Effect::Reload { unit: UNIT.to_owned() }
 }
 
-/// Our runtime; none where the name is somebody else's.
+/// Our runtime; none where another program uses the name.
 fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Key, String> {
     let name = &config.docker.runtime;
     let path = wrapper.display().to_string();
     match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
         None | Some(Value::Null) => {}
-        // One that runs nothing is ours, without the program that somebody removed, if the receipt knows it.
+        // One that runs nothing is managed, without the program that a person removed, if the receipt knows it.
         Some(Value::Object(entry)) if is_wrapper(entry, &path) || runs_nothing(entry) => {}
         Some(entry) => {
             let other = entry.get("path").or_else(|| entry.get("runtimeType")).unwrap_or(entry);
             return Err(format!(
-                "the runtime {name} is somebody else's ({other}) and is left alone: choose another name for ours with \
+                "the runtime {name} is unmanaged ({other}) and is left alone: choose another name for rocworker's with \
                  docker.runtime"
             ));
         }
     }
-    // Arguments that somebody gave it stay as long as it does.
+    // Arguments that a person gave it stay as long as it does.
     let set = Set::Entry {
         value: json!({ "path": path }),
         identity: "path".to_owned(),
@@ -207,7 +207,7 @@ fn cdi(config: &Config, docker: &Installed, version: Version, known: &Value) -> 
     if version < CDI {
         return Ok(Vec::new());
     }
-    // Ours is true, so that false is somebody's decision.
+    // Rocworker writes true, so that false is a person's decision.
     if known.pointer("/features/cdi") == Some(&Value::Bool(false)) {
         return Err(format!(
             "{file}: features.cdi is false: docker finds no GPU by --device until it is taken out"

@@ -93,9 +93,9 @@ pub struct Docker {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     pub program: PathBuf,
-    /// Or why it cannot be told.
+    /// Or why it is unknown.
     pub version: Result<Version, String>,
-    /// The configuration file that dockerd reads: its unit may name another than ours does.
+    /// The configuration file that dockerd reads: its unit may name another than rocworker's configuration does.
     pub config: PathBuf,
     /// Its text, `None` where there is no file, or why it cannot be read.
     pub text: Result<Option<String>, String>,

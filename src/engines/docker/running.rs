@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::Installed;
 
-/// Where dockerd writes its process number unless it is told another place.
+/// Where dockerd writes its process number unless its configuration names another place.
 const PID_FILE: &str = "/var/run/docker.pid";
 /// Where docker.socket listens.
 const SOCKET: &str = "/run/docker.sock";
@@ -125,7 +125,7 @@ fn answer(socket: &str, patience: Duration) -> std::io::Result<Vec<u8>> {
     Ok(answer)
 }
 
-/// Does not wait for a dockerd that accepts nobody: connect(2) then fails at once (unix(7), EAGAIN).
+/// Does not wait for a dockerd that accepts no client: connect(2) then fails at once (unix(7), EAGAIN).
 fn connect(socket: &str) -> std::io::Result<UnixStream> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let opened = sys::socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -165,7 +165,7 @@ mod tests {
         sys::listen(&full, Backlog::new(0).unwrap()).unwrap();
         let waiting: Vec<_> =
             std::iter::repeat_with(|| connect(&at("full"))).take_while(Result::is_ok).take(9).collect();
-        assert!(waiting.len() < 9, "nobody is turned away");
+        assert!(waiting.len() < 9, "no client is refused");
         assert!(ask(&at("full"), patience).is_err());
         assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
     }

@@ -28,13 +28,13 @@ pub(crate) fn lines(text: &str) -> Vec<(String, String, String)> {
     found
 }
 
-/// What stands before a backslash that continues the line; two of them are a backslash.
+/// What is before a backslash that continues the line; two of them are a backslash.
 fn continued(line: &str) -> Option<&str> {
     let backslashes = line.len() - line.trim_end_matches('\\').len();
     (backslashes % 2 == 1).then(|| line.get(..line.len() - 1))?
 }
 
-/// A value's words, as systemd splits them (`extract_first_word`): at blanks, where those are not quoted. What stands
+/// A value's words, as systemd splits them (`extract_first_word`): at blanks, where those are not quoted. What comes
 /// from an escape on that is none is left out, as systemd leaves it out.
 pub(crate) fn words(value: &str) -> Vec<String> {
     let mut words = Vec::new();

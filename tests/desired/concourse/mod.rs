@@ -91,7 +91,7 @@ fn the_users_own_tags_come_first_and_none_stands_twice() {
 #[test]
 fn a_worker_that_runs_something_else_gets_no_variable_of_containerds_and_no_tag_of_ours() {
     for (release, runtime, said) in [
-        (V7_8, "", "guardian, which Concourse 7.8.3 does unless told otherwise"),
+        (V7_8, "", "guardian, which Concourse 7.8.3 does by default"),
         (V7_14, "", "guardian, which Concourse 7.14.3 does"),
         (V8_1, "CONCOURSE_RUNTIME=guardian", "the worker runs guardian,"),
         (V8_1, "CONCOURSE_RUNTIME=houdini", "the worker runs houdini,"),

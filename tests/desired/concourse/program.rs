@@ -55,7 +55,7 @@ fn of_a_captured_worker_the_runtime_has_to_be_told() {
     let machine = packaged();
     machine.put(ENVIRONMENT_FILE, &ENVIRONMENT.replace("CONCOURSE_RUNTIME=containerd\n", ""));
     let said = run(&machine, "apply");
-    let problem = "no file of Concourse's tells its version";
+    let problem = "no file of Concourse's names its version";
     assert!(said.contains(problem) && said.contains("set CONCOURSE_RUNTIME=containerd in"), "{said}");
     assert!(!machine.root().join(DROP_IN).exists() && !machine.root().join(POLICY).exists());
 }

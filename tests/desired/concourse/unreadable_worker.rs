@@ -52,7 +52,7 @@ const DISTURBANCES: [Disturbance; 9] = [
         |it| {
             it.set("CONCOURSE_CONTAINERD_CONFIG=/opt/away/containerd.toml");
         },
-        "what the worker's containerd is told is not known",
+        "the configuration of the worker's containerd is unknown",
     ),
     (
         "its runtime may stand in a file that is not followed",
@@ -101,7 +101,7 @@ fn while_nobody_can_look_all_stays_and_the_worker_runs_on() {
 #[test]
 fn a_version_that_is_not_told_takes_nothing_back() {
     // The runtime goes by the version of Concourse.
-    let said = "no file of Concourse's tells its version";
+    let said = "no file of Concourse's names its version";
     let machine = machine(V8_1);
     machine.put(ENVIRONMENT_FILE, "");
     assert_eq!(execute(&machine, "").len(), 4);

@@ -11,7 +11,7 @@ use reconcile::{Action, Content, Desired, Effect, Kind};
 use rocworker::config::Config;
 use rocworker::engines::concourse::Concourse;
 use rocworker::engines::concourse::desired::{actions, set_up};
-use rocworker::engines::{Known, Told, Version, Versions};
+use rocworker::engines::{Answer, Known, Version, Versions};
 use rocworker::facts::Facts;
 use rocworker::render::Templates;
 use rocworker::selection::select;
@@ -122,7 +122,10 @@ impl Machine {
         let programs = Programs::in_folders("");
         // Of a program that a test has taken away nothing is known.
         let known = self.versions.iter().filter_map(|(path, version)| {
-            Some((path.clone(), Known { identity: root.identity(path).ok()?, told: Told::Version(*version) }))
+            Some((
+                path.clone(),
+                Known { identity: root.identity(path).ok()?, answer: Answer::Version(*version) },
+            ))
         });
         Concourse::read(&root, &mut Versions::new(&root, Some(&programs), known.collect()))
     }

@@ -112,7 +112,7 @@ fn a_version_that_cannot_be_told_gets_the_runtime_alone() {
         text,
         "{\n    \"runtimes\": {\n        \"amd\": {\n            \"path\": \"/usr/bin/runc-amd-wrapper\"\n        }\n    }\n}\n"
     );
-    let why = "which docker this is cannot be told, and CDI is left as it is: dockerd says nothing";
+    let why = "the version of docker is unknown, and rocworker leaves CDI as it is: dockerd says nothing";
     assert_eq!(said(&desired), [(true, why)]);
 }
 
@@ -166,13 +166,13 @@ fn what_somebody_has_decided_stays() {
     let cases = [
         (
             r#"{"runtimes": {"amd": {"path": "/opt/amd-container-runtime"}}, "features": {"cdi": true}}"#,
-            "/etc/docker/daemon.json: the runtime amd is somebody else's (\"/opt/amd-container-runtime\") and is left \
-             alone: choose another name for ours with docker.runtime",
+            "/etc/docker/daemon.json: the runtime amd is unmanaged (\"/opt/amd-container-runtime\") and is left \
+             alone: choose another name for rocworker's with docker.runtime",
         ),
         (
             r#"{"runtimes": {"amd": {"runtimeType": "io.containerd.runsc.v1"}}, "features": {"cdi": true}}"#,
-            "/etc/docker/daemon.json: the runtime amd is somebody else's (\"io.containerd.runsc.v1\") and is left \
-             alone: choose another name for ours with docker.runtime",
+            "/etc/docker/daemon.json: the runtime amd is unmanaged (\"io.containerd.runsc.v1\") and is left \
+             alone: choose another name for rocworker's with docker.runtime",
         ),
         (
             r#"{"features": {"cdi": false}, "runtimes": {"amd": {"path": "/usr/bin/runc-amd-wrapper"}}}"#,

@@ -1,7 +1,7 @@
 //! How the containerd that the worker starts comes to run the wrapper as its runc.
 //!
-//! containerd from 2.0 is told by its configuration: the shims get a PATH that begins with a folder in which the
-//! wrapper is `runc`. Older ones have no such key, and a configuration that somebody wrote is not copied, which would
+//! containerd from 2.0 reads it from its configuration: the shims get a PATH that begins with a folder in which the
+//! wrapper is `runc`. Older ones have no such key, and a configuration that a person wrote is not copied, which would
 //! shadow what they change in it later: there containerd itself is started with that PATH, by a launcher, and its
 //! shims inherit it.
 
@@ -21,7 +21,7 @@ use crate::version::Version;
 const WITH_SHIM_ENVIRONMENT: Version = Version { major: 2, minor: 0, patch: 0 };
 /// The first whose configuration is of version 4.
 const WITH_VERSION_4: Version = Version { major: 2, minor: 3, patch: 0 };
-/// The first Concourse that runs containerd unless told otherwise (concourse/concourse#9372); before, guardian.
+/// The first Concourse that runs containerd by default (concourse/concourse#9372); before, guardian.
 const WITH_CONTAINERD: Version = Version { major: 8, minor: 0, patch: 0 };
 
 /// What Concourse gives its containerd (worker/workercmd/containerd.go) in 7.14 to 8.1.
@@ -50,21 +50,21 @@ pub(super) struct Way {
 pub(super) enum Hindrance {
     /// The worker is so that its containers cannot be given GPUs.
     Known(String),
-    /// It cannot be told how the worker runs, or what should be written for it: no reason to revert what works.
+    /// It is unknown how the worker runs, or what should be written for it: no reason to revert what works.
     Unknown(String),
 }
 
 /// The way for this worker; `None` where its own configuration of containerd names our folder already.
 ///
 /// # Errors
-/// Why its containers cannot be given GPUs, or why that cannot be told.
+/// Why its containers cannot be given GPUs, or why that is unknown.
 pub(super) fn way(templates: &Templates, worker: &Worker) -> Result<Option<Way>, Hindrance> {
     runs_containerd(worker)?;
     if let Some((path, text)) = &worker.own_config {
         let text = text.as_deref().map_err(|problem| {
-            Hindrance::Unknown(format!("{problem}: what the worker's containerd is told is not known"))
+            Hindrance::Unknown(format!("{problem}: the configuration of the worker's containerd is unknown"))
         })?;
-        // A configuration that somebody gave the worker stays as it is.
+        // A configuration that a person gave the worker stays as it is.
         // Of a text that containerd cannot read either, none.
         return match shim_path(&Format::Toml.read(text).unwrap_or_default()) {
             Some(shims)
@@ -85,7 +85,7 @@ pub(super) fn way(templates: &Templates, worker: &Worker) -> Result<Option<Way>,
     }
     let is_2 = match &worker.containerd.version {
         Ok(version) => *version >= WITH_SHIM_ENVIRONMENT,
-        // Another way only because nobody tells the version this time would restart the worker twice.
+        // Another way only because the version is unknown this time would restart the worker twice.
         Err(reason) if worker.was_given_config => {
             return Err(Hindrance::Unknown(format!(
                 "the version of the worker's containerd is not known now ({reason}), and it was 2.0 or later when \
@@ -118,11 +118,11 @@ fn runs_containerd(worker: &Worker) -> Result<(), Hindrance> {
             worker.unfollowed.join("; ")
         ))),
         (None, Ok(version)) => Err(Hindrance::Known(format!(
-            "the worker runs guardian, which Concourse {version} does unless told otherwise and which the wrapper cannot \
+            "the worker runs guardian, which Concourse {version} does by default and which the wrapper cannot \
              serve, {nothing}: {remedy}"
         ))),
         (None, Err(reason)) => Err(Hindrance::Unknown(format!(
-            "whether the worker runs containerd or guardian is not known ({reason}; no file of Concourse's tells its \
+            "whether the worker runs containerd or guardian is not known ({reason}; no file of Concourse's names its \
              version), and nothing is changed: {remedy}"
         ))),
     }

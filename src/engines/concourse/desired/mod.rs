@@ -1,5 +1,5 @@
 //! What a Concourse worker needs so that its containers get the GPUs: tags, and a containerd whose first runc is the
-//! wrapper. All of it stands in files of ours; nothing of the worker's or its charm's is edited, and nothing is written
+//! wrapper. All of it is in managed files; nothing of the worker's or its charm's is edited, and nothing is written
 //! to /var/lib/concourse, which other machines may share.
 //!
 //! No action names a rival. The charm, Concourse itself and its packages write none of these paths: whoever contests
@@ -25,7 +25,7 @@ pub use written::{out_of_date, written_by};
 
 /// The folder that holds nothing but the wrapper under the name `runc`.
 pub const SHIM_FOLDER: &str = "/usr/local/lib/rocworker/shim";
-/// containerd's configuration of ours.
+/// The managed configuration of containerd.
 const CONTAINERD_CONFIG: &str = "/etc/rocworker/concourse-containerd.toml";
 /// What starts containerd, beside [`SHIM_FOLDER`].
 const LAUNCHER: &str = "/usr/local/lib/rocworker/concourse-containerd";
@@ -44,7 +44,7 @@ pub fn actions(
     let mut desired = Desired::default();
     let adopts = config.concourse.existing == Existing::Adopt;
     let charms = concourse.worker.as_ref().is_some_and(|worker| worker.charm.is_in_force());
-    // Whether the charm has a part in it cannot be told then either.
+    // Whether the charm has a part in it is unknown then either.
     let may_be_charms = charms || concourse.unknown.is_some();
     let has_a_wish = !selection.gpus.is_empty() || !config.tags.is_empty() || (may_be_charms && adopts);
     if config.concourse.configure == Configure::Never || !has_a_wish {
@@ -92,7 +92,7 @@ pub fn actions(
     }
 }
 
-/// Nothing is to be changed, and what is there of ours stays: landing the worker because somebody could not look costs
+/// Nothing is to be changed, and what is managed stays: landing the worker because a look failed costs
 /// its builds, and its GPUs until the next look.
 fn undecided(mut desired: Desired, problem: String) -> Desired {
     desired.actions.clear();
@@ -102,7 +102,7 @@ fn undecided(mut desired: Desired, problem: String) -> Desired {
 }
 
 /// Whether [`actions`] makes the containers of this machine's worker go through the wrapper. Not where there is no worker,
-/// it is left alone, or it cannot be given GPUs. `None`: it cannot be told, and they go on as they do.
+/// it is left alone, or it cannot be given GPUs. `None`: that is unknown, and they stay as they are.
 #[must_use]
 pub fn set_up(
     config: &Config,
@@ -126,7 +126,7 @@ pub fn set_up(
     }
 }
 
-/// The worker that is ours to set up, if there is one: neither left alone by the configuration, nor the charm's.
+/// The worker that rocworker sets up, if there is one: neither left alone by the configuration, nor the charm's.
 #[must_use]
 pub fn managed<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Worker> {
     let adopts = config.concourse.existing == Existing::Adopt;

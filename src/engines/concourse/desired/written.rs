@@ -1,5 +1,5 @@
-//! Which Concourse wrote the configuration of containerd that ours is made of. Once the worker is given ours it writes
-//! none any more: after an upgrade what stands there is the older release's.
+//! Which Concourse wrote the configuration of containerd that the managed one is made of. Once the worker has that one,
+//! it writes none any more: after an upgrade what is there is the older release's.
 
 use crate::engines::concourse::{Concourse, Worker};
 use crate::version::Version;

@@ -1,4 +1,4 @@
-//! containerd 2: a drop-in of ours, and at most an import of it in the main file.
+//! containerd 2: our drop-in, and at most an import of it in the main file.
 
 use std::path::{Path, PathBuf};
 
@@ -71,7 +71,7 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
     Ok(())
 }
 
-/// What files that are loaded after ours say that is not what we mean: the last of each setting counts.
+/// What files that are loaded after our drop-in say that is not what we mean: the last of each setting counts.
 fn overridden<'a>(wanted: &Wanted<'_>, said: &'a Said) -> Vec<(&'a Path, String)> {
     let last = |pointer: &str| {
         let of = |(path, cri): &'a (PathBuf, Value)| Some((path.as_path(), cri.pointer(pointer)?));
@@ -96,9 +96,9 @@ fn overridden<'a>(wanted: &Wanted<'_>, said: &'a Said) -> Vec<(&'a Path, String)
 
 /// The whole list, where it lacks our folder: containerd's default is replaced by what a file says.
 fn cdi_dirs(wanted: &Wanted<'_>, said: &Said) -> Vec<Value> {
-    let Some(ours) = wanted.cdi_dir else { return Vec::new() };
-    let is_there = said.cdi_dirs().is_some_and(|dirs| dirs.iter().any(|it| it == ours));
-    if is_there { Vec::new() } else { with_folder(said.cdi_dirs(), ours) }
+    let Some(folder) = wanted.cdi_dir else { return Vec::new() };
+    let is_there = said.cdi_dirs().is_some_and(|dirs| dirs.iter().any(|it| it == folder));
+    if is_there { Vec::new() } else { with_folder(said.cdi_dirs(), folder) }
 }
 
 /// What the main file imports. A file that it names and that is not there keeps containerd from starting; a pattern

@@ -53,7 +53,7 @@ fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {
     if has_cdi {
         keys.push(Key { path: at(&["enable_cdi"]), set: Set::Value(true.into()) });
         keys.extend(
-            wanted.cdi_dir.map(|ours| Key { path: at(&["cdi_spec_dirs"]), set: folder_beside(ours) }),
+            wanted.cdi_dir.map(|folder| Key { path: at(&["cdi_spec_dirs"]), set: folder_beside(folder) }),
         );
     }
     // Where the section names any runtime, containerd has only those, and the runc that every other container runs with

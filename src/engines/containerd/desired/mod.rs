@@ -1,6 +1,6 @@
 //! What the system's containerd needs: a runtime that is the wrapper, and CDI. Nothing of the user's loses its effect.
 //!
-//! containerd 2 merges drop-ins key by key, so there a drop-in of ours is enough, and the main file at most gets one
+//! containerd 2 merges drop-ins key by key, so there our drop-in is enough, and the main file at most gets one
 //! import. containerd 1.x takes a plugin's whole section from the last file that has one, and the defaults of what that
 //! leaves out: there our keys go into the section that counts.
 

@@ -20,14 +20,14 @@ pub(super) struct Said {
     pub(super) main_is_empty: bool,
     /// The CRI section that is in effect, without defaults.
     pub(super) cri: Value,
-    /// The name under which our runtime is to stand.
+    /// The name under which our runtime is to be.
     pub(super) section: &'static str,
-    /// Of containerd 1.x: the file that the section stands in, or would.
+    /// Of containerd 1.x: the file that the section is in, or would be.
     pub(super) host: usize,
     pub(super) cri_is_disabled: bool,
     /// Of containerd 2: what each file says that is loaded after our drop-in.
     pub(super) later: Vec<(PathBuf, Value)>,
-    /// Whether our keys go into these files: beside a drop-in of ours nothing in them is ours.
+    /// Whether our keys go into these files: beside our drop-in nothing in them is managed.
     is_in_place: bool,
 }
 
@@ -86,7 +86,7 @@ impl Said {
                 for section in sections(*file_version, version) {
                     let Some(said) = cri_of(file, section) else { continue };
                     merge(&mut cri, said);
-                    if at >= containerd.before_ours {
+                    if at >= containerd.before_drop_in {
                         later.push((file.path.clone(), said.clone()));
                     }
                 }
@@ -107,16 +107,16 @@ impl Said {
     }
 
     /// What a runtime of this name runs, where that is not the wrapper. One that names no program runs the runtime's own:
-    /// in a file that our keys are in, it may be ours that somebody has taken the program out of, and whose it is stands
-    /// in the receipt.
+    /// in a file that our keys are in, it may be a managed one without the program that a person removed. The
+    /// receipt says whose it is.
     pub(super) fn runs_other(&self, name: &str, wrapper: &str) -> Option<&str> {
         let runtime = self.runtimes()?.get(name)?;
         let program = runtime.pointer("/options/BinaryName").and_then(Value::as_str);
-        let may_be_ours = self.is_in_place && program.is_none_or(str::is_empty) && runs_runc(runtime);
-        other_program(program, wrapper).filter(|_| !may_be_ours)
+        let may_be_managed = self.is_in_place && program.is_none_or(str::is_empty) && runs_runc(runtime);
+        other_program(program, wrapper).filter(|_| !may_be_managed)
     }
 
-    /// As runc's, or the default runtime's where there is no runc. `false` is the default, and not to be told from a
+    /// As runc's, or the default runtime's where there is no runc. `false` is the default, and looks the same as a
     /// key that is not there.
     pub(super) fn systemd_cgroup(&self) -> bool {
         let of = |name: &str| self.runtimes()?.get(name)?.pointer("/options/SystemdCgroup")?.as_bool();
@@ -130,7 +130,7 @@ impl Said {
     }
 }
 
-/// Whether a runtime is of the kind that ours is, whichever program it runs.
+/// Whether a runtime is of our runtime's kind, whichever program it runs.
 fn runs_runc(runtime: &Value) -> bool {
     let kind = runtime.get("runtime_type").and_then(Value::as_str).unwrap_or_default();
     runtime.is_object() && ["", RUNTIME_TYPE].contains(&kind)
@@ -147,7 +147,7 @@ fn most(version: Version) -> u64 {
 
 /// Where a drop-in of containerd 2 names a runtime. In files of version 2 that is the old name, but only if these name a
 /// runtime already: *observed* with 2.1.9, what they say of snapshotters is migrated only then (`migrateConfig` of
-/// plugins/cri/images), so that a runtime of ours under the old name would bring to life what had no effect. Under
+/// plugins/cri/images), so that our runtime under the old name would bring to life what had no effect. Under
 /// the new name it is kept by the migration of the runtime plugin.
 fn section(version: Option<u64>, names_runtimes: bool) -> &'static str {
     if version == Some(2) && names_runtimes { CRI_2 } else { CRI_3 }
@@ -158,7 +158,7 @@ fn sections(file: Option<u64>, version: Version) -> &'static [&'static str] {
     match file {
         Some(2) => &[CRI_2],
         Some(3..) => &[CRI_3],
-        // *Observed* with 2.1.9: it raises the version and leaves the plugins as they are, so that what stands under
+        // *Observed* with 2.1.9: it raises the version and leaves the plugins as they are, so that what is under
         // CRI's old names has no effect. Later releases migrate the plugins of each file.
         _ if version.minor < 2 => &[],
         _ => &[CRI_1, CRI_2],
@@ -166,7 +166,7 @@ fn sections(file: Option<u64>, version: Version) -> &'static [&'static str] {
 }
 
 /// Up to 2.2 the files are merged first and then migrated from the version that the last one names: files of several
-/// versions lose settings, and which ones would change with a drop-in of ours.
+/// versions lose settings, and which ones would change with our drop-in.
 fn one_version(containerd: &Containerd, version: Version, versions: &[Option<u64>]) -> Result<(), String> {
     let main = versions.first().copied().flatten();
     if main == Some(1) {
@@ -179,8 +179,8 @@ fn one_version(containerd: &Containerd, version: Version, versions: &[Option<u64
         .skip(1)
         .find_map(|(file, version)| version.filter(|v| *v != main.unwrap_or(3)).map(|v| (file, v)));
     match other {
-        Some((file, theirs)) if version.minor < 3 || theirs > main.unwrap_or(3) => Err(format!(
-            "{} has version {theirs} and the file that imports it {}: containerd {version} loses settings of one of them; \
+        Some((file, found)) if version.minor < 3 || found > main.unwrap_or(3) => Err(format!(
+            "{} has version {found} and the file that imports it {}: containerd {version} loses settings of one of them; \
              give both the same (`containerd config migrate`)",
             file.path.display(),
             main.map_or("none".to_owned(), |version| version.to_string()),
