@@ -135,7 +135,11 @@ fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>)
     };
     match &observations.cdi_place {
         Ok(()) => desired.push(spec_file(config, cdi::text(&observations.templates, &spec)?)),
-        Err(problem) => desired.problem("cdi", problem.clone()),
+        Err(problem) => {
+            desired.problem("cdi", problem.clone());
+            // The spec is of no component; an earlier one stays until there is a place for it.
+            desired.leave("");
+        }
     }
     Ok(desired)
 }

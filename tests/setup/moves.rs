@@ -62,3 +62,17 @@ fn the_old_file_stays_where_the_write_of_the_new_one_fails() {
     laid.run(&["apply"]).success();
     laid.run(&["undo"]).success();
 }
+
+#[test]
+fn the_old_spec_stays_where_the_new_path_is_refused() {
+    let laid = Laid::demo("");
+    laid.run(&["apply"]).success();
+    let spec = laid.text(OLD[0]);
+    laid.put("opt/settings.json", "{\"important\": true}");
+    laid.put("etc/rocworker/config.yaml", "cdi: {path: /opt/settings.json}\n");
+    let (code, said) = laid.fails(&["apply"]);
+    assert!(code == 1 && said.contains("no CDI spec of amd.com/gpu"), "{said}");
+    assert_eq!(laid.text(OLD[0]), spec, "{said}");
+    laid.run(&["undo"]).success();
+    assert!(!laid.path(OLD[0]).exists());
+}
