@@ -20,6 +20,7 @@ mod interrupted_runs;
 mod is_set_up;
 mod laid;
 mod late_driver;
+mod moves;
 mod plan;
 mod program;
 mod progress;

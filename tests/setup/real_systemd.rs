@@ -99,7 +99,7 @@ echo 'restart: now' > /etc/rocworker/config.yaml
 until_true '[ $(grep -c started /run/worker) = 2 ]'
 cp /run/worker /run/before
 chmod 666 /etc/rocworker/config.yaml
-{PROGRAM} undo 2>&1 | grep -e 'concourse-worker.service still' -e 'goes on without it' | sed 's/.*; undo/undo/'
+{PROGRAM} undo 2>&1 | grep -e 'concourse-worker.service still' -e 'continues without it' | sed 's/.*; undo/undo/'
 cmp /run/worker /run/before
 systemctl restart concourse-worker
 {PROGRAM} undo 2>&1 | grep since

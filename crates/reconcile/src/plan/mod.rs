@@ -17,7 +17,7 @@ pub(crate) use stays::{Stays, read};
 use crate::apt::dpkg;
 use crate::kinds::{self, Observed, Planned, Unchanged};
 use crate::model::{
-    Action, Change, Desired, Doing, Entry, Finding, Kind, Managed, Resource, Stage, State, Target,
+    Action, Change, Desired, Doing, Entry, Finding, Kind, KindName, Managed, Resource, Stage, State, Target,
 };
 use crate::receipt::Receipt;
 
@@ -123,6 +123,7 @@ impl Plan {
                     let planned = kinds::revert(seen, entry, &found, &going, force);
                     let planned = unless_hidden(root, receipt, entry, planned, force);
                     let planned = unless_used(root, desired, entry, planned, &mut stays);
+                    let planned = self.once_replaced(desired, entry, planned);
                     stays.unless_named(root, path, &found, planned)
                 }
                 // What is in its way is not managed, and nothing says that it will go.
@@ -148,6 +149,26 @@ impl Plan {
                 }
             }
             self.add(root, path.clone(), planned);
+        }
+    }
+
+    /// A file is reverted once every file that its component is to have is there: it may have moved.
+    fn once_replaced(&self, desired: &Desired, entry: &Entry, planned: Planned) -> Planned {
+        let mut change = planned?;
+        let is_file = |kind| matches!(kind, KindName::Owned | KindName::Edited);
+        let is_its = |it: &&Action| it.component == entry.component && it.stage == entry.stage;
+        // What is in the way of a new file goes first.
+        let is_beneath = |it: &Action| {
+            entry.path.path().zip(it.path.path()).is_some_and(|(old, new)| new.starts_with(old))
+        };
+        if is_file(change.kind) {
+            let actions = desired.actions.iter().filter(is_its);
+            let new = actions.filter(|it| is_file(it.kind.name()) && !is_beneath(it));
+            change.needs = new.map(|it| it.path.clone()).collect();
+        }
+        match self.blocked.iter().find(|it| change.needs.contains(&it.path)) {
+            Some(it) => Err(Unchanged::Left(unreplaced(&it.path))),
+            None => Ok(change),
         }
     }
 
@@ -218,6 +239,11 @@ impl Plan {
         };
         findings.push(Finding { path, text });
     }
+}
+
+/// Why a file is not reverted yet.
+pub(crate) fn unreplaced(by: &Resource) -> String {
+    format!("kept: its replacement {by} could not be written; see to that, then apply again")
 }
 
 /// An entry leaves the receipt only when what was written there is seen: not when something else is on another file

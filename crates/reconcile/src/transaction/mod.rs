@@ -36,7 +36,7 @@ use crate::effects::unrecord;
 use crate::error::Error;
 use crate::kinds;
 use crate::model::{Change, Effect, Finding, ModuleBuild, Progress, Resource, Restarts, Settled, Uptime};
-use crate::plan::{Plan, Stays, read};
+use crate::plan::{Plan, Stays, read, unreplaced};
 use crate::receipt::history::{self, Changed, Event};
 use crate::receipt::{Failure, Journal, Pending, Receipt, Store};
 
@@ -291,7 +291,12 @@ fn unmet(root: &Root, plan: &Plan, carried: &Executed, change: &Change) -> Optio
     let failed = || carried.failed.iter().chain(&plan.blocked).chain(&plan.contested).chain(&plan.skipped);
     change.needs.iter().find_map(|needed| {
         if let Some(path) = needed.path() {
-            return (!root.exists(path)).then(|| format!("it needs {needed}, which is not there"));
+            // A file that could not be edited is there all the same.
+            let has_failed = || carried.failed.iter().any(|it| it.path == *needed);
+            return match change.entry {
+                None => (root.lstat(path).is_err() || has_failed()).then(|| unreplaced(needed)),
+                Some(_) => (!root.exists(path)).then(|| format!("it needs {needed}, which is not there")),
+            };
         }
         let is_named =
             plan.changes.iter().any(|it| it.path == *needed) || failed().any(|it| it.path == *needed);
