@@ -67,11 +67,12 @@ impl Redactor {
         Some(self.identities(&format!("{time} {WRAPPER}{}", plain_words(sentence, is_of_a_sentence))))
     }
 
-    /// What doctor saw, in which values of other programs' configurations may be. Unlike in a container's words, paths and
-    /// versions stay.
+    /// What doctor saw, in which values of other programs' configurations may be. Unlike in a container's words, paths,
+    /// versions and names with dots stay.
     pub(crate) fn evidence(&self, sentence: &str) -> String {
         let sentence = self.beneath_root(sentence);
-        self.identities(&plain_words(&sentence, |it| is_of_a_sentence(it) || is_path(it) || is_numbers(it)))
+        let is_kept = |it: &str| is_of_a_sentence(&it.replace('.', "")) || is_path(it) || is_numbers(it);
+        self.identities(&plain_words(&sentence, is_kept))
     }
 
     /// What is wrong with rocworker's configuration: the line, an unknown key and the known ones, but no value.

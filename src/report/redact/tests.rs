@@ -245,7 +245,7 @@ fn behind_a_word_that_sounds_secret_no_value_stays() {
     let kept = "the runtime amd is /usr/bin/runc-amd-wrapper (\"/bin/x [removed: text, 7 characters] [removed: text, 12 characters]";
     assert_eq!(redactor().evidence(evidence), kept);
     for (text, kept) in [
-        ("containerd 2.1.4 at 0000:03:00.0", "containerd 2.1.4 at 0000:03:00.0"),
+        ("dockerd 27.3.1, docker.service, 0000:03:00.0", "dockerd 27.3.1, docker.service, 0000:03:00.0"),
         ("it says \"-pSec1hunter\"", "it says [removed: text, 14 characters]"),
         ("ann:Sec1hunter", "[removed: text, 14 characters]"),
     ] {

@@ -94,12 +94,16 @@ fn secrets_in_modprobes_files_parameters_and_engines_options_are_nowhere_either(
         .put("/proc/1/environ", format!("container=ann:{SECRET}\0"))
         .put("/proc/cmdline", format!("quiet amdgpu.dc=1 amdgpu.x=ann:{SECRET} nomodeset\n"))
         .put("/usr/bin/dockerd", "")
+        .put("/usr/lib/rocworker", Entry::Directory)
         .put("/etc/docker/daemon.json", format!(
             "{{\"exec-opts\":[\"--password {SECRET}\"],\"runtimes\":{{\"amd\":{{\"path\":\"/bin/x --token {SECRET}\"}}}}}}"
         ))
         .put("/etc/rocworker/config.yaml", "docker: {configure: auto}\n");
     let root = scratch();
     machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    let wrapper = root.path().join("usr/lib/rocworker/runc-amd-wrapper");
+    // doctor looks whether it is a program.
+    fs::copy("/bin/true", wrapper).unwrap();
     let archive = archive(root.path());
     assert_nowhere(&archive, SECRET);
     let entries = entries(&archive);
