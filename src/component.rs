@@ -1,5 +1,5 @@
-/// Whose part of what should be something is. A receipt remembers it of each entry by its name, so that what is there of
-/// a component stays while the desired state is unknown.
+/// The part of the desired state that an action belongs to. A receipt remembers it for each entry by its name, so that
+/// what is there of a component stays while its desired state is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Component {
     Host,
@@ -13,6 +13,8 @@ pub enum Component {
     Wrapper,
     /// Apart from the program: it stays as it is where it is unknown whether this is a worker.
     Policy,
+    /// The CDI spec.
+    Cdi,
     Docker,
     Concourse,
 }
@@ -27,6 +29,8 @@ impl AsRef<str> for Component {
             Self::Packages => "packages",
             Self::Wrapper => "wrapper",
             Self::Policy => "policy",
+            // Receipts name no component for the spec since the first version.
+            Self::Cdi => "",
             Self::Docker => "docker",
             Self::Concourse => "concourse",
         }

@@ -6,8 +6,9 @@ use serde::de::IgnoredAny;
 use super::spec::KIND;
 use super::{LIMIT, OnlyKind};
 
-/// Where nothing but a spec of AMD's belongs: a run repairs what is broken there.
-const DEFAULT: &str = "/etc/cdi/amd.json";
+/// Where the spec is unless the configuration says otherwise, and the only place where the wrapper reads it. Nothing but
+/// a spec of AMD's belongs there: a run repairs what is broken.
+pub const DEFAULT: &str = "/etc/cdi/amd.json";
 
 /// Whether a run may write a spec over what is at a path: nothing, or a spec of AMD's. `named_by_hand`: a run repairs a
 /// file that is broken at the configured place; a path that a person typed may be a slip.

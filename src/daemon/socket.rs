@@ -71,7 +71,9 @@ pub type Clients = VecDeque<(Arc<UnixStream>, JoinHandle<()>)>;
 
 /// Serves the clients that wait, each in a thread of its own: a slow one delays no other.
 pub fn serve(listener: &UnixListener, clients: &mut Clients, report: &Report) {
-    while let Ok((stream, _)) = listener.accept() {
+    // No more at a time: a flood of them does not keep the daemon from the watchdog and from SIGTERM.
+    for _ in 0..MOST {
+        let Ok((stream, _)) = listener.accept() else { return };
         clients.retain(|(_, thread)| !thread.is_finished());
         if clients.len() >= MOST
             && let Some((oldest, thread)) = clients.pop_front()

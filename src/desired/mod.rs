@@ -8,6 +8,8 @@ pub mod packages;
 pub mod policy;
 mod rocm;
 
+use std::path::Path;
+
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
@@ -135,7 +137,11 @@ fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>)
     };
     match &observations.cdi_place {
         Ok(()) => desired.push(spec_file(config, cdi::text(&observations.templates, &spec)?)),
-        Err(problem) => desired.problem("cdi", problem.clone()),
+        Err(problem) => {
+            desired.problem("cdi", problem.clone());
+            // A spec at an earlier path stays: engines go on finding the GPUs by it.
+            desired.leave(Component::Cdi);
+        }
     }
     Ok(desired)
 }
@@ -172,6 +178,15 @@ fn runtime(
             "wrapper",
             "the wrapper provides no GPUs until you set wrapper.requests; containers get GPUs by CDI",
         );
+    }
+    if !policy.gives_nothing() && config.cdi.path != Path::new(cdi::DEFAULT) {
+        let path = config.cdi.path.display();
+        let text = format!(
+            "the wrapper reads the CDI spec at {} only, and cdi.path is {path}: take cdi.path out of the configuration, \
+             or containers get no GPU through the wrapper",
+            cdi::DEFAULT
+        );
+        desired.problem("wrapper", text);
     }
     desired.extend(of_engines(&wish));
     Ok(desired)

@@ -147,3 +147,18 @@ fn an_index_keeps_meaning_the_gpu_that_it_meant_first() {
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("and that GPU is not there any more"), "{said}");
 }
+
+#[test]
+fn a_cdi_path_that_cannot_be_used_keeps_the_spec_and_one_that_the_wrapper_does_not_read_is_a_problem() {
+    let laid = Laid::demo("wrapper: {requests: all}");
+    laid.run(&["apply"]);
+    let spec = laid.text(SPEC);
+    laid.put("etc/cdi/other.json", "{\"x\":1}");
+    laid.put("etc/rocworker/config.yaml", "wrapper: {requests: all}\ncdi: {path: /etc/cdi/other.json}\n");
+    let (code, said) = laid.fails(&["apply"]);
+    assert!(code == 1 && said.contains("no CDI spec of amd.com/gpu: name another file"), "{said}");
+    assert_eq!(laid.text(SPEC), spec);
+    fs::remove_file(laid.path("etc/cdi/other.json")).unwrap();
+    let (code, said) = laid.fails(&["apply"]);
+    assert!(code == 1 && said.contains("take cdi.path out of the configuration"), "{said}");
+}

@@ -290,7 +290,7 @@ fn a_history_that_is_no_file_of_ours_is_told_after_the_changes() {
         assert!(code == 1 && said.contains("the history lacks them: ") && said.contains(part), "{said}");
         assert!(laid.text(SPEC).contains("amd.com/gpu"));
         let (code, said) = laid.fails(&["apply"]);
-        assert!(code == 1 && said.contains(part) && said.contains("no changes."), "{said}");
+        assert!(code == 1 && said.contains(part) && said.contains("Nothing changed; "), "{said}");
         let (code, said) = laid.fails(&["undo"]);
         assert!(code == 1 && said.contains("the history lacks them: ") && said.contains(part), "{said}");
         assert_eq!(laid.tree(), before);

@@ -40,14 +40,14 @@ keyed!(Outline<'a>, required [], |outline, scanner| {
     })?,
 }, |outline, key| read::note(&mut outline.spec.unknown, key));
 
-/// Goes past a device. `all` has every node of the spec once more, and no GPU is known by it.
+/// Goes past a device.
 fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
     let mut renders = Vec::new();
     let mut name = Cow::default();
     let object = scanner.object_of(|scanner, key| {
         if key.is("name") {
             scanner.text().map(|text| name = text)
-        } else if key.is("containerEdits") && name != "all" {
+        } else if key.is("containerEdits") {
             let edits = scanner.object_of(|scanner, key| {
                 if !key.is("deviceNodes") {
                     return scanner.skip().map(drop);
@@ -59,7 +59,7 @@ fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
             });
             edits.map(drop)
         } else {
-            scanner.pass().map(drop)
+            scanner.skip().map(drop)
         }
     })?;
     Ok(Named { name, renders, whole: object.span })
