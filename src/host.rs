@@ -60,13 +60,22 @@ fn container(root: &Root) -> Option<String> {
     }
     // systemd writes what its container manager says; see https://systemd.io/CONTAINER_INTERFACE.
     if let Ok(name) = root.read_text("/run/systemd/container", 256) {
-        return Some(name.trim().to_owned()).filter(|name| !name.is_empty());
+        return Some(container_name(&name)).filter(|name| !name.is_empty());
     }
     let environment = root.read("/proc/1/environ", 1 << 20).unwrap_or_default();
     let mut variables = environment.split(|byte| *byte == 0);
     let name = variables.find_map(|variable| variable.strip_prefix(b"container="));
-    let name = name.filter(|name| !name.is_empty()).map(|name| String::from_utf8_lossy(name).into_owned());
+    let name =
+        name.filter(|name| !name.is_empty()).map(|name| container_name(&String::from_utf8_lossy(name)));
     name.or_else(|| by_path([("/.dockerenv", "docker"), ("/run/.containerenv", "podman")]))
+}
+
+/// A container manager's name. What is no plain word is not shown: systemd too writes `container-other` for a manager
+/// that it does not know (src/basic/virt.c).
+pub(crate) fn container_name(name: &str) -> String {
+    let name = name.trim();
+    let is_plain = name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-');
+    if is_plain { name } else { "container-other" }.to_owned()
 }
 
 /// DMI names as systemd's src/basic/virt.c compares them.

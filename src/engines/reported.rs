@@ -24,15 +24,13 @@ pub(crate) enum Format {
     Json(Keys<'static>),
     Yaml(Keys<'static>),
     Toml(Keys<'static>),
-    /// rocworker's own configuration.
-    Rocworker,
     /// An environment file.
     Env,
     Unit,
 }
 
 /// Keys of one program's files: the table that they are in, and the keys whose values stay where they are plain. Dots
-/// part the steps; `*` is any one step, `**` alone any table. Lists are no steps.
+/// part the steps; `*` is any one step. Lists are no steps.
 pub(crate) type Keys<'a> = &'a [(&'a str, &'a [&'a str])];
 
 /// A program by its name, its options whose values stay where they are plain, and its commands.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::collect::Collector;
-use super::redact::{CDI, POLICY, Redactor};
+use super::redact::{CDI, POLICY, ROCWORKER, Redactor};
 use crate::engines::containerd::CONFIG_KEYS as CONTAINERD;
 use crate::engines::unit::{FOLDERS as OF_UNITS, Unit, named};
 use crate::engines::{self, Format, Reported};
@@ -15,7 +15,7 @@ const FILES: [Reported; 8] = [
     Reported::folder("/etc/cdi", "yaml", Format::Yaml(CDI)),
     Reported::folder("/run/cdi", "json", Format::Json(CDI)),
     Reported::folder("/run/cdi", "yaml", Format::Yaml(CDI)),
-    Reported::folder("/etc/rocworker", "yaml", Format::Rocworker),
+    Reported::folder("/etc/rocworker", "yaml", Format::Yaml(ROCWORKER)),
     Reported::folder("/etc/rocworker", "json", Format::Json(POLICY)),
     Reported::folder("/etc/rocworker", "toml", Format::Toml(CONTAINERD)),
     Reported::folder("/etc/rocworker", "env", Format::Env),

@@ -7,7 +7,9 @@ use std::path::Path;
 use root::Kind;
 
 use super::collect::{Collector, Entry};
+use super::redact::{module_line, parameter};
 use crate::driver::MODPROBE_FOLDERS;
+use crate::host::container_name;
 
 /// Those of /sys/class/dmi/id by which a virtual machine is known; the serial numbers and uuids beside them
 /// are not read.
@@ -21,9 +23,10 @@ const OF_DRIVERS: [&str; 6] =
 const CPU: [&str; 6] = ["vendor_id", "cpu family", "model", "model name", "stepping", "flags"];
 
 pub(super) fn collect(collector: &mut Collector<'_>) {
-    for path in ["/proc/devices", "/proc/sys/kernel/osrelease", "/run/systemd/container"] {
+    for path in ["/proc/devices", "/proc/sys/kernel/osrelease"] {
         collector.lines(path, |line| Some(line.to_owned()));
     }
+    collector.lines("/run/systemd/container", |line| Some(container_name(line)));
     collector.attributes(Path::new("/sys/class/dmi/id"), &DMI);
     collector.attribute(Path::new("/sys/hypervisor/type"));
     // Without the addresses, which root sees.
@@ -35,7 +38,8 @@ pub(super) fn collect(collector: &mut Collector<'_>) {
     // Other words name disks, and sometimes passwords.
     collector.lines("/proc/cmdline", |line| {
         let is_of_driver = |word: &&str| OF_DRIVERS.iter().any(|begin| word.starts_with(begin));
-        Some(line.split_whitespace().filter(is_of_driver).collect::<Vec<_>>().join(" "))
+        let words = line.split_whitespace().filter(is_of_driver).filter(|word| parameter(word));
+        Some(words.collect::<Vec<_>>().join(" "))
     });
     cpu(collector);
     container(collector);
@@ -74,7 +78,8 @@ fn container(collector: &mut Collector<'_>) {
     const ENVIRONMENT: &str = "/proc/1/environ";
     let Ok(environment) = collector.root.read(ENVIRONMENT, 1 << 20) else { return };
     let name = environment.split(|byte| *byte == 0).find(|variable| variable.starts_with(b"container="));
-    let name = name.map(|name| String::from_utf8_lossy(name).into_owned() + "\0");
+    let name = name.and_then(|name| name.strip_prefix(b"container="));
+    let name = name.map(|name| format!("container={}\0", container_name(&String::from_utf8_lossy(name))));
     collector.put_text(ENVIRONMENT, name.unwrap_or_default());
 }
 
@@ -97,8 +102,7 @@ fn modprobe(collector: &mut Collector<'_>) {
     // A merged /lib is /usr/lib, which is in the list too.
     for folder in MODPROBE_FOLDERS.iter().filter(|folder| !(merged && folder.starts_with("/lib/"))) {
         for path in collector.configs(Path::new(folder), "conf") {
-            let kept = |line: &str| if line.contains("amdgpu") { line.to_owned() } else { String::new() };
-            collector.lines(path, |line| Some(kept(line)));
+            collector.lines(path, |line| Some(module_line(line)));
         }
     }
 }

@@ -68,7 +68,13 @@ pub fn take(
         (
             "/doctor.json",
             match config {
-                Ok(config) => json(&redactor, &doctor::examine(root, config, &facts, programs))?,
+                Ok(config) => {
+                    let mut diagnosis = doctor::examine(root, config, &facts, programs);
+                    for check in &mut diagnosis.checks {
+                        check.evidence = redactor.evidence(&check.evidence);
+                    }
+                    json(&redactor, &diagnosis)?
+                }
                 Err(error) => {
                     json(&redactor, &json!({ "schema_version": 1, "error": redactor.error(&error) }))?
                 }

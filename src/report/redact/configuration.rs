@@ -3,11 +3,11 @@
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
 
+use super::Redactor;
 use super::keys::{ENVIRONMENT, UNIT};
 use super::value::{
-    arguments, has_known, is_known, is_name, is_of_environment, name, redacted, removed, variable,
+    arguments, has_known, is_known, is_name, is_of_environment, is_secret, name, redacted, removed, variable,
 };
-use super::{Redactor, keys};
 use crate::engines::env_file::{self, EnvFile};
 use crate::engines::{Format, Keys, unit};
 
@@ -17,7 +17,6 @@ impl Redactor {
         let written = match format {
             Format::Json(keys) => json(keys, text),
             Format::Yaml(keys) => yaml(keys, text),
-            Format::Rocworker => yaml(&[("**", &keys::documented())], text),
             Format::Toml(keys) => toml(keys, text),
             Format::Env => Some(env(text)),
             Format::Unit => Some(of_unit(text)),
@@ -72,7 +71,14 @@ fn judge(keys: Keys<'_>, place: &[&str], value: &mut Value) {
         Value::Number(_) if is_known(keys, place) => {}
         Value::Number(number) => *value = removed("number", &number.to_string()).into(),
         Value::String(text) => *value = redacted(keys, place, text).into(),
-        Value::Array(items) => items.iter_mut().for_each(|item| judge(keys, place, item)),
+        Value::Array(items) => {
+            // An option's value can be the next item.
+            let option = items.iter().position(|item| item.as_str().is_some_and(is_secret));
+            for (nth, item) in items.iter_mut().enumerate() {
+                let is_behind = option.is_some_and(|option| nth > option);
+                judge(if is_behind { &[] } else { keys }, place, item);
+            }
+        }
         Value::Object(map) if has_known(keys, place) => {
             let judged = std::mem::take(map).into_iter().enumerate().map(|(nth, (key, mut value))| {
                 judge(keys, &[place, &[key.as_str()]].concat(), &mut value);

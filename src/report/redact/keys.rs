@@ -31,12 +31,30 @@ pub(crate) const POLICY: Keys<'_> = &[
     ("edits", &["shm_bytes", "memlock_bytes"]),
 ];
 
-/// The keys of rocworker's configuration, which refuses every key that its sample does not list.
-pub(super) fn documented() -> Vec<&'static str> {
-    let sample = include_str!("../../../templates/config.yaml");
-    let key = |line: &'static str| Some(line.trim_start_matches(['#', ' ']).split_once(':')?.0);
-    sample.lines().filter_map(key).collect()
-}
+/// rocworker's configuration.
+pub(crate) const ROCWORKER: Keys<'_> = &[
+    ("", &["schema_version", "compute-runtime", "gpu-device-ids", "tag", "permissions", "restart"]),
+    ("", &["enable-gpu", "GPU_NODE", "ROCM_BASE_URL", "ROCM_DEB_PACKAGE"]),
+    ("cdi", &["path", "names"]),
+    ("module-options", &[]),
+    ("wrapper", &["runtime", "requests", "default", "sharing", "wait-limit-s", "idle-grace-s", "folders"]),
+    ("wrapper.edits", &["shm-size", "memlock"]),
+    ("wrapper.edits.hsa-override-gfx-version", &[]),
+    ("driver", &["install", "version"]),
+    ("containerd", &["configure", "config", "runtime"]),
+    ("docker", &["configure", "config", "runtime"]),
+    ("crio", &["configure", "config", "runtime"]),
+    ("concourse", &["configure", "existing"]),
+    ("boot", &["unit", "wait-s"]),
+    ("daemon", &["unit", "enforce", "restart", "interval-s", "settle-s"]),
+    ("packages", &["container-toolkit", "rocm-smi", "proxy"]),
+    ("rocm", &["install", "version", "packages", "usecases", "sha256"]),
+    ("rocm.therock", &["version", "family", "release", "sha256", "url"]),
+    ("repositories", &["key", "fingerprints", "origin"]),
+    ("repositories.container-toolkit", &["url", "suite", "component"]),
+    ("repositories.rocm", &["url", "suite", "component"]),
+    ("repositories.amdgpu", &["url", "suite", "component"]),
+];
 
 /// Settings of systemd that decide whether and with which devices a unit runs.
 pub(super) const UNIT: Keys<'_> = &[

@@ -11,8 +11,9 @@ use root::Root;
 use serde_json::Value;
 
 use crate::host::hostname;
-pub(super) use keys::{CDI, POLICY};
-use value::{SECRET_WORDS, is_name, is_path, is_secret, removed};
+pub(super) use keys::{CDI, POLICY, ROCWORKER};
+use value::{SECRET_WORDS, is_name, is_numbers, is_path, is_secret, removed};
+pub(super) use value::{module_line, parameter};
 
 /// Replaces a login or a hardware address.
 const MARK: &str = "[removed]";
@@ -63,21 +64,15 @@ impl Redactor {
     pub(crate) fn wrapper_line(&self, line: &str) -> Option<String> {
         let (before, sentence) = line.split_once(WRAPPER)?;
         let time = before.split(' ').next().unwrap_or_default();
-        let mut rest = sentence.split(' ');
-        let mut words = Vec::new();
-        for word in rest.by_ref() {
-            let core = word.trim_matches(|c: char| "\"'`(),.;:[]\\".contains(c));
-            let is_kept = core.is_empty() || is_of_a_sentence(core);
-            words.push(if is_kept { word.to_owned() } else { removed("text", word) });
-            if is_secret(core) {
-                break;
-            }
-        }
-        let secret = rest.collect::<Vec<_>>().join(" ");
-        if !secret.is_empty() {
-            words.push(removed("text", &secret));
-        }
-        Some(self.identities(&format!("{time} {WRAPPER}{}", words.join(" "))))
+        Some(self.identities(&format!("{time} {WRAPPER}{}", plain_words(sentence, is_of_a_sentence))))
+    }
+
+    /// What doctor saw, in which values of other programs' configurations may be. Unlike in a container's words, paths,
+    /// versions and names with dots stay.
+    pub(crate) fn evidence(&self, sentence: &str) -> String {
+        let sentence = self.beneath_root(sentence);
+        let is_kept = |it: &str| is_of_a_sentence(&it.replace('.', "")) || is_path(it) || is_numbers(it);
+        self.identities(&plain_words(&sentence, is_kept))
     }
 
     /// What is wrong with rocworker's configuration: the line, an unknown key and the known ones, but no value.
@@ -93,14 +88,15 @@ impl Redactor {
     /// Takes names out of rocworker's own answer.
     pub(crate) fn names_in(&self, value: &mut Value) {
         match value {
-            Value::String(text) => {
-                let inside = self.root.as_ref().map_or_else(|| text.clone(), |root| text.replace(root, "/"));
-                *text = self.identities(&inside);
-            }
+            Value::String(text) => *text = self.identities(&self.beneath_root(text)),
             Value::Array(items) => items.iter_mut().for_each(|item| self.names_in(item)),
             Value::Object(map) => map.values_mut().for_each(|value| self.names_in(value)),
             Value::Null | Value::Bool(_) | Value::Number(_) => {}
         }
+    }
+
+    fn beneath_root(&self, text: &str) -> String {
+        self.root.as_ref().map_or_else(|| text.to_owned(), |root| text.replace(root, "/"))
     }
 
     /// A text without the identities in it: logins, hardware addresses, the machine's name.
@@ -153,6 +149,25 @@ fn replaced(text: &str, belongs: impl Fn(char) -> bool, instead: impl Fn(&str) -
         rest = after;
     }
     replaced + rest
+}
+
+/// A sentence's words that `is_kept` knows, up to the first that sounds secret.
+fn plain_words(sentence: &str, is_kept: impl Fn(&str) -> bool) -> String {
+    let mut rest = sentence.split(' ');
+    let mut words = Vec::new();
+    for word in rest.by_ref() {
+        let core = word.trim_matches(|c: char| "\"'`(),.;:[]\\".contains(c));
+        let stays = core.is_empty() || is_kept(core);
+        words.push(if stays { word.to_owned() } else { removed("text", word) });
+        if is_secret(core) {
+            break;
+        }
+    }
+    let secret = rest.collect::<Vec<_>>().join(" ");
+    if !secret.is_empty() {
+        words.push(removed("text", &secret));
+    }
+    words.join(" ")
 }
 
 fn is_of_a_sentence(word: &str) -> bool {

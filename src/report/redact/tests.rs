@@ -1,6 +1,7 @@
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{CDI, MARK, POLICY, Redactor};
+use super::{CDI, MARK, POLICY, ROCWORKER, Redactor, module_line, parameter};
 use crate::config::Config;
 use crate::engines::{self, Format};
 
@@ -193,10 +194,114 @@ fn an_error_of_the_configuration_names_a_key_and_no_value() {
 }
 
 #[test]
+fn of_modprobes_lines_the_words_stay_that_cannot_hold_a_secret() {
+    for (line, kept) in [
+        (" blacklist\tamdgpu # pass Sec3hunter", "blacklist amdgpu"),
+        ("options amdgpu gpu_recovery=1 vis=0000:03:00.0", "options amdgpu gpu_recovery=1 vis=0000:03:00.0"),
+        ("options amdgpu a=1 pass=Sec1hunter b=2", "options amdgpu a=1 [removed: text, 19 characters]"),
+        ("options amdgpu a=\"x b=Sec1hunter y\"", "options amdgpu [removed: text, 20 characters]"),
+        ("softdep amdgpu pre: drm post: snd-hda*", "softdep amdgpu pre: drm post: snd-hda*"),
+        ("alias char-major-226-* amdgpu", "alias char-major-226-* amdgpu"),
+        ("alias amdgpu token Sec1hunter", "alias amdgpu [removed: text, 16 characters]"),
+        ("install amdgpu /bin/false", "install amdgpu /bin/false"),
+        ("install amdgpu /usr/bin/curl -u ann:Sec1hunter", "install amdgpu [removed: text, 31 characters]"),
+        ("remove amdgpu /bin/x Sec1hunter", "remove amdgpu [removed: text, 17 characters]"),
+        ("blacklist ann:Sec1hunter-amdgpu", "blacklist [removed: name, 21 characters]"),
+        ("# amdgpu signing key pass Sec3hunter", ""),
+        ("amdgpu Sec1hunter", ""),
+        ("blacklist radeon", ""),
+    ] {
+        assert_eq!(module_line(line), kept, "{line}");
+    }
+    for (word, is_kept) in [
+        ("amdgpu.ppfeaturemask=0xffffffff", true),
+        ("modprobe.blacklist=nouveau,amdgpu", true),
+        ("nomodeset", true),
+        ("nomodesetSec1hunter", false),
+        ("amdgpu.x=ann:Sec1hunter", false),
+        ("amdgpu.x=\"Sec1hunter", false),
+        ("amdgpu.token=Sec1hunter", false),
+        ("amdgpu.x=https://h/?sig=Sec1hunter", false),
+    ] {
+        assert_eq!(parameter(word), is_kept, "{word}");
+    }
+}
+
+#[test]
+fn behind_a_word_that_sounds_secret_no_value_stays() {
+    let docker = engines::ALL.iter().flat_map(|it| it.reported).find(|it| it.path.ends_with("daemon.json"));
+    for (text, removed) in [
+        (r#"{"exec-opts":["--password Sec1hunter"]}"#, 1),
+        (r#"{"exec-opts":["a=b,token,Sec1hunter"]}"#, 1),
+        (r#"{"exec-opts":["a=b","--password","Sec1hunter"]}"#, 1),
+        (r#"{"runtimes":{"amd":{"path":"/bin/x --token Sec1hunter"}}}"#, 1),
+        (r#"{"hosts":["/etc/keys/a"],"exec-opts":["a=b c=d"]}"#, 0),
+    ] {
+        let found = redactor().configuration(docker.unwrap().format, text);
+        assert!(!found.contains("hunter"), "{found}");
+        assert_eq!(found.matches("[removed: text, ").count(), removed, "{found}");
+    }
+    let evidence = "the runtime amd is /usr/bin/runc-amd-wrapper (\"/bin/x --token Sec1hunter\")";
+    let kept = "the runtime amd is /usr/bin/runc-amd-wrapper (\"/bin/x [removed: text, 7 characters] [removed: text, 12 characters]";
+    assert_eq!(redactor().evidence(evidence), kept);
+    for (text, kept) in [
+        ("dockerd 27.3.1, docker.service, 0000:03:00.0", "dockerd 27.3.1, docker.service, 0000:03:00.0"),
+        ("it says \"-pSec1hunter\"", "it says [removed: text, 14 characters]"),
+        ("ann:Sec1hunter", "[removed: text, 14 characters]"),
+    ] {
+        assert_eq!(redactor().evidence(text), kept);
+    }
+}
+
+#[test]
+fn rocworkers_keys_are_known_at_their_places_alone() {
+    for text in [
+        "no-such: {tag: Sec1hunter}\n",
+        "docker: {tag: Sec1hunter, proxy: Sec1hunter}\n",
+        "key: Sec1hunter\n",
+        "packages: {extra: {proxy: Sec1hunter}}\n",
+        "module-options: {tag: Sec1hunter}\n",
+    ] {
+        let found = redactor().configuration(Format::Yaml(ROCWORKER), text);
+        assert!(!found.contains("hunter") && found.contains("[removed: "), "{text}: {found}");
+    }
+    for text in ["wrapper:\n  edits:\n    memlock: 8G\n", "repositories:\n  rocm:\n    component: main\n"] {
+        assert_eq!(redactor().configuration(Format::Yaml(ROCWORKER), text), text);
+    }
+}
+
+/// What an error of the configuration says of an unknown key in the table at `place`.
+fn refused(place: &str) -> Option<String> {
+    let steps = place.split('.').filter(|step| !step.is_empty()).chain(["zqx"]);
+    let text = steps.rev().fold("1".to_owned(), |inner, step| format!("{{{step}: {inner}}}"));
+    let error = Config::parse(Path::new("config.yaml"), &text).err()?.to_string();
+    Some(error.split_once("unknown field `zqx`, expected ")?.1.to_owned())
+}
+
+#[test]
+fn rocworkers_tables_have_the_keys_that_its_configuration_accepts() {
+    for (table, _) in ROCWORKER.iter().filter(|(_, keys)| !keys.is_empty()) {
+        let keys: Vec<&str> =
+            ROCWORKER.iter().filter(|(it, _)| it == table).flat_map(|(_, keys)| *keys).copied().collect();
+        let accepted = refused(table).unwrap_or_else(|| panic!("{table}"));
+        let tables = ROCWORKER.iter().filter_map(|(it, _)| match it.rsplit_once('.') {
+            Some((above, key)) => (above == *table).then_some(key),
+            None => (table.is_empty() && !it.is_empty()).then_some(*it),
+        });
+        let known: BTreeSet<&str> = keys.iter().copied().chain(tables).collect();
+        assert_eq!(known, accepted.split('`').skip(1).step_by(2).collect(), "{table}");
+        for key in keys {
+            let place = format!("{table}.{key}");
+            assert_eq!(refused(place.trim_start_matches('.')), None, "{place} is a table");
+        }
+    }
+}
+
+#[test]
 fn public_fingerprints_stay_under_their_key_alone() {
     let fingerprint = "CA8BB4727A47B4D09B4EE8969386B48A1A693C5C";
     let known = format!("repositories:\n  fingerprints:\n  - {fingerprint}\n");
-    assert_eq!(redactor().configuration(Format::Rocworker, &known), known);
+    assert_eq!(redactor().configuration(Format::Yaml(ROCWORKER), &known), known);
     for text in [
         format!("fingerprints: {fingerprint}\n"),
         format!("repositories: {{origin: {fingerprint}}}\n"),
@@ -204,7 +309,7 @@ fn public_fingerprints_stay_under_their_key_alone() {
         format!("repositories: {{fingerprints: [{fingerprint}{fingerprint}, x{fingerprint}]}}\n"),
         format!("repositories: {{fingerprints: [{}Z]}}\n", fingerprint.trim_end_matches('C')),
     ] {
-        let found = redactor().configuration(Format::Rocworker, &text);
+        let found = redactor().configuration(Format::Yaml(ROCWORKER), &text);
         assert!(!found.contains("CA8BB472") && found.contains("[removed: text, "), "{text}: {found}");
     }
 }
@@ -221,7 +326,7 @@ fn hexadecimal_digits_are_numbers_in_addresses_alone() {
         ("1000", true),
     ] {
         let text = format!("tag: \"{value}\"\n");
-        let found = redactor().configuration(Format::Rocworker, &text);
+        let found = redactor().configuration(Format::Yaml(ROCWORKER), &text);
         assert_eq!(found.contains(value), is_kept, "{found}");
     }
 }
@@ -233,7 +338,7 @@ proptest::proptest! {
         proptest::prop_assert!(found.contains("[removed") || found == text, "{} {MARK}", found);
         redactor().wrapper_line(&text);
         let of_engines = engines::ALL.iter().flat_map(|engine| engine.reported).map(|it| it.format);
-        let formats = [Format::Json(CDI), Format::Json(POLICY), Format::Rocworker, Format::Env, Format::Unit];
+        let formats = [Format::Json(CDI), Format::Json(POLICY), Format::Yaml(ROCWORKER), Format::Env, Format::Unit];
         for format in of_engines.chain(formats) {
             redactor().configuration(format, &text);
         }

@@ -37,7 +37,7 @@ pub(super) fn is_secret(name: &str) -> bool {
 fn steps_below(pattern: &str, place: &[&str]) -> Option<usize> {
     let mut steps = pattern.split('.').filter(|step| !step.is_empty());
     let is_below = place.iter().all(|table| steps.next().is_some_and(|step| step == "*" || step == *table));
-    if pattern == "**" { Some(0) } else { is_below.then(|| steps.count()) }
+    is_below.then(|| steps.count())
 }
 
 /// Whether a key is known; `place`: the tables that it is in, and the key.
@@ -108,6 +108,36 @@ pub(super) fn name(name: &str) -> String {
     if is_name(name) { name.to_owned() } else { removed("name", name) }
 }
 
+/// Whether a kernel parameter `NAME=value` can stay.
+pub(crate) fn parameter(word: &str) -> bool {
+    let is_plain = |(name, value)| is_name(name) && !is_secret(name) && is_plain(value);
+    word == "nomodeset" || word.split_once('=').is_some_and(is_plain)
+}
+
+/// A line of modprobe.d that names amdgpu, up to the first word that may be a secret. A command may hold any: only one
+/// that loads nothing stays, since doctor looks for it.
+pub(crate) fn module_line(line: &str) -> String {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let [directive, module, rest @ ..] = words.as_slice() else { return String::new() };
+    // An alias can have the wildcard `*`.
+    let module = if is_word(module) { (*module).to_owned() } else { removed("name", module) };
+    let is_kept: fn(&str) -> bool = match *directive {
+        _ if !line.contains("amdgpu") => return String::new(),
+        "blacklist" => return format!("blacklist {module}"),
+        "options" => parameter,
+        "alias" | "softdep" => |word| is_word(word.trim_end_matches(':')) && !is_secret(word),
+        "install" | "remove" => |word| {
+            matches!(word.trim_start_matches("/usr").trim_start_matches("/bin/"), "true" | "false" | ":")
+        },
+        _ => return String::new(),
+    };
+    let kept = rest.iter().take_while(|word| is_kept(word)).count();
+    let (kept, secret) = rest.split_at(kept);
+    let mark = (!secret.is_empty()).then(|| removed("text", &secret.join(" ")));
+    let words = [(*directive).to_owned(), module].into_iter();
+    words.chain(kept.iter().map(|word| (*word).to_owned())).chain(mark).collect::<Vec<_>>().join(" ")
+}
+
 /// What replaces a value: its kind and how long it was.
 pub(super) fn removed(kind: &str, value: &str) -> String {
     let length = value.chars().count();
@@ -125,7 +155,7 @@ fn is_variable(word: &str) -> bool {
     name.is_some_and(|name| is_name(name) && name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
 }
 
-/// Words, paths, numbers and addresses, or a list of them.
+/// Words, paths, numbers and addresses, or a list of them in which none sounds secret.
 fn is_plain(value: &str) -> bool {
     match value.split_once("://") {
         Some(("unix" | "file" | "fd", rest)) => rest.is_empty() || is_path(rest),
@@ -133,6 +163,7 @@ fn is_plain(value: &str) -> bool {
             is_host(rest.trim_end_matches('/')) || rest.starts_with("repo.radeon.com/") && is_word(rest)
         }
         Some(_) => false,
+        None if value.contains([',', ' ', ';']) && value.split([',', ' ', ';']).any(is_secret) => false,
         None => value.split([',', ' ', ';']).all(|piece| {
             let (name, word) = piece.split_once('=').unwrap_or(("", piece));
             is_path(piece.trim_start_matches('-'))
@@ -155,7 +186,7 @@ fn is_word(piece: &str) -> bool {
 }
 
 /// `0000:64:00.0`, `127.0.0.1:1338`, `226:128`.
-fn is_numbers(piece: &str) -> bool {
+pub(super) fn is_numbers(piece: &str) -> bool {
     piece.len() <= 21
         && piece.contains([':', '.'])
         && piece.split([':', '.']).all(|part| !part.is_empty() && is_hex(part))

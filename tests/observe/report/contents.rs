@@ -83,6 +83,44 @@ fn secrets_serial_numbers_and_the_machines_name_are_nowhere_in_the_archive() {
 }
 
 #[test]
+fn secrets_in_modprobes_files_parameters_and_engines_options_are_nowhere_either() {
+    let install = format!(
+        "install amdgpu /usr/bin/curl -u ann:{SECRET} -H \"Authorization: Bearer {SECRET}\" https://x"
+    );
+    let machine = machine()
+        .put("/etc/modprobe.d/a.conf", format!("{install}\n# amdgpu signing key pass {SECRET}\nblacklist amdgpu\n"))
+        .put("/etc/modprobe.d/b.conf", format!("options amdgpu dc=1 x=\"{SECRET} y\" # amdgpu\n"))
+        .put("/run/systemd/container", format!("ann:{SECRET}\n"))
+        .put("/proc/1/environ", format!("container=ann:{SECRET}\0"))
+        .put("/proc/cmdline", format!("quiet amdgpu.dc=1 amdgpu.x=ann:{SECRET} nomodeset\n"))
+        .put("/usr/bin/dockerd", "")
+        .put("/usr/lib/rocworker", Entry::Directory)
+        .put("/etc/docker/daemon.json", format!(
+            "{{\"exec-opts\":[\"--password {SECRET}\"],\"runtimes\":{{\"amd\":{{\"path\":\"/bin/x --token {SECRET}\"}}}}}}"
+        ))
+        .put("/etc/rocworker/config.yaml", "docker: {configure: auto}\n");
+    let root = scratch();
+    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    let wrapper = root.path().join("usr/lib/rocworker/runc-amd-wrapper");
+    // doctor looks whether it is a program.
+    fs::copy("/bin/true", wrapper).unwrap();
+    let archive = archive(root.path());
+    assert_nowhere(&archive, SECRET);
+    let entries = entries(&archive);
+    let length = install.len() - "install amdgpu ".len();
+    assert_eq!(
+        text(&entries, "etc/modprobe.d/a.conf"),
+        format!("install amdgpu [removed: text, {length} characters]\n\nblacklist amdgpu\n")
+    );
+    assert!(text(&entries, "etc/modprobe.d/b.conf").starts_with("options amdgpu dc=1 [removed: text, "));
+    assert_eq!(text(&entries, "proc/cmdline"), "amdgpu.dc=1 nomodeset\n");
+    assert_eq!(text(&entries, "run/systemd/container"), "container-other\n");
+    assert!(text(&entries, "detect.json").contains("container-other"));
+    let doctor = text(&entries, "doctor.json");
+    assert!(doctor.contains("the runtime amd is ") && doctor.contains("[removed: text, "), "{doctor}");
+}
+
+#[test]
 fn no_link_is_followed_out_of_what_is_listed_and_no_fifo_is_waited_for() {
     let shadow = format!("root:{SECRET}:1::::::\n");
     let machine = machine()
