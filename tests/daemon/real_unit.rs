@@ -117,6 +117,8 @@ fn real_in_its_sandbox_what_is_gone_is_hidden_by_no_mount_of_the_sandbox() {
     let Some(out) = boot(
         false,
         r#"
+# The wrapper reads the spec at its usual path alone.
+sed -i '/^wrapper:/d' /etc/rocworker/config.yaml
 printf 'cdi: {path: /usr/local/share/cdi/amd.json}\n' >> /etc/rocworker/config.yaml
 rocworker apply >> /run/applied 2>&1
 until_true 'grep -q " /usr/local/share/cdi " /proc/$(says MainPID)/mountinfo'

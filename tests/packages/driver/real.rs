@@ -106,7 +106,7 @@ fn real_a_driver_is_brought_built_and_told_from_the_one_that_runs() {
     assert_eq!((module(&again), looked.get("unverified")), (asked, None));
 
     let again = worker.run(&["apply"]);
-    assert!(again.stdout.contains("no changes."), "{again:?}");
+    assert!(again.stdout.contains("Nothing changed; "), "{again:?}");
     let undone = worker.json(&["undo"]);
     assert!(!is_owed(&undone["effects"]), "nothing is left that a restart would bring: {undone:#}");
     assert!(worker.machine.text("/run/reboot-required").is_none());
@@ -151,7 +151,7 @@ fn real_a_changed_release_comes_by_one_apply_and_by_a_saved_plan_only_if_it_name
     // The restart that the older one waits for is the newer one's by now.
     let pending = worker.json(&["status"])["pending"].to_string();
     assert!(pending.contains("the driver 30.30.4 is built") && !pending.contains("30.30.3"), "{pending}");
-    assert!(worker.run(&["apply"]).stdout.contains("no changes."));
+    assert!(worker.run(&["apply"]).stdout.contains("Nothing changed; "));
     worker.run(&["undo"]).well();
     assert_eq!(worker.machine.packages(), before);
 }
