@@ -101,7 +101,7 @@ incus config device add c1 renderD137 unix-char source=/dev/dri/renderD137 path=
 
 /// As a member of render, and as somebody else: past the node's mode there is no driver of this kernel behind it.
 const TRY: &str = "for group in 992 993; do \
-                     incus exec c1 --user 1000 --group $group -- dd if=/dev/kfd of=/dev/null count=1 2>&1 || true; done";
+                     inside 'dd if=/dev/kfd of=/dev/null count=1 || true' --user 1000 --group $group; done";
 
 #[test]
 fn real_incus_takes_what_is_advised_and_its_container_has_amds_nodes_with_the_group_and_no_others() {
@@ -112,12 +112,12 @@ fn real_incus_takes_what_is_advised_and_its_container_has_amds_nodes_with_the_gr
          sh -e /tmp/advice >&2
          echo SHOWN; incus config device show c1
          incus start c1 >&2
-         echo NODES; incus exec c1 -- sh -c \"stat -c '%n %a %u:%g %t:%T' /dev/kfd /dev/dri/*\"
+         echo NODES; inside 'stat -c \"%n %a %u:%g %t:%T\" /dev/kfd /dev/dri/*'
          echo TRIED; {TRY}
          echo GONE; sed -n 's/^#   incus config device remove/incus config device remove/p' /tmp/advice >/tmp/remove
          sh -e /tmp/remove >&2
          incus config device show c1
-         incus exec c1 -- sh -c 'ls /dev/dri && test ! -e /dev/kfd'"
+         inside 'ls /dev/dri && test ! -e /dev/kfd'"
     ));
     let (advised, rest) = said.split_once("SHOWN\n").unwrap();
     assert_eq!(advised, ADVISED);
@@ -148,7 +148,7 @@ fn real_incus_gives_a_plain_gpu_every_vendors_card_for_root_alone_and_no_kfd() {
     let said = incus.say(
         "incus config device add c1 all gpu >&2
          incus start c1 >&2
-         incus exec c1 -- sh -c \"stat -c '%n %a %u:%g' /dev/dri/card0 /dev/dri/renderD129; ls /dev/kfd 2>&1 || true\"
+         inside 'stat -c \"%n %a %u:%g\" /dev/dri/card0 /dev/dri/renderD129; ls /dev/kfd || true'
          incus config device add c2 gpu0 gpu pci=0000:03:00.0 2>&1 || true",
     );
     let [nvidia, amd, kfd, other] = said.lines().collect::<Vec<_>>().try_into().unwrap();

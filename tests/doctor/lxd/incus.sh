@@ -42,12 +42,24 @@ cd "$root"
 pivot_root . host
 exec sh -ec '
 umount -l /host
+c1=/var/lib/incus/storage-pools/default/containers/c1/rootfs
+# A command in the container, with options of `incus exec`. What it prints goes through a file, for `incus exec` may end
+# before it has passed on the last lines of a command.
+inside() {
+    command=$1
+    shift
+    incus exec c1 "$@" -- sh -c "{ $command; } >/printed 2>&1"
+    cat "$c1/printed"
+}
+trap "[ \$? -eq 0 ] || cat /tmp/incusd.log >&2" EXIT
 {
     /usr/libexec/incus/incusd --logfile /tmp/incusd.log >/tmp/incusd.out 2>&1 &
     incus admin waitready --timeout 60
     incus storage create default dir
     incus profile device add default root disk path=/ pool=default
     incus init --empty c1
-    cp -a /tmp/rootfs/. /var/lib/incus/storage-pools/default/containers/c1/rootfs/
+    cp -a /tmp/rootfs/. "$c1/"
+    : >"$c1/printed"
+    chmod 666 "$c1/printed"
 } >&2
 '"$script"
