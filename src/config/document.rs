@@ -14,7 +14,9 @@ use super::packages::{Packages, RepositoriesDocument, RocmDocument};
 use super::scalar::Word;
 use super::units::{BootDocument, DaemonDocument};
 use super::wrapper::Wrapper;
-use super::{CDI_SPEC, Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
+use super::{
+    CDI_SPEC, Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path,
+};
 
 const VERSION: u32 = 1;
 

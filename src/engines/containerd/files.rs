@@ -55,10 +55,12 @@ impl File {
         let imports = self.said.as_ref().ok().and_then(|said| said.get("imports"));
         let is_path = |path: &Value| path.is_string();
         match imports {
-            Some(imports) if !imports.as_array().is_some_and(|list| list.iter().all(is_path)) => Err(format!(
-                "{} has imports = {imports}, which has to be a list of paths: correct it",
-                self.path.display()
-            )),
+            Some(imports) if !imports.as_array().is_some_and(|list| list.iter().all(is_path)) => {
+                Err(format!(
+                    "{} has imports = {imports}, which has to be a list of paths: correct it",
+                    self.path.display()
+                ))
+            }
             _ => Ok(()),
         }
     }

@@ -93,7 +93,8 @@ fn node<'a>(scanner: &mut Scanner<'a>) -> Result<Cow<'a, str>, json::Fault> {
 
 /// Whether a path that is no render node's name is another spelling of one: `/dev//dri/renderD128`.
 fn is_misspelt(path: &str) -> bool {
-    path.rsplit('/').next().is_some_and(|name| Render::parse(name).is_some()) && clean(path).starts_with("/dev/dri/")
+    path.rsplit('/').next().is_some_and(|name| Render::parse(name).is_some())
+        && clean(path).starts_with("/dev/dri/")
 }
 
 impl<'a> Outline<'a> {
@@ -139,7 +140,8 @@ impl<'a> Outline<'a> {
             return Some(Fault { at: "kind".to_owned(), problem });
         }
         let devices = &self.devices;
-        let misspelt = devices.iter().enumerate().find_map(|(at, device)| Some((at, device.misspelt.as_ref()?)));
+        let misspelt =
+            devices.iter().enumerate().find_map(|(at, device)| Some((at, device.misspelt.as_ref()?)));
         if let Some((at, path)) = misspelt {
             let problem = format!(
                 "the wrapper does not read the path {}: write it as {}",
