@@ -59,3 +59,22 @@ fn what_apply_mends_has_apply_for_its_remedy() {
     assert!(code == 3 && !failed.is_empty(), "{answer:#}");
     assert!(failed.iter().all(|check| check["remedy"] == "rocworker apply"), "{failed:#?}");
 }
+
+#[test]
+fn the_document_has_every_sign_that_doctor_prints() {
+    let document = include_str!("../../docs/doctor.md");
+    let mut signs = std::collections::BTreeSet::new();
+    for (machine, _) in faults() {
+        let said = String::from_utf8(run(laid_out(&machine).path(), &[]).stdout).unwrap();
+        signs.extend(said.lines().filter_map(|line| line.strip_prefix("  ")?.trim_start().chars().next()));
+        let (_, counts) = said.trim_end().rsplit_once(" checks: ").unwrap();
+        for count in counts.split(", ") {
+            let words = count.trim_start_matches(|c: char| c.is_ascii_digit()).trim();
+            assert!(document.contains(&format!("| {words} |")), "{words}");
+        }
+    }
+    assert_eq!(signs, "✓!✗-→".chars().collect());
+    for sign in signs {
+        assert!(document.contains(&format!("\n| {sign} |")), "{sign}");
+    }
+}

@@ -4,7 +4,8 @@
 //! of those alone. [`Spec`] is the whole of a spec, for whoever has to judge it.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::{Device, Edits, Fault, KIND, Spec, read};
 use crate::{
@@ -75,8 +76,8 @@ fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
 
 /// Goes past a device node, and gives its path on the host.
 fn node<'a>(scanner: &mut Scanner<'a>) -> Result<Cow<'a, str>, json::Fault> {
-    if let Some(node) = scanner.by_text(read::in_one_line) {
-        return Ok(node.path);
+    if let Some(line) = scanner.by_text(read::in_one_line) {
+        return Ok(line.path.into());
     }
     let (mut path, mut host) = (Cow::default(), Cow::default());
     scanner.object_of(|scanner, key| {
@@ -150,7 +151,7 @@ impl<'a> Outline<'a> {
             );
             return Some(Fault { at: format!("devices[{at}]"), problem });
         }
-        let mut names = HashSet::with_capacity(devices.len());
+        let mut names = FxHashSet::with_capacity_and_hasher(devices.len(), FxBuildHasher);
         let (at, twice) = devices.iter().enumerate().find(|(_, device)| !names.insert(&device.name))?;
         Some(Fault {
             at: format!("devices[{at}]"),
