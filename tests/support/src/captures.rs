@@ -13,8 +13,11 @@ use std::path::PathBuf;
 use flate2::read::GzDecoder;
 use layout::{Entry, Gpu, Kfd, Machine, Module, Tree, XcpNames};
 
+/// An archive's name, and its machine.
+type Captured = (&'static str, fn() -> Machine);
+
 /// Every captured machine by its archive, laid out alone.
-pub const ALL: [(&str, fn() -> Machine); 9] = [
+pub const ALL: [Captured; 9] = [
     ("phoenix", phoenix),
     ("vangogh", vangogh),
     ("rx7800xt", rx7800xt),
