@@ -7,7 +7,7 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use reconcile::{Effect, Progress, Step, Verb};
+use reconcile::{Change, Effect, KindName, Progress, Step};
 
 use super::args::Format;
 use super::changes::{Tense, change};
@@ -53,7 +53,7 @@ impl<'a> Shown<'a> {
     pub(crate) fn on_progress(&mut self, progress: Progress<'_>) {
         match progress {
             Progress::Begins(begun) if begun.takes_long() => {
-                let text = format!("{} {}", doing(begun.change), begun.path.shown(&self.session.root));
+                let text = format!("{} {}", doing(begun), begun.path.shown(&self.session.root));
                 self.step(&Step { text, percent: None });
             }
             // A file is written at once.
@@ -111,12 +111,14 @@ impl Drop for Shown<'_> {
     }
 }
 
-/// What is happening to a path that takes long.
-fn doing(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Remove => "removing",
-        Verb::Restore => "restoring",
-        _ => "getting",
+/// What is begun, of a change that takes long.
+fn doing(change: &Change) -> &'static str {
+    match (change.kind, change.is_revert()) {
+        (KindName::Module, false) => "loading",
+        (KindName::Module, true) => "unloading",
+        (_, true) => "removing",
+        (KindName::Package, false) => "installing",
+        (_, false) => "fetching",
     }
 }
 

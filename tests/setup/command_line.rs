@@ -273,20 +273,17 @@ fn the_same_mistake_has_the_same_exit_code() {
 }
 
 #[test]
-fn a_change_is_told_once_it_is_made_and_no_sign_needs_a_legend() {
-    let laid = Laid::demo("");
-    laid.run(&["apply"]).success();
-    // Whose folder cannot lose it: immutable in effect, for a link to nowhere stands where its folder was.
-    laid.put("etc/rocworker/config.yaml", "compute-runtime: none\n");
+fn each_line_of_an_answer_begins_with_a_word() {
+    let laid = Laid::with_engines("");
+    laid.run(&["apply"]);
     laid.put("etc/rocworker/wrapper.json", "{}\n");
-    let (_, text) = laid.fails(&["apply"]);
-    assert!(
-        text.contains("removed ")
-            && !text.lines().any(|line| line.starts_with("removed ") && line.contains("wrapper.json")),
-        "{text}"
-    );
-    for line in text.lines() {
-        let first = line.chars().next().unwrap();
-        assert!(first.is_alphanumeric(), "{line}");
+    for command in [&["status"][..], &["apply"], &["undo"], &["apply"], &["undo"]] {
+        let (_, text) = laid.fails(command);
+        let starts = text.lines().filter_map(|line| line.chars().next());
+        assert!(text.lines().count() > 1 && starts.into_iter().all(char::is_alphanumeric), "{text}");
+    }
+    // The lines of a diff stand further in.
+    for line in laid.fails(&["plan"]).1.lines() {
+        assert!(line.starts_with("    ") || line.starts_with(char::is_alphanumeric), "{line}");
     }
 }
