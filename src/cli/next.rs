@@ -8,7 +8,10 @@ use super::visible;
 
 /// The options that name the machine and the configuration of an answer.
 #[derive(Debug, Default)]
-pub(crate) struct Options(String);
+pub(crate) struct Options {
+    root: String,
+    config: String,
+}
 
 impl Options {
     pub(crate) fn of(args: &args::Options) -> Self {
@@ -16,22 +19,23 @@ impl Options {
         let option = |name: &str, path: Option<&Path>| {
             path.map_or_else(String::new, |path| format!("{name} {} ", quoted(&path.to_string_lossy())))
         };
-        Self(option("--root", root) + &option("--config", args.config.as_deref()))
+        Self { root: option("--root", root), config: option("--config", args.config.as_deref()) }
     }
 
     /// The text, with these options in each command of this program.
     pub(crate) fn on(&self, text: &str) -> String {
         const PROGRAM: &str = "rocworker ";
-        if self.0.is_empty() {
-            return text.to_owned();
-        }
         let (mut said, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once(PROGRAM) {
             let is_word =
                 !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '.' | '_'));
             let word: String = after.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
-            let options = if is_word && COMMANDS.contains(&word) { &*self.0 } else { "" };
-            said += &format!("{before}{PROGRAM}{options}");
+            said += &format!("{before}{PROGRAM}");
+            if is_word && COMMANDS.contains(&word) {
+                said += &format!("{}{}", self.root, self.config);
+            } else if is_word && after.starts_with("--config ") {
+                said += &self.root;
+            }
             rest = after;
         }
         said + rest
@@ -57,14 +61,15 @@ mod tests {
 
     #[test]
     fn commands_get_the_options_and_other_words_do_not() {
-        let options = Options("--root /m ".to_owned());
+        let options = Options { root: "--root /m ".to_owned(), config: "--config c ".to_owned() };
         for (text, shown) in [
-            ("To revert: rocworker undo", "To revert: rocworker --root /m undo"),
+            ("To revert: rocworker undo", "To revert: rocworker --root /m --config c undo"),
             (
-                "rocworker history lists them, rocworker undo reverts them",
-                "rocworker --root /m history lists them, rocworker --root /m undo reverts them",
+                "rocworker plan, rocworker apply",
+                "rocworker --root /m --config c plan, rocworker --root /m --config c apply",
             ),
-            ("`rocworker apply`", "`rocworker --root /m apply`"),
+            ("`rocworker apply`", "`rocworker --root /m --config c apply`"),
+            ("after rocworker --config d apply", "after rocworker --root /m --config d apply"),
             ("rocworker manages nothing here", "rocworker manages nothing here"),
             ("rocworker.service, /usr/bin/rocworker apply", "rocworker.service, /usr/bin/rocworker apply"),
         ] {
