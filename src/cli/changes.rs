@@ -1,6 +1,6 @@
 //! Changes as people read them: like a diff.
 
-use reconcile::{Change, Finding, Note, Outcome, Resource, Settled, Stage, State, Verb};
+use reconcile::{Change, Finding, KindName, Note, Outcome, Resource, Settled, Stage, State, Verb};
 
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::session::Session;
@@ -25,7 +25,7 @@ pub(crate) fn change(session: &Session, change: &Change, tense: Tense, lines: bo
         Verb::Remove => BAD,
         _ => WARN,
     };
-    let word = styled(style, word(change.change, tense));
+    let word = styled(style, word(change, tense));
     let mut text = format!("{word} {}: {}\n", styled(HEADING, path), printable(&change.reason));
     if !lines {
         return text;
@@ -37,8 +37,11 @@ pub(crate) fn change(session: &Session, change: &Change, tense: Tense, lines: bo
     text
 }
 
-fn word(verb: Verb, tense: Tense) -> &'static str {
-    let (planned, made) = match verb {
+fn word(change: &Change, tense: Tense) -> &'static str {
+    let (planned, made) = match change.change {
+        Verb::Create if change.kind == KindName::Package => ("install", "installed"),
+        Verb::Create if change.kind == KindName::Module => ("load", "loaded"),
+        Verb::Remove if change.kind == KindName::Module => ("unload", "unloaded"),
         Verb::Create => ("create", "created"),
         Verb::Replace => ("replace", "replaced"),
         Verb::Edit => ("edit", "edited"),
