@@ -6,7 +6,9 @@ use reconcile::{Change, Finding, KindName, Note, Pending, Resource, Stage};
 use root::Root;
 use serde::Serialize;
 
+use crate::config;
 use crate::daemon::socket::{Answer, ask};
+use crate::desired;
 use crate::facts::Facts;
 use crate::memory::AppliedConfig;
 use crate::run::{Error, Planned, Run, State};
@@ -17,6 +19,9 @@ pub struct Status {
     pub schema_version: u32,
     /// Why it cannot be said what should be; then nothing is known of drift.
     pub problem: Option<String>,
+    /// The configuration's part in that.
+    #[serde(skip)]
+    pub wrong: Option<config::Error>,
     /// What rocworker manages on this machine.
     pub ours: Vec<Held>,
     /// What an apply would change now.
@@ -60,17 +65,21 @@ impl Status {
     /// Writes nothing.
     pub fn read(run: &Run<'_>) -> Result<Self, Error> {
         let state = State::read(run.root)?;
-        let (mut planned, problem) = match run.planned(state.clone()) {
-            Ok(planned) => (planned, None),
+        let (mut planned, problem, wrong) = match run.planned(state.clone()) {
+            Ok(planned) => (planned, None, None),
             // A pinned device that is gone is listed below, beside what is managed all the same.
-            Err(Error::Desired(error)) => (Planned::default(), Some(error.to_string())),
+            Err(Error::Desired(error)) => {
+                let problem = error.to_string();
+                let wrong = if let desired::Error::Config(wrong) = error { Some(wrong) } else { None };
+                (Planned::default(), Some(problem), wrong)
+            }
             Err(other) => return Err(other),
         };
         if let Some(other) = AppliedConfig::of(run.root, run.config).and_then(|it| it.other) {
             let text = format!("what should be is what {} says", other.display());
             planned.notes.push(Note { about: "configuration".to_owned(), text, problem: false });
         }
-        Ok(Self::of(run.root, &state, planned, problem))
+        Ok(Self { wrong, ..Self::of(run.root, &state, planned, problem) })
     }
 
     /// The machine where the configuration is wrong: the desired state is unknown. It still lists what is managed
@@ -105,6 +114,7 @@ impl Status {
             schema_version: 1,
             ours: ours.collect(),
             problem,
+            wrong: None,
             drift: plan.changes,
             contested: plan.contested,
             blocked: plan.blocked,

@@ -14,14 +14,26 @@ const LIMIT: usize = 64 << 20;
 pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyhow::Result<Outcome> {
     let saved = file.map(read).transpose()?;
     let config = session.config()?;
+    let stale = |error| again(error, file);
     if dry_run {
-        let planned = session.pipeline(&config)?.rehearse(saved.as_ref())?;
+        let planned = session.pipeline(&config)?.rehearse(saved.as_ref()).map_err(stale)?;
         session.format.print(&planned, || plan::shown(session, &planned, file))?;
         return Ok(Outcome::Done);
     }
-    let applied = session.run(&config, |run, on_progress| run.apply(saved.as_ref(), on_progress))?;
+    let applied =
+        session.run(&config, |run, on_progress| run.apply(saved.as_ref(), on_progress).map_err(stale))?;
     session.format.print(&applied, || shown(session, &applied))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
+}
+
+/// What to do with a saved plan that fits no longer.
+fn again(error: run::Error, file: Option<&Path>) -> anyhow::Error {
+    match (&error, file) {
+        (run::Error::Stale(_), Some(file)) => {
+            anyhow!("{error}. Look at a new plan: rocworker plan --save {}", file.display())
+        }
+        _ => error.into(),
+    }
 }
 
 fn read(file: &Path) -> anyhow::Result<Saved> {
@@ -31,11 +43,13 @@ fn read(file: &Path) -> anyhow::Result<Saved> {
 }
 
 fn shown(session: &Session, applied: &run::Outcome) -> String {
-    let mut text = changes::outcome(&session.root, applied);
+    let mut text = changes::outcome(session, applied);
+    let is_revert = applied.changes.iter().all(reconcile::Change::is_revert);
     text.push_str(&match applied.changes.len() {
         0 if applied.falls_short() => "Nothing changed; the problems above remain.\n".to_owned(),
         0 => "Already in sync; no changes.\n".to_owned(),
-        n => format!("{} made. To revert: rocworker undo\n", counted(n, "change")),
+        n if is_revert => format!("{} reverted.\n", counted(n, "change")),
+        n => format!("{} made. To revert: {}\n", counted(n, "change"), session.said("rocworker undo")),
     });
     text
 }

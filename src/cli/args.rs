@@ -2,10 +2,53 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Parser, Subcommand, ValueEnum};
 
+/// What stands below the options: its title in the help and in the manual page, and its lines.
+pub(crate) const MORE: [(&str, &str, &str); 3] = [
+    (
+        "Example",
+        "EXAMPLES",
+        "  rocworker detect               which GPUs there are, and whether a container can use them
+  rocworker plan                 what apply would change
+  sudo rocworker apply           change it; the state before is kept
+  sudo rocworker undo            restore the machine",
+    ),
+    (
+        "Files",
+        "FILES",
+        "  /etc/rocworker/config.yaml     the configuration; every key is optional
+  /etc/rocworker/templates/      templates that replace built-in ones
+  /etc/cdi/amd.json              the CDI spec, by which engines find the GPUs
+  /var/lib/rocworker/            what rocworker manages, the state before, the history",
+    ),
+    (
+        "Exit codes",
+        "EXIT STATUS",
+        "  0  success
+  1  failed
+  2  wrong arguments or configuration
+  3  pending changes (plan --exit-code), drift (status),
+     failed check (doctor, cdi validate, task-check)",
+    ),
+];
+
+fn more() -> String {
+    MORE.map(|(title, _, lines)| format!("{title}:\n{lines}")).join("\n\n")
+}
+
 /// Turns a machine with AMD GPUs into a container worker.
 #[derive(Debug, Parser)]
-#[command(name = "rocworker", version, max_term_width = 110, propagate_version = true)]
+#[command(name = "rocworker", version, max_term_width = 100, propagate_version = true, after_help = more())]
 pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) options: Options,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What every command takes.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
     /// Work beneath this directory instead of /: a captured machine, or an image being built
     #[arg(long, global = true, value_name = "DIR", default_value = "/")]
     pub(crate) root: PathBuf,
@@ -15,27 +58,42 @@ pub(crate) struct Args {
     pub(crate) config: Option<PathBuf>,
 
     /// How the answer is written
-    #[arg(long, global = true, value_enum, default_value_t = Format::Table)]
+    #[arg(short, long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub(crate) output: Format,
 
     /// Say more on stderr; twice for everything
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
-
-    #[command(subcommand)]
-    pub(crate) command: Command,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// For people, 100 columns wide
     Table,
+    /// For people, with every column in full
+    Wide,
     /// For programs: stable, documented in docs/json.md
     Json,
 }
 
+impl Format {
+    /// Whether a program asks, rather than a person.
+    pub(crate) fn is_json(self) -> bool {
+        self == Self::Json
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(flatten)]
+    Person(Person),
+    #[command(flatten)]
+    Script(Script),
+}
+
+/// The commands that a person runs.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Person {
     /// List every GPU, its nodes, and whether a container can use it, and if not why not
     Detect,
     /// Show what apply would change, like a diff; writes nothing
@@ -44,8 +102,8 @@ pub(crate) enum Command {
         #[arg(long)]
         exit_code: bool,
         /// Save the plan in this file (a path of this machine, also with --root), for apply FILE
-        #[arg(long, value_name = "FILE")]
-        out: Option<PathBuf>,
+        #[arg(long, value_name = "FILE", alias = "out")]
+        save: Option<PathBuf>,
     },
     /// Apply the configuration; the state before is kept for undo
     Apply {
@@ -55,8 +113,6 @@ pub(crate) enum Command {
         #[arg(long)]
         dry_run: bool,
     },
-    /// Wait for this boot's GPUs and publish them to engines; restarts nothing. rocworker-boot.service runs it
-    Boot,
     /// Show managed files, drift and pending restarts
     Status,
     /// Revert everything that rocworker manages, the last change first
@@ -64,17 +120,15 @@ pub(crate) enum Command {
         /// Also revert managed files that changed since apply
         #[arg(long)]
         force: bool,
+        /// Show what would be reverted, and change nothing
+        #[arg(long)]
+        dry_run: bool,
     },
     /// Show what rocworker changed here, when, and who asked for it
     History,
-    /// Run as a Juju charm's dispatch, or from another charm's own hook (docs/charm.md)
-    Hook {
-        /// The hook, as install or config-changed, or actions/NAME. Left out: what Juju's environment says
-        name: Option<String>,
-        /// Print the unit's status instead of setting it: the charm whose hook this is sets its own
-        #[arg(long)]
-        guest: bool,
-    },
+    /// Check a configuration
+    #[command(subcommand)]
+    Config(super::config::Command),
     /// Write, list or check the CDI spec, by which engines find the GPUs
     #[command(subcommand)]
     Cdi(super::cdi::Command),
@@ -99,18 +153,6 @@ pub(crate) enum Command {
     /// Print the host's commands that pass AMD's GPUs into a container of LXD or Incus
     #[command(subcommand)]
     Lxd(super::lxd::Command),
-    /// Run the daemon that maintains the configured state. rocworker.service runs it
-    Serve,
-    #[command(subcommand, hide = true)]
-    Deb(super::deb::Command),
-    #[command(hide = true)]
-    Probe(super::probe::Probe),
-    /// Wait for a unit that takes long to end, and start it again
-    #[command(hide = true)]
-    Settle {
-        /// The unit, as systemd names it
-        unit: String,
-    },
     /// Print the worker's tags, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…
@@ -128,5 +170,36 @@ pub(crate) enum Command {
         /// Write a page for the program and one for each command into this folder of this machine, which is there already
         #[arg(long, value_name = "DIR")]
         into: Option<PathBuf>,
+    },
+}
+
+/// The commands that only units, hooks, packages and this program itself run: no help, suggestion or completion names
+/// them. docs/daemon.md, docs/charm.md and docs/host.md do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Script {
+    /// Wait for this boot's GPUs and publish them to engines; restarts nothing. rocworker-boot.service runs it
+    #[command(hide = true)]
+    Boot,
+    /// Run the daemon that maintains the configured state. rocworker.service runs it
+    #[command(hide = true)]
+    Serve,
+    #[command(hide = true)]
+    /// Run as a Juju charm's dispatch, or from another charm's own hook (docs/charm.md)
+    Hook {
+        /// The hook, as install or config-changed, or actions/NAME. Left out: what Juju's environment says
+        name: Option<String>,
+        /// Print the unit's status instead of setting it: the charm whose hook this is sets its own
+        #[arg(long)]
+        guest: bool,
+    },
+    #[command(subcommand, hide = true)]
+    Deb(super::deb::Command),
+    #[command(hide = true)]
+    Probe(super::probe::Probe),
+    /// Wait for a unit that takes long to end, and start it again
+    #[command(hide = true)]
+    Settle {
+        /// The unit, as systemd names it
+        unit: String,
     },
 }

@@ -28,16 +28,16 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
 }
 
 fn shown(session: &Session, booted: &run::Outcome) -> String {
-    let mut text = settled(&booted.effects);
-    text.push_str(&findings(&session.root, "failed", &booted.failed));
+    let mut text = settled(session, &booted.effects);
+    text.push_str(&findings(session, "failed", &booted.failed));
     for differs in &booted.differs {
         let path = printable(&differs.path.shown(&session.root));
-        let mark = styled(WARN, "…");
-        text.push_str(&format!("{mark} {path} differs from what should be: rocworker apply\n"));
+        let next = session.said("differs from what should be: rocworker apply");
+        text.push_str(&format!("{} {path} {next}\n", styled(WARN, "pending:")));
     }
     text.push_str(&match booted.changes.len() {
         0 if !booted.is_set_up() => {
-            "nothing is set up here, and nothing was changed: rocworker apply sets it up\n".to_owned()
+            session.said("nothing is set up here, and nothing was changed: rocworker apply sets it up") + "\n"
         }
         0 => "The published GPUs are those of this machine; no changes.\n".to_owned(),
         n => format!("{} made before engines start\n", counted(n, "change")),

@@ -1,14 +1,15 @@
 use std::path::{Path, PathBuf};
 
 use allocation::cdi::{DeviceNode, Spec};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use clap::Subcommand;
 use root::{Attributes, Root, Written};
 use serde::Serialize;
 
 use super::Outcome;
+use super::args::Format;
 use super::output::{BAD, GOOD, print_text, styled};
-use super::session::{Session, absolute, caller, callers_file};
+use super::session::{Misuse, Session, absolute, caller, callers_file};
 use super::table::Columns;
 use crate::cdi::{self, KIND, Wanted, wanted};
 use crate::desired::spec_file;
@@ -123,7 +124,10 @@ fn list(session: &Session) -> anyhow::Result<Outcome> {
     }
     let path = session.config()?.cdi.path;
     let shown = session.root.shown(&path);
-    let text = read(&session.root, &path)?;
+    let text = read(&session.root, &path).map_err(|error| match is_missing(&error) {
+        true => anyhow!("there is no CDI spec: {} is not there; rocworker apply writes it", shown.display()),
+        false => error,
+    })?;
     let spec = Spec::parse(&text).with_context(|| format!("{}", shown.display()))?;
     let everywhere = &spec.edits.device_nodes;
     let devices = spec.devices.iter().map(|device| {
@@ -133,16 +137,21 @@ fn list(session: &Session) -> anyhow::Result<Outcome> {
     });
     let answer = Answer { schema_version: 1, path: shown, devices: devices.collect() };
     session.format.print(&answer, || {
-        let mut columns = Columns::new(&["DEVICE", "NODES"]);
+        let mut columns = Columns::new(&["DEVICE", "NODES"]).shortened(&[1]);
         for device in &answer.devices {
-            columns.row([device.name.clone().into(), nodes_in_short(&device.nodes).into()]);
+            let nodes = if session.format == Format::Wide {
+                device.nodes.join(" ")
+            } else {
+                nodes_in_short(&device.nodes)
+            };
+            columns.row([device.name.clone().into(), nodes.into()]);
         }
-        columns.to_string()
+        columns.shown(session.format)
     })?;
     Ok(Outcome::Done)
 }
 
-/// As many as fit a line; `--output json` has them all.
+/// As many as fit a line; `-o wide` has them all.
 fn nodes_in_short(nodes: &[String]) -> String {
     const MOST: usize = 4;
     match nodes {
@@ -173,6 +182,9 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         Ok(text) => cdi::check(&session.root, is_read.then_some(&*path), &text, &wanted),
         Err(error) if file.is_none() && is_missing(&error) && !matches!(wanted, Wanted::Spec(_)) => {
             Vec::new()
+        }
+        Err(error) if file.is_some() && is_missing(&error) => {
+            return Err(Misuse(format!("{} is not there", root.shown(&path).display())).into());
         }
         Err(error) => vec![format!("{error:#}")],
     };

@@ -1,43 +1,103 @@
 //! Changes as people read them: like a diff.
 
-use reconcile::{Change, Finding, Note, Outcome, Resource, Settled, Stage, Verb};
-use root::Root;
+use reconcile::{Change, Finding, KindName, Note, Outcome, Resource, Settled, Stage, State, Verb};
 
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
+use super::session::Session;
 use crate::printable::printable;
 use crate::run;
 
 /// Lines of a change that are shown unless more is asked for.
 const LINES: usize = 16;
 
+/// Whether changes are to be made, are being made, or are made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Tense {
+    Planned,
+    Made,
+}
+
 /// One change: what happens to which path and why, and its lines.
-pub(crate) fn change(root: &Root, change: &Change, lines: bool, all: bool) -> String {
-    let path = printable(&change.path.shown(root));
-    let (sign, style) = match change.change {
-        Verb::Create => ("+", GOOD),
-        Verb::Remove => ("-", BAD),
-        _ => ("~", WARN),
+pub(crate) fn change(session: &Session, change: &Change, tense: Tense, lines: bool) -> String {
+    let path = printable(&change.path.shown(&session.root));
+    let style = match change.change {
+        Verb::Create => GOOD,
+        Verb::Remove => BAD,
+        _ => WARN,
     };
-    let what = format!("{} {}", styled(style, sign), styled(HEADING, path));
-    let mut text = format!("{what}  {}: {}\n", word(change.change), change.reason);
-    if let Some(diff) = change.diff.as_deref().filter(|_| lines) {
-        text.push_str(&diff_lines(diff, all));
-    } else if lines {
-        let states = format!("{} → {}", change.from, change.to);
-        text.push_str(&format!("    {}\n", styled(DIM, printable(&states))));
+    let word = styled(style, word(change, tense));
+    let mut text = format!("{word} {}: {}\n", styled(HEADING, path), printable(&change.reason));
+    if !lines {
+        return text;
+    }
+    text.push_str(&diff_lines(change.diff.as_deref().unwrap_or_default(), session.verbose));
+    if let Some(other) = other_than_lines(change) {
+        text.push_str(&format!("    {}\n", styled(DIM, printable(&other))));
     }
     text
 }
 
-fn word(verb: Verb) -> &'static str {
-    match verb {
-        Verb::Create => "new",
-        Verb::Replace => "replaced",
-        Verb::Edit => "edited",
-        Verb::Repair => "repaired",
-        Verb::Permissions => "group and mode",
-        Verb::Restore => "restored",
-        Verb::Remove => "removed",
+fn word(change: &Change, tense: Tense) -> &'static str {
+    let (planned, made) = match change.change {
+        Verb::Create if change.kind == KindName::Package => ("install", "installed"),
+        Verb::Create if change.kind == KindName::Module => ("load", "loaded"),
+        Verb::Remove if change.kind == KindName::Module => ("unload", "unloaded"),
+        Verb::Create => ("create", "created"),
+        Verb::Replace => ("replace", "replaced"),
+        Verb::Edit => ("edit", "edited"),
+        Verb::Repair => ("repair", "repaired"),
+        Verb::Permissions => ("set group and mode of", "set group and mode of"),
+        Verb::Restore => ("restore", "restored"),
+        Verb::Remove => ("remove", "removed"),
+    };
+    match tense {
+        Tense::Planned => planned,
+        Tense::Made => made,
+    }
+}
+
+/// What changes and no line of a diff shows.
+fn other_than_lines(change: &Change) -> Option<String> {
+    let has_lines = change.diff.as_deref().is_some_and(|diff| !diff.is_empty());
+    let attributes = attributes(change);
+    match (&change.from, &change.to) {
+        (State::File { sha256: from, .. }, State::File { sha256: to, .. }) if from != to && !has_lines => {
+            Some(["other content".to_owned()].into_iter().chain(attributes).collect::<Vec<_>>().join(", "))
+        }
+        (State::File { .. }, State::File { .. }) | (State::Node { .. }, State::Node { .. }) => attributes,
+        _ if has_lines => None,
+        (from, to) => Some(format!("{from} → {to}")),
+    }
+}
+
+/// `mode 0666 → 0644`, `owner 1000:1000 → 0:0`.
+fn attributes(change: &Change) -> Option<String> {
+    let of = |state: &State| match state {
+        State::File { mode, uid, gid, .. } | State::Node { mode, uid, gid } => Some((*mode, (*uid, *gid))),
+        _ => None,
+    };
+    let ((mode, owner), (new_mode, new_owner)) = (of(&change.from)?, of(&change.to)?);
+    let mut said = Vec::new();
+    if mode != new_mode {
+        said.push(format!("mode {mode:04o} → {new_mode:04o}"));
+    }
+    if owner != new_owner {
+        said.push(format!("owner {}:{} → {}:{}", owner.0, owner.1, new_owner.0, new_owner.1));
+    }
+    (!said.is_empty()).then(|| said.join(", "))
+}
+
+/// How a path differs from what should be there, in a few words.
+pub(crate) fn difference(change: &Change) -> String {
+    let has_content = change.from.digest() != change.to.digest();
+    match (&change.from, &change.to) {
+        (State::Absent, _) => "it is not there".to_owned(),
+        (_, State::Absent) => "it is to go".to_owned(),
+        (State::File { .. }, State::File { .. }) | (State::Node { .. }, State::Node { .. }) => {
+            let content = has_content.then(|| "its content differs".to_owned());
+            content.into_iter().chain(attributes(change)).collect::<Vec<_>>().join(", ")
+        }
+        (from, to) => format!("{from} → {to}"),
     }
 }
 
@@ -62,66 +122,66 @@ pub(crate) fn diff_lines(diff: &str, all: bool) -> String {
 }
 
 /// All changes of a plan, the first stage first.
-pub(crate) fn changes(root: &Root, changes: &[Change], all: bool) -> String {
+pub(crate) fn changes(session: &Session, changes: &[Change]) -> String {
     let mut text = String::new();
     for (stage, title) in [(Stage::Shape, "the machine"), (Stage::Expose, "engines and users")] {
         let of_stage: Vec<_> = changes.iter().filter(|change| change.stage == stage).collect();
         if !of_stage.is_empty() {
             text.push_str(&format!("{}\n", styled(DIM, title)));
         }
-        text.extend(of_stage.into_iter().map(|it| change(root, it, true, all)));
+        text.extend(of_stage.into_iter().map(|it| change(session, it, Tense::Planned, true)));
     }
     text
 }
 
-/// Findings under a mark: what is contested, blocked, left, failed.
-pub(crate) fn findings(root: &Root, what: &str, findings: &[Finding]) -> String {
+/// Findings behind a word: what is contested, blocked, left, failed.
+pub(crate) fn findings(session: &Session, what: &str, findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
-        let path = finding.path.shown(root);
-        format!("{} {path}: {what}: {}\n", styled(BAD, "!"), printable(&finding.text))
+        let path = finding.path.shown(&session.root);
+        format!("{} {path}: {}\n", styled(BAD, what), session.said(&finding.text))
     };
     findings.iter().map(line).collect()
 }
 
 /// What a run did beside its changes.
-pub(crate) fn outcome(root: &Root, outcome: &run::Outcome) -> String {
+pub(crate) fn outcome(session: &Session, outcome: &run::Outcome) -> String {
     let found = [
         ("failed", &outcome.failed),
         ("blocked", &outcome.blocked),
         ("contested", &outcome.contested),
         ("left", &outcome.left),
     ];
-    settled(&outcome.effects)
-        + &found.map(|(what, of)| findings(root, what, of)).concat()
-        + &notes(&outcome.notes)
+    settled(session, &outcome.effects)
+        + &found.map(|(what, of)| findings(session, what, of)).concat()
+        + &notes(session, &outcome.notes)
 }
 
 /// What was correct before rocworker came.
-pub(crate) fn found(root: &Root, found: &[Resource]) -> String {
+pub(crate) fn found(session: &Session, found: &[Resource]) -> String {
     let line = |path: &Resource| {
-        let path = printable(&path.shown(root));
-        format!("{} {path} is already correct and unmanaged: undo leaves it\n", styled(DIM, "i"))
+        let path = printable(&path.shown(&session.root));
+        format!("{} {path} is already correct and unmanaged: undo leaves it\n", styled(DIM, "note:"))
     };
     found.iter().map(line).collect()
 }
 
-pub(crate) fn notes(notes: &[Note]) -> String {
+pub(crate) fn notes(session: &Session, notes: &[Note]) -> String {
     let line = |note: &Note| {
-        let mark = if note.problem { styled(BAD, "!") } else { styled(DIM, "i") };
-        format!("{mark} {}: {}\n", note.about, printable(&note.text))
+        let word = if note.problem { styled(BAD, "problem:") } else { styled(DIM, "note:") };
+        format!("{word} {}: {}\n", note.about, session.said(&note.text))
     };
     notes.iter().map(line).collect()
 }
 
-pub(crate) fn settled(effects: &[Settled]) -> String {
+pub(crate) fn settled(session: &Session, effects: &[Settled]) -> String {
     let line = |settled: &Settled| {
-        let mark = match settled.outcome {
-            Outcome::Done => styled(GOOD, "✓"),
-            Outcome::Skipped => styled(DIM, "-"),
-            Outcome::Pending => styled(WARN, "…"),
-            Outcome::Failed => styled(BAD, "✗"),
+        let word = match settled.outcome {
+            Outcome::Done => styled(GOOD, "done:"),
+            Outcome::Skipped => styled(DIM, "skipped:"),
+            Outcome::Pending => styled(WARN, "pending:"),
+            Outcome::Failed => styled(BAD, "failed:"),
         };
-        format!("{mark} {}\n", printable(&settled.text))
+        format!("{word} {}\n", session.said(&settled.text))
     };
     effects.iter().map(line).collect()
 }

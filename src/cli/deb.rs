@@ -58,7 +58,7 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
         .and_then(|config| session.run(&config, |run, on_progress| run.upgrade(on_progress)));
     match applied {
         Ok(applied) => {
-            let mut text = changes::outcome(&session.root, &applied);
+            let mut text = changes::outcome(session, &applied);
             text.push_str(&match applied.changes.len() {
                 // What is wrong is said above.
                 0 if applied.falls_short() => String::new(),
@@ -85,7 +85,7 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
         let undone = run.remove(on_progress)?;
         anyhow::Ok((undone, package::installed_by_apt(&Store::new(&session.root).receipt()?)))
     })?;
-    let mut text = changes::outcome(&session.root, &undone);
+    let mut text = changes::outcome(session, &undone);
     if !undone.changes.is_empty() {
         text.push_str(&format!("rocworker: {} reverted\n", counted(undone.changes.len(), "change")));
     }

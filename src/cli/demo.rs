@@ -4,6 +4,7 @@ use similar::TextDiff;
 
 use super::args::Format;
 use super::changes::diff_lines;
+use super::next::Options;
 use super::output::{DIM, HEADING, print_text, styled};
 use super::session::Session;
 use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, undo};
@@ -20,6 +21,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         config: None,
         format: Format::Table,
         verbose: false,
+        options: Options::default(),
         programs: None,
     };
     print_text(&format!(
@@ -71,7 +73,7 @@ fn setup(session: &Session) -> anyhow::Result<()> {
         "undo",
         "Everything is as it was before, byte for byte; docker's file has only what its owner wrote.",
     )?;
-    undo::run(session, false)?;
+    undo::run(session, false, false)?;
     history::run(session)?;
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use anstyle::Style;
 
 use super::Outcome;
+use super::args::Format;
 use super::output::{BAD, DIM, GOOD, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
@@ -13,30 +14,31 @@ use crate::printable::printable;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let detection = Detection::new(&Facts::read(&session.root));
-    session.format.print(&detection, || text(&detection))?;
+    session.format.print(&detection, || text(&detection, session.format))?;
     Ok(Outcome::Done)
 }
 
 /// The answer for people: a row a GPU, the reasons below, the machine in a line.
-pub(crate) fn text(detection: &Detection) -> String {
+pub(crate) fn text(detection: &Detection, format: Format) -> String {
     let mut text = String::new();
     if detection.gpus.is_empty() {
         text.push_str("No GPU on the PCI bus of this machine.\n");
     } else {
-        text.push_str(&rows(&detection.gpus));
+        text.push_str(&rows(&detection.gpus, format));
         text.push_str(&reasons(&detection.gpus));
     }
     for problem in &detection.problems {
-        writeln!(text, "{} {}", styled(BAD, "!"), printable(problem)).ok();
+        writeln!(text, "{} {}", styled(BAD, "problem:"), printable(problem)).ok();
     }
     writeln!(text, "\n{}", machine(detection)).ok();
     text
 }
 
-fn rows(gpus: &[Entry]) -> String {
+fn rows(gpus: &[Entry], format: Format) -> String {
     let headings =
         ["#", "GPU", "PCI", "DRIVER", "ARCH", "MEMORY", "PARTITION", "CARD", "RENDER", "KFD", "CONTAINERS"];
-    let mut columns = Columns::new(&headings).right(&[0, 5, 9]);
+    let columns = Columns::new(&headings).right(&[0, 5, 9]);
+    let mut columns = columns.only_wide(&[3, 7, 9]).shortened(&[1]);
     for gpu in gpus {
         let node = |path: &Option<PathBuf>| {
             let name = path.as_ref().and_then(|path| path.file_name());
@@ -57,7 +59,7 @@ fn rows(gpus: &[Entry]) -> String {
             Cell::styled(verdict, style),
         ]);
     }
-    columns.to_string()
+    columns.shown(format)
 }
 
 fn verdict(gpu: &Entry) -> (&'static str, Style) {

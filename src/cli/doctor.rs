@@ -41,7 +41,7 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
         diagnosis.add(engines::canary(&canary)?);
         shown.end()?;
     }
-    session.format.print(&diagnosis, || text(&diagnosis))?;
+    session.format.print(&diagnosis, || text(session, &diagnosis))?;
     Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })
 }
 
@@ -55,7 +55,7 @@ fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
 }
 
 /// The answer for people: the checks beneath their component, what is wrong with its remedy below it.
-pub(crate) fn text(diagnosis: &Diagnosis) -> String {
+fn text(session: &Session, diagnosis: &Diagnosis) -> String {
     let mut text = String::new();
     for component in diagnosis.checks.chunk_by(|a, b| a.name == b.name) {
         let name = component.first().map_or("", |check| check.name);
@@ -63,7 +63,7 @@ pub(crate) fn text(diagnosis: &Diagnosis) -> String {
         let alike = alike(component);
         let width = alike.iter().map(|checks| subject(checks).width()).max().unwrap_or(0);
         for checks in &alike {
-            text.push_str(&line(checks, width));
+            text.push_str(&line(session, checks, width));
         }
     }
     writeln!(text, "\n{}", summary(diagnosis)).ok();
@@ -92,7 +92,7 @@ fn is_alike(a: &Check, b: &Check) -> bool {
         && (a.status, &a.evidence, &a.remedy) == (b.status, &b.evidence, &b.remedy)
 }
 
-fn line(checks: &[&Check], width: usize) -> String {
+fn line(session: &Session, checks: &[&Check], width: usize) -> String {
     let Some(check) = checks.first() else { return String::new() };
     let (sign, style) = sign(check.status);
     let subject = subject(checks);
@@ -108,7 +108,7 @@ fn line(checks: &[&Check], width: usize) -> String {
     )
     .ok();
     if let Some(remedy) = &check.remedy {
-        writeln!(line, "      → {}", printable(remedy)).ok();
+        writeln!(line, "      → {}", session.said(remedy)).ok();
     }
     line
 }
@@ -128,22 +128,22 @@ fn sign(status: Status) -> (&'static str, Style) {
         Status::Ok => ("✓", GOOD),
         Status::Warning => ("!", WARN),
         Status::Failed => ("✗", BAD),
-        Status::Skipped => ("-", DIM),
+        Status::Skipped => ("·", DIM),
     }
 }
 
 fn summary(diagnosis: &Diagnosis) -> String {
     let of = |status| diagnosis.checks.iter().filter(|check| check.status == status).count();
-    let counted = |count: usize, style, word: &str| {
-        let text = format!("{count} {word}");
+    let counted = |count: usize, style, status: Status, word: &str| {
+        let text = format!("{} {count} {word}", sign(status).0);
         if count == 0 { text } else { styled(style, text) }
     };
     format!(
-        "{} checks: {} in order, {}, {}, {} skipped",
+        "{} checks: ✓ {} in order, {}, {}, · {} skipped",
         diagnosis.checks.len(),
         of(Status::Ok),
-        counted(diagnosis.failed, BAD, "failed"),
-        counted(diagnosis.warnings, WARN, "to look at"),
+        counted(diagnosis.failed, BAD, Status::Failed, "failed"),
+        counted(diagnosis.warnings, WARN, Status::Warning, "to look at"),
         of(Status::Skipped),
     )
 }

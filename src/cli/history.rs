@@ -4,6 +4,7 @@ use reconcile::history::{self, Event};
 use serde::Serialize;
 
 use super::Outcome;
+use super::args::Format;
 use super::session::Session;
 use super::table::Columns;
 use crate::timestamp::Timestamp;
@@ -34,12 +35,13 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
             return "rocworker has changed nothing here\n".to_owned();
         }
         let mut columns = Columns::new(&["WHEN", "COMMAND", "CALLER", "VERSION", "CONFIG", "CHANGED"]);
+        columns = columns.only_wide(&[3, 4]).shortened(&[5, 2]);
         for Entry { when, event } in &answer.events {
             let config: String = event.config_sha256.chars().take(8).collect();
             let changed: Vec<_> = event.changed.iter().map(|it| it.path.display().to_string()).collect();
             let changed = match changed.as_slice() {
-                [first, _, _, ..] if !session.verbose => {
-                    format!("{first} and {} more (-v)", changed.len() - 1)
+                [first, _, ..] if session.format != Format::Wide => {
+                    format!("{first} and {} more", changed.len() - 1)
                 }
                 all => all.join(" "),
             };
@@ -54,7 +56,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
                 changed.into(),
             ]);
         }
-        columns.to_string()
+        columns.shown(session.format)
     })?;
     Ok(Outcome::Done)
 }

@@ -2,10 +2,12 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::Outcome;
+use super::args::Format;
 use super::output::{BAD, DIM, GOOD, styled};
-use super::session::Session;
+use super::session::{Misuse, Session};
 use super::table::{Cell, Columns};
 use crate::lease::{self, Held, HeldBy, Waiting};
+use crate::printable::printable;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -48,11 +50,15 @@ struct Cancelled<'a> {
 }
 
 pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcome> {
+    if !session.root.is_host() && !session.root.exists("/proc/sys/kernel/random/boot_id") {
+        let why = "lease: no container runs beneath --root, so nothing there holds or waits for a GPU";
+        return Err(Misuse(why.to_owned()).into());
+    }
     match command {
         Command::List => {
             let (leases, waiting) = lease::list(&session.root)?;
             let answer = List { schema_version: 1, leases: &leases, waiting: &waiting };
-            session.format.print(&answer, || text(&leases, &waiting))?;
+            session.format.print(&answer, || text(&leases, &waiting, session.format))?;
         }
         Command::Release { name, force } => {
             let released = lease::release(&session.root, name, *force)?;
@@ -68,15 +74,16 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     Ok(Outcome::Done)
 }
 
-fn text(leases: &[Held], waiting: &[Waiting]) -> String {
+fn text(leases: &[Held], waiting: &[Waiting], format: Format) -> String {
     if leases.is_empty() && waiting.is_empty() {
         return "no GPU is held\n".to_owned();
     }
     let mut table = Columns::new(&["GPU", "HELD BY", "CONTAINER", "RUNC ROOT", "SINCE", "ALIVE BY", "IDLE"]);
+    table = table.only_wide(&[3, 4]).shortened(&[2, 1, 5]);
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     for held in leases {
         let alive = match (&held.problem, held.alive_by) {
-            (Some(problem), _) => Cell::styled(format!("unknown: the lease {problem}"), BAD),
+            (Some(_), _) => Cell::styled("unknown", BAD),
             (None, Some(by)) => Cell::styled(by, GOOD),
             (None, None) if held.is_taken() => "-".into(),
             (None, None) => Cell::styled("nothing: free at the next decision", DIM),
@@ -95,7 +102,11 @@ fn text(leases: &[Held], waiting: &[Waiting]) -> String {
             held.idle_s.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds} s")).into(),
         ]);
     }
-    let mut text = table.to_string();
+    let mut text = table.shown(format);
+    for (held, problem) in leases.iter().filter_map(|held| Some((held, held.problem.as_ref()?))) {
+        let line = format!("{}: the lease {problem}", held.render);
+        text += &format!("{} {}\n", styled(BAD, "problem:"), printable(&line));
+    }
     for one in waiting {
         let line = format!(
             "waiting: {} of runc root {} for {} since {}",

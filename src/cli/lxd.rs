@@ -103,7 +103,11 @@ fn is_partition(session: &Session, of_this_machine: bool, render: &str) -> Optio
 
 fn read(file: &str) -> anyhow::Result<Vec<u8>> {
     if file != "-" {
-        return Ok(caller()?.read(absolute(Path::new(file))?, resources::LIMIT)?);
+        let read = caller()?.read(absolute(Path::new(file))?, resources::LIMIT);
+        return read.map_err(|error| match error.is_not_found() {
+            true => Misuse(format!("--json: {error}")).into(),
+            false => error.into(),
+        });
     }
     let mut bytes = Vec::new();
     let more = u64::try_from(resources::LIMIT)? + 1;

@@ -1,19 +1,18 @@
 use std::io::{Cursor, Write};
 use std::path::Path;
 
-use anyhow::Context as _;
 use clap::CommandFactory;
 use clap_complete::Shell;
 use root::Attributes;
 
-use super::Outcome;
-use super::args::Args;
+use super::args::{Args, MORE};
 use super::output::print_text;
-use super::session::caller;
+use super::session::{caller, callers_folder};
+use super::{Outcome, visible};
 
 pub(crate) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
     let mut script = Cursor::new(Vec::new());
-    clap_complete::generate(shell, &mut Args::command(), "rocworker", &mut script);
+    clap_complete::generate(shell, &mut visible::command(), "rocworker", &mut script);
     print_bytes(script.into_inner())
 }
 
@@ -22,13 +21,10 @@ pub(crate) fn man(into: Option<&Path>) -> anyhow::Result<Outcome> {
     let mut program = Args::command();
     program.build();
     if let Some(folder) = into {
-        let folder =
-            folder.canonicalize().with_context(|| format!("cannot write into {}", folder.display()))?;
+        let folder = callers_folder(folder)?;
         return pages(&folder, &program, "rocworker").map(|()| Outcome::Done);
     }
-    let mut page = Vec::new();
-    let manual = clap_mangen::Man::new(program.clone()).section("8").manual("rocworker");
-    manual.render(&mut page)?;
+    let mut page = page(&program, "rocworker")?;
     for command in documented(&program) {
         writeln!(page, ".SH \"{}\"", format!("rocworker {}", command.get_name()).to_uppercase())?;
         let part = clap_mangen::Man::new(command.clone());
@@ -41,12 +37,22 @@ pub(crate) fn man(into: Option<&Path>) -> anyhow::Result<Outcome> {
 
 /// `rocworker.8` and, of each command, `rocworker-COMMAND.8`, as man(1) finds `man rocworker cdi list`.
 fn pages(folder: &Path, command: &clap::Command, name: &str) -> anyhow::Result<()> {
-    let page =
-        clap_mangen::Man::new(command.clone()).title(name.to_uppercase()).section("8").manual("rocworker");
-    let mut text = Vec::new();
-    page.render(&mut text)?;
+    let text = page(command, name)?;
     caller()?.write(folder.join(format!("{name}.8")), &text, Attributes { mode: 0o644, owner: None })?;
     documented(command).try_for_each(|it| pages(folder, it, &format!("{name}-{}", it.get_name())))
+}
+
+/// A page as clap_mangen makes it; the program's own has its examples, files and exit codes in sections of man-pages(7).
+fn page(command: &clap::Command, name: &str) -> anyhow::Result<Vec<u8>> {
+    let page = clap_mangen::Man::new(command.clone().after_help(None::<&str>));
+    let mut text = Vec::new();
+    page.title(name.to_uppercase()).section("8").manual("rocworker").render(&mut text)?;
+    if name == command.get_name() {
+        for (_, title, lines) in MORE {
+            writeln!(text, ".SH \"{title}\"\n.nf\n{}\n.fi", lines.replace('-', r"\-"))?;
+        }
+    }
+    Ok(text)
 }
 
 fn documented(command: &clap::Command) -> impl Iterator<Item = &clap::Command> {

@@ -5,6 +5,7 @@ mod args;
 mod boot;
 mod cdi;
 mod changes;
+mod config;
 mod deb;
 mod demo;
 mod detect;
@@ -14,6 +15,7 @@ mod hook;
 mod lease;
 mod lxd;
 mod manual;
+mod next;
 mod output;
 mod plan;
 mod probe;
@@ -27,6 +29,7 @@ mod table;
 mod tags;
 mod task_check;
 mod undo;
+mod visible;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -35,10 +38,11 @@ use std::time::Duration;
 use clap::Parser;
 use clap::error::ErrorKind;
 
+use crate::desired;
 use crate::printable::printable;
 use crate::run::{self, Unreadable};
-use crate::{config, desired};
-use args::{Args, Command};
+use args::{Args, Command, Person, Script};
+use next::Options;
 use session::Session;
 
 /// How a command ended, when nothing failed.
@@ -62,14 +66,15 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers; anything else is a wrong argument.
             let wanted = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            error.print().ok();
+            visible::only(error).print().ok();
             return ExitCode::from(if wanted { 0 } else { 2 });
         }
     };
     // What a daemon does is for the journal.
-    let talk = u8::from(matches!(args.command, Command::Serve));
-    session::log_to_stderr(args.verbose.saturating_add(talk));
-    let verbose = args.verbose > 0;
+    let talk = u8::from(matches!(args.command, Command::Script(Script::Serve)));
+    session::log_to_stderr(args.options.verbose.saturating_add(talk));
+    let verbose = args.options.verbose > 0;
+    let options = Options::of(&args.options);
     match run(args) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(3),
@@ -82,7 +87,7 @@ pub fn main() -> ExitCode {
             } else {
                 printable(&format!("{error:#}").replace('\n', " "))
             };
-            writeln!(stderr, "rocworker: {text}").ok();
+            writeln!(stderr, "rocworker: {}", options.on(&text)).ok();
             ExitCode::from(if is_misuse(&error) { 2 } else { 1 })
         }
     }
@@ -93,37 +98,50 @@ fn is_misuse(error: &anyhow::Error) -> bool {
     let is_of_configuration = |cause: &(dyn std::error::Error + 'static)| {
         let unreadable = cause.downcast_ref().is_some_and(|it| !matches!(it, Unreadable::Memory(_)));
         let desired = matches!(cause.downcast_ref(), Some(run::Error::Desired(desired::Error::Config(_))));
-        unreadable || desired || cause.is::<config::Error>()
+        unreadable || desired || cause.is::<crate::config::Error>()
     };
     error.is::<session::Misuse>() || error.chain().any(is_of_configuration)
 }
 
 fn run(args: Args) -> anyhow::Result<Outcome> {
-    let session = Session::new(&args)?;
+    let session = Session::new(&args.options)?;
     match args.command {
-        Command::Deb(command) => deb::run(&session, &command),
-        Command::Demo => demo::run(),
-        Command::Detect => detect::run(&session),
-        Command::Plan { exit_code, out } => plan::run(&session, exit_code, out.as_deref()),
-        Command::Apply { file, dry_run } => apply::run(&session, file.as_deref(), dry_run),
-        Command::Boot => boot::run(&session),
-        Command::Status => status::run(&session),
-        Command::Undo { force } => undo::run(&session, force),
-        Command::History => history::run(&session),
-        Command::Hook { name, guest } => hook::run(&session, name.as_deref(), guest),
-        Command::Cdi(command) => cdi::run(&session, &command),
-        Command::Completions { shell } => manual::completions(shell),
-        Command::Lease(command) => lease::run(&session, &command),
-        Command::Lxd(command) => lxd::run(&session, &command),
-        Command::Man { into } => manual::man(into.as_deref()),
-        Command::Doctor { canary, canary_limit } => {
-            doctor::run(&session, canary.then_some(Duration::from_secs(canary_limit)))
+        Command::Person(command) => for_person(&session, command),
+        Command::Script(command) => for_script(session, command),
+    }
+}
+
+fn for_person(session: &Session, command: Person) -> anyhow::Result<Outcome> {
+    match command {
+        Person::Demo => demo::run(),
+        Person::Detect => detect::run(session),
+        Person::Plan { exit_code, save } => plan::run(session, exit_code, save.as_deref()),
+        Person::Apply { file, dry_run } => apply::run(session, file.as_deref(), dry_run),
+        Person::Status => status::run(session),
+        Person::Undo { force, dry_run } => undo::run(session, force, dry_run),
+        Person::History => history::run(session),
+        Person::Config(command) => config::run(session, &command),
+        Person::Cdi(command) => cdi::run(session, &command),
+        Person::Completions { shell } => manual::completions(shell),
+        Person::Lease(command) => lease::run(session, &command),
+        Person::Lxd(command) => lxd::run(session, &command),
+        Person::Man { into } => manual::man(into.as_deref()),
+        Person::Doctor { canary, canary_limit } => {
+            doctor::run(session, canary.then_some(Duration::from_secs(canary_limit)))
         }
-        Command::Probe(args) => probe::run(&args),
-        Command::Serve => serve::run(session),
-        Command::Settle { unit } => settle::run(&session, &unit),
-        Command::Report { file } => report::run(&session, file),
-        Command::Tags { env } => tags::run(&session, env),
-        Command::TaskCheck => task_check::run(&session),
+        Person::Report { file } => report::run(session, file),
+        Person::Tags { env } => tags::run(session, env),
+        Person::TaskCheck => task_check::run(session),
+    }
+}
+
+fn for_script(session: Session, command: Script) -> anyhow::Result<Outcome> {
+    match command {
+        Script::Boot => boot::run(&session),
+        Script::Deb(command) => deb::run(&session, &command),
+        Script::Hook { name, guest } => hook::run(&session, name.as_deref(), guest),
+        Script::Probe(args) => probe::run(&args),
+        Script::Serve => serve::run(session),
+        Script::Settle { unit } => settle::run(&session, &unit),
     }
 }

@@ -7,10 +7,10 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use reconcile::{Progress, Step};
+use reconcile::{Change, Effect, KindName, Progress, Step};
 
 use super::args::Format;
-use super::changes::change;
+use super::changes::{Tense, change};
 use super::output::print_text;
 use super::session::Session;
 use crate::printable::printable;
@@ -44,27 +44,34 @@ impl<'a> Shown<'a> {
     pub(crate) fn new(session: &'a Session) -> Self {
         let way = match session.format {
             Format::Json if !session.verbose => Way::Quiet,
-            Format::Table if io::stderr().is_terminal() => Way::Terminal(None),
-            Format::Table | Format::Json => Way::Lines,
+            Format::Table | Format::Wide if io::stderr().is_terminal() => Way::Terminal(None),
+            _ => Way::Lines,
         };
         Self { session, way, last: String::new(), failed: Ok(()) }
     }
 
     pub(crate) fn on_progress(&mut self, progress: Progress<'_>) {
         match progress {
-            Progress::Begins(made) => {
+            Progress::Begins(begun) if begun.takes_long() => {
+                let text = format!("{} {}", doing(begun), begun.path.shown(&self.session.root));
+                self.step(&Step { text, percent: None });
+            }
+            // A file is written at once.
+            Progress::Begins(_) => {}
+            Progress::Made(made) => {
                 self.clear();
-                if self.session.format == Format::Table && self.failed.is_ok() {
-                    let verbose = self.session.verbose;
-                    self.failed = print_text(&change(&self.session.root, made, verbose, verbose));
+                if !self.session.format.is_json() && self.failed.is_ok() {
+                    self.failed = print_text(&change(self.session, made, Tense::Made, self.session.verbose));
                 }
             }
             Progress::Comes(_, step) => self.step(&step),
             Progress::Waits(text) => self.step(&Step { text, percent: None }),
-            // What is printed when it is done needs no line before.
-            Progress::Settles(effect) if matches!(self.way, Way::Terminal(_)) || self.session.verbose => {
+            Progress::Settles(effect)
+                if matches!(self.way, Way::Terminal(_)) || self.session.verbose || takes_long(effect) =>
+            {
                 self.step(&Step { text: effect.to_string(), percent: None });
             }
+            // What is done at once needs no line before the one that says it.
             Progress::Settles(_) => {}
         }
     }
@@ -102,6 +109,22 @@ impl Drop for Shown<'_> {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+/// What is begun, of a change that takes long.
+fn doing(change: &Change) -> &'static str {
+    match (change.kind, change.is_revert()) {
+        (KindName::Module, false) => "loading",
+        (KindName::Module, true) => "unloading",
+        (_, true) => "removing",
+        (KindName::Package, false) => "installing",
+        (_, false) => "fetching",
+    }
+}
+
+/// Whether it waits for a network.
+fn takes_long(effect: &Effect) -> bool {
+    matches!(effect, Effect::AptUpdate { .. })
 }
 
 fn spinner() -> ProgressBar {

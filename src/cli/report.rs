@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::output::{DIM, styled};
-use super::session::{Misuse, Session, absolute};
+use super::session::{Misuse, Session, absolute, callers_file};
 use crate::report::{LeftOut, Report, default_name, new_file, take};
 use crate::timestamp::Timestamp;
 
@@ -33,6 +33,8 @@ pub(crate) fn run(session: &Session, file: Option<PathBuf>) -> anyhow::Result<Ou
         )
         .into());
     }
+    // Before minutes of reading: where it is to go must be there.
+    let file = file.filter(|_| !to_stdout).map(|file| callers_file(&file)).transpose()?;
     // A configuration that is wrong is a reason for a report, not against it.
     let config = session.config().map_err(|error| format!("{error:#}"));
     let moment = Timestamp::of(SystemTime::now());

@@ -1,17 +1,19 @@
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use reconcile::Progress;
 use reconcile::command::Programs;
 use root::Root;
 use tracing::level_filters::LevelFilter;
 
-use super::args::{Args, Format};
+use super::args::{self, Format};
+use super::next::Options;
 use super::progress::Shown;
 use crate::config::{ClusterBloom, Config};
 use crate::facts::Facts;
 use crate::memory::Memory;
+use crate::printable::printable;
 use crate::render::Templates;
 use crate::run::{ActiveConfig, ConfigFile, Own, Run, without_restarts};
 use crate::selection::Selection;
@@ -25,6 +27,8 @@ pub(crate) struct Session {
     pub(crate) format: Format,
     /// Whether everything is to be shown.
     pub(crate) verbose: bool,
+    /// What the commands that are printed for a person need beside their names.
+    pub(crate) options: Options,
     /// `None` beneath another Root than `/`.
     pub(crate) programs: Option<Programs>,
 }
@@ -35,11 +39,16 @@ pub(crate) struct Session {
 pub(crate) struct Misuse(pub(crate) String);
 
 impl Session {
-    pub(crate) fn new(args: &Args) -> anyhow::Result<Self> {
+    pub(crate) fn new(args: &args::Options) -> anyhow::Result<Self> {
         let root = Root::open(&args.root).map_err(|error| Misuse(not_a_folder(&args.root, &error)))?;
         let programs = Programs::of(&root);
-        let verbose = args.verbose > 0;
-        Ok(Self { root, config: args.config.clone(), format: args.output, verbose, programs })
+        let (verbose, options) = (args.verbose > 0, Options::of(args));
+        Ok(Self { root, config: args.config.clone(), format: args.output, verbose, options, programs })
+    }
+
+    /// A text for people, on one line, whose commands work as they are printed.
+    pub(crate) fn said(&self, text: &str) -> String {
+        self.options.on(&printable(text))
     }
 
     /// The configuration that a person asks for: `--config`'s, or the machine's own.
@@ -119,6 +128,12 @@ fn not_a_folder(path: &Path, error: &root::Error) -> String {
              captures `cargo xtask captures` makes folders",
             archive.display()
         ),
+        None if path.is_file() => {
+            format!(
+                "--root: {} is no folder: name one that holds a machine, such as an unpacked report",
+                path.display()
+            )
+        }
         None => format!("--root: {error}"),
     }
 }
@@ -154,8 +169,16 @@ pub(crate) fn callers_file(path: &Path) -> anyhow::Result<PathBuf> {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
         bail!("{} names no file", path.display());
     };
-    let folder = folder.canonicalize().with_context(|| format!("cannot write into {}", folder.display()))?;
-    Ok(folder.join(name))
+    Ok(callers_folder(folder)?.join(name))
+}
+
+/// A folder of the caller's, in which something is to be written.
+pub(crate) fn callers_folder(folder: &Path) -> anyhow::Result<PathBuf> {
+    let found = folder.canonicalize().and_then(|folder| match folder.is_dir() {
+        true => Ok(folder),
+        false => Err(std::io::ErrorKind::NotADirectory.into()),
+    });
+    found.map_err(|error| Misuse(format!("cannot write into {}: {error}", folder.display())).into())
 }
 
 /// Warnings always, what is done with `-v`, everything with `-vv`.

@@ -1,10 +1,10 @@
 use std::time::{Duration, UNIX_EPOCH};
 
-use reconcile::{Finding, Pending};
+use reconcile::{Finding, Pending, Resource};
 
 use super::Outcome;
-use super::changes::{changes, findings, found, notes};
-use super::output::{BAD, DIM, GOOD, WARN, styled};
+use super::changes::{difference, findings, found, notes};
+use super::output::{BAD, GOOD, WARN, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::daemon::report::Said;
@@ -26,70 +26,103 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     };
     let status = Status::read(&session.pipeline(&config)?)?;
     session.format.print(&status, || shown(session, &status))?;
+    // As plan and apply end.
+    if let Some(wrong) = status.wrong {
+        return Err(wrong.into());
+    }
     Ok(if status.is_off() { Outcome::Findings } else { Outcome::Done })
 }
 
 fn shown(session: &Session, status: &Status) -> String {
-    let root = &session.root;
-    let mut text = String::new();
-    let open = [("contested", &status.contested), ("blocked", &status.blocked), ("left", &status.left)];
-    if !status.ours.is_empty() {
-        let mut columns = Columns::new(&["MANAGED", "KIND", "STATE", "WHY"]);
-        for held in &status.ours {
-            let among = |of: &[Finding]| of.iter().any(|it| it.path == held.path);
-            let state = if let Some((what, _)) = open.iter().find(|(_, of)| among(of)) {
-                Cell::styled(*what, if *what == "left" { WARN } else { BAD })
-            } else if status.drift.iter().any(|it| it.path == held.path) {
-                Cell::styled("differs", WARN)
-            } else if status.problem.is_some() {
-                Cell::styled("not known", WARN)
-            } else {
-                Cell::styled("in sync", GOOD)
-            };
-            let path = held.path.shown(root);
-            columns.row([path.into(), held.kind.to_string().into(), state, held.reason.clone().into()]);
-        }
-        text.push_str(&columns.to_string());
-    }
-    let problem = status.problem.as_deref().map(printable);
-    text.extend(problem.map(|problem| format!("{} {problem}\n", styled(BAD, "!"))));
+    let mut text = rows(session, status);
+    let problem = status.problem.as_deref();
+    text.extend(problem.map(|problem| format!("{} {}\n", styled(BAD, "problem:"), session.said(problem))));
     text.extend(status.chosen.iter().map(chosen));
-    if !status.drift.is_empty() {
-        text.push_str(&format!("{}\n", styled(DIM, "rocworker apply would change")));
-        text.push_str(&changes(root, &status.drift, session.verbose));
-    }
-    text.extend(open.map(|(what, of)| findings(root, what, of)));
+    text.extend(open(status).map(|(what, of)| findings(session, what, of)));
     text.extend(status.pending.iter().map(pending));
     if session.verbose {
-        text.push_str(&found(root, &status.found));
+        text.push_str(&found(session, &status.found));
     }
-    text.push_str(&notes(&status.notes));
+    text.push_str(&notes(session, &status.notes));
     text.extend(status.daemon.as_ref().map(daemon));
-    text.push_str(&match (status.ours.len(), status.is_off()) {
+    text + &session.options.on(&end(status))
+}
+
+fn open(status: &Status) -> [(&'static str, &[Finding]); 3] {
+    [("contested", &status.contested), ("blocked", &status.blocked), ("left", &status.left)]
+}
+
+/// A line for each managed thing, and for each that would be.
+fn rows(session: &Session, status: &Status) -> String {
+    let mut columns = Columns::new(&["STATE", "PATH", "KIND", "WHY"]).only_wide(&[2]).shortened(&[3, 1]);
+    let drift = |path: &Resource| status.drift.iter().find(|it| it.path == *path);
+    for held in &status.ours {
+        let among = |of: &[Finding]| of.iter().any(|it| it.path == held.path);
+        let reason = held.reason.clone();
+        let (state, why) = if let Some((what, _)) = open(status).iter().find(|(_, of)| among(of)) {
+            (Cell::styled(*what, if *what == "left" { WARN } else { BAD }), reason)
+        } else if let Some(change) = drift(&held.path) {
+            (Cell::styled("differs", WARN), difference(change))
+        } else if status.problem.is_some() {
+            (Cell::styled("unknown", WARN), reason)
+        } else {
+            (Cell::styled("in sync", GOOD), reason)
+        };
+        columns.row([state, held.path.to_string().into(), held.kind.to_string().into(), why.into()]);
+    }
+    // Before the first apply nothing is managed, and plan shows all.
+    if status.ours.is_empty() {
+        return String::new();
+    }
+    for change in status.drift.iter().filter(|it| !status.ours.iter().any(|held| held.path == it.path)) {
+        let (path, kind) = (change.path.to_string(), change.kind.to_string());
+        let state = Cell::styled("to apply", WARN);
+        columns.row([state, path.into(), kind.into(), change.reason.clone().into()]);
+    }
+    columns.shown(session.format)
+}
+
+/// The whole in a sentence, and what to do.
+fn end(status: &Status) -> String {
+    let managed = counted(status.ours.len(), "managed path");
+    let due = counted(status.drift.len(), "change");
+    let next = "rocworker plan shows what differs, rocworker apply puts it right";
+    match (status.ours.len(), status.is_off()) {
+        (0, _) if status.problem.is_some() => {
+            "rocworker manages nothing here, and the desired state is unknown\n".to_owned()
+        }
+        (0, _) if !status.drift.is_empty() => format!(
+            "No apply has set this machine up: {due} to make. rocworker plan shows what apply would change, rocworker \
+             apply makes it.\n"
+        ),
         (0, false) if !status.found.is_empty() => format!(
             "rocworker manages nothing here; {} {} already correct (-v), and undo leaves them\n",
             counted(status.found.len(), "file"),
             if status.found.len() == 1 { "is" } else { "are" },
         ),
         (0, false) => "rocworker manages nothing here, and has nothing to do\n".to_owned(),
-        (n, false) => format!("{}, all in sync\n", counted(n, "managed path")),
-        (n, true) if status.problem.is_some() => {
-            format!("{}, and the desired state is unknown\n", counted(n, "managed path"))
+        (_, false) => format!("{managed}, all in sync\n"),
+        (_, true) if status.problem.is_some() => format!("{managed}, and the desired state is unknown\n"),
+        (_, true) if !status.drift.is_empty() => {
+            format!("{managed}, and the machine is not in sync: {next}\n")
         }
-        (n, true) => format!("{}, and the machine is not in sync\n", counted(n, "managed path")),
-    });
-    text
+        (_, true) => format!("{managed}, and the machine is not in sync\n"),
+    }
 }
 
 fn daemon(answer: &Answer) -> String {
     let report = match answer {
         Answer::Silent { problem } => {
-            return format!("{} the daemon does not answer: {}\n", styled(WARN, "!"), printable(problem));
+            return format!(
+                "{} the daemon does not answer: {}\n",
+                styled(WARN, "problem:"),
+                printable(problem)
+            );
         }
         Answer::Report(report) => report,
     };
     let does = if report.enforce { "keeps this machine so" } else { "only reports (daemon.enforce: false)" };
-    let mark = if report.is_off() { styled(BAD, "!") + " " } else { String::new() };
+    let mark = if report.is_off() { styled(BAD, "problem:") + " " } else { String::new() };
     let mut text = format!("{mark}the daemon {does}: {}\n", printable(&report.sentence()));
     if let Some(failing) = &report.failing {
         let since = at(failing.since);
@@ -124,7 +157,7 @@ fn said(said: &Said) -> String {
 fn pending(pending: &Pending) -> String {
     let asked = pending.draining.as_ref().filter(|draining| draining.sent);
     let asked = asked.map_or("", |_| ": asked to end, and still at work");
-    format!("{} pending: {}{asked}\n", styled(WARN, "…"), pending.effect)
+    format!("{} {}{asked}\n", styled(WARN, "pending:"), pending.effect)
 }
 
 fn chosen(chosen: &ChosenNow) -> String {

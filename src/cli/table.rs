@@ -1,15 +1,24 @@
-use std::fmt;
-
 use anstyle::Style;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use super::args::Format;
 use super::output::{HEADING, styled};
 use crate::printable::printable;
+
+/// What a terminal has at least; `-o wide` is for more.
+const WIDTH: usize = 100;
+
+/// Of a cell that is shortened, at least this much is shown.
+const LEAST: usize = 12;
+
+const GAP: usize = 2;
 
 /// Columns of text under bold headings, two blanks apart, without lines.
 pub(crate) struct Columns {
     rows: Vec<Vec<Cell>>,
     flush_right: Vec<usize>,
+    only_wide: Vec<usize>,
+    shortened: Vec<usize>,
 }
 
 /// A cell's text, and the style it gets after it has been set to its column's width.
@@ -33,7 +42,7 @@ impl<T: Into<String>> From<T> for Cell {
 impl Columns {
     pub(crate) fn new(headings: &[&str]) -> Self {
         let headings = headings.iter().map(|heading| Cell::styled(*heading, HEADING)).collect();
-        Self { rows: vec![headings], flush_right: Vec::new() }
+        Self { rows: vec![headings], flush_right: Vec::new(), only_wide: Vec::new(), shortened: Vec::new() }
     }
 
     /// Sets columns flush right, as numbers are read.
@@ -42,8 +51,54 @@ impl Columns {
         self
     }
 
+    /// Columns that `-o wide` has and no other table.
+    pub(crate) fn only_wide(mut self, columns: &[usize]) -> Self {
+        self.only_wide = columns.to_vec();
+        self
+    }
+
+    /// Columns that are cut where the table is too wide, the first of them first.
+    pub(crate) fn shortened(mut self, columns: &[usize]) -> Self {
+        self.shortened = columns.to_vec();
+        self
+    }
+
     pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
         self.rows.push(cells.into());
+    }
+
+    /// The table, within [`WIDTH`] unless `-o wide` asks for all.
+    pub(crate) fn shown(&self, format: Format) -> String {
+        let is_wide = format == Format::Wide;
+        let count = self.rows.first().map_or(0, Vec::len);
+        let mut columns: Vec<(usize, usize)> = (0..count)
+            .filter(|column| is_wide || !self.only_wide.contains(column))
+            .map(|column| (column, self.width(column)))
+            .collect();
+        for cut in self.shortened.iter().filter(|_| !is_wide) {
+            let whole = columns.iter().map(|(_, width)| width + GAP).sum::<usize>().saturating_sub(GAP);
+            if let Some((_, width)) = columns.iter_mut().find(|(column, _)| column == cut) {
+                let fit = width.saturating_sub(whole.saturating_sub(WIDTH));
+                *width = fit.max(LEAST).min(*width);
+            }
+        }
+        let mut text = String::new();
+        for row in &self.rows {
+            for (at, (column, width)) in columns.iter().enumerate() {
+                let Some(cell) = row.get(*column) else { continue };
+                let shown = cut(&cell.text, *width);
+                let padding = " ".repeat(width.saturating_sub(shown.width()));
+                let shown = styled(cell.style, &shown);
+                let is_last = at + 1 == columns.len();
+                text += &match (self.flush_right.contains(column), is_last) {
+                    (true, _) => format!("{padding}{shown}"),
+                    (false, true) => shown,
+                    (false, false) => format!("{shown}{padding}"),
+                };
+                text += if is_last { "\n" } else { "  " };
+            }
+        }
+        text
     }
 
     fn width(&self, column: usize) -> usize {
@@ -51,20 +106,38 @@ impl Columns {
     }
 }
 
-impl fmt::Display for Columns {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for row in &self.rows {
-            for (column, cell) in row.iter().enumerate() {
-                let padding = " ".repeat(self.width(column).saturating_sub(cell.text.width()));
-                let text = styled(cell.style, &cell.text);
-                match (self.flush_right.contains(&column), column + 1 == row.len()) {
-                    (true, _) => write!(f, "{padding}{text}")?,
-                    (false, true) => f.write_str(&text)?,
-                    (false, false) => write!(f, "{text}{padding}")?,
-                }
-                f.write_str(if column + 1 == row.len() { "\n" } else { "  " })?;
-            }
+/// As much of a text as fits, and an ellipsis for the rest.
+fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut room = width.saturating_sub(1);
+    let fits = text.chars().take_while(|c| {
+        let wide = c.width().unwrap_or(0);
+        let fits = wide <= room;
+        room = room.saturating_sub(wide);
+        fits
+    });
+    fits.chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_fits_a_hundred_columns_and_wide_has_all() {
+        let mut columns = Columns::new(&["A", "B", "C"]).only_wide(&[1]).shortened(&[2, 0]);
+        columns.row(["a".repeat(90).into(), "b".into(), "c".repeat(90).into()]);
+        columns.row(["short".into(), "b".into(), "漢".repeat(40).into()]);
+        let plain = |format| anstream::adapter::strip_str(&columns.shown(format)).to_string();
+        let table = plain(Format::Table);
+        for line in table.lines() {
+            assert!(line.width() <= WIDTH, "{line}");
         }
-        Ok(())
+        assert!(table.contains(&format!("{}…  ccccccccccc…", "a".repeat(85))), "{table}");
+        assert!(!table.contains('B'), "{table}");
+        let wide = plain(Format::Wide);
+        assert!(wide.contains(&format!("{}  b  {}", "a".repeat(90), "c".repeat(90))), "{wide}");
     }
 }

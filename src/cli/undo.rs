@@ -1,22 +1,38 @@
 use super::Outcome;
 use super::changes;
+use super::plan;
 use super::session::Session;
 use crate::printable::counted;
 use crate::run;
 
-pub(crate) fn run(session: &Session, force: bool) -> anyhow::Result<Outcome> {
+pub(crate) fn run(session: &Session, force: bool, dry_run: bool) -> anyhow::Result<Outcome> {
     let config = session.config_for_undo()?;
+    if dry_run {
+        let planned = session.pipeline(&config)?.plan_undo(force)?;
+        session.format.print(&planned, || would(session, &planned, force))?;
+        return Ok(Outcome::Done);
+    }
     let undone = session.run(&config, |run, on_progress| run.undo(None, force, on_progress))?;
     session.format.print(&undone, || shown(session, &undone))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }
 
+fn would(session: &Session, planned: &run::Planned, force: bool) -> String {
+    let command = session.said(if force { "rocworker undo --force" } else { "rocworker undo" });
+    let end = match planned.plan.changes.len() {
+        0 if planned.plan.left.is_empty() => NOTHING.to_owned(),
+        0 => "Nothing to revert.\n".to_owned(),
+        n => format!("{}: {command} reverts {}\n", counted(n, "change"), if n == 1 { "it" } else { "them" }),
+    };
+    plan::listed(session, planned) + &end
+}
+
+const NOTHING: &str = "rocworker manages nothing here: nothing to undo\n";
+
 fn shown(session: &Session, undone: &run::Outcome) -> String {
-    let mut text = changes::outcome(&session.root, undone);
+    let mut text = changes::outcome(session, undone);
     text.push_str(&match undone.changes.len() {
-        0 if undone.failed.is_empty() && undone.left.is_empty() => {
-            "rocworker manages nothing here: nothing to undo\n".to_owned()
-        }
+        0 if undone.failed.is_empty() && undone.left.is_empty() => NOTHING.to_owned(),
         0 => "Nothing was reverted.\n".to_owned(),
         n => format!("{} reverted\n", counted(n, "change")),
     });

@@ -400,7 +400,7 @@ impl Reconciler {
                 Progress::Begins(change) => tracing::info!("{}: {}", change.path.display(), change.reason),
                 Progress::Settles(effect) => tracing::info!("{effect}"),
                 Progress::Waits(text) => tracing::info!("{text}"),
-                Progress::Comes(..) => {}
+                Progress::Comes(..) | Progress::Made(_) => {}
             }
         };
         run.reconcile(rules, is_current, &mut on_progress).map_err(|error| error.to_string())

@@ -197,10 +197,14 @@ impl UnitStatus {
     /// What a hook is at.
     fn of_progress(progress: &Progress<'_>) -> Self {
         let text = match progress {
-            Progress::Begins(change) if matches!(change.change, Verb::Remove | Verb::Restore) => {
+            Progress::Begins(change) | Progress::Made(change)
+                if matches!(change.change, Verb::Remove | Verb::Restore) =>
+            {
                 format!("taking back {}", change.path)
             }
-            Progress::Begins(change) => format!("{}: {}", change.path, change.reason),
+            Progress::Begins(change) | Progress::Made(change) => {
+                format!("{}: {}", change.path, change.reason)
+            }
             Progress::Comes(change, Step { text, percent: None }) => format!("{}: {text}", change.path),
             Progress::Comes(change, Step { text, percent: Some(percent) }) => {
                 format!("{}: {text} ({percent:.0} %)", change.path)

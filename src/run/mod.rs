@@ -59,8 +59,11 @@ pub enum Error {
     Root(#[from] root::Error),
     #[error("{0}")]
     Refused(String),
+    /// The machine or the configuration has changed since a plan was saved.
+    #[error("plan is stale, and nothing was applied: {}", .0.join("; "))]
+    Stale(Vec<String>),
     #[error(
-        "{cause}; until then {changes} {} made: rocworker history lists them, rocworker undo takes them back",
+        "{cause}; until then {changes} {} made: rocworker history lists them, rocworker undo reverts them",
         if *changes == 1 { "change was" } else { "changes were" }
     )]
     Midway { changes: usize, cause: Box<Error> },

@@ -1,10 +1,11 @@
 use reconcile::{
-    Change, Digest, Effect, KindName, Note, Plan, Receipt, Rehearsal, Resource, Restarts, Stage, Verb,
+    Change, Digest, Effect, KindName, Note, Plan, Receipt, Rehearsal, Resource, Restarts, Services, Stage,
+    Verb,
 };
 use serde::{Deserialize, Serialize};
 
 use super::outcome::notes_of;
-use super::scope::{APPLY, Request};
+use super::scope::{APPLY, Request, UNDO};
 use super::{Error, Run, State, applied_elsewhere};
 
 const VERSION: u32 = 1;
@@ -65,7 +66,7 @@ impl SavedChange {
 }
 
 impl Saved {
-    /// Reads a plan that `plan --out` wrote.
+    /// Reads a plan that `plan --save` wrote.
     pub fn parse(text: &[u8]) -> Result<Self, String> {
         let saved: Self = serde_json::from_slice(text).map_err(|error| format!("is no plan: {error}"))?;
         if saved.schema_version == VERSION {
@@ -76,34 +77,46 @@ impl Saved {
         }
     }
 
-    /// Whether this is what a plan says now.
+    /// Whether this is what a plan says now; else what has changed since.
     pub(super) fn expect(&self, now: &Planned) -> Result<(), Error> {
         let mut other = Vec::new();
         let changes: Vec<_> = now.plan.changes.iter().map(SavedChange::of).collect();
-        let mut paths: Vec<_> =
-            differing(&self.changes, &changes).map(|it| it.path.display().to_string()).collect();
+        let mut paths: Vec<_> = differing(&self.changes, &changes).map(|it| &it.path).collect();
         paths.sort();
         paths.dedup();
-        if !paths.is_empty() {
-            other.push(format!("other changes would be made now at {}", paths.join(", ")));
-        }
+        let at =
+            |changes: &[SavedChange], path: &Resource| changes.iter().find(|it| it.path == *path).cloned();
+        other.extend(paths.into_iter().map(|path| moved(path, at(&self.changes, path), at(&changes, path))));
         if self.restart != now.restart {
-            other.push("units would be restarted by another rule (restart)".to_owned());
+            other.push("the configuration has another rule for restarts (`restart`)".to_owned());
         }
         if self.effects != now.effects {
-            let off: Vec<_> = differing(&self.effects, &now.effects).map(ToString::to_string).collect();
-            other.push(format!("something else would be done at the end: {}", off.join(", ")));
+            let only = |these: &[Effect], those: &[Effect]| {
+                let only: Vec<_> =
+                    these.iter().filter(|it| !those.contains(it)).map(ToString::to_string).collect();
+                only.join(", ")
+            };
+            let (gone, new) = (only(&self.effects, &now.effects), only(&now.effects, &self.effects));
+            other.extend((!new.is_empty()).then(|| format!("now also due afterwards: {new}")));
+            other.extend((!gone.is_empty()).then(|| format!("no longer due afterwards: {gone}")));
         }
         if self.config_sha256 != now.config_sha256 {
-            other.push("the configuration is another one".to_owned());
+            other.push("the configuration has changed".to_owned());
         }
-        if other.is_empty() {
-            return Ok(());
+        if other.is_empty() { Ok(()) } else { Err(Error::Stale(other)) }
+    }
+}
+
+/// What has changed at a path since a plan was saved.
+fn moved(path: &Resource, saved: Option<SavedChange>, now: Option<SavedChange>) -> String {
+    match (saved, now) {
+        (Some(saved), Some(now)) if saved.from != now.from => {
+            format!("{path} was {}, and is {} now", saved.from, now.from)
         }
-        Err(Error::Refused(format!(
-            "the machine has moved since the plan was made, and nothing is changed: {}; make the plan again",
-            other.join("; ")
-        )))
+        (Some(_), Some(_)) => format!("{path} would become another one than in the plan"),
+        (Some(_), None) => format!("{path} needs no change now"),
+        (None, Some(now)) => format!("{path} is {} and needs a change that the plan lacks", now.from),
+        (None, None) => format!("{path} has changed"),
     }
 }
 
@@ -147,14 +160,35 @@ impl Run<'_> {
         Ok(Planned { notes, ..self.announced(plan, receipt) })
     }
 
+    /// What an undo would revert. Writes nothing.
+    pub fn plan_undo(&self, force: bool) -> Result<Planned, Error> {
+        let request = Request::Nothing { keeps: None, force };
+        let state = State::read_if(self.root, false)?;
+        let Ok(target) = self.target(&UNDO, &request, state)? else { return Ok(Planned::default()) };
+        let receipt = &target.state.receipt;
+        let plan = self.plan_for(&target, &request, receipt, None);
+        let lost = self.lost_runtimes(&target.desired, &plan, receipt);
+        let services = Services { restarts: self.restarts_of_undo(receipt), ..self.services() };
+        let mut planned = self.announced_by(plan, receipt, &services);
+        if !force {
+            planned.plan.blocked.extend(planned.plan.hindered.clone());
+        }
+        planned.notes = notes_of(&planned.plan);
+        planned.notes.extend(lost);
+        Ok(planned)
+    }
+
     /// A plan with what it makes necessary, and by which rules.
     pub(super) fn announced(&self, plan: Plan, receipt: &Receipt) -> Planned {
+        self.announced_by(plan, receipt, &self.services())
+    }
+
+    fn announced_by(&self, plan: Plan, receipt: &Receipt, services: &Services<'_>) -> Planned {
         let mut effects: Vec<Effect> =
             plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
         effects.extend(receipt.still_pending(self.root).map(|pending| pending.effect.clone()));
         effects.sort();
         effects.dedup();
-        let services = self.services();
         Planned {
             schema_version: VERSION,
             plan,

@@ -89,9 +89,9 @@ fn status_beside_a_wrong_configuration_tells_that_and_by_which_one_the_daemon_go
     running.until("it says so", |daemon| daemon["config"]["problem"].is_string());
     let (code, said) = laid.fails(&["status"]);
     let wrong = format!("{}:1: unknown field `no-such-key`", laid.path(FILE).display());
-    let by = format!("! the daemon keeps this machine so: by the last good configuration: {wrong}");
-    assert!(code == 2 && said.contains(&format!("\n! {wrong}")) && said.contains(&by), "{said}");
-    assert!(said.contains("/etc/cdi/amd.json") && !said.contains("  in sync"), "{said}");
+    let by = format!("problem: the daemon keeps this machine so: by the last good configuration: {wrong}");
+    assert!(code == 2 && said.contains(&format!("\nproblem: {wrong}")) && said.contains(&by), "{said}");
+    assert!(said.contains("/etc/cdi/amd.json") && !said.contains("in sync  "), "{said}");
     let status = laid.json(&["status"]);
     assert!(status["problem"].as_str().unwrap().starts_with(&wrong), "{status:#}");
     assert_eq!((&status["drift"], &status["daemon"]["pid"]), (&serde_json::json!([]), &running.pid().into()));

@@ -105,7 +105,8 @@ fn a_chosen_gpu_that_is_left_out_is_a_problem_that_is_told() {
     let said = running.until("it is told", |daemon| daemon["problems"][0].is_object());
     assert_eq!((&said["problems"][0]["about"], &said["failing"]), (&"gpu".into(), &Value::Null));
     let (code, told) = laid.fails(&["status"]);
-    let sentence = "! the daemon keeps this machine so: 1 problem: gpu: GPU 0 is configured and left out: ";
+    let sentence =
+        "problem: the daemon keeps this machine so: 1 problem: gpu: GPU 0 is configured and left out: ";
     assert!(code == 3 && told.contains(sentence), "{told}");
     node(&laid, true);
     running.until("it is none any more", |daemon| daemon["problems"] == serde_json::json!([]));

@@ -118,8 +118,8 @@ until_true '[ "$(says StatusText)" = "all as it should be" ]'
         out,
         format!(
             "2 pending restarts\n\
-             … pending: restart concourse-worker.service, once its work is done (SIGUSR1)\n\
-             … pending: systemctl restart containerd.service\n\
+             pending: restart concourse-worker.service, once its work is done (SIGUSR1)\n\
+             pending: systemctl restart containerd.service\n\
              the daemon keeps this machine so: 2 pending restarts\nstarted as linux,{TAGS}\ncontainerd\n"
         )
     );

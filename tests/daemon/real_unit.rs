@@ -53,17 +53,17 @@ ls /etc/systemd/system/rocworker.service /etc/cdi/amd.json 2>&1 | grep -c 'No su
     };
     assert_eq!(
         out,
-        "+ /etc/systemd/system/rocworker.service  new: it follows the machine's GPUs while it runs
-+ /etc/systemd/system/multi-user.target.wants/rocworker.service  new: systemd runs it at each start
-✓ rocworker.service was started
+        "created /etc/systemd/system/rocworker.service: it follows the machine's GPUs while it runs
+created /etc/systemd/system/multi-user.target.wants/rocworker.service: systemd runs it at each start
+done: rocworker.service was started
 active
 notify
 /etc/systemd/system/rocworker.service
 the daemon keeps this machine so: all as it should be
 Already in sync; no changes.
-- /etc/systemd/system/multi-user.target.wants/rocworker.service  removed: it was not there before
-- /etc/systemd/system/rocworker.service  removed: it was not there before
-✓ rocworker.service was stopped
+removed /etc/systemd/system/multi-user.target.wants/rocworker.service: it was not there before
+removed /etc/systemd/system/rocworker.service: it was not there before
+done: rocworker.service was stopped
 inactive
 2
 "

@@ -187,7 +187,7 @@ fn what_a_record_or_a_process_holds_is_listed_beside_the_leases() {
         "renderD135 process - - the process 9 of another pid namespace",
     ];
     assert_eq!(held, expected);
-    let said = rocworker(root.path(), &["lease", "list"]).success();
+    let said = rocworker(root.path(), &["lease", "list", "-o", "wide"]).success();
     let table = text(&said.get_output().stdout);
     for line in ["4 (renderD132)  record  shared", "renderD135      the process 9 of another pid namespace"] {
         let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -385,7 +385,7 @@ fn a_file_that_the_caller_names_is_the_callers_also_beneath_a_root() {
     laid.run(&["cdi", "generate", "--file", file.to_str().unwrap()]).success();
     assert!(file.exists() && !laid.path("etc/cdi").exists());
     laid.run(&["cdi", "validate", file.to_str().unwrap()]).success();
-    laid.run(&["cdi", "generate", "--file", "/no/such/folder/x.json"]).code(1).stdout("");
+    laid.run(&["cdi", "generate", "--file", "/no/such/folder/x.json"]).code(2).stdout("");
     // A slip of the hand must not cost a file.
     let precious = elsewhere.path().join("passwd");
     fs::write(&precious, "root:x:0:0\n").unwrap();
@@ -405,7 +405,7 @@ fn a_file_or_folder_that_a_person_names_and_that_is_not_there_is_an_error() {
     let laid = Laid::out(&captures::a380(), "");
     laid.run(&["cdi", "validate"]).success();
     let missing = laid.path("nowhere");
-    laid.run(&["cdi", "validate", missing.to_str().unwrap()]).code(3);
-    laid.run(&["man", "--into", missing.to_str().unwrap()]).code(1);
+    laid.run(&["cdi", "validate", missing.to_str().unwrap()]).code(2);
+    laid.run(&["man", "--into", missing.to_str().unwrap()]).code(2);
     assert!(!missing.exists());
 }

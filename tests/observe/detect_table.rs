@@ -1,5 +1,6 @@
 //! The table of `detect`: aligned, with its reasons below, coloured on a terminal and nowhere else.
 
+use std::path::Path;
 use std::process::Command;
 
 use layout::{Machine, Nodes};
@@ -17,9 +18,14 @@ fn laid_out(machine: &Machine, nodes: Nodes) -> tempfile::TempDir {
 /// The table with the Root's own path taken out of it.
 fn table(machine: &Machine, nodes: Nodes) -> String {
     let root = laid_out(machine, nodes);
-    let output = Command::new(ROCWORKER).arg("--root").arg(root.path()).arg("detect").output().unwrap();
+    shown(root.path(), "table")
+}
+
+fn shown(root: &Path, format: &str) -> String {
+    let mut command = Command::new(ROCWORKER);
+    let output = command.arg("--root").arg(root).args(["detect", "-o", format]).output().unwrap();
     assert!(output.status.success());
-    String::from_utf8(output.stdout).unwrap().replace(root.path().to_str().unwrap(), "")
+    String::from_utf8(output.stdout).unwrap().replace(root.to_str().unwrap(), "")
 }
 
 #[test]
@@ -56,7 +62,7 @@ fn a_strangers_names_do_not_steer_the_terminal() {
         .put("/sys/bus/pci/devices/0000:64:00.0/uevent", uevent)
         .put("/sys/bus/pci/devices/0000:64:00.0/product_name", "two\nlines \u{202e}turned\n")
         .put("/sys/bus/pci/devices/0000:64:00.0/driver", layout::Entry::Link("../\u{1b}[31mamd".to_owned()));
-    let text = table(&machine, Nodes::Recorded);
+    let text = shown(laid_out(&machine, Nodes::Recorded).path(), "wide");
     assert!(!text.contains(['\u{1b}', '\u{202e}']) && text.contains("\\u{1b}[31mamd"), "{text}");
     assert_eq!(text.lines().filter(|line| line.contains("lines")).count(), 1, "{text}");
 }

@@ -40,7 +40,21 @@ fn real_the_tools_are_installed_and_undo_gives_the_machine_back() {
         let plan = worker.run(&["plan"]);
         assert!(plan.stdout.contains("package:rocm-smi-lib"), "{plan:?}");
         assert_eq!(worker.server.requests().len(), asked, "{system}: a plan fetches nothing");
-        worker.run(&["apply"]).well();
+        let applied = worker.run(&["apply"]);
+        for (stream, line) in [
+            (&applied.stderr, "installing package:rocm-smi-lib\n"),
+            (&applied.stderr, "fetching /etc/apt/keyrings/rocworker-amd.gpg\n"),
+            (&applied.stdout, "installed package:rocm-smi-lib: "),
+        ] {
+            let begins = |text: &str| format!("\n{text}").matches(&format!("\n{line}")).count();
+            assert_eq!(
+                begins(stream),
+                begins(&format!("{}{}", applied.stdout, applied.stderr)),
+                "{applied:?}"
+            );
+            assert!(begins(stream) >= 1, "{line}: {applied:?}");
+        }
+        applied.well();
         worker.has("amd-container-toolkit", Some("install ok installed 1.3.0"));
         worker.has("rocm-smi-lib", Some("install ok installed 7.8.0.70204-1"));
         worker.has("lab-library", Some("install ok installed 1.0"));

@@ -94,13 +94,19 @@ fn a_kept_plan_is_applied_to_the_machine_that_it_was_made_for_and_no_other() {
     let laid = Laid::demo("");
     let plan = laid.path("plan.json");
     let plan = plan.to_str().unwrap();
-    laid.run(&["plan", "--out", plan]).success();
+    laid.run(&["plan", "--save", plan]).success();
     laid.put(SPEC, "{\"kind\":\"amd.com/gpu\"}");
     let before = laid.tree();
     let (code, said) = laid.fails(&["apply", plan]);
     assert_eq!(code, 1);
-    assert!(said.contains("the machine has moved since the plan was made, and nothing is changed"), "{said}");
-    assert!(said.contains("/etc/cdi/amd.json"), "{said}");
+    assert!(
+        said.contains(
+            "plan is stale, and nothing was applied: /etc/cdi/amd.json was nothing, and is a file, mode"
+        ),
+        "{said}"
+    );
+    let next = format!("rocworker --root {} plan --save {plan}", laid.top().display());
+    assert!(said.contains(&next), "{said}");
     assert_eq!(laid.tree(), before);
     fs::remove_dir_all(laid.path("etc/cdi")).unwrap();
     laid.run(&["apply", plan]).success();
@@ -108,8 +114,8 @@ fn a_kept_plan_is_applied_to_the_machine_that_it_was_made_for_and_no_other() {
 
     let (code, said) = laid.fails(&["apply", "/no/such/plan"]);
     assert!(code == 2 && said.contains("the plan: cannot open /no/such/plan"), "{said}");
-    let (code, said) = laid.fails(&["plan", "--out", "/no/such/folder/plan"]);
-    assert!(code == 1 && said.contains("cannot write into /no/such/folder"), "{said}");
+    let (code, said) = laid.fails(&["plan", "--save", "/no/such/folder/plan"]);
+    assert!(code == 2 && said.contains("cannot write into /no/such/folder"), "{said}");
     fs::write(plan, "{").unwrap();
     let (code, said) = laid.fails(&["apply", plan]);
     assert_eq!(code, 2);

@@ -35,10 +35,12 @@ fn the_demo_tells_the_whole_story_and_leaves_nothing_behind() {
         "+imports = [\"/etc/containerd/conf.d/rocworker*.toml\"]",
         " changes: rocworker apply makes them",
         "Already in sync; no changes.",
-        "owned   differs  engines find the GPUs here",
-        "repaired: engines find the GPUs here",
+        "differs  /etc/cdi/amd.json                      its content differs",
+        "/etc/cdi/amd.json: engines find the GPUs here",
+        "/etc/docker/daemon.json: back to what it was before",
         "nothing is set up",
-        "restored: back to what it was before",
+        "7 changes reverted.",
+        "daemon.json: back to what it was before",
         "7 changes reverted",
     ] {
         rest = rest

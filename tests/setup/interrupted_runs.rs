@@ -103,15 +103,15 @@ fn a_kept_plan_holds_to_its_restarts_its_effects_and_its_configuration() {
     for (config, parts) in [
         (
             "restart: now\n",
-            &["units would be restarted by another rule", "the configuration is another one"][..],
+            &["the configuration has another rule for restarts", "the configuration has changed"][..],
         ),
-        ("restart: never\n# since\n", &["and nothing is changed: the configuration is another one;"][..]),
+        ("restart: never\n# since\n", &["nothing was applied: the configuration has changed. "][..]),
     ] {
         laid.put(CONFIG, config);
         for arguments in [&["apply", plan][..], &["apply", plan, "--dry-run"][..]] {
             let (code, said) = laid.fails(arguments);
             assert_eq!(code, 1, "{said}");
-            assert!(said.contains("the machine has moved since the plan was made"), "{said}");
+            assert!(said.contains("plan is stale, and nothing was applied"), "{said}");
             assert!(parts.iter().all(|part| said.contains(part)), "{said}");
         }
     }
@@ -121,7 +121,7 @@ fn a_kept_plan_holds_to_its_restarts_its_effects_and_its_configuration() {
     let other = text.rsplit_once("containerd.service").unwrap();
     laid.put("plan.json", &format!("{}docker.service{}", other.0, other.1));
     let (code, said) = laid.fails(&["apply", plan]);
-    assert!(code == 1 && said.contains("something else would be done at the end: "), "{said}");
+    assert!(code == 1 && said.contains("now also due afterwards: "), "{said}");
     laid.put("plan.json", &text);
     laid.run(&["apply", plan]).success();
 }
@@ -148,7 +148,7 @@ fn a_run_that_ends_in_the_middle_tells_how_far_it_came_and_so_does_its_history()
     assert!(error.contains("receipt.json is a folder"), "{error}");
     assert!(
         error.ends_with(
-            "until then 3 changes were made: rocworker history lists them, rocworker undo takes them back"
+            "until then 3 changes were made: rocworker history lists them, rocworker undo reverts them"
         ),
         "{error}"
     );

@@ -3,7 +3,7 @@
 use crate::laid::Laid;
 
 #[test]
-fn a_dry_run_of_a_kept_plan_says_that_the_machine_has_moved() {
+fn a_dry_run_of_a_kept_plan_says_what_has_moved_and_what_to_do() {
     let laid = Laid::demo("");
     let plan = laid.path("plan.json");
     let plan = plan.to_str().unwrap();
@@ -12,7 +12,9 @@ fn a_dry_run_of_a_kept_plan_says_that_the_machine_has_moved() {
     laid.put("etc/cdi/amd.json", "{\"kind\":\"amd.com/gpu\"}");
     let (code, said) = laid.fails(&["apply", plan, "--dry-run"]);
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("the machine has moved"), "{said}");
+    let moved =
+        "plan is stale, and nothing was applied: /etc/cdi/amd.json was nothing, and is a file, mode 0644";
+    assert!(said.contains(moved) && said.contains(&format!("plan --save {plan}")), "{said}");
 }
 
 #[test]

@@ -82,6 +82,37 @@ fn a_gpu_that_goes_while_apply_runs_is_not_told_of() {
     assert_eq!(laid.json(&["plan"])["changes"], serde_json::json!([]));
 }
 
+/// A change that somebody prevents at the last moment is not told as one that is made.
+#[test]
+fn a_change_is_told_once_it_is_made_and_not_before() {
+    let laid = Laid::demo("");
+    let root = Root::open(laid.top()).unwrap();
+    let config = Config::read(&root).unwrap();
+    let own = Own { beside: Some(laid.path("usr/lib/rocworker")), ..Own::default() };
+    let now = Timestamp::of(std::time::SystemTime::now());
+    let setup = Run { root: &root, config: &config, programs: None, own, now, caller: "a test".to_owned() };
+    let (mut begun, mut made) = (Vec::new(), Vec::new());
+    let applied = setup
+        .apply(None, &mut |progress| match progress {
+            Progress::Begins(change) => {
+                if change.path == Path::new("/etc/cdi/amd.json") {
+                    laid.put(SPEC, "somebody was faster\n");
+                }
+                begun.push(change.path.clone());
+            }
+            Progress::Made(change) => {
+                assert!(laid.path(&change.path.to_string()).exists(), "{}", change.path);
+                made.push(change.path.clone());
+            }
+            _ => {}
+        })
+        .unwrap();
+    let failed: Vec<_> = applied.failed.iter().map(|it| it.path.clone()).collect();
+    assert_eq!(failed, [Path::new("/etc/cdi/amd.json")]);
+    assert!(begun.contains(&failed[0]) && !made.contains(&failed[0]), "{begun:?} {made:?}");
+    assert_eq!(made, applied.changes.iter().map(|it| it.path.clone()).collect::<Vec<_>>());
+}
+
 /// A writer that replaces the file whole, as packages and rocworker itself do, while applies and undos run.
 #[test]
 fn a_file_that_somebody_keeps_replacing_is_ours_or_theirs_and_never_both() {

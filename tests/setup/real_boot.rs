@@ -113,7 +113,7 @@ ls /etc/cdi /run/record.* 2>/dev/null || true
 cp -a /run/dri/. /dev/dri/
 engines_found
 systemctl is-active rocworker-boot
-cat /run/boot | grep -c '^+ /etc/cdi/amd.json'
+cat /run/boot | grep -c '^created /etc/cdi/amd.json'
 rocworker boot
 rocworker plan | tail -1
 "
@@ -169,7 +169,7 @@ rocworker apply | grep amd.json
             "no spec\n/dev/kfd 660 render\nworker > tags: linux\nfailed\nExecMainStatus=1\n\
              ERROR not there after 1 s, and engines start without: {NOT_THERE}: in a container it was not passed in, on a \
              host udev did not make it; rocworker doctor says more, and rocworker apply adds what comes later\n\
-             + /etc/cdi/amd.json  new: engines find the GPUs here\n"
+             created /etc/cdi/amd.json: engines find the GPUs here\n"
         )
     );
 }
@@ -238,7 +238,7 @@ engines_found
 systemctl show --property=ActiveState,ConditionResult rocworker-boot | sort
 install -m 755 /run/rocworker /usr/bin/rocworker
 echo 'boot: {{unit: false}}' >> /etc/rocworker/config.yaml
-rocworker plan | grep -o '^.*rocworker-boot.service'
+rocworker plan | grep -o '^remove .*rocworker-boot.service'
 rocworker undo > /run/applied 2>&1
 rm -r /etc/systemd/system/rocworker-boot.service.d
 systemctl daemon-reload
@@ -252,8 +252,8 @@ ls /etc/systemd/system/multi-user.target.wants | grep rocworker || true
         out,
         format!(
             "enabled\n{ALL}{NODES}{TAGS}ActiveState=inactive\nConditionResult=no\n\
-             - /etc/systemd/system/multi-user.target.wants/rocworker-boot.service\n\
-             - /etc/systemd/system/rocworker-boot.service\nLoadState=not-found\n"
+             remove /etc/systemd/system/multi-user.target.wants/rocworker-boot.service\n\
+             remove /etc/systemd/system/rocworker-boot.service\nLoadState=not-found\n"
         )
     );
 }

@@ -77,7 +77,7 @@ cat /run/worker
     )) else {
         return;
     };
-    let ended = "✓ concourse-worker.service ended once its work was done and was started again";
+    let ended = "done: concourse-worker.service ended once its work was done and was started again";
     assert_eq!(
         out,
         format!(
@@ -111,8 +111,8 @@ ls /var/lib/rocworker/receipt.json 2>&1 || true
     assert_eq!(
         out,
         "undo continues without it, and restarts nothing\n\
-         … concourse-worker.service still runs with its old configuration: systemctl restart concourse-worker.service\n\
-         ✓ concourse-worker.service was restarted since\n\
+         pending: concourse-worker.service still runs with its old configuration: systemctl restart concourse-worker.service\n\
+         done: concourse-worker.service was restarted since\n\
          ls: cannot access '/var/lib/rocworker/receipt.json': No such file or directory\n"
     );
 }
@@ -132,12 +132,12 @@ systemctl restart concourse-worker
     )) else {
         return;
     };
-    let still = "… concourse-worker.service still runs with its old configuration: systemctl restart \
+    let still = "pending: concourse-worker.service still runs with its old configuration: systemctl restart \
                  concourse-worker.service";
     assert_eq!(
         out,
         format!(
-            "{still}\n{still}\n✓ concourse-worker.service was restarted since\n\
+            "{still}\n{still}\ndone: concourse-worker.service was restarted since\n\
              Already in sync; no changes.\n"
         )
     );

@@ -230,7 +230,11 @@ fn a_memory_that_is_damaged_stops_an_apply_and_no_undo() {
             &laid,
             &["apply"],
             1,
-            &["memory.json cannot be read: ", "move it away, then run rocworker apply"],
+            &[
+                "memory.json cannot be read: ",
+                "move it away, then run rocworker --root",
+                " apply, with --config",
+            ],
         );
     }
     laid.run(&["undo"]).success();

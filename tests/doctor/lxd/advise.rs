@@ -103,7 +103,7 @@ fn what_cannot_be_advised_ends_with_one_line_and_what_cannot_be_asked_with_two()
             "no card of AMD's can be passed into a container: 0000:c3:00.0 (Navi 32): vfio",
         ),
         (&["--json", "-"], json!({"cpu": {}}), 1, "cannot use stdin: it has no `gpu` with `cards`"),
-        (&["--json", "/nonexistent/f"], json!({}), 1, "/nonexistent/f"),
+        (&["--json", "/nonexistent/f"], json!({}), 2, "/nonexistent/f"),
         (&[], json!({}), 1, "neither lxc nor incus is in a folder of PATH"),
         (&["--root", beneath], json!({}), 2, "with --root rocworker asks no daemon: give --json FILE"),
         (&["--json", "-", "--container", "c1; reboot"], json!({}), 2, "letters, digits and dashes"),

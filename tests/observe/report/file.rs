@@ -35,7 +35,7 @@ fn a_file_is_written_new_and_for_its_owner_alone() {
     assert_eq!(fs::read(&file).unwrap(), b"mine");
     assert!(!out.path().join("nowhere").exists());
     let missing = report(root.path(), &out.path().join("no/such/r.tar.gz"));
-    assert_eq!(missing.status.code(), Some(1));
+    assert_eq!(missing.status.code(), Some(2));
     let left: Vec<_> = fs::read_dir(out.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(left.len(), 2, "no temporary file stays: {left:?}");
 

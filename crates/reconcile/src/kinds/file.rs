@@ -75,7 +75,13 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
     let states = [to.clone()].into_iter().chain(is_managed.then(|| from.clone())).collect();
     let entry = Entry::of(action, before, Managed::Owned { states }, repairs);
     let keep = (held.is_none() && matches!(found, Found::File { .. })).then(|| found.bytes().to_vec());
-    Ok(Change { diff, keep, ..Change::forward(action, verb, (from, to), target, entry) })
+    // What a program has read of it is what it says.
+    let is_same_text = from.digest().is_some() && from.digest() == to.digest();
+    let mut change = Change { diff, keep, ..Change::forward(action, verb, (from, to), target, entry) };
+    if is_same_text {
+        change.effects.clear();
+    }
+    Ok(change)
 }
 
 /// Without an owner that is wanted, the file must be of one whom the machine believes: another could write it.

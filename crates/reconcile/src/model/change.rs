@@ -117,6 +117,18 @@ pub(crate) enum Doing {
 }
 
 impl Change {
+    /// Whether it reverts something: nothing of it is managed afterwards.
+    #[must_use]
+    pub fn is_revert(&self) -> bool {
+        self.entry.is_none()
+    }
+
+    /// Whether it takes long: something is fetched, installed, unpacked or compiled.
+    #[must_use]
+    pub fn takes_long(&self) -> bool {
+        self.target.needs_host()
+    }
+
     /// A change that applies an action.
     pub(crate) fn forward(
         action: &Action,

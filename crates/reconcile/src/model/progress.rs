@@ -6,6 +6,8 @@ use crate::apt::Step;
 pub enum Progress<'a> {
     /// Before a change is made.
     Begins(&'a Change),
+    /// After it was made.
+    Made(&'a Change),
     /// A change that takes long has come so far.
     Comes(&'a Change, Step),
     /// Something else has to end first: a sentence that says what, and for how long it is waited for.

@@ -80,7 +80,9 @@ impl State {
         Self::File { sha256: Digest::of(bytes), mode: attributes.mode, uid, gid }
     }
 
-    pub(crate) fn digest(&self) -> Option<&Digest> {
+    /// Of a file, what it holds.
+    #[must_use]
+    pub fn digest(&self) -> Option<&Digest> {
         if let Self::File { sha256, .. } = self { Some(sha256) } else { None }
     }
 }

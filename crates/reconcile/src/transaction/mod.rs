@@ -166,6 +166,7 @@ impl<'a> Transaction<'a> {
                 Ok(()) => {
                     self.journal.made.push(Changed { path: change.path.clone(), change: change.change });
                     carried.done.push(change.path.clone());
+                    on_progress(Progress::Made(change));
                 }
                 Err(Failure::Receipt(error)) => return Err(error),
                 Err(Failure::Change(text)) => {

@@ -1,0 +1,86 @@
+//! The commands that an answer tells a person to run next: each works as it is printed.
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use super::args;
+use super::visible;
+
+/// The options that name the machine and the configuration of an answer.
+#[derive(Debug, Default)]
+pub(crate) struct Options {
+    root: String,
+    config: String,
+}
+
+impl Options {
+    pub(crate) fn of(args: &args::Options) -> Self {
+        let root = Some(&*args.root).filter(|root| *root != Path::new("/"));
+        let option = |name: &str, path: Option<&Path>| {
+            path.map_or_else(String::new, |path| format!("{name} {} ", quoted(&path.to_string_lossy())))
+        };
+        Self { root: option("--root", root), config: option("--config", args.config.as_deref()) }
+    }
+
+    /// The text, with these options in each command of this program.
+    pub(crate) fn on(&self, text: &str) -> String {
+        const PROGRAM: &str = "rocworker ";
+        let (mut said, mut rest) = (String::new(), text);
+        while let Some((before, after)) = rest.split_once(PROGRAM) {
+            let is_word =
+                !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '.' | '_'));
+            let word: String = after.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
+            said += &format!("{before}{PROGRAM}");
+            if is_word && COMMANDS.contains(&word) {
+                said += &format!("{}{}", self.root, self.config);
+            } else if is_word && after.starts_with("--config ") {
+                said += &self.root;
+            }
+            rest = after;
+        }
+        said + rest
+    }
+}
+
+static COMMANDS: LazyLock<Vec<String>> = LazyLock::new(|| {
+    visible::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
+});
+
+/// As a shell takes it for one word.
+fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_get_the_options_and_other_words_do_not() {
+        let options = Options { root: "--root /m ".to_owned(), config: "--config c ".to_owned() };
+        for (text, shown) in [
+            ("To revert: rocworker undo", "To revert: rocworker --root /m --config c undo"),
+            (
+                "rocworker plan, rocworker apply",
+                "rocworker --root /m --config c plan, rocworker --root /m --config c apply",
+            ),
+            ("`rocworker apply`", "`rocworker --root /m --config c apply`"),
+            ("after rocworker --config d apply", "after rocworker --root /m --config d apply"),
+            ("rocworker manages nothing here", "rocworker manages nothing here"),
+            ("rocworker.service, /usr/bin/rocworker apply", "rocworker.service, /usr/bin/rocworker apply"),
+        ] {
+            assert_eq!(options.on(text), shown);
+        }
+        assert_eq!(Options::default().on("rocworker undo"), "rocworker undo");
+    }
+
+    #[test]
+    fn a_path_is_one_word_of_a_shell() {
+        assert_eq!(quoted("/srv/a machine's"), r"'/srv/a machine'\''s'");
+        assert_eq!(quoted("/srv/m"), "/srv/m");
+    }
+}

@@ -1,0 +1,44 @@
+//! What a person is shown of the command line: no suggestion and no completion names what only scripts use.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args as _, Command, Subcommand as _};
+
+use super::args::{Options, Person};
+
+/// The command line without the commands of scripts.
+pub(crate) fn command() -> Command {
+    let command = Command::new("rocworker")
+        .version(env!("CARGO_PKG_VERSION"))
+        .propagate_version(true)
+        .subcommand_required(true);
+    Person::augment_subcommands(Options::augment_args(command))
+}
+
+/// The same error as one who knows only what is visible would make it.
+pub(crate) fn only(mut error: clap::Error) -> clap::Error {
+    match error.kind() {
+        ErrorKind::InvalidSubcommand | ErrorKind::MissingSubcommand => {
+            let about = |error: &clap::Error| error.get(ContextKind::InvalidSubcommand).cloned();
+            // A mistake behind a script's command is told as it is.
+            match command().try_get_matches() {
+                Err(other) if about(&other) == about(&error) => other,
+                _ => error,
+            }
+        }
+        ErrorKind::UnknownArgument => {
+            let suggested = error.get(ContextKind::SuggestedArg);
+            if matches!(suggested, Some(ContextValue::String(name)) if !is_option(&command(), name)) {
+                error.remove(ContextKind::SuggestedArg);
+            }
+            error
+        }
+        _ => error,
+    }
+}
+
+fn is_option(command: &Command, name: &str) -> bool {
+    let mut longs = command.get_arguments().filter_map(|it| it.get_long_and_visible_aliases()).flatten();
+    longs.any(|long| name.strip_prefix("--") == Some(long))
+        || matches!(name, "--help" | "--version")
+        || command.get_subcommands().any(|command| is_option(command, name))
+}
