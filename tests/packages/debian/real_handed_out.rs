@@ -5,6 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use support::document::{blocks, text};
+
 use crate::debian::worker::{file, handed_out, on, run, same};
 
 #[test]
@@ -53,20 +55,11 @@ fn real_the_sums_are_those_of_the_files() {
     assert_eq!(said.lines().filter(|line| line.ends_with(": OK")).count(), 4, "{said}");
 }
 
-/// The blocks of commands of a section of docs/install.md.
-fn commands(section: &str) -> Vec<String> {
-    let text = include_str!("../../../docs/install.md");
-    let begin = format!("\n## {section}\n\n");
-    let section = text.split(&begin).nth(1).unwrap().split("\n## ").next().unwrap();
-    let blocks = section.split("\n\n").filter(|block| block.starts_with("    "));
-    blocks.map(|block| block.lines().map(|line| format!("{}\n", line.trim_start())).collect()).collect()
-}
-
 #[test]
 fn real_the_tarball_is_installed_used_and_taken_away() {
     let Some(folder) = handed_out(&["tar"]) else { return };
     let Some(worker) = on("trixie") else { return };
-    let [install, remove] = commands("The tarball").try_into().unwrap();
+    let [install, remove] = blocks(&text("docs/install.md"), "## The tarball").try_into().unwrap();
     let tarball = file(&folder, ".tar.gz");
     let name = tarball.file_name().unwrap().to_str().unwrap();
     worker.machine.put(&format!("/tmp/{name}"), fs::read(&tarball).unwrap());
