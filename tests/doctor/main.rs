@@ -18,6 +18,7 @@ mod real_worker_doctor;
 mod task_check;
 mod task_check_examples;
 mod toolkit;
+mod troubleshooting;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
