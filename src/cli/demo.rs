@@ -121,11 +121,15 @@ fn bundle(root: &Root) -> anyhow::Result<()> {
     let spec = root.read_text(PathBuf::from("/etc/cdi/amd.json"), crate::cdi::LIMIT)?;
     let after = wrapped(root, &spec, TASK)?.context("the wrapper left a bundle alone that asks for a GPU")?;
     heading(
-        "runc-amd-wrapper create --bundle TASK task-1",
-        "A task asks for AMD_VISIBLE_DEVICES=2, and sees these nodes. They are all that changes in its config.json, with\n\
-         their cgroup rules and the groups that may open them, as they are called in its user namespace.",
+        "ls -l /dev/kfd /dev/dri   # in a task that asks for AMD_VISIBLE_DEVICES=2",
+        "No container runs here: these are the nodes of the task's config.json behind the wrapper.",
     )?;
     print_text(&nodes(&after)?)?;
+    heading(
+        "runc-amd-wrapper create --bundle TASK task-1",
+        "The wrapper adds that GPU's nodes, their cgroup rules, and the groups that may open them, as they are called in\n\
+         the task's user namespace. Nothing else in its config.json changes.",
+    )?;
     // For the eye only: the wrapper puts what it adds on the line where it belongs.
     let after_by_lines = after.replace("},{", "},\n        {");
     let diff = TextDiff::from_lines(TASK, &after_by_lines);

@@ -20,7 +20,7 @@ const PLACE: &str = "docs/demo.svg";
 const SCENES: [(&str, usize, usize); 5] = [
     ("$ rocworker detect", 3, 2),
     ("$ rocworker apply", 3, 1),
-    ("$ runc-amd-wrapper create", 3, 0),
+    ("$ ls -l /dev/kfd /dev/dri", 3, 0),
     ("$ rocworker status", 2, 1),
     ("$ rocworker undo", 1, 1),
 ];

@@ -55,6 +55,27 @@ fn real_the_sums_are_those_of_the_files() {
     assert_eq!(said.lines().filter(|line| line.ends_with(": OK")).count(), 4, "{said}");
 }
 
+/// The README installs it by dpkg; docs/install.md has apt do it, and its sample of a configuration.
+#[test]
+fn real_the_package_is_installed_and_applied_as_the_document_says() {
+    let Some(folder) = handed_out(&["dpkg-deb"]) else { return };
+    let Some(worker) = on("trixie") else { return };
+    let commands = blocks(&text("docs/install.md"), "## The package").swap_remove(0);
+    let package = file(&folder, ".deb");
+    let name = package.file_name().unwrap().to_str().unwrap();
+    assert!(commands.contains(&format!("apt-get install ./{name}\n")), "{commands}");
+    worker.machine.put(&format!("/tmp/{name}"), fs::read(&package).unwrap());
+    worker.machine.call(&["sh", "-exc", &format!("cd /tmp\n{commands}")]).well();
+    worker.is("install ok installed");
+    assert!(
+        worker
+            .machine
+            .text("/etc/docker/daemon.json")
+            .unwrap()
+            .contains("/usr/lib/rocworker/runc-amd-wrapper")
+    );
+}
+
 #[test]
 fn real_the_tarball_is_installed_used_and_taken_away() {
     let Some(folder) = handed_out(&["tar"]) else { return };
