@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use layout::{Machine, Nodes};
 use support::document::{blocks, text};
 
 use crate::debian::worker::{file, handed_out, on, run, same};
@@ -74,6 +75,34 @@ fn real_the_package_is_installed_and_applied_as_the_document_says() {
             .unwrap()
             .contains("/usr/lib/rocworker/runc-amd-wrapper")
     );
+}
+
+#[test]
+fn real_a_worker_beneath_another_root_is_set_up_as_the_document_says() {
+    let Some(folder) = handed_out(&["dpkg-deb", "sh"]) else { return };
+    let source = tempfile::tempdir().unwrap();
+    let dist = source.path().join("target/dist");
+    fs::create_dir_all(&dist).unwrap();
+    let package = file(&folder, ".deb");
+    fs::copy(&package, dist.join(package.file_name().unwrap())).unwrap();
+    let root = source.path().join("DIR");
+    fs::create_dir(&root).unwrap();
+    Machine::demo()
+        .put(
+            "/etc/systemd/system/concourse-worker.service",
+            "[Service]\nEnvironmentFile=/etc/worker.env\nExecStart=/opt/concourse/bin/concourse worker\n",
+        )
+        .put("/etc/worker.env", "CONCOURSE_RUNTIME=containerd\n")
+        .put("/opt/concourse/bin/concourse", "")
+        .put("/opt/concourse/bin/containerd", "")
+        .lay_out(&root, Nodes::Recorded)
+        .unwrap();
+    let commands = blocks(&text("docs/install.md"), "## Another root").swap_remove(0);
+    let program = Path::new(env!("CARGO_BIN_EXE_rocworker")).parent().unwrap();
+    let path = format!("{}:/usr/bin:/bin", program.display());
+    run(Command::new("sh").args(["-ec", &commands]).current_dir(source.path()).env("PATH", path));
+    let environment = fs::read_to_string(root.join("etc/rocworker/concourse.env")).unwrap();
+    assert!(environment.contains("gpu-count=9"), "{environment}");
 }
 
 #[test]
