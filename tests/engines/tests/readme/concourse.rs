@@ -96,7 +96,8 @@ fn real_the_readmes_quick_start_gives_every_task_of_a_worker_every_gpu_and_a_ste
     assert_eq!(containerd.look(&params, "counted"), seen_on_demo(0..1, "open"));
 
     // docs/concourse.md has the line for GPUs that no two tasks share.
-    let [config, _] = blocks(&text("docs/concourse.md"), "## What a task gets").try_into().unwrap();
+    let [config, asks] = blocks(&text("docs/concourse.md"), "## What a task gets").try_into().unwrap();
+    assert!(pipeline.contains(asks.trim()), "{asks}");
     let config = format!("cat > /etc/rocworker/config.yaml <<'END'\n{config}END\nrocworker apply");
     line(containerd.host(), &[], &config).well();
     containerd.start_sleeping(&params, "first");
