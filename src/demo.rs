@@ -14,6 +14,7 @@ use allocation::selection::Inventory;
 use anyhow::{Context, bail};
 use root::{CAPTURE_FILE, Kind, RecordedNode, Recording, Root};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// A task's config.json as Concourse writes it, shortened: it asks for one GPU, in Concourse's user namespace.
 pub const TASK: &str = include_str!("../templates/demo/task.json");
@@ -58,6 +59,24 @@ pub fn wrapped(root: &Root, spec: &str, bundle: &str) -> anyhow::Result<Option<S
     let process = ProcessEdits { gids: gids.into_iter().collect(), ..ProcessEdits::default() };
     let injection = Injection { nodes, process, ..Injection::default() };
     Ok(bundle.inject(&injection)?)
+}
+
+/// The nodes that a task sees with this bundle, a line each: kind and mode as ls writes them, path, and numbers.
+///
+/// # Errors
+/// Where it is no bundle.
+pub fn nodes(bundle: &str) -> anyhow::Result<String> {
+    let bundle: Value = serde_json::from_str(bundle).context("reading the demo's bundle")?;
+    let devices = bundle.pointer("/linux/devices").and_then(Value::as_array);
+    let line = |device: &Value| {
+        let number = |key: &str| device.get(key).and_then(Value::as_u64);
+        let mode = number("fileMode")?;
+        let bit = |place: u32| if mode >> place & 1 == 1 { ["x", "w", "r"][place as usize % 3] } else { "-" };
+        let mode: String = (0..9).rev().map(bit).collect();
+        let path = device.get("path")?.as_str()?;
+        Some(format!("c{mode}  {path:<20}  {}:{}\n", number("major")?, number("minor")?))
+    };
+    Ok(devices.into_iter().flatten().filter_map(line).collect())
 }
 
 /// The synthetic machine of templates/demo/machine.json. Its paths have no leading slash.

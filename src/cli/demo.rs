@@ -9,7 +9,7 @@ use super::output::{DIM, HEADING, print_text, styled};
 use super::session::Session;
 use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, undo};
 use crate::config;
-use crate::demo::{TASK, lay_out, wrapped};
+use crate::demo::{TASK, lay_out, nodes, wrapped};
 
 /// Every command on a built-in synthetic machine: the same functions as the commands', beneath a temporary
 /// Root, with nothing of this machine read or written.
@@ -34,49 +34,68 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
     detect::run(&session)?;
     step("doctor", "Each step from PCI to a container, with what to do: one thing is missing yet.")?;
     doctor::run(&session, None)?;
-    step("cdi generate", "The AMD GPUs are described to engines. Run again, it touches nothing.")?;
-    cdi::run(&session, &cdi::Command::Generate { file: None })?;
-    cdi::run(&session, &cdi::Command::Generate { file: None })?;
-    step("cdi list", "By these names: podman run --device amd.com/gpu=0 …")?;
-    cdi::run(&session, &cdi::Command::List)?;
-    step("cdi validate", "It is valid CDI, true of the machine, and alone for its kind.")?;
-    cdi::run(&session, &cdi::Command::Validate { file: None })?;
-    step("tags", "By these tags Concourse finds the worker.")?;
-    tags::run(&session, false)?;
-    bundle(&session.root)?;
     setup(&session)?;
+    published(&session)?;
+    repairs(&session)?;
+    restored(&session)?;
     Ok(Outcome::Done)
 }
 
-/// The machine set up as a worker, repaired, and restored.
+/// The machine set up as a worker.
 fn setup(session: &Session) -> anyhow::Result<()> {
-    let root = &session.root;
-    put_engines(root)?;
+    put_engines(&session.root)?;
     step(
         "plan",
         "docker and containerd are there, too. What would change reads like a diff; nothing is written yet.",
     )?;
     plan::run(session, false, None)?;
-    step("apply", "The plan is applied, and the state before is kept. Run again, it touches nothing.")?;
+    step("apply", "The plan is applied, and the state before is kept.")?;
     apply::run(session, None, false)?;
+    step("apply", "Run again, it touches nothing.")?;
     apply::run(session, None, false)?;
-    step("status", "A person edits a managed file. status shows it, and apply repairs it.")?;
-    root.write(config::CDI_SPEC, b"{}\n", Attributes { mode: 0o644, owner: None })?;
+    Ok(())
+}
+
+/// What engines, pipelines and a task see of it.
+fn published(session: &Session) -> anyhow::Result<()> {
+    step("cdi list", "By these names: podman run --device amd.com/gpu=0 …")?;
+    cdi::run(session, &cdi::Command::List)?;
+    step("cdi validate", "It is valid CDI, true of the machine, and alone for its kind.")?;
+    cdi::run(session, &cdi::Command::Validate { file: None })?;
+    step("tags", "By these tags Concourse finds the worker.")?;
+    tags::run(session, false)?;
+    bundle(&session.root)
+}
+
+/// A managed file that a person edits, and GPUs that are turned off and on.
+fn repairs(session: &Session) -> anyhow::Result<()> {
+    let root = &session.root;
+    step("status", "A person edits a managed file, and status shows it.")?;
+    root.write(RULES, b"KERNEL==\"kfd\", MODE=\"0666\"\n", Attributes { mode: 0o644, owner: None })?;
     status::run(session)?;
+    step("apply", "apply repairs it.")?;
     apply::run(session, None, false)?;
     step("apply", "compute-runtime: none turns the GPUs off: what publishes them to engines goes.")?;
     root.write(config::PATH, b"compute-runtime: none\n", Attributes { mode: 0o644, owner: None })?;
     apply::run(session, None, false)?;
     root.write(config::PATH, b"compute-runtime: auto\n", Attributes { mode: 0o644, owner: None })?;
     apply::run(session, None, false)?;
+    Ok(())
+}
+
+fn restored(session: &Session) -> anyhow::Result<()> {
     step(
         "undo",
         "Everything is as it was before, byte for byte; docker's file has only what its owner wrote.",
     )?;
     undo::run(session, false, false)?;
+    step("history", "Who changed what, and when.")?;
     history::run(session)?;
     Ok(())
 }
+
+/// What a person edits.
+const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
 
 /// What packages have put on the demo's machine. The programs are empty: nothing runs beneath another Root.
 fn put_engines(root: &Root) -> anyhow::Result<()> {
@@ -102,9 +121,14 @@ fn bundle(root: &Root) -> anyhow::Result<()> {
     let spec = root.read_text(config::CDI_SPEC, crate::cdi::LIMIT)?;
     let after = wrapped(root, &spec, TASK)?.context("the wrapper left a bundle alone that asks for a GPU")?;
     heading(
+        "ls -l /dev/kfd /dev/dri   # in a task that asks for AMD_VISIBLE_DEVICES=2",
+        "No container runs here: these are the nodes of the task's config.json behind the wrapper.",
+    )?;
+    print_text(&nodes(&after)?)?;
+    heading(
         "runc-amd-wrapper create --bundle TASK task-1",
-        "A task asks for AMD_VISIBLE_DEVICES=2. It gets that GPU's nodes, their cgroup rules, and the groups that may\n\
-         open them, as they are called in its user namespace. Nothing else in its config.json changes.",
+        "The wrapper adds that GPU's nodes, their cgroup rules, and the groups that may open them, as they are called in\n\
+         the task's user namespace. Nothing else in its config.json changes.",
     )?;
     // For the eye only: the wrapper puts what it adds on the line where it belongs.
     let after_by_lines = after.replace("},{", "},\n        {");

@@ -20,6 +20,7 @@ mod hooks;
 mod in_process;
 mod machines;
 mod packed;
+mod readme;
 mod record;
 mod removal;
 mod unit;

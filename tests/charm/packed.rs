@@ -16,9 +16,6 @@ use crate::unit::Unit;
 
 /// charmcraft in a folder of its own, which `cargo xtask test` makes.
 const CHARMCRAFT: &str = "ROCWORKER_CHARMCRAFT";
-const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
-/// The charm as it is written.
-const CHARM: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charm");
 
 /// The releases of Ubuntu that the charm is for, and their names.
 const RELEASES: [(&str, &str); 2] = [("22.04", "jammy"), ("24.04", "noble")];
@@ -33,19 +30,10 @@ cd "$1/charm"
 exec "$2/bin/charmcraft" pack --destructive-mode --platform "$3"
 "#;
 
-/// Packs the charm with this build's programs for each release, and gives the folder that a unit's agent unpacks the newest
+/// Packs the folder that `cargo xtask dist` makes for each release, and gives the folder that a unit's agent unpacks the newest
 /// one's into.
-fn packed(folder: &Path, charmcraft: &Path, wrapper: &Path) -> (Vec<PathBuf>, PathBuf) {
-    let charm = folder.join("charm");
-    fs::create_dir_all(charm.join("bin")).unwrap();
-    for name in ["charmcraft.yaml", "dispatch", "icon.svg", "README.md"] {
-        fs::copy(Path::new(CHARM).join(name), charm.join(name)).unwrap();
-    }
-    run(Command::new("strip").arg("-o").arg(charm.join("bin/rocworker")).arg(PROGRAM));
-    fs::copy(wrapper, charm.join("bin/runc-amd-wrapper")).unwrap();
-    for name in ["rocworker", "runc-amd-wrapper"] {
-        fs::set_permissions(charm.join("bin").join(name), fs::Permissions::from_mode(0o755)).unwrap();
-    }
+fn packed(folder: &Path, charmcraft: &Path, made: &Path) -> (Vec<PathBuf>, PathBuf) {
+    run(Command::new("cp").arg("-a").arg(made.join("charm")).arg(folder));
     let archives = RELEASES.map(|release| packed_for(release, folder, charmcraft));
     let unpacked = folder.join("unpacked");
     let python = charmcraft.join("bin/python");
@@ -96,7 +84,7 @@ echo ']' >> "$STAND_IN/pending"
 
 /// A container of LXC's without engines, wherever this runs, and in it a worker as the Concourse charm makes it; the programs answer to
 /// `--version`.
-const WORKER: &str = r"
+pub(crate) const WORKER: &str = r"
 for folder in bin sbin local/bin local/sbin; do rm -f /usr/$folder/containerd /usr/$folder/dockerd; done
 mkdir -p /run/systemd/system /var/lib/concourse/bin /var/lib/concourse-worker /var/lib/juju/agents/unit-rocworker-0
 mkdir -p /run/systemd; echo lxc > /run/systemd/container
@@ -138,38 +126,37 @@ fn recorded(out: &str, unit: &Unit) -> String {
     text
 }
 
-struct Charm {
+pub(crate) struct Charm {
     unit: Unit,
     /// One for each release.
-    archives: Vec<PathBuf>,
+    pub(crate) archives: Vec<PathBuf>,
     unpacked: PathBuf,
     charmcraft: PathBuf,
 }
 
 impl Charm {
-    fn packed() -> Option<Self> {
-        let [charmcraft, wrapper] =
-            real::require_made([CHARMCRAFT, "ROCWORKER_WRAPPER"], &["unshare", "strip", "python3"])?;
+    pub(crate) fn packed() -> Option<Self> {
+        let [charmcraft, made] = real::require_made([CHARMCRAFT, "ROCWORKER_DIST"], &["unshare", "python3"])?;
         if !real::require_root(&["unshare"]) {
             return None;
         }
         let unit = Unit::on_disk();
         unit.program("systemctl", SYSTEMCTL);
         unit.program("systemd-run", "#!/bin/sh\n");
-        let (archives, unpacked) = packed(unit.folder(), &charmcraft, &wrapper);
+        let (archives, unpacked) = packed(unit.folder(), &charmcraft, &made);
         Some(Self { unit, archives, unpacked, charmcraft })
     }
 
-    fn put(&self) -> String {
+    pub(crate) fn put(&self) -> String {
         let place = "/var/lib/juju/agents/unit-rocworker-0/charm";
         format!("rm -rf {place}; cp -a {} {place}\n", self.unpacked.display())
     }
 
-    fn hook(&self, path: &str) -> String {
+    pub(crate) fn hook(&self, path: &str) -> String {
         dispatched(&self.unit, path)
     }
 
-    fn options(&self, json: &str) -> String {
+    pub(crate) fn options(&self, json: &str) -> String {
         format!("cat > {}/config.json <<'END'\n{json}\nEND\n", self.unit.folder().display())
     }
 
@@ -183,7 +170,7 @@ const LISTING: &str = "find /etc /usr/local -printf '%y %m %U:%G %p %l\\n' | sor
                        sha256sum {} + | sort";
 
 /// What `juju deploy` sends, with each option that has a default.
-const DEFAULTS: &str = r#"{"mode":"auto","compute-runtime":"auto","gpu-device-ids":"all","tag":"","sharing":"shared",
+pub(crate) const DEFAULTS: &str = r#"{"mode":"auto","compute-runtime":"auto","gpu-device-ids":"all","tag":"","sharing":"shared",
 "packages":"","driver":"keep","repository":"","restart":"drain","remove-driver":false}"#;
 
 /// What charmcraft itself says of a packed charm.

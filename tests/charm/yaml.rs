@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 /// What Juju takes as the type of an option.
 const TYPES: [&str; 5] = ["string", "int", "float", "boolean", "secret"];
 
-fn yaml() -> Value {
+pub(crate) fn yaml() -> Value {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/charm/charmcraft.yaml");
     yaml_serde::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }

@@ -19,6 +19,7 @@ mod remedies;
 mod task_check;
 mod task_check_examples;
 mod toolkit;
+mod troubleshooting;
 mod wrapper;
 
 use std::fs;

@@ -38,8 +38,8 @@ usage: cargo xtask test [--yes] [--all]
            prints each budget of the design as a ratio taken in one run; fails when an enforced one is over.
            FILE: measure this program instead of building it
        cargo xtask dist [--rocworker FILE] [--wrapper FILE] [--static FILE] [--out FOLDER] [--fast]
-           makes the Debian package, the tarball, the static program for tasks, the bill of materials and their
-           checksums in target/dist.
+           makes the Debian package, the tarball, the static program for tasks, the bill of materials, their
+           checksums, and the folder that charmcraft packs, in target/dist.
            FILE: pack these programs instead of building them. --fast: larger files in less time
        cargo xtask fuzz [--seconds N] [TARGET]
            runs each fuzz target, or one, for N seconds (default 60); docs/dev/fuzzing.md says what they check

@@ -5,6 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use layout::{Machine, Nodes};
+use support::document::{blocks, text};
+
 use crate::debian::worker::{file, handed_out, on, run, same};
 
 #[test]
@@ -53,20 +56,60 @@ fn real_the_sums_are_those_of_the_files() {
     assert_eq!(said.lines().filter(|line| line.ends_with(": OK")).count(), 4, "{said}");
 }
 
-/// The blocks of commands of a section of docs/install.md.
-fn commands(section: &str) -> Vec<String> {
-    let text = include_str!("../../../docs/install.md");
-    let begin = format!("\n## {section}\n\n");
-    let section = text.split(&begin).nth(1).unwrap().split("\n## ").next().unwrap();
-    let blocks = section.split("\n\n").filter(|block| block.starts_with("    "));
-    blocks.map(|block| block.lines().map(|line| format!("{}\n", line.trim_start())).collect()).collect()
+/// The README installs it by dpkg; docs/install.md has apt do it, and its sample of a configuration.
+#[test]
+fn real_the_package_is_installed_and_applied_as_the_document_says() {
+    let Some(folder) = handed_out(&["dpkg-deb"]) else { return };
+    let Some(worker) = on("trixie") else { return };
+    let commands = blocks(&text("docs/install.md"), "## The package").swap_remove(0);
+    let package = file(&folder, ".deb");
+    let name = package.file_name().unwrap().to_str().unwrap();
+    assert!(commands.contains(&format!("apt-get install ./{name}\n")), "{commands}");
+    worker.machine.put(&format!("/tmp/{name}"), fs::read(&package).unwrap());
+    worker.machine.call(&["sh", "-exc", &format!("cd /tmp\n{commands}")]).well();
+    worker.is("install ok installed");
+    assert!(
+        worker
+            .machine
+            .text("/etc/docker/daemon.json")
+            .unwrap()
+            .contains("/usr/lib/rocworker/runc-amd-wrapper")
+    );
+}
+
+#[test]
+fn real_a_worker_beneath_another_root_is_set_up_as_the_document_says() {
+    let Some(folder) = handed_out(&["dpkg-deb", "sh"]) else { return };
+    let source = tempfile::tempdir().unwrap();
+    let dist = source.path().join("target/dist");
+    fs::create_dir_all(&dist).unwrap();
+    let package = file(&folder, ".deb");
+    fs::copy(&package, dist.join(package.file_name().unwrap())).unwrap();
+    let root = source.path().join("DIR");
+    fs::create_dir(&root).unwrap();
+    Machine::demo()
+        .put(
+            "/etc/systemd/system/concourse-worker.service",
+            "[Service]\nEnvironmentFile=/etc/worker.env\nExecStart=/opt/concourse/bin/concourse worker\n",
+        )
+        .put("/etc/worker.env", "CONCOURSE_RUNTIME=containerd\n")
+        .put("/opt/concourse/bin/concourse", "")
+        .put("/opt/concourse/bin/containerd", "")
+        .lay_out(&root, Nodes::Recorded)
+        .unwrap();
+    let commands = blocks(&text("docs/install.md"), "## Another root").swap_remove(0);
+    let program = Path::new(env!("CARGO_BIN_EXE_rocworker")).parent().unwrap();
+    let path = format!("{}:/usr/bin:/bin", program.display());
+    run(Command::new("sh").args(["-ec", &commands]).current_dir(source.path()).env("PATH", path));
+    let environment = fs::read_to_string(root.join("etc/rocworker/concourse.env")).unwrap();
+    assert!(environment.contains("gpu-count=9"), "{environment}");
 }
 
 #[test]
 fn real_the_tarball_is_installed_used_and_taken_away() {
     let Some(folder) = handed_out(&["tar"]) else { return };
     let Some(worker) = on("trixie") else { return };
-    let [install, remove] = commands("The tarball").try_into().unwrap();
+    let [install, remove] = blocks(&text("docs/install.md"), "## The tarball").try_into().unwrap();
     let tarball = file(&folder, ".tar.gz");
     let name = tarball.file_name().unwrap().to_str().unwrap();
     worker.machine.put(&format!("/tmp/{name}"), fs::read(&tarball).unwrap());

@@ -13,6 +13,7 @@ pub mod booted_worker;
 pub mod captures;
 pub mod crashes;
 pub mod detect;
+pub mod document;
 pub mod killed;
 pub mod laid;
 pub mod real;

@@ -1,7 +1,9 @@
-//! `cargo xtask dist`: what is handed out. A Debian package, a tarball, a bill of materials, and their checksums.
+//! `cargo xtask dist`: what is handed out. A Debian package, a tarball, a bill of materials, their checksums, and the
+//! charm's folder.
 //!
 //! The same programs and the same moment (`SOURCE_DATE_EPOCH`, else the last commit's) give the same bytes.
 
+mod charm;
 mod copyright;
 mod crates;
 mod deb;
@@ -126,7 +128,8 @@ pub(crate) fn make(programs: &Programs, out: &Path, compression: Compression) ->
         sbom::write(&crates, moment, out)?,
     ];
     let sums = sums::write(&made, out)?;
-    Ok(made.into_iter().chain([sums]).collect())
+    let charm = charm::write(programs, out)?;
+    Ok(made.into_iter().chain([sums, charm]).collect())
 }
 
 /// Seconds since 1970 that every file has (reproducible-builds.org/specs/source-date-epoch).

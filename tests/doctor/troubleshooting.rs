@@ -1,0 +1,108 @@
+//! docs/troubleshooting.md quotes doctor: each of its sentences is what doctor prints of a machine with that symptom.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use layout::{Gpu, Machine, Module};
+use serde_json::Value;
+use support::document::text;
+use support::laid::WRAPPER;
+use support::real;
+use support::stage::{Stage, stdout};
+
+use crate::*;
+
+/// What of a machine is a program.
+const PROGRAMS: [&str; 3] =
+    ["/usr/lib/rocworker/runc-amd-wrapper", "/usr/sbin/dockerd", "/var/lib/concourse/bin/concourse"];
+
+/// The component and the sentence of each row's second cell, in order.
+fn quoted() -> Vec<(String, String)> {
+    let document = text("docs/troubleshooting.md");
+    let rows = document.lines().filter(|line| line.starts_with("| ")).skip(2);
+    let said = |row: &str| {
+        let [_, _, says, does, _] = row.split(" | ").flat_map(|part| part.split('|')).collect::<Vec<_>>()[..]
+        else {
+            panic!("{row}")
+        };
+        assert!(!does.trim().is_empty(), "{row}");
+        let (component, sentence) = says.trim().split_once(": `").unwrap();
+        (component.to_owned(), sentence.strip_suffix('`').unwrap().to_owned())
+    };
+    rows.map(said).collect()
+}
+
+/// Whether a check of that component begins with the sentence.
+#[track_caller]
+fn assert_says(answer: &Value, (component, sentence): &(String, String)) {
+    let says = |check: &&Value| {
+        check["name"] == **component && check["evidence"].as_str().unwrap().starts_with(sentence)
+    };
+    assert!(checks(answer).iter().any(|check| says(&check)), "{component}: {sentence}: {answer:#}");
+}
+
+/// A machine of each symptom that doctor can see beneath `--root`, in the order of the table.
+fn machines() -> Vec<Machine> {
+    let unloaded = || with_groups(Machine::new().gpu(Gpu::amd(ADDRESS, 0x7448).unbound()));
+    let worker =
+        "[Service]\nEnvironmentFile=/etc/worker.env\nExecStart=/var/lib/concourse/bin/concourse worker\n";
+    let one_in_lxd = with_groups(Machine::new())
+        .module(Module::new("amdgpu"))
+        .gpu(card(ADDRESS, 0, 128))
+        .kfd(kfd())
+        .put("/dev/lxd/sock", "")
+        .remove("/dev/kfd")
+        .remove("/dev/dri/card0")
+        .remove("/dev/dri/renderD128");
+    let with_wrapper = || good().put(PROGRAMS[0], WRAPPER);
+    vec![
+        with_groups(Machine::new()),
+        unloaded(),
+        unloaded().put("/etc/modprobe.d/no-gpu.conf", "blacklist amdgpu\n"),
+        with_groups(
+            Machine::new().module(Module::new("amdgpu")).gpu(Gpu::amd(ADDRESS, 0x7448).driver("vfio-pci")),
+        ),
+        good().remove("/dev/kfd"),
+        good().put("/dev/kfd", device(511, 0, 0, 0o600)),
+        one_in_lxd,
+        good(),
+        with_wrapper().put(PROGRAMS[1], "").put(
+            "/var/lib/dpkg/status",
+            "Package: docker.io\nStatus: install ok installed\nVersion: 26.1.5\n",
+        ),
+        with_wrapper()
+            .put("/etc/systemd/system/concourse-worker.service", worker)
+            .put("/etc/worker.env", "CONCOURSE_RUNTIME=guardian\n")
+            .put(PROGRAMS[2], ""),
+        good(),
+    ]
+}
+
+#[test]
+fn each_sentence_of_the_troubleshooting_table_is_what_doctor_prints() {
+    let quoted = quoted();
+    assert_eq!(quoted.len(), 12, "{quoted:?}");
+    let (tools, beneath_a_root): (Vec<_>, Vec<_>) = quoted.iter().partition(|(name, _)| name == "tools");
+    assert_eq!(tools.len(), 1, "{quoted:?}");
+    let machines = machines();
+    assert_eq!(machines.len(), beneath_a_root.len());
+    for (machine, said) in machines.iter().zip(beneath_a_root) {
+        let root = scratch();
+        machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+        for program in PROGRAMS.map(|program| root.path().join(program.trim_start_matches('/'))) {
+            if program.exists() {
+                fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+        assert_says(&doctor_beneath(root.path()).1, said);
+    }
+}
+
+#[test]
+fn real_the_troubleshooting_table_says_what_doctor_prints_of_a_tool_that_is_not_installed() {
+    if !real::require_root(&["unshare"]) {
+        return;
+    }
+    let said = Stage::set(&Machine::demo()).shell(&format!("{PROGRAM} --output json doctor || [ $? = 3 ]"));
+    let answer: Value = serde_json::from_str(&stdout(&said)).unwrap();
+    assert_says(&answer, quoted().iter().find(|(component, _)| component == "tools").unwrap());
+}

@@ -1,0 +1,31 @@
+//! The charm's folder with its programs, as `charmcraft pack` takes it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use super::Programs;
+use super::files::{Files, read};
+use crate::repository;
+
+/// What charm/charmcraft.yaml packs, and itself.
+const TEXTS: [&str; 3] = ["charmcraft.yaml", "icon.svg", "README.md"];
+
+/// The programs have no libraries: one charm serves each release of Ubuntu.
+pub(super) fn write(programs: &Programs, out: &Path) -> Result<PathBuf> {
+    let folder = out.join("charm");
+    let from = repository::top().join("charm");
+    let mut files = Files::default();
+    for name in TEXTS {
+        files.put(name, read(&from.join(name))?);
+    }
+    files.put_program("dispatch", read(&from.join("dispatch"))?);
+    files.put_program("bin/rocworker", read(&programs.without_libraries)?);
+    files.put_program("bin/runc-amd-wrapper", read(&programs.wrapper)?);
+    if folder.exists() {
+        fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
+    files.lay_out(&folder)?;
+    Ok(folder)
+}
