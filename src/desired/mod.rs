@@ -217,10 +217,8 @@ fn wrapper_policy(wish: &Wish<'_>) -> Result<(Policy, Desired), Error> {
         }
     }
     if policy.gives_nothing() && config.wrapper.requests.is_some() {
-        desired.note(
-            "wrapper",
-            "the wrapper provides no GPUs until you set wrapper.requests; containers get GPUs by CDI",
-        );
+        let text = "wrapper.requests is deny: the wrapper provides no GPUs; containers get GPUs by CDI";
+        desired.note("wrapper", text);
     }
     if let Some((script, _)) = script.filter(|_| config.wrapper.folders.is_none() && set_up == Some(true)) {
         let text = format!(

@@ -42,6 +42,12 @@ fn where_the_runtime_is_chosen_by_name_every_request_counts_and_nobody_gets_a_gp
     assert_eq!(granted(&laid), is("all", "none"));
     let said = policy(&laid);
     assert_eq!((&said["folders"], said.get("pods")), (&Value::Array(Vec::new()), None));
+
+    laid.put("etc/rocworker/config.yaml", "wrapper: {requests: deny}\n");
+    let denied = "wrapper.requests is deny: the wrapper provides no GPUs; containers get GPUs by CDI";
+    assert_eq!(notes(&laid), [denied]);
+    laid.run(&["apply"]).success();
+    assert_eq!(granted(&laid), is("deny", "none"));
 }
 
 /// What makes the wrapper an engine's default runtime.
