@@ -156,7 +156,8 @@ impl Engines {
 /// # Errors
 /// Why that is unknown.
 pub(crate) fn with_wrapper_as_default(wish: &Wish<'_>) -> Result<Vec<(&'static str, PathBuf)>, String> {
-    let ask = |engine: &Engine| Ok((engine.has_wrapper_as_default)(wish)?.map(|said_in| (engine.name, said_in)));
+    let ask =
+        |engine: &Engine| Ok((engine.has_wrapper_as_default)(wish)?.map(|said_in| (engine.name, said_in)));
     ALL.iter().filter_map(|engine| ask(engine).transpose()).collect()
 }
 

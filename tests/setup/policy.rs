@@ -10,7 +10,8 @@ use crate::laid::Laid;
 const POLICY: &str = "etc/rocworker/wrapper.json";
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 const UNIT: &str = "usr/lib/systemd/system/docker.service";
-const BY_CDI: &str = "any image could ask for GPUs there, so it honours no request until you set wrapper.requests";
+const BY_CDI: &str =
+    "any image could ask for GPUs there, so it honours no request until you set wrapper.requests";
 
 fn policy(laid: &Laid) -> Value {
     serde_json::from_str(&laid.text(POLICY)).unwrap()
@@ -63,7 +64,9 @@ const DEFAULTS: [Default; 8] = [
     (
         "docker",
         |laid| {
-            let mine = format!("{{\"default-runtime\": \"x\", \"runtimes\": {{\"x\": {{\"path\": \"{WRAPPER}\"}}}}}}");
+            let mine = format!(
+                "{{\"default-runtime\": \"x\", \"runtimes\": {{\"x\": {{\"path\": \"{WRAPPER}\"}}}}}}"
+            );
             laid.put("etc/docker/daemon.json", &mine);
         },
         "daemon.json",
@@ -79,7 +82,10 @@ const DEFAULTS: [Default; 8] = [
     (
         "containerd",
         |laid| {
-            laid.put("etc/containerd/config.toml", "version = 3\nimports = ['/etc/containerd/more/*.toml']\n");
+            laid.put(
+                "etc/containerd/config.toml",
+                "version = 3\nimports = ['/etc/containerd/more/*.toml']\n",
+            );
             let said = format!(
                 "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = 'x'\n\
                  [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.x]\nruntime_type = 'io.containerd.runc.v2'\n\
@@ -111,7 +117,10 @@ const DEFAULTS: [Default; 8] = [
         |laid| {
             laid.put_program("usr/bin/podman", "");
             laid.put("etc/containers/containers.conf", "[engine]\nruntime = 'crun'\n");
-            laid.put("etc/containers/containers.conf.d/a.conf", &format!("[engine]\nruntime = '{WRAPPER}'\n"));
+            laid.put(
+                "etc/containers/containers.conf.d/a.conf",
+                &format!("[engine]\nruntime = '{WRAPPER}'\n"),
+            );
         },
         "a.conf",
     ),
@@ -169,11 +178,11 @@ fn a_default_runtime_that_is_another_program_changes_nothing() {
 /// Where it cannot be read whether the wrapper is the default runtime, what containers may have stays as it is.
 #[test]
 fn an_engines_file_that_cannot_be_read_leaves_the_policy_as_it_is() {
-    for (file, broken) in [
-        ("etc/docker/daemon.json", "{\n"),
-        ("etc/containerd/config.toml", "version = \n"),
-    ] {
-        for (start, granted_then) in [("", is("all", "none")), ("wrapper: {requests: deny}", is("deny", "none"))] {
+    for (file, broken) in [("etc/docker/daemon.json", "{\n"), ("etc/containerd/config.toml", "version = \n")]
+    {
+        for (start, granted_then) in
+            [("", is("all", "none")), ("wrapper: {requests: deny}", is("deny", "none"))]
+        {
             let laid = Laid::with_engines(start);
             laid.run(&["apply"]).success();
             laid.put(file, broken);

@@ -144,12 +144,15 @@ keyed!(FileGpu, required ["index", "pci", "render"], |gpu, scanner| {
 }, |_gpu, key| unknown::<Self>(key));
 
 fn requests(scanner: &mut Scanner<'_>) -> Result<Requests, Fault> {
-    scanner.one_of("deny, named, count or all", &[
-        ("deny", Requests::Deny),
-        ("named", Requests::Named),
-        ("count", Requests::Count),
-        ("all", Requests::All),
-    ])
+    scanner.one_of(
+        "deny, named, count or all",
+        &[
+            ("deny", Requests::Deny),
+            ("named", Requests::Named),
+            ("count", Requests::Count),
+            ("all", Requests::All),
+        ],
+    )
 }
 
 fn address(scanner: &mut Scanner<'_>) -> Result<PciAddress, Fault> {

@@ -88,11 +88,14 @@ fn has_wrapper_as_default<'a>(wish: &Wish<'a>) -> Result<Option<PathBuf>, String
     let (mut default, mut programs) = (None, BTreeMap::new());
     for file in &containerd.files {
         let said = file.said.as_ref().map_err(Clone::clone)?;
-        for cri in SECTIONS.iter().filter_map(|section| said.get("plugins")?.get(section)?.get("containerd")) {
+        for cri in SECTIONS.iter().filter_map(|section| said.get("plugins")?.get(section)?.get("containerd"))
+        {
             let name = cri.get("default_runtime_name").and_then(Value::as_str);
             default = name.map(|name| (name, &file.path)).or(default);
             let runtimes = cri.get("runtimes").and_then(Value::as_object);
-            let program = |(name, it): (&'a String, &'a Value)| Some((name.as_str(), it.pointer("/options/BinaryName")?));
+            let program = |(name, it): (&'a String, &'a Value)| {
+                Some((name.as_str(), it.pointer("/options/BinaryName")?))
+            };
             programs.extend(runtimes.into_iter().flatten().filter_map(program));
         }
     }

@@ -188,9 +188,8 @@ fn pods_ask_by_a_key_of_their_own_and_get_no_default() {
     ] {
         // Whatever holds for others.
         for requests in ["deny", "all"] {
-            let text = format!(
-                r#"{{"schema_version":1,"requests":"{requests}","pods":{pods},"default":"all"}}"#
-            );
+            let text =
+                format!(r#"{{"schema_version":1,"requests":"{requests}","pods":{pods},"default":"all"}}"#);
             let policy = Policy::parse(&text).unwrap();
             for (request, asks) in [&list, &Request::Count(1)].into_iter().zip(asks) {
                 assert_eq!(policy.ask(Some(request), kubernetes).is_ok(), asks, "{text} {request:?}");

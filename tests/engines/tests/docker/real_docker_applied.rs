@@ -16,7 +16,8 @@ use support::stage::Stage;
 const PATH: &str = "/usr/sbin:/usr/bin";
 const DAEMON_JSON: &str = "/etc/docker/daemon.json";
 const CONFIG: &str = "/etc/rocworker/config.yaml";
-const WARNING: &str = "docker's default runtime is the wrapper (/etc/docker/daemon.json): any image could ask";
+const WARNING: &str =
+    "docker's default runtime is the wrapper (/etc/docker/daemon.json): any image could ask";
 
 struct Docker(Dockerd);
 
