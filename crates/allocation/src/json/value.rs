@@ -43,17 +43,7 @@ impl<'a> Scanner<'a> {
         expected: &'static str,
         names: &[(&str, T)],
     ) -> Result<T, Fault> {
-        let at = self.place_among(expected, &mut names.iter().map(|(name, _)| *name))?;
-        names.get(at).map_or_else(|| self.unwanted(expected), |(_, value)| Ok(*value))
-    }
-
-    /// The same for every type: the wrapper is to stay small.
-    fn place_among(
-        &mut self,
-        expected: &'static str,
-        mut names: &mut dyn Iterator<Item = &str>,
-    ) -> Result<usize, Fault> {
-        self.named(expected, |text| Iterator::position(&mut names, |name| name == text))
+        self.named(expected, |text| names.iter().find(|(name, _)| *name == text).map(|(_, value)| *value))
     }
 
     pub(crate) fn boolean(&mut self) -> Result<bool, Fault> {
