@@ -165,12 +165,12 @@ fn runtime(
     let wish = wish(config, observations, selection, Some(program));
     let (policy, part) = wrapper_policy(&wish)?;
     desired.extend(part);
-    if !policy.gives_nothing() && config.cdi.path != Path::new(cdi::DEFAULT) {
+    if !policy.gives_nothing() && config.cdi.path != Path::new(config::CDI_SPEC) {
         let path = config.cdi.path.display();
         let text = format!(
             "the wrapper reads the CDI spec at {} only, and cdi.path is {path}: take cdi.path out of the configuration, \
              or containers get no GPU through the wrapper",
-            cdi::DEFAULT
+            config::CDI_SPEC
         );
         // Where nobody relies on the wrapper, CDI gives the GPUs as before.
         if config.wrapper.requests.is_some() || policy.default == DefaultGrant::All {
