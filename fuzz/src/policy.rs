@@ -62,11 +62,14 @@ fn answers(policy: &Policy) {
     let asks = [Request::All, Request::Count(1)];
     for request in &asks {
         let answer = policy.ask(Some(request), Setting::default());
-        match (policy.says_nothing(), policy.requests) {
-            (true, _) => assert_eq!(answer, Ok(Ask::Nothing)),
-            (false, None | Some(Requests::Deny)) => assert!(answer.is_err()),
-            (false, Some(Requests::All)) => assert_eq!(answer, Ok(Ask::Explicit(request))),
-            (false, Some(Requests::Named | Requests::Count)) => {}
+        let pods = policy.ask(Some(request), Setting { kubernetes: true, ..Setting::default() });
+        for (answer, requests) in [(answer, policy.requests), (pods, policy.pods)] {
+            match (policy.says_nothing(), requests) {
+                (true, _) => assert_eq!(answer, Ok(Ask::Nothing)),
+                (false, None | Some(Requests::Deny)) => assert!(answer.is_err()),
+                (false, Some(Requests::All)) => assert_eq!(answer, Ok(Ask::Explicit(request))),
+                (false, Some(Requests::Named | Requests::Count)) => {}
+            }
         }
     }
     assert_eq!(policy.ask(Some(&Request::Nothing), Setting::default()), Ok(Ask::Nothing));

@@ -18,10 +18,12 @@ const WRAPPER: &str = "runc-amd-wrapper";
 pub struct Wrapper {
     /// The real runc; the next one on PATH unless given.
     pub runtime: Option<PathBuf>,
-    /// `None`: all on a Concourse worker, else the wrapper honours none.
+    /// `None`: all, unless the wrapper is an engine's default runtime (see crate::desired::policy).
     pub requests: Option<Requests>,
     /// `None`: every GPU on a Concourse worker, else none.
     pub default: Option<DefaultGrant>,
+    /// Which requests of Kubernetes' containers count; `None`: the scheduler alone decides.
+    pub pods: Option<Requests>,
     #[serde(deserialize_with = "super::or_default")]
     pub sharing: Sharing,
     /// Seconds.
@@ -29,7 +31,8 @@ pub struct Wrapper {
     pub wait_limit_s: u32,
     /// Seconds; `None`: an idle container keeps its lease.
     pub idle_grace_s: Option<u32>,
-    /// Folders whose folders are mounted into every container. `None`: /srv on a Concourse worker, else none.
+    /// Folders whose folders are mounted into every container. `None`: /srv where a worker is adopted whose
+    /// charm mounts them, else none.
     pub folders: Option<Vec<PathBuf>>,
     #[serde(deserialize_with = "super::or_default")]
     pub edits: Edits,

@@ -15,8 +15,8 @@ use root::Attributes;
 
 use crate::cdi::{self, Wanted, wanted};
 use crate::component::Component;
-use crate::config::{self, Config};
-use crate::engines::concourse::desired::set_up;
+use crate::config::{self, Config, DefaultGrant};
+use crate::engines::concourse::desired::{replaced_script, set_up};
 use crate::engines::{self, Wish};
 use crate::host::Around;
 use crate::observations::Observations;
@@ -24,6 +24,7 @@ use crate::program::Program;
 use crate::render;
 use crate::selection::{Selection, is_off, select};
 use own_unit::{BOOT, DAEMON};
+use policy::{Callers, Policy};
 
 /// Why it cannot be said what should be.
 #[derive(Debug, thiserror::Error)]
@@ -162,23 +163,8 @@ fn runtime(
     }
     desired = desired.of(Component::Wrapper);
     let wish = wish(config, observations, selection, Some(program));
-    let set_up = set_up(config, selection, &observations.engines.concourse, &observations.templates);
-    let mut policy = policy::policy(config, selection, set_up == Some(true));
-    let real_runc = || engines::ALL.iter().find_map(|engine| (engine.real_runc)(&wish));
-    policy.runtime = policy.runtime.or_else(real_runc);
-    let is_the_same = policy.runtime.is_some() && policy == policy::policy(config, selection, true);
-    if set_up.is_none() && !is_the_same {
-        // A worker's containers go on getting what they get. Without a policy the wrapper gives nothing.
-        desired.leave(Component::Policy);
-    } else {
-        desired.push(policy::action(policy::text(&observations.templates, &policy)?));
-    }
-    if policy.gives_nothing() && set_up.is_some() {
-        desired.note(
-            "wrapper",
-            "the wrapper provides no GPUs until you set wrapper.requests; containers get GPUs by CDI",
-        );
-    }
+    let (policy, part) = wrapper_policy(&wish)?;
+    desired.extend(part);
     if !policy.gives_nothing() && config.cdi.path != Path::new(config::CDI_SPEC) {
         let path = config.cdi.path.display();
         let text = format!(
@@ -186,10 +172,63 @@ fn runtime(
              or containers get no GPU through the wrapper",
             config::CDI_SPEC
         );
-        desired.problem("wrapper", text);
+        // Where nobody relies on the wrapper, CDI gives the GPUs as before.
+        if config.wrapper.requests.is_some() || policy.default == DefaultGrant::All {
+            desired.problem("wrapper", text);
+        } else {
+            desired.note("wrapper", text);
+        }
     }
     desired.extend(of_engines(&wish));
     Ok(desired)
+}
+
+/// What containers may have, and its file where that is known.
+fn wrapper_policy(wish: &Wish<'_>) -> Result<(Policy, Desired), Error> {
+    let Wish { config, selection, templates, .. } = *wish;
+    let concourse = &wish.engines.concourse;
+    let set_up = set_up(config, selection, concourse, templates);
+    let script = replaced_script(config, concourse);
+    let defaults = engines::with_wrapper_as_default(wish);
+    let either = |known: Option<bool>| known.map_or(vec![false, true], |known| vec![known]);
+    let unchosen = either(defaults.as_ref().ok().map(|defaults| !defaults.is_empty()));
+    let policies = either(set_up).into_iter().flat_map(|concourse| {
+        let had_srv = concourse && script.is_some();
+        let of = move |unchosen: &bool| Callers { concourse, had_srv, unchosen: *unchosen };
+        unchosen.iter().map(move |unchosen| policy::policy(config, selection, of(unchosen)))
+    });
+    let mut policies: Vec<_> = policies.collect();
+    policies.dedup();
+    let is_known = policies.len() == 1 && (set_up.is_some() || config.wrapper.runtime.is_some());
+    let mut policy = policies.swap_remove(0);
+    let real_runc = || engines::ALL.iter().find_map(|engine| (engine.real_runc)(wish));
+    policy.runtime = policy.runtime.or_else(real_runc);
+    let mut desired = Desired::default();
+    if !is_known {
+        // Containers go on getting what they get. Without a policy the wrapper gives nothing.
+        desired.leave(Component::Policy);
+        return Ok((policy, desired));
+    }
+    desired.push(policy::action(policy::text(templates, &policy)?));
+    for (engine, said_in) in defaults.iter().flatten() {
+        if let Some(said) = policy::of_default_runtime(config, &policy) {
+            let said_in = said_in.display();
+            desired.note("wrapper", format!("{engine}'s default runtime is the wrapper ({said_in}): {said}"));
+        }
+    }
+    if policy.gives_nothing() && config.wrapper.requests.is_some() {
+        let text = "wrapper.requests is deny: the wrapper provides no GPUs; containers get GPUs by CDI";
+        desired.note("wrapper", text);
+    }
+    if let Some((script, _)) = script.filter(|_| config.wrapper.folders.is_none() && set_up == Some(true)) {
+        let text = format!(
+            "the wrapper mounts the folders in {} into every container, as {script} of the Concourse charm did, which it \
+             replaces; `wrapper: {{folders: []}}` ends that",
+            policy::SRV
+        );
+        desired.note("wrapper", text);
+    }
+    Ok((policy, desired))
 }
 
 /// The CDI spec as a managed file.

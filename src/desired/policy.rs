@@ -18,7 +18,7 @@ use crate::selection::Selection;
 pub const PATH: &str = "/etc/rocworker/wrapper.json";
 
 /// The folder whose folders Concourse's charm mounts into every container.
-const SRV: &str = "/srv";
+pub const SRV: &str = "/srv";
 
 /// The policy, before it is rendered. Lists all GPUs, so that the wrapper can hold a node against the card that it
 /// should be of.
@@ -27,6 +27,7 @@ pub struct Policy {
     /// The real runc; `None`: the next one on PATH.
     pub runtime: Option<PathBuf>,
     pub requests: Requests,
+    pub pods: Option<Requests>,
     pub default: DefaultGrant,
     pub sharing: Sharing,
     pub gpus: Vec<Entry>,
@@ -66,16 +67,29 @@ impl Policy {
     /// Whether a container gets a GPU through the wrapper neither when it asks nor when it does not.
     #[must_use]
     pub fn gives_nothing(&self) -> bool {
-        self.requests == Requests::Deny && self.default == DefaultGrant::None
+        self.requests == Requests::Deny && self.pods.is_none() && self.default == DefaultGrant::None
     }
 }
 
-/// What the wrapper should allow. `concourse`: whether this machine is a Concourse worker, whose containers are all
-/// given GPUs unless the configuration says otherwise.
+/// Whose containers run by the wrapper, as far as it decides what they get where the configuration does not.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Callers {
+    /// A Concourse worker's: all are given GPUs.
+    pub concourse: bool,
+    /// The wrapper replaces a script of the Concourse charm's, which mounts the folders of /srv.
+    pub had_srv: bool,
+    /// All of an engine whose default runtime is the wrapper. Nobody has chosen it for them, and an image that sets the
+    /// variable would get a GPU.
+    pub unchosen: bool,
+}
+
+/// What the wrapper should allow.
 #[must_use]
-pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Policy {
+pub fn policy(config: &Config, selection: &Selection<'_>, callers: Callers) -> Policy {
     let wrapper = &config.wrapper;
-    let requests = wrapper.requests.unwrap_or(if concourse { Requests::All } else { Requests::Deny });
+    let Callers { concourse, had_srv, unchosen } = callers;
+    let is_denied = unchosen && !concourse;
+    let requests = wrapper.requests.unwrap_or(if is_denied { Requests::Deny } else { Requests::All });
     // The first container would hold every GPU.
     let everyone = concourse && wrapper.sharing == Sharing::Shared;
     let default = wrapper.default.unwrap_or(if everyone { DefaultGrant::All } else { DefaultGrant::None });
@@ -83,17 +97,34 @@ pub fn policy(config: &Config, selection: &Selection<'_>, concourse: bool) -> Po
     Policy {
         runtime: wrapper.runtime.clone(),
         requests,
+        pods: wrapper.pods,
         default,
         sharing: wrapper.sharing,
         gpus: selection.gpus.iter().copied().filter_map(entry).collect(),
         wait_limit_s: wrapper.wait_limit_s,
         idle_grace_s: wrapper.idle_grace_s,
-        folders: folders.unwrap_or_else(|| if concourse { vec![SRV.into()] } else { Vec::new() }),
+        folders: folders.unwrap_or_else(|| if had_srv { vec![SRV.into()] } else { Vec::new() }),
         edits: Edits {
             shm_bytes: wrapper.edits.shm_size.map(Size::in_policy),
             memlock_bytes: wrapper.edits.memlock.map(Size::in_policy),
             gfx_override: gfx_override(config, selection),
         },
+    }
+}
+
+/// What a person should know where an engine runs every container by the wrapper, and nothing is configured for that.
+#[must_use]
+pub fn of_default_runtime(config: &Config, policy: &Policy) -> Option<&'static str> {
+    let Policy { requests, default, .. } = policy;
+    match (config.wrapper.requests, config.wrapper.default) {
+        (_, None) if *default == DefaultGrant::All => Some(
+            "each of its containers gets every GPU, as the worker's tasks do; `wrapper: {default: none}` ends that",
+        ),
+        (None, _) if *requests == Requests::Deny => Some(
+            "any image could ask for GPUs there, so it honours no request until you set wrapper.requests; containers \
+             get GPUs by CDI",
+        ),
+        _ => None,
     }
 }
 

@@ -6,7 +6,7 @@ use allocation::policy::{Default as Grant, Policy as Parsed, Requests, Sharing};
 use layout::{Machine, Nodes, XcpNames};
 use reconcile::{Content, Kind, Stage};
 use rocworker::config::Config;
-use rocworker::desired::policy::{PATH, Policy, action, policy, text};
+use rocworker::desired::policy::{Callers, PATH, Policy, action, policy, text};
 use rocworker::facts::Facts;
 use rocworker::render::{self, Templates};
 use rocworker::selection::select;
@@ -19,7 +19,7 @@ fn of(machine: &Machine, config: &str, concourse: bool) -> Policy {
     machine.lay_out(dir.path(), Nodes::Recorded).unwrap();
     let facts = Facts::read(&Root::open(dir.path()).unwrap());
     let config = Config::parse(Path::new("/etc/rocworker/config.yaml"), config).unwrap();
-    policy(&config, &select(&config, &facts).unwrap(), concourse)
+    policy(&config, &select(&config, &facts).unwrap(), Callers { concourse, ..Callers::default() })
 }
 
 fn rendered(policy: &Policy) -> Result<String, render::Error> {
@@ -33,23 +33,34 @@ fn told(machine: &Machine, config: &str, concourse: bool) -> (String, Parsed) {
     (text, parsed)
 }
 
-/// Keys that the wrapper refuses until it can do what they say are left out of these.
-const NO_FOLDERS: &str = "wrapper: {folders: []}";
+#[test]
+fn a_machine_that_is_no_concourse_worker_gives_a_gpu_to_those_who_ask() {
+    let (text, parsed) = told(&captures::phoenix_beside_rtx4080(), "", false);
+    insta::assert_snapshot!("by_name", text);
+    assert_eq!((parsed.requests, parsed.default), (Some(Requests::All), Grant::None));
+    assert_eq!((parsed.pods, parsed.folders.len()), (None, 0));
+    assert_eq!(parsed.gpus.unwrap().len(), 1);
+    let denied = told(&captures::phoenix(), "wrapper: {requests: deny}", false).1;
+    assert_eq!((denied.requests, denied.default), (Some(Requests::Deny), Grant::None));
+}
 
 #[test]
-fn a_machine_that_is_no_concourse_worker_gives_nobody_a_gpu_unasked() {
-    let (text, parsed) = told(&captures::phoenix_beside_rtx4080(), "", false);
-    insta::assert_snapshot!("closed", text);
-    assert_eq!((parsed.requests, parsed.default), (Some(Requests::Deny), Grant::None));
-    assert_eq!(parsed.gpus.unwrap().len(), 1);
+fn pods_may_ask_where_the_configuration_lets_them() {
+    let pods = |config: &str| told(&captures::phoenix(), config, false).1.pods;
+    for (word, requests) in [("all", Requests::All), ("named", Requests::Named), ("deny", Requests::Deny)] {
+        assert_eq!(pods(&format!("wrapper: {{pods: {word}}}")), Some(requests));
+    }
+    // An older wrapper refuses a policy with a key that it does not know.
+    assert!(!told(&captures::phoenix(), "wrapper: {pods: null}", false).0.contains("pods"));
 }
 
 #[test]
 fn a_concourse_worker_gives_all_to_everyone() {
     let machine = captures::phoenix_beside_rtx4080();
     insta::assert_snapshot!("concourse", rendered(&of(&machine, "", true)).unwrap());
-    let (_, parsed) = told(&machine, NO_FOLDERS, true);
+    let (_, parsed) = told(&machine, "", true);
     assert_eq!((parsed.requests, parsed.default), (Some(Requests::All), Grant::All));
+    assert!(parsed.folders.is_empty(), "no folder of the host's is a task's unless somebody says so");
 }
 
 #[test]

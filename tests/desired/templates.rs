@@ -8,7 +8,7 @@ use std::path::Path;
 use layout::Nodes;
 use rocworker::cdi::{Spec, Wanted, wanted};
 use rocworker::config::Config;
-use rocworker::desired::policy::{self, policy};
+use rocworker::desired::policy::{self, Callers, policy};
 use rocworker::facts::Facts;
 use rocworker::render::{Sums, Templates};
 use rocworker::selection::select;
@@ -55,7 +55,7 @@ fn spec(dir: &TempDir) -> Spec {
 
 fn policy_text(dir: &TempDir) -> Result<String, String> {
     let (config, facts) = (config(), Facts::read(&Root::open(dir.path()).unwrap()));
-    let policy = policy(&config, &select(&config, &facts).unwrap(), false);
+    let policy = policy(&config, &select(&config, &facts).unwrap(), Callers::default());
     policy::text(&templates(dir), &policy).map_err(|error| error.to_string().replace(&shown(dir), "ROOT"))
 }
 

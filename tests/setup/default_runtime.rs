@@ -4,7 +4,7 @@ use crate::laid::Laid;
 
 /// An applied machine whose docker and containerd have `amd` as default runtime, and their files.
 fn with_amd_as_default() -> (Laid, String, String) {
-    let laid = Laid::with_engines("");
+    let laid = Laid::with_engines("wrapper: {requests: all}\n");
     laid.run(&["apply"]).success();
     let daemon = laid.text("etc/docker/daemon.json").replacen('{', "{\"default-runtime\": \"amd\",", 1);
     laid.put("etc/docker/daemon.json", &daemon);

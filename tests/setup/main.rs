@@ -23,6 +23,7 @@ mod laid;
 mod late_driver;
 mod moves;
 mod plan;
+mod policy;
 mod program;
 mod progress;
 mod races;

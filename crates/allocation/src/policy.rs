@@ -61,6 +61,8 @@ pub struct Policy {
     pub runtime: Option<String>,
     /// None: the policy does not say.
     pub requests: Option<Requests>,
+    /// The same for Kubernetes' containers; None: the scheduler alone decides.
+    pub pods: Option<Requests>,
     pub default: Default,
     pub sharing: Sharing,
     /// The GPUs that may be had; None: whatever the CDI spec names.
@@ -117,14 +119,8 @@ struct FileGpu {
 keyed!(File, required [], |file, scanner| {
     "schema_version" => file.schema_version = scanner.optional(Scanner::integer)?,
     "runtime" => file.policy.runtime = scanner.optional(Scanner::string_of_its_own)?,
-    "requests" => file.policy.requests = scanner.optional(|scanner| {
-        scanner.one_of("deny, named, count or all", &[
-            ("deny", Requests::Deny),
-            ("named", Requests::Named),
-            ("count", Requests::Count),
-            ("all", Requests::All),
-        ])
-    })?,
+    "requests" => file.policy.requests = scanner.optional(requests)?,
+    "pods" => file.policy.pods = scanner.optional(requests)?,
     "default" => file.policy.default = scanner.optional(|scanner| {
         scanner.one_of("none or all", &[("none", Default::None), ("all", Default::All)])
     })?.unwrap_or_default(),
@@ -146,6 +142,18 @@ keyed!(FileGpu, required ["index", "pci", "render"], |gpu, scanner| {
     "card" => gpu.card = scanner.optional(address)?,
     "hive" => gpu.hive = scanner.optional(hive)?,
 }, |_gpu, key| unknown::<Self>(key));
+
+fn requests(scanner: &mut Scanner<'_>) -> Result<Requests, Fault> {
+    scanner.one_of(
+        "deny, named, count or all",
+        &[
+            ("deny", Requests::Deny),
+            ("named", Requests::Named),
+            ("count", Requests::Count),
+            ("all", Requests::All),
+        ],
+    )
+}
 
 fn address(scanner: &mut Scanner<'_>) -> Result<PciAddress, Fault> {
     scanner.named("a PCI address like \"0000:64:00.0\"", PciAddress::parse)
@@ -198,7 +206,7 @@ impl Policy {
     /// Whether the policy says nothing about GPUs: then the wrapper is plain runc but for [`Policy::folders`].
     #[must_use]
     pub fn says_nothing(&self) -> bool {
-        self.requests.is_none() && self.default == Default::None
+        self.requests.is_none() && self.pods.is_none() && self.default == Default::None
     }
 
     /// What is to be done for a container with this request.
@@ -219,13 +227,14 @@ impl Policy {
         if !request.asks_for_gpus() {
             return Ok(Ask::Nothing);
         }
-        if setting.kubernetes {
+        let requests = if setting.kubernetes { self.pods } else { self.requests };
+        if setting.kubernetes && matches!(requests, None | Some(Requests::Deny)) {
             return refuse(
                 "the container asks for GPUs by its environment, which counts for nothing in Kubernetes: request \
-                 amd.com/gpu in the pod's resources",
+                 amd.com/gpu in the pod's resources, or set wrapper.pods",
             );
         }
-        let honoured = match (self.requests, request) {
+        let honoured = match (requests, request) {
             (Some(Requests::All), _)
             | (Some(Requests::Named), Request::Listed(_))
             | (Some(Requests::Count), Request::Count(_)) => return Ok(Ask::Explicit(request)),

@@ -22,6 +22,7 @@ struct File<'a> {
     runtime: Option<String>,
     requests: Option<String>,
     default: Option<String>,
+    pods: Option<String>,
     sharing: Option<String>,
     #[serde(borrow)]
     gpus: Option<Vec<&'a RawValue>>,
@@ -67,20 +68,23 @@ pub(crate) fn read(text: &str) -> Option<Policy> {
     {
         return None;
     }
-    let requests = named(
-        file.requests,
-        &[
-            ("deny", Requests::Deny),
-            ("named", Requests::Named),
-            ("count", Requests::Count),
-            ("all", Requests::All),
-        ],
-    )?;
+    let requests = |name| {
+        named(
+            name,
+            &[
+                ("deny", Requests::Deny),
+                ("named", Requests::Named),
+                ("count", Requests::Count),
+                ("all", Requests::All),
+            ],
+        )
+    };
     let default = named(file.default, &[("none", Default::None), ("all", Default::All)])?;
     let sharing = named(file.sharing, &[("shared", Sharing::Shared), ("exclusive", Sharing::Exclusive)])?;
     let policy = Policy {
         runtime: file.runtime,
-        requests,
+        requests: requests(file.requests)?,
+        pods: requests(file.pods)?,
         default: default.unwrap_or(Default::None),
         sharing: sharing.unwrap_or(Sharing::Shared),
         gpus: match file.gpus {

@@ -9,11 +9,13 @@ use root::{Kind, Root};
 pub struct Charm {
     /// By what the charm's mode for AMD's GPUs shows itself, in words; empty where it is not in force.
     pub signs: Vec<String>,
+    /// The script of the charm's that is in runc's place. It also mounts the folders of /srv into every container.
+    pub script: Option<&'static str>,
     /// The runc behind a script of the charm's that is in its place, where there is such a script. That one gives the
     /// GPUs of every vendor a second time, and /srv's folders too, so that the wrapper's policy should name this one. Not
     /// the charm's copy in /opt/bin, which no upgrade refreshes. `None`: the runc on PATH is the right one.
     pub real_runc: Option<PathBuf>,
-    /// A script replaces runc, and there is no real one beside it.
+    /// The script for AMD's GPUs replaces runc, and there is no real one beside it.
     pub lacks_real_runc: bool,
 }
 
@@ -38,11 +40,12 @@ impl Charm {
         let config =
             config.filter(|path| !charm.signs.is_empty() && path.file_name() == Some(CONFIG.as_ref()));
         charm.signs.extend(config.map(|path| format!("containerd's configuration is {}", path.display())));
-        if [SCRIPT, FOLDERS_SCRIPT].iter().any(|script| leads_to(&runc, script)) {
+        charm.script = [SCRIPT, FOLDERS_SCRIPT].into_iter().find(|script| leads_to(&runc, script));
+        if charm.script.is_some() {
             let real = bin.join("runc.real");
             let runs =
                 root.stat(&real).is_ok_and(|meta| meta.kind == Kind::Regular && meta.mode & 0o111 != 0);
-            charm.lacks_real_runc = !runs;
+            charm.lacks_real_runc = !runs && charm.script == Some(SCRIPT);
             charm.real_runc = Some(real).filter(|_| runs);
         }
         charm

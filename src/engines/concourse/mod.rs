@@ -65,8 +65,8 @@ pub(super) const ENGINE: Engine = Engine {
     real_runc: |wish| {
         let concourse = &wish.engines.concourse;
         let set_up = desired::set_up(wish.config, wish.selection, concourse, wish.templates);
-        let worker = concourse.worker.as_ref().filter(|_| set_up == Some(true));
-        worker.and_then(|worker| worker.charm.real_runc.clone())
+        let script = desired::replaced_script(wish.config, concourse).filter(|_| set_up == Some(true));
+        script.map(|(_, real_runc)| real_runc.to_owned())
     },
     watched,
     doctor: doctor::check,

@@ -9,15 +9,17 @@ mod files;
 mod listener;
 mod report;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use edit::Format;
 use reconcile::Desired;
 use root::Root;
+use serde_json::Value;
 
 use super::undo_constraints::with_docker;
 use super::unit::Unit;
-use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, on_path};
+use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, is_wrapper, on_path};
 use crate::config::{CONTAINERD_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
 
@@ -48,6 +50,7 @@ pub(super) const ENGINE: Engine = Engine {
     settings: |config| Some(&config.containerd),
     configure: |config| config.containerd.configure,
     desired,
+    has_wrapper_as_default,
     files: |root, containerd, _| {
         // The configuration may name another main file than its unit does.
         let by_unit = Containerd::find(root, Path::new(CONTAINERD_CONFIG));
@@ -77,6 +80,28 @@ fn desired(wish: &Wish<'_>) -> Desired {
     };
     with_docker(part, &wish.engines.undo_constraints)
         .used_by(&containerd.files.iter().flat_map(default).collect::<Vec<_>>())
+}
+
+fn has_wrapper_as_default<'a>(wish: &Wish<'a>) -> Result<Option<PathBuf>, String> {
+    let Some(containerd) = &wish.engines.containerd else { return Ok(None) };
+    // Of several files the last one counts.
+    let (mut default, mut programs) = (None, BTreeMap::new());
+    for file in &containerd.files {
+        let said = file.said.as_ref().map_err(Clone::clone)?;
+        for cri in SECTIONS.iter().filter_map(|section| said.get("plugins")?.get(section)?.get("containerd"))
+        {
+            let name = cri.get("default_runtime_name").and_then(Value::as_str);
+            default = name.map(|name| (name, &file.path)).or(default);
+            let runtimes = cri.get("runtimes").and_then(Value::as_object);
+            let program = |(name, it): (&'a String, &'a Value)| {
+                Some((name.as_str(), it.pointer("/options/BinaryName")?))
+            };
+            programs.extend(runtimes.into_iter().flatten().filter_map(program));
+        }
+    }
+    let Some((name, file)) = default else { return Ok(None) };
+    let is_it = is_wrapper(wish, (name, &wish.config.containerd.runtime), programs.get(name).copied());
+    Ok(is_it.then(|| file.clone()))
 }
 
 fn watched(root: &Root, config: &Config) -> Vec<Watched> {

@@ -3,14 +3,14 @@
 //! CRI-O takes each setting from the last file that has it, and a runtime whole: a later file's runtime of our name
 //! replaces it, and our file takes nothing away from another (`UpdateFromDropInFile` of its pkg/config).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use reconcile::{Action, Desired, Effect, Stage};
 use serde_json::{Map, Value, json};
 
 use super::{Crio, ENGINE, NAME, UNIT};
 use crate::config::Config;
-use crate::engines::{File, configured, drop_in, other_program, spec_folder, with_folder};
+use crate::engines::{File, Wish, configured, drop_in, is_wrapper, other_program, spec_folder, with_folder};
 use crate::render::{self, Templates};
 use crate::version::Version;
 
@@ -96,11 +96,21 @@ fn want(
     Ok(())
 }
 
+pub(super) fn has_wrapper_as_default(wish: &Wish<'_>) -> Result<Option<PathBuf>, String> {
+    let Some(crio) = &wish.engines.crio else { return Ok(None) };
+    let said = Said::of(&crio.files)?;
+    let Some((name, file)) = said.default_runtime else { return Ok(None) };
+    let program = said.runtimes.get(name).and_then(|runtime| runtime.get("runtime_path"));
+    let is_it = is_wrapper(wish, (name, &wish.config.crio.runtime), program);
+    Ok(is_it.then(|| file.to_owned()))
+}
+
 /// What CRI-O's files say together.
 #[derive(Default)]
 struct Said<'a> {
     runtimes: Map<String, Value>,
-    default_runtime: Option<&'a str>,
+    /// And the file that says it.
+    default_runtime: Option<(&'a str, &'a Path)>,
     cdi_spec_dirs: Option<Vec<Value>>,
 }
 
@@ -111,8 +121,8 @@ impl<'a> Said<'a> {
             let Some(table) = file.table(&["crio", "runtime"])? else { continue };
             let runtimes = file.table(&["crio", "runtime", "runtimes"])?;
             found.runtimes.extend(runtimes.cloned().unwrap_or_default());
-            found.default_runtime =
-                table.get("default_runtime").and_then(Value::as_str).or(found.default_runtime);
+            let default = table.get("default_runtime").and_then(Value::as_str);
+            found.default_runtime = default.map(|name| (name, file.path.as_path())).or(found.default_runtime);
             let dirs = table.get("cdi_spec_dirs").and_then(Value::as_array);
             found.cdi_spec_dirs = dirs.cloned().or(found.cdi_spec_dirs);
         }
@@ -122,7 +132,7 @@ impl<'a> Said<'a> {
     /// Of runc's entry, else of the default runtime's, unless that one runs virtual machines.
     fn inherited(&self) -> Vec<Value> {
         let is_oci = |it: &&Value| it.get("runtime_type").is_none_or(|kind| kind == "" || kind == "oci");
-        let default = || self.runtimes.get(self.default_runtime.unwrap_or("crun"));
+        let default = || self.runtimes.get(self.default_runtime.map_or("crun", |(name, _)| name));
         let from = self.runtimes.get("runc").or_else(default).filter(is_oci);
         let of_key = |key| Some(json!({ "key": key, "value": from?.get(key)? }));
         INHERITED.into_iter().filter_map(of_key).collect()

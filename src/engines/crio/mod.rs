@@ -41,6 +41,7 @@ pub(super) const ENGINE: Engine = Engine {
     settings: |config| Some(&config.crio),
     configure: |config| config.crio.configure,
     desired,
+    has_wrapper_as_default: desired::has_wrapper_as_default,
     real_runc,
     // By its unit, whatever the configuration says.
     files: |root, _, _| {

@@ -15,7 +15,7 @@ use root::{Kind, Root};
 use serde_json::Value;
 
 use super::unit::Unit;
-use super::{CommandLine, Engine, Watched, Wish, default_runtime};
+use super::{CommandLine, Engine, Watched, Wish, default_runtime, is_wrapper};
 use crate::config::DOCKER_CONFIG;
 use crate::version::{Version, Versions};
 pub use running::DefaultRuntime;
@@ -52,6 +52,7 @@ pub(super) const ENGINE: Engine = Engine {
     settings: |config| Some(&config.docker),
     configure: |config| config.docker.configure,
     desired,
+    has_wrapper_as_default,
     files: |_, _, docker| {
         let of_docker = |docker: &Installed| {
             let by_unit = docker.unit.as_ref().and_then(|line| line.path(&CONFIG_OPTION));
@@ -80,6 +81,19 @@ fn desired(wish: &Wish<'_>) -> Desired {
     };
     let uses: Vec<_> = docker.installed.iter().map(of_file).collect();
     desired::actions(wish.config, docker, wrapper).used_by(&uses)
+}
+
+fn has_wrapper_as_default(wish: &Wish<'_>) -> Result<Option<PathBuf>, String> {
+    let Some(docker) = &wish.engines.docker.installed else { return Ok(None) };
+    let known = docker.known().map_err(|error| format!("{}: {error}", docker.config.display()))?;
+    let of_unit = docker.unit.as_ref().and_then(|line| line.value(&["default-runtime"]));
+    let of_file = || known.get("default-runtime")?.as_str();
+    // dockerd does not start with both.
+    let Some(name) = of_unit.or_else(of_file) else { return Ok(None) };
+    let program = known.get("runtimes").and_then(|runtimes| runtimes.get(name)?.get("path"));
+    let said_in = if of_unit.is_some() { Path::new(UNIT) } else { &docker.config };
+    let is_it = is_wrapper(wish, (name, &wish.config.docker.runtime), program);
+    Ok(is_it.then(|| said_in.to_owned()))
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -25,7 +25,7 @@ pub(crate) const CDI: Keys<'_> = &[
 
 /// The wrapper's policy.
 pub(crate) const POLICY: Keys<'_> = &[
-    ("", &["schema_version", "runtime", "requests", "default", "sharing", "folders"]),
+    ("", &["schema_version", "runtime", "requests", "default", "pods", "sharing", "folders"]),
     ("", &["wait_limit_s", "idle_grace_s"]),
     ("gpus", &["index", "pci", "render", "uuid", "card", "hive"]),
     ("edits", &["shm_bytes", "memlock_bytes"]),
@@ -37,7 +37,8 @@ pub(crate) const ROCWORKER: Keys<'_> = &[
     ("", &["enable-gpu", "GPU_NODE", "ROCM_BASE_URL", "ROCM_DEB_PACKAGE"]),
     ("cdi", &["path", "names"]),
     ("module-options", &[]),
-    ("wrapper", &["runtime", "requests", "default", "sharing", "wait-limit-s", "idle-grace-s", "folders"]),
+    ("wrapper", &["runtime", "requests", "default", "pods", "sharing", "folders"]),
+    ("wrapper", &["wait-limit-s", "idle-grace-s"]),
     ("wrapper.edits", &["shm-size", "memlock"]),
     ("wrapper.edits.hsa-override-gfx-version", &[]),
     ("driver", &["install", "version"]),

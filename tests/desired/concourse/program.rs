@@ -24,22 +24,23 @@ fn run(machine: &Machine, command: &str) -> String {
     String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 
-fn requests(machine: &Machine) -> String {
+/// What a container gets that does not ask.
+fn default(machine: &Machine) -> String {
     let text = fs::read_to_string(machine.root().join(POLICY)).unwrap();
-    serde_json::from_str::<serde_json::Value>(&text).unwrap()["requests"].as_str().unwrap().to_owned()
+    serde_json::from_str::<serde_json::Value>(&text).unwrap()["default"].as_str().unwrap().to_owned()
 }
 
 #[test]
 fn containers_keep_their_gpus_while_the_shared_storage_is_away() {
     let machine = packaged();
     run(&machine, "apply");
-    assert_eq!(requests(&machine), "all");
+    assert_eq!(default(&machine), "all");
     let (bin, away) = (machine.root().join("var/lib/concourse"), machine.root().join("var/lib/away"));
     fs::rename(&bin, &away).unwrap();
     let said = run(&machine, "apply");
     assert!(said.contains("it may not be mounted yet"), "{said}");
     assert!(machine.root().join(DROP_IN).exists());
-    assert_eq!(requests(&machine), "all");
+    assert_eq!(default(&machine), "all");
     let said = run(&machine, "doctor");
     assert!(said.contains("it may not be mounted yet"), "{said}");
     fs::rename(&away, &bin).unwrap();
@@ -47,7 +48,7 @@ fn containers_keep_their_gpus_while_the_shared_storage_is_away() {
     machine.set("CONCOURSE_RUNTIME=guardian");
     run(&machine, "apply");
     assert!(!machine.root().join(DROP_IN).exists());
-    assert_eq!(requests(&machine), "deny");
+    assert_eq!(default(&machine), "none");
 }
 
 #[test]

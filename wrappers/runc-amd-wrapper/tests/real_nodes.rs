@@ -141,6 +141,44 @@ fn real_without_kfd_no_gpu_is_given() {
     assert_eq!(stage.config(), config(&[]).as_bytes());
 }
 
+/// Of pods only those come here whose RuntimeClass names the wrapper.
+#[test]
+fn real_a_pod_gets_what_it_asks_for_where_the_policy_says_so_and_nothing_unasked() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let stage = Stage::with_nodes();
+    let pod = |env: &[&str]| {
+        let annotations = r#"{"annotations":{"io.kubernetes.cri.container-type":"container"},"#;
+        config(env).replacen('{', annotations, 1)
+    };
+    for (pods, refused) in [
+        (None, Some("or set wrapper.pods")),
+        (Some("deny"), Some("or set wrapper.pods")),
+        (Some("count"), Some("only a number in AMD_GPU_COUNT")),
+        (Some("named"), None),
+    ] {
+        let mut policy = policy("deny", "all");
+        if let Some(pods) = pods {
+            policy["pods"] = pods.into();
+        }
+        stage.write("wrapper.json", policy.to_string());
+        let outcome = stage.create(pod(ASKING));
+        if let Some(part) = refused {
+            assert!(failed_with(&outcome, part), "{pods:?}: {outcome:?}");
+            assert_eq!(stage.config(), pod(ASKING).as_bytes(), "{pods:?}");
+        } else {
+            assert!(outcome.runs() && outcome.log.is_empty(), "{pods:?}: {outcome:?}");
+            assert_eq!(renders(&stage.config()), ["renderD128"]);
+        }
+        // Its sandbox's pause, for one.
+        let silent = stage.create(pod(&[]));
+        assert!(silent.runs() && silent.log.is_empty(), "{pods:?}: {silent:?}");
+        assert_eq!(stage.config(), pod(&[]).as_bytes(), "{pods:?}");
+        assert!(failed_with(&stage.create(config(ASKING)), "requests: deny"), "{pods:?}");
+    }
+}
+
 #[test]
 fn real_a_gpu_of_the_policy_that_the_spec_lost_fails_a_request_and_not_the_default() {
     if !real::require_root(&["mknod"]) {

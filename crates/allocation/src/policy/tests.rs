@@ -20,6 +20,7 @@ fn reads_every_key_and_orders_the_gpus() {
     let expected = Policy {
         runtime: Some("/usr/bin/runc".into()),
         requests: Some(Requests::All),
+        pods: None,
         default: Default::None,
         sharing: Sharing::Shared,
         gpus: Some(vec![
@@ -51,6 +52,7 @@ fn what_is_left_out_is_the_closed_choice() {
     let expected = Policy {
         runtime: None,
         requests: Some(Requests::Named),
+        pods: None,
         default: Default::None,
         sharing: Sharing::Shared,
         gpus: None,
@@ -171,6 +173,37 @@ fn each_kind_of_request_is_honoured_only_where_the_policy_says_so() {
             policy.ask(Some(&Request::Nothing), Setting { kubernetes: true, concourse_resource: true });
         assert_eq!(nothing, Ok(Ask::Nothing));
     }
+}
+
+#[test]
+fn pods_ask_by_a_key_of_their_own_and_get_no_default() {
+    let kubernetes = Setting { kubernetes: true, ..Setting::default() };
+    let list = Request::from_visible_devices("0-1").unwrap();
+    for (pods, asks) in [
+        (r#""all""#, [true, true]),
+        (r#""named""#, [true, false]),
+        (r#""count""#, [false, true]),
+        (r#""deny""#, [false, false]),
+        ("null", [false, false]),
+    ] {
+        // Whatever holds for others.
+        for requests in ["deny", "all"] {
+            let text =
+                format!(r#"{{"schema_version":1,"requests":"{requests}","pods":{pods},"default":"all"}}"#);
+            let policy = Policy::parse(&text).unwrap();
+            for (request, asks) in [&list, &Request::Count(1)].into_iter().zip(asks) {
+                assert_eq!(policy.ask(Some(request), kubernetes).is_ok(), asks, "{text} {request:?}");
+                let other = policy.ask(Some(request), Setting::default());
+                assert_eq!(other.is_ok(), requests == "all", "{text} {request:?}");
+            }
+            assert_eq!(policy.ask(None, kubernetes), Ok(Ask::Nothing), "{text}");
+        }
+    }
+    let alone = Policy::parse(r#"{"schema_version":1,"pods":"all"}"#).unwrap();
+    assert_eq!(alone.ask(Some(&list), kubernetes), Ok(Ask::Explicit(&list)));
+    assert!(alone.ask(Some(&list), Setting::default()).is_err());
+    let refused = Policy::parse(r#"{"schema_version":1,"pods":"scheduler"}"#).unwrap_err().to_string();
+    assert!(refused.contains("deny, named, count or all, found \"scheduler\""), "{refused}");
 }
 
 #[test]

@@ -134,6 +134,14 @@ pub fn managed<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Work
     worker.filter(|_| config.concourse.configure == Configure::Auto)
 }
 
+/// The script of the charm's that the wrapper replaces on an adopted worker, and the runc that the wrapper runs in its
+/// stead. A worker that is not adopted keeps its script behind the wrapper.
+#[must_use]
+pub fn replaced_script<'a>(config: &Config, concourse: &'a Concourse) -> Option<(&'static str, &'a Path)> {
+    let worker = managed(config, concourse).filter(|_| config.concourse.existing == Existing::Adopt)?;
+    Some((worker.charm.script?, worker.charm.real_runc.as_deref()?))
+}
+
 /// What makes the worker's containers go through the wrapper, and the variable that has to be set for it.
 fn through_wrapper(
     way: Option<Way>,

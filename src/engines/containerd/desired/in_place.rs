@@ -16,8 +16,8 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
         desired.note(
             NAME,
             format!(
-                "containerd {} has no CDI: a pod gets GPUs from a device plugin, not through runtime {}; ctr gets them with \
-                 --runc-binary {} and AMD_VISIBLE_DEVICES",
+                "containerd {} has no CDI: a pod gets GPUs from a device plugin, or with wrapper.pods by AMD_VISIBLE_DEVICES \
+                 through runtime {}; ctr gets them with --runc-binary {} and AMD_VISIBLE_DEVICES",
                 wanted.version, wanted.runtime, wanted.wrapper
             ),
         );

@@ -11,6 +11,7 @@
 mod canary_dockerd;
 mod canary_several;
 mod real_build;
+mod real_docker_applied;
 mod real_docker_default;
 mod real_docker_holders;
 mod real_dockerd;
