@@ -111,7 +111,7 @@ pub(crate) enum Command {
         /// The unit, as systemd names it
         unit: String,
     },
-    /// Print the worker's tags, comma-joined
+    /// Print the Concourse worker's tags as `rocworker apply` leaves them, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…
         #[arg(long)]
