@@ -8,7 +8,9 @@
 )]
 
 mod canary;
+mod deploy_script;
 mod engines;
+mod examples;
 mod faults;
 mod lease;
 mod lxd;
@@ -16,7 +18,6 @@ mod real_canary;
 mod real_podman;
 mod real_worker_doctor;
 mod task_check;
-mod task_check_examples;
 mod toolkit;
 
 use std::fs;
