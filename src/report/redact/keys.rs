@@ -44,7 +44,7 @@ pub(crate) const ROCWORKER: Keys<'_> = &[
     ("containerd", &["configure", "config", "runtime"]),
     ("docker", &["configure", "config", "runtime"]),
     ("crio", &["configure", "config", "runtime"]),
-    ("concourse", &["configure", "existing"]),
+    ("concourse", &["configure", "existing", "tags"]),
     ("boot", &["unit", "wait-s"]),
     ("daemon", &["unit", "enforce", "restart", "interval-s", "settle-s"]),
     ("packages", &["container-toolkit", "rocm-smi", "proxy"]),
