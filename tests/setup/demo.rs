@@ -24,7 +24,7 @@ fn the_demo_tells_the_whole_story_and_leaves_nothing_behind() {
     for part in [
         "9 of 9 AMD GPUs usable",
         "not there: no engine and no wrapper finds a GPU",
-        "written: 9 GPUs under 13 names",
+        "written: 9 GPUs under 14 names",
         "already right, not touched",
         "amd.com/gpu=0000:c1:00.0",
         "valid, true of this machine, alone for amd.com/gpu",

@@ -5,13 +5,13 @@ use std::path::Path;
 use reconcile::{Content, Desired, Kind};
 
 use super::super::tags::{self, VARIABLE};
-use super::super::{Concourse, DROP_IN, ENV_FILE, NAME, UNIT};
+use super::super::{Concourse, DROP_IN, ENV_FILE, NAME};
 use super::managed;
 use crate::config::{Config, Configure};
 use crate::engines::env_file::EnvFile;
 use crate::selection::Selection;
 
-/// Tags, and why apply does not write them where it does not: a sentence.
+/// Tags, and why apply does not write them on a worker where it does not: a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tagged {
     pub tags: Vec<String>,
@@ -30,12 +30,12 @@ pub fn tagged(
     desired: &Desired,
 ) -> Result<Tagged, String> {
     let unwritten = |tags, why: String| Ok(Tagged { tags, unwritten: Some(why) });
-    let by_hand = |why| unwritten(tags::tags(config, selection), why);
     if config.concourse.configure == Configure::Never {
-        return by_hand("concourse.configure is never: rocworker apply writes no tags".to_owned());
+        let why = "concourse.configure is never: rocworker apply writes no tags";
+        return unwritten(tags::tags(config, selection), why.to_owned());
     }
     if concourse.worker.is_none() && concourse.unknown.is_none() {
-        return by_hand(format!("this machine has no {UNIT}: rocworker apply writes no tags"));
+        return Ok(Tagged { tags: tags::tags(config, selection), unwritten: None });
     }
     if desired.is_undecided || desired.undecided.iter().any(|component| component == NAME) {
         return Err(format!(
