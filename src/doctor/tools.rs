@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::machine::gpus;
-use crate::check::{About, Check};
+use crate::check::{About, Check, NO_COMMANDS};
 use crate::facts::Facts;
 use reconcile::command::Programs;
 
@@ -40,7 +40,7 @@ pub(super) fn installed<'a>(
     name: &str,
 ) -> Result<&'a Programs, Check> {
     let skipped = |why| about.clone().skipped(why);
-    let programs = programs.ok_or_else(|| skipped("reads a Root: no command is run"))?;
+    let programs = programs.ok_or_else(|| skipped(NO_COMMANDS))?;
     let is_there = programs.find(name).is_some();
     is_there.then_some(programs).ok_or_else(|| skipped("not installed, and nothing here needs it"))
 }
@@ -162,10 +162,7 @@ mod tests {
             assert!(check.evidence.contains("not installed"), "{check:?}");
         }
         for check in TOOLS.map(|tool| tool.check(None, 1).unwrap_or_else(|check| check)) {
-            assert_eq!(
-                (check.status, check.evidence.as_str()),
-                (Status::Skipped, "reads a Root: no command is run")
-            );
+            assert_eq!((check.status, check.evidence.as_str()), (Status::Skipped, NO_COMMANDS));
         }
     }
 }

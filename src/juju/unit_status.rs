@@ -16,7 +16,7 @@ use crate::facts::Facts;
 use crate::lxd::on_host::OnHost;
 use crate::memory::Memory;
 use crate::printable::{printable, shortened};
-use crate::run::Outcome;
+use crate::run::{Outcome, Own};
 use crate::selection::{is_off, select};
 use crate::timestamp::Timestamp;
 use crate::version::Version;
@@ -102,7 +102,8 @@ impl UnitStatus {
         let mut why_no_gpu = None;
         if gpus == 0 && off.is_none() {
             let reboot = pending.clone().find(|it| matches!(it.effect, Effect::Reboot { .. }));
-            let examine = || doctor::examine(root, config, &facts, programs).checks;
+            let examine =
+                || doctor::examine(root, config, &facts, programs, Own::find().beside.as_deref()).checks;
             why_no_gpu = reboot.map(|it| it.effect.to_string()).or_else(|| first_remedy(&examine()));
         }
         let failed = effects(EffectOutcome::Failed).map(|it| it.text.clone());
