@@ -1,16 +1,21 @@
 #!/usr/bin/env bash
-# Sets rocworker up on a Concourse worker that Juju runs, and has Concourse check that tasks can use AMD's GPUs.
+# Deploys a Concourse worker with AMD's GPUs by Juju, and has Concourse check that its tasks can use them.
 # Each step says what it is for, shows its commands, and is checked before the next one begins.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here
+readonly examples=$here/../charm/examples
 
 dry_run=false
+rocm_tools=false
 model=
 worker=concourse-worker
+web=
+worker_charm=concourse-ci-machine
+channel=edge
 charm=$here/../charm/rocworker.charm
-program=
+program=rocworker
 target=rocworker-test
 url=
 team=main
@@ -20,22 +25,25 @@ units=()
 
 usage() {
     cat <<END
-Usage: deploy-test.sh --program FILE --url URL [OPTION]...
+Usage: deploy-test.sh --url URL [OPTION]...
 
-Sets rocworker up on a Concourse worker that Juju runs, and has Concourse check that tasks can use AMD's GPUs.
-It needs juju with a controller, fly, readelf (binutils), and a Concourse whose worker is an application of the model.
+Deploys a Concourse worker with AMD's GPUs by Juju, and has Concourse check that its tasks can use them. It needs juju
+with a controller, fly, and a Concourse whose web is deployed. A second run changes only what is missing.
 
-  --program FILE   the static rocworker that tasks run as /srv/rocworker/rocworker: of what \`cargo xtask dist\` makes,
-                   rocworker-VERSION-x86_64-linux-static
-  --url URL        where Concourse's web answers
-  --charm FILE     the packed charm (default: charm/rocworker.charm)
-  --model NAME     the Juju model (default: the current one)
-  --worker NAME    the worker's application (default: $worker)
-  --target NAME    fly's name for the Concourse (default: $target)
-  --team NAME      Concourse's team (default: $team)
-  --minutes N      how long a step may wait (default: $minutes)
-  --dry-run        print the steps and their commands, and run none of them
-  --help           print this
+  --url URL            where Concourse's web answers
+  --web NAME           the web's application: a worker that is not deployed yet is, and is related to it
+  --worker NAME        the worker's application (default: $worker)
+  --worker-charm NAME  the worker's charm (default: $worker_charm)
+  --channel NAME       the channel of that charm (default: $channel)
+  --charm FILE         rocworker's packed charm (default: charm/rocworker.charm)
+  --rocworker FILE     the program that says what to pass into a container of this host's LXD (default: $program)
+  --rocm-tools         run rocm-smi and rocminfo in a task, too: their image has several GB
+  --model NAME         the Juju model (default: the current one)
+  --target NAME        fly's name for the Concourse (default: $target)
+  --team NAME          Concourse's team (default: $team)
+  --minutes N          how long a step may wait (default: $minutes)
+  --dry-run            print the steps and their commands, and run none of them
+  --help               print this
 
 It ends with 0 when a task on the worker could use the GPUs, with 2 for wrong arguments, else with 1.
 END
@@ -97,21 +105,32 @@ juju_() {
     words+=("${@:2}")
 }
 
+# is_deployed APPLICATION: whether the model has it; nothing is known in a dry run.
+is_deployed() {
+    ! $dry_run || return
+    juju_ show-application "$1"
+    "${words[@]}" >/dev/null 2>&1
+}
+
 parse() {
     while (($#)); do
         case $1 in
         --help) usage && exit 0 ;;
         --dry-run) dry_run=true && shift && continue ;;
-        --program | --url | --charm | --model | --worker | --target | --team | --minutes) ;;
+        --rocm-tools) rocm_tools=true && shift && continue ;;
+        --url | --web | --worker | --worker-charm | --channel | --charm | --rocworker | --model | --target | --team | --minutes) ;;
         *) misuse "there is no '$1'" ;;
         esac
         if (($# < 2)) || [[ -z $2 || $2 == -* ]]; then misuse "$1 needs a value"; fi
         case $1 in
-        --program) program=$2 ;;
         --url) url=$2 ;;
-        --charm) charm=$2 ;;
-        --model) model=$2 ;;
+        --web) web=$2 ;;
         --worker) worker=$2 ;;
+        --worker-charm) worker_charm=$2 ;;
+        --channel) channel=$2 ;;
+        --charm) charm=$2 ;;
+        --rocworker) program=$2 ;;
+        --model) model=$2 ;;
         --target) target=$2 ;;
         --team) team=$2 ;;
         --minutes) minutes=$2 ;;
@@ -121,65 +140,93 @@ parse() {
     done
     # Without a folder juju takes it for the name of a charm in its store.
     [[ $charm == */* ]] || charm=./$charm
-    [[ -n $program ]] || misuse "--program is missing"
-    [[ $worker =~ ^[a-z][a-z0-9-]*$ ]] || misuse "--worker has to be the name of an application"
+    local name='^[a-z][a-z0-9-]*$'
+    [[ $worker =~ $name ]] || misuse "--worker has to be the name of an application"
+    [[ -z $web || $web =~ $name ]] || misuse "--web has to be the name of an application"
     units=("$worker/0")
     [[ $url =~ ^https?://[^[:space:]]+$ ]] || misuse "--url has to be an http or https address"
     [[ $minutes =~ ^[1-9][0-9]{0,3}$ ]] || misuse "--minutes has to be a number from 1 to 9999"
 }
 
 tools() {
-    step "What is needed" "juju and fly, the charm, and a program that runs in an image without libraries."
+    step "What is needed" "juju and fly, and rocworker's charm."
     $dry_run && return
     local tool
     for tool in juju fly; do
         command -v "$tool" >/dev/null || fail "$tool is in no folder of PATH: install it"
     done
-    command -v readelf >/dev/null || fail "readelf is in no folder of PATH: install binutils"
     [[ -f $charm ]] || fail "there is no $charm: pack the charm, or name one with --charm"
-    [[ -x $program ]] || fail "there is no program $program that can be run: \`cargo xtask dist\` makes one"
-    local headers
-    headers=$(readelf --program-headers --wide "$program" 2>/dev/null) ||
-        fail "$program is no program of Linux (readelf cannot read it): \`cargo xtask dist\` makes one"
-    # A program with an interpreter looks for it in the task's image.
-    if [[ $headers == *INTERP* ]]; then
-        fail "$program is linked dynamically, and would not start in most images"
-    fi
+}
+
+# wait_for APPLICATION: until Juju calls it active.
+wait_for() {
+    juju_ 'wait-for application' "$1" --query 'status=="active"' --timeout "${minutes}m"
+    run "juju status $1 says what is to be done" "${words[@]}"
 }
 
 concourse() {
-    step "The worker" "rocworker joins a worker that is there; the Concourse charm's own documentation deploys one."
+    step "The worker" "Concourse's own charm, without its AMD mode: rocworker, which joins it, is told compute-runtime=rocm."
+    if ! is_deployed "$worker"; then
+        [[ -n $web ]] || $dry_run || fail "there is no application $worker: --web names the web that a new one joins"
+        juju_ deploy "$worker_charm" "$worker" --channel "$channel" --config mode=worker
+        run "juju debug-log tells why" "${words[@]}"
+    fi
+    if [[ -n $web ]]; then
+        juju_ status "$worker" --relations
+        expect '' "juju status $worker tells why" "${words[@]}"
+        # The columns: provider, requirer.
+        if ! grep -qE "(^|[[:space:]])$web:tsa[[:space:]]+$worker:flight([[:space:]]|$)" <<<"$said"; then
+            juju_ integrate "$web:tsa" "$worker:flight"
+            run "Juju before 3.0 calls it 'juju relate'" "${words[@]}"
+        fi
+    fi
+    wait_for "$worker"
     juju_ status "$worker"
     expect "^$worker/[0-9]+" "is $worker the name of the worker's application? --worker names another" "${words[@]}"
     $dry_run || mapfile -t units < <(grep -oE "^$worker/[0-9]+" <<<"$said")
 }
 
-place_program() {
-    step "The check" "Every folder of the worker's /srv is in each of its containers: tasks find the program there."
-    local unit folder
+# pass CONTAINER: runs what rocworker advises for a container of this host, but for devices that it has.
+pass() {
+    local container=$1 line there
+    local -a command
+    expect '^lxc config device add ' "the lines with # say why no card can be passed" \
+        "$program" lxd advise --client lxc --container "$container"
+    if $dry_run; then
+        printf '   and runs the commands that this prints\n'
+        return
+    fi
+    there=$(lxc config device list "$container") || fail "lxc ended with $?: lxc list tells of $container"
+    while read -r line; do
+        [[ $line == 'lxc config device add '* ]] || continue
+        read -ra command <<<"$line"
+        if grep -qxF -- "${command[5]}" <<<"$there"; then
+            printf '   %s has the device %s\n' "$container" "${command[5]}"
+        else
+            run "lxc config device show $container tells what it has" "${command[@]}"
+        fi
+    done <<<"$said"
+}
+
+devices() {
+    step "The devices" "LXD passes AMD's cards and /dev/kfd into the worker's container: those alone, not every vendor's."
+    local unit container
     for unit in "${units[@]}"; do
-        # What root installs is in every container: it comes through a folder that nobody else can write to.
-        juju_ ssh "$unit" mktemp -d
-        expect '^/[A-Za-z0-9._/-]+[[:space:]]*$' "is $unit reached? juju status tells" "${words[@]}"
-        folder=FOLDER
-        $dry_run || folder=$(grep -oE '^/[A-Za-z0-9._/-]+' <<<"$said" | tail -n 1)
-        juju_ scp "$program" "$unit:$folder/rocworker"
-        run "is $unit reached? juju status tells" "${words[@]}"
-        juju_ ssh "$unit" sudo install -D -m 0755 "$folder/rocworker" /srv/rocworker/rocworker
-        run "is $unit reached? juju status tells" "${words[@]}"
-        juju_ ssh "$unit" rm -r "$folder"
-        run "is $unit reached? juju status tells" "${words[@]}"
+        juju_ ssh "$unit" hostname
+        expect '^[A-Za-z0-9-]+[[:space:]]*$' "is $unit reached? juju status tells" "${words[@]}"
+        container=CONTAINER
+        $dry_run || container=$(grep -E '^[A-Za-z0-9-]+[[:space:]]*$' <<<"$said" | tail -n 1)
+        if $dry_run || { command -v lxc >/dev/null && lxc info "$container" >/dev/null 2>&1; }; then
+            pass "$container"
+        else
+            printf '   %s is no container of this host: its GPUs are its own, or another host passes them\n' "$container"
+        fi
     done
 }
 
 deploy() {
     step "The charm" "A subordinate: it joins the worker's machine. A second run refreshes it, and relates it if need be."
-    local is_there=false
-    if ! $dry_run; then
-        juju_ show-application rocworker
-        "${words[@]}" >/dev/null 2>&1 && is_there=true
-    fi
-    if $is_there; then
+    if is_deployed rocworker; then
         juju_ refresh rocworker --path "$charm"
         run "juju status rocworker tells why" "${words[@]}"
     else
@@ -195,16 +242,15 @@ deploy() {
     fi
 }
 
-wait_for_gpus() {
-    step "The GPUs" "The charm says how many it offers, or what is to be done: in LXD the commands for the host."
-    juju_ 'wait-for application' rocworker --query 'status=="active"' --timeout "${minutes}m"
-    run "juju status rocworker says what is to be done" "${words[@]}"
+gpus() {
+    step "The GPUs" "The charm says how many it offers, or what is to be done."
+    wait_for rocworker
     juju_ status rocworker
     expect '\(GPU: [1-9][0-9]*x AMD\)' "juju status rocworker says what is to be done" "${words[@]}"
 }
 
 login() {
-    step "Concourse" "fly asks for a login only where it has none."
+    step "Concourse" "fly asks for a login only where it has none. The worker now has the tags of its GPUs."
     if $dry_run || ! fly --target "$target" status >/dev/null 2>&1; then
         run "is $url Concourse's web?" fly --target "$target" login --concourse-url "$url" --team-name "$team"
     fi
@@ -212,28 +258,27 @@ login() {
         fly --target "$target" workers
 }
 
-pipeline() {
-    local file=$here/../charm/examples/gpu-check.yml
-    step "The pipeline" "fly holds it against Concourse's own rules before it is set."
-    run "correct what fly names" fly --target "$target" validate-pipeline --config "$file"
-    run "fly says why" fly --target "$target" set-pipeline --non-interactive --pipeline gpu-check --config "$file"
-    run "fly says why" fly --target "$target" unpause-pipeline --pipeline gpu-check
+# task FILE LINE: has a worker with the tags run a task, whose output must have that line.
+task() {
+    expect "^✓ $2" "the lines with a cross say what is missing" \
+        timeout "${minutes}m" fly --target "$target" execute --config "$examples/$1" --tag gpu --tag compute-runtime=rocm
 }
 
 check() {
-    step "The task" "It runs on the worker, in an image without ROCm, and tries the devices that it was given."
-    expect '^✓ AMD GPU devices are accessible in container' "the lines with a cross say what is missing" \
-        timeout "${minutes}m" fly --target "$target" trigger-job --job gpu-check/gpu-check --watch
+    step "The task" "It runs on the worker, in an image without ROCm, and opens the devices that it was given."
+    task verify-gpu-amd.yml 'AMD GPU devices are accessible in container'
+    $rocm_tools || return 0
+    step "ROCm's tools" "rocm-smi and rocminfo of AMD's image see the GPUs too."
+    task verify-rocm-tools.yml 'ROCm can use [1-9]'
 }
 
 parse "$@"
 tools
 concourse
-place_program
+devices
 deploy
-wait_for_gpus
+gpus
 login
-pipeline
 check
 if $dry_run; then
     printf '\nNothing was run.\n'

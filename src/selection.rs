@@ -95,6 +95,7 @@ fn is_named(gpu: &Gpu, word: &str) -> bool {
     let uuid_is = |uuid: String| uuid.eq_ignore_ascii_case(word);
     gpu.index.is_some_and(|index| index.to_string() == word)
         || word.parse::<Address>().is_ok_and(|address| gpu.pci == Some(address))
+        || gpu.uuid.as_ref().is_ok_and(|uuid| uuid_is(uuid.to_string()))
         || gpu.card_uuid.is_some_and(|uuid| uuid_is(uuid.to_string()))
         || render.is_some_and(|path| path == word || path.strip_prefix("/dev/dri/") == Some(word))
 }

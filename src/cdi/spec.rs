@@ -82,22 +82,23 @@ fn spec(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Option
     devices.push(Device { name: "all".to_owned(), nodes: all });
     if config.cdi.names.contains(&NamedBy::Uuid) {
         devices.extend(named(|gpu| Some(gpu.uuid.as_ref().ok()?.to_string())));
+        devices.extend(cards(selection, Gpu::shared_uuid));
     }
     if config.cdi.names.contains(&NamedBy::Pci) {
-        devices.extend(cards(selection));
+        devices.extend(cards(selection, |gpu| gpu.pci));
     }
     Some(Spec { version: VERSION, kind: KIND, devices, common: vec![kfd] })
 }
 
-/// Each card by its PCI address, with all its partitions that are selected.
-fn cards(selection: &Selection<'_>) -> Vec<Device> {
+/// Each card by a name of its own, with all its partitions that are selected.
+fn cards<N: Ord + ToString>(selection: &Selection<'_>, name: impl Fn(&Gpu) -> Option<N>) -> Vec<Device> {
     let mut cards = BTreeMap::<_, Vec<Node>>::new();
     for gpu in &selection.gpus {
-        if let Some(address) = gpu.pci {
-            cards.entry(address).or_default().extend(nodes(gpu));
+        if let Some(name) = name(gpu) {
+            cards.entry(name).or_default().extend(nodes(gpu));
         }
     }
-    cards.into_iter().map(|(address, nodes)| Device { name: address.to_string(), nodes }).collect()
+    cards.into_iter().map(|(name, nodes)| Device { name: name.to_string(), nodes }).collect()
 }
 
 /// Card and render node; a card node that is not real is left out, since compute needs the render node alone.

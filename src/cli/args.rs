@@ -153,7 +153,7 @@ pub(crate) enum Person {
     /// Print the host's commands that pass AMD's GPUs into a container of LXD or Incus
     #[command(subcommand)]
     Lxd(super::lxd::Command),
-    /// Print the worker's tags, comma-joined
+    /// Print the Concourse worker's tags as `rocworker apply` leaves them, comma-joined
     Tags {
         /// As a line for an environment file: CONCOURSE_TAG=…
         #[arg(long)]

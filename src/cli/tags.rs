@@ -2,7 +2,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::session::Session;
-use crate::engines::concourse::tags;
+use crate::engines::concourse::desired::Tagged;
 use crate::selection;
 
 #[derive(Serialize)]
@@ -17,7 +17,10 @@ pub(crate) fn run(session: &Session, environment: bool) -> anyhow::Result<Outcom
     let facts = session.facts()?;
     let selection = selection::select(&config, &facts)?;
     session.warn_of_left_out(&selection);
-    let tags = tags::tags(&config, &selection);
+    let Tagged { tags, unwritten } = session.pipeline(&config)?.tags(&selection)?;
+    if let Some(why) = unwritten {
+        tracing::warn!("{why}");
+    }
     session.format.print(&Answer { schema_version: 1, tags: &tags }, || {
         let joined = tags.join(",");
         match (environment, joined.as_str()) {

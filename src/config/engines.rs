@@ -32,13 +32,22 @@ pub struct Engine {
 }
 
 /// The Concourse worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Concourse {
     #[serde(deserialize_with = "super::or_default")]
     pub configure: Configure,
     #[serde(deserialize_with = "super::or_default")]
     pub existing: Existing,
+    /// Whether the worker gets tags of its GPUs: a tagged worker takes no untagged step.
+    #[serde(deserialize_with = "super::or_true")]
+    pub tags: bool,
+}
+
+impl Default for Concourse {
+    fn default() -> Self {
+        Self { configure: Configure::Auto, existing: Existing::Leave, tags: true }
+    }
 }
 
 /// What becomes of a worker that another tool has set up for AMD already.

@@ -112,7 +112,7 @@ pub struct Cdi {
 pub enum NamedBy {
     /// `0`
     Index,
-    /// `GPU-…`, where it is one GPU's own
+    /// `GPU-…`: a GPU by its own, or a card with all its partitions
     Uuid,
     /// `0000:64:00.0`: a card with all its partitions
     Pci,
@@ -255,6 +255,11 @@ impl Source {
 /// Of a section or key without a value, which is null in YAML.
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(section: D) -> Result<T, D::Error> {
     Option::deserialize(section).map(Option::unwrap_or_default)
+}
+
+/// The same of a switch that is on by default.
+fn or_true<'de, D: Deserializer<'de>>(switch: D) -> Result<bool, D::Error> {
+    Option::deserialize(switch).map(|switch| switch.unwrap_or(true))
 }
 
 /// The words of a line of YAML, as far as a list of names needs: without dashes, brackets, commas and quotes.

@@ -44,6 +44,8 @@ pub struct Entry {
     pub pci: String,
     pub render: String,
     pub uuid: Option<String>,
+    /// That of a partition's card.
+    pub card_uuid: Option<String>,
     /// The card that its node must be of: for a partition, too.
     pub card: String,
     /// KFD's number, as text: it has 64 bits, which not every reader of JSON keeps.
@@ -137,6 +139,7 @@ fn entry(gpu: &Gpu) -> Option<Entry> {
         pci: card.clone(),
         render: node(gpu)?,
         uuid: gpu.uuid.as_ref().ok().map(ToString::to_string),
+        card_uuid: gpu.shared_uuid().map(|uuid| uuid.to_string()),
         card,
         hive: gpu.hive_id.map(|hive| hive.to_string()),
     })

@@ -140,7 +140,8 @@ impl Machine<'_> {
         if applied.effects.iter().all(|it| it.outcome != EffectOutcome::Pending) {
             own_files::yield_to_package(self.root, state)?;
         }
-        let status = UnitStatus::after_apply(self.root, self.programs.as_ref(), role, &config, &applied)?;
+        let programs = self.programs.as_ref();
+        let status = UnitStatus::after_apply(self.root, programs, role, &config, &applied, self.now)?;
         Ok((status, Some(applied)))
     }
 

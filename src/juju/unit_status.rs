@@ -1,5 +1,5 @@
 //! The unit's status: every text that `juju status` shows of it, and what decides between them. People and scripts search
-//! these texts: `Worker ready (GPU: 1x AMD)`.
+//! these texts: `Worker ready (v7.14.2) (GPU: 1x AMD)`.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,16 @@ use root::Root;
 use super::options::{Role, WrongConfig, has_unit};
 use crate::config::{self, ComputeRuntime, Config};
 use crate::doctor::{self, Check, Status};
-use crate::engines::concourse::UNIT;
+use crate::engines::Versions;
+use crate::engines::concourse::{Concourse, UNIT};
 use crate::facts::Facts;
 use crate::lxd::on_host::OnHost;
 use crate::memory::Memory;
 use crate::printable::{printable, shortened};
 use crate::run::{Outcome, Own};
 use crate::selection::{is_off, select};
+use crate::timestamp::Timestamp;
+use crate::version::Version;
 
 /// Juju's words for a unit's workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub struct UnitStatus {
 #[derive(Debug)]
 struct Found {
     role: Role,
+    /// Concourse's, where a worker is there and its version is known.
+    version: Option<Version>,
     /// The GPUs that containers may be given.
     gpus: usize,
     /// Whether the options leave AMD's GPUs alone, and by which word.
@@ -80,8 +85,12 @@ impl UnitStatus {
         role: Role,
         config: &Config,
         applied: &Outcome,
+        now: Timestamp,
     ) -> anyhow::Result<Self> {
-        let facts = Facts::read(root).remembering(Memory::read(root)?.chosen);
+        let memory = Memory::read(root)?;
+        let mut versions = Versions::new(root, programs, memory.versions).at(now);
+        let worker = Concourse::read(root, &mut versions).worker;
+        let facts = Facts::read(root).remembering(memory.chosen);
         let gpus = select(config, &facts)?.gpus.len();
         let off = is_off(config).then_some(match config.compute_runtime {
             ComputeRuntime::Cuda => "cuda",
@@ -106,6 +115,7 @@ impl UnitStatus {
         let contested = || applied.contested.first().map(|it| format!("contested: {}", line(it)));
         Ok(Self::of(&Found {
             role,
+            version: worker.and_then(|worker| worker.version.ok()),
             gpus,
             off,
             lacks_worker: role == Role::Worker && !has_unit(root, UNIT),
@@ -121,9 +131,11 @@ impl UnitStatus {
             return Self::installation_failed(problem);
         }
         let gpus = found.gpus;
+        let ready =
+            found.version.map_or_else(|| "Worker ready".to_owned(), |it| format!("Worker ready (v{it})"));
         let text = match (found.role, found.off) {
             (Role::Web, _) => "Web node: no GPU is set up here".to_owned(),
-            (_, Some(word)) => format!("Worker ready (no GPU: compute-runtime is {word})"),
+            (_, Some(word)) => format!("{ready} (no GPU: compute-runtime is {word})"),
             (_, None) if gpus == 0 => {
                 let why = found.why_no_gpu.as_deref().unwrap_or("see rocworker doctor");
                 return Self::blocked(&format!("No usable GPU: {why}"));
@@ -134,7 +146,7 @@ impl UnitStatus {
                 );
                 return Self::new(State::Waiting, &text);
             }
-            (_, None) => format!("Worker ready (GPU: {gpus}x AMD)"),
+            (_, None) => format!("{ready} (GPU: {gpus}x AMD)"),
         };
         let remark = found.remark.as_ref().map_or_else(String::new, |it| format!("; {it}"));
         Self::new(State::Active, &format!("{text}{remark}"))
@@ -282,6 +294,7 @@ mod tests {
     fn a_status_says_what_people_search_for() {
         let with = |gpus| Found {
             role: Role::Worker,
+            version: None,
             gpus,
             off: None,
             lacks_worker: false,
@@ -289,8 +302,15 @@ mod tests {
             problem: None,
             remark: None,
         };
+        let version = Some(Version { major: 7, minor: 14, patch: 2 });
         for (found, expected) in [
             (with(1), "active: Worker ready (GPU: 1x AMD)"),
+            (Found { version, ..with(1) }, "active: Worker ready (v7.14.2) (GPU: 1x AMD)"),
+            (
+                Found { version, off: Some("cuda"), ..with(0) },
+                "active: Worker ready (v7.14.2) (no GPU: compute-runtime is cuda)",
+            ),
+            (Found { version, role: Role::Web, ..with(1) }, "active: Web node: no GPU is set up here"),
             (with(2), "active: Worker ready (GPU: 2x AMD)"),
             (Found { role: Role::Machine, ..with(63) }, "active: Worker ready (GPU: 63x AMD)"),
             (

@@ -11,6 +11,7 @@ mod published;
 mod scope;
 mod select;
 mod state;
+mod tags;
 mod target;
 mod undo;
 mod wait;

@@ -3,8 +3,10 @@
 use std::path::Path;
 
 use allocation::policy::{Default as Grant, Policy as Parsed, Requests, Sharing};
+use allocation::{cdi::Outline, request::Request, selection::Inventory};
 use layout::{Machine, Nodes, XcpNames};
 use reconcile::{Content, Kind, Stage};
+use rocworker::cdi::{self, Wanted, wanted};
 use rocworker::config::Config;
 use rocworker::desired::policy::{Callers, PATH, Policy, action, policy, text};
 use rocworker::facts::Facts;
@@ -61,6 +63,32 @@ fn a_concourse_worker_gives_all_to_everyone() {
     let (_, parsed) = told(&machine, "", true);
     assert_eq!((parsed.requests, parsed.default), (Some(Requests::All), Grant::All));
     assert!(parsed.folders.is_empty(), "no folder of the host's is a task's unless somebody says so");
+}
+
+/// What the program writes of 63 partitions, and a request as a container makes it.
+#[test]
+fn a_request_by_a_partitioned_cards_uuid_gets_all_its_partitions() {
+    let (closed, _) = told(&captures::phoenix(), NO_FOLDERS, true);
+    assert!(!closed.contains("card_uuid"), "only a partition has one: {closed}");
+    let machine = captures::mi300x(XcpNames::Dot);
+    let (text, policy) = told(&machine, NO_FOLDERS, true);
+    assert_eq!(text.matches("\"card_uuid\": \"GPU-2250f807caf2231a\"").count(), 8, "{text}");
+    let dir = scratch();
+    machine.lay_out(dir.path(), Nodes::Recorded).unwrap();
+    let facts = Facts::read(&Root::open(dir.path()).unwrap());
+    for config in ["", "cdi: {names: [index, pci]}"] {
+        let config = Config::parse(Path::new("config.yaml"), config).unwrap();
+        let Wanted::Spec(spec) = wanted(&config, &select(&config, &facts).unwrap(), &facts.machine) else {
+            panic!("no spec")
+        };
+        let spec = cdi::text(&Templates::built_in(), &spec).unwrap();
+        let inventory = Inventory::new(&policy, &Outline::parse(&spec).unwrap());
+        let asked = Request::from_visible_devices("GPU-2250f807caf2231a").unwrap();
+        let chosen = inventory.select(&asked, |_| 0).unwrap();
+        // drm_render_minor of nodes 10 to 17.
+        let renders: Vec<u32> = chosen.iter().map(|chosen| chosen.gpu.render.number()).collect();
+        assert_eq!(renders, (136..=143).collect::<Vec<u32>>());
+    }
 }
 
 #[test]

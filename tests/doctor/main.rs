@@ -8,7 +8,9 @@
 )]
 
 mod canary;
+mod deploy_script;
 mod engines;
+mod examples;
 mod faults;
 mod lease;
 mod lxd;
@@ -17,7 +19,6 @@ mod real_podman;
 mod real_worker_doctor;
 mod remedies;
 mod task_check;
-mod task_check_examples;
 mod toolkit;
 mod troubleshooting;
 mod wrapper;

@@ -10,16 +10,16 @@ use std::path::{Path, PathBuf};
 
 use layout::{Device, Machine};
 use serde_json::{Value, json};
-use support::real;
 use support::stage::Stage;
+use support::{real, rootfs};
 
 /// A node as a container is given it.
 #[derive(Clone, Copy)]
-struct Node {
-    path: &'static str,
-    number: (u32, u32),
+pub(super) struct Node {
+    pub(super) path: &'static str,
+    pub(super) number: (u32, u32),
     /// Whether the device cgroup lets it through.
-    allowed: bool,
+    pub(super) allowed: bool,
 }
 
 const fn node(path: &'static str, major: u32, minor: u32) -> Node {
@@ -27,27 +27,27 @@ const fn node(path: &'static str, major: u32, minor: u32) -> Node {
 }
 
 /// crates/layout/src/sample.rs: the W7900's, a further partition's of the MI300X, NVIDIA's, and KFD.
-const RENDER: Node = node("/dev/dri/renderD129", 226, 129);
-const CARD: Node = node("/dev/dri/card1", 226, 1);
-const PARTITION: Node = node("/dev/dri/renderD131", 226, 131);
-const NVIDIA: Node = node("/dev/dri/renderD128", 226, 128);
-const KFD: Node = node("/dev/kfd", 241, 0);
+pub(super) const RENDER: Node = node("/dev/dri/renderD129", 226, 129);
+pub(super) const CARD: Node = node("/dev/dri/card1", 226, 1);
+pub(super) const PARTITION: Node = node("/dev/dri/renderD131", 226, 131);
+pub(super) const NVIDIA: Node = node("/dev/dri/renderD128", 226, 128);
+pub(super) const KFD: Node = node("/dev/kfd", 241, 0);
 /// Stand-ins: /dev/zero and /dev/full, of which the machine's sysfs says that they are AMD's, and /dev/null.
-const OPENS: Node = node("/dev/dri/renderD140", 1, 5);
-const OPENS_TOO: Node = node("/dev/dri/card9", 1, 7);
-const NULL: Node = node("/dev/kfd", 1, 3);
+pub(super) const OPENS: Node = node("/dev/dri/renderD140", 1, 5);
+pub(super) const OPENS_TOO: Node = node("/dev/dri/card9", 1, 7);
+pub(super) const NULL: Node = node("/dev/kfd", 1, 3);
 
 /// The root of a task on a Concourse worker is nobody outside.
 const CONCOURSE: &[(u32, u32, u32)] = &[(0, 65534, 1), (1, 1, 65533)];
 
-struct Machines {
+pub(super) struct Machines {
     stage: Stage,
     program: PathBuf,
 }
 
 impl Machines {
     #[track_caller]
-    fn set() -> Option<Self> {
+    pub(super) fn set() -> Option<Self> {
         let program = real::require_root_and_built("ROCWORKER_STATIC", &["runc", "unshare"])?;
         let amd = |number: &str| (format!("/sys/dev/char/{number}/device/vendor"), "0x1002\n");
         let [zero, full] = ["1:5", "1:7"].map(amd);
@@ -62,15 +62,31 @@ impl Machines {
     /// The exit code and what is said in a container with these nodes. `gids`: the groups of its process.
     #[track_caller]
     fn check(&self, nodes: &[Node], mapping: &[(u32, u32, u32)], gids: &[u32]) -> (i32, String) {
-        let bundle = self.stage.folder().join("bundle");
-        fs::remove_dir_all(&bundle).ok();
+        let bundle = self.bundle();
         let rootfs = bundle.join("rootfs");
         for folder in ["dev", "proc", "sys"] {
             fs::create_dir_all(rootfs.join(folder)).unwrap();
         }
         fs::copy(&self.program, rootfs.join("rocworker")).unwrap();
-        fs::write(bundle.join("config.json"), config(nodes, mapping, gids).to_string()).unwrap();
+        let config = config(&["/rocworker", "task-check"], nodes, mapping, gids);
+        fs::write(bundle.join("config.json"), config.to_string()).unwrap();
         self.run(&bundle)
+    }
+
+    /// The same of another program, in an image with busybox alone.
+    #[track_caller]
+    pub(super) fn with_busybox(&self, argv: &[&str], nodes: &[Node]) -> (i32, String) {
+        let bundle = self.bundle();
+        rootfs::lay_out(&bundle.join("rootfs"));
+        fs::write(bundle.join("config.json"), config(argv, nodes, &[], &[]).to_string()).unwrap();
+        self.run(&bundle)
+    }
+
+    /// A folder for one, without the last.
+    fn bundle(&self) -> PathBuf {
+        let bundle = self.stage.folder().join("bundle");
+        fs::remove_dir_all(&bundle).ok();
+        bundle
     }
 
     fn run(&self, bundle: &Path) -> (i32, String) {
@@ -85,7 +101,7 @@ impl Machines {
     }
 }
 
-fn config(nodes: &[Node], mapping: &[(u32, u32, u32)], gids: &[u32]) -> Value {
+fn config(argv: &[&str], nodes: &[Node], mapping: &[(u32, u32, u32)], gids: &[u32]) -> Value {
     let (mut devices, mut rules, mut mounts) =
         (Vec::new(), vec![json!({"allow": false, "access": "rwm"})], Vec::new());
     for node in nodes {
@@ -120,8 +136,8 @@ fn config(nodes: &[Node], mapping: &[(u32, u32, u32)], gids: &[u32]) -> Value {
     all.extend(mounts);
     json!({
         "ociVersion": "1.0.2",
-        "process": {"args": ["/rocworker", "task-check"], "cwd": "/", "user": {"uid": 0, "gid": 0, "additionalGids": gids},
-            "env": ["PATH=/"], "noNewPrivileges": true},
+        "process": {"args": argv, "cwd": "/", "user": {"uid": 0, "gid": 0, "additionalGids": gids},
+            "env": ["PATH=/bin"], "noNewPrivileges": true},
         "root": {"path": "rootfs"},
         "mounts": all,
         "linux": {"namespaces": namespaces, "devices": devices, "uidMappings": ids, "gidMappings": ids,

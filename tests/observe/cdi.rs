@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
-use layout::{Machine, Nodes, XcpNames};
+use layout::{Gpu, Kfd, KfdNode, Machine, Nodes, XcpNames};
 use serde_json::Value;
 use support::captures;
 use support::detect::scratch;
@@ -75,7 +75,19 @@ fn sixty_three_partitions_are_one_device_each_and_one_kfd_for_all() {
     let expected: Vec<String> = (0..63).map(|index| index.to_string()).collect();
     assert_eq!(names(&spec)[..63], expected);
     let cards = ["05", "27", "47", "65", "85", "a7", "c7", "e5"].map(|bus| format!("0000:{bus}:00.0"));
-    assert_eq!(names(&spec)[63..], [&["all".to_owned()][..], &cards].concat());
+    // Their unique_id in topology/nodes/2, 10, 18 and so on, which the partitions of a card share.
+    let uuids = [
+        "2250f807caf2231a",
+        "a70757a01276547a",
+        "b8f159dcba049de9",
+        "bd5b5286da906cea",
+        "d465af38bcaa89bd",
+        "d802d560d4ba851d",
+        "dd197ad1b50577f6",
+        "e3aa140f9a5f9e31",
+    ]
+    .map(|id| format!("GPU-{id}"));
+    assert_eq!(names(&spec)[63..], [&["all".to_owned()][..], &uuids, &cards].concat());
     let render = |edits: &Value| -> BTreeSet<String> {
         paths(edits).iter().filter(|path| path.contains("renderD")).map(|path| (*path).to_owned()).collect()
     };
@@ -88,10 +100,17 @@ fn sixty_three_partitions_are_one_device_each_and_one_kfd_for_all() {
         (128..=135).map(|m| format!("/dev/dri/renderD{m}")).collect()
     );
     assert_eq!(render(device(&spec, "0000:e5:00.0")).len(), 7);
+    for (uuid, address) in [
+        ("GPU-e3aa140f9a5f9e31", "0000:05:00.0"),
+        ("GPU-2250f807caf2231a", "0000:27:00.0"),
+        ("GPU-dd197ad1b50577f6", "0000:e5:00.0"),
+    ] {
+        assert_eq!(device(&spec, uuid), device(&spec, address), "{uuid}");
+    }
     assert_eq!(paths(&spec["containerEdits"]), ["/dev/kfd"]);
     let text = spec.to_string();
     assert_eq!(text.matches("/dev/kfd").count(), 1);
-    for key in ["major", "minor", "type", "uid", "GPU-"] {
+    for key in ["major", "minor", "type", "uid"] {
         assert!(!text.contains(key), "{key} has no place in it");
     }
     // Each node's own group: video for cards, render for the rest (crates/layout/src/drm.rs).
@@ -102,13 +121,31 @@ fn sixty_three_partitions_are_one_device_each_and_one_kfd_for_all() {
     assert_eq!(spec["containerEdits"]["deviceNodes"][0]["gid"], 992);
 }
 
+/// From ROCm 7.0.1 a partition has a uuid of its own in KFD, and sysfs still has the card's.
+#[test]
+fn a_cards_uuid_means_all_its_partitions_where_each_has_its_own_too() {
+    let gpu = Gpu::amd("0000:05:00.0", 0x74a1).class(0x12_0000).card(1).render(128).partition(2, 129);
+    let gpu = gpu.attribute("unique_id", "00000000000000c0").attribute("current_compute_partition", "DPX");
+    let part = |n: u8| {
+        let node = KfdNode::gpu(511 + u32::from(n), 0x74a1, 90_402).at("0000:05:00.0").partition(n);
+        node.render(128 + u32::from(n)).property("unique_id", 0xa0 + u64::from(n))
+    };
+    let kfd = Kfd::new(511).node(KfdNode::cpu(1)).node(part(0)).node(part(1));
+    let spec = Laid::out(&Machine::new().gpu(gpu).kfd(kfd), "").spec();
+    let own = ["GPU-00000000000000a0", "GPU-00000000000000a1"];
+    assert_eq!(names(&spec), ["0", "1", "all", own[0], own[1], "GPU-00000000000000c0", "0000:05:00.0"]);
+    assert_eq!(paths(device(&spec, own[1])), ["/dev/dri/card2", "/dev/dri/renderD129"]);
+    assert_eq!(device(&spec, "GPU-00000000000000c0"), device(&spec, "0000:05:00.0"));
+}
+
 #[test]
 fn the_configuration_decides_which_gpus_and_names_there_are_and_where_the_spec_lies() {
     let config = "gpu-device-ids: [2, '0000:03:00.0']\ncdi:\n  path: /etc/cdi/gpus.json\n  names: [uuid]\n";
     let laid = Laid::out(&Machine::demo(), config);
     let spec = laid.spec();
-    // Of the demo machine, GPU 0 has a unique id of its own, and GPU 2 shares its card's.
-    assert_eq!(names(&spec), ["all", "GPU-5ca1ab1e00000001"]);
+    // Of the demo machine, GPU 0 has a unique id of its own, and GPU 2 shares its card's: of that card only 2 is selected.
+    assert_eq!(names(&spec), ["all", "GPU-5ca1ab1e00000001", "GPU-5ca1ab1e00000002"]);
+    assert_eq!(paths(device(&spec, "GPU-5ca1ab1e00000002")), ["/dev/dri/card3", "/dev/dri/renderD131"]);
     assert_eq!(
         paths(device(&spec, "all")),
         ["/dev/dri/card1", "/dev/dri/renderD129", "/dev/dri/card3", "/dev/dri/renderD131"]

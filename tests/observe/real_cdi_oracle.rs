@@ -13,8 +13,12 @@ fn real_the_cdi_crate_reads_every_name_and_stats_every_node() {
     let oracle = oracle.display();
     let stage = Stage::set(&captures::mi300x(XcpNames::Dot));
     let names = stdout(&stage.shell(&format!("{ROCWORKER} cdi generate >&2; {oracle} list /etc/cdi")));
-    // 63 indexes, all, and 8 cards.
-    assert_eq!(names.lines().count(), 63 + 1 + 8, "{names}");
+    // 63 indexes, all, and 8 cards by uuid and by address.
+    assert_eq!(names.lines().count(), 63 + 1 + 8 + 8, "{names}");
+    let card =
+        format!("{ROCWORKER} cdi generate >&2; {oracle} inject /etc/cdi amd.com/gpu=GPU-2250f807caf2231a");
+    let card = stdout(&stage.shell(&card));
+    assert_eq!(card.lines().filter(|line| line.contains("renderD")).count(), 8, "{card}");
     let all = stdout(
         &stage.shell(&format!("{ROCWORKER} cdi generate >&2; {oracle} inject /etc/cdi amd.com/gpu=all")),
     );

@@ -101,19 +101,9 @@ pub enum Ask<'r> {
 #[derive(Default)]
 struct File {
     schema_version: Option<u64>,
-    gpus: Option<Vec<FileGpu>>,
+    gpus: Option<Vec<Gpu>>,
     /// All but the GPUs.
     policy: Policy,
-}
-
-#[derive(Default)]
-struct FileGpu {
-    index: u32,
-    pci: Option<PciAddress>,
-    render: Option<Render>,
-    uuid: Option<String>,
-    card: Option<PciAddress>,
-    hive: Option<String>,
 }
 
 keyed!(File, required [], |file, scanner| {
@@ -134,11 +124,12 @@ keyed!(File, required [], |file, scanner| {
     "edits" => file.policy.edits = scanner.optional(object)?.unwrap_or_default(),
 }, |_file, key| unknown::<Self>(key));
 
-keyed!(FileGpu, required ["index", "pci", "render"], |gpu, scanner| {
+keyed!(Gpu, required ["index", "pci", "render"], |gpu, scanner| {
     "index" => gpu.index = scanner.integer()?,
     "pci" => gpu.pci = Some(address(scanner)?),
-    "render" => gpu.render = Some(scanner.named("a render node like \"/dev/dri/renderD128\"", Render::parse)?),
+    "render" => gpu.render = scanner.named("a render node like \"/dev/dri/renderD128\"", Render::parse)?,
     "uuid" => gpu.uuid = scanner.optional(Scanner::string_of_its_own)?,
+    "card_uuid" => gpu.card_uuid = scanner.optional(Scanner::string_of_its_own)?,
     "card" => gpu.card = scanner.optional(address)?,
     "hive" => gpu.hive = scanner.optional(hive)?,
 }, |_gpu, key| unknown::<Self>(key));
@@ -278,25 +269,23 @@ fn says_something(text: &str) -> bool {
 }
 
 /// The GPUs of the file in the order of their indexes. Two with one name would make a request ambiguous.
-fn gpus(listed: Vec<FileGpu>) -> Result<Vec<Gpu>, Error> {
+fn gpus(listed: Vec<Gpu>) -> Result<Vec<Gpu>, Error> {
     let mut gpus: Vec<Gpu> = Vec::with_capacity(listed.len());
-    for FileGpu { index, pci, render, uuid, card, hive } in listed {
-        let (Some(pci), Some(render)) = (pci, render) else {
-            return refuse(format!("gpus: the GPU {index} lacks its pci or its render"));
-        };
+    for gpu in listed {
         for other in &gpus {
-            if other.index == index {
-                return refuse(format!("gpus: two have the index {index}"));
-            }
-            if other.render == render {
-                return refuse(format!("gpus: two have the render node {render}"));
-            }
-            if uuid.is_some() && other.uuid == uuid {
-                return refuse(format!("gpus: two have the uuid of the GPU {index}, which is then no name"));
-            }
+            let name = if other.index == gpu.index {
+                "index"
+            } else if other.render == gpu.render {
+                "render node"
+            } else if gpu.uuid.is_some() && other.uuid == gpu.uuid {
+                "uuid"
+            } else {
+                continue;
+            };
+            return refuse(format!("gpus: {other} and {gpu} have the same {name}"));
         }
-        let at = gpus.partition_point(|gpu| gpu.index < index);
-        gpus.insert(at, Gpu { index, pci: Some(pci), render, uuid, card: card.or(Some(pci)), hive });
+        let at = gpus.partition_point(|other| other.index < gpu.index);
+        gpus.insert(at, Gpu { card: gpu.card.or(gpu.pci), ..gpu });
     }
     Ok(gpus)
 }

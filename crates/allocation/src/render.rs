@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A DRM render node: the `128` of `renderD128`. The kernel takes that number for the node's minor
 /// (drivers/gpu/drm/drm_drv.c), but whoever needs the minor asks the node itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Render(u32);
 
 impl Render {

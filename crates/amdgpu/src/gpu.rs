@@ -25,7 +25,7 @@ pub struct Gpu {
     pub driver: Option<String>,
     pub gfx: Reading<Gfx>,
     pub uuid: Reading<Uuid>,
-    /// The unique id that this GPU's card is known by, shared by its partitions before ROCm 7.0.1.
+    /// The unique id of this GPU's card, by which all its partitions are known. Before ROCm 7.0.1 they have no other.
     pub card_uuid: Option<Uuid>,
     pub card: Option<DeviceNode>,
     pub render: Option<DeviceNode>,
@@ -70,6 +70,12 @@ impl Gpu {
     #[must_use]
     pub fn usable(&self) -> bool {
         self.problems.is_empty()
+    }
+
+    /// The uuid that this GPU shares with its card's other partitions: it names the card.
+    #[must_use]
+    pub fn shared_uuid(&self) -> Option<Uuid> {
+        self.card_uuid.filter(|uuid| self.uuid.as_ref().ok() != Some(uuid))
     }
 }
 

@@ -150,8 +150,9 @@ impl Survey<'_> {
         gpu.gfx = node.gfx.clone();
         gpu.hive_id = node.hive_id;
         let cards_own = gpu.card_uuid;
-        gpu.card_uuid = node.unique_id.and_then(Uuid::new).or(cards_own);
-        if let Some(uuid) = gpu.card_uuid {
+        let own = node.unique_id.and_then(Uuid::new).or(cards_own);
+        gpu.card_uuid = cards_own.or(own);
+        if let Some(uuid) = own {
             gpu.uuid = Ok(uuid);
         }
         let place = (0..).zip(siblings).find_map(|(place, id)| (*id == node.id).then_some(place));
@@ -163,7 +164,7 @@ impl Survey<'_> {
             gpu.vram_bytes = kfd::memory(self.root, node.id);
             // A container may see one partition of eight, and with it the id that all eight share.
             let alone = siblings.len() == 1 && cards_own.is_none();
-            if let Some(uuid) = gpu.card_uuid.filter(|uuid| alone || cards_own == Some(*uuid)) {
+            if let Some(uuid) = own.filter(|uuid| alone || cards_own == Some(*uuid)) {
                 gpu.uuid =
                     Err(Unknown::because(format!("unique id {uuid} is or may be its card's, not its own")));
             }
@@ -277,11 +278,15 @@ impl Survey<'_> {
 /// A unique id that several GPUs have is no GPU's own, whatever they are.
 fn settle_uuids(gpus: &mut [Gpu]) {
     let mut holders = BTreeMap::<Uuid, usize>::new();
-    for uuid in gpus.iter().filter_map(|gpu| gpu.card_uuid) {
-        *holders.entry(uuid).or_default() += 1;
+    for gpu in &*gpus {
+        let own = gpu.uuid.as_ref().ok().copied();
+        for uuid in own.into_iter().chain(gpu.card_uuid.filter(|uuid| own != Some(*uuid))) {
+            *holders.entry(uuid).or_default() += 1;
+        }
     }
     for gpu in gpus {
-        let Some(uuid) = gpu.card_uuid else { continue };
+        // With an own id, from ROCm 7.0.1 on, what is shared is the card's alone.
+        let Some(uuid) = gpu.uuid.as_ref().ok().copied().or(gpu.card_uuid) else { continue };
         if let Some(n) = holders.get(&uuid).filter(|n| **n > 1) {
             gpu.uuid = Err(Unknown::because(format!("{n} GPUs share unique id {uuid}: it names their card")));
         }

@@ -235,6 +235,11 @@ impl Worker {
         let path = self.environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
         format!("{}:{path}", self.bin.display())
     }
+
+    /// Whether it takes every step while rocworker sets no tag.
+    fn has_no_tags(&self) -> bool {
+        tags::known(self).is_empty() && !self.options.has("tag")
+    }
 }
 
 impl Containerd {

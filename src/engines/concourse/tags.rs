@@ -17,7 +17,9 @@ const OF_GPUS: [&str; 4] = ["gpu", "gpu-type=amd", "compute-runtime=rocm", "rocm
 #[must_use]
 pub fn tags(config: &Config, selection: &Selection<'_>) -> Vec<String> {
     let mut tags = config.tags.clone();
-    add(&mut tags, of_gpus(selection));
+    if config.concourse.tags {
+        add(&mut tags, of_gpus(selection));
+    }
     tags
 }
 
@@ -56,13 +58,18 @@ pub(super) fn wanted(
     worker: &Worker,
     gives_gpus: bool,
 ) -> Option<String> {
-    let known = worker.environment.get(VARIABLE).map_or("", String::as_str);
+    let known = known(worker);
     let own = known.split(',');
     let own: Vec<&str> = if worker.charm.is_in_force() { without_the_charms(own) } else { own.collect() };
     let mut wanted = Vec::new();
     add(&mut wanted, own.into_iter().map(str::to_owned));
     add(&mut wanted, if gives_gpus { tags(config, selection) } else { config.tags.clone() });
     Some(wanted.join(",")).filter(|wanted| wanted != known)
+}
+
+/// The tags that a worker has without rocworker.
+pub(super) fn known(worker: &Worker) -> &str {
+    worker.environment.get(VARIABLE).map_or("", String::as_str)
 }
 
 /// What the charm's mode for AMD's GPUs wrote is not the user's own, and its count is of every vendor's cards.

@@ -27,7 +27,7 @@ pub(crate) const CDI: Keys<'_> = &[
 pub(crate) const POLICY: Keys<'_> = &[
     ("", &["schema_version", "runtime", "requests", "default", "pods", "sharing", "folders"]),
     ("", &["wait_limit_s", "idle_grace_s"]),
-    ("gpus", &["index", "pci", "render", "uuid", "card", "hive"]),
+    ("gpus", &["index", "pci", "render", "uuid", "card_uuid", "card", "hive"]),
     ("edits", &["shm_bytes", "memlock_bytes"]),
 ];
 
@@ -45,7 +45,7 @@ pub(crate) const ROCWORKER: Keys<'_> = &[
     ("containerd", &["configure", "config", "runtime"]),
     ("docker", &["configure", "config", "runtime"]),
     ("crio", &["configure", "config", "runtime"]),
-    ("concourse", &["configure", "existing"]),
+    ("concourse", &["configure", "existing", "tags"]),
     ("boot", &["unit", "wait-s"]),
     ("daemon", &["unit", "enforce", "restart", "interval-s", "settle-s"]),
     ("packages", &["container-toolkit", "rocm-smi", "proxy"]),

@@ -32,7 +32,7 @@ fn a_configuration_of_containerd_that_somebody_wrote_stays_theirs() {
         assert_eq!(value(&desired, "CONCOURSE_CONTAINERD_BIN").is_some(), is_launched, "{config}");
         assert_eq!(value(&desired, "CONCOURSE_CONTAINERD_CONFIG"), None, "{config}");
         assert_eq!(value(&desired, "CONCOURSE_TAG").is_some(), problem.is_none(), "{config}");
-        let said = desired.notes.first().map(|note| note.text.as_str());
+        let said = desired.notes.iter().find(|note| note.problem).map(|note| note.text.as_str());
         assert!(
             said.is_some() == problem.is_some() && said.is_none_or(|said| said.contains(problem.unwrap())),
             "{said:?}"
@@ -79,7 +79,8 @@ fn what_the_command_line_says_wins_and_is_said() {
         assert_eq!(value(&desired, "CONCOURSE_CONTAINERD_BIN").is_some(), bin, "{flags}: {desired:#?}");
         assert_eq!(value(&desired, "CONCOURSE_CONTAINERD_CONFIG").is_some(), tag, "{flags}");
         assert!(
-            desired.notes.iter().any(|note| note.text.contains(problem)) != problem.is_empty(),
+            desired.notes.iter().any(|note| note.problem && note.text.contains(problem))
+                != problem.is_empty(),
             "{desired:#?}"
         );
         assert_eq!(value(&desired, "CONCOURSE_TAG"), bin.then(|| OURS.to_owned()), "{flags}");

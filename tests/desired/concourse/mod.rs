@@ -7,6 +7,7 @@ mod facts;
 mod program;
 mod real;
 mod reconciled;
+mod tagging;
 mod unreadable_worker;
 mod worker;
 
@@ -114,7 +115,7 @@ fn a_worker_that_runs_something_else_gets_no_variable_of_containerds_and_no_tag_
     }
     let machine = machine(V8_1);
     machine.put(ENVIRONMENT_FILE, "");
-    assert!(machine.desired("").notes.is_empty(), "containerd is the default from 8.0");
+    assert!(machine.desired("tag: a").notes.is_empty(), "containerd is the default from 8.0");
 }
 
 #[test]
@@ -151,7 +152,7 @@ fn what_the_worker_wrote_for_its_containerd_is_kept_whole_unless_it_is_out_of_da
     ] {
         let machine = machine(release);
         machine.put(WRITTEN_CONFIG, written);
-        let desired = machine.desired("");
+        let desired = machine.desired("tag: a");
         let text = text(&desired, config).unwrap();
         assert_eq!(text.contains(written.trim_end()), is_taken, "{text}");
         assert!(text.contains("io.containerd.shim.v1.manager"), "{text}");

@@ -17,7 +17,9 @@ pub fn lay_out(folder: &Path) {
     }
     let busybox = program("busybox").unwrap();
     fs::copy(busybox, folder.join("bin/busybox")).unwrap();
-    for applet in ["sh", "ls", "cat", "id", "stat", "dd", "head", "test", "sleep", "find", "sort", "true"] {
+    for applet in
+        ["sh", "ls", "cat", "id", "stat", "dd", "head", "test", "sleep", "find", "sort", "true", "readlink"]
+    {
         symlink("busybox", folder.join("bin").join(applet)).unwrap();
     }
 }

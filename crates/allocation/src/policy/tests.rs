@@ -11,7 +11,15 @@ const FULL: &str = r#"{"schema_version":1,"runtime":"/usr/bin/runc","requests":"
 fn gpu(index: u32, pci: &str, render: &str, uuid: Option<&str>, hive: Option<&str>) -> Gpu {
     let pci = PciAddress::parse(pci);
     let render = Render::parse(render).unwrap();
-    Gpu { index, pci, render, uuid: uuid.map(str::to_owned), card: pci, hive: hive.map(str::to_owned) }
+    Gpu {
+        index,
+        pci,
+        render,
+        uuid: uuid.map(str::to_owned),
+        card_uuid: None,
+        card: pci,
+        hive: hive.map(str::to_owned),
+    }
 }
 
 #[test]
@@ -115,9 +123,21 @@ fn what_it_cannot_keep_is_refused_with_the_key() {
         ),
         (r#""pci":"0000:64:00.0","#, "", "not a policy: the key \"pci\" is missing (line 4, column 13)"),
         (r#""hive":null"#, r#""hive":[]"#, "not a policy: expected a number, a text or null, found a list"),
-        (r#""index":0"#, r#""index":1"#, "gpus: two have the index 1"),
-        (r#"renderD128""#, r#"renderD129""#, "gpus: two have the render node renderD129"),
-        (r#""uuid":null"#, r#""uuid":"GPU-0123456789abcdef""#, "gpus: two have the uuid of the GPU 0"),
+        (
+            r#""index":0"#,
+            r#""index":1"#,
+            "gpus: 1 (0000:c1:00.0, renderD129) and 1 (0000:64:00.0, renderD128) have the same index",
+        ),
+        (
+            r#"renderD128""#,
+            r#"renderD129""#,
+            "gpus: 1 (0000:c1:00.0, renderD129) and 0 (0000:64:00.0, renderD129) have the same render node",
+        ),
+        (
+            r#""uuid":null"#,
+            r#""uuid":"GPU-0123456789abcdef""#,
+            "gpus: 1 (0000:c1:00.0, renderD129) and 0 (0000:64:00.0, renderD128) have the same uuid",
+        ),
         (r#""/usr/bin/runc""#, r#""runc""#, "runtime: \"runc\" is not an absolute path"),
         (
             r#""default":"none","sharing":"shared""#,

@@ -82,6 +82,7 @@ fn a_recorded_gpu_is_known_by_its_place_and_node_not_by_its_index() {
         render: Render::parse(render).unwrap(),
         uuid: None,
         card: None,
+        card_uuid: None,
         hive: None,
     };
     let recorded = RecordedGpu::from(&gpu(0, Some("0000:64:00.0"), "renderD128"));

@@ -115,7 +115,7 @@ impl Inventory {
                 Quoted(&name)
             )),
             (false, true) => refuse(format!("the policy does not allow the GPU {}", Quoted(&name))),
-            (true, true) if matches!(selector, Selector::Pci(_)) => refuse(format!(
+            (true, true) if matches!(selector, Selector::Pci(_) | Selector::Uuid(_)) => refuse(format!(
                 "the policy allows only some partitions of the card {}: ask for those by index",
                 Quoted(&name)
             )),
@@ -166,7 +166,9 @@ fn packed<'i>(
 fn names(selector: &Selector, gpu: &Gpu) -> bool {
     match selector {
         Selector::Index(index) => gpu.index == *index,
-        Selector::Uuid(uuid) => gpu.uuid.as_ref().is_some_and(|own| own.eq_ignore_ascii_case(uuid)),
+        Selector::Uuid(uuid) => {
+            [&gpu.uuid, &gpu.card_uuid].into_iter().flatten().any(|own| own.eq_ignore_ascii_case(uuid))
+        }
         Selector::Pci(address) => gpu.card == Some(*address) || gpu.pci == Some(*address),
         Selector::Render(render) => gpu.render == *render,
     }
@@ -204,7 +206,7 @@ fn device_of(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, Option<usize>)]) -> Op
 }
 
 /// The GPUs of a spec, each with its place there: the devices that are named by an index and have a render node. The other
-/// names of a node are its card (a PCI address) and its uuid.
+/// names of a node are its card (a PCI address) and its uuids: its own before its card's.
 fn machine(spec: &Outline<'_>) -> Vec<(Gpu, Option<usize>)> {
     let (mut cards, mut uuids, mut gpus) = (Vec::new(), Vec::new(), Vec::new());
     for (place, (name, renders)) in spec.devices().enumerate() {
@@ -219,8 +221,9 @@ fn machine(spec: &Outline<'_>) -> Vec<(Gpu, Option<usize>)> {
     }
     let gpu = |(index, render, place)| {
         let card = last_of(&cards, render);
-        let uuid = last_of(&uuids, render).map(str::to_owned);
-        (Gpu { index, pci: card, render, uuid, card, hive: None }, Some(place))
+        let uuid = uuids.iter().find(|(other, _)| *other == render).map(|(_, uuid)| (*uuid).to_owned());
+        let card_uuid = last_of(&uuids, render).map(str::to_owned);
+        (Gpu { index, pci: card, render, uuid, card_uuid, card, hive: None }, Some(place))
     };
     gpus.into_iter().map(gpu).collect()
 }

@@ -10,15 +10,17 @@ use crate::{PciAddress, Render};
 pub use inventory::Inventory;
 
 /// Something that a container can be given: a GPU, or a partition of one.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gpu {
     /// As `rocworker detect` counts: in KFD's node order.
     pub index: u32,
     /// None where only a CDI spec says what there is, and it has no PCI address for it.
     pub pci: Option<PciAddress>,
     pub render: Render,
-    /// Only where it is this GPU's own, not one that partitions share.
+    /// Its own, not one that partitions share.
     pub uuid: Option<String>,
+    /// A partition's card's, which all its partitions share.
+    pub card_uuid: Option<String>,
     /// The card that it is a part of. Partitions of one card have the same.
     pub card: Option<PciAddress>,
     /// The XGMI hive of the card.

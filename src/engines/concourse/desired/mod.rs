@@ -6,6 +6,7 @@
 //! one is a person, and is not known by name.
 
 mod containerd;
+mod tagged;
 mod written;
 
 use std::path::Path;
@@ -21,6 +22,7 @@ use crate::render::{self, Templates};
 use crate::selection::Selection;
 
 use containerd::{Hindrance, Way, way};
+pub use tagged::{Tagged, tagged};
 pub use written::{out_of_date, written_by};
 
 /// The folder that holds nothing but the wrapper under the name `runc`.
@@ -29,6 +31,10 @@ pub const SHIM_FOLDER: &str = "/usr/local/lib/rocworker/shim";
 const CONTAINERD_CONFIG: &str = "/etc/rocworker/concourse-containerd.toml";
 /// What starts containerd, beside [`SHIM_FOLDER`].
 const LAUNCHER: &str = "/usr/local/lib/rocworker/concourse-containerd";
+
+/// What is said of a worker that gets its first tags.
+const UNTAGGED: &str = "rocworker tags this worker, which has no tags of its own: a tagged worker takes no step without \
+    tags. `concourse: {tags: false}` gives its tasks GPUs without tags";
 
 /// What rocworker configures of this machine's worker. `wrapper`: runc-amd-wrapper's program; without one no container
 /// can be given a GPU, and the worker gets no tag of one. To be asked with an empty selection too, when the configuration
@@ -83,6 +89,9 @@ pub fn actions(
             desired,
             format!("{problem}: the worker's tags, and what else is set of it, stay as they are"),
         );
+    }
+    if worker.has_no_tags() && config.tags.is_empty() && tags.is_some() {
+        desired.note(NAME, UNTAGGED);
     }
     let variable = through.and_then(|(way, wrapper)| through_wrapper(way, wrapper, worker, &mut desired));
     match environment_files(templates, worker, variable, tags, &mut desired) {

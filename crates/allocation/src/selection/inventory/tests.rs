@@ -94,6 +94,40 @@ fn a_list_says_what_may_be_had_and_what_an_index_means() {
     }
 }
 
+#[test]
+fn a_partitioned_cards_uuid_means_all_its_partitions() {
+    // Of the second card: its partitions' common uuid, and from ROCm 7.0.1 on each has its own too.
+    let card = r#"{"name":"GPU-00000000000000c0","containerEdits":{"deviceNodes":[
+        {"path":"/dev/dri/renderD129"},{"path":"/dev/dri/renderD130"}]}},"#;
+    let own = r#"{"name":"GPU-00000000000000a1","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD130"}]}},"#;
+    let first = r#"{"name":"0000:64:00.0""#;
+    let named = SPEC.replace(first, &format!("{own}{card}{first}"));
+    let part = |index, render, own: &str| {
+        let uuids = format!(r#""uuid":{own},"card_uuid":"GPU-00000000000000c0","render""#);
+        listed(index, "0000:c1:00.0", render).replace(r#""render""#, &uuids)
+    };
+    let whole = listed(0, "0000:64:00.0", 128);
+    let second = part(2, 130, r#""GPU-00000000000000a1""#);
+    let both = format!("[{whole},{},{second}]", part(1, 129, "null"));
+    let no_such = "there is no GPU \"GPU-00000000000000c0\" on this machine; rocworker detect lists them";
+    let some =
+        "the policy allows only some partitions of the card \"GPU-00000000000000c0\": ask for those by index";
+    let one = format!("[{second}]");
+    for (gpus, spec, request, expected) in [
+        ("null", &*named, "GPU-00000000000000c0", Ok(vec![2, 1])),
+        ("null", &named, "gpu-00000000000000C0,0", Ok(vec![0, 2, 1])),
+        ("null", &named, "GPU-00000000000000a1", Ok(vec![1])),
+        ("null", SPEC, "GPU-00000000000000c0", Err(no_such.to_owned())),
+        // The policy has the names whether the spec has them or not.
+        (&both, SPEC, "GPU-00000000000000c0", Ok(vec![2, 1])),
+        (&both, SPEC, "gpu-00000000000000A1", Ok(vec![1])),
+        (&one, SPEC, "GPU-00000000000000c0", Ok(vec![1])),
+        (&one, &named, "GPU-00000000000000c0", Err(some.to_owned())),
+    ] {
+        assert_eq!(select(&inventory(gpus, spec), request), expected, "{request} of {spec} for {gpus}");
+    }
+}
+
 /// The spec is written anew when a card goes, and then indexes and render nodes mean other cards.
 #[test]
 fn a_gpu_of_the_policy_is_found_by_its_place_and_never_replaced_by_another() {

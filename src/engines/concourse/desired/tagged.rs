@@ -1,0 +1,81 @@
+//! The tags that a worker has after an apply: those of what apply writes, else those that the worker has without it.
+
+use std::path::Path;
+
+use reconcile::{Content, Desired, Kind};
+
+use super::super::tags::{self, VARIABLE};
+use super::super::{Concourse, DROP_IN, ENV_FILE, NAME};
+use super::managed;
+use crate::config::{Config, Configure};
+use crate::engines::env_file::EnvFile;
+use crate::selection::Selection;
+
+/// Tags, and why apply does not write them on a worker where it does not: a sentence.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Tagged {
+    pub tags: Vec<String>,
+    pub unwritten: Option<String>,
+}
+
+/// The worker's tags once all of `desired` is applied. For a worker that a person sets up: those of the configuration and of
+/// the GPUs.
+///
+/// # Errors
+/// Why apply leaves the tags as they are.
+pub fn tagged(
+    config: &Config,
+    selection: &Selection<'_>,
+    concourse: &Concourse,
+    desired: &Desired,
+) -> Result<Tagged, String> {
+    let unwritten = |tags, why: String| Ok(Tagged { tags, unwritten: Some(why) });
+    if config.concourse.configure == Configure::Never {
+        let why = "concourse.configure is never: rocworker apply writes no tags";
+        return unwritten(tags::tags(config, selection), why.to_owned());
+    }
+    if concourse.worker.is_none() && concourse.unknown.is_none() {
+        return Ok(Tagged { tags: tags::tags(config, selection), unwritten: None });
+    }
+    if desired.is_undecided || desired.undecided.iter().any(|component| component == NAME) {
+        return Err(format!(
+            "rocworker apply leaves the worker's tags as they are: {}",
+            why_undecided(desired)
+        ));
+    }
+    let Some(worker) = &concourse.worker else { return Err(why_undecided(desired).to_owned()) };
+    let without = tags::known(worker);
+    if managed(config, concourse).is_none() {
+        let why = "the Concourse charm has set this worker up, and concourse.existing is leave: rocworker apply writes no tags";
+        return unwritten(listed(without), why.to_owned());
+    }
+    if worker.options.has("tag") {
+        let said = worker.options.values(&["tag"]);
+        let tags = said.into_iter().filter_map(|(_, tags)| tags).flat_map(listed).collect();
+        let why = format!("{} sets the worker's tags by --tag, which wins", worker.unit.display());
+        return unwritten(tags, why);
+    }
+    let written = text(desired, ENV_FILE)
+        .and_then(|text| EnvFile::parse(text).get(VARIABLE).map(listed))
+        // The drop-in takes away what it does not replace.
+        .or_else(|| text(desired, DROP_IN).filter(|text| text.contains(VARIABLE)).map(|_| Vec::new()));
+    Ok(Tagged { tags: written.unwrap_or_else(|| listed(without)), unwritten: None })
+}
+
+fn listed(tags: &str) -> Vec<String> {
+    tags.split(',').filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+}
+
+fn text<'a>(desired: &'a Desired, path: &str) -> Option<&'a str> {
+    let action = desired.actions.iter().find(|action| action.path.path() == Some(Path::new(path)))?;
+    match &action.kind {
+        Kind::Owned(Content::File { bytes, .. }) => std::str::from_utf8(bytes).ok(),
+        _ => None,
+    }
+}
+
+fn why_undecided(desired: &Desired) -> &str {
+    let mut about = desired.notes.iter().filter(|note| [NAME, "wrapper", "gpu"].contains(&&*note.about));
+    let problem = about.clone().find(|note| note.problem);
+    problem.or_else(|| about.next()).map_or("rocworker plan says why", |note| &note.text)
+}

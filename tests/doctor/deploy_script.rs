@@ -1,0 +1,327 @@
+//! deploy/deploy-test.sh, with stand-ins for juju, fly and lxc that record their calls and know nothing of what the real
+//! ones do. What it asks for LXD's commands is the real rocworker, which asks the stand-in of lxc.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use support::real;
+use tempfile::TempDir;
+
+/// What a stand-in is: it writes down its arguments, and says what a file beside it has for their first words.
+const STAND_IN: &str = r#"#!/bin/sh
+name=$(basename "$0")
+echo "$name $*" >>FOLDER/called
+for words in "$name-$1" "$name-$1-$2" "$name-$1-$2-$3"; do
+    if [ -f "FOLDER/$words" ]; then cat "FOLDER/$words"; fi
+    if [ -e "FOLDER/$words.fails" ]; then exit 7; fi
+done
+exit 0
+"#;
+
+/// What `lxc query /1.0/resources` answers, as far as rocworker reads it: AMD's card beside NVIDIA's.
+const RESOURCES: &str = r#"{"gpu": {"cards": [
+    {"driver": "nvidia", "vendor": "NVIDIA Corporation", "vendor_id": "10de", "product_id": "2704",
+     "pci_address": "0000:01:00.0", "drm": {"id": 0, "card_name": "card0", "render_name": "renderD128"}},
+    {"driver": "amdgpu", "vendor": "Advanced Micro Devices, Inc. [AMD/ATI]", "vendor_id": "1002", "product_id": "744c",
+     "pci_address": "0000:03:00.0", "drm": {"id": 1, "card_name": "card1", "render_name": "renderD129"}}]}}"#;
+
+struct Desk {
+    folder: TempDir,
+}
+
+impl Desk {
+    /// Where everything goes well. Neither the worker nor rocworker's charm is deployed yet, and of the worker's two units
+    /// the second is no container of this host.
+    fn set() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let desk = Self { folder };
+        for name in ["juju", "fly", "lxc"] {
+            desk.put(name, &STAND_IN.replace("FOLDER", desk.folder.path().to_str().unwrap()));
+            fs::set_permissions(desk.path(name), fs::Permissions::from_mode(0o755)).unwrap();
+        }
+        symlink(env!("CARGO_BIN_EXE_rocworker"), desk.path("rocworker")).unwrap();
+        desk.put("rocworker.charm", "");
+        desk.put(
+            "juju-status-worker",
+            "worker/0*  active  idle  0  10.0.0.7\nworker/3  active  idle  3  10.0.0.8\n",
+        );
+        desk.put(
+            "juju-status-rocworker",
+            "rocworker/0*  active  idle  Worker ready (v7.14.2) (GPU: 2x AMD)\n",
+        );
+        desk.put("juju-show-application.fails", "");
+        for (unit, name) in [("0", "juju-c0-0"), ("3", "juju-c0-3")] {
+            // A terminal ends its lines like this.
+            desk.put(&format!("juju-ssh-worker/{unit}"), &format!("{name}\r\n"));
+        }
+        desk.put("lxc-query-/1.0/resources", RESOURCES);
+        desk.put("lxc-file-pull-juju-c0-0/etc/group", "root:x:0:\nrender:x:104:\n");
+        desk.put("lxc-info-juju-c0-3.fails", "");
+        desk.put("fly---target-ci-status.fails", "");
+        desk.put("fly---target-ci-workers", "w1  2  linux  gpu,compute-runtime=rocm  none\n");
+        let task =
+            "✓ AMD GPU devices are accessible in container\n✓ ROCm can use 1 AMD GPU(s) in container\n";
+        desk.put("fly---target-ci-execute", &format!("started\n{task}succeeded\n"));
+        desk
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn put(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn remove(&self, name: &str) {
+        fs::remove_file(self.path(name)).unwrap();
+    }
+
+    fn called(&self) -> String {
+        let called = fs::read_to_string(self.path("called")).unwrap_or_default();
+        self.without_folders(&called)
+    }
+
+    fn without_folders(&self, text: &str) -> String {
+        let text = text.replace(self.folder.path().to_str().unwrap(), "DESK");
+        text.replace(top().join("deploy").to_str().unwrap(), "DEPLOY")
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut script = Command::new(top().join("deploy/deploy-test.sh"));
+        let path = format!("{}:/usr/bin:/bin", self.folder.path().display());
+        script.args(arguments).env("PATH", path).current_dir(self.folder.path()).output().unwrap()
+    }
+
+    fn run_all(&self, more: &[&str]) -> Output {
+        let names = ["--worker", "worker", "--web", "web", "--target", "ci", "--charm", "rocworker.charm"];
+        self.run(&[&["--url", "https://ci.example"], &names[..], more].concat())
+    }
+
+    /// What a first run has left there.
+    fn deployed(&self) {
+        self.remove("juju-show-application.fails");
+        self.remove("fly---target-ci-status.fails");
+        self.put("juju-status-worker---relations", "web:tsa  worker:flight  concourse-ci_tsa  regular\n");
+        self.put(
+            "juju-status-rocworker---relations",
+            "Integration provider  Requirer        Interface  Type         Message\nworker:juju-info      \
+             rocworker:host  juju-info  subordinate\n",
+        );
+        self.put("lxc-config-device-list", "eth0\ngpu0\nkfd\n");
+    }
+}
+
+fn top() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+#[test]
+fn the_script_explains_each_step_and_a_dry_run_runs_none() {
+    let desk = Desk::set();
+    let output = desk.run_all(&["--dry-run", "--model", "gpus", "--rocm-tools"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(desk.called(), "");
+    insta::assert_snapshot!(desk.without_folders(&text(&output.stdout)));
+    let help = desk.run(&["--help"]);
+    let said = text(&help.stdout);
+    assert!(help.status.success() && said.starts_with("Usage: deploy-test.sh --url URL"), "{help:?}");
+    let script = fs::read_to_string(top().join("deploy/deploy-test.sh")).unwrap();
+    let options = script.lines().find(|line| line.trim_start().starts_with("--url | ")).unwrap();
+    for option in options.split_whitespace().filter(|word| word.starts_with("--")) {
+        let option = option.trim_end_matches(')');
+        assert!(said.contains(&format!("  {option} ")), "--help does not explain {option}");
+    }
+}
+
+#[test]
+fn the_worker_its_devices_and_the_charm_come_in_their_order_and_the_task_last() {
+    let desk = Desk::set();
+    let output = desk.run_all(&["--rocm-tools"]);
+    assert!(output.status.success(), "{output:?}");
+    let said = text(&output.stdout);
+    assert!(said.ends_with("\nTasks on worker can use its AMD GPUs.\n"), "{said}");
+    assert!(said.contains("juju-c0-3 is no container of this host"), "{said}");
+    insta::assert_snapshot!(desk.called());
+}
+
+#[test]
+fn a_second_run_deploys_adds_and_relates_nothing_again() {
+    let desk = Desk::set();
+    desk.deployed();
+    let output = desk.run_all(&[]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(text(&output.stdout).contains("juju-c0-0 has the device kfd"), "{output:?}");
+    let called = desk.called();
+    assert!(called.contains("juju refresh rocworker --path ./rocworker.charm\n"), "{called}");
+    for words in ["juju deploy ", "juju integrate ", " login ", "device add ", "verify-rocm-tools"] {
+        assert!(!called.contains(words), "{words}: {called}");
+    }
+    // One that ended between two steps is gone on with.
+    desk.put(
+        "juju-status-rocworker---relations",
+        "worker-2:juju-info  rocworker:host  juju-info  subordinate\n",
+    );
+    desk.put("lxc-config-device-list", "kfd-2\ngpu0\n");
+    assert!(desk.run_all(&[]).status.success());
+    let called = desk.called();
+    assert!(called.contains("juju integrate rocworker:host worker:juju-info\n"), "{called}");
+    assert!(called.contains("lxc config device add juju-c0-0 kfd unix-char "), "{called}");
+    assert!(!called.contains("lxc config device add juju-c0-0 gpu0"), "{called}");
+}
+
+/// Juju relates an endpoint that is required with one that is provided: `juju-info` is what every application provides.
+#[test]
+fn the_relation_is_one_that_the_charm_requires() {
+    let charm: yaml_serde::Value =
+        yaml_serde::from_str(&fs::read_to_string(top().join("charm/charmcraft.yaml")).unwrap()).unwrap();
+    let desk = Desk::set();
+    assert!(desk.run_all(&[]).status.success());
+    let called = desk.called();
+    let (_, related) = called.split_once("juju integrate rocworker:").unwrap();
+    let (endpoint, other) = related.lines().next().unwrap().split_once(' ').unwrap();
+    let required = &charm["requires"][endpoint];
+    assert_eq!(required["interface"].as_str().map(|it| format!("worker:{it}")).as_deref(), Some(other));
+}
+
+#[test]
+fn a_step_that_fails_ends_it_with_its_number_and_what_to_do() {
+    type Spoil = fn(&Desk);
+    let cases: [(&str, Spoil, &str); 11] = [
+        ("no charm", |desk| desk.remove("rocworker.charm"), "step 1 failed: there is no ./rocworker"),
+        (
+            "no worker",
+            |desk| desk.put("juju-status-worker", "Model\n"),
+            "step 2 failed: nothing in its output",
+        ),
+        (
+            "no deploy",
+            |desk| desk.put("juju-deploy-concourse-ci-machine.fails", ""),
+            "step 2 failed: juju ended with 7: juju debug-log",
+        ),
+        (
+            "no way in",
+            |desk| desk.put("juju-ssh-worker/0.fails", ""),
+            "step 3 failed: juju ended with 7: is worker/0 reached",
+        ),
+        (
+            "no name",
+            |desk| desk.put("juju-ssh-worker/0", "a;reboot\n"),
+            "step 3 failed: nothing in its output is like",
+        ),
+        (
+            "no card",
+            |desk| desk.put("lxc-query-/1.0/resources", &RESOURCES.replace("1002", "8086")),
+            "step 3 failed: rocworker ended with 1: the lines with #",
+        ),
+        (
+            "no device",
+            |desk| desk.put("lxc-config-device-add.fails", ""),
+            "step 3 failed: lxc ended with 7: lxc config device show juju-c0-0",
+        ),
+        (
+            "no charm deployed",
+            |desk| desk.put("juju-deploy-./rocworker.charm.fails", ""),
+            "step 4 failed: juju ended with 7: juju debug-log",
+        ),
+        (
+            "blocked",
+            |desk| {
+                desk.put("juju-status-rocworker", "rocworker/0*  blocked  idle  lxc config device add …\n")
+            },
+            "step 5 failed: nothing in its output is like",
+        ),
+        (
+            "no tag",
+            |desk| desk.put("fly---target-ci-workers", "w1  2  linux  none\n"),
+            "step 6 failed: nothing in its output",
+        ),
+        (
+            "a cross",
+            |desk| {
+                desk.put("fly---target-ci-execute", "✗ AMD GPU devices are not accessible in container: …\n")
+            },
+            "step 7 failed: nothing in its output is like",
+        ),
+    ];
+    for (what, spoil, said) in cases {
+        let desk = Desk::set();
+        spoil(&desk);
+        let output = desk.run_all(&[]);
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && stderr.contains(said), "{what}: {output:?}");
+        assert!(!text(&output.stdout).contains("can use its AMD GPUs"), "{what}");
+    }
+    let desk = Desk::set();
+    let output = desk.run(&["--url", "http://c", "--worker", "worker", "--charm", "rocworker.charm"]);
+    let stderr = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && stderr.contains("--web names the web"), "{output:?}");
+    assert!(!desk.called().contains("juju deploy"), "{}", desk.called());
+}
+
+/// A task and `juju ssh` have terminals, which end their lines with \r and may have colours.
+#[test]
+fn what_a_terminal_adds_to_a_line_is_no_part_of_it() {
+    let desk = Desk::set();
+    desk.put("juju-ssh-worker/0", "\u{1b}[0mjuju-c0-0\u{1b}[K\r\n");
+    desk.put(
+        "juju-status-rocworker",
+        "rocworker/0*  \u{1b}[32mactive\u{1b}[0m  Worker ready (GPU: \u{1b}[1m2x\u{1b}[0m AMD)\n",
+    );
+    desk.put("fly---target-ci-workers", "w1  2  linux  gpu,compute-\u{1b}[1mruntime\u{1b}[0m=rocm\r\n");
+    desk.put(
+        "fly---target-ci-execute",
+        "started\r\n\u{1b}[32m✓\u{1b}[0m AMD GPU devices are accessible in container\r\nsucceeded\r\n",
+    );
+    let output = desk.run_all(&[]);
+    assert!(output.status.success(), "{output:?}");
+    assert!(desk.called().contains("lxc config device list juju-c0-0\n"), "{}", desk.called());
+}
+
+#[test]
+fn wrong_arguments_are_refused_with_two_before_anything_is_called() {
+    let desk = Desk::set();
+    for (arguments, said) in [
+        (&[][..], "--url has to be"),
+        (&["--url", "ci.example"], "--url has to be"),
+        (&["--url", "http://c", "--minutes", "0"], "--minutes has to be"),
+        (&["--url", "http://c", "--minutes", "1; id"], "--minutes has to be"),
+        (&["--url", "http://c", "--worker", "w.*"], "--worker has to be"),
+        (&["--url", "http://c", "--web", "w:tsa"], "--web has to be"),
+        (&["--web", "--dry-run"], "--web needs a value"),
+        (&["--url"], "--url needs a value"),
+        (&["--force"], "there is no '--force'"),
+        (&["deploy"], "there is no 'deploy'"),
+    ] {
+        let output = desk.run(arguments);
+        let stderr = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && stderr.contains(said), "{arguments:?}: {output:?}");
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    }
+    assert_eq!(desk.called(), "");
+}
+
+#[test]
+fn real_shellcheck_finds_nothing_in_the_script() {
+    if !real::require(&["shellcheck"]) {
+        return;
+    }
+    let shellcheck = real::program("shellcheck").unwrap();
+    let script = top().join("deploy/deploy-test.sh");
+    let output = Command::new(shellcheck)
+        .args(["--enable=all", "--severity=style"])
+        // Of the optional checks: that a function's failure is handled where it is called, and braces around each variable.
+        .arg("--exclude=SC2250,SC2310,SC2311,SC2312")
+        .arg(script)
+        .output();
+    let output = output.unwrap();
+    assert!(output.status.success(), "{}", text(&output.stdout));
+}
