@@ -187,10 +187,40 @@ impl Config {
         &self.source.text
     }
 
+    /// What is done about AMD's container toolkit: `auto` only where that installs it.
+    #[must_use]
+    pub fn container_toolkit(&self) -> Wanted {
+        self.resolved(self.packages.container_toolkit)
+    }
+
+    /// The same of rocm-smi. An archive and amdgpu-install bring it themselves, the second from the same repository with
+    /// another `Signed-By`: then apt would refuse both.
+    #[must_use]
+    pub fn rocm_smi(&self) -> Wanted {
+        let want = self.resolved(self.packages.rocm_smi);
+        let comes = matches!(self.rocm.install, Some(RocmFrom::TheRock | RocmFrom::AmdgpuInstall));
+        if comes && want == Wanted::Auto { Wanted::Keep } else { want }
+    }
+
+    /// Which key asks for a tool that is wanted like this, if one does.
+    #[must_use]
+    pub fn asks_for(&self, want: Wanted) -> Option<&'static str> {
+        match want {
+            Wanted::Auto => Some("compute-runtime: rocm"),
+            Wanted::Install => Some("packages"),
+            Wanted::Keep | Wanted::Absent => None,
+        }
+    }
+
+    fn resolved(&self, want: Wanted) -> Wanted {
+        let is_rocm = self.compute_runtime == ComputeRuntime::Rocm;
+        if want == Wanted::Auto && !is_rocm { Wanted::Keep } else { want }
+    }
+
     /// Whether apt has anything to do with it.
     #[must_use]
     pub fn wants_packages(&self) -> bool {
-        let wanted = [self.packages.container_toolkit, self.packages.rocm_smi];
+        let wanted = [self.container_toolkit(), self.rocm_smi()];
         wanted.iter().any(|it| *it != Wanted::Keep)
             || !matches!(self.rocm.install, None | Some(RocmFrom::Keep))
             || self.driver.is_some()

@@ -29,10 +29,13 @@ pub const DKMS: &str = "dkms";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wanted {
+    /// As [`Self::Install`] where the configuration says `compute-runtime: rocm`, and the worker is ready without it;
+    /// else as [`Self::Keep`].
+    #[default]
+    Auto,
     /// Installed, in whatever version is there or to be had.
     Install,
     /// Whatever there is stays.
-    #[default]
     Keep,
     Absent,
 }

@@ -109,7 +109,11 @@ impl UnitStatus {
             off,
             lacks_worker: role == Role::Worker && !has_unit(root, UNIT),
             problem: failed.next().or_else(|| open.next()),
-            remark: pending.next().map(|it| format!("pending: {}", it.effect)).or_else(contested),
+            remark: pending
+                .next()
+                .map(|it| format!("pending: {}", it.effect))
+                .or_else(contested)
+                .or_else(|| applied.lacks.as_ref().map(|it| format!("not installed: {it}"))),
             why_no_gpu,
         }))
     }

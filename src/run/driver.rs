@@ -6,6 +6,7 @@ use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource,
 use super::pipeline::Execution;
 use super::target::Target;
 use super::{Error, Run, State};
+use crate::config::Config;
 use crate::desired::driver::ABOUT;
 use crate::doctor::{Status, tools};
 use crate::driver::{Attempt, Driver, Ground, PACKAGE, Release, Verdict, asked_for, look};
@@ -44,9 +45,10 @@ pub(super) fn of_driver(mut plan: Plan) -> Option<Plan> {
 }
 
 /// What AMD's own tools have against it, where they are installed.
-fn dissent(programs: &Programs, facts: &Facts) -> Option<Note> {
-    let check =
-        tools::check(Some(programs), facts).into_iter().find(|check| check.status == Status::Warning)?;
+fn dissent(programs: &Programs, facts: &Facts, config: &Config) -> Option<Note> {
+    let check = tools::check(Some(programs), facts, config)
+        .into_iter()
+        .find(|check| check.status == Status::Warning)?;
     let tool = check.subject.unwrap_or_default();
     Some(note(format!("the driver runs, and {tool} does not agree: {}", check.evidence), true))
 }
@@ -159,7 +161,7 @@ impl Execution<'_> {
                 if work.receipt().still_pending(root).any(|pending| is_reboot(&pending.effect)) {
                     work.forgive(is_reboot)?;
                 }
-                dissent(programs, facts)
+                dissent(programs, facts, self.run.config)
             }
             Ok(Verdict::Loadable) => Some(note(
                 format!("the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"),
