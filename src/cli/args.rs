@@ -101,6 +101,9 @@ pub(crate) enum Command {
     Lxd(super::lxd::Command),
     /// Run the daemon that maintains the configured state. rocworker.service runs it
     Serve,
+    /// Unpack an archive of TheRock's to /opt/rocm-VERSION, unmanaged. deploy/install_rocm_tarball.sh runs it
+    #[command(hide = true)]
+    Therock(super::therock::Archive),
     #[command(subcommand, hide = true)]
     Deb(super::deb::Command),
     #[command(hide = true)]

@@ -26,6 +26,7 @@ mod status;
 mod table;
 mod tags;
 mod task_check;
+mod therock;
 mod undo;
 
 use std::io::Write;
@@ -125,5 +126,6 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
         Command::Report { file } => report::run(&session, file),
         Command::Tags { env } => tags::run(&session, env),
         Command::TaskCheck => task_check::run(&session),
+        Command::Therock(archive) => therock::run(&session, &archive),
     }
 }

@@ -10,6 +10,7 @@ mod engines;
 mod host;
 mod packages;
 mod path;
+mod releases;
 mod scalar;
 mod therock;
 mod units;
@@ -22,7 +23,7 @@ use reconcile::Restarts;
 use root::Root;
 use serde::{Deserialize, Deserializer};
 
-use crate::driver::Release;
+use crate::driver::{Build, Release};
 
 pub use clusterbloom::ClusterBloom;
 pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
@@ -67,6 +68,8 @@ pub struct Config {
     pub daemon: Daemon,
     /// Which variables of the environment it does not use, in sentences.
     pub unused_variables: Vec<String>,
+    /// Whether it says `compute-runtime` or its older form.
+    says_runtime: bool,
     /// What of ROCm it says by ClusterBloom's names.
     clusterbloom: ClusterBloom,
     /// Where it was read, so that what turns out wrong later can be said with its line.
@@ -171,7 +174,12 @@ impl Config {
     /// # Errors
     /// In a sentence, when the two together cannot be.
     pub fn beside(mut self, environment: &ClusterBloom) -> Result<Self, String> {
-        self.unused_variables = environment.beside(&self.clusterbloom, &mut self.rocm)?;
+        let says_runtime = self.says_runtime.then_some(self.compute_runtime);
+        let beside = environment.beside(&self.clusterbloom, says_runtime, &mut self.rocm)?;
+        self.unused_variables = beside.unused;
+        if beside.is_off {
+            self.compute_runtime = ComputeRuntime::None;
+        }
         Ok(self)
     }
 
@@ -200,6 +208,15 @@ impl Config {
         let want = self.resolved(self.packages.rocm_smi);
         let comes = matches!(self.rocm.install, Some(RocmFrom::TheRock | RocmFrom::AmdgpuInstall));
         if comes && want == Wanted::Auto { Wanted::Keep } else { want }
+    }
+
+    /// Which driver dkms builds, if one.
+    #[must_use]
+    pub fn build(&self) -> Option<Build<'_>> {
+        let by_installer = self.rocm.install == Some(RocmFrom::AmdgpuInstall)
+            && self.rocm.usecases.iter().any(|usecase| usecase == DKMS);
+        let installer = by_installer.then_some(Build::Installer);
+        self.driver.as_ref().map(Build::Release).or(installer)
     }
 
     /// Which key asks for a tool that is wanted like this, if one does.

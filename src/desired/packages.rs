@@ -29,7 +29,8 @@ const KEYRING: &str = "/etc/apt/keyrings/rocworker-amd.gpg";
 const CONTAINER_TOOLKIT: &str = "amd-container-toolkit";
 const ROCM_SMI: &str = "rocm-smi-lib";
 
-/// What should be so of packages. `driver`: those that the kernel driver takes. `is_container`: the kernel is another's.
+/// What should be so of packages. `driver`: those that the kernel driver takes; `None`: amdgpu-install is not to be run.
+/// `is_container`: the kernel is another's.
 ///
 /// # Errors
 /// When a template does not give what apt reads.
@@ -37,10 +38,12 @@ pub fn actions(
     config: &Config,
     found: &Packages,
     templates: &Templates,
-    driver: &[Bring],
+    driver: Option<&[Bring]>,
     is_container: bool,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
+    let by_installer = driver.is_some() && config.rocm.install == Some(RocmFrom::AmdgpuInstall);
+    let driver = driver.unwrap_or_default();
     let required = |source, package, reason| Coming { source, package, reason, is_optional: false };
     let of_driver = |bring: &Bring| {
         let source = (bring.package.name == PACKAGE).then_some(Source::Amdgpu);
@@ -68,7 +71,6 @@ pub fn actions(
             rocm.map(|name| required(Some(Source::Rocm), Package::present(name), "ROCm's user space")),
         );
     }
-    let by_installer = config.rocm.install == Some(RocmFrom::AmdgpuInstall);
     if wanted.is_empty() && !by_installer {
         return Ok(desired.of(Component::Packages));
     }
@@ -116,25 +118,26 @@ pub fn actions(
         desired.push(repository.optional(is_optional(&|it| it.source == Some(source))));
         managed.insert(source);
     }
-    if by_installer {
-        let suite = Source::Rocm.suite(config, distribution);
-        rocm::by_installer(config, suite, is_container, &mut desired);
-    }
+    let others = wanted.split_off(driver.len());
     if driver.iter().any(|bring| bring.waits) {
         wanted.retain(|it| it.package.name != PACKAGE);
     }
-    for Coming { source, package, reason, is_optional } in wanted {
+    let action = |Coming { source, package, reason, is_optional }| {
         let is_driver = package.name == PACKAGE;
-        let mut action = Action::package(package, reason).optional(is_optional);
-        // Without its headers dkms builds nothing, and the package comes all the same.
-        for bring in driver.iter().filter(|it| is_driver && it.package.name.starts_with("linux-headers-")) {
-            action = action.after(bring.package.resource());
+        let action = Action::package(package, reason).optional(is_optional);
+        // As with amdgpu-install.
+        let action = rocm::headers(driver).filter(|_| is_driver).fold(action, Action::after);
+        match source.filter(|source| managed.contains(source)) {
+            Some(source) => action.after(source.file()),
+            None => action,
         }
-        if let Some(source) = source.filter(|source| managed.contains(source)) {
-            action = action.after(source.file());
-        }
-        desired.push(action);
+    };
+    desired.actions.extend(wanted.into_iter().map(action));
+    if by_installer {
+        let suite = Source::Rocm.suite(config, distribution);
+        rocm::by_installer(config, suite, driver, is_container, &mut desired);
     }
+    desired.actions.extend(others.into_iter().map(action));
     Ok(desired.of(Component::Packages))
 }
 
