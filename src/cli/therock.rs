@@ -18,7 +18,8 @@ use crate::desired::rocm::LINK;
 #[derive(Debug, clap::Args)]
 pub(crate) struct Archive {
     /// As archives are named: 7.10.0, 7.11.0a20251211
-    version: String,
+    #[arg(value_name = "VERSION")]
+    archive_version: String,
     /// Of GPUs: gfx94X-dcgpu, gfx110X-all
     family: String,
     /// stable, nightlies, prereleases or devreleases; as the version is written unless given
@@ -41,7 +42,7 @@ struct Answer {
 }
 
 pub(crate) fn run(session: &Session, archive: &Archive) -> anyhow::Result<Outcome> {
-    let Archive { version, family, release, sha256, url } = archive;
+    let Archive { archive_version: version, family, release, sha256, url } = archive;
     let therock = TheRock::named(version, family, release.as_deref(), url.clone(), sha256.as_deref())
         .map_err(|(name, problem)| Misuse(format!("{name} {problem}")))?;
     let (from, path, root) = (therock.url(), therock.path(), &session.root);

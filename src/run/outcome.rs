@@ -144,7 +144,8 @@ impl Outcome {
             "not installed, and containers get their GPUs without it: {text}; rocworker apply tries again"
         );
         self.notes.push(Note { about: "packages".to_owned(), text: note, problem: false });
-        self.lacks = Some(text);
+        // Beneath another Root apt is not asked, which the plan says.
+        self.lacks = (!packages.is_empty()).then_some(text);
     }
 
     /// Of a machine that nothing is done on.

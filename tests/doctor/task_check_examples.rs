@@ -416,16 +416,16 @@ fn wrong_arguments_are_refused_with_two_before_anything_is_called() {
 }
 
 #[test]
-fn real_shellcheck_finds_nothing_in_the_script() {
+fn real_shellcheck_finds_nothing_in_the_scripts() {
     if !real::require(&["shellcheck"]) {
         return;
     }
     let shellcheck = real::program("shellcheck").unwrap();
-    let script = top().join("deploy/deploy-test.sh");
+    let scripts = ["deploy/deploy-test.sh", "deploy/install_rocm_tarball.sh"].map(|name| top().join(name));
     let output = Command::new(shellcheck)
         .args(["--enable=all", "--severity=style"])
         .args(exceptions())
-        .arg(script)
+        .args(scripts)
         .output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", text(&output.stdout));

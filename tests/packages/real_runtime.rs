@@ -85,6 +85,8 @@ fn real_a_worker_without_the_tools_is_ready_and_says_what_is_missing() {
     worker.run(&["apply"]).well();
     worker.has(TOOLKIT, Some("install ok installed 1.3.0"));
     worker.has(ROCM_SMI, Some("install ok installed 7.8.0.70204-1"));
+    // As rocm-core does.
+    worker.machine.call(&["ln", "-sfn", "rocm-7.2.4", "/opt/rocm"]).well();
     let found = worker.json(&["doctor"]);
     let checks = found["checks"].as_array().unwrap();
     // In /opt/rocm/bin, which is in no PATH.

@@ -36,6 +36,7 @@ for usecase in $(echo "$usecases" | tr , ' '); do
     case $usecase in
         rocm) packages="$packages rocm" ;;
         dkms) packages="$packages amdgpu-dkms" ;;
+        graphics) packages="$packages amdgpu-graphics" ;;
         *) echo "amdgpu-install: the stand-in of a test knows no such usecase: $usecase" >&2; exit 1 ;;
     esac
 done
