@@ -91,7 +91,8 @@ impl UnitStatus {
         let effects = |outcome| applied.effects.iter().filter(move |it| it.outcome == outcome);
         let mut why_no_gpu = None;
         if gpus == 0 && off.is_none() {
-            let reboot = effects(EffectOutcome::Pending).find(|it| matches!(it.effect, Effect::Reboot { .. }));
+            let reboot =
+                effects(EffectOutcome::Pending).find(|it| matches!(it.effect, Effect::Reboot { .. }));
             let examine = || doctor::examine(root, config, &facts, programs).checks;
             why_no_gpu = reboot.map(|it| it.effect.to_string()).or_else(|| first_remedy(&examine()));
         }

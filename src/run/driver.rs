@@ -140,7 +140,7 @@ impl Execution<'_> {
     fn verify_by_rocm_smi(&self) -> Option<Note> {
         let Run { programs: Some(programs), config, .. } = self.run else { return None };
         let facts = &self.target.observed.as_ref()?.facts;
-        let is_open = self.work.pending().iter().any(is_reboot)
+        let is_open = self.work.receipt().still_pending(self.run.root).any(|it| is_reboot(&it.effect))
             || self.outcome.notes.iter().any(|it| it.problem && it.about == ABOUT);
         let asks = config.rocm.usecases.iter().any(|usecase| usecase == "rocm");
         if is_open || !asks || facts.machine.amdgpu.loaded != Ok(true) {

@@ -18,7 +18,8 @@ pub(crate) fn served(machine: Machine) -> (Worker, String) {
         vec![
             standins::rocm("6.3.2"),
             standins::rocminfo("1.0.0"),
-            standins::rocm_smi("7.4.0", "says"),
+            // As many as the laid-out machine has.
+            standins::rocm_smi_with("7.4.0", 9),
             // A usecase beside ROCm that builds nothing; driver/installer.rs has the driver.
             Package::new("amdgpu-graphics", "1:6.10.5").depends("lab-library (>= 1.0)"),
             Package::new("lab-library", "1.0").conffile("/etc/lab-library.conf", "b=1\n"),

@@ -79,6 +79,12 @@ pub fn rocm_smi(version: &str, says: &str) -> Package {
         .program(&format!("{ROCM}/bin/rocm-smi"), "#!/bin/sh\nexec cat /usr/share/rocm-smi-lib/says\n")
 }
 
+/// rocm-smi lists this many GPUs.
+pub fn rocm_smi_with(version: &str, gpus: usize) -> Package {
+    let cards: Vec<String> = (0..gpus).map(|card| format!("\"card{card}\": {{}}")).collect();
+    rocm_smi(version, &format!("{{{}}}\n", cards.join(", ")))
+}
+
 /// AMD's 1.0.0.70203 and Ubuntu's 5.7.1, which sorts after it, have this one name.
 pub fn rocminfo(version: &str) -> Package {
     Package::new("rocminfo", version)

@@ -20,14 +20,16 @@ fn real_gpu_node_is_the_whole_flow_and_false_takes_it_back() {
     let Some((machine, headers)) = systems::with_headers() else { return };
     let (worker, _debian) = Worker::new(machine, &headers, true);
     let before = worker.machine.packages();
+    // As udev's package makes it.
+    let groups = worker.machine.text("/etc/group").unwrap().replace("\nrender:", "\nformer:");
+    worker.machine.put("/etc/group", groups + "render:x:991:\n");
     let detected = worker.json(&["detect"]);
     let is_driven = |gpu: &&Value| gpu["driver"] == "amdgpu";
     let count = detected["gpus"].as_array().unwrap().iter().filter(is_driven).count();
-    let cards: Vec<String> = (0..count).map(|card| format!("\"card{card}\": {{}}")).collect();
     let mut repository = Repository::new(standins::ORIGIN, "jammy", "main").with([
         standins::rocm("6.3.2"),
         standins::rocminfo("1.0.0"),
-        standins::rocm_smi("7.4.0", &format!("{{{}}}", cards.join(", "))),
+        standins::rocm_smi_with("7.4.0", count),
         standins::amdgpu_dkms(DRIVER),
     ]);
     let folder = repository.release(&worker.amd.key);
