@@ -303,7 +303,7 @@ impl<'a> Scanner<'a> {
 
 /// How many bytes are in front of the first quotation mark, backslash or control character. Eight are looked at at once:
 /// strings are most of what is read.
-fn plain_bytes(bytes: &[u8]) -> usize {
+pub(crate) fn plain_bytes(bytes: &[u8]) -> usize {
     let (words, rest) = bytes.as_chunks::<8>();
     for (at, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::json::{Container, Span};
+use crate::json::{Container, Span, plain_bytes};
 
 /// Where a member of an object is, if it is anywhere.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +83,17 @@ impl Members {
 /// A value as JSON. None of those that are made here is refused.
 pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
+}
+
+/// Puts a text's JSON behind another one: as it is, where nothing in it needs an escape.
+pub(crate) fn push_json(out: &mut String, text: &str) {
+    if plain_bytes(text.as_bytes()) == text.len() {
+        out.push('"');
+        out.push_str(text);
+        out.push('"');
+    } else {
+        *out += &json(text);
+    }
 }
 
 /// The elements of a list as JSON, with commas between them.

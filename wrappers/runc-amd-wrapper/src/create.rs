@@ -28,6 +28,7 @@ use allocation::policy::{Ask, Default, Edits, Policy, Setting, Sharing};
 use allocation::record::Record;
 use allocation::request::{self, Request, Selector};
 use allocation::selection::{Chosen, Inventory};
+use rustc_hash::FxBuildHasher;
 
 use crate::config::{self, Config};
 use crate::container::{Container, creator_lives};
@@ -304,7 +305,7 @@ impl Create<'_> {
             log: self.log,
             devices: &Devices::at(&self.paths.sys, &self.paths.dev),
         };
-        let mut examined = Examined::with_capacity(2 * chosen.len() + 1);
+        let mut examined = Examined::with_capacity_and_hasher(2 * chosen.len() + 1, FxBuildHasher);
         setting.examine_common(&chosen, &mut examined)?;
         match request {
             Some(_) => chosen.iter().try_for_each(|chosen| setting.examine(chosen, &mut examined))?,

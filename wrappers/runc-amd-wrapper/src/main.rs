@@ -17,9 +17,10 @@ use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::runtime::{self, DEPTH};
 use runc_amd_wrapper::wrap::{Verdict, wrap};
 
-/// musl's own allocator maps and unmaps a page for most of the few hundred requests of a create, which doubles its time.
+mod memory;
+
 #[global_allocator]
-static MEMORY: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static MEMORY: memory::Memory = memory::Memory::new();
 
 unsafe extern "C" {
     static environ: *const *const c_char;

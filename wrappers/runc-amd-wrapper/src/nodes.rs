@@ -7,7 +7,7 @@
 //! partition of a card (`amdgpu_xcp.N`, `amdgpu_xcp_N`); and to `…/kfd/kfd` for `/dev/kfd`.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -18,6 +18,7 @@ use allocation::gids::{UserNamespace, supplement};
 use allocation::policy::{Policy, Sharing};
 use allocation::selection::Chosen;
 use allocation::{PciAddress, Render};
+use rustc_hash::FxHashMap;
 use rustix::fs::{AtFlags, Dir, FileType, lstat, major, minor, readlinkat_raw, statat};
 
 use crate::log::Log;
@@ -205,7 +206,7 @@ pub struct Setting<'a> {
 
 /// Nodes that were examined and found to be what they should, by their path on the host: each as it will be in the
 /// container, and the group that a process there needs for it.
-pub type Examined<'a> = HashMap<&'a str, (Node, Option<u32>)>;
+pub type Examined<'a> = FxHashMap<&'a str, (Node, Option<u32>)>;
 
 impl<'a> Setting<'a> {
     /// Examines the nodes of one GPU's device.
@@ -274,9 +275,9 @@ impl<'a> Setting<'a> {
         // A GPU that is not listed, or that another container has, is kept from this one: then no GPU's device may bring
         // the render node of another GPU.
         let each_brings_its_own = gpus_are_listed || self.policy.sharing == Sharing::Exclusive;
-        let card = gpu.card.or(gpu.pci).filter(|_| gpus_are_listed).map(|card| card.to_string());
-        let render = gpu.render.to_string();
-        let owner = card.as_deref().map(|card| Owner { card, render: &render });
+        let card = gpu.card.or(gpu.pci).filter(|_| gpus_are_listed);
+        let names = card.map(|card| (card.to_string(), gpu.render.to_string()));
+        let owner = names.as_ref().map(|(card, render)| Owner { card, render });
         match node.check(path, owner, self.devices)? {
             Some(is) if each_brings_its_own && self.render_of(chosen) != Some(is) => Err(format!(
                 "the device node {} is {is} to the kernel, which is not the GPU's own render node: {AGAIN}",

@@ -12,7 +12,8 @@
 //! nothing.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+
+use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 
 use super::{Bundle, entries};
 use crate::{
@@ -20,7 +21,7 @@ use crate::{
     error::refuse,
     json::{Scanner, keyed, spelt},
     path::clean,
-    splice::{ARRAY, Members, OBJECT, Splices, json},
+    splice::{ARRAY, Members, OBJECT, Splices, push_json},
 };
 
 /// A character device and its cgroup rule.
@@ -113,7 +114,8 @@ impl Bundle<'_> {
 
 /// The nodes in their order, each path at which runc makes one once.
 fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<&'n Node<'i>>, Error> {
-    let mut at_path: HashMap<Cow<'_, str>, &Node<'_>> = HashMap::with_capacity(nodes.len());
+    let mut at_path: FxHashMap<Cow<'_, str>, &Node<'_>> =
+        FxHashMap::with_capacity_and_hasher(nodes.len(), FxBuildHasher);
     let mut distinct = Vec::with_capacity(nodes.len());
     for node in nodes {
         let first = *at_path.entry(clean(node.path)).or_insert(node);
@@ -154,7 +156,7 @@ fn missing_devices(present: &[Device<'_>], nodes: &[&Node<'_>]) -> Result<String
             continue;
         }
         out.push_str(if out.is_empty() { r#"{"path":"# } else { r#",{"path":"# });
-        out += &json(node.path);
+        push_json(&mut out, node.path);
         out.push_str(r#","type":"c","major":"#);
         push_number(&mut out, node.major);
         out.push_str(r#","minor":"#);
@@ -190,7 +192,7 @@ fn is_node(device: &Device<'_>, node: &Node<'_>) -> bool {
 fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
     let behind_denials = present.iter().rposition(|rule| !rule.allow).map_or(0, |at| at + 1);
     let effective = present.get(behind_denials..).unwrap_or_default();
-    let mut rules = HashSet::with_capacity(nodes.len());
+    let mut rules = FxHashSet::with_capacity_and_hasher(nodes.len(), FxBuildHasher);
     let mut out = String::with_capacity(64 * nodes.len());
     for Node { major, minor, access, .. } in nodes.iter().copied().copied() {
         let is_there = effective.iter().any(|rule| rule.allows(major, minor, access));
@@ -203,7 +205,7 @@ fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
         out.push_str(r#","minor":"#);
         push_number(&mut out, minor);
         out.push_str(r#","access":"#);
-        out += &json(access);
+        push_json(&mut out, access);
         out.push('}');
     }
     out

@@ -1,6 +1,6 @@
 //! The edits of the devices that a container gets.
 
-use std::collections::HashMap;
+use rustc_hash::{FxBuildHasher, FxHashMap};
 
 use super::{DeviceNode, Edits, Hook, Mount, Spec};
 use crate::{Error, Quoted, error::refuse};
@@ -39,7 +39,8 @@ impl<'a> Spec<'a> {
         }
         let mut grant = Grant::default();
         // By their paths in the container. A card node and a render node each, and /dev/kfd.
-        let mut nodes: HashMap<&str, &DeviceNode<'_>> = HashMap::with_capacity(2 * given.len());
+        let mut nodes: FxHashMap<&str, &DeviceNode<'_>> =
+            FxHashMap::with_capacity_and_hasher(2 * given.len(), FxBuildHasher);
         for (device, edits) in given {
             if let Some(edit) = edits.others.first() {
                 let who =

@@ -4,7 +4,8 @@
 //! of those alone. [`Spec`] is the whole of a spec, for whoever has to judge it.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+
+use rustc_hash::{FxBuildHasher, FxHashSet};
 
 use super::{Device, Edits, Fault, Spec, read};
 use crate::{
@@ -67,8 +68,8 @@ fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
 
 /// Goes past a device node, which may be a render node.
 fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
-    if let Some(node) = scanner.by_text(read::in_one_line) {
-        return Ok(Render::parse(&node.path));
+    if let Some(line) = scanner.by_text(read::in_one_line) {
+        return Ok(Render::parse(line.path));
     }
     let (mut path, mut host) = (Cow::default(), Cow::default());
     scanner.object_of(|scanner, key| {
@@ -121,7 +122,7 @@ impl<'a> Outline<'a> {
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
         let devices = &self.devices;
-        let mut names = HashSet::with_capacity(devices.len());
+        let mut names = FxHashSet::with_capacity_and_hasher(devices.len(), FxBuildHasher);
         let (at, twice) = devices.iter().enumerate().find(|(_, device)| !names.insert(&device.name))?;
         Some(Fault {
             at: format!("devices[{at}]"),

@@ -381,8 +381,8 @@ fn a_device_as_rocworker_writes_it_is_what_it_is_in_any_other_spelling() {
 #[test]
 fn a_node_in_one_line_is_the_node_that_its_keys_say() {
     let line = r#"{ "path": "/dev/dri/renderD128", "fileMode": 432, "gid": 0, "permissions": "rw" }"#;
-    let (node, rest) = super::read::in_one_line(line).unwrap();
-    assert_eq!((node, rest), (crate::json::whole(line).unwrap(), ""));
+    let (read, rest) = super::read::in_one_line(line).unwrap();
+    assert_eq!((read.node(), rest), (crate::json::whole(line).unwrap(), ""));
     for (from, to) in [
         ("renderD128", r"renderD128\u0000"),
         ("renderD128", "renderD\n128"),
