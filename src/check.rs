@@ -2,6 +2,9 @@ use serde::Serialize;
 
 use crate::lxd::on_host::OnHost;
 
+/// Why a check that takes a command is skipped beneath another Root than `/`.
+pub(crate) const NO_COMMANDS: &str = "commands are not run with --root";
+
 /// One thing that was looked at, from PCI to a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {

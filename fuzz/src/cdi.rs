@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use allocation::{
     Render,
     bundle::{Bundle, Injection, Node, ProcessEdits},
-    cdi::{Device, Edits, Grant, Outline, Spec},
+    cdi::{Device, DeviceNode, Edits, Grant, KIND, Outline, Spec},
     policy::Policy,
     request::Request,
     selection::Inventory,
@@ -29,8 +29,11 @@ pub fn check(data: &[u8]) {
     says_what_stands_there(spec.as_ref().ok(), outline.as_ref().ok(), text);
     let (Ok(spec), Ok(outline)) = (spec, outline) else { return };
     assert_eq!(outline.only(0..outline.devices().count()).ok().as_ref(), Some(&spec), "another spec");
-    let void = outline.fault().is_some();
-    assert!(!void || !spec.faults().is_empty(), "the outline finds what is none");
+    match outline.fault() {
+        Some(fault) if fault.at == "kind" => assert_ne!(spec.kind, KIND, "the outline refuses AMD's kind"),
+        Some(_) => assert!(!spec.faults().is_empty() || is_misspelt(&spec), "the outline finds what is none"),
+        None => assert_eq!(spec.kind, KIND, "the outline takes another vendor's kind"),
+    }
     for fault in spec.faults() {
         assert!(!fault.to_string().chars().any(char::is_control), "a control character in {fault}");
     }
@@ -51,6 +54,12 @@ pub fn check(data: &[u8]) {
     assert!(spec.grant([spec.devices.len()]).is_err());
     assert_eq!(spec.grant([]), Ok(Grant::default()));
     can_be_chosen_from(&spec, &outline);
+}
+
+/// Whether a device has a render node by another path than the kernel's.
+fn is_misspelt(spec: &Spec<'_>) -> bool {
+    let mut paths = spec.devices.iter().flat_map(|device| &device.edits.device_nodes).map(DeviceNode::host);
+    paths.any(|path| Render::parse(path).is_none() && path.contains("renderD"))
 }
 
 /// What is read is what serde_json reads, no more and no less; of an outline, device by device.

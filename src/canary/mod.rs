@@ -20,7 +20,7 @@ use nix::unistd::geteuid;
 use reconcile::command::{Error, Programs};
 use root::{Lock, Root};
 
-use crate::check::{About, Check};
+use crate::check::{About, Check, NO_COMMANDS};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::program::Program;
@@ -131,7 +131,7 @@ pub(crate) fn examine(
 
 /// The commands, where a container can be started at all.
 fn ready<'a>(canary: &Canary<'a>) -> Result<&'a Programs, String> {
-    let programs = canary.programs.ok_or("reads a Root: no container is started")?;
+    let programs = canary.programs.ok_or(NO_COMMANDS)?;
     if !geteuid().is_root() {
         return Err("starting a container through the machine's engines needs root".to_owned());
     }

@@ -8,7 +8,7 @@ mod still_true;
 mod text;
 
 pub use check::check;
-pub use replace::{DEFAULT, may_replace};
+pub use replace::may_replace;
 pub use siblings::{DEFAULT_FOLDERS, is_read_by_engines, same_kind};
 pub use spec::{Device, KIND, Node, Spec, Wanted, nodes, wanted};
 pub use still_true::{StillTrue, still_true};

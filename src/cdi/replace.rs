@@ -5,10 +5,7 @@ use serde::de::IgnoredAny;
 
 use super::spec::KIND;
 use super::{LIMIT, OnlyKind};
-
-/// Where the spec is unless the configuration says otherwise, and the only place where the wrapper reads it. Nothing but
-/// a spec of AMD's belongs there: a run repairs what is broken.
-pub const DEFAULT: &str = "/etc/cdi/amd.json";
+use crate::config::CDI_SPEC;
 
 /// Whether a run may write a spec over what is at a path: nothing, or a spec of AMD's. `named_by_hand`: a run repairs a
 /// file that is broken at the configured place; a path that a person typed may be a slip.
@@ -29,7 +26,7 @@ pub fn may_replace(root: &Root, path: &Path, named_by_hand: bool) -> Result<(), 
         Some(kind) => {
             Err(format!("{shown} holds the CDI spec of {kind}, which is left alone: name another file"))
         }
-        None if named_by_hand || (path != Path::new(DEFAULT) && is_json()) => {
+        None if named_by_hand || (path != Path::new(CDI_SPEC) && is_json()) => {
             Err(format!("{shown} is there and no CDI spec of {KIND}: name another file, or remove it"))
         }
         None => Ok(()),

@@ -12,7 +12,7 @@ use crate::config::{Config, NamedBy};
 use crate::selection::{Selection, is_off};
 
 /// The kind under which engines know AMD's GPUs; a second spec of the same kind voids both.
-pub const KIND: &str = "amd.com/gpu";
+pub use allocation::cdi::KIND;
 
 /// The lowest version that the content needs: names that begin with a digit. podman 4.3 and containerd 1.7.0
 /// refuse a higher one.

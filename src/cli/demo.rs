@@ -1,5 +1,3 @@
-use std::path::PathBuf;
-
 use anyhow::{Context, ensure};
 use root::{Attributes, Root};
 use similar::TextDiff;
@@ -61,7 +59,7 @@ fn setup(session: &Session) -> anyhow::Result<()> {
     apply::run(session, None, false)?;
     apply::run(session, None, false)?;
     step("status", "A person edits a managed file. status shows it, and apply repairs it.")?;
-    root.write(SPEC, b"{}\n", Attributes { mode: 0o644, owner: None })?;
+    root.write(config::CDI_SPEC, b"{}\n", Attributes { mode: 0o644, owner: None })?;
     status::run(session)?;
     apply::run(session, None, false)?;
     step("apply", "compute-runtime: none turns the GPUs off: what publishes them to engines goes.")?;
@@ -77,8 +75,6 @@ fn setup(session: &Session) -> anyhow::Result<()> {
     history::run(session)?;
     Ok(())
 }
-
-const SPEC: &str = "/etc/cdi/amd.json";
 
 /// What packages have put on the demo's machine. The programs are empty: nothing runs beneath another Root.
 fn put_engines(root: &Root) -> anyhow::Result<()> {
@@ -101,7 +97,7 @@ fn put_engines(root: &Root) -> anyhow::Result<()> {
 
 /// A container's bundle before and after runc-amd-wrapper.
 fn bundle(root: &Root) -> anyhow::Result<()> {
-    let spec = root.read_text(PathBuf::from("/etc/cdi/amd.json"), crate::cdi::LIMIT)?;
+    let spec = root.read_text(config::CDI_SPEC, crate::cdi::LIMIT)?;
     let after = wrapped(root, &spec, TASK)?.context("the wrapper left a bundle alone that asks for a GPU")?;
     heading(
         "runc-amd-wrapper create --bundle TASK task-1",

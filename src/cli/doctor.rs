@@ -14,6 +14,7 @@ use super::session::Session;
 use crate::canary::Canary;
 use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::printable::printable;
+use crate::run::Own;
 use crate::{engines, lease};
 use reconcile::Step;
 
@@ -21,7 +22,8 @@ use reconcile::Step;
 pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let facts = session.facts()?;
-    let mut diagnosis = examine(&session.root, &config, &facts, session.programs.as_ref());
+    let mut diagnosis =
+        examine(&session.root, &config, &facts, session.programs.as_ref(), Own::find().beside.as_deref());
     if let Some(limit) = canary {
         let mut shown = Shown::new(session);
         let text =

@@ -36,7 +36,7 @@ pub(crate) struct Misuse(pub(crate) String);
 
 impl Session {
     pub(crate) fn new(args: &Args) -> anyhow::Result<Self> {
-        let root = Root::open(&args.root).map_err(|error| Misuse(format!("--root: {error}")))?;
+        let root = Root::open(&args.root).map_err(|error| Misuse(not_a_folder(&args.root, &error)))?;
         let programs = Programs::of(&root);
         let verbose = args.verbose > 0;
         Ok(Self { root, config: args.config.clone(), format: args.output, verbose, programs })
@@ -103,6 +103,23 @@ impl Session {
     /// A GPU that was asked for and cannot be used is no error, and no secret either.
     pub(crate) fn warn_of_left_out(&self, selection: &Selection<'_>) {
         selection.why_left_out().for_each(|why| tracing::warn!("{why}"));
+    }
+}
+
+/// Why `--root` cannot be read; where an archive has its name, how the archive becomes a folder.
+fn not_a_folder(path: &Path, error: &root::Error) -> String {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let packed = path.with_file_name(format!("{name}.tar.gz"));
+    let archives =
+        [path.to_owned(), packed].into_iter().filter(|path| path.extension() == Some("gz".as_ref()));
+    let is_file = |path: &PathBuf| caller().is_ok_and(|it| it.exists(absolute(path).unwrap_or_default()));
+    match archives.into_iter().find(is_file) {
+        Some(archive) => format!(
+            "--root: {0} is packed: unpack a report with `tar xzf {0}` and name its folder; of the repository's \
+             captures `cargo xtask captures` makes folders",
+            archive.display()
+        ),
+        None => format!("--root: {error}"),
     }
 }
 

@@ -14,7 +14,9 @@ use super::packages::{Packages, RepositoriesDocument, RocmDocument};
 use super::scalar::Word;
 use super::units::{BootDocument, DaemonDocument};
 use super::wrapper::Wrapper;
-use super::{Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path};
+use super::{
+    CDI_SPEC, Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path,
+};
 
 const VERSION: u32 = 1;
 
@@ -215,13 +217,13 @@ impl CdiDocument {
     fn check(self, source: &Source) -> Result<Cdi, Error> {
         const KEY: &str = "cdi.path";
         let cdi = Cdi {
-            path: self.path.unwrap_or_else(|| PathBuf::from("/etc/cdi/amd.json")),
+            path: self.path.unwrap_or_else(|| PathBuf::from(CDI_SPEC)),
             names: self.names.unwrap_or_else(|| vec![NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]),
         };
         let path = cdi.path.to_string_lossy();
-        source.check(KEY, &path, path::plain(&cdi.path))?;
+        source.check(KEY, &path, path::file(&cdi.path))?;
         if cdi.path.extension() != Some("json".as_ref()) {
-            let problem = format!("{path:?} does not end in .json, as /etc/cdi/amd.json does");
+            let problem = format!("{path:?} does not end in .json, as {CDI_SPEC} does");
             return source.check(KEY, &path, Err(problem));
         }
         if cdi.names.is_empty() {

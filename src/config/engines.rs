@@ -63,7 +63,7 @@ pub(super) struct EngineDocument {
 impl EngineDocument {
     pub(super) fn check(self, name: &str, default: &str, source: &Source) -> Result<Engine, Error> {
         let config = self.config.unwrap_or_else(|| PathBuf::from(default));
-        source.check(&format!("{name}.config"), &config.to_string_lossy(), path::plain(&config))?;
+        source.check(&format!("{name}.config"), &config.to_string_lossy(), path::file(&config))?;
         let runtime = self.runtime.unwrap_or_else(|| "amd".to_owned());
         // It becomes a key of TOML and of JSON, and a word on command lines.
         let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');

@@ -39,6 +39,10 @@ use document::Document;
 /// Where the configuration lies beneath a Root.
 pub const PATH: &str = "/etc/rocworker/config.yaml";
 
+/// Where the CDI spec is unless the configuration says otherwise, and the only place where the wrapper reads it. Nothing
+/// but a spec of AMD's belongs there: a run repairs what is broken.
+pub const CDI_SPEC: &str = "/etc/cdi/amd.json";
+
 /// Some hundred times what there is to say: the parser's time grows with the square of what it is given.
 const LIMIT: usize = 64 << 10;
 

@@ -5,6 +5,23 @@ use std::path::{Component, Path};
 /// Folders that engines never learn of: an engine's file there would replace one of rocworker's.
 const OWN: [&str; 2] = ["/var/lib/rocworker", "/etc/rocworker"];
 
+/// Folders whose files are the kernel's: what is written there goes at the next boot, or is no file at all.
+const KERNELS: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// A path that a file can be kept at: as [`plain`], and not in a folder of the kernel's.
+///
+/// # Errors
+/// As [`plain`].
+pub(super) fn file(path: &Path) -> Result<(), String> {
+    match KERNELS.iter().find(|folder| path.starts_with(folder)) {
+        Some(folder) => Err(format!(
+            "{:?} is in {folder}, which the kernel makes anew at each boot: name a path outside of it",
+            path.display().to_string()
+        )),
+        None => plain(path),
+    }
+}
+
 /// An absolute path inside a folder, without `..`, and not rocworker's own.
 ///
 /// # Errors

@@ -1,13 +1,16 @@
 //! What the wrapper may do: what /etc/rocworker/wrapper.json is made of.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use allocation::policy::{LONGEST_WAIT_S, is_gfx_version};
 use serde::{Deserialize, Serialize};
 
 use super::scalar::Size;
 use super::{Error, Source, path};
+
+/// What the wrapper's program is called, in whichever folder it is.
+const WRAPPER: &str = "runc-amd-wrapper";
 
 /// What containers may ask of the wrapper, and what they get that do not ask.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -77,9 +80,8 @@ impl Wrapper {
             return Err(source.wrong("wrapper.default", None, problem));
         }
         source.check_seconds("wrapper.wait-limit-s", self.wait_limit_s, 0..=LONGEST_WAIT_S)?;
-        if let Some(path) = self.runtime.as_ref().filter(|path| path::plain(path).is_err()) {
-            let problem = format!("wrapper.runtime {} is not an absolute path", path.display());
-            return Err(source.wrong("wrapper.runtime", None, problem));
+        if let Some(problem) = self.runtime.as_ref().and_then(|path| not_a_runtime(path)) {
+            return Err(source.wrong("wrapper.runtime", None, format!("wrapper.runtime {problem}")));
         }
         // A folder of folders may be at the top: /srv.
         let is_folder = |path: &PathBuf| path.parent().is_some() && path::plain(&path.join("x")).is_ok();
@@ -102,6 +104,20 @@ impl Wrapper {
         }
         Ok(self)
     }
+}
+
+/// Why this cannot be the real runc.
+fn not_a_runtime(path: &Path) -> Option<String> {
+    let shown = path.display();
+    if path.file_name() == Some(WRAPPER.as_ref()) {
+        return Some(format!(
+            "{shown} is the wrapper, which would run itself: name the real runc, or remove the key"
+        ));
+    }
+    if path::absolute(path).is_err() {
+        return Some(format!("{shown} is not an absolute path"));
+    }
+    path::file(path).err()
 }
 
 fn is_gfx(word: &str) -> bool {

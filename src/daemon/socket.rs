@@ -1,5 +1,6 @@
 //! Where `rocworker status` asks the daemon: one line in, one JSON object out. Neither side waits long for the other.
 
+use std::cell::LazyCell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::Shutdown;
@@ -70,7 +71,11 @@ pub fn listener(root: &Root) -> io::Result<UnixListener> {
 pub type Clients = VecDeque<(Arc<UnixStream>, JoinHandle<()>)>;
 
 /// Serves the clients that wait, each in a thread of its own: a slow one delays no other.
-pub fn serve(listener: &UnixListener, clients: &mut Clients, report: &Report) {
+pub fn serve(listener: &UnixListener, clients: &mut Clients, report: &impl Serialize) {
+    // Made for the first client, and the same for those that wait with it.
+    let answer = LazyCell::new(|| {
+        Arc::<str>::from(format!("{}\n", serde_json::to_string(report).unwrap_or_default()))
+    });
     // No more at a time: a flood of them does not keep the daemon from the watchdog and from SIGTERM.
     for _ in 0..MOST {
         let Ok((stream, _)) = listener.accept() else { return };
@@ -82,11 +87,11 @@ pub fn serve(listener: &UnixListener, clients: &mut Clients, report: &Report) {
             oldest.shutdown(Shutdown::Both).ok();
             thread.join().ok();
         }
-        let report = format!("{}\n", serde_json::to_string(report).unwrap_or_default());
+        let answer = Arc::clone(&answer);
         let stream = Arc::new(stream);
         let served = Arc::clone(&stream);
         let thread = Builder::new().spawn(move || {
-            serve_one(&served, &report).ok();
+            serve_one(&served, &answer).ok();
             served.shutdown(Shutdown::Both).ok();
         });
         // A client that gets no thread is left.
@@ -195,4 +200,41 @@ fn answer(mut stream: UnixStream) -> io::Result<Vec<u8>> {
     let mut text = Vec::new();
     stream.take(LIMIT).read_to_end(&mut text)?;
     Ok(text)
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+mod tests {
+    use std::cell::Cell;
+
+    use serde::Serializer;
+
+    use super::*;
+
+    /// Counts how often it is written as JSON.
+    struct Counted(Cell<u32>);
+
+    impl Serialize for Counted {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            self.0.set(self.0.get() + 1);
+            serializer.serialize_str("the report")
+        }
+    }
+
+    #[test]
+    fn clients_of_one_turn_get_one_json() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("socket");
+        let listener = UnixListener::bind(&path).unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let (report, mut clients) = (Counted(Cell::new(0)), Clients::new());
+        serve(&listener, &mut clients, &report);
+        assert_eq!(report.0.get(), 0, "nobody asks");
+        let streams: Vec<_> = (0..3).map(|_| UnixStream::connect(&path).unwrap()).collect();
+        serve(&listener, &mut clients, &report);
+        for stream in streams {
+            assert_eq!(answer(stream).unwrap(), b"\"the report\"\n");
+        }
+        assert_eq!(report.0.get(), 1);
+    }
 }

@@ -156,6 +156,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
+    use crate::config::CDI_SPEC;
 
     /// What is done, how, and how many changes that matter it makes at the least.
     type Step<'a> = (&'a str, &'a dyn Fn(&Path), u64);
@@ -167,7 +168,7 @@ mod tests {
         }
         fs::write(dir.path().join("dev/dri/renderD128"), "").unwrap();
         let root = Root::open(dir.path()).unwrap();
-        let mut paths = BTreeSet::from(["/etc/cdi/amd.json".into()]);
+        let mut paths = BTreeSet::from([CDI_SPEC.into()]);
         paths.extend(all_in(Path::new("/dev/dri")));
         let mut watch = Watch::new().unwrap();
         watch.follow(&root, &paths).unwrap();

@@ -179,12 +179,12 @@ fn runtime(
             "the wrapper provides no GPUs until you set wrapper.requests; containers get GPUs by CDI",
         );
     }
-    if !policy.gives_nothing() && config.cdi.path != Path::new(cdi::DEFAULT) {
+    if !policy.gives_nothing() && config.cdi.path != Path::new(config::CDI_SPEC) {
         let path = config.cdi.path.display();
         let text = format!(
             "the wrapper reads the CDI spec at {} only, and cdi.path is {path}: take cdi.path out of the configuration, \
              or containers get no GPU through the wrapper",
-            cdi::DEFAULT
+            config::CDI_SPEC
         );
         desired.problem("wrapper", text);
     }

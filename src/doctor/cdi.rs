@@ -6,7 +6,7 @@ use crate::check::{About, Check};
 use crate::selection::select;
 
 const NAME: &str = "cdi";
-const REMEDY: &str = "rocworker cdi generate";
+const REMEDY: &str = "rocworker apply";
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let path = &subject.config.cdi.path;

@@ -4,6 +4,7 @@ use amdgpu::{Gpu, Problem};
 
 use super::machine::Subject;
 use crate::check::{About, Check};
+use crate::driver::{Dkms, Hindrances, installed};
 
 const NAME: &str = "driver";
 
@@ -27,9 +28,9 @@ fn module(subject: &Subject<'_>) -> Check {
     };
     if loaded {
         return about.ok(match (&module.version, &module.srcversion) {
-            (Ok(version), _) => format!("loaded, version {version} (a DKMS build)"),
-            (Err(_), Ok(srcversion)) => format!("loaded, the kernel's own, srcversion {srcversion}"),
-            (Err(_), Err(_)) => "loaded, the kernel's own".to_owned(),
+            (Ok(version), _) => format!("loaded: AMD's build, version {version}"),
+            (Err(_), Ok(srcversion)) => format!("loaded: the kernel's own, srcversion {srcversion}"),
+            (Err(_), Err(_)) => "loaded: the kernel's own".to_owned(),
         });
     }
     if !subject.has_amd() {
@@ -42,13 +43,29 @@ fn module(subject: &Subject<'_>) -> Check {
             "load it on the host (modprobe amdgpu): no module can be loaded from a container",
         );
     }
-    match is_built(subject) {
-        Some(false) => about.failed(
-            "not loaded, and the running kernel's modules.dep names no amdgpu",
+    if !Hindrances::read(subject.root).found.is_empty() {
+        return about.skipped("not loaded: the check blacklist says why");
+    }
+    let dkms = Dkms::read(subject.root).ok().filter(|dkms| !dkms.versions.is_empty());
+    match (is_built(subject), dkms) {
+        (Some(false), Some(dkms)) if !is_installed(subject, &dkms) => {
+            about.skipped("not loaded: the check dkms says why")
+        }
+        (Some(false), Some(_)) => about.failed(LACKS, "depmod -a, then modprobe amdgpu"),
+        (Some(false), None) if subject.config.driver.is_some() => about.failed(LACKS, "rocworker apply"),
+        (Some(false), None) => about.failed(
+            LACKS,
             "install what brings it for this kernel: linux-modules-extra-KERNEL on Ubuntu, amdgpu-dkms otherwise",
         ),
         _ => about.failed(evidence, "modprobe amdgpu, and read dmesg when it does not stay"),
     }
+}
+
+const LACKS: &str = "not loaded, and the running kernel's modules.dep names no amdgpu";
+
+fn is_installed(subject: &Subject<'_>, dkms: &Dkms) -> bool {
+    let kernel = subject.root.read_text("/proc/sys/kernel/osrelease", 256);
+    kernel.is_ok_and(|kernel| installed(dkms, kernel.trim()).is_ok())
 }
 
 /// Whether the running kernel has the module on disk; `None` when that is unknown.
@@ -72,9 +89,13 @@ fn bound(about: About, subject: &Subject<'_>, gpu: &Gpu) -> Check {
             format!("bound to {other}, so no container of this machine can use it"),
             format!("leave it so when a virtual machine uses it; else unbind it from {other} and bind it to amdgpu"),
         ),
-        None if subject.in_container() => {
-            about.failed("no driver is bound", "load amdgpu on the host, and read dmesg there when it stays so")
+        // One fault, one finding: the module's check says what to do.
+        None if subject.facts.machine.amdgpu.loaded == Ok(false) => {
+            about.skipped("no driver is bound, as amdgpu is not loaded")
         }
-        None => about.failed("no driver is bound", "modprobe amdgpu, and read dmesg when it stays so"),
+        None if subject.in_container() => {
+            about.failed("no driver is bound", "read dmesg on the host for amdgpu and this card")
+        }
+        None => about.failed("no driver is bound", "read dmesg for amdgpu and this card"),
     }
 }

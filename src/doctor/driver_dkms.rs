@@ -4,7 +4,7 @@
 use reconcile::Store;
 
 use super::machine::Subject;
-use crate::check::{About, Check};
+use crate::check::{About, Check, NO_COMMANDS};
 use crate::desired::driver::packages;
 use crate::driver::{
     Build, Driver, Enrolled, Ground, PACKAGE, Release, Signing, Stop, Verdict, asked_for, ingredients,
@@ -35,7 +35,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         (Err(why), _) => checks.push(about.clone().skipped(why)),
     }
     if checks.is_empty() {
-        checks.push(about.skipped("dkms has no amdgpu: the driver is the kernel's own"));
+        checks.push(about.skipped("dkms has no amdgpu, and needs none for the driver above"));
     }
     Ok(checks)
 }
@@ -81,7 +81,11 @@ fn there(subject: &Subject<'_>, driver: &Driver) -> Vec<Check> {
         } else {
             about.warning(
                 format!("those of the running kernel {release} are not there: dkms cannot build for it"),
-                format!("apt-get install {}", kernel.headers_package()),
+                if subject.config.driver.is_some() {
+                    "rocworker apply".to_owned()
+                } else {
+                    format!("apt-get install {}", kernel.headers_package())
+                },
             )
         });
     }
@@ -106,9 +110,9 @@ fn runs(subject: &Subject<'_>, driver: &Driver) -> Check {
     let receipt = Store::new(subject.root).receipt().unwrap_or_default();
     match look(subject.root, programs, driver, &subject.facts.machine.amdgpu, asked_for(&receipt)) {
         Ok(Verdict::Loaded) => about.ok("the module that runs is the one that dkms has built"),
-        Ok(Verdict::Loadable) => {
-            about.failed("the module that dkms has built is not loaded", "modprobe amdgpu")
-        }
+        Ok(Verdict::Loadable) => about.ok(
+            "dkms has built it, and modprobe takes that build; the driver's check says why it is not loaded",
+        ),
         Ok(Verdict::Reboot(_)) => about.warning(
             "the module that runs is another one than dkms has built",
             "reboot; where that changes nothing, update-initramfs -u and reboot",
@@ -128,8 +132,8 @@ fn by_tree(about: About, driver: &Driver, is_loaded: bool) -> Check {
     match installed(dkms, kernel) {
         _ if dkms.versions.is_empty() => about.skipped("dkms has none"),
         Ok(name) => about.ok(format!(
-            "{name} is built and installed for the running kernel {kernel}; whether it is the one that runs is not asked \
-             beneath a Root"
+            "{name} is built and installed for the running kernel {kernel}; whether it is the one that runs was not asked: \
+             {NO_COMMANDS}"
         )),
         Err(stop) if is_loaded => about.warning(stop.why, stop.remedy),
         Err(stop) => failed(about, stop),

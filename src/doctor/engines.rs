@@ -2,37 +2,23 @@
 //! what a managed file says.
 
 use reconcile::Store;
-use reconcile::command::Programs;
-use root::Root;
 
+use super::machine::Subject;
+use super::wrapper;
 use crate::check::{About, Check};
-use crate::config::Config;
 use crate::engines::{self, CHECKS, Engine, Examined};
-use crate::facts::Facts;
-use crate::memory::Memory;
-use crate::program::{self, Program};
 use crate::render::Templates;
-use crate::version::Versions;
 
-/// `programs`: `None` beneath another Root than `/`, where no engine is asked.
-pub(super) fn check(
-    root: &Root,
-    config: &Config,
-    facts: &Facts,
-    programs: Option<&Programs>,
-) -> Result<Vec<Check>, Check> {
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
+    let Subject { root, config, facts, programs, .. } = *subject;
     let about = About::all(CHECKS);
-    if facts.amd().next().is_none() {
-        return Err(about.skipped("there is no AMD GPU for engines to offer"));
-    }
+    subject.needs_amd(about.clone(), "there is no AMD GPU for engines to offer")?;
     let receipt = Store::new(root).receipt();
     let receipt = receipt.map_err(|error| about.failed(error.to_string(), "put that right first"))?;
-    let known = Memory::read(root).map(|memory| memory.versions).unwrap_or_default();
-    let mut versions = Versions::new(root, programs, known);
-    let wrapper = Program::find(root, None)
-        .and_then(|program| program::runs(&mut versions, &program.path).map(|()| program.path));
-    let examined =
-        Examined { root, config, facts, programs, wrapper, templates: Templates::read(root), receipt };
+    let mut versions = wrapper::versions(subject);
+    let wrapper = wrapper::find(subject, &mut versions).map(|program| program.path);
+    let templates = Templates::read(root);
+    let examined = Examined { root, config, facts, programs, wrapper, templates, receipt };
     let of_engine = |engine: &Engine| match engine.left_alone(config) {
         Some(why) => vec![About::one(CHECKS, engine.name).skipped(why)],
         None => (engine.doctor)(&examined, &mut versions).unwrap_or_else(|check| vec![check]),

@@ -2,7 +2,8 @@
 
 use amdgpu::DeviceNode;
 
-use super::machine::Subject;
+use super::machine::{Role, Subject};
+use super::nodes;
 use crate::check::{About, Check};
 use crate::host::UNMAPPED_ID;
 
@@ -22,22 +23,24 @@ pub(crate) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
             "install base-passwd, or whatever made this machine's /etc/group",
         ));
     }
-    let expected = ["render", "video"].map(|name| {
+    let then = [("render", "rocworker apply"), ("video", "reboot: udev gives it the card nodes")];
+    let expected = then.map(|(name, then)| {
         let about = About::one(NAME, name);
         match groups.gid(name) {
             Some(gid) => about.ok(format!("gid {gid}")),
             None => about.warning(
                 "not in /etc/group: no user can get GPU nodes by this name",
-                format!("groupadd --system {name}, and udevadm trigger where udev runs"),
+                format!("groupadd --system {name}, then {then}"),
             ),
         }
     });
-    let nameless = subject.nodes().into_iter().filter_map(|(_, node)| nameless(subject, node));
+    let nameless = subject.nodes().into_iter().filter_map(|(role, node)| nameless(subject, role, node));
     Ok(expected.into_iter().chain(nameless).collect())
 }
 
-fn nameless(subject: &Subject<'_>, node: &DeviceNode) -> Option<Check> {
-    let gid = node.state.as_ref().ok()?.gid;
+fn nameless(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Option<Check> {
+    let meta = node.state.as_ref().ok()?;
+    let gid = meta.gid;
     if subject.groups.name(gid).is_some() || is_unmapped(subject, gid) {
         return None;
     }
@@ -47,9 +50,8 @@ fn nameless(subject: &Subject<'_>, node: &DeviceNode) -> Option<Check> {
                 "pass the node in with gid={render}, which is render here, or name the group: groupadd --gid {gid} …"
             )
         }
-        _ => {
-            format!("groupadd --system --gid {gid} render, or let udev give the node a group that has a name")
-        }
+        (false, Some(_)) => nodes::repair(subject, role, node, meta),
+        (_, None) => format!("groupadd --system --gid {gid} render"),
     };
     let about = About::one(NAME, node.path.display().to_string());
     Some(about.warning(format!("its group {gid} has no name in /etc/group"), remedy))

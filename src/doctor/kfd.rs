@@ -61,7 +61,7 @@ fn major(subject: &Subject<'_>) -> Option<Check> {
             let found = found.map_or_else(|| "no kfd".to_owned(), |found| format!("kfd as {found}"));
             about.failed(
                 format!("is {major}:{minor}, and /proc/devices has {found}"),
-                "remove the node and run udevadm trigger; in a container, pass it in again",
+                "rm /dev/kfd and reboot: the driver makes the node when it is loaded; in a container, pass it in again",
             )
         }
         Err(error) => {

@@ -1,3 +1,5 @@
+use std::path::{Path, PathBuf};
+
 use amdgpu::{Address, DeviceNode, Gpu, NodeFault};
 use reconcile::command::Programs;
 use root::Root;
@@ -18,6 +20,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) likely_name: Option<String>,
     /// `None` beneath another Root than `/`, where no command is run.
     pub(crate) programs: Option<&'a Programs>,
+    /// Where the wrapper's program is that an apply would copy.
+    pub(crate) beside: Option<&'a Path>,
 }
 
 /// What a node is for. Computing takes KFD and the render node; the card node is for displays.
@@ -35,13 +39,10 @@ impl Role {
         if is_for_computing { about.failed(evidence, remedy) } else { about.warning(evidence, remedy) }
     }
 
-    /// What a udev rule matches it by (udev(7)), and the group that distributions' rules give it.
-    pub(crate) fn udev(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Kfd => (r#"KERNEL=="kfd""#, "render"),
-            Self::Render => (r#"SUBSYSTEM=="drm", KERNEL=="renderD*""#, "render"),
-            Self::Card => (r#"SUBSYSTEM=="drm", KERNEL=="card[0-9]*""#, "video"),
-        }
+    /// The node's device in sysfs: what udevadm takes for this node and no other.
+    pub(crate) fn in_sysfs(self, node: &DeviceNode) -> PathBuf {
+        let class = if self == Self::Kfd { "/sys/class/kfd" } else { "/sys/class/drm" };
+        Path::new(class).join(node.path.file_name().unwrap_or_default())
     }
 }
 

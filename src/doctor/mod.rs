@@ -19,6 +19,9 @@ mod toolkit;
 pub mod tools;
 mod user_namespace;
 mod virtualization;
+mod wrapper;
+
+use std::path::Path;
 
 use root::Root;
 use serde::Serialize;
@@ -44,7 +47,7 @@ pub struct Diagnosis {
 }
 
 /// The components in the order in which a GPU passes them on its way into a container.
-const COMPONENTS: [(&str, Examine); 11] = [
+const COMPONENTS: [(&str, Examine); 12] = [
     ("virtualization", virtualization::check),
     ("pci", pci::check),
     ("driver", driver::check),
@@ -56,14 +59,22 @@ const COMPONENTS: [(&str, Examine); 11] = [
     ("user_namespace", user_namespace::check),
     ("configuration", selection::check),
     ("cdi", cdi::check),
+    ("wrapper", wrapper::check),
 ];
 
 /// The checks, or the one that says why there is nothing to examine.
 type Examine = fn(&Subject<'_>) -> Result<Vec<Check>, Check>;
 
-/// Examines the machine. `programs`: `None` beneath another Root than `/`.
+/// Examines the machine. `programs`: `None` beneath another Root than `/`. `beside`: where the wrapper's program is that
+/// an apply would copy.
 #[must_use]
-pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Programs>) -> Diagnosis {
+pub fn examine(
+    root: &Root,
+    config: &Config,
+    facts: &Facts,
+    programs: Option<&Programs>,
+    beside: Option<&Path>,
+) -> Diagnosis {
     let checks = if is_off(config) {
         let why = match config.compute_runtime {
             ComputeRuntime::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
@@ -74,10 +85,10 @@ pub fn examine(root: &Root, config: &Config, facts: &Facts, programs: Option<&Pr
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
         let (groups, likely_name) = (Groups::read(root), on_host::likely_name(root));
-        let subject = Subject { root, config, facts, groups, likely_name, programs };
+        let subject = Subject { root, config, facts, groups, likely_name, programs, beside };
         let components =
             COMPONENTS.iter().flat_map(|(_, examine)| examine(&subject).unwrap_or_else(|it| vec![it]));
-        let engines = engines::check(root, config, facts, programs).unwrap_or_else(|it| vec![it]);
+        let engines = engines::check(&subject).unwrap_or_else(|it| vec![it]);
         let toolkit = toolkit::check(&subject, programs).unwrap_or_else(|check| check);
         components.chain(engines).chain(tools::check(programs, facts, config)).chain([toolkit]).collect()
     };

@@ -7,8 +7,12 @@ use super::groups::is_unmapped;
 use super::machine::{Role, Subject, name_of};
 use super::passthrough;
 use crate::check::{About, Check, Remedy};
+use crate::config::Permissions;
+use crate::desired::host::GROUP;
+use crate::host::UNMAPPED_ID;
 
 const NAME: &str = "nodes";
+const APPLY: &str = "rocworker apply";
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     subject.needs_amd(About::all(NAME), "there is no AMD GPU to have any")?;
@@ -26,7 +30,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
 fn examine(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Check {
     let about = About::one(NAME, node.path.display().to_string());
     match &node.state {
-        Ok(meta) => rights(about, subject, role, meta),
+        Ok(meta) => rights(about, subject, role, node, meta),
         Err(fault) => role.unusable(about, said(fault), absent(subject, role, node, fault)),
     }
 }
@@ -40,21 +44,30 @@ fn said(fault: &NodeFault) -> String {
 
 fn absent(subject: &Subject<'_>, role: Role, node: &DeviceNode, fault: &NodeFault) -> Remedy {
     match fault {
-        NodeFault::Missing(_) if subject.in_container() => passthrough::of_node(subject, &node.path),
         NodeFault::NumberUnknown { .. } => {
             "see to the driver first: without sysfs rocworker cannot identify the node".into()
         }
         NodeFault::Unreadable(_) => "run rocworker as root".into(),
+        _ if subject.in_container() => passthrough::of_node(subject, &node.path),
         fault => {
+            let (path, device) = (node.path.display(), role.in_sysfs(node));
             let first =
-                if matches!(fault, NodeFault::Missing(_)) { "" } else { "remove what is there, then " };
-            let subsystem = if role == Role::Kfd { "kfd" } else { "drm" };
-            format!("{first}udevadm trigger --action=add --subsystem-match={subsystem}").into()
+                if matches!(fault, NodeFault::Missing(_)) { String::new() } else { format!("rm {path}, ") };
+            // devtmpfs makes a node once, when the driver comes; udev gives it its group and mode.
+            let number = subject.root.read_text(device.join("dev"), 64).unwrap_or_default();
+            match number.trim().split_once(':') {
+                Some((major, minor)) => format!(
+                    "{first}mknod {path} c {major} {minor}, then udevadm trigger --action=add {}",
+                    device.display()
+                )
+                .into(),
+                None => format!("{first}reboot: the driver makes the node when it is loaded").into(),
+            }
         }
     }
 }
 
-fn rights(about: About, subject: &Subject<'_>, role: Role, meta: &Meta) -> Check {
+fn rights(about: About, subject: &Subject<'_>, role: Role, node: &DeviceNode, meta: &Meta) -> Check {
     let owner = subject.groups.owner(meta);
     let problem = if meta.mode & 0o006 != 0 {
         let place = if subject.in_container() { "container" } else { "host" };
@@ -68,17 +81,27 @@ fn rights(about: About, subject: &Subject<'_>, role: Role, meta: &Meta) -> Check
     } else {
         return about.ok(owner);
     };
-    about.warning(format!("{owner}: {problem}"), repair(subject, role))
+    about.warning(format!("{owner}: {problem}"), repair(subject, role, node, meta))
 }
 
-/// How the node gets its group and mode 0660.
-pub(super) fn repair(subject: &Subject<'_>, role: Role) -> String {
-    if subject.in_container() {
-        return passthrough::of_rights(subject);
+/// How the node gets its group and mode: apply sets those of the nodes for computing.
+pub(super) fn repair(subject: &Subject<'_>, role: Role, node: &DeviceNode, meta: &Meta) -> String {
+    let device = role.in_sysfs(node);
+    let device = device.display();
+    let is_foreign = meta.uid == UNMAPPED_ID || meta.gid == UNMAPPED_ID;
+    match (role, subject.in_container()) {
+        (Role::Card, false) => format!(
+            "put the line SUBSYSTEM==\"drm\", KERNEL==\"card[0-9]*\", DRIVERS==\"amdgpu\", GROUP=\"video\", MODE=\"0660\" \
+             into /etc/udev/rules.d/71-amdgpu-cards.rules, then udevadm control --reload and udevadm trigger --action=add \
+             {device}"
+        ),
+        (Role::Card, true) => passthrough::of_rights(subject),
+        (_, true) if is_foreign => passthrough::of_rights(subject),
+        _ if subject.groups.gid(GROUP).is_none() => format!("groupadd --system {GROUP}, then {APPLY}"),
+        _ if subject.config.permissions == Permissions::Open && meta.mode & 0o006 != 0 => {
+            format!("write permissions: render into the configuration, then {APPLY}")
+        }
+        (_, true) => APPLY.to_owned(),
+        (_, false) => format!("{APPLY}; where that changes nothing, udevadm trigger --action=add {device}"),
     }
-    let (matches, group) = role.udev();
-    format!(
-        "put the line {matches}, GROUP=\"{group}\", MODE=\"0660\" into /etc/udev/rules.d/70-amdgpu.rules, then \
-         udevadm control --reload and udevadm trigger"
-    )
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::machine::gpus;
-use crate::check::{About, Check};
+use crate::check::{About, Check, NO_COMMANDS};
 use crate::config::{Config, RocmFrom};
 use crate::facts::Facts;
 use reconcile::command::Programs;
@@ -53,7 +53,7 @@ pub(super) fn installed<'a>(
     asked_for: Option<&str>,
 ) -> Result<&'a Programs, Check> {
     let skipped = |why| about.clone().skipped(why);
-    let programs = programs.ok_or_else(|| skipped("reads a Root: no command is run"))?;
+    let programs = programs.ok_or_else(|| skipped(NO_COMMANDS))?;
     match (programs.find(name), asked_for) {
         (Some(_), _) => Ok(programs),
         (None, None) => Err(skipped("not installed, and nothing here needs it")),
@@ -209,10 +209,7 @@ mod tests {
             assert_eq!(rocm_smi.remedy.unwrap().to_string(), "rocworker apply", "{text}");
         }
         for check in TOOLS.map(|tool| tool.check(None, 1, None).unwrap_or_else(|check| check)) {
-            assert_eq!(
-                (check.status, check.evidence.as_str()),
-                (Status::Skipped, "reads a Root: no command is run")
-            );
+            assert_eq!((check.status, check.evidence.as_str()), (Status::Skipped, NO_COMMANDS));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! gets no special access: only `others` or an additional gid lets it in (seen with runc 1.1.5 and the mapping
 //! 0 → 65534, 1.. identity, which is Concourse's: a node of group 0 is out of reach).
 
+use amdgpu::DeviceNode;
 use root::Meta;
 
 use super::groups::is_unmapped;
@@ -20,7 +21,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let checks: Vec<Check> = there
         .map(|(role, node, meta)| {
             let about = About::one(NAME, node.path.display().to_string());
-            examine(about, subject, role, meta)
+            examine(about, subject, role, node, meta)
         })
         .collect();
     if checks.is_empty() {
@@ -29,12 +30,12 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     Ok(checks)
 }
 
-fn examine(about: About, subject: &Subject<'_>, role: Role, meta: &Meta) -> Check {
+fn examine(about: About, subject: &Subject<'_>, role: Role, node: &DeviceNode, meta: &Meta) -> Check {
     match way_in(subject, meta) {
         Ok(way) => about.ok(way),
         Err(why_not) => {
             let evidence = format!("root of a container in a user namespace cannot open it: {why_not}");
-            role.unusable(about, evidence, nodes::repair(subject, role))
+            role.unusable(about, evidence, nodes::repair(subject, role, node, meta))
         }
     }
 }

@@ -10,7 +10,7 @@ use root::Root;
 use serde_json::Value;
 
 use super::Engine;
-use crate::check::{About, Check};
+use crate::check::{About, Check, NO_COMMANDS};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::render::Templates;
@@ -59,13 +59,15 @@ impl Examined<'_> {
         let wrapper = self.wrapper(engine.name)?;
         let desired = desired(wrapper);
         let mut checks = self.files(engine.name, &desired);
+        // What runs cannot follow files that an apply has still to write.
+        let remedy = if checks.is_empty() { remedy } else { APPLY };
         let paths: Vec<_> = desired.actions.iter().map(|it| it.path.display().to_string()).collect();
         if checks.is_empty() && !paths.is_empty() {
             let says = if paths.len() == 1 { "says" } else { "say" };
             checks.push(about().ok(format!("{} {says} what was meant", paths.join(" and "))));
         }
         checks.extend(self.pending(engine.name, engine.unit.unwrap_or_default()));
-        let not_asked = || about().skipped(format!("reads a Root: {daemon} is not asked what is in effect"));
+        let not_asked = || about().skipped(format!("{daemon} is not asked: {NO_COMMANDS}"));
         let InEffect { runtime, spec_folders } = match self.programs.ok_or_else(not_asked).and_then(says) {
             Ok(said) => said,
             Err(check) => {
@@ -98,8 +100,9 @@ impl Examined<'_> {
 
     /// Where the wrapper is that an engine should run; without one nothing of it can be in sync.
     pub(super) fn wrapper(&self, engine: &str) -> Result<&Path, Check> {
-        let failed = |why: &String| About::one(CHECKS, engine).failed(why.clone(), APPLY);
-        self.wrapper.as_deref().map_err(failed)
+        let without =
+            |_: &String| About::one(CHECKS, engine).skipped("not asked: the check of the wrapper says why");
+        self.wrapper.as_deref().map_err(without)
     }
 
     /// Whether an engine's files are in sync: what hinders, what differs, who keeps overwriting them.

@@ -17,7 +17,7 @@ use crate::facts::Facts;
 use crate::lease;
 use crate::memory::Memory;
 use crate::report::{default_name, new_file, take};
-use crate::run::{ActiveConfig, ConfigFile, Unreadable};
+use crate::run::{ActiveConfig, ConfigFile, Own, Unreadable};
 use crate::status::Status as MachineStatus;
 
 /// Where the action report puts its archives.
@@ -56,7 +56,13 @@ impl Machine<'_> {
 
     pub(super) fn doctor(&self) -> anyhow::Result<Answer> {
         let facts = Facts::read(self.root).remembering(Memory::read(self.root)?.chosen);
-        let diagnosis = doctor::examine(self.root, &self.config()?, &facts, self.programs.as_ref());
+        let diagnosis = doctor::examine(
+            self.root,
+            &self.config()?,
+            &facts,
+            self.programs.as_ref(),
+            Own::find().beside.as_deref(),
+        );
         let of = |status: Status| diagnosis.checks.iter().filter(move |check| check.status == status);
         Ok(Answer::new("rocworker doctor")
             .with("failed", diagnosis.failed)

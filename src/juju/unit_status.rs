@@ -15,7 +15,7 @@ use crate::facts::Facts;
 use crate::lxd::on_host::OnHost;
 use crate::memory::Memory;
 use crate::printable::{printable, shortened};
-use crate::run::Outcome;
+use crate::run::{Outcome, Own};
 use crate::selection::{is_off, select};
 
 /// Juju's words for a unit's workload.
@@ -93,7 +93,8 @@ impl UnitStatus {
         if gpus == 0 && off.is_none() {
             let reboot =
                 effects(EffectOutcome::Pending).find(|it| matches!(it.effect, Effect::Reboot { .. }));
-            let examine = || doctor::examine(root, config, &facts, programs).checks;
+            let examine =
+                || doctor::examine(root, config, &facts, programs, Own::find().beside.as_deref()).checks;
             why_no_gpu = reboot.map(|it| it.effect.to_string()).or_else(|| first_remedy(&examine()));
         }
         let failed = effects(EffectOutcome::Failed).map(|it| it.text.clone());

@@ -29,6 +29,7 @@ use crate::detection::Detection;
 use crate::doctor;
 use crate::facts::Facts;
 use crate::host::hostname;
+use crate::run::Own;
 use crate::timestamp::Timestamp;
 use collect::{Collector, Entry};
 use reconcile::command::Programs;
@@ -69,7 +70,8 @@ pub fn take(
             "/doctor.json",
             match config {
                 Ok(config) => {
-                    let mut diagnosis = doctor::examine(root, config, &facts, programs);
+                    let mut diagnosis =
+                        doctor::examine(root, config, &facts, programs, Own::find().beside.as_deref());
                     for check in &mut diagnosis.checks {
                         check.evidence = redactor.evidence(&check.evidence);
                     }

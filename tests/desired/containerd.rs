@@ -132,6 +132,14 @@ fn a_file_that_cannot_be_right_is_left_alone_and_said_where() {
         (v("2.1.9", "version = 2\nversion = 3\n"), "line 2: duplicate key"),
         (v("1.7.24", "version = \"2\"\n"), "version = \"2\", which has to be a number"),
         (v("2.1.9", "version = \"2\"\n"), "version = \"2\", which has to be a number"),
+        (
+            v("2.1.9", "version = 3\nimports = [1]\n"),
+            "imports = [1], which has to be a list of paths: correct it",
+        ),
+        (
+            v("1.7.24", "version = 2\nimports = [1]\n"),
+            "imports = [1], which has to be a list of paths: correct it",
+        ),
         (v("2.1.9", "version = -1\n"), "version = -1, which has to be a number"),
         (v("1.7.24", "version = 99\n"), "has version 99, and containerd 1.7.24 knows 2 at most"),
         (v("2.1.9", "version = 99\n"), "knows 3 at most"),
@@ -155,7 +163,7 @@ fn a_file_that_cannot_be_right_is_left_alone_and_said_where() {
         ),
         (
             v("2.1.9", "version = 3\nimports = \"conf.d\"\n"),
-            "config.toml: line 2: imports is a string where a list is needed",
+            "config.toml has imports = \"conf.d\", which has to be a list of paths",
         ),
     ] {
         let desired = Machine::with_main(&version, &main).wanted();

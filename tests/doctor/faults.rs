@@ -19,7 +19,7 @@ pub(crate) fn faults() -> Vec<(Machine, Vec<Finding>)> {
             unloaded(),
             vec![
                 ("driver", "amdgpu", "failed", "not loaded", "modprobe amdgpu"),
-                ("driver", ADDRESS, "failed", "no driver is bound", "dmesg"),
+                ("driver", ADDRESS, "skipped", "no driver is bound, as amdgpu is not loaded", ""),
                 ("kfd", "topology", "failed", "there is none", "driver first"),
                 ("user_namespace", "", "skipped", "no node", ""),
             ],
@@ -89,61 +89,97 @@ pub(crate) fn faults() -> Vec<(Machine, Vec<Finding>)> {
                 render,
                 "failed",
                 "is not there",
-                "udevadm trigger --action=add --subsystem-match=drm",
+                "mknod /dev/dri/renderD128 c 226 128, then udevadm trigger --action=add /sys/class/drm/renderD128",
             )],
         ),
         (
             good().remove("/dev/kfd"),
-            vec![("nodes", "/dev/kfd", "failed", "is not there", "--subsystem-match=kfd")],
+            vec![("nodes", "/dev/kfd", "failed", "is not there", "mknod /dev/kfd c 511 0, then")],
         ),
         (
             good().remove("/dev/dri/card0"),
-            vec![("nodes", "/dev/dri/card0", "warning", "is not there", "udevadm")],
+            vec![("nodes", "/dev/dri/card0", "warning", "is not there", "--action=add /sys/class/drm/card0")],
         ),
         (
             good().put(render, device(226, 129, 992, 0o660)),
-            vec![("nodes", render, "failed", "226:129, and the kernel says 226:128", "remove")],
+            vec![(
+                "nodes",
+                render,
+                "failed",
+                "226:129, and the kernel says 226:128",
+                "rm /dev/dri/renderD128, mknod",
+            )],
         ),
         (
             good().put(render, device(226, 128, 992, 0o666)),
             vec![
-                ("nodes", render, "warning", "open to every user of this host", "MODE=\"0660\""),
+                (
+                    "nodes",
+                    render,
+                    "warning",
+                    "open to every user of this host",
+                    "rocworker apply; where that",
+                ),
                 ("user_namespace", render, "ok", "anybody", ""),
             ],
         ),
         (
             good().put(render, device(226, 128, 0, 0o660)),
             vec![
-                ("nodes", render, "warning", "root:root 0660: only root", "GROUP=\"render\""),
-                ("user_namespace", render, "failed", "group is root (0)", "KERNEL==\"renderD*\""),
+                ("nodes", render, "warning", "root:root 0660: only root", "rocworker apply"),
+                (
+                    "user_namespace",
+                    render,
+                    "failed",
+                    "group is root (0)",
+                    "--action=add /sys/class/drm/renderD128",
+                ),
             ],
         ),
         (
             good().put("/dev/kfd", device(511, 0, 992, 0o600)),
             vec![
-                ("nodes", "/dev/kfd", "warning", "its group may not open it", "KERNEL==\"kfd\""),
-                ("user_namespace", "/dev/kfd", "failed", "may not read and write", "KERNEL==\"kfd\""),
+                ("nodes", "/dev/kfd", "warning", "its group may not open it", "rocworker apply"),
+                ("user_namespace", "/dev/kfd", "failed", "may not read and write", "rocworker apply"),
             ],
         ),
         (
             good().put("/dev/dri/card0", device(226, 0, 0, 0o600)),
-            vec![("user_namespace", "/dev/dri/card0", "warning", "group is root", "GROUP=\"video\"")],
+            vec![(
+                "user_namespace",
+                "/dev/dri/card0",
+                "warning",
+                "group is root",
+                "DRIVERS==\"amdgpu\", GROUP=\"video\"",
+            )],
         ),
         (
             good().put("/proc/devices", "Character devices:\n  1 mem\n241 kfd\n\nBlock devices:\n511 kfd\n"),
-            vec![("kfd", "/dev/kfd", "failed", "511:0, and /proc/devices has kfd as 241", "udevadm trigger")],
+            vec![(
+                "kfd",
+                "/dev/kfd",
+                "failed",
+                "511:0, and /proc/devices has kfd as 241",
+                "rm /dev/kfd and reboot",
+            )],
         ),
         (
             good().put(render, device(226, 128, 109, 0o660)),
             vec![
-                ("groups", render, "warning", "109 has no name", "groupadd --system --gid 109 render"),
+                ("groups", render, "warning", "109 has no name", "rocworker apply"),
                 ("nodes", render, "ok", "root:gid 109 0660", ""),
                 ("user_namespace", render, "ok", "gid 109", ""),
             ],
         ),
         (
             good().put("/etc/group", "video:x:44:\n"),
-            vec![("groups", "render", "warning", "not in /etc/group", "groupadd --system render")],
+            vec![(
+                "groups",
+                "render",
+                "warning",
+                "not in /etc/group",
+                "groupadd --system render, then rocworker apply",
+            )],
         ),
         (good().remove("/etc/group"), vec![("groups", "", "warning", "not known", "install")]),
         (

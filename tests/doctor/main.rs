@@ -15,12 +15,14 @@ mod lxd;
 mod real_canary;
 mod real_podman;
 mod real_worker_doctor;
+mod remedies;
 mod task_check;
 mod task_check_examples;
 mod toolkit;
+mod wrapper;
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt as _};
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -54,9 +56,18 @@ fn doctor_beneath(root: &Path) -> (i32, Value) {
 fn laid_out(machine: &Machine) -> tempfile::TempDir {
     let root = scratch();
     machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    put_wrapper(root.path());
     let generate = Command::new(PROGRAM).arg("--root").arg(root.path()).args(["cdi", "generate"]).output();
     generate.unwrap();
     root
+}
+
+/// As a package has it; what it does is not asked beneath a directory.
+fn put_wrapper(root: &Path) {
+    let path = root.join("usr/lib/rocworker/runc-amd-wrapper");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, "\u{7f}ELF").unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 fn doctor(machine: &Machine) -> (i32, Value) {
@@ -129,6 +140,7 @@ fn a_machine_in_order_passes_every_check_with_evidence() {
     for (name, subject, evidence) in [
         ("virtualization", "", "nothing says"),
         ("pci", ADDRESS, "AMD Radeon PRO W7900 (1002:7448)"),
+        ("wrapper", "", "/usr/lib/rocworker/runc-amd-wrapper is there"),
         ("driver", "amdgpu", "srcversion 5AC1AB1E5AC1AB1E5AC1AB1"),
         ("driver", ADDRESS, "bound to amdgpu"),
         ("blacklist", "", "keeps amdgpu out"),
@@ -143,7 +155,7 @@ fn a_machine_in_order_passes_every_check_with_evidence() {
     ] {
         assert_check(find(&answer, name, subject), "ok", evidence, "");
     }
-    assert_check(find(&answer, "tools", "rocm-smi"), "skipped", "reads a Root", "");
+    assert_check(find(&answer, "tools", "rocm-smi"), "skipped", "commands are not run with --root", "");
 }
 
 #[test]
@@ -193,7 +205,7 @@ fn a_machine_without_a_cdi_spec_is_told_how_to_get_one() {
     good().lay_out(root.path(), Nodes::Recorded).unwrap();
     let (code, answer) = doctor_beneath(root.path());
     assert_eq!(code, 3);
-    assert_check(find(&answer, "cdi", "/etc/cdi/amd.json"), "failed", "not there", "rocworker cdi generate");
+    assert_check(find(&answer, "cdi", "/etc/cdi/amd.json"), "failed", "not there", "rocworker apply");
 }
 
 #[test]
@@ -254,12 +266,14 @@ fn inside_lxd_a_missing_passthrough_is_told_from_a_missing_driver() {
 #[test]
 fn nodes_that_lxd_passes_in_with_its_defaults_are_out_of_reach_of_a_nested_user_namespace() {
     let render = "/dev/dri/renderD128";
-    for (gid, nodes, namespace) in
-        [(0, "only root can open it", "group is root (0)"), (65534, "does not map", "not mapped")]
-    {
+    let set = "lxc config device set CONTAINER DEVICE gid=992 mode=0660";
+    for (gid, nodes, namespace, remedy) in [
+        // An apply in the container may change what the container maps.
+        (0, "only root can open it", "group is root (0)", "rocworker apply"),
+        (65534, "does not map", "not mapped", set),
+    ] {
         let (code, answer) = doctor(&lxd().put(render, device(226, 128, gid, 0o660)));
         assert_eq!(code, 3);
-        let remedy = "lxc config device set CONTAINER DEVICE gid=992 mode=0660";
         assert_check(find(&answer, "nodes", render), "warning", nodes, remedy);
         assert_check(find(&answer, "user_namespace", render), "failed", namespace, remedy);
     }

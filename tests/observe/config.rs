@@ -93,6 +93,18 @@ fn what_is_wrong_is_said_with_its_line() {
         ("cdi:\n  path: /etc/cdi/amd.txt\n", 2, "does not end in .json"),
         ("cdi:\n  path: /var/lib/rocworker/receipt.json\n", 2, "is rocworker's own (/var/lib/rocworker)"),
         ("docker:\n  config: /etc/rocworker/config.yaml\n", 2, "is rocworker's own (/etc/rocworker)"),
+        ("cdi:\n  path: /proc/1/amd.json\n", 2, "is in /proc, which the kernel makes anew at each boot"),
+        ("cdi:\n  path: //dev/./shm/amd.json\n", 2, "is in /dev, which the kernel makes anew at each boot"),
+        ("cdi:\n  path: /sys/amd.json\n", 2, "is in /sys"),
+        ("containerd:\n  config: /dev/stdin\n", 2, "is in /dev"),
+        ("wrapper:\n  runtime: /proc/self/exe\n", 2, "wrapper.runtime \"/proc/self/exe\" is in /proc"),
+        (
+            "wrapper:\n  runtime: /usr/lib/rocworker/runc-amd-wrapper\n",
+            2,
+            "wrapper.runtime /usr/lib/rocworker/runc-amd-wrapper is the wrapper, which would run itself: name the real \
+             runc",
+        ),
+        ("wrapper:\n  runtime: /opt/bin/runc-amd-wrapper\n", 2, "is the wrapper, which would run itself"),
         ("cdi:\n  names: []\n", 2, "cdi.names is empty"),
         ("cdi:\n  names: [serial]\n", 2, "unknown variant `serial`"),
         ("gpu-device-ids: 0\ncompute-runtime: none\n", 1, "keep one of the two"),

@@ -2,7 +2,9 @@
 //! that is named beside it (paths inside the archives of tests/captures); what is synthetic about
 //! the machines is said in tests/support/src/captures.rs.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::process::Command;
 
 use layout::{Machine, XcpNames};
 use serde_json::{Value, json};
@@ -250,5 +252,35 @@ fn mi300x_in_cpx_is_63_gpus_in_kfd_order_in_eight_cards_under_either_spelling() 
             assert!(!reason(gpu, "partition.compute").is_empty(), "{gpu:#}");
         }
         assert_eq!(answer["problems"], json!([]));
+    }
+}
+
+#[test]
+fn a_capture_that_is_packed_is_named_with_the_command_that_lays_it_out() {
+    let packed = captures::folder().join("phoenix");
+    for path in [packed.clone(), packed.join(""), packed.with_extension("tar.gz")] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_rocworker")).arg("--root").arg(&path).arg("detect").output();
+        let output = output.unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{path:?}: {said}");
+        assert!(said.contains("phoenix.tar.gz is packed") && said.contains("cargo xtask captures"), "{said}");
+    }
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_rocworker")).args(["--root", "/no/such", "detect"]).output();
+    let said = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(said.contains("cannot open /no/such") && !said.contains("packed"), "{said}");
+}
+
+/// What `cargo xtask captures` lays out is each archive of a machine.
+#[test]
+fn every_archive_of_a_machine_can_be_laid_out_and_has_gpus() {
+    let archives = std::fs::read_dir(captures::folder()).unwrap();
+    let names = archives
+        .filter_map(|it| it.unwrap().file_name().to_str()?.strip_suffix(".tar.gz").map(str::to_owned));
+    let machines: BTreeSet<String> = names.filter(|name| name != "kernel-log-samples").collect();
+    assert_eq!(machines, captures::ALL.iter().map(|(name, _)| (*name).to_owned()).collect());
+    for (name, machine) in captures::ALL {
+        assert!(!gpus(&detect(&machine())).is_empty(), "{name}");
     }
 }

@@ -86,6 +86,30 @@ fn our_own_folder_is_a_link_or_a_file() {
 }
 
 #[test]
+fn our_own_folder_that_was_moved_behind_a_link_is_said_at_once_and_not_at_the_undo() {
+    for moved in ["var/lib/rocworker", "var/lib"] {
+        let laid = Laid::demo("");
+        laid.run(&["apply"]).success();
+        fs::create_dir_all(laid.path("srv")).unwrap();
+        fs::rename(laid.path(moved), laid.path("srv/moved")).unwrap();
+        symlink("/srv/moved", laid.path(moved)).unwrap();
+        let before = laid.all();
+        for command in [&["plan"][..], &["apply"], &["status"], &["cdi", "generate"], &["undo"]] {
+            let (code, said) = laid.fails(command);
+            let place = "/var/lib/rocworker, where rocworker keeps its state, is no folder or is behind a symbolic link";
+            assert!(code == 1 && said.contains(place), "{command:?} {code}: {said}");
+            assert_eq!(said.lines().count(), 1, "{command:?}: {said}");
+        }
+        let (code, said) = laid.fails(&["doctor"]);
+        assert!(code == 3 && said.contains("behind a symbolic link"), "{said}");
+        assert_eq!(laid.all(), before);
+        fs::remove_file(laid.path(moved)).unwrap();
+        fs::rename(laid.path("srv/moved"), laid.path(moved)).unwrap();
+        laid.run(&["undo"]).success();
+    }
+}
+
+#[test]
 fn a_temporary_file_that_somebody_planted_is_not_followed_or_taken() {
     let laid = Laid::demo("");
     fs::create_dir(laid.path("etc/cdi")).unwrap();

@@ -116,6 +116,20 @@ fn documents_are_plain_sentences() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// "Root" is this project's word for a directory in code. An operator knows `--root`, and the user root.
+#[test]
+fn documents_for_operators_call_no_directory_a_root() {
+    for path in documents().iter().filter(|path| !path.starts_with(top().join("docs/dev"))) {
+        if ["ARCHITECTURE.md", "CONTRIBUTING.md"].iter().any(|name| path.ends_with(name)) {
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        let is_word = |word: &str| word.trim_matches(|c: char| !c.is_alphanumeric()) == "Root";
+        let line = text.lines().find(|line| line.split_whitespace().any(is_word));
+        assert_eq!(line, None, "{}", path.display());
+    }
+}
+
 #[test]
 fn documents_link_to_what_exists() {
     for path in documents() {

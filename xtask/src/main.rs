@@ -6,6 +6,7 @@
 )]
 
 mod bench;
+mod captures;
 mod command;
 #[cfg(test)]
 mod dependencies;
@@ -48,6 +49,8 @@ usage: cargo xtask test [--yes] [--all]
            fetches charmcraft into target/charmcraft, for the test that packs the charm; the full run does so
        cargo xtask picture
            draws docs/demo.svg from what the demo prints
+       cargo xtask captures [NAME…]
+           lays the machines of tests/captures out in target/captures, and names the command that reads each
        cargo xtask pci-ids FILE
            takes the names of chips from a newer PCI id database (/usr/share/misc/pci.ids) into src/names/pci.ids";
 
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         }
         Some((task, [])) if task == "charmcraft" => test::charm::make(),
         Some((task, rest)) if task == "picture" => picture::run(rest),
+        Some((task, rest)) if task == "captures" => captures::run(rest),
         Some((task, rest)) if task == "pci-ids" => pci_ids::run(rest),
         Some((task, _)) if matches!(task.as_str(), "help" | "--help" | "-h") => {
             println!("{USAGE}");

@@ -19,14 +19,14 @@ pub struct DeviceNode {
 pub enum NodeFault {
     #[error("{} is not there: in a container it was not passed in, on a host udev did not make it", .0.display())]
     Missing(PathBuf),
-    #[error("{} is {found}, not a character device: remove it and run udevadm trigger", path.display())]
+    #[error("{} is {found}, not a character device", path.display())]
     NotADevice { path: PathBuf, found: &'static str },
     #[error(
-        "{} is device {}:{}, and the kernel says {}:{}: it is stale, remove it and run udevadm trigger",
+        "{} is device {}:{}, and the kernel says {}:{}: it is stale",
         path.display(), found.0, found.1, expected.0, expected.1
     )]
     OtherDevice { path: PathBuf, found: (u64, u64), expected: (u64, u64) },
-    #[error("{} is device 0:0, which is none: remove it and run udevadm trigger", .0.display())]
+    #[error("{} is device 0:0, which is none", .0.display())]
     Nothing(PathBuf),
     #[error("the number of {} is not known: {why}", path.display())]
     NumberUnknown { path: PathBuf, why: Unknown },

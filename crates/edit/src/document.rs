@@ -15,6 +15,10 @@ pub(crate) trait Document: Sized {
     fn text(&self) -> &str;
     /// Whether it has no key and no comment.
     fn is_empty(&self) -> bool;
+    /// What people wrote for people, in the order of the text.
+    fn comments(&self) -> Vec<&str> {
+        Vec::new()
+    }
     /// What a path holds; a date, and a number that fits no type, is its text.
     fn value(&self, path: &[String]) -> Result<Option<Value>, Fault>;
     /// Names what a path holds, where something else is needed.
@@ -113,6 +117,7 @@ pub(crate) fn take_out<D: Document>(
         return Ok(Reverted { text: before.map(|_| text.to_owned()), ..Reverted::default() });
     }
     let mut document = D::parse(body.to_owned())?;
+    let comments: Vec<String> = document.comments().into_iter().map(str::to_owned).collect();
     let was = D::parse(split_bom(before.unwrap_or_default()).1.to_owned()).map_err(|fault| Fault {
         problem: format!("(in the file before the first edit) {}", fault.problem),
         ..fault
@@ -123,6 +128,14 @@ pub(crate) fn take_out<D: Document>(
     let mut run = Revert { before: &before_us, needed: &needed, said: Reverted::default() };
     for key in managed.into_iter().chain(needed.iter().copied()) {
         document = run.unset(document, key)?;
+    }
+    // rocworker writes no comment into another's file: one that goes with a managed key is its owner's.
+    let mut kept = document.comments();
+    for comment in comments {
+        match kept.iter().position(|it| *it == comment) {
+            Some(at) => drop(kept.remove(at)),
+            None => run.said.went.push(format!("the comment {comment:?}")),
+        }
     }
     let is_gone = document.is_empty() && before_us.document.is_empty();
     let text = if is_gone { before.map(str::to_owned) } else { Some(format!("{bom}{}", document.text())) };

@@ -92,7 +92,8 @@ pub struct Reverted {
     pub text: Option<String>,
     /// The keys that their owner has changed since, which stay, each as a person would name it.
     pub left: Vec<String>,
-    /// The entries that went with keys that their owner had put into them, each with the names of those.
+    /// The entries that went with keys that their owner had put into them, each with the names of those; and the comments
+    /// that stood on a managed line.
     pub went: Vec<String>,
 }
 

@@ -10,6 +10,12 @@ pub enum Error {
     #[error("{0}: only root may read it, and it says what rocworker manages here: run this as root")]
     Denied(root::Error),
     #[error(
+        "{}, where rocworker keeps its state, is no folder or is behind a symbolic link, so nothing could be undone: put the \
+         folder itself there, or mount it there",
+        path.display()
+    )]
+    NoFolder { path: PathBuf },
+    #[error(
         "{} cannot be read: {problem}; it records what rocworker changed, so rocworker changes nothing now: restore it \
          from a backup, or move it away and revert by hand what `rocworker history` lists",
         path.display()

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 
 use root::Root;
+use serde_json::Value;
 
 use crate::engines::File;
 use crate::engines::glob::{self, MOST, clean, fits};
@@ -47,6 +48,21 @@ impl File {
     pub fn imports(&self) -> Vec<String> {
         let list = self.said.as_ref().ok().and_then(|said| said.get("imports")?.as_array());
         list.into_iter().flatten().filter_map(|path| path.as_str().map(str::to_owned)).collect()
+    }
+
+    /// Whether what it imports is a list of paths: containerd does not start with anything else.
+    pub(in crate::engines::containerd) fn check_imports(&self) -> Result<(), String> {
+        let imports = self.said.as_ref().ok().and_then(|said| said.get("imports"));
+        let is_path = |path: &Value| path.is_string();
+        match imports {
+            Some(imports) if !imports.as_array().is_some_and(|list| list.iter().all(is_path)) => {
+                Err(format!(
+                    "{} has imports = {imports}, which has to be a list of paths: correct it",
+                    self.path.display()
+                ))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Whether one of its imports, other than `drop_in`, is this file or a pattern that matches it.

@@ -36,7 +36,7 @@ fn laid_out(machine: &Machine) -> (tempfile::TempDir, Root) {
 fn passthrough(machine: &Machine) -> Check {
     let (_dir, root) = laid_out(machine);
     let config = Config::read(&root).unwrap();
-    let diagnosis = examine(&root, &config, &Facts::read(&root), None);
+    let diagnosis = examine(&root, &config, &Facts::read(&root), None, None);
     let is_it = |check: &Check| check.subject.as_deref() == Some("passthrough");
     diagnosis.checks.into_iter().find(is_it).unwrap()
 }

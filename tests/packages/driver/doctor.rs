@@ -7,14 +7,18 @@ use serde_json::Value;
 
 use crate::driver::machines::{Come, KERNEL, SOURCE, beneath, debian, dkms, done, ubuntu};
 
-/// The checks of the component: subject, status, evidence, remedy.
+/// The checks of dkms: subject, status, evidence, remedy.
 fn checks(machine: &Machine) -> Vec<[String; 4]> {
+    checks_of("dkms", machine)
+}
+
+fn checks_of(name: &str, machine: &Machine) -> Vec<[String; 4]> {
     let (folder, _) = beneath(machine);
     let mut command = Command::new(env!("CARGO_BIN_EXE_rocworker"));
     let output =
         command.arg("--root").arg(folder.path()).args(["--output", "json", "doctor"]).output().unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let checks = answer["checks"].as_array().unwrap().iter().filter(|check| check["name"] == "dkms");
+    let checks = answer["checks"].as_array().unwrap().iter().filter(|check| check["name"] == name);
     let told = |check: &Value| {
         ["subject", "status", "evidence", "remedy"].map(|key| check[key].as_str().unwrap_or("").to_owned())
     };
@@ -38,7 +42,7 @@ fn with_config(machine: Machine) -> Machine {
 #[test]
 fn a_kernels_own_driver_is_nothing_to_look_at() {
     let [check] = checks(&ubuntu()).try_into().unwrap();
-    assert_eq!(check[..3], ["", "skipped", "dkms has no amdgpu: the driver is the kernel's own"]);
+    assert_eq!(check[..3], ["", "skipped", "dkms has no amdgpu, and needs none for the driver above"]);
     assert_said(&done().put("/dev/lxd", Entry::Directory), "", "skipped", "the host's", "");
     assert_said(&Machine::new(), "", "skipped", "no AMD GPU", "");
 }
@@ -99,4 +103,38 @@ fn signatures_pairs_and_files_of_nobodys_are_looked_at_where_there_is_such_a_dri
         "belongs to no package",
         "find out where it came from",
     );
+}
+
+/// Whether the findings about the driver that are no good news are one: name and remedy.
+#[track_caller]
+fn one_finding(machine: &Machine, name: &str, remedy: &str) {
+    let all = ["driver", "blacklist", "dkms"]
+        .map(|name| checks_of(name, machine).into_iter().map(move |it| (name, it)));
+    let failed: Vec<_> = all.into_iter().flatten().filter(|(_, check)| check[1] == "failed").collect();
+    let [(found, check)] = failed.as_slice() else { panic!("{failed:#?}") };
+    assert!(*found == name && check[3].contains(remedy), "{failed:#?}");
+}
+
+#[test]
+fn whose_driver_runs_and_why_none_does_is_one_story() {
+    let versioned = || ubuntu().module(Module::new("amdgpu").version("6.16.13"));
+    let [module, _] = checks_of("driver", &versioned()).try_into().unwrap();
+    assert_eq!(module[2], "loaded: AMD's build, version 6.16.13");
+    let [dkms] = checks(&versioned()).try_into().unwrap();
+    assert!(!dkms[2].contains("kernel's own"), "{dkms:?}");
+    let modules = format!("/lib/modules/{KERNEL}/modules.dep");
+    let added = dkms_of(Come::Added).put(&modules, "");
+    one_finding(&added, "dkms", "dkms install");
+    one_finding(&done().put(&modules, ""), "driver", "modprobe amdgpu");
+    one_finding(
+        &ubuntu().put("/etc/modprobe.d/no.conf", "blacklist amdgpu\n"),
+        "blacklist",
+        "remove the line",
+    );
+    one_finding(&ubuntu().put(&modules, ""), "driver", "linux-modules-extra");
+    one_finding(&ubuntu(), "driver", "modprobe amdgpu");
+}
+
+fn dkms_of(come: Come) -> Machine {
+    dkms(ubuntu(), SOURCE, KERNEL, come)
 }

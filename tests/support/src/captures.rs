@@ -13,6 +13,22 @@ use std::path::PathBuf;
 use flate2::read::GzDecoder;
 use layout::{Entry, Gpu, Kfd, Machine, Module, Tree, XcpNames};
 
+/// An archive's name, and its machine.
+type Captured = (&'static str, fn() -> Machine);
+
+/// Every captured machine by its archive, laid out alone.
+pub const ALL: [Captured; 9] = [
+    ("phoenix", phoenix),
+    ("vangogh", vangogh),
+    ("rx7800xt", rx7800xt),
+    ("rx6900xt", rx6900xt),
+    ("rx9070", rx9070),
+    ("vega-drm-card0", vega),
+    ("rtx4080", || rtx4080(1, 128)),
+    ("a380-i915", a380),
+    ("mi300x-cpx-kfd", || mi300x(XcpNames::Dot)),
+];
+
 const BRIDGE: &str = "0000:00:01.1";
 
 /// Radeon 780M, an APU with a whole KFD tree: card1, renderD128.

@@ -118,7 +118,7 @@ fn a_policy_that_cannot_be_used_stops_only_what_asks_and_one_that_is_not_roots_s
 #[test]
 fn a_spec_that_cannot_be_used_stops_a_request_and_warns_for_the_default() {
     type Make = fn(&Path, String);
-    let states: [(&str, Make, &str); 9] = [
+    let states: [(&str, Make, &str); 11] = [
         ("absent", |_, _| {}, "No such file"),
         ("half-written", |path, text| std::fs::write(path, &text[..text.len() / 2]).unwrap(), "amd.json"),
         ("empty", |path, _| std::fs::write(path, "").unwrap(), "amd.json"),
@@ -141,6 +141,16 @@ fn a_spec_that_cannot_be_used_stops_a_request_and_warns_for_the_default() {
         ),
         ("a folder", |path, _| std::fs::create_dir(path).unwrap(), "no regular file"),
         ("doubled name", |path, text| std::fs::write(path, text.replace("\"1\"", "\"0\"")).unwrap(), "\"0\""),
+        (
+            "another vendor's kind",
+            |path, text| std::fs::write(path, text.replace("amd.com", "nvidia.com")).unwrap(),
+            "kind: \"nvidia.com/gpu\" is not amd.com/gpu",
+        ),
+        (
+            "another spelling of a path",
+            |path, text| std::fs::write(path, text.replace("/dri/r", "//dri/r")).unwrap(),
+            "write it as \"/dev/dri/renderD128\"",
+        ),
         (
             "an edit that this version cannot make",
             |path, text| {

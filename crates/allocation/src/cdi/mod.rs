@@ -21,6 +21,9 @@ pub use outline::Outline;
 pub const HOOK_NAMES: [&str; 6] =
     ["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
 
+/// What a spec of AMD's GPUs is about.
+pub const KIND: &str = "amd.com/gpu";
+
 /// Edits that CDI knows and that are not read here.
 const UNREAD_EDITS: [&str; 2] = ["netDevices", "intelRdt"];
 

@@ -7,10 +7,11 @@ use std::borrow::Cow;
 
 use rustc_hash::{FxBuildHasher, FxHashSet};
 
-use super::{Device, Edits, Fault, Spec, read};
+use super::{Device, Edits, Fault, KIND, Spec, read};
 use crate::{
     Error, Quoted, Render,
     json::{self, Scanner, Span, keyed, object, whole},
+    path::clean,
 };
 
 /// The names of a spec, each with its render nodes.
@@ -28,6 +29,8 @@ pub struct Outline<'a> {
 struct Named<'a> {
     name: Cow<'a, str>,
     renders: Vec<Render>,
+    /// The path of a render node that the wrapper does not know by this spelling.
+    misspelt: Option<Cow<'a, str>>,
     whole: Span,
 }
 
@@ -43,7 +46,7 @@ keyed!(Outline<'a>, required [], |outline, scanner| {
 
 /// Goes past a device.
 fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
-    let mut renders = Vec::new();
+    let (mut renders, mut misspelt) = (Vec::new(), None);
     let mut name = Cow::default();
     let object = scanner.object_of(|scanner, key| {
         if key.is("name") {
@@ -54,7 +57,12 @@ fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
                     return scanner.skip().map(drop);
                 }
                 scanner.each(|scanner| {
-                    renders.extend(node(scanner)?);
+                    let path = node(scanner)?;
+                    match Render::parse(&path) {
+                        Some(render) => renders.push(render),
+                        None if is_misspelt(&path) => misspelt = Some(path),
+                        None => {}
+                    }
                     Ok(())
                 })
             });
@@ -63,13 +71,13 @@ fn device<'a>(scanner: &mut Scanner<'a>) -> Result<Named<'a>, json::Fault> {
             scanner.skip().map(drop)
         }
     })?;
-    Ok(Named { name, renders, whole: object.span })
+    Ok(Named { name, renders, misspelt, whole: object.span })
 }
 
-/// Goes past a device node, which may be a render node.
-fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
+/// Goes past a device node, and gives its path on the host.
+fn node<'a>(scanner: &mut Scanner<'a>) -> Result<Cow<'a, str>, json::Fault> {
     if let Some(line) = scanner.by_text(read::in_one_line) {
-        return Ok(Render::parse(line.path));
+        return Ok(line.path.into());
     }
     let (mut path, mut host) = (Cow::default(), Cow::default());
     scanner.object_of(|scanner, key| {
@@ -81,7 +89,13 @@ fn node(scanner: &mut Scanner<'_>) -> Result<Option<Render>, json::Fault> {
             scanner.skip().map(drop)
         }
     })?;
-    Ok(Render::parse(if host.is_empty() { &path } else { &host }))
+    Ok(if host.is_empty() { path } else { host })
+}
+
+/// Whether a path that is no render node's name is another spelling of one: `/dev//dri/renderD128`.
+fn is_misspelt(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|name| Render::parse(name).is_some())
+        && clean(path).starts_with("/dev/dri/")
 }
 
 impl<'a> Outline<'a> {
@@ -118,10 +132,25 @@ impl<'a> Outline<'a> {
         Ok(Spec { devices, edits, ..self.spec.clone() })
     }
 
-    /// What makes the spec as a whole useless, whatever is taken from it: a name that appears twice in it.
+    /// What makes the spec as a whole useless, whatever is taken from it: another vendor's kind, a render node under a name
+    /// that the wrapper does not know, a name that appears twice.
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
+        if self.spec.kind != KIND {
+            let problem = format!("{} is not {KIND}: these are not AMD's GPUs", Quoted(&self.spec.kind));
+            return Some(Fault { at: "kind".to_owned(), problem });
+        }
         let devices = &self.devices;
+        let misspelt =
+            devices.iter().enumerate().find_map(|(at, device)| Some((at, device.misspelt.as_ref()?)));
+        if let Some((at, path)) = misspelt {
+            let problem = format!(
+                "the wrapper does not read the path {}: write it as {}",
+                Quoted(path),
+                Quoted(&clean(path))
+            );
+            return Some(Fault { at: format!("devices[{at}]"), problem });
+        }
         let mut names = FxHashSet::with_capacity_and_hasher(devices.len(), FxBuildHasher);
         let (at, twice) = devices.iter().enumerate().find(|(_, device)| !names.insert(&device.name))?;
         Some(Fault {

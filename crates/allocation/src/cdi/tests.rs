@@ -265,6 +265,15 @@ fn what_is_wrong_with_a_device_matters_to_those_who_want_it() {
     let twice = AMD.replace(r#""name": "1""#, r#""name": "0""#);
     let fault = Outline::parse(&twice).unwrap().fault().unwrap().to_string();
     assert_eq!(fault, "devices[2]: the name \"0\" appears twice, which voids the whole spec");
+    let other = AMD.replace("amd.com/gpu", "nvidia.com/gpu");
+    let fault = Outline::parse(&other).unwrap().fault().unwrap().to_string();
+    assert_eq!(fault, "kind: \"nvidia.com/gpu\" is not amd.com/gpu: these are not AMD's GPUs");
+    let spelt = AMD.replace("/dev/dri/renderD129", "/dev//dri/renderD129");
+    let fault = Outline::parse(&spelt).unwrap().fault().unwrap().to_string();
+    assert_eq!(
+        fault,
+        "devices[2]: the wrapper does not read the path \"/dev//dri/renderD129\": write it as \"/dev/dri/renderD129\""
+    );
     for no_spec in
         ["", "[]", r#"{"devices":{}}"#, r#"{"devices":[{"containerEdits":{"deviceNodes":[{"path":1}]}}]}"#]
     {

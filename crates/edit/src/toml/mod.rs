@@ -2,6 +2,7 @@
 //! docs/dependencies.md says which bytes toml_edit would change if it wrote its document out.
 
 mod array;
+mod comments;
 mod insert;
 mod remove;
 mod tree;
@@ -44,6 +45,10 @@ impl Document for Tree {
 
     fn is_empty(&self) -> bool {
         self.text().trim().is_empty()
+    }
+
+    fn comments(&self) -> Vec<&str> {
+        comments::comments(self.text())
     }
 
     fn value(&self, path: &[String]) -> Result<Option<Value>, Fault> {

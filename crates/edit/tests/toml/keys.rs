@@ -308,3 +308,22 @@ fn a_list_that_begins_with_what_it_replaces_goes_unless_somebody_has_added_to_it
         assert_eq!((back.text, back.left.len()), (Some(format!("[t]\n{expected}")), 0), "{theirs}");
     }
 }
+
+#[test]
+fn a_comment_that_goes_with_a_managed_line_is_named() {
+    let import = member("/etc/containerd/conf.d/rocworker*.toml");
+    for (text, added, went) in [
+        ("version = 3\n", "toml\"] # do not remove", Some("# do not remove")),
+        ("imports = [\n  \"a.toml\", # a\n]\n", "toml\", # it's ours", Some("# it's ours")),
+        ("version = 3\n", "toml\"]\n# beside it", None),
+    ] {
+        let ours = import.apply(text).unwrap();
+        let end = added.split(" #").next().unwrap().split('\n').next().unwrap();
+        let theirs = ours.replacen(&format!("rocworker*.{end}"), &format!("rocworker*.{added}"), 1);
+        assert_ne!(theirs, ours, "{ours}");
+        let back = import.revert(&theirs, Some(text)).unwrap();
+        let named: Vec<String> = went.iter().map(|it| format!("the comment {it:?}")).collect();
+        assert_eq!(back.went, named, "{theirs}");
+        assert_eq!(back.text.unwrap().contains("# beside it"), added.contains("# beside it"));
+    }
+}

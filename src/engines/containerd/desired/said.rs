@@ -45,6 +45,7 @@ impl Said {
                     file.path.display()
                 ));
             }
+            file.check_imports()?;
             for section in [CRI_1, CRI_2, CRI_3] {
                 file.table(&["plugins", section, "containerd", "runtimes"])?;
             }

@@ -1,0 +1,37 @@
+//! Whether the wrapper's program is where engines name it, found as an apply finds it.
+
+use super::machine::Subject;
+use crate::check::{About, Check};
+use crate::memory::Memory;
+use crate::program::Program;
+use crate::version::Versions;
+
+const NAME: &str = "wrapper";
+const APPLY: &str = "rocworker apply";
+
+pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
+    let about = About::all(NAME);
+    subject.needs_amd(about.clone(), "there is no AMD GPU that it would provide")?;
+    let program = match find(subject, &mut versions(subject)) {
+        Ok(program) => program,
+        Err(why) => return Err(about.failed(why, format!("put that right, then {APPLY}"))),
+    };
+    let shown = program.path.display();
+    let Some(bytes) = &program.bytes else { return Ok(vec![about.ok(format!("{shown} is there"))]) };
+    Ok(vec![match subject.root.read_trusted(&program.path, bytes.len()) {
+        Ok(there) if there == *bytes => about.ok(format!("{shown} is there")),
+        Err(error) if error.is_not_found() => about.failed(format!("{shown} is not there yet"), APPLY),
+        _ => about.warning(format!("{shown} is another build than the one beside rocworker"), APPLY),
+    }])
+}
+
+/// As an apply: the package's, the one beside this program, or the copy of an earlier apply.
+pub(super) fn find(subject: &Subject<'_>, versions: &mut Versions<'_>) -> Result<Program, String> {
+    Program::find(subject.root, subject.beside)?.that_runs(versions, subject.beside)
+}
+
+/// Programs report their versions once for each build.
+pub(super) fn versions<'a>(subject: &Subject<'a>) -> Versions<'a> {
+    let known = Memory::read(subject.root).map(|memory| memory.versions).unwrap_or_default();
+    Versions::new(subject.root, subject.programs, known)
+}
