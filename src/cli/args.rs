@@ -202,4 +202,7 @@ pub(crate) enum Script {
         /// The unit, as systemd names it
         unit: String,
     },
+    /// Unpack an archive of TheRock's to /opt/rocm-VERSION, unmanaged. deploy/install_rocm_tarball.sh runs it
+    #[command(hide = true)]
+    Therock(super::therock::Archive),
 }

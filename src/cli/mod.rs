@@ -28,6 +28,7 @@ mod status;
 mod table;
 mod tags;
 mod task_check;
+mod therock;
 mod undo;
 mod visible;
 
@@ -143,5 +144,6 @@ fn for_script(session: Session, command: Script) -> anyhow::Result<Outcome> {
         Script::Probe(args) => probe::run(&args),
         Script::Serve => serve::run(session),
         Script::Settle { unit } => settle::run(&session, &unit),
+        Script::Therock(archive) => therock::run(&session, &archive),
     }
 }

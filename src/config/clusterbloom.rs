@@ -4,11 +4,13 @@
 use std::collections::BTreeMap;
 
 use super::packages::{Rocm, SCHEMES, url};
-use super::{Error, RocmFrom, Source};
+use super::{ComputeRuntime, Error, RocmFrom, Source, releases};
 
 /// What ClusterBloom has where nothing else is said.
-pub(super) const BASE_URL: &str = "https://repo.radeon.com/amdgpu-install/6.3.2/ubuntu/";
-pub(super) const DEB_PACKAGE: &str = "amdgpu-install_6.3.60302-1_all.deb";
+const BASE_URL: &str = "https://repo.radeon.com/amdgpu-install/6.3.2/ubuntu/";
+
+/// The installer's file by the release in its folder's URL.
+const FILES: &str = include_str!("data/amdgpu-install.txt");
 
 const GPU_NODE: &str = "GPU_NODE";
 const ROCM_BASE_URL: &str = "ROCM_BASE_URL";
@@ -17,7 +19,7 @@ const ROCM_DEB_PACKAGE: &str = "ROCM_DEB_PACKAGE";
 /// In the order in which they are mentioned.
 const NAMES: [&str; 3] = [GPU_NODE, ROCM_BASE_URL, ROCM_DEB_PACKAGE];
 
-/// What one place says by these names. `GPU_NODE`: `true` is ROCm by amdgpu-install, `false` asks for nothing.
+/// What one place says by these names. `GPU_NODE`: `true` is ROCm by amdgpu-install, `false` is `compute-runtime: none`.
 /// `ROCM_BASE_URL`: the folder with a folder for each of Ubuntu's releases. `ROCM_DEB_PACKAGE`: the file in that folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClusterBloom(BTreeMap<&'static str, String>);
@@ -78,31 +80,48 @@ impl ClusterBloom {
                 format!("{GPU_NODE}: {said} and rocm.install contradict each other; keep rocm.install");
             return Err(source.wrong(GPU_NODE, None, problem));
         }
-        self.put_into(&mut rocm);
-        unchecked(&rocm).map_err(|problem| source.wrong(ROCM_BASE_URL, None, problem))?;
+        self.put_into(&mut rocm).map_err(|problem| source.wrong(ROCM_BASE_URL, None, problem))?;
         Ok(rocm)
     }
 
-    fn put_into(&self, rocm: &mut Rocm) {
+    fn put_into(&self, rocm: &mut Rocm) -> Result<(), String> {
         if self.get(GPU_NODE) == Some("true") {
             rocm.install = Some(RocmFrom::AmdgpuInstall);
         }
-        let file = &mut rocm.installer;
-        for (name, field) in [(ROCM_BASE_URL, &mut file.base_url), (ROCM_DEB_PACKAGE, &mut file.package)] {
-            if let Some(value) = self.get(name) {
-                value.clone_into(field);
+        let url = self.get(ROCM_BASE_URL).unwrap_or(BASE_URL);
+        let package = self.get(ROCM_DEB_PACKAGE).map(str::to_owned).or_else(|| file(url));
+        if rocm.install == Some(RocmFrom::AmdgpuInstall) {
+            unchecked(url, rocm)?;
+            if package.is_none() {
+                return Err(format!(
+                    "{ROCM_BASE_URL}: {url} names no release whose installer rocworker knows: name the file there \
+                     ({ROCM_DEB_PACKAGE})"
+                ));
             }
         }
+        url.clone_into(&mut rocm.installer.base_url);
+        rocm.installer.package = package.unwrap_or_default();
+        Ok(())
     }
 
-    /// What an environment says goes where the configuration (`written`) says nothing. The sentences name the variables
-    /// that are not used.
-    pub(super) fn beside(&self, written: &Self, rocm: &mut Rocm) -> Result<Vec<String>, String> {
+    /// What an environment says goes where the configuration (`written`) says nothing. `runtime`: what the configuration
+    /// says of `compute-runtime`.
+    pub(super) fn beside(
+        &self,
+        written: &Self,
+        runtime: Option<ComputeRuntime>,
+        rocm: &mut Rocm,
+    ) -> Result<Beside, String> {
         let mut used = self.clone();
-        let is_open = rocm.install.is_none();
+        let fits_runtime = match self.get(GPU_NODE) {
+            Some("false") => runtime.is_none(),
+            _ => !matches!(runtime, Some(ComputeRuntime::None | ComputeRuntime::Cuda)),
+        };
+        let is_open = rocm.install.is_none() && fits_runtime;
         used.0.retain(|name, _| written.get(name).is_none() && (*name != GPU_NODE || is_open));
-        used.put_into(rocm);
-        unchecked(rocm)?;
+        let mut all = used.clone();
+        all.0.extend(written.0.clone());
+        all.put_into(rocm)?;
         let by_another = rocm.install != Some(RocmFrom::AmdgpuInstall);
         let why = |name: &str| match used.get(name) {
             None => Some("the configuration says otherwise"),
@@ -115,21 +134,48 @@ impl ClusterBloom {
             .0
             .keys()
             .filter_map(|name| Some(format!("{name} of the environment is not used: {}", why(name)?)));
-        Ok(unused.collect())
+        Ok(Beside { unused: unused.collect(), is_off: used.get(GPU_NODE) == Some("false") })
     }
 }
 
+/// What came of an environment.
+pub(super) struct Beside {
+    /// Sentences that name the variables which are not used.
+    pub(super) unused: Vec<String>,
+    /// Whether it leaves AMD's GPUs alone.
+    pub(super) is_off: bool,
+}
+
 /// A file that nothing vouches for comes from a server that does.
-fn unchecked(rocm: &Rocm) -> Result<(), String> {
-    let is_open = rocm.installer.base_url.starts_with("http://") && rocm.installer.sha256.is_none();
-    if rocm.install == Some(RocmFrom::AmdgpuInstall) && is_open {
+fn unchecked(url: &str, rocm: &Rocm) -> Result<(), String> {
+    if url.starts_with("http://") && rocm.installer.sha256.is_none() {
         return Err(format!(
-            "{ROCM_BASE_URL}: what comes from {} can be changed on its way: name an https:// URL, or the file's checksum \
-             (rocm.sha256)",
-            rocm.installer.base_url
+            "{ROCM_BASE_URL}: what comes from {url} can be changed on its way: name an https:// URL, or the file's checksum \
+             (rocm.sha256)"
         ));
     }
     Ok(())
+}
+
+/// The installer's file in the folder of a release, by the last part of the URL that is a release of the table.
+fn file(url: &str) -> Option<String> {
+    let (_, rest) = url.split_once("://")?;
+    rest.split('/').skip(1).filter_map(file_of).last()
+}
+
+fn file_of(release: &str) -> Option<String> {
+    let numbers: Vec<u32> = release.split('.').map(releases::number).collect::<Option<_>>()?;
+    let (major, minor, patch) = match numbers.as_slice() {
+        [major, minor] => (major, minor, 0),
+        [major, minor, patch] => (major, minor, *patch),
+        _ => return None,
+    };
+    let is_it = |[from, to, _]: &[&str; 3]| releases::is_between(Some((*major, *minor)), from, to);
+    let [.., file] = releases::rows::<3>(FILES).find(is_it)?;
+    let code = format!("{major}{minor:02}{patch:02}");
+    Some(
+        file.replace("RELEASE", release).replace("MINOR", &format!("{major}.{minor}")).replace("CODE", &code),
+    )
 }
 
 #[cfg(test)]
@@ -138,6 +184,8 @@ mod tests {
 
     use super::*;
     use crate::config::Config;
+
+    const DEB_PACKAGE: &str = "amdgpu-install_6.3.60302-1_all.deb";
 
     fn parsed(text: &str) -> Result<Config, String> {
         Config::parse(Path::new("/c"), text).map_err(|error| error.to_string())
@@ -170,9 +218,113 @@ mod tests {
         );
     }
 
+    /// The names are those that AMD's guides fetch.
+    #[test]
+    fn the_installers_file_follows_the_release_in_the_url() {
+        for (url, expected) in [
+            ("https://repo.radeon.com/amdgpu-install/6.3.2/ubuntu/", "amdgpu-install_6.3.60302-1_all.deb"),
+            ("https://repo.radeon.com/amdgpu-install/6.2.4/ubuntu", "amdgpu-install_6.2.60204-1_all.deb"),
+            ("https://repo.radeon.com/amdgpu-install/6.4/ubuntu/", "amdgpu-install_6.4.60400-1_all.deb"),
+            ("https://repo.radeon.com/amdgpu-install/7.0/ubuntu/", "amdgpu-install_7.0.70000-1_all.deb"),
+            ("https://repo.radeon.com/amdgpu-install/7.0.2/ubuntu/", "amdgpu-install_7.0.2.70002-1_all.deb"),
+            ("https://repo.radeon.com/amdgpu-install/7.2.4/ubuntu/", "amdgpu-install_7.2.4.70204-1_all.deb"),
+            ("https://10.0.0.1/mirror/7.1.1/ubuntu/24.04", "amdgpu-install_7.1.1.70101-1_all.deb"),
+        ] {
+            let config = parsed(&format!(
+                "GPU_NODE: true
+ROCM_BASE_URL: {url}"
+            ))
+            .unwrap();
+            assert_eq!(config.rocm.installer.package, expected, "{url}");
+        }
+        for url in [
+            "https://repo.radeon.com/amdgpu-install/latest/ubuntu/",
+            "https://repo.radeon.com/amdgpu-install/30.30.4/ubuntu/",
+            "https://7.2.4/amdgpu-install",
+        ] {
+            let text = format!(
+                "GPU_NODE: true
+ROCM_BASE_URL: {url}"
+            );
+            let error = parsed(&text).unwrap_err();
+            assert!(error.contains(":2: ") && error.contains("(ROCM_DEB_PACKAGE)"), "{error}");
+            let named = parsed(&format!(
+                "{text}
+ROCM_DEB_PACKAGE: a.deb"
+            ))
+            .unwrap();
+            assert_eq!(named.rocm.installer.package, "a.deb");
+            // Nothing is fetched from there.
+            parsed(&format!("ROCM_BASE_URL: {url}")).unwrap();
+        }
+        let beside = parsed("ROCM_BASE_URL: https://a/7.2/").unwrap();
+        let beside = beside.beside(&environment(&[("GPU_NODE", "true")]).unwrap()).unwrap();
+        assert_eq!(beside.rocm.installer.package, "amdgpu-install_7.2.70200-1_all.deb");
+    }
+
+    #[test]
+    fn a_node_without_gpus_has_nothing_done_about_gpus() {
+        use ComputeRuntime::{Auto, None as Off, Rocm};
+        for (text, environment_says, expected) in [
+            ("GPU_NODE: false", "", Off),
+            (
+                "GPU_NODE: false
+compute-runtime: none",
+                "",
+                Off,
+            ),
+            ("GPU_NODE: true", "", Auto),
+            (
+                "GPU_NODE: true
+compute-runtime: rocm",
+                "",
+                Rocm,
+            ),
+            ("", "false", Off),
+            ("", "true", Auto),
+            ("compute-runtime: rocm", "false", Rocm),
+            ("enable-gpu: true", "false", Auto),
+            ("rocm: {install: keep}", "false", Auto),
+            ("GPU_NODE: true", "false", Auto),
+        ] {
+            let config = parsed(text).unwrap();
+            let config = config.beside(&environment(&[("GPU_NODE", environment_says)]).unwrap()).unwrap();
+            assert_eq!(config.compute_runtime, expected, "{text:?} {environment_says:?}");
+            let is_used = expected == Off || environment_says != "false";
+            assert_eq!(
+                config.unused_variables.is_empty(),
+                is_used,
+                "{text:?}: {:?}",
+                config.unused_variables
+            );
+        }
+        let config = parsed("compute-runtime: none").unwrap();
+        let config = config.beside(&environment(&[("GPU_NODE", "true")]).unwrap()).unwrap();
+        assert_eq!((config.compute_runtime, config.rocm.install), (Off, None));
+        assert_eq!(config.unused_variables.len(), 1);
+    }
+
     #[test]
     fn what_cannot_be_is_refused_with_its_line() {
         for (text, line, said) in [
+            (
+                "GPU_NODE: false
+compute-runtime: rocm",
+                1,
+                "contradict",
+            ),
+            (
+                "compute-runtime: none
+GPU_NODE: true",
+                2,
+                "contradict",
+            ),
+            (
+                "enable-gpu: true
+GPU_NODE: false",
+                2,
+                "contradict",
+            ),
             ("rocm: {install: apt}\nGPU_NODE: true", 2, "contradict"),
             ("GPU_NODE: false\nrocm: {install: amdgpu-install}", 1, "contradict"),
             ("\nROCM_BASE_URL: ftp://a/b", 2, "no URL"),

@@ -88,6 +88,7 @@ impl Document {
             let problem = format!("schema_version {version} is not one that this program reads ({VERSION})");
             return Err(source.wrong("schema_version", None, problem));
         }
+        let says_runtime = self.compute_runtime.is_some() || self.enable_gpu.is_some();
         let compute_runtime = self.runtime(&source)?;
         let devices = devices(self.gpu_device_ids, &source)?;
         if compute_runtime == ComputeRuntime::None && devices != Devices::All {
@@ -120,6 +121,7 @@ impl Document {
             boot: self.boot.unwrap_or_default().check(&source)?,
             daemon: self.daemon.unwrap_or_default().check(&source)?,
             unused_variables: Vec::new(),
+            says_runtime,
             clusterbloom,
             source,
         })
@@ -132,13 +134,23 @@ impl Document {
                 format!("enable-gpu: {said} and compute-runtime contradict each other; keep compute-runtime");
             Err(source.wrong("enable-gpu", None, problem))
         };
-        match (self.enable_gpu, self.compute_runtime) {
-            (None, runtime) => Ok(runtime.unwrap_or_default()),
-            (Some(true), None) => Ok(Auto),
-            (Some(false), None) => Ok(Off),
-            (Some(true), Some(Off)) => contradiction("true"),
-            (Some(false), Some(Auto | Rocm | Cuda)) => contradiction("false"),
-            (Some(_), Some(runtime)) => Ok(runtime),
+        let runtime = match (self.enable_gpu, self.compute_runtime) {
+            (None, runtime) => runtime,
+            (Some(true), None) => Some(Auto),
+            (Some(false), None) => Some(Off),
+            (Some(true), Some(Off)) => return contradiction("true"),
+            (Some(false), Some(Auto | Rocm | Cuda)) => return contradiction("false"),
+            (Some(_), Some(runtime)) => Some(runtime),
+        };
+        match (self.gpu_node, runtime) {
+            (Some(false), None | Some(Off)) => Ok(Off),
+            (Some(said @ false), Some(Auto | Rocm | Cuda)) | (Some(said @ true), Some(Off | Cuda)) => {
+                let problem = format!(
+                    "GPU_NODE: {said} and compute-runtime contradict each other; keep compute-runtime"
+                );
+                Err(source.wrong("GPU_NODE", None, problem))
+            }
+            (_, runtime) => Ok(runtime.unwrap_or_default()),
         }
     }
 }

@@ -10,6 +10,7 @@ mod engines;
 mod host;
 mod packages;
 mod path;
+mod releases;
 mod scalar;
 mod therock;
 mod units;
@@ -22,7 +23,7 @@ use reconcile::Restarts;
 use root::Root;
 use serde::{Deserialize, Deserializer};
 
-use crate::driver::Release;
+use crate::driver::{Build, Release};
 
 pub use clusterbloom::ClusterBloom;
 pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
@@ -71,6 +72,8 @@ pub struct Config {
     pub daemon: Daemon,
     /// Which variables of the environment it does not use, in sentences.
     pub unused_variables: Vec<String>,
+    /// Whether it says `compute-runtime` or its older form.
+    says_runtime: bool,
     /// What of ROCm it says by ClusterBloom's names.
     clusterbloom: ClusterBloom,
     /// Where it was read, so that what turns out wrong later can be said with its line.
@@ -175,7 +178,12 @@ impl Config {
     /// # Errors
     /// In a sentence, when the two together cannot be.
     pub fn beside(mut self, environment: &ClusterBloom) -> Result<Self, String> {
-        self.unused_variables = environment.beside(&self.clusterbloom, &mut self.rocm)?;
+        let says_runtime = self.says_runtime.then_some(self.compute_runtime);
+        let beside = environment.beside(&self.clusterbloom, says_runtime, &mut self.rocm)?;
+        self.unused_variables = beside.unused;
+        if beside.is_off {
+            self.compute_runtime = ComputeRuntime::None;
+        }
         Ok(self)
     }
 
@@ -191,10 +199,49 @@ impl Config {
         &self.source.text
     }
 
+    /// What is done about AMD's container toolkit: `auto` only where that installs it.
+    #[must_use]
+    pub fn container_toolkit(&self) -> Wanted {
+        self.resolved(self.packages.container_toolkit)
+    }
+
+    /// The same of rocm-smi. An archive and amdgpu-install bring it themselves, the second from the same repository with
+    /// another `Signed-By`: then apt would refuse both.
+    #[must_use]
+    pub fn rocm_smi(&self) -> Wanted {
+        let want = self.resolved(self.packages.rocm_smi);
+        let comes = matches!(self.rocm.install, Some(RocmFrom::TheRock | RocmFrom::AmdgpuInstall));
+        if comes && want == Wanted::Auto { Wanted::Keep } else { want }
+    }
+
+    /// Which driver dkms builds, if one.
+    #[must_use]
+    pub fn build(&self) -> Option<Build<'_>> {
+        let by_installer = self.rocm.install == Some(RocmFrom::AmdgpuInstall)
+            && self.rocm.usecases.iter().any(|usecase| usecase == DKMS);
+        let installer = by_installer.then_some(Build::Installer);
+        self.driver.as_ref().map(Build::Release).or(installer)
+    }
+
+    /// Which key asks for a tool that is wanted like this, if one does.
+    #[must_use]
+    pub fn asks_for(&self, want: Wanted) -> Option<&'static str> {
+        match want {
+            Wanted::Auto => Some("compute-runtime: rocm"),
+            Wanted::Install => Some("packages"),
+            Wanted::Keep | Wanted::Absent => None,
+        }
+    }
+
+    fn resolved(&self, want: Wanted) -> Wanted {
+        let is_rocm = self.compute_runtime == ComputeRuntime::Rocm;
+        if want == Wanted::Auto && !is_rocm { Wanted::Keep } else { want }
+    }
+
     /// Whether apt has anything to do with it.
     #[must_use]
     pub fn wants_packages(&self) -> bool {
-        let wanted = [self.packages.container_toolkit, self.packages.rocm_smi];
+        let wanted = [self.container_toolkit(), self.rocm_smi()];
         wanted.iter().any(|it| *it != Wanted::Keep)
             || !matches!(self.rocm.install, None | Some(RocmFrom::Keep))
             || self.driver.is_some()

@@ -5,7 +5,6 @@ use std::path::Path;
 use reconcile::Digest;
 use serde::Deserialize;
 
-use super::clusterbloom::{BASE_URL, DEB_PACKAGE};
 use super::therock::{TheRock, TheRockDocument};
 use super::{Error, Source, or_default, path};
 
@@ -29,10 +28,13 @@ pub const DKMS: &str = "dkms";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wanted {
+    /// As [`Self::Install`] where the configuration says `compute-runtime: rocm`, and the worker is ready without it;
+    /// else as [`Self::Keep`].
+    #[default]
+    Auto,
     /// Installed, in whatever version is there or to be had.
     Install,
     /// Whatever there is stays.
-    #[default]
     Keep,
     Absent,
 }
@@ -162,8 +164,8 @@ impl RocmDocument {
             return Err(source.wrong(&key, None, problem));
         }
         let therock = is_archive.then(|| self.therock.unwrap_or_default().check(source)).transpose()?;
-        let installer =
-            InstallerFile { base_url: BASE_URL.to_owned(), package: DEB_PACKAGE.to_owned(), sha256 };
+        // ClusterBloom's names say the rest.
+        let installer = InstallerFile { sha256, ..InstallerFile::default() };
         Ok(Rocm { install: self.install, therock, version: self.version, packages, usecases, installer })
     }
 }

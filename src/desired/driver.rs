@@ -3,10 +3,12 @@
 use reconcile::{Action, Desired, Package, Want};
 
 use super::packages::knows_driver;
+use super::rocm::{self, ROCM};
 use crate::component::Component;
 use crate::config::Config;
-use crate::driver::{Bring, Ground, PACKAGE, Release, Stop, pairing, preflight};
+use crate::driver::{Bring, Build, Ground, PACKAGE, Release, Stop, ingredients, pairing, preflight};
 use crate::facts::Facts;
+use crate::host::Around;
 use crate::packages::Packages;
 
 /// What notes are about.
@@ -29,27 +31,32 @@ pub fn packages(
 }
 
 /// The driver's packages, for [`super::packages`]: they come through the same key and repositories as AMD's others. And
-/// what is said; where the driver cannot be installed, also that what is there of an earlier apply stays.
+/// what is said; where the driver cannot be installed, also that what is there of an earlier apply stays. `None`:
+/// amdgpu-install is not to be run.
 #[must_use]
 pub fn part(
     config: &Config,
     facts: &Facts,
     ground: Option<&Ground>,
     found: &Packages,
-) -> (Vec<Bring>, Desired) {
+) -> (Option<Vec<Bring>>, Desired) {
     let mut said = Desired::default();
-    let Some(wanted) = &config.driver else { return (Vec::new(), said) };
+    let wanted = match config.build() {
+        None => return (Some(Vec::new()), said),
+        Some(Build::Installer) => return by_installer(facts, ground),
+        Some(Build::Release(wanted)) => wanted,
+    };
     let Some(ground) = ground else {
         // It was not looked at, as before engines start.
         said.leave(Component::Packages);
-        return (Vec::new(), said);
+        return (Some(Vec::new()), said);
     };
     let bring = match packages(config, facts, ground, found, wanted) {
         Ok(bring) => bring,
         Err(stop) => {
             said.problem(ABOUT, format!("the driver {wanted} is not installed: {stop}"));
             said.leave(Component::Packages);
-            return (Vec::new(), said);
+            return (Some(Vec::new()), said);
         }
     };
     if bring.iter().any(|bring| bring.waits) {
@@ -76,5 +83,24 @@ pub fn part(
         );
         said.problem(ABOUT, text);
     }
-    (bring, said)
+    (Some(bring), said)
+}
+
+/// The same for the driver that amdgpu-install brings: what dkms needs comes before it, and modprobe after it.
+fn by_installer(facts: &Facts, ground: Option<&Ground>) -> (Option<Vec<Bring>>, Desired) {
+    let mut said = Desired::default();
+    if matches!(facts.virtualization, Some(Around::Container(_))) {
+        return (Some(Vec::new()), said);
+    }
+    let bring = ground.map(|ground| ingredients(Build::Installer, ground));
+    if let Some(Err(stop)) = &bring {
+        said.problem(ROCM, format!("amdgpu-install is not run: {stop}"));
+    }
+    let Some(Ok(bring)) = bring else {
+        said.leave(Component::Packages);
+        return (None, said);
+    };
+    let load = Action::module("amdgpu", "the driver runs");
+    said.push(load.after(Package::present(rocm::PACKAGE).resource()));
+    (Some(bring), said.of(Component::Packages))
 }

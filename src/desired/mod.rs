@@ -6,7 +6,7 @@ pub mod host;
 pub mod own_unit;
 pub mod packages;
 pub mod policy;
-mod rocm;
+pub mod rocm;
 
 use std::path::Path;
 
@@ -69,7 +69,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         Some(found) if has_amd => {
             let (bring, said) = driver::part(config, facts, observations.driver.as_ref(), found);
             let is_container = matches!(facts.virtualization, Some(Around::Container(_)));
-            desired.extend(packages::actions(config, found, templates, &bring, is_container)?);
+            desired.extend(packages::actions(config, found, templates, bring.as_deref(), is_container)?);
             desired.extend(said);
             desired.extend(rocm::archive(config));
         }

@@ -29,7 +29,8 @@ const KEYRING: &str = "/etc/apt/keyrings/rocworker-amd.gpg";
 const CONTAINER_TOOLKIT: &str = "amd-container-toolkit";
 const ROCM_SMI: &str = "rocm-smi-lib";
 
-/// What should be so of packages. `driver`: those that the kernel driver takes. `is_container`: the kernel is another's.
+/// What should be so of packages. `driver`: those that the kernel driver takes; `None`: amdgpu-install is not to be run.
+/// `is_container`: the kernel is another's.
 ///
 /// # Errors
 /// When a template does not give what apt reads.
@@ -37,23 +38,27 @@ pub fn actions(
     config: &Config,
     found: &Packages,
     templates: &Templates,
-    driver: &[Bring],
+    driver: Option<&[Bring]>,
     is_container: bool,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
+    let by_installer = driver.is_some() && config.rocm.install == Some(RocmFrom::AmdgpuInstall);
+    let driver = driver.unwrap_or_default();
+    let required = |source, package, reason| Coming { source, package, reason, is_optional: false };
     let of_driver = |bring: &Bring| {
         let source = (bring.package.name == PACKAGE).then_some(Source::Amdgpu);
-        (source, bring.package.clone(), bring.why)
+        required(source, bring.package.clone(), bring.why)
     };
-    // `None`: the distribution's own.
-    let mut wanted: Vec<(Option<Source>, Package, &str)> = driver.iter().map(of_driver).collect();
-    let tools = &config.packages;
+    let mut wanted: Vec<Coming> = driver.iter().map(of_driver).collect();
     for (want, source, name, reason) in [
-        (tools.container_toolkit, Source::ContainerToolkit, CONTAINER_TOOLKIT, "AMD's container toolkit"),
-        (tools.rocm_smi, Source::Rocm, ROCM_SMI, "rocm-smi reports temperature, clocks and memory"),
+        (config.container_toolkit(), Source::ContainerToolkit, CONTAINER_TOOLKIT, "AMD's container toolkit"),
+        (config.rocm_smi(), Source::Rocm, ROCM_SMI, "rocm-smi reports temperature, clocks and memory"),
     ] {
         match want {
-            Wanted::Install => wanted.push((Some(source), Package::present(name), reason)),
+            Wanted::Auto | Wanted::Install => wanted.push(Coming {
+                is_optional: want == Wanted::Auto,
+                ..required(Some(source), Package::present(name), reason)
+            }),
             Wanted::Absent => {
                 desired.push(Action::package(Package::absent(name), "it is configured as absent"))
             }
@@ -62,26 +67,29 @@ pub fn actions(
     }
     if config.rocm.install == Some(RocmFrom::Apt) {
         let rocm = config.rocm.packages.iter();
-        wanted.extend(rocm.map(|name| (Some(Source::Rocm), Package::present(name), "ROCm's user space")));
+        wanted.extend(
+            rocm.map(|name| required(Some(Source::Rocm), Package::present(name), "ROCm's user space")),
+        );
     }
-    let by_installer = config.rocm.install == Some(RocmFrom::AmdgpuInstall);
     if wanted.is_empty() && !by_installer {
         return Ok(desired.of(Component::Packages));
     }
-    let sources: BTreeSet<Source> = wanted.iter().filter_map(|(source, ..)| *source).collect();
+    let sources: BTreeSet<Source> = wanted.iter().filter_map(|it| it.source).collect();
     let needs_suite = |source: &Source| source.repository(config).suite.is_none();
     let needs_it = sources.iter().any(needs_suite) || by_installer && needs_suite(&Source::Rocm);
     let distribution = match &found.distribution {
         Ok(distribution) => Some(*distribution),
         Err(_) if !needs_it => None,
         Err(unfit) => {
-            desired.problem(
-                PACKAGES,
-                format!(
-                    "{unfit}: what there is of AMD's packages stays as it is; where a repository has packages for this \
-                     release, name its suite in the configuration (repositories.….suite)"
-                ),
+            let text = format!(
+                "{unfit}: what there is of AMD's packages stays as it is; where a repository has packages for this \
+                 release, name its suite in the configuration (repositories.….suite)"
             );
+            if by_installer || wanted.iter().any(|it| !it.is_optional) {
+                desired.problem(PACKAGES, text);
+            } else {
+                desired.note(PACKAGES, text);
+            }
             desired.leave(Component::Packages);
             return Ok(desired.of(Component::Packages));
         }
@@ -90,6 +98,9 @@ pub fn actions(
     let is_unmanaged = |known: &&Known| {
         known.file.file_name().is_some_and(|name| !name.to_string_lossy().starts_with("rocworker-"))
     };
+    // What only optional packages need is optional too.
+    let is_optional =
+        |of: &dyn Fn(&Coming) -> bool| wanted.iter().filter(|it| of(it)).all(|it| it.is_optional);
     let mut managed = BTreeSet::new();
     for source in sources {
         if let Some(Known { url, file, .. }) = source.known(config, distribution, found).find(is_unmanaged) {
@@ -100,31 +111,33 @@ pub fn actions(
         // What a file of apt names must be there: the key, the pin and the repository, in this order.
         let [pin, repository] = source.files(config, distribution, templates)?;
         if managed.is_empty() {
-            desired.push(key(config));
-            desired.push(pin);
+            let is_optional = is_optional(&|it| it.source.is_some());
+            desired.push(key(config).optional(is_optional));
+            desired.push(pin.optional(is_optional));
         }
-        desired.push(repository);
+        desired.push(repository.optional(is_optional(&|it| it.source == Some(source))));
         managed.insert(source);
     }
+    let others = wanted.split_off(driver.len());
+    if driver.iter().any(|bring| bring.waits) {
+        wanted.retain(|it| it.package.name != PACKAGE);
+    }
+    let action = |Coming { source, package, reason, is_optional }| {
+        let is_driver = package.name == PACKAGE;
+        let action = Action::package(package, reason).optional(is_optional);
+        // As with amdgpu-install.
+        let action = rocm::headers(driver).filter(|_| is_driver).fold(action, Action::after);
+        match source.filter(|source| managed.contains(source)) {
+            Some(source) => action.after(source.file()),
+            None => action,
+        }
+    };
+    desired.actions.extend(wanted.into_iter().map(action));
     if by_installer {
         let suite = Source::Rocm.suite(config, distribution);
-        rocm::by_installer(config, suite, is_container, &mut desired);
+        rocm::by_installer(config, suite, driver, is_container, &mut desired);
     }
-    if driver.iter().any(|bring| bring.waits) {
-        wanted.retain(|(_, package, _)| package.name != PACKAGE);
-    }
-    for (source, package, reason) in wanted {
-        let is_driver = package.name == PACKAGE;
-        let mut action = Action::package(package, reason);
-        // Without its headers dkms builds nothing, and the package comes all the same.
-        for bring in driver.iter().filter(|it| is_driver && it.package.name.starts_with("linux-headers-")) {
-            action = action.after(bring.package.resource());
-        }
-        if let Some(source) = source.filter(|source| managed.contains(source)) {
-            action = action.after(source.file());
-        }
-        desired.push(action);
-    }
+    desired.actions.extend(others.into_iter().map(action));
     Ok(desired.of(Component::Packages))
 }
 
@@ -132,6 +145,15 @@ pub fn actions(
 #[must_use]
 pub fn knows_driver(config: &Config, found: &Packages, distribution: &Distribution) -> bool {
     Source::Amdgpu.known(config, Some(distribution), found).next().is_some()
+}
+
+/// A package that should be there.
+struct Coming {
+    /// `None`: the distribution's own.
+    source: Option<Source>,
+    package: Package,
+    reason: &'static str,
+    is_optional: bool,
 }
 
 /// A repository of AMD's.

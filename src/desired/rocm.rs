@@ -2,21 +2,28 @@
 
 use std::path::PathBuf;
 
-use reconcile::{Action, Content, Desired, Installer, Kind, Package, Stage, Unpacked};
+use reconcile::{Action, Content, Desired, Installer, Kind, Package, Resource, Stage, Unpacked};
 
 use crate::component::Component;
-use crate::config::{Config, DKMS};
+use crate::config::{Config, DKMS, TheRock};
+use crate::driver::Bring;
 
 /// What notes are about.
-const ROCM: &str = "rocm";
+pub(super) const ROCM: &str = "rocm";
 
-const PACKAGE: &str = "amdgpu-install";
+pub(super) const PACKAGE: &str = "amdgpu-install";
 /// What the package brings.
 const PROGRAM: &str = "/usr/bin/amdgpu-install";
 
 /// ROCm by AMD's own installer, as ClusterBloom has it: its package, and what it is asked for. `suite`: the folder of the
 /// release, `jammy` or `noble`.
-pub(super) fn by_installer(config: &Config, suite: &str, is_container: bool, desired: &mut Desired) {
+pub(super) fn by_installer(
+    config: &Config,
+    suite: &str,
+    driver: &[Bring],
+    is_container: bool,
+    desired: &mut Desired,
+) {
     let file = &config.rocm.installer;
     let url = format!("{}/{suite}/{}", file.base_url.trim_end_matches('/'), file.package);
     let why_without = if is_container {
@@ -44,25 +51,26 @@ pub(super) fn by_installer(config: &Config, suite: &str, is_container: bool, des
     };
     let argv = vec![PROGRAM.to_owned(), format!("--usecase={usecases}"), "--yes".to_owned()];
     let installer = Installer { url, sha256: file.sha256.clone(), argv };
-    desired.push(Action::package(Package::present(PACKAGE).by(installer), &reason));
+    // Without headers dkms builds nothing, and its package comes all the same.
+    let action = Action::package(Package::present(PACKAGE).by(installer), &reason);
+    desired.push(headers(driver).fold(action, Action::after));
+}
+
+/// The packages of the kernel's headers among these.
+pub(super) fn headers(driver: &[Bring]) -> impl Iterator<Item = Resource> {
+    let is_it = |bring: &&Bring| bring.package.name.starts_with("linux-headers-");
+    driver.iter().filter(is_it).map(|bring| bring.package.resource())
 }
 
 /// Where ROCm's own programs look for ROCm.
-const LINK: &str = "/opt/rocm";
-
-/// What every release of ROCm has.
-const HOLDS: [&str; 3] = ["bin", "lib", "include"];
+pub const LINK: &str = "/opt/rocm";
 
 /// What should be so of ROCm's archive.
 pub(super) fn archive(config: &Config) -> Desired {
     let mut desired = Desired::default();
-    let Some(archive) = &config.rocm.therock else { return desired };
+    let Some(archive @ TheRock { sha256: Some(sha256), .. }) = &config.rocm.therock else { return desired };
     let path = archive.path();
-    let unpacked = Unpacked {
-        url: archive.url(),
-        sha256: archive.sha256.clone(),
-        holds: HOLDS.map(PathBuf::from).to_vec(),
-    };
+    let unpacked = Unpacked { url: archive.url(), sha256: sha256.clone(), holds: TheRock::holds() };
     desired.push(Action::unpacked(&path, unpacked, "ROCm's user space"));
     let link = Kind::Owned(Content::Link { target: PathBuf::from(&path) });
     desired.push(Action::new(Stage::Shape, LINK, link, "programs find ROCm here").after(path));

@@ -7,7 +7,8 @@ use super::machine::Subject;
 use crate::check::{About, Check, NO_COMMANDS};
 use crate::desired::driver::packages;
 use crate::driver::{
-    Driver, Enrolled, Ground, Release, Signing, Stop, Verdict, asked_for, installed, look, pairing,
+    Build, Driver, Enrolled, Ground, PACKAGE, Release, Signing, Stop, Verdict, asked_for, ingredients,
+    installed, look, pairing,
 };
 use crate::packages::Packages;
 
@@ -17,10 +18,13 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let about = About::all(NAME);
     subject.needs_host(about.clone(), "the driver is the host's: nothing is built for it in a container")?;
     subject.needs_amd(about.clone(), "there is no AMD GPU that needs a driver")?;
-    let (wanted, around) = (subject.config.driver.as_ref(), subject.facts.virtualization.as_ref());
-    let ground = Ground::read(subject.root, subject.programs, wanted, around);
-    let mut checks: Vec<Check> =
-        wanted.map(|wanted| installation(subject, &ground, wanted)).into_iter().collect();
+    let (build, around) = (subject.config.build(), subject.facts.virtualization.as_ref());
+    let ground = Ground::read(subject.root, subject.programs, build, around);
+    let mut checks: Vec<Check> = match build {
+        Some(Build::Release(wanted)) => vec![installation(subject, &ground, wanted)],
+        Some(Build::Installer) => vec![by_installer(&ground)],
+        None => Vec::new(),
+    };
     let driver = &ground.driver;
     match (&driver.dkms, &driver.strays) {
         (Ok(dkms), Ok(strays)) if dkms.versions.is_empty() && strays.is_empty() => {}
@@ -46,6 +50,19 @@ fn installation(subject: &Subject<'_>, ground: &Ground, wanted: &Release) -> Che
             "rocworker apply",
         ),
         Err(stop) => failed(about, stop),
+    }
+}
+
+/// The same of the driver that amdgpu-install brings.
+fn by_installer(ground: &Ground) -> Check {
+    let about = About::one(NAME, "rocm.install");
+    match ingredients(Build::Installer, ground) {
+        Err(stop) => failed(about, stop),
+        Ok(_) if ground.driver.package(PACKAGE).is_some() => about.ok("amdgpu-install's driver is installed"),
+        Ok(_) => about.warning(
+            "amdgpu-install's driver is asked for and not installed, and nothing speaks against it",
+            "rocworker apply",
+        ),
     }
 }
 

@@ -90,7 +90,7 @@ pub fn examine(
             COMPONENTS.iter().flat_map(|(_, examine)| examine(&subject).unwrap_or_else(|it| vec![it]));
         let engines = engines::check(&subject).unwrap_or_else(|it| vec![it]);
         let toolkit = toolkit::check(&subject, programs).unwrap_or_else(|check| check);
-        components.chain(engines).chain(tools::check(programs, facts)).chain([toolkit]).collect()
+        components.chain(engines).chain(tools::check(programs, facts, config)).chain([toolkit]).collect()
     };
     Diagnosis::new(checks)
 }

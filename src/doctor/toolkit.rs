@@ -24,7 +24,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 pub(super) fn check(subject: &Subject<'_>, programs: Option<&Programs>) -> Result<Check, Check> {
     let about = About::one(NAME, PROGRAM);
     let skipped = |why: &str| about.clone().skipped(why);
-    let programs = installed(&about, programs, PROGRAM)?;
+    let programs =
+        installed(&about, programs, PROGRAM, subject.config.asks_for(subject.config.container_toolkit()))?;
     let selection = select(subject.config, subject.facts)
         .map_err(|_| skipped("the configuration names a GPU that is not there"))?;
     let Wanted::Spec(managed) = wanted(subject.config, &selection, &subject.facts.machine) else {

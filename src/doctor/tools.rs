@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::machine::gpus;
 use crate::check::{About, Check, NO_COMMANDS};
+use crate::config::{Config, RocmFrom};
 use crate::facts::Facts;
 use reconcile::command::Programs;
 
@@ -17,42 +18,65 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// A tool, how it is asked for its GPUs, and how its answer is counted.
 struct Tool {
     argv: &'static [&'static str],
+    /// The key of the configuration that asks for it.
+    asked_for: fn(&Config) -> Option<&'static str>,
     count: fn(&Value) -> Option<usize>,
 }
 
 const TOOLS: [Tool; 2] = [
-    Tool { argv: &["rocm-smi", "--showproductname", "--json"], count: rocm_smi },
-    Tool { argv: &["amd-smi", "list", "--json"], count: amd_smi },
+    Tool {
+        argv: &["rocm-smi", "--showproductname", "--json"],
+        asked_for: |config| match config.rocm.install {
+            Some(RocmFrom::AmdgpuInstall | RocmFrom::TheRock) => Some("rocm.install"),
+            _ => config.asks_for(config.rocm_smi()),
+        },
+        count: rocm_smi,
+    },
+    Tool { argv: &["amd-smi", "list", "--json"], asked_for: |_| None, count: amd_smi },
 ];
 
 /// `programs`: `None` beneath another Root than `/`, where no command is run.
 #[must_use]
-pub fn check(programs: Option<&Programs>, facts: &Facts) -> Vec<Check> {
+pub fn check(programs: Option<&Programs>, facts: &Facts, config: &Config) -> Vec<Check> {
     // Both tools list what amdgpu drives, one entry for each partition.
     let driven = facts.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu")).count();
-    TOOLS.iter().map(|tool| tool.check(programs, driven).unwrap_or_else(|check| check)).collect()
+    let check =
+        |tool: &Tool| tool.check(programs, driven, (tool.asked_for)(config)).unwrap_or_else(|check| check);
+    TOOLS.iter().map(check).collect()
 }
 
-/// The commands, where this program may be run.
+/// The commands, where this program may be run. `asked_for`: what of the configuration asks for it.
 pub(super) fn installed<'a>(
     about: &About,
     programs: Option<&'a Programs>,
     name: &str,
+    asked_for: Option<&str>,
 ) -> Result<&'a Programs, Check> {
     let skipped = |why| about.clone().skipped(why);
     let programs = programs.ok_or_else(|| skipped(NO_COMMANDS))?;
-    let is_there = programs.find(name).is_some();
-    is_there.then_some(programs).ok_or_else(|| skipped("not installed, and nothing here needs it"))
+    match (programs.find(name), asked_for) {
+        (Some(_), _) => Ok(programs),
+        (None, None) => Err(skipped("not installed, and nothing here needs it")),
+        (None, Some(key)) => {
+            let evidence = format!("not installed, and the configuration asks for it ({key})");
+            Err(about.clone().warning(evidence, "rocworker apply"))
+        }
+    }
 }
 
 impl Tool {
-    fn check(&self, programs: Option<&Programs>, driven: usize) -> Result<Check, Check> {
+    fn check(
+        &self,
+        programs: Option<&Programs>,
+        driven: usize,
+        asked_for: Option<&str>,
+    ) -> Result<Check, Check> {
         let name = self.argv.first().copied().unwrap_or_default();
         let about = About::one(NAME, name);
         let by_hand =
             format!("run {} by hand; rocworker itself reads sysfs and needs no tool", self.argv.join(" "));
         let warning = |evidence: String| about.clone().warning(evidence, by_hand.clone());
-        let output = installed(&about, programs, name)?.run(self.argv, LIMIT);
+        let output = installed(&about, programs, name, asked_for)?.run(self.argv, LIMIT);
         let output = output.map_err(|error| warning(error.to_string()))?;
         let answer = serde_json::from_slice(&output.stdout).ok();
         let listed = answer.as_ref().and_then(self.count).ok_or_else(|| {
@@ -104,7 +128,7 @@ mod tests {
             assert!(installed.success());
         }
         let programs = Programs::in_folders(dir.path());
-        TOOLS.map(|tool| tool.check(Some(&programs), driven).unwrap_or_else(|check| check))
+        TOOLS.map(|tool| tool.check(Some(&programs), driven, None).unwrap_or_else(|check| check))
     }
 
     fn print(argv: &str, text: &str) -> Option<String> {
@@ -161,7 +185,30 @@ mod tests {
             assert_eq!(check.status, Status::Skipped, "{check:?}");
             assert!(check.evidence.contains("not installed"), "{check:?}");
         }
-        for check in TOOLS.map(|tool| tool.check(None, 1).unwrap_or_else(|check| check)) {
+        let programs = Programs::in_folders("");
+        let config = |text: &str| Config::parse(std::path::Path::new("c"), text).unwrap();
+        for (text, key) in [
+            ("", None),
+            ("compute-runtime: auto", None),
+            ("compute-runtime: rocm", Some("compute-runtime: rocm")),
+            ("compute-runtime: rocm\npackages: {rocm-smi: keep}", None),
+            ("packages: {rocm-smi: install}", Some("packages")),
+            ("GPU_NODE: true", Some("rocm.install")),
+        ] {
+            let config = config(text);
+            let checks =
+                TOOLS.map(|tool| tool.check(Some(&programs), 1, (tool.asked_for)(&config)).unwrap_err());
+            let [rocm_smi, amd_smi] = checks;
+            assert_eq!(amd_smi.status, Status::Skipped, "{text}");
+            let Some(key) = key else {
+                assert_eq!(rocm_smi.status, Status::Skipped, "{text}: {rocm_smi:?}");
+                continue;
+            };
+            assert_eq!(rocm_smi.status, Status::Warning, "{text}");
+            assert!(rocm_smi.evidence.contains(key), "{text}: {rocm_smi:?}");
+            assert_eq!(rocm_smi.remedy.unwrap().to_string(), "rocworker apply", "{text}");
+        }
+        for check in TOOLS.map(|tool| tool.check(None, 1, None).unwrap_or_else(|check| check)) {
             assert_eq!((check.status, check.evidence.as_str()), (Status::Skipped, NO_COMMANDS));
         }
     }

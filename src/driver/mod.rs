@@ -29,7 +29,7 @@ pub(crate) use hindrance::FOLDERS as MODPROBE_FOLDERS;
 pub use hindrance::{Hindrance, Hindrances};
 pub use kernel::Kernel;
 pub use offered::Offered;
-pub use preflight::{Bring, Ground, PACKAGE, preflight, questions};
+pub use preflight::{Bring, Build, Ground, PACKAGE, ingredients, preflight, questions};
 pub use release::{Release, pairing};
 pub use signing::{Enrolled, Signing};
 pub use verify::{Attempt, Seen, Verdict, asked_for, installed, look, verify};

@@ -8,7 +8,7 @@ use root::Root;
 
 use super::dkms::State;
 use super::release::{known, rocm_of};
-use super::{Distribution, Driver, Enrolled, Kernel, Offered, Release, Signing, Stop, offered};
+use super::{Driver, Enrolled, Kernel, Offered, Release, Signing, Stop, offered};
 use crate::host::Around;
 
 /// AMD's driver as a package: its source, which dkms builds.
@@ -26,6 +26,15 @@ pub struct Bring {
     pub waits: bool,
 }
 
+/// Who brings the driver that dkms builds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Build<'a> {
+    /// apt, of this release.
+    Release(&'a Release),
+    /// amdgpu-install, of its own release.
+    Installer,
+}
+
 /// What decides about the driver, read where the configuration asks for one.
 #[derive(Debug)]
 pub struct Ground {
@@ -35,50 +44,65 @@ pub struct Ground {
 }
 
 impl Ground {
-    /// Reads the machine beneath `root`. apt is asked only of packages that are missing for the `wanted` driver, and
+    /// Reads the machine beneath `root`. apt is asked only of packages that are missing for the driver to `build`, and
     /// never in a container.
     #[must_use]
     pub fn read(
         root: &Root,
         programs: Option<&Programs>,
-        wanted: Option<&Release>,
+        build: Option<Build<'_>>,
         around: Option<&Around>,
     ) -> Self {
         let driver = Driver::read(root);
-        let wanted = wanted.filter(|_| !matches!(around, Some(Around::Container(_))));
-        let questions = wanted.map(|wanted| questions(wanted, &driver)).unwrap_or_default();
+        let build = build.filter(|_| !matches!(around, Some(Around::Container(_))));
+        let questions = build.map(|build| questions(build, &driver)).unwrap_or_default();
         let offered = match programs {
             Some(programs) if !questions.is_empty() => offered::ask(programs, &questions).map(Some),
             _ => Ok(None),
         };
         Self { driver, offered }
     }
+
+    fn offered(&self) -> Result<Option<&Offered>, Stop> {
+        let offered = self.offered.as_ref().map_err(|why| {
+            let why = format!("whether its packages are to be had is not known: {why}");
+            Stop::new(why, "mend that, and apply again")
+        })?;
+        Ok(offered.as_ref())
+    }
 }
 
-/// Whether the driver of this release is there, built, and where modprobe looks: there is nothing to bring.
-fn is_done(wanted: &Release, driver: &Driver) -> bool {
+/// Whether the driver is there, built, and where modprobe looks: there is nothing to bring.
+fn is_done(build: Build<'_>, driver: &Driver) -> bool {
     let (Ok(kernel), Ok(dkms)) = (&driver.kernel, &driver.dkms) else { return false };
     let is_whole = driver.package(PACKAGE).is_some_and(|it| it.status == Status::Installed);
-    is_whole && driver.has(wanted) && matches!(dkms.state(&kernel.release), State::Installed(..))
+    let is_it = match build {
+        Build::Release(wanted) => driver.has(wanted),
+        Build::Installer => true,
+    };
+    is_whole && is_it && matches!(dkms.state(&kernel.release), State::Installed(..))
 }
 
 /// Of which packages apt has to be asked whether they are to be had, before [`preflight`] can answer; none where
 /// everything is there.
 #[must_use]
-pub fn questions(wanted: &Release, driver: &Driver) -> Vec<String> {
-    let (Ok(_), Ok(kernel), Ok(distribution)) = (&driver.packages, &driver.kernel, &driver.distribution)
-    else {
-        return Vec::new();
-    };
-    if is_done(wanted, driver) {
+pub fn questions(build: Build<'_>, driver: &Driver) -> Vec<String> {
+    let (Ok(_), Ok(kernel)) = (&driver.packages, &driver.kernel) else { return Vec::new() };
+    let is_unfit = matches!(build, Build::Release(_)) && driver.distribution.is_err();
+    if is_unfit || is_done(build, driver) {
         return Vec::new();
     }
-    let is_missing = |name: &String| match name.as_str() {
-        PACKAGE => !driver.has(wanted),
-        name => driver.package(name).is_none(),
+    let parts = parts(kernel, is_ubuntu(driver)).into_iter().filter(|part| part.is_wanted);
+    let parts = parts.map(|part| part.package).filter(|name| driver.package(name).is_none());
+    let package = match build {
+        Build::Release(wanted) if !driver.has(wanted) => Some(PACKAGE.to_owned()),
+        Build::Release(_) | Build::Installer => None,
     };
-    let parts = parts(kernel, distribution).into_iter().filter(|part| part.is_wanted);
-    parts.map(|part| part.package).chain([PACKAGE.to_owned()]).filter(is_missing).collect()
+    parts.chain(package).collect()
+}
+
+fn is_ubuntu(driver: &Driver) -> bool {
+    driver.distribution.as_ref().is_ok_and(|it| it.is_ubuntu())
 }
 
 /// What to bring for the driver of this release, in this order. `has_repository`: whether AMD's repository of it is one
@@ -89,14 +113,10 @@ pub fn questions(wanted: &Release, driver: &Driver) -> Vec<String> {
 pub fn preflight(
     wanted: &Release,
     around: Option<&Around>,
-    Ground { driver, offered }: &Ground,
+    ground: &Ground,
     has_repository: bool,
 ) -> Result<Vec<Bring>, Stop> {
-    let offered = offered.as_ref().map_err(|why| {
-        let why = format!("whether its packages are to be had is not known: {why}");
-        Stop::new(why, "mend that, and apply again")
-    })?;
-    let offered = offered.as_ref();
+    let (driver, offered) = (&ground.driver, ground.offered()?);
     if let Some(Around::Container(name)) = around {
         return Err(Stop::new(
             format!("this is a container ({name}), and a container has no kernel of its own"),
@@ -105,15 +125,28 @@ pub fn preflight(
     }
     let by_other_means = "install the driver by the distribution's own means, and write driver.install: keep";
     let distribution = driver.distribution.as_ref().map_err(|why| Stop::new(why, by_other_means))?;
+    let (version, waits) = version(wanted, driver, offered, distribution.suite, has_repository)?;
+    let mut bring = ingredients(Build::Release(wanted), ground)?;
+    let why = "AMD's driver, which dkms builds for the running kernel";
+    let package = Package { want: Want::Present { version }, ..Package::present(PACKAGE) };
+    bring.push(Bring { package, why, waits });
+    Ok(bring)
+}
+
+/// What dkms needs to build the driver, and what the driver's own scripts need, in this order.
+///
+/// # Errors
+/// The first reason why the driver could not be built or loaded.
+pub fn ingredients(build: Build<'_>, ground: &Ground) -> Result<Vec<Bring>, Stop> {
+    let (driver, offered) = (&ground.driver, ground.offered()?);
     let kernel = driver.kernel.as_ref().map_err(Stop::unreadable)?;
     let there = driver.packages.as_ref().map_err(Stop::unreadable)?;
-    let (version, waits) = version(wanted, driver, offered, distribution.suite, has_repository)?;
-    let is_done = is_done(wanted, driver);
+    let is_done = is_done(build, driver);
     if !is_done {
         can_be_loaded(driver)?;
     }
     let mut bring = Vec::new();
-    for Part { package, why, is_wanted, else_stop } in parts(kernel, distribution) {
+    for Part { package, why, is_wanted, else_stop } in parts(kernel, is_ubuntu(driver)) {
         let is_missing = !is_done && is_wanted;
         let is_to_be_had = offered.is_none_or(|offered| offered.contains_key(&package));
         if there.contains_key(&package) || is_missing && is_to_be_had {
@@ -136,9 +169,6 @@ pub fn preflight(
             format!("apt-get install --reinstall {headers}, and apply again"),
         ));
     }
-    let why = "AMD's driver, which dkms builds for the running kernel";
-    let package = Package { want: Want::Present { version }, ..Package::present(PACKAGE) };
-    bring.push(Bring { package, why, waits });
     Ok(bring)
 }
 
@@ -153,7 +183,7 @@ struct Part {
 }
 
 /// In the order in which they come: what the driver is built with before the driver.
-fn parts(kernel: &Kernel, distribution: &Distribution) -> Vec<Part> {
+fn parts(kernel: &Kernel, is_ubuntu: bool) -> Vec<Part> {
     let [headers, extra] = kernel.packages();
     let no_headers = Stop::new(
         format!("it is built with the running kernel's headers, and apt has no {headers}"),
@@ -169,7 +199,7 @@ fn parts(kernel: &Kernel, distribution: &Distribution) -> Vec<Part> {
     let compiler = compiler.map(|name| part(name, "the running kernel was built with it", true, None));
     [
         Some(part(headers, "the driver is built with it", !kernel.has_headers, Some(no_headers))),
-        Some(part(extra, "the driver needs modules of it", distribution.is_ubuntu(), None)),
+        Some(part(extra, "the driver needs modules of it", is_ubuntu, None)),
         compiler,
         Some(part(SETUPTOOLS.to_owned(), "the driver's scripts need it", true, Some(no_setuptools))),
     ]

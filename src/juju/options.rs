@@ -111,13 +111,20 @@ impl Options {
                 None if word == "container-toolkit" || word == "rocm-smi" => {
                     packages.insert(word.to_owned(), json!("install"));
                 }
+                None if word == "keep" && words.trim() == "keep" => {
+                    packages = ["container-toolkit", "rocm-smi"]
+                        .map(|it| (it.to_owned(), json!("keep")))
+                        .into_iter()
+                        .collect();
+                }
                 None if word == "rocm" => rocm = Some(json!({ "install": "apt" })),
                 Some(("rocm", version)) => {
                     rocm = Some(json!({ "install": "apt", "version": version }));
                 }
                 _ => {
                     let problem = format!(
-                        "{word:?} is none of container-toolkit, rocm-smi, rocm and rocm=RELEASE (rocm=7.2.4)"
+                        "{word:?} is none of container-toolkit, rocm-smi, rocm and rocm=RELEASE (rocm=7.2.4); keep stands \
+                         alone"
                     );
                     return Err(wrong("packages", problem));
                 }
@@ -222,6 +229,10 @@ mod tests {
                  rocm: {\"install\":\"apt\",\"version\":\"7.2.4\"}\n",
             ),
             (json!({ "packages": "rocm" }), "rocm: {\"install\":\"apt\"}\n"),
+            (
+                json!({ "compute-runtime": "rocm", "packages": "keep" }),
+                "compute-runtime: \"rocm\"\npackages: {\"container-toolkit\":\"keep\",\"rocm-smi\":\"keep\"}\n",
+            ),
             (json!({ "driver": "keep" }), ""),
             (
                 json!({ "driver": "30.30.3" }),
@@ -280,7 +291,13 @@ mod tests {
             (json!({ "tag": ["a"] }), "tag: [\"a\"] is no text"),
             (
                 json!({ "packages": "rocm-smi,cuda" }),
-                "packages: \"cuda\" is none of container-toolkit, rocm-smi, rocm and rocm=RELEASE (rocm=7.2.4)",
+                "packages: \"cuda\" is none of container-toolkit, rocm-smi, rocm and rocm=RELEASE (rocm=7.2.4); keep \
+                 stands alone",
+            ),
+            (
+                json!({ "packages": "keep,rocm" }),
+                "packages: \"keep\" is none of container-toolkit, rocm-smi, rocm and rocm=RELEASE (rocm=7.2.4); keep \
+                 stands alone",
             ),
             (
                 json!({ "compute-runtime": "rocm", "enable-gpu": false }),

@@ -98,10 +98,10 @@ impl UnitStatus {
         });
         let line = |it: &Finding| format!("{}: {}", it.path, it.text);
         let effects = |outcome| applied.effects.iter().filter(move |it| it.outcome == outcome);
-        let mut pending = effects(EffectOutcome::Pending);
         let mut why_no_gpu = None;
         if gpus == 0 && off.is_none() {
-            let reboot = pending.clone().find(|it| matches!(it.effect, Effect::Reboot { .. }));
+            let reboot =
+                effects(EffectOutcome::Pending).find(|it| matches!(it.effect, Effect::Reboot { .. }));
             let examine =
                 || doctor::examine(root, config, &facts, programs, Own::find().beside.as_deref()).checks;
             why_no_gpu = reboot.map(|it| it.effect.to_string()).or_else(|| first_remedy(&examine()));
@@ -112,7 +112,6 @@ impl UnitStatus {
         let notes = applied.notes.iter().filter(|note| note.problem);
         let notes = notes.map(|note| format!("{}: {}", note.about, note.text));
         let mut open = applied.blocked.iter().map(line).chain(notes).filter(|_| why_no_gpu.is_none());
-        let contested = || applied.contested.first().map(|it| format!("contested: {}", line(it)));
         Ok(Self::of(&Found {
             role,
             version: worker.and_then(|worker| worker.version.ok()),
@@ -120,7 +119,7 @@ impl UnitStatus {
             off,
             lacks_worker: role == Role::Worker && !has_unit(root, UNIT),
             problem: failed.next().or_else(|| open.next()),
-            remark: pending.next().map(|it| format!("pending: {}", it.effect)).or_else(contested),
+            remark: remark(applied),
             why_no_gpu,
         }))
     }
@@ -240,6 +239,15 @@ impl State {
     }
 }
 
+/// What is to be said beside a worker that is ready.
+fn remark(applied: &Outcome) -> Option<String> {
+    let mut pending = applied.effects.iter().filter(|it| it.outcome == EffectOutcome::Pending);
+    let pending = pending.next().map(|it| format!("pending: {}", it.effect));
+    let contested = || applied.contested.first().map(|it| format!("contested: {}: {}", it.path, it.text));
+    let lacks = || applied.lacks.as_ref().map(|it| format!("not installed: {it}"));
+    pending.or_else(contested).or_else(lacks)
+}
+
 /// The step that Juju heard of last, and when.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
@@ -346,6 +354,14 @@ mod tests {
         }
         let wrong = UnitStatus::failed(&WrongConfig("tag: a blank".to_owned()).into());
         assert_eq!(wrong.text, "Config failed: tag: a blank");
+    }
+
+    #[test]
+    fn what_did_not_come_is_a_remark() {
+        let mut applied = Outcome::not_set_up();
+        assert_eq!(remark(&applied), None);
+        applied.lacks = Some("rocm-smi-lib: no network".to_owned());
+        assert_eq!(remark(&applied).unwrap(), "not installed: rocm-smi-lib: no network");
     }
 
     #[test]

@@ -6,9 +6,10 @@ use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource,
 use super::pipeline::Execution;
 use super::target::Target;
 use super::{Error, Run, State};
+use crate::config::{Config, RocmFrom};
 use crate::desired::driver::ABOUT;
 use crate::doctor::{Status, tools};
-use crate::driver::{Attempt, Driver, Ground, PACKAGE, Release, Verdict, asked_for, look};
+use crate::driver::{Attempt, Build, Driver, Ground, PACKAGE, Verdict, asked_for, look};
 use crate::facts::Facts;
 use crate::memory::Memory;
 use crate::selection::is_off;
@@ -44,9 +45,10 @@ pub(super) fn of_driver(mut plan: Plan) -> Option<Plan> {
 }
 
 /// What AMD's own tools have against it, where they are installed.
-fn dissent(programs: &Programs, facts: &Facts) -> Option<Note> {
-    let check =
-        tools::check(Some(programs), facts).into_iter().find(|check| check.status == Status::Warning)?;
+fn dissent(programs: &Programs, facts: &Facts, config: &Config) -> Option<Note> {
+    let check = tools::check(Some(programs), facts, config)
+        .into_iter()
+        .find(|check| check.status == Status::Warning)?;
     let tool = check.subject.unwrap_or_default();
     Some(note(format!("the driver runs, and {tool} does not agree: {}", check.evidence), true))
 }
@@ -55,16 +57,16 @@ impl Run<'_> {
     /// What decides about the driver; `None` where the configuration keeps the one that is there, or there is no GPU
     /// that needs one. apt is asked only of packages that are missing.
     pub(super) fn driver_ground(&self, facts: &Facts) -> Option<Ground> {
-        let wanted = self.config.driver.as_ref()?;
+        let build = self.config.build()?;
         if is_off(self.config) || facts.amd().next().is_none() {
             return None;
         }
-        Some(Ground::read(self.root, self.programs, Some(wanted), facts.virtualization.as_ref()))
+        Some(Ground::read(self.root, self.programs, Some(build), facts.virtualization.as_ref()))
     }
 
     /// Whether the driver's packages may come or go by this plan.
     pub(super) fn may_bring_driver(&self, plan: &Plan) -> bool {
-        self.config.driver.is_some() && plan.changes.iter().any(|change| change.path.is_package())
+        self.config.build().is_some() && plan.changes.iter().any(|change| change.path.is_package())
     }
 
     /// Whether the driver has to be looked at though no package comes: what an earlier run has brought was not found in
@@ -73,7 +75,7 @@ impl Run<'_> {
         let boot = self.root.read_text("/proc/sys/kernel/random/boot_id", 64);
         let is_restarted = |attempt: &Attempt| boot.is_ok_and(|boot| boot.trim() != attempt.boot_id);
         self.programs.is_some()
-            && self.config.driver.is_some()
+            && self.config.build().is_some()
             && (state.memory.unverified || asked_for(&state.receipt).is_some_and(is_restarted))
     }
 
@@ -117,23 +119,39 @@ impl Execution<'_> {
         }
         let state = State { receipt: self.work.receipt().clone(), memory: self.target.memory.clone() };
         let has_changed = self.outcome.changes.iter().any(|change| change.path.is_package());
-        match &self.run.config.driver {
-            Some(wanted) if has_changed || self.run.has_to_verify(&state) => {
-                let note = self.verify_release(wanted, asked_for(&state.receipt))?;
+        let is_due = has_changed || self.run.has_to_verify(&state);
+        match self.run.config.build() {
+            Some(build) if is_due => {
+                let note = self.verify_build(build, asked_for(&state.receipt))?;
                 self.outcome.notes.extend(note);
             }
             Some(_) => {}
             None => self.forget_reboot()?,
         }
+        if is_due && self.run.config.rocm.install == Some(RocmFrom::AmdgpuInstall) {
+            let note = self.verify_by_rocm_smi();
+            self.outcome.notes.extend(note);
+        }
         self.target.memory.write(self.run.root)?;
         Ok(())
     }
 
-    fn verify_release(
-        &mut self,
-        wanted: &Release,
-        asked_for: Option<&Attempt>,
-    ) -> Result<Option<Note>, Error> {
+    /// What rocm-smi says of a driver that amdgpu-install has brought, once that is the one that runs.
+    fn verify_by_rocm_smi(&self) -> Option<Note> {
+        let Run { programs: Some(programs), config, .. } = self.run else { return None };
+        let facts = &self.target.observed.as_ref()?.facts;
+        let is_open = self.work.receipt().still_pending(self.run.root).any(|it| is_reboot(&it.effect))
+            || self.outcome.notes.iter().any(|it| it.problem && it.about == ABOUT);
+        let asks = config.rocm.usecases.iter().any(|usecase| usecase == "rocm");
+        if is_open || !asks || facts.machine.amdgpu.loaded != Ok(true) {
+            return None;
+        }
+        let checks = tools::check(Some(programs), facts, config);
+        let check = checks.into_iter().find(|check| check.subject.as_deref() == Some("rocm-smi"))?;
+        Some(note(format!("rocm-smi: {}", check.evidence), check.status != Status::Ok))
+    }
+
+    fn verify_build(&mut self, build: Build<'_>, asked_for: Option<&Attempt>) -> Result<Option<Note>, Error> {
         let Run { root, programs: Some(programs), .. } = self.run else { return Ok(None) };
         let Target { observed: Some(observed), memory, .. } = &mut self.target else { return Ok(None) };
         let (facts, work) = (&observed.facts, &mut self.work);
@@ -145,13 +163,19 @@ impl Execution<'_> {
             return Ok(None);
         }
         memory.unverified = true;
-        if let Some(release) = driver.release().filter(|release| release != wanted) {
+        if let Build::Release(wanted) = build
+            && let Some(release) = driver.release().filter(|release| release != wanted)
+        {
             let text = format!(
                 "the driver {release} is there, and {wanted} is wanted: see which of apt's sources has it (apt-cache \
                  madison {PACKAGE}), and apply again"
             );
             return Ok(Some(note(text, true)));
         }
+        let it = match build {
+            Build::Release(wanted) => format!("the driver {wanted}"),
+            Build::Installer => "amdgpu-install's driver".to_owned(),
+        };
         let verdict = look(root, programs, &driver, &facts.machine.amdgpu, asked_for);
         memory.unverified = !matches!(verdict, Ok(Verdict::Loaded | Verdict::Loadable | Verdict::Reboot(_)));
         Ok(match verdict {
@@ -159,16 +183,18 @@ impl Execution<'_> {
                 if work.receipt().still_pending(root).any(|pending| is_reboot(&pending.effect)) {
                     work.forgive(is_reboot)?;
                 }
-                dissent(programs, facts)
+                match build {
+                    Build::Release(_) => dissent(programs, facts, self.run.config),
+                    Build::Installer => None,
+                }
             }
-            Ok(Verdict::Loadable) => Some(note(
-                format!("the driver {wanted} is built: modprobe amdgpu loads it now, and every boot does"),
-                false,
-            )),
+            Ok(Verdict::Loadable) => {
+                Some(note(format!("{it} is built: modprobe amdgpu loads it now, and every boot does"), false))
+            }
             Ok(Verdict::Reboot(attempt)) => {
                 // Nothing has failed, so that no hook stops here.
                 let reason = format!(
-                    "the driver {wanted} is built, and another build of amdgpu is loaded; see what rocworker doctor says \
+                    "{it} is built, and another build of amdgpu is loaded; see what rocworker doctor says \
                      then"
                 );
                 let effect = Effect::Reboot { reason, module: Some(attempt) };
@@ -177,10 +203,8 @@ impl Execution<'_> {
                 work.forgive(|it| is_reboot(it) && *it != effect)?;
                 None
             }
-            Ok(Verdict::Wrong(stop)) => {
-                Some(note(format!("the driver {wanted} is not the one that runs: {stop}"), true))
-            }
-            Err(why) => Some(note(format!("cannot tell whether the driver {wanted} runs: {why}"), true)),
+            Ok(Verdict::Wrong(stop)) => Some(note(format!("{it} is not the one that runs: {stop}"), true)),
+            Err(why) => Some(note(format!("cannot tell whether {it} runs: {why}"), true)),
         })
     }
 }

@@ -1,6 +1,10 @@
 //! What came of a run.
 
-use reconcile::{Change, Finding, Note, Outcome as EffectOutcome, Pending, Plan, Resource, Settled};
+use std::collections::BTreeSet;
+
+use reconcile::{
+    Change, Desired, Effect, Finding, Note, Outcome as EffectOutcome, Pending, Plan, Resource, Settled,
+};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde::{Deserialize, Serialize as SerializeDerive};
 
@@ -30,6 +34,8 @@ pub struct Outcome {
     pub is_lost: bool,
     pub is_held: bool,
     pub pending: Vec<Pending>,
+    /// Which optional packages did not come, and why.
+    pub lacks: Option<String>,
     pub notes: Vec<Note>,
 }
 
@@ -104,6 +110,42 @@ impl Outcome {
         self.is_lost |= is_lost;
         self.is_held |= is_held;
         self.changes.extend(plan.changes.into_iter().filter(|change| done.contains(&change.path)));
+    }
+
+    /// Notes what is optional and could not be applied, in place of calling it a failure.
+    pub(super) fn forgive_optional(&mut self, desired: &Desired) {
+        let optional: BTreeSet<&Resource> =
+            desired.actions.iter().filter(|action| action.is_optional).map(|action| &action.path).collect();
+        let is_optional = |finding: &mut Finding| optional.contains(&finding.path);
+        let findings: Vec<Finding> = (self.failed.extract_if(.., is_optional))
+            .chain(self.blocked.extract_if(.., is_optional))
+            .collect();
+        let is_its = |settled: &mut Settled| match &settled.effect {
+            Effect::AptUpdate { source, .. } => {
+                settled.outcome == EffectOutcome::Failed && optional.contains(&Resource::from(source.clone()))
+            }
+            _ => false,
+        };
+        let effects: Vec<Settled> = self.effects.extract_if(.., is_its).collect();
+        let (packages, files): (Vec<_>, Vec<_>) =
+            findings.into_iter().partition(|finding| finding.path.is_package());
+        // A package that waits for its repository says less than the repository.
+        let cause = files.iter().map(|it| it.text.as_str()).chain(effects.iter().map(|it| it.text.as_str()));
+        let first = || packages.iter().map(|it| it.text.as_str());
+        let Some(cause) = cause.chain(first()).next().map(str::to_owned) else { return };
+        let name = |it: &Finding| match &it.path {
+            Resource::Package(name) => name.clone(),
+            other => other.to_string(),
+        };
+        let what = if packages.is_empty() { &files } else { &packages };
+        let names: Vec<String> = what.iter().map(name).collect();
+        let text = format!("{}: {cause}", names.join(", "));
+        let note = format!(
+            "not installed, and containers get their GPUs without it: {text}; rocworker apply tries again"
+        );
+        self.notes.push(Note { about: "packages".to_owned(), text: note, problem: false });
+        // Beneath another Root apt is not asked, which the plan says.
+        self.lacks = (!packages.is_empty()).then_some(text);
     }
 
     /// Of a machine that nothing is done on.

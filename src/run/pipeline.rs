@@ -138,6 +138,7 @@ impl Run<'_> {
     fn ended(&self, mut outcome: Outcome, target: Target, receipt: &Receipt) -> Outcome {
         outcome.problem = target.unknown.and_then(|(_, problem)| problem);
         if outcome.scope.aim == Aim::Configured {
+            outcome.forgive_optional(&target.desired);
             outcome.notes.splice(0..0, target.desired.notes);
         }
         outcome.pending = receipt.still_pending(self.root).cloned().collect();

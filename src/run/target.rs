@@ -163,7 +163,7 @@ impl Run<'_> {
         memory.overrides = observed.templates.first_seen(&memory.overrides);
         memory.concourse = written_by(&observed.engines.concourse, memory.concourse);
         memory.reboot = None;
-        memory.unverified &= self.config.driver.is_some();
+        memory.unverified &= self.config.build().is_some();
         memory.undone = false;
         memory.config = AppliedConfig::of(self.root, self.config);
         memory.rocworker = Some(env!("CARGO_PKG_VERSION").to_owned());

@@ -68,10 +68,10 @@ fn a_concourse_worker_gives_all_to_everyone() {
 /// What the program writes of 63 partitions, and a request as a container makes it.
 #[test]
 fn a_request_by_a_partitioned_cards_uuid_gets_all_its_partitions() {
-    let (closed, _) = told(&captures::phoenix(), NO_FOLDERS, true);
+    let (closed, _) = told(&captures::phoenix(), "", true);
     assert!(!closed.contains("card_uuid"), "only a partition has one: {closed}");
     let machine = captures::mi300x(XcpNames::Dot);
-    let (text, policy) = told(&machine, NO_FOLDERS, true);
+    let (text, policy) = told(&machine, "", true);
     assert_eq!(text.matches("\"card_uuid\": \"GPU-2250f807caf2231a\"").count(), 8, "{text}");
     let dir = scratch();
     machine.lay_out(dir.path(), Nodes::Recorded).unwrap();

@@ -310,17 +310,17 @@ fn wrong_arguments_are_refused_with_two_before_anything_is_called() {
 }
 
 #[test]
-fn real_shellcheck_finds_nothing_in_the_script() {
+fn real_shellcheck_finds_nothing_in_the_scripts() {
     if !real::require(&["shellcheck"]) {
         return;
     }
     let shellcheck = real::program("shellcheck").unwrap();
-    let script = top().join("deploy/deploy-test.sh");
+    let scripts = ["deploy/deploy-test.sh", "deploy/install_rocm_tarball.sh"].map(|name| top().join(name));
     let output = Command::new(shellcheck)
         .args(["--enable=all", "--severity=style"])
         // Of the optional checks: that a function's failure is handled where it is called, and braces around each variable.
         .arg("--exclude=SC2250,SC2310,SC2311,SC2312")
-        .arg(script)
+        .args(scripts)
         .output();
     let output = output.unwrap();
     assert!(output.status.success(), "{}", text(&output.stdout));

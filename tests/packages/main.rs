@@ -12,6 +12,7 @@ mod driver;
 mod keys;
 mod real_installer;
 mod real_installer_killed;
+mod real_runtime;
 mod real_therock;
 mod real_tools;
 mod worker;

@@ -18,8 +18,10 @@ pub(crate) fn served(machine: Machine) -> (Worker, String) {
         vec![
             standins::rocm("6.3.2"),
             standins::rocminfo("1.0.0"),
-            standins::rocm_smi("7.4.0", "says"),
-            Package::new("amdgpu-dkms", "1:6.10.5").depends("lab-library (>= 1.0)"),
+            // As many as the laid-out machine has.
+            standins::rocm_smi_with("7.4.0", 9),
+            // A usecase beside ROCm that builds nothing; driver/installer.rs has the driver.
+            Package::new("amdgpu-graphics", "1:6.10.5").depends("lab-library (>= 1.0)"),
             Package::new("lab-library", "1.0").conffile("/etc/lab-library.conf", "b=1\n"),
         ],
     );
@@ -27,7 +29,7 @@ pub(crate) fn served(machine: Machine) -> (Worker, String) {
     worker.machine.call(&["rm", "-f", "/.dockerenv", "/run/.containerenv", "/run/systemd/container"]).well();
     let source =
         format!("deb [signed-by={}] {} jammy main\n", standins::AMDGPU_INSTALL_KEYRING, worker.server.url());
-    let folder = worker.folder().join("amdgpu-install/jammy");
+    let folder = worker.folder().join("amdgpu-install/6.3.2/ubuntu/jammy");
     std::fs::create_dir_all(&folder).unwrap();
     let installer = standins::amdgpu_install("6.3.60302-1", &source, worker.key.binary());
     let built = installer.build(&folder);
@@ -35,7 +37,8 @@ pub(crate) fn served(machine: Machine) -> (Worker, String) {
     std::fs::write(folder.join(DEB), &bytes).unwrap();
     // The suite is named, so that it is the same on a release that is not one of AMD's.
     let lines = format!(
-        "ROCM_BASE_URL: {url}/amdgpu-install/\nrocm: {{sha256: {sum}}}\nrepositories: {{rocm: {{suite: jammy}}}}\n",
+        "ROCM_BASE_URL: {url}/amdgpu-install/6.3.2/ubuntu/\nrocm: {{usecases: [rocm, graphics], sha256: \
+         {sum}}}\nrepositories: {{rocm: {{suite: jammy}}}}\n",
         url = worker.server.url(),
         sum = sha256(&bytes)
     );
@@ -69,7 +72,7 @@ fn real_amdgpu_install_brings_rocm_and_undo_takes_all_of_it_back() {
         worker.run(&["apply"]).well();
         worker.has("amdgpu-install", Some("install ok installed 6.3.60302-1"));
         worker.has("rocm", Some("install ok installed 6.3.2"));
-        worker.has("amdgpu-dkms", Some("install ok installed 1:6.10.5"));
+        worker.has("amdgpu-graphics", Some("install ok installed 1:6.10.5"));
         worker.has("lab-library", Some("install ok installed 1.0"));
         assert!(!worker.machine.outside("/var/cache/rocworker").exists(), "{system}");
 
@@ -101,7 +104,7 @@ fn real_amdgpu_install_takes_no_other_file_and_nobodys_packages() {
     assert_eq!(worker.machine.packages(), packages);
     assert!(worker.machine.text(LIST).is_none());
 
-    // An older one is there, which amdgpu-dkms would have replaced.
+    // An older one is there, which amdgpu-graphics would have replaced.
     let old = Package::new("lab-library", "0.5").build(&worker.machine.shared());
     worker.machine.call(&["dpkg", "-i", &worker.machine.shared_name(&old)]).well();
     let packages = worker.machine.packages();
@@ -119,18 +122,21 @@ fn real_amdgpu_install_takes_no_other_file_and_nobodys_packages() {
 fn real_amdgpu_install_is_asked_for_by_the_environment() {
     let Some(machine) = systems::this() else { return };
     let (worker, lines) = served(machine);
+    let lines = lines.replace("graphics", "dkms");
     configure(&worker, &lines);
     let none = worker.run(&["plan"]);
     assert!(!none.stdout.contains("amdgpu-install"), "{none:?}");
     let asked = worker.machine.call(&["env", "GPU_NODE=true", PROGRAM, "plan"]);
-    assert!(asked.stdout.contains("package:amdgpu-install"), "{asked:?}");
-    assert!(asked.stdout.contains("for rocm,dkms"), "{asked:?}");
+    // apt has no headers here: nothing is built, and so nothing is run.
+    assert!(asked.stdout.contains("amdgpu-install is not run: "), "{asked:?}");
+    assert!(!asked.stdout.contains("package:amdgpu-install"), "{asked:?}");
     worker.machine.put("/run/systemd/container", "lxc\n");
     let inside = worker.machine.call(&["env", "GPU_NODE=true", PROGRAM, "plan"]);
     assert!(
         inside.stdout.contains("amdgpu-install is not asked for dkms: this is a container"),
         "{inside:?}"
     );
+    assert!(inside.stdout.contains("package:amdgpu-install"), "{inside:?}");
     assert!(inside.stdout.contains("for rocm") && !inside.stdout.contains("rocm,dkms"), "{inside:?}");
     configure(&worker, &format!("{lines}GPU_NODE: false\n"));
     let kept = worker.machine.call(&["env", "GPU_NODE=true", PROGRAM, "-v", "plan"]);
@@ -153,7 +159,7 @@ fn real_amdgpu_install_is_simulated_as_far_as_apt_can_and_the_rest_is_said() {
         let before = everything();
         let told = worker.json(&["apply", "--dry-run"]);
         assert_eq!(says(&told, "lines", "Inst amdgpu-install (6.3.60302-1 "), 1, "{system}: {told:#}");
-        let untold = "what /usr/bin/amdgpu-install --usecase=rocm,dkms --yes installs is not simulated";
+        let untold = "what /usr/bin/amdgpu-install --usecase=rocm,graphics --yes installs is not simulated";
         assert_eq!(says(&told, "problems", untold), 1, "{system}: {told:#}");
         assert_eq!(says(&told, "problems", ""), 1, "{system}: {told:#}");
         let off = everything().differences(&[&before]);
@@ -168,7 +174,7 @@ fn real_amdgpu_install_is_simulated_as_far_as_apt_can_and_the_rest_is_said() {
         worker.server.behave();
         let before = everything();
         let told = worker.json(&["apply", "--dry-run"]);
-        for name in ["rocm (6.3.2 ", "rocminfo (1.0.0 ", "amdgpu-dkms (1:6.10.5 ", "lab-library (1.0 "] {
+        for name in ["rocm (6.3.2 ", "rocminfo (1.0.0 ", "amdgpu-graphics (1:6.10.5 ", "lab-library (1.0 "] {
             assert_eq!(says(&told, "lines", &format!("Inst {name}")), 1, "{system}: {name}: {told:#}");
         }
         assert_eq!(says(&told, "problems", ""), 0, "{system}: {told:#}");

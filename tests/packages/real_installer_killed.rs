@@ -19,7 +19,7 @@ const COME: [(&str, &str); 6] = [
     ("rocm", "install ok installed 6.3.2"),
     ("rocminfo", "install ok installed 1.0.0"),
     ("rocm-smi-lib", "install ok installed 7.4.0"),
-    ("amdgpu-dkms", "install ok installed 1:6.10.5"),
+    ("amdgpu-graphics", "install ok installed 1:6.10.5"),
     ("lab-library", "install ok installed 1.0"),
 ];
 

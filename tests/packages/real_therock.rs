@@ -81,3 +81,70 @@ fn real_an_archive_that_is_not_what_was_meant_leaves_nothing() {
         worker.run(&["undo"]).well();
     }
 }
+
+/// deploy/install_rocm_tarball.sh in an image that is being built: no GPU in /sys, no systemd, no configuration. This
+/// server stands for repo.amd.com.
+#[test]
+fn real_the_script_installs_an_archive_in_an_image() {
+    let Some(machine) = systems::this() else { return };
+    let worker = Worker::new(machine, amds());
+    let script = include_str!("../../deploy/install_rocm_tarball.sh");
+    worker.machine.put_script("/tmp/install_rocm_tarball.sh", script);
+    worker.machine.put_script("/tmp/in_image", "#!/bin/sh\nset -e\nmount -t tmpfs none /sys\nexec \"$@\"\n");
+    let words = ["7.10.0", FAMILY, "stable"];
+    let bytes = Tarball::therock("7.10.0").bytes();
+    std::fs::write(worker.folder().join(tarball::name(FAMILY, "7.10.0")), &bytes).unwrap();
+    let (url, sha256) = (worker.server.url(), Digest::of(&bytes).as_str().to_owned());
+    let run = |variables: &[String], options: &[&str]| {
+        let image = ["unshare", "--mount", "/tmp/in_image", "env"];
+        let variables = variables.iter().map(String::as_str);
+        let argv: Vec<&str> = image
+            .into_iter()
+            .chain(variables)
+            .chain(["/tmp/install_rocm_tarball.sh"])
+            .chain(options.iter().copied())
+            .collect();
+        worker.machine.call(&argv)
+    };
+    let (from, checked) = (format!("ROCM_TARBALL_URL={url}"), format!("ROCM_SHA256={sha256}"));
+    // What was not meant leaves nothing, and is refused in a sentence.
+    let other = format!("ROCM_SHA256={}", "0".repeat(64));
+    for (variables, options, code, said) in [
+        (vec![], vec![], 2, "VERSION"),
+        (vec![], vec!["6.4.0", FAMILY], 2, "AMD's folder of stable 6.4.0 is not known"),
+        (vec![], vec!["7.10.0", FAMILY, "newest"], 2, "\"newest\" is none of stable, nightlies"),
+        (vec![from.clone()], words.to_vec(), 2, "can be changed on its way"),
+        (vec![from.clone(), other], words.to_vec(), 1, "its SHA-256 is"),
+        (vec!["ROCWORKER=/nowhere".to_owned()], words.to_vec(), 1, "/nowhere is not there"),
+    ] {
+        let refused = run(&variables, &options);
+        assert_eq!(refused.status.code(), Some(code), "{refused:?}");
+        assert!(refused.stderr.contains(said), "{refused:?}");
+        assert!(!worker.machine.outside("/opt/rocm-7.10.0").exists(), "{refused:?}");
+    }
+    let variables = [from.clone(), checked.clone()];
+    let installed = run(&variables, &words).well();
+    assert!(installed.contains(&sha256), "{installed}");
+    let names = worker.machine.call(&["ls", "/opt/rocm/"]).well();
+    for name in ["bin", "include", "lib"] {
+        assert!(names.lines().any(|line| line == name), "{names}");
+    }
+    assert_eq!(
+        std::fs::read_link(worker.machine.outside("/opt/rocm")).unwrap().to_str(),
+        Some("/opt/rocm-7.10.0")
+    );
+    let asked = worker.server.requests().len();
+    let again = run(&variables, &words).well();
+    assert!(again.contains("was there already") && worker.server.requests().len() == asked, "{again}");
+    // Nothing of it is managed: an apply and an undo leave it.
+    worker.configure("");
+    worker.run(&["apply"]).well();
+    worker.run(&["undo"]).well();
+    assert!(worker.machine.outside("/opt/rocm-7.10.0/bin").is_dir());
+
+    // Another tree than this machine's.
+    worker.machine.call(&["mkdir", "-p", "/srv/image/opt"]).well();
+    let beneath = run(&variables, &["--root", "/srv/image", "7.10.0", FAMILY]).well();
+    assert!(beneath.contains("/srv/image/opt/rocm-7.10.0: unpacked"), "{beneath}");
+    assert!(worker.machine.outside("/srv/image/opt/rocm-7.10.0/bin").is_dir());
+}

@@ -24,8 +24,8 @@ const LINGER: Duration = Duration::from_secs(5);
 /// Between two looks at whether the caller wants it to end, and at the lines that have come.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// The folders of administration that an ordinary user's PATH leaves out.
-const SBIN: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
+/// The folders of administration that an ordinary user's PATH leaves out, and ROCm's own, which no PATH has by itself.
+const FURTHER: [&str; 4] = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/opt/rocm/bin"];
 
 /// The commands of this machine.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ pub enum Error {
 }
 
 impl Programs {
-    /// The commands on PATH and in the sbin folders; `None` beneath another Root than `/`, where no command
+    /// The commands on PATH, in the sbin folders and in ROCm's; `None` beneath another Root than `/`, where no command
     /// is run.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "PATH alone says where programs are")]
@@ -80,7 +80,7 @@ impl Programs {
             return None;
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let folders = std::env::split_paths(&path).chain(SBIN.map(PathBuf::from));
+        let folders = std::env::split_paths(&path).chain(FURTHER.map(PathBuf::from));
         // What cannot be joined again holds a colon, and PATH cannot have named that.
         Some(Self::in_folders(std::env::join_paths(folders).unwrap_or(path)))
     }

@@ -21,6 +21,7 @@ pub use apt::{Check, DPKG_LOCK, Installer, PackageManager, Step, openpgp, source
 pub use digest::Digest;
 pub use effects::{DRAIN, Services};
 pub use error::Error;
+pub use kinds::{ArchiveSource, unpack_archive};
 pub use model::*;
 pub use plan::{Plan, Rehearsal, naming};
 pub use receipt::{Draining, FOLDER, FORMATS, Pending, Receipt, Store, history};

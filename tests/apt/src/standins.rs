@@ -36,6 +36,7 @@ for usecase in $(echo "$usecases" | tr , ' '); do
     case $usecase in
         rocm) packages="$packages rocm" ;;
         dkms) packages="$packages amdgpu-dkms" ;;
+        graphics) packages="$packages amdgpu-graphics" ;;
         *) echo "amdgpu-install: the stand-in of a test knows no such usecase: $usecase" >&2; exit 1 ;;
     esac
 done
@@ -76,6 +77,12 @@ pub fn rocm_smi(version: &str, says: &str) -> Package {
     Package::new("rocm-smi-lib", version)
         .file("/usr/share/rocm-smi-lib/says", says)
         .program(&format!("{ROCM}/bin/rocm-smi"), "#!/bin/sh\nexec cat /usr/share/rocm-smi-lib/says\n")
+}
+
+/// rocm-smi lists this many GPUs.
+pub fn rocm_smi_with(version: &str, gpus: usize) -> Package {
+    let cards: Vec<String> = (0..gpus).map(|card| format!("\"card{card}\": {{}}")).collect();
+    rocm_smi(version, &format!("{{{}}}\n", cards.join(", ")))
 }
 
 /// AMD's 1.0.0.70203 and Ubuntu's 5.7.1, which sorts after it, have this one name.

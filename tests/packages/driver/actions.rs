@@ -17,13 +17,16 @@ const SOURCE: &str = "/etc/apt/sources.list.d/rocworker-amdgpu.sources";
 
 /// `offered`: what apt has, whose sources lack AMD's repository of the wanted driver.
 fn wanted(offered: &str) -> Desired {
+    wanted_by("driver: {install: amdgpu-dkms, version: 30.30.3}\n", offered)
+}
+
+fn wanted_by(text: &str, offered: &str) -> Desired {
     let (_folder, root) = beneath(&ubuntu());
-    let text = "driver: {install: amdgpu-dkms, version: 30.30.3}\n";
     let config = Config::parse(Path::new("/etc/rocworker/config.yaml"), text).unwrap();
     let ground = Ground { driver: Driver::read(&root), offered: Ok(Some(offered::parse(offered))) };
     let found = Packages::read(&root);
     let (bring, said) = part(&config, &Facts::read(&root), Some(&ground), &found);
-    let mut desired = actions(&config, &found, &Templates::read(&root), &bring, false).unwrap();
+    let mut desired = actions(&config, &found, &Templates::read(&root), bring.as_deref(), false).unwrap();
     desired.extend(said);
     desired
 }
@@ -61,4 +64,33 @@ fn where_another_release_would_win_the_repository_comes_alone_and_it_is_said() {
     assert_eq!(desired.undecided, ["packages"]);
     let problems: Vec<_> = desired.notes.iter().filter(|note| note.problem).map(|note| &note.text).collect();
     assert!(problems.len() == 1 && problems[0].contains("installs from there once it has"), "{problems:?}");
+}
+
+#[test]
+fn gpu_node_brings_headers_then_the_installer_then_the_module() {
+    let installer = || Resource::Package("amdgpu-install".to_owned());
+    let desired = wanted_by("GPU_NODE: true\n", DISTRIBUTIONS);
+    let headers = Resource::Package("linux-headers-6.8.0-45-generic".to_owned());
+    let at =
+        |resource: &Resource| desired.actions.iter().position(|action| action.path == *resource).unwrap();
+    assert!(at(&headers) < at(&installer()), "{:#?}", desired.actions);
+    assert!(at(&Resource::Package("python3-setuptools".to_owned())) < at(&installer()));
+    assert_eq!(needs(&desired, &installer()).unwrap(), [headers]);
+    assert_eq!(needs(&desired, &module()).unwrap(), [installer()]);
+    assert_eq!(desired.undecided, Vec::<String>::new());
+
+    // Without headers dkms would build nothing.
+    let desired = wanted_by("GPU_NODE: true\n", "");
+    assert!(needs(&desired, &installer()).is_none() && needs(&desired, &module()).is_none());
+    assert_eq!(desired.undecided, ["packages"]);
+    let problems: Vec<_> = desired.notes.iter().filter(|note| note.problem).map(|note| &note.text).collect();
+    let said = "amdgpu-install is not run: it is built with the running kernel's headers, and apt has no";
+    assert!(problems.len() == 1 && problems[0].starts_with(said), "{problems:?}");
+
+    // ROCm alone builds nothing.
+    let desired = wanted_by("GPU_NODE: true\nrocm: {usecases: [rocm]}\n", "");
+    assert_eq!(needs(&desired, &installer()).unwrap(), Vec::<Resource>::new());
+    assert!(needs(&desired, &module()).is_none());
+    let desired = wanted_by("GPU_NODE: false\n", DISTRIBUTIONS);
+    assert!(desired.actions.is_empty(), "{:#?}", desired.actions);
 }

@@ -5,6 +5,7 @@ mod actions;
 mod doctor;
 mod facts;
 mod in_qemu;
+mod installer;
 mod machines;
 mod plan;
 mod preflight;

@@ -2,7 +2,7 @@
 
 use layout::{Entry, Machine};
 use reconcile::Want;
-use rocworker::driver::{Driver, Ground, Offered, Release, Stop, preflight, questions};
+use rocworker::driver::{Build, Driver, Ground, Offered, Release, Stop, preflight, questions};
 use rocworker::host::Around;
 
 use crate::driver::machines::{Come, KERNEL, PACKAGE, beneath, debian, dkms, done, status, ubuntu};
@@ -52,7 +52,7 @@ fn answer_of(
 
 fn asked(machine: &Machine, wanted: &str) -> Vec<String> {
     let (_folder, root) = beneath(machine);
-    questions(&Release::parse(wanted).unwrap(), &Driver::read(&root))
+    questions(Build::Release(&Release::parse(wanted).unwrap()), &Driver::read(&root))
 }
 
 #[test]

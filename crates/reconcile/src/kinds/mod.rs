@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 
 use root::Root;
 
+pub use archive::{Source as ArchiveSource, unpack as unpack_archive};
 pub(crate) use case::{Case, Observed, Planned, Unchanged};
 
 use crate::apt::{Step, dpkg};

@@ -29,6 +29,8 @@ pub struct Action {
     pub uses: Vec<Use>,
     /// Which other program is known to write this path; a conflict names it: "the Concourse charm".
     pub rival: Option<String>,
+    /// Whether the machine works without it: then a run that cannot apply it has not failed.
+    pub is_optional: bool,
 }
 
 /// What kind of thing it is.
@@ -222,6 +224,7 @@ impl Action {
             needs: Vec::new(),
             uses: Vec::new(),
             rival: None,
+            is_optional: false,
         }
     }
 
@@ -257,6 +260,13 @@ impl Action {
     #[must_use]
     pub fn used_by(mut self, uses: &[Use]) -> Self {
         self.uses.extend_from_slice(uses);
+        self
+    }
+
+    /// The same, and the machine works without it, if so.
+    #[must_use]
+    pub fn optional(mut self, is_optional: bool) -> Self {
+        self.is_optional = is_optional;
         self
     }
 

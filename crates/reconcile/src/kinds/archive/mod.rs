@@ -3,6 +3,7 @@
 
 mod manifest;
 mod reader;
+mod unmanaged;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,14 @@ use super::file;
 use crate::apt::fetch::{RESERVE, sweep};
 use crate::apt::{PackageManager, Step};
 use crate::digest::Digest;
+use crate::error::Error;
 use crate::model::{Change, Entry, Found, Managed, State, Target, Unpacked, Verb};
 use crate::receipt::{Failure, Journal};
 
 use manifest::Manifest;
 pub(super) use manifest::sweep as sweep_manifests;
 use reader::{Archive, Contents};
+pub use unmanaged::unpack;
 
 /// How many paths a sentence names.
 const NAMED: usize = 3;
@@ -85,25 +88,39 @@ pub(super) fn apply(
 ) -> Result<(), Failure> {
     let manager = journal.manager("archives are fetched and unpacked")?;
     file::write(journal, change, now, |root, path| {
-        let unpacked = unpack(root, &manager, path, wanted, hear);
+        let Unpacked { url, sha256, holds } = wanted;
+        let source = Source { url, sha256: Some(sha256), holds };
+        let save = |manifest: &Manifest, sha256: &Digest| manifest.save(root, sha256);
+        let unpacked = put(root, &manager, path, &source, save, hear);
         sweep_of(root, path);
-        unpacked
+        unpacked.map(drop)
     })
 }
 
-fn unpack(
+/// An archive, what it must be, and what it must hold.
+#[derive(Debug)]
+pub struct Source<'a> {
+    pub url: &'a str,
+    /// `None`: it is trusted for its server alone.
+    pub sha256: Option<&'a Digest>,
+    pub holds: &'a [PathBuf],
+}
+
+/// Puts what an archive holds at a path. `save`: what becomes of the list of it, before it is there.
+fn put(
     root: &Root,
     manager: &PackageManager,
     path: &Path,
-    wanted: &Unpacked,
+    source: &Source<'_>,
+    save: impl FnOnce(&Manifest, &Digest) -> Result<(), Error>,
     hear: &mut dyn FnMut(Step),
-) -> Result<(), String> {
-    let Unpacked { url, sha256, holds } = wanted;
+) -> Result<Digest, String> {
+    let Source { url, sha256, holds } = source;
     let file = manager.fetch_archive(root, url, hear)?;
     let archive = Archive { file: &file, programs: manager.programs() };
     let refused = |problem: String| format!("what came from {url} is not used: {problem}");
     let found = archive.digest(hear).map_err(|fault| refused(fault.to_string()))?;
-    sha256.check(&found).map_err(refused)?;
+    sha256.map_or(Ok(()), |sha256| sha256.check(&found)).map_err(refused)?;
     let contents = archive.look_through(hear).map_err(|fault| refused(fault.to_string()))?;
     if let Some(missing) = holds.iter().find(|it| !contents.holds(it)) {
         return Err(refused(format!("{} is not in it", missing.display())));
@@ -127,9 +144,10 @@ fn unpack(
     archive.unpack(&root.shown(&beside), hear).map_err(|fault| refused(fault.to_string()))?;
     let manifest = Manifest::of(root, &beside).map_err(failed)?;
     open_folders(root, &beside, &manifest, &contents).map_err(failed)?;
-    manifest.save(root, sha256).map_err(|error| error.to_string())?;
+    save(&manifest, &found).map_err(|error| error.to_string())?;
     root.sync(&beside).map_err(failed)?;
-    root.rename_new(&beside, path).map_err(failed)
+    root.rename_new(&beside, path).map_err(failed)?;
+    Ok(found)
 }
 
 /// Folders of which the archive says nothing are as this run's umask made them: others are to read them too.
