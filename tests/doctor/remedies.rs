@@ -68,12 +68,9 @@ fn the_document_has_every_sign_that_doctor_prints() {
         let said = String::from_utf8(run(laid_out(&machine).path(), &[]).stdout).unwrap();
         signs.extend(said.lines().filter_map(|line| line.strip_prefix("  ")?.trim_start().chars().next()));
         let (_, counts) = said.trim_end().rsplit_once(" checks: ").unwrap();
-        for count in counts.split(", ") {
-            let words = count.trim_start_matches(|c: char| c.is_ascii_digit()).trim();
-            assert!(document.contains(&format!("| {words} |")), "{words}");
-        }
+        signs.extend(counts.split(", ").filter_map(|count| count.chars().next()));
     }
-    assert_eq!(signs, "✓!✗-→".chars().collect());
+    assert_eq!(signs, "✓!✗·→".chars().collect());
     for sign in signs {
         assert!(document.contains(&format!("\n| {sign} |")), "{sign}");
     }

@@ -106,16 +106,11 @@ fn visible(line: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// Paths as they are on a machine: without the demo's folder, nor the room that a table's heading has for it.
+/// Paths as they are on a machine: without the demo's folder.
 fn without_folder(demo: &str) -> String {
     let Some((_, rest)) = demo.split_once(FOLDER) else { return demo.to_owned() };
     let name: String = rest.chars().take_while(char::is_ascii_alphanumeric).collect();
-    let folder = format!("{FOLDER}{name}");
-    let room = " ".repeat(folder.len());
-    let line = |line: &str| {
-        if line.contains(&folder) { line.replace(&folder, "") } else { line.replacen(&room, "", 1) }
-    };
-    demo.lines().map(|text| line(text) + "\n").collect()
+    demo.replace(&format!("{FOLDER}{name}"), "")
 }
 
 #[cfg(test)]
@@ -152,8 +147,8 @@ mod tests {
     }
 
     #[test]
-    fn the_demos_folder_is_left_out_with_the_room_that_a_table_had_for_it() {
-        let demo = "in /tmp/rocworker-demo-aB3xYz: a\nPATH                            KIND\n/tmp/rocworker-demo-aB3xYz/etc  owned\n";
-        assert_eq!(without_folder(demo), "in : a\nPATH  KIND\n/etc  owned\n");
+    fn the_demos_folder_is_left_out() {
+        let demo = "in /tmp/rocworker-demo-aB3xYz: a\n/tmp/rocworker-demo-aB3xYz/etc  owned\n";
+        assert_eq!(without_folder(demo), "in : a\n/etc  owned\n");
     }
 }

@@ -8,7 +8,7 @@ use assert_cmd::assert::Assert;
 use crate::concourse::worker::{DROP_INS, ENVIRONMENT_FILE, Machine, UNIT, text, value};
 use crate::concourse::{OURS, V7_8, V7_14, machine};
 
-const SAID: &str = "rocworker tags this worker, which has no tags of its own: a tagged worker takes no step without tags. \
+const SAID: &str = "an apply gives this worker its first tags, and a tagged worker takes no step without tags. \
                     `concourse: {tags: false}` gives its tasks GPUs without tags";
 const NO_TAGS: &str = "concourse: {tags: false}";
 
@@ -130,10 +130,7 @@ fn where_apply_writes_no_tags_this_is_said_beside_them() {
     machine.put(ENVIRONMENT_FILE, "");
     let unknown = run(&machine, &["tags"]).code(1).stdout("");
     let said = stderr(&unknown);
-    assert!(
-        said.contains("rocworker apply leaves the worker's tags as they are: whether the worker runs"),
-        "{said}"
-    );
+    assert!(said.contains(" apply leaves the worker's tags as they are: whether the worker runs"), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
     fs::remove_file(machine.root().join(unit)).unwrap();
     let none = run(&machine, &["tags"]).success().stdout(format!("{OURS}\n"));

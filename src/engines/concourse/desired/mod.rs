@@ -33,8 +33,8 @@ const CONTAINERD_CONFIG: &str = "/etc/rocworker/concourse-containerd.toml";
 const LAUNCHER: &str = "/usr/local/lib/rocworker/concourse-containerd";
 
 /// What is said of a worker that gets its first tags.
-const UNTAGGED: &str = "rocworker tags this worker, which has no tags of its own: a tagged worker takes no step without \
-    tags. `concourse: {tags: false}` gives its tasks GPUs without tags";
+const UNTAGGED: &str = "an apply gives this worker its first tags, and a tagged worker takes no step without tags. \
+                        `concourse: {tags: false}` gives its tasks GPUs without tags";
 
 /// What rocworker configures of this machine's worker. `wrapper`: runc-amd-wrapper's program; without one no container
 /// can be given a GPU, and the worker gets no tag of one. To be asked with an empty selection too, when the configuration
