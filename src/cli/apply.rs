@@ -8,9 +8,6 @@ use super::{Outcome, plan};
 use crate::printable::counted;
 use crate::run::{self, Saved};
 
-/// More than a plan with the diffs of a megabyte of configuration has.
-const LIMIT: usize = 64 << 20;
-
 pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyhow::Result<Outcome> {
     let saved = file.map(read).transpose()?;
     let config = session.config()?;
@@ -38,7 +35,8 @@ fn again(error: run::Error, file: Option<&Path>) -> anyhow::Error {
 
 fn read(file: &Path) -> anyhow::Result<Saved> {
     let path = absolute(file)?;
-    let text = caller()?.read_trusted(&path, LIMIT).map_err(|error| Misuse(format!("the plan: {error}")))?;
+    let text =
+        caller()?.read_trusted(&path, plan::LIMIT).map_err(|error| Misuse(format!("the plan: {error}")))?;
     Saved::parse(&text).map_err(|problem| anyhow!(Misuse(format!("{} {problem}", path.display()))))
 }
 

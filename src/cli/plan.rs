@@ -1,27 +1,48 @@
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use anyhow::bail;
 use reconcile::Rehearsal;
 use root::Attributes;
 
 use super::Outcome;
 use super::changes::{changes, findings, found, notes};
 use super::output::{BAD, DIM, styled};
-use super::session::{Session, caller, callers_file};
+use super::session::{Misuse, Session, caller, callers_file};
 use crate::printable::{counted, printable};
-use crate::run::Planned;
+use crate::run::{Planned, Saved};
+
+/// More than a plan with the diffs of a megabyte of configuration has.
+pub(crate) const LIMIT: usize = 64 << 20;
 
 pub(crate) fn run(session: &Session, exit_code: bool, save: Option<&Path>) -> anyhow::Result<Outcome> {
+    let file = save.map(may_be_replaced).transpose()?;
     let config = session.config()?;
     let planned = session.pipeline(&config)?.plan(None)?;
-    if let Some(path) = save {
+    if let Some(path) = file {
         let mut text = serde_json::to_vec_pretty(&planned)?;
         text.push(b'\n');
         // It can hold lines of files that only root reads.
-        caller()?.write(callers_file(path)?, &text, Attributes { mode: 0o600, owner: None })?;
+        caller()?.write(path, &text, Attributes { mode: 0o600, owner: None })?;
     }
     session.format.print(&planned, || shown(session, &planned, save))?;
     let pending = !planned.plan.changes.is_empty() || !planned.effects.is_empty();
     Ok(if exit_code && pending { Outcome::Findings } else { Outcome::Done })
+}
+
+/// The path to save at: nothing is there, or an earlier plan, or an empty file.
+fn may_be_replaced(file: &Path) -> anyhow::Result<PathBuf> {
+    if file == Path::new("-") {
+        return Err(Misuse("--save -: name a file; `rocworker plan -o json` prints the plan".into()).into());
+    }
+    let path = callers_file(file)?;
+    match caller()?.read(&path, LIMIT) {
+        Err(error) if error.is_not_found() => Ok(path),
+        Ok(text) if text.is_empty() || Saved::parse(&text).is_ok() => Ok(path),
+        _ => bail!(
+            "{} exists and is no saved plan: name another file with --save, or remove it",
+            path.display()
+        ),
+    }
 }
 
 /// The plan as people read it, and what to do with it. `file`: in which it is saved.

@@ -24,8 +24,8 @@ pub(crate) fn run(session: &Session, environment: bool) -> anyhow::Result<Outcom
     session.format.print(&Answer { schema_version: 1, tags: &tags }, || {
         let joined = tags.join(",");
         match (environment, joined.as_str()) {
-            // An empty value would be the empty tag.
-            (true, "") => String::new(),
+            // An empty value would be the empty tag, and a blank line says nothing.
+            (_, "") => String::new(),
             (true, _) => format!("CONCOURSE_TAG={joined}\n"),
             (false, _) => format!("{joined}\n"),
         }

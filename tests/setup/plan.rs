@@ -18,6 +18,32 @@ fn a_dry_run_of_a_kept_plan_says_what_has_moved_and_what_to_do() {
 }
 
 #[test]
+fn a_plan_is_saved_over_an_earlier_plan_and_over_no_other_file() {
+    let laid = Laid::demo("");
+    let plan = laid.path("plan.json");
+    let plan = plan.to_str().unwrap();
+    for before in [None, Some("")] {
+        before.into_iter().for_each(|text| laid.put("plan.json", text));
+        laid.run(&["plan", "--save", plan]).success();
+        laid.run(&["plan", "--save", plan]).success();
+    }
+    for text in ["notes of mine\n", "{\"schema_version\": 1}", "\u{0}"] {
+        laid.put("plan.json", text);
+        let (code, said) = laid.fails(&["plan", "--save", plan]);
+        assert!(
+            code == 1 && said.contains("plan.json exists and is no saved plan: name another file"),
+            "{said}"
+        );
+        assert_eq!(std::fs::read_to_string(plan).unwrap(), text);
+    }
+    let (code, said) = laid.fails(&["plan", "--save", "-"]);
+    assert!(
+        code == 2 && said.contains("--save -: name a file; `rocworker plan -o json` prints the plan"),
+        "{said}"
+    );
+}
+
+#[test]
 fn a_plan_announces_what_may_be_restarted() {
     for (restart, said) in [
         ("never", "containerd.service is not restarted (restart: never)"),

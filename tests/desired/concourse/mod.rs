@@ -113,7 +113,25 @@ fn a_worker_that_runs_something_else_gets_no_variable_of_containerds_and_no_tag_
         // Nobody asked for tags: there is nothing to write at all.
         assert!(machine.desired("").actions.is_empty());
     }
+    // A unit that reads no file: the remedy names one only where the unit reads it.
     let machine = machine(V8_1);
+    let unit = "etc/systemd/system/concourse-worker.service";
+    let reads_none = worker::UNIT.replace("EnvironmentFile=-/etc/default/concourse\n", "").replace(
+        "EnvironmentFile=/var/lib/concourse-worker/worker-config.env",
+        "Environment=CONCOURSE_RUNTIME=guardian",
+    );
+    assert!(!reads_none.contains("EnvironmentFile"), "{reads_none}");
+    machine.put(unit, &reads_none);
+    for time in ["before an apply", "after it"] {
+        let notes = machine.desired("tag: a").notes;
+        let end = "run `systemctl edit concourse-worker.service`, and add [Service] and \
+             Environment=CONCOURSE_RUNTIME=containerd";
+        assert!(notes.len() == 1 && notes[0].text.ends_with(end), "{time}: {notes:?}");
+        let ours = "[Service]\nEnvironmentFile=/etc/rocworker/concourse.env\n";
+        machine.put("etc/systemd/system/concourse-worker.service.d/zz-rocworker.conf", ours);
+        machine.put("etc/rocworker/concourse.env", "CONCOURSE_TAG=a\n");
+    }
+    machine.put(unit, worker::UNIT);
     machine.put(ENVIRONMENT_FILE, "");
     assert!(machine.desired("tag: a").notes.is_empty(), "containerd is the default from 8.0");
 }

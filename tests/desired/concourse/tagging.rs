@@ -86,20 +86,36 @@ fn tags_prints_what_apply_writes_and_the_same_afterwards() {
     };
     let same = |machine: Machine| machine;
     type Change = fn(Machine) -> Machine;
-    for (what, change, config, expected) in [
-        ("nothing of its own", same as Change, "", OURS.to_owned()),
-        ("its own tags", own, "tag: b", format!("linux,a,b,{OURS}")),
-        ("guardian", guardian, "tag: b", "a,b".to_owned()),
-        ("no tags of GPUs", own, NO_TAGS, "linux,a".to_owned()),
-        ("no GPU", own, "compute-runtime: none", "linux,a".to_owned()),
-        ("nothing at all", same, NO_TAGS, String::new()),
+    let bare = |machine: Machine| {
+        machine.put(ENVIRONMENT_FILE, "CONCOURSE_RUNTIME=guardian\n");
+        machine
+    };
+    let none = "no GPU is set up here, and the worker has no tags of its own";
+    for (what, change, config, expected, why) in [
+        ("nothing of its own", same as Change, "", OURS.to_owned(), ""),
+        ("its own tags", own, "tag: b", format!("linux,a,b,{OURS}"), ""),
+        ("guardian", guardian, "tag: b", "a,b".to_owned(), ""),
+        ("no tags of GPUs", own, NO_TAGS, "linux,a".to_owned(), ""),
+        ("no GPU", own, "compute-runtime: none", "linux,a".to_owned(), ""),
+        (
+            "nothing at all",
+            same,
+            NO_TAGS,
+            String::new(),
+            "concourse.tags is false, and the worker has no tags",
+        ),
+        ("guardian without tags", bare, "", String::new(), "the worker runs guardian"),
+        ("neither GPU nor tags", same, "compute-runtime: none", String::new(), none),
     ] {
         let machine = laid(change(machine(V7_8)), config);
         let line = if expected.is_empty() { String::new() } else { format!("CONCOURSE_TAG={expected}\n") };
         for time in ["before", "after"] {
-            run(&machine, &["tags"]).success().stdout(format!("{expected}\n"));
+            let printed = if expected.is_empty() { String::new() } else { format!("{expected}\n") };
+            run(&machine, &["tags"]).success().stdout(printed);
             let printed = run(&machine, &["tags", "--env"]).success().stdout(line.clone());
-            assert_eq!(stderr(&printed), "", "{what}");
+            let said = stderr(&printed);
+            assert_eq!(said.lines().count(), usize::from(!why.is_empty()), "{what}: {said}");
+            assert!(said.contains(why), "{what}: {said}");
             if time == "before" {
                 run(&machine, &["apply"]);
             }
@@ -134,7 +150,8 @@ fn where_apply_writes_no_tags_this_is_said_beside_them() {
     assert_eq!(said.lines().count(), 1, "{said}");
     fs::remove_file(machine.root().join(unit)).unwrap();
     let none = run(&machine, &["tags"]).success().stdout(format!("{OURS}\n"));
-    assert_eq!(stderr(&none), "", "where there is no worker, nothing is wrong");
+    assert!(stderr(&none).contains("no Concourse worker is here: rocworker apply writes no tags"));
+    assert_eq!(stderr(&none).lines().count(), 1, "{}", stderr(&none));
 }
 
 #[test]

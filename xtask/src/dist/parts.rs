@@ -27,7 +27,7 @@ pub(super) struct Parts {
     pub(super) templates: Named,
     /// The commented sample.
     pub(super) config: Vec<u8>,
-    /// README.md and docs/.
+    /// README.md, docs/ and charm/examples/.
     pub(super) docs: Named,
     pub(super) licence: Vec<u8>,
     pub(super) changelog: Vec<u8>,
@@ -75,8 +75,6 @@ impl Parts {
         let man = work.join("man");
         std::fs::create_dir(&man).with_context(|| format!("making {}", man.display()))?;
         Command::new([&programs.rocworker]).arguments(["man", "--into"]).arguments([&man]).read()?;
-        let mut docs = named(&in_folder(&top.join("docs"), ".md")?, "docs/")?;
-        docs.push(("README.md".to_owned(), read(&top.join("README.md"))?));
         Ok(Self {
             rocworker: read(&programs.rocworker)?,
             wrapper: read(&programs.wrapper)?,
@@ -87,13 +85,21 @@ impl Parts {
             units: units::rendered(&programs.rocworker, work)?,
             templates: templates(&top.join("templates"))?,
             config: read(&top.join("templates/config.yaml"))?,
-            docs,
+            docs: docs(&top)?,
             licence: read(&top.join("LICENSE"))?,
             changelog: read(&top.join("CHANGELOG.md"))?,
             notices: copyright::notices(crates)?,
             formats: said(&["deb", "formats"])?,
         })
     }
+}
+
+/// Each document by its path in the repository, so that their links among each other hold.
+fn docs(top: &Path) -> Result<Named> {
+    let mut docs = named(&in_folder(&top.join("docs"), ".md")?, "docs/")?;
+    docs.extend(named(&in_folder(&top.join("charm/examples"), "")?, "charm/examples/")?);
+    docs.push(("README.md".to_owned(), read(&top.join("README.md"))?));
+    Ok(docs)
 }
 
 fn named(paths: &[impl AsRef<Path>], before: &str) -> Result<Named> {
@@ -114,4 +120,42 @@ fn templates(top: &Path) -> Result<Named> {
     }
     templates.push(("wrapper.json".to_owned(), read(&top.join("wrapper.json"))?));
     Ok(templates)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Component;
+
+    use super::*;
+
+    #[test]
+    fn documents_link_to_what_is_handed_out_with_them() {
+        let docs = docs(&repository::top()).unwrap();
+        let mut lacking = Vec::new();
+        for (name, text) in docs.iter().filter(|(name, _)| name.ends_with(".md")) {
+            let text = std::str::from_utf8(text).unwrap();
+            let targets = text.split("](").skip(1).filter_map(|rest| Some(rest.split_once(')')?.0));
+            for target in targets.filter(|target| !target.starts_with("http")) {
+                let file = target.split_once('#').map_or(target, |(file, _)| file);
+                let path = plain(&Path::new(name).with_file_name(file));
+                let is_there = docs.iter().any(|(name, _)| Path::new(name).starts_with(&path));
+                if !file.is_empty() && !is_there {
+                    lacking.push(format!("{name}: {target}"));
+                }
+            }
+        }
+        assert!(lacking.is_empty(), "{}", lacking.join("\n"));
+    }
+
+    /// Without `..`.
+    fn plain(path: &Path) -> std::path::PathBuf {
+        let mut plain = std::path::PathBuf::new();
+        for part in path.components() {
+            match part {
+                Component::ParentDir => assert!(plain.pop(), "{}", path.display()),
+                part => plain.push(part),
+            }
+        }
+        plain
+    }
 }

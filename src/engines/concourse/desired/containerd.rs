@@ -12,7 +12,7 @@ use reconcile::{Action, Content, Kind, Stage};
 use root::Attributes;
 use serde_json::{Value, json};
 
-use super::super::{CONFIG_VARIABLE, Worker};
+use super::super::{CONFIG_VARIABLE, UNIT, Worker};
 use super::{CONTAINERD_CONFIG, LAUNCHER, SHIM_FOLDER};
 use crate::render::{self, Templates};
 use crate::version::Version;
@@ -101,8 +101,14 @@ pub(super) fn way(templates: &Templates, worker: &Worker) -> Result<Option<Way>,
 /// Whether containerd is what runs the worker's containers; a worker with another runtime does not start with any
 /// variable for containerd.
 fn runs_containerd(worker: &Worker) -> Result<(), Hindrance> {
-    let file = worker.settings_file.as_deref().unwrap_or(Path::new("/etc/default/concourse"));
-    let remedy = format!("set CONCOURSE_RUNTIME=containerd in {}", file.display());
+    let remedy = worker.settings_file.as_ref().map_or_else(
+        || {
+            format!(
+                "run `systemctl edit {UNIT}`, and add [Service] and Environment=CONCOURSE_RUNTIME=containerd"
+            )
+        },
+        |file| format!("set CONCOURSE_RUNTIME=containerd in {}", file.display()),
+    );
     let nothing = "so that its containers get no GPU and it no tag of one";
     let variable = || worker.environment.get("CONCOURSE_RUNTIME").map(String::as_str);
     let said = worker.options.value(&["runtime"]).or_else(variable);

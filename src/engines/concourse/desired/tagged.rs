@@ -11,7 +11,7 @@ use crate::config::{Config, Configure};
 use crate::engines::env_file::EnvFile;
 use crate::selection::Selection;
 
-/// Tags, and why apply does not write them on a worker where it does not: a sentence.
+/// Tags, and why apply does not write them, or why there are none: a sentence.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Tagged {
     pub tags: Vec<String>,
@@ -35,7 +35,8 @@ pub fn tagged(
         return unwritten(tags::tags(config, selection), why.to_owned());
     }
     if concourse.worker.is_none() && concourse.unknown.is_none() {
-        return Ok(Tagged { tags: tags::tags(config, selection), unwritten: None });
+        let why = "no Concourse worker is here: rocworker apply writes no tags";
+        return unwritten(tags::tags(config, selection), why.to_owned());
     }
     if desired.is_undecided || desired.undecided.iter().any(|component| component == NAME) {
         return Err(format!(
@@ -59,7 +60,21 @@ pub fn tagged(
         .and_then(|text| EnvFile::parse(text).get(VARIABLE).map(listed))
         // The drop-in takes away what it does not replace.
         .or_else(|| text(desired, DROP_IN).filter(|text| text.contains(VARIABLE)).map(|_| Vec::new()));
-    Ok(Tagged { tags: written.unwrap_or_else(|| listed(without)), unwritten: None })
+    let tags = written.unwrap_or_else(|| listed(without));
+    let unwritten = tags.is_empty().then(|| why_none(config, selection, desired).to_owned());
+    Ok(Tagged { tags, unwritten })
+}
+
+/// Why a worker without tags of its own gets none.
+fn why_none<'a>(config: &Config, selection: &Selection<'_>, desired: &'a Desired) -> &'a str {
+    if selection.gpus.is_empty() {
+        return "no GPU is set up here, and the worker has no tags of its own: rocworker detect says why";
+    }
+    if !config.concourse.tags {
+        return "concourse.tags is false, and the worker has no tags of its own";
+    }
+    let problem = desired.notes.iter().find(|note| note.problem && note.about == NAME);
+    problem.map_or("rocworker apply writes no tags: rocworker plan says why", |note| &note.text)
 }
 
 fn listed(tags: &str) -> Vec<String> {
