@@ -11,16 +11,20 @@ struct Answer<'a> {
     tags: &'a [String],
 }
 
-/// `environment`: as a line for an environment file.
 pub(crate) fn run(session: &Session, environment: bool) -> anyhow::Result<Outcome> {
+    if let Some(why) = print(session, environment)? {
+        tracing::warn!("{why}");
+    }
+    Ok(Outcome::Done)
+}
+
+/// Returns why apply writes no tags, if it does not. `environment`: as a line for an environment file.
+pub(crate) fn print(session: &Session, environment: bool) -> anyhow::Result<Option<String>> {
     let config = session.config()?;
     let facts = session.facts()?;
     let selection = selection::select(&config, &facts)?;
     session.warn_of_left_out(&selection);
     let Tagged { tags, unwritten } = session.pipeline(&config)?.tags(&selection)?;
-    if let Some(why) = unwritten {
-        tracing::warn!("{why}");
-    }
     session.format.print(&Answer { schema_version: 1, tags: &tags }, || {
         let joined = tags.join(",");
         match (environment, joined.as_str()) {
@@ -30,5 +34,5 @@ pub(crate) fn run(session: &Session, environment: bool) -> anyhow::Result<Outcom
             (false, _) => format!("{joined}\n"),
         }
     })?;
-    Ok(Outcome::Done)
+    Ok(unwritten)
 }
