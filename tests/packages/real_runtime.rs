@@ -28,7 +28,7 @@ fn real_rocm_said_explicitly_installs_the_tools_and_keep_and_auto_do_not() {
     worker.has(TOOLKIT, Some("install ok installed 1.3.0"));
     worker.has(ROCM_SMI, Some("install ok installed 7.8.0.70204-1"));
     let again = worker.run(&["apply"]).well();
-    assert!(again.ends_with("\nAlready in sync; no changes.\n"), "{again}");
+    assert!(again.ends_with("Already in sync; no changes.\n"), "{again}");
     // One of the two is kept, and goes again.
     worker.configure("compute-runtime: rocm\npackages: {rocm-smi: keep}");
     worker.run(&["apply"]).well();

@@ -36,7 +36,7 @@ fn real_an_archive_becomes_opt_rocm_and_undo_takes_it_away_whole() {
         assert_eq!(std::fs::read_link(worker.machine.outside("/opt/rocm")).unwrap().to_str(), Some(FOLDER));
         let asked = worker.server.requests().len();
         let again = worker.run(&["apply"]).well();
-        assert!(again.ends_with("\nAlready in sync; no changes.\n"), "{again}");
+        assert!(again.ends_with("Already in sync; no changes.\n"), "{again}");
         assert_eq!(worker.server.requests().len(), asked, "{system}");
 
         // Somebody keeps something there.

@@ -63,7 +63,7 @@ fn real_the_tools_are_installed_and_undo_gives_the_machine_back() {
 
         let asked = worker.server.requests().len();
         let again = worker.run(&["apply"]).well();
-        assert!(again.ends_with("\nAlready in sync; no changes.\n"), "{system}: {again}");
+        assert!(again.ends_with("Already in sync; no changes.\n"), "{system}: {again}");
         assert_eq!(worker.server.requests().len(), asked, "{system}");
         worker.run(&["status"]).well();
 

@@ -69,7 +69,7 @@ fn a_runtime_of_ours_without_its_program_is_noticed_and_repaired() {
         laid.put(DAEMON, &daemon);
         let (code, said) = laid.fails(&["status"]);
         assert_eq!(code, 3, "{said}");
-        assert_eq!(said.matches(" differs ").count(), 2, "{said}");
+        assert_eq!(said.matches("\ndiffers ").count(), 2, "{said}");
         assert!(!said.contains("another program") && !said.contains("somebody else's"), "{said}");
         let repaired = laid.json(&["apply"]);
         for change in repaired["changes"].as_array().unwrap() {
