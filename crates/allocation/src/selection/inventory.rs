@@ -5,7 +5,7 @@ use super::{
     pack::{Candidate, least_used},
 };
 use crate::{
-    Error, PciAddress, Quoted, Render,
+    Error, PciAddress, Quoted,
     cdi::Outline,
     error::refuse,
     policy::Policy,
