@@ -27,6 +27,8 @@ pub struct Observations {
     pub cdi_place: Result<(), String>,
     pub templates: Templates,
     pub engines: Engines,
+    /// The engines whose default runtime `is` or `may be` the wrapper, and where each says so; or why that is unknown.
+    pub wrapper_as_default: Result<Vec<(&'static str, (PathBuf, &'static str))>, String>,
     /// What decides about the kernel driver, where the configuration asks for one.
     pub driver: Option<Ground>,
     /// `None`: no package of AMD's is wanted, and none unwanted.
