@@ -60,20 +60,7 @@ impl fmt::Display for PciAddress {
 
 impl Serialize for PciAddress {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { domain, bus, device, function } = *self;
-        if domain > 0xffff {
-            return serializer.collect_str(self);
-        }
-        // Digit by digit: a record has an address for each GPU, and core::fmt writes one in seven pieces.
-        let digit =
-            |number: u32, place: u32| char::from_digit(number >> (4 * place) & 0xf, 16).unwrap_or('?');
-        let mut text = String::with_capacity(12);
-        text.extend([3, 2, 1, 0].map(|place| digit(domain, place)));
-        for (separator, number) in [(':', bus), (':', device)] {
-            text.extend([separator, digit(number.into(), 1), digit(number.into(), 0)]);
-        }
-        text.extend(['.', digit(function.into(), 0)]);
-        serializer.serialize_str(&text)
+        serializer.serialize_str(&self.to_string())
     }
 }
 
