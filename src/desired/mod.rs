@@ -8,7 +8,7 @@ pub mod packages;
 pub mod policy;
 pub mod rocm;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
@@ -17,7 +17,7 @@ use crate::cdi::{self, Wanted, wanted};
 use crate::component::Component;
 use crate::config::{self, Config, DefaultGrant};
 use crate::engines::concourse::desired::{replaced_script, set_up};
-use crate::engines::{self, Wish};
+use crate::engines::{self, Wish, WrapperAsDefault};
 use crate::host::Around;
 use crate::observations::Observations;
 use crate::program::Program;
@@ -186,7 +186,7 @@ fn runtime(
 /// What containers may have, and its file where that is known.
 fn wrapper_policy(
     wish: &Wish<'_>,
-    defaults: Result<&[(&'static str, (PathBuf, &'static str))], &String>,
+    defaults: Result<&[WrapperAsDefault], &String>,
 ) -> Result<(Policy, Desired), Error> {
     let Wish { config, selection, templates, .. } = *wish;
     let concourse = &wish.engines.concourse;

@@ -43,6 +43,7 @@ pub use podman::Podman;
 pub(crate) use reported::{Command, Format, Keys, Reported};
 use undo_constraints::undo_constraints;
 use wrapper_as_default::Said;
+pub use wrapper_as_default::WrapperAsDefault;
 pub(crate) use wrapper_as_default::with_wrapper_as_default;
 
 /// Every engine, in the order in which they are asked.

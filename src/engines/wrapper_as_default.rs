@@ -18,7 +18,10 @@ const FAMILIES: [&str; 4] = ["kata", "nvidia", "sysbox", "crun"];
 const LIMIT: usize = 256 << 20;
 
 /// Where an engine says what it runs by default, and whether that `is` the wrapper or `may be` it.
-pub(crate) type Said = (PathBuf, &'static str);
+pub(super) type Said = (PathBuf, &'static str);
+
+/// The same with the engine's name.
+pub type WrapperAsDefault = (&'static str, Said);
 
 /// The engines whose default runtime is the wrapper, or cannot be told from it.
 ///
@@ -28,7 +31,7 @@ pub(crate) fn with_wrapper_as_default(
     root: &Root,
     config: &Config,
     engines: &Engines,
-) -> Result<Vec<(&'static str, Said)>, String> {
+) -> Result<Vec<WrapperAsDefault>, String> {
     let of = |engine: &super::Engine| {
         let said = (engine.has_wrapper_as_default)(root, config, engines)?;
         Ok(said.map(|said| (engine.name, said)))
