@@ -60,20 +60,7 @@ impl fmt::Display for PciAddress {
 
 impl Serialize for PciAddress {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { domain, bus, device, function } = *self;
-        if domain > 0xffff {
-            return serializer.collect_str(self);
-        }
-        // Digit by digit: a record has an address for each GPU, and core::fmt writes one in seven pieces.
-        let digit =
-            |number: u32, place: u32| char::from_digit(number >> (4 * place) & 0xf, 16).unwrap_or('?');
-        let mut text = String::with_capacity(12);
-        text.extend([3, 2, 1, 0].map(|place| digit(domain, place)));
-        for (separator, number) in [(':', bus), (':', device)] {
-            text.extend([separator, digit(number.into(), 1), digit(number.into(), 0)]);
-        }
-        text.extend(['.', digit(function.into(), 0)]);
-        serializer.serialize_str(&text)
+        serializer.serialize_str(&self.to_string())
     }
 }
 
@@ -88,7 +75,31 @@ impl<'de> Deserialize<'de> for PciAddress {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::PciAddress;
+
+    /// Domains on both sides of 0xffff as often as each other.
+    fn addresses() -> impl Strategy<Value = PciAddress> {
+        let domain = prop_oneof![Just(0), 0..=0xffff_u32, Just(0xffff), Just(0x1_0000), any::<u32>()];
+        (domain, any::<u8>(), 0..32_u8, 0..8_u8).prop_map(|(domain, bus, device, function)| PciAddress {
+            domain,
+            bus,
+            device,
+            function,
+        })
+    }
+
+    proptest! {
+        /// Serialize spells an address by itself.
+        #[test]
+        fn an_address_is_the_same_text_in_json_and_for_a_person_and_both_are_read(address in addresses()) {
+            let text = address.to_string();
+            prop_assert_eq!(serde_json::to_string(&address).unwrap(), format!("\"{text}\""));
+            prop_assert_eq!(PciAddress::parse(&text), Some(address));
+            prop_assert_eq!(serde_json::from_str::<PciAddress>(&format!("\"{text}\"")).unwrap(), address);
+        }
+    }
 
     #[test]
     fn reads_the_addresses_that_the_kernel_writes_and_nothing_else() {

@@ -90,3 +90,25 @@ unsafe impl GlobalAlloc for Memory {
         unsafe { (*self.0.get()).realloc(memory, layout.size(), layout.align(), size) }
     }
 }
+
+/// Copies memory that does not overlap, in musl's place (build.rs). musl's `rep movsq` takes some 20 ns to begin, and a
+/// create for 64 partitions makes 3,000 copies, most of them of less than 16 bytes: a seventh of its time. Processors
+/// begin `rep movsb` fast (Intel's FSRM, AMD's from Zen 3 on); an older one takes as long as for musl's.
+///
+/// # Safety
+/// C's: `length` bytes at `from` can be read and as many at `to` written, and none of them is the same.
+#[cfg(all(target_arch = "x86_64", target_env = "musl"))]
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __wrap_memcpy(to: *mut u8, from: *const u8, length: usize) -> *mut u8 {
+    // SAFETY: by the contract; the direction flag is clear at each call (System V ABI).
+    unsafe {
+        std::arch::asm!(
+            "rep movsb",
+            inout("rcx") length => _,
+            inout("rdi") to => _,
+            inout("rsi") from => _,
+            options(nostack, preserves_flags),
+        );
+    }
+    to
+}

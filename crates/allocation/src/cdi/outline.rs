@@ -122,9 +122,11 @@ impl<'a> Outline<'a> {
     pub fn only(&self, places: impl IntoIterator<Item = usize>) -> Result<Spec<'a>, Error> {
         let read = || {
             let at = |span: Span| Scanner::at(self.text, span.start);
-            let devices = places.into_iter().filter_map(|place| self.devices.get(place));
-            let devices = devices.map(|device| object::<Device<'a>>(&mut at(device.whole)));
-            let devices = devices.collect::<Result<Vec<_>, _>>()?;
+            let places = places.into_iter();
+            let mut devices = Vec::with_capacity(places.size_hint().0);
+            for named in places.filter_map(|place| self.devices.get(place)) {
+                devices.push(object::<Device<'a>>(&mut at(named.whole))?);
+            }
             let edits = self.edits.map(|span| object::<Edits<'a>>(&mut at(span))).transpose()?;
             Ok((devices, edits.unwrap_or_default()))
         };

@@ -22,9 +22,12 @@ keyed!(Device<'a>, required [], |device, scanner| {
 
 keyed!(Edits<'a>, required [], |edits, scanner| {
     "env" => edits.env = scanner.texts()?,
-    "deviceNodes" => edits.device_nodes = scanner.list(|scanner| match scanner.by_text(in_one_line) {
-        Some(line) => Ok(line.node()),
-        None => object(scanner),
+    "deviceNodes" => scanner.each(|scanner| {
+        edits.device_nodes.push(match scanner.by_text(in_one_line) {
+            Some(line) => line.node(),
+            None => object(scanner)?,
+        });
+        Ok(())
     })?,
     "mounts" => edits.mounts = scanner.list(object)?,
     "hooks" => edits.hooks = scanner.list(object)?,
