@@ -27,7 +27,7 @@ pub(crate) struct Archive {
     /// The archive's SHA-256, as its publisher names it
     #[arg(long, value_name = "DIGITS")]
     sha256: Option<String>,
-    /// The archives' folder, if it is not AMD's
+    /// The archives' folder, if it is not AMD's. With --root R, file:///x reads R/x
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 }
