@@ -14,7 +14,7 @@ worker=concourse-worker
 web=
 worker_charm=concourse-ci-machine
 channel=edge
-charm=$here/../charm/rocworker.charm
+charm=$here/../target/dist/charm/rocworker_ubuntu@24.04-amd64.charm
 program=rocworker
 target=rocworker-test
 url=
@@ -35,7 +35,7 @@ with a controller, fly, and a Concourse whose web is deployed. A second run chan
   --worker NAME        the worker's application (default: $worker)
   --worker-charm NAME  the worker's charm (default: $worker_charm)
   --channel NAME       the channel of that charm (default: $channel)
-  --charm FILE         rocworker's packed charm (default: charm/rocworker.charm)
+  --charm FILE         rocworker's packed charm (default: what charmcraft pack makes for Ubuntu 24.04)
   --rocworker FILE     the program that says what to pass into a container of this host's LXD (default: $program)
   --rocm-tools         run rocm-smi and rocminfo in a task, too: their image has several GB
   --model NAME         the Juju model (default: the current one)
@@ -86,6 +86,15 @@ without_terminal() {
     LC_ALL=C sed -e $'s/\x1b\\[[0-9;?]*[A-Za-z]//g' -e $'s/\r//g'
 }
 
+# shown: stdin, which a person sees on stderr meanwhile. tee /dev/stderr would empty a file that stderr goes to.
+shown() {
+    local line
+    while IFS= read -r line || [[ -n $line ]]; do
+        printf '%s\n' "$line" >&2
+        printf '%s\n' "$line"
+    done
+}
+
 # expect PATTERN WHAT-TO-DO COMMAND...: runs a command whose output, `said`, must have a line like that.
 said=
 expect() {
@@ -93,7 +102,7 @@ expect() {
     shift 2
     show "$@"
     $dry_run && return
-    said=$("$@" | tee /dev/stderr | without_terminal) || fail "$1 ended with $?: $remedy"
+    said=$("$@" | shown | without_terminal) || fail "$1 ended with $?: $remedy"
     grep -qE -- "$pattern" <<<"$said" || fail "nothing in its output is like '$pattern': $remedy"
 }
 
@@ -155,7 +164,7 @@ tools() {
     for tool in juju fly; do
         command -v "$tool" >/dev/null || fail "$tool is in no folder of PATH: install it"
     done
-    [[ -f $charm ]] || fail "there is no $charm: pack the charm, or name one with --charm"
+    [[ -f $charm ]] || fail "there is no $charm: pack the charm as docs/charm.md says, or name one with --charm"
 }
 
 # wait_for APPLICATION: until Juju calls it active.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::driver::Ground;
-use crate::engines::Engines;
+use crate::engines::{Engines, WrapperAsDefault};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::packages::Packages;
@@ -27,6 +27,8 @@ pub struct Observations {
     pub cdi_place: Result<(), String>,
     pub templates: Templates,
     pub engines: Engines,
+    /// The engines whose default runtime `is` or `may be` the wrapper, and where each says so; or why that is unknown.
+    pub wrapper_as_default: Result<Vec<WrapperAsDefault>, String>,
     /// What decides about the kernel driver, where the configuration asks for one.
     pub driver: Option<Ground>,
     /// `None`: no package of AMD's is wanted, and none unwanted.

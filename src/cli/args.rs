@@ -174,7 +174,7 @@ pub(crate) enum Person {
 }
 
 /// The commands that only units, hooks, packages and this program itself run: no help, suggestion or completion names
-/// them. docs/daemon.md, docs/charm.md and docs/host.md do.
+/// them. docs/daemon.md, docs/charm.md, docs/host.md and docs/packages.md do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Script {
     /// Wait for this boot's GPUs and publish them to engines; restarts nothing. rocworker-boot.service runs it

@@ -122,8 +122,8 @@ fn bundle(root: &Root) -> anyhow::Result<()> {
     let spec = root.read_text(config::CDI_SPEC, crate::cdi::LIMIT)?;
     let after = wrapped(root, &spec, TASK)?.context("the wrapper left a bundle alone that asks for a GPU")?;
     heading(
-        "ls -l /dev/kfd /dev/dri   # in a task that asks for AMD_VISIBLE_DEVICES=2",
-        "No container runs here: these are the nodes of the task's config.json behind the wrapper.",
+        "# the nodes in config.json of a task that asks for AMD_VISIBLE_DEVICES=2",
+        "No container runs here: the wrapper has put these nodes into the task's config.json.",
     )?;
     print_text(&nodes(&after)?)?;
     heading(

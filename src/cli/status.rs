@@ -104,7 +104,7 @@ fn end(status: &Status) -> String {
         (_, false) => format!("{managed}, all in sync\n"),
         (_, true) if status.problem.is_some() => format!("{managed}, and the desired state is unknown\n"),
         (_, true) if !status.drift.is_empty() => {
-            format!("{managed}, and the machine is not in sync: {next}\n")
+            format!("{managed}, and the machine is not in sync\n{next}\n")
         }
         (_, true) => format!("{managed}, and the machine is not in sync\n"),
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
 use reconcile::command::Programs;
-use reconcile::{ArchiveSource, DPKG_LOCK, PackageManager, unpack_archive};
+use reconcile::{ArchiveSource, DPKG_LOCK, PackageManager, Store, unpack_archive};
 use root::{Kind, Root};
 use serde::Serialize;
 
@@ -27,7 +27,7 @@ pub(crate) struct Archive {
     /// The archive's SHA-256, as its publisher names it
     #[arg(long, value_name = "DIGITS")]
     sha256: Option<String>,
-    /// The archives' folder, if it is not AMD's
+    /// The archives' folder, if it is not AMD's. With --root R, file:///x reads R/x
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 }
@@ -79,12 +79,61 @@ pub(crate) fn run(session: &Session, archive: &Archive) -> anyhow::Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// What is at the link's place, before anything is fetched: a folder stays.
+/// What is at the link's place, before anything is fetched: only a link to an earlier archive is replaced.
 fn may_link(root: &Root) -> anyhow::Result<()> {
-    match root.lstat(LINK) {
-        Ok(there) if there.kind != Kind::Link => {
-            bail!("{} is there and is no link: move it out of the way", root.shown(LINK).display())
+    let shown = root.shown(LINK);
+    let shown = shown.display();
+    let receipt = Store::new(root).receipt()?;
+    if receipt.entries.iter().any(|entry| entry.path.path() == Some(Path::new(LINK))) {
+        bail!("rocworker manages {shown} here: name the archive in config.yaml's rocm.therock instead")
+    }
+    let Ok(there) = root.lstat(LINK) else { return Ok(()) };
+    if there.kind != Kind::Link {
+        bail!("{shown} is there and is no link: move it out of the way")
+    }
+    let target = root.read_link(LINK)?;
+    let is_archive = target.to_str().is_some_and(|it| it.starts_with("/opt/rocm-")) && !has_package(root);
+    if !is_archive {
+        bail!(
+            "{shown} leads to {}, which is no archive of TheRock's: remove the ROCm that is there, or the link",
+            target.display()
+        )
+    }
+    Ok(())
+}
+
+/// Whether dpkg has ROCm's own packages, whose folders are called as an archive's are.
+fn has_package(root: &Root) -> bool {
+    let files = root.list("/var/lib/dpkg/info").unwrap_or_default();
+    files.iter().any(|it| it.to_str().is_some_and(|it| it.starts_with("rocm-core") && it.ends_with(".list")))
+}
+
+#[cfg(test)]
+mod tests {
+    use root::Attributes;
+
+    use super::*;
+
+    #[test]
+    fn only_a_link_to_an_earlier_archive_is_replaced() {
+        for (target, package, refused) in [
+            ("/opt/rocm-7.10.0", None, None),
+            ("/etc/alternatives/rocm", None, Some("leads to /etc/alternatives/rocm")),
+            ("/srv/rocm", None, Some("leads to /srv/rocm")),
+            ("/opt/rocm-7.2.4", Some("rocm-core.list"), Some("leads to /opt/rocm-7.2.4")),
+            ("/opt/rocm-7.2.4", Some("rocm-core7.2.4.list"), Some("leads to /opt/rocm-7.2.4")),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let root = Root::open(dir.path()).unwrap();
+            may_link(&root).unwrap();
+            root.write_link(LINK, Path::new(target)).unwrap();
+            if let Some(package) = package {
+                let list = Path::new("/var/lib/dpkg/info").join(package);
+                root.write(list, b"", Attributes { mode: 0o644, owner: None }).unwrap();
+            }
+            let said = may_link(&root).err().map(|error| error.to_string());
+            assert_eq!(said.is_some(), refused.is_some(), "{target}: {said:?}");
+            assert!(refused.is_none_or(|part| said.unwrap().contains(part)), "{target}");
         }
-        _ => Ok(()),
     }
 }

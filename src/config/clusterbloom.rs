@@ -230,11 +230,7 @@ mod tests {
             ("https://repo.radeon.com/amdgpu-install/7.2.4/ubuntu/", "amdgpu-install_7.2.4.70204-1_all.deb"),
             ("https://10.0.0.1/mirror/7.1.1/ubuntu/24.04", "amdgpu-install_7.1.1.70101-1_all.deb"),
         ] {
-            let config = parsed(&format!(
-                "GPU_NODE: true
-ROCM_BASE_URL: {url}"
-            ))
-            .unwrap();
+            let config = parsed(&format!("GPU_NODE: true\nROCM_BASE_URL: {url}")).unwrap();
             assert_eq!(config.rocm.installer.package, expected, "{url}");
         }
         for url in [
@@ -242,17 +238,10 @@ ROCM_BASE_URL: {url}"
             "https://repo.radeon.com/amdgpu-install/30.30.4/ubuntu/",
             "https://7.2.4/amdgpu-install",
         ] {
-            let text = format!(
-                "GPU_NODE: true
-ROCM_BASE_URL: {url}"
-            );
+            let text = format!("GPU_NODE: true\nROCM_BASE_URL: {url}");
             let error = parsed(&text).unwrap_err();
             assert!(error.contains(":2: ") && error.contains("(ROCM_DEB_PACKAGE)"), "{error}");
-            let named = parsed(&format!(
-                "{text}
-ROCM_DEB_PACKAGE: a.deb"
-            ))
-            .unwrap();
+            let named = parsed(&format!("{text}\nROCM_DEB_PACKAGE: a.deb")).unwrap();
             assert_eq!(named.rocm.installer.package, "a.deb");
             // Nothing is fetched from there.
             parsed(&format!("ROCM_BASE_URL: {url}")).unwrap();
@@ -267,19 +256,9 @@ ROCM_DEB_PACKAGE: a.deb"
         use ComputeRuntime::{Auto, None as Off, Rocm};
         for (text, environment_says, expected) in [
             ("GPU_NODE: false", "", Off),
-            (
-                "GPU_NODE: false
-compute-runtime: none",
-                "",
-                Off,
-            ),
+            ("GPU_NODE: false\ncompute-runtime: none", "", Off),
             ("GPU_NODE: true", "", Auto),
-            (
-                "GPU_NODE: true
-compute-runtime: rocm",
-                "",
-                Rocm,
-            ),
+            ("GPU_NODE: true\ncompute-runtime: rocm", "", Rocm),
             ("", "false", Off),
             ("", "true", Auto),
             ("compute-runtime: rocm", "false", Rocm),
@@ -307,24 +286,9 @@ compute-runtime: rocm",
     #[test]
     fn what_cannot_be_is_refused_with_its_line() {
         for (text, line, said) in [
-            (
-                "GPU_NODE: false
-compute-runtime: rocm",
-                1,
-                "contradict",
-            ),
-            (
-                "compute-runtime: none
-GPU_NODE: true",
-                2,
-                "contradict",
-            ),
-            (
-                "enable-gpu: true
-GPU_NODE: false",
-                2,
-                "contradict",
-            ),
+            ("GPU_NODE: false\ncompute-runtime: rocm", 1, "contradict"),
+            ("compute-runtime: none\nGPU_NODE: true", 2, "contradict"),
+            ("enable-gpu: true\nGPU_NODE: false", 2, "contradict"),
             ("rocm: {install: apt}\nGPU_NODE: true", 2, "contradict"),
             ("GPU_NODE: false\nrocm: {install: amdgpu-install}", 1, "contradict"),
             ("\nROCM_BASE_URL: ftp://a/b", 2, "no URL"),

@@ -17,7 +17,7 @@ use crate::cdi::{self, Wanted, wanted};
 use crate::component::Component;
 use crate::config::{self, Config, DefaultGrant};
 use crate::engines::concourse::desired::{replaced_script, set_up};
-use crate::engines::{self, Wish};
+use crate::engines::{self, Wish, WrapperAsDefault};
 use crate::host::Around;
 use crate::observations::Observations;
 use crate::program::Program;
@@ -163,7 +163,7 @@ fn runtime(
     }
     desired = desired.of(Component::Wrapper);
     let wish = wish(config, observations, selection, Some(program));
-    let (policy, part) = wrapper_policy(&wish)?;
+    let (policy, part) = wrapper_policy(&wish, observations.wrapper_as_default.as_deref())?;
     desired.extend(part);
     if !policy.gives_nothing() && config.cdi.path != Path::new(config::CDI_SPEC) {
         let path = config.cdi.path.display();
@@ -184,14 +184,16 @@ fn runtime(
 }
 
 /// What containers may have, and its file where that is known.
-fn wrapper_policy(wish: &Wish<'_>) -> Result<(Policy, Desired), Error> {
+fn wrapper_policy(
+    wish: &Wish<'_>,
+    defaults: Result<&[WrapperAsDefault], &String>,
+) -> Result<(Policy, Desired), Error> {
     let Wish { config, selection, templates, .. } = *wish;
     let concourse = &wish.engines.concourse;
     let set_up = set_up(config, selection, concourse, templates);
     let script = replaced_script(config, concourse);
-    let defaults = engines::with_wrapper_as_default(wish);
     let either = |known: Option<bool>| known.map_or(vec![false, true], |known| vec![known]);
-    let unchosen = either(defaults.as_ref().ok().map(|defaults| !defaults.is_empty()));
+    let unchosen = either(defaults.ok().map(|defaults| !defaults.is_empty()));
     let policies = either(set_up).into_iter().flat_map(|concourse| {
         let had_srv = concourse && script.is_some();
         let of = move |unchosen: &bool| Callers { concourse, had_srv, unchosen: *unchosen };
@@ -210,10 +212,11 @@ fn wrapper_policy(wish: &Wish<'_>) -> Result<(Policy, Desired), Error> {
         return Ok((policy, desired));
     }
     desired.push(policy::action(policy::text(templates, &policy)?));
-    for (engine, said_in) in defaults.iter().flatten() {
+    for (engine, (said_in, is)) in defaults.into_iter().flatten() {
         if let Some(said) = policy::of_default_runtime(config, &policy) {
             let said_in = said_in.display();
-            desired.note("wrapper", format!("{engine}'s default runtime is the wrapper ({said_in}): {said}"));
+            desired
+                .note("wrapper", format!("{engine}'s default runtime {is} the wrapper ({said_in}): {said}"));
         }
     }
     if policy.gives_nothing() && config.wrapper.requests.is_some() {

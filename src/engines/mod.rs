@@ -14,6 +14,7 @@ mod podman;
 mod reported;
 pub mod undo_constraints;
 pub mod unit;
+mod wrapper_as_default;
 
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,9 @@ pub use file::File;
 pub use podman::Podman;
 pub(crate) use reported::{Command, Format, Keys, Reported};
 use undo_constraints::undo_constraints;
+use wrapper_as_default::Said;
+pub use wrapper_as_default::WrapperAsDefault;
+pub(crate) use wrapper_as_default::with_wrapper_as_default;
 
 /// Every engine, in the order in which they are asked.
 pub(crate) static ALL: [Engine; 5] =
@@ -71,7 +75,7 @@ pub(crate) struct Engine {
     pub(crate) desired: fn(&Wish<'_>) -> Desired,
     /// Where it says that its default runtime is the wrapper, or why that is unknown. `None`: a container has to name the
     /// wrapper to run by it.
-    pub(crate) has_wrapper_as_default: fn(&Wish<'_>) -> Result<Option<PathBuf>, String>,
+    pub(crate) has_wrapper_as_default: fn(&Root, &Config, &Engines) -> Result<Option<Said>, String>,
     /// The runc that the wrapper has to run, where that is not the one on PATH.
     pub(crate) real_runc: fn(&Wish<'_>) -> Option<PathBuf>,
     /// The files that it reads now, wherever the configuration has them, and in which it may name a default runtime.
@@ -98,7 +102,7 @@ impl Engine {
         settings: |_| None,
         configure: |_| Configure::Auto,
         desired: |_| Desired::default(),
-        has_wrapper_as_default: |_| Ok(None),
+        has_wrapper_as_default: |_, _, _| Ok(None),
         real_runc: |_| None,
         files: |_, _, _| Vec::new(),
         watched: |_, _| Vec::new(),
@@ -149,16 +153,6 @@ impl Engines {
         let (podman, crio) = (Podman::read(root), Crio::read(root, config, versions));
         Self { containerd, docker, podman, concourse, crio, undo_constraints }
     }
-}
-
-/// The engines whose default runtime is the wrapper, and where each says so.
-///
-/// # Errors
-/// Why that is unknown.
-pub(crate) fn with_wrapper_as_default(wish: &Wish<'_>) -> Result<Vec<(&'static str, PathBuf)>, String> {
-    let ask =
-        |engine: &Engine| Ok((engine.has_wrapper_as_default)(wish)?.map(|said_in| (engine.name, said_in)));
-    ALL.iter().filter_map(|engine| ask(engine).transpose()).collect()
 }
 
 /// Starts a container through each of them.
@@ -249,18 +243,6 @@ fn other_program<'a>(program: Option<&'a str>, wrapper: &str) -> Option<&'a str>
         Some(program) => Some(program).filter(|it| *it != wrapper && !is_managed(it)),
         None => Some("another program than the wrapper"),
     }
-}
-
-/// Whether a runtime of this name is the wrapper: by the program of its entry, or without one by the managed name.
-fn is_wrapper(wish: &Wish<'_>, (name, managed): (&str, &str), program: Option<&Value>) -> bool {
-    match program.and_then(Value::as_str).filter(|program| !program.is_empty()) {
-        Some(program) => is_wrappers_program(wish, program),
-        None => name == managed,
-    }
-}
-
-fn is_wrappers_program(wish: &Wish<'_>, program: &str) -> bool {
-    wish.wrapper.is_some_and(|wrapper| Path::new(program) == wrapper) || is_managed(program)
 }
 
 /// A drop-in, rendered and read again. `program`: the key that has to name the wrapper.

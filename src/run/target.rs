@@ -16,7 +16,7 @@ use crate::desired::own_unit::DAEMON;
 use crate::desired::{self, desired};
 use crate::engines::concourse::desired::{out_of_date, written_by};
 use crate::engines::undo_constraints::named_by_dockerd;
-use crate::engines::{Engines, Versions};
+use crate::engines::{Engines, Versions, with_wrapper_as_default};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::memory::{AppliedConfig, Memory};
@@ -147,6 +147,7 @@ impl Run<'_> {
             wrapper: program.and_then(|program| program.that_runs(&mut versions, beside)),
             cdi_place: may_replace(root, &config.cdi.path, false),
             templates: Templates::read(root),
+            wrapper_as_default: with_wrapper_as_default(root, config, &engines),
             engines,
             driver: if asks_apt { self.driver_ground(&facts) } else { None },
             packages: config.wants_packages().then(|| Packages::read(root)),

@@ -2,7 +2,7 @@
 //! whose dispatch is run as `juju deploy` would have it run.
 
 use support::captures;
-use support::document::quick_start;
+use support::document::{quick_start, text};
 use support::stage::{Stage, stdout};
 
 use crate::machines::WORKER_UNIT;
@@ -14,6 +14,17 @@ fn without_version(status: &str) -> String {
     let is_version =
         |word: &&str| word.strip_prefix("(v").is_some_and(|rest| rest.starts_with(char::is_numeric));
     status.split(' ').filter(|word| !is_version(word)).collect::<Vec<_>>().join(" ")
+}
+
+/// dpkg and apply would say so one after the other.
+#[test]
+fn the_readme_says_once_before_the_quick_starts_that_their_commands_run_as_root() {
+    let readme = text("README.md");
+    let (_, section) = readme.split_once("\n## Quick start\n").unwrap();
+    let (section, _) = section.split_once("\n## ").unwrap();
+    let (introduction, starts) = section.split_once("\n### ").unwrap();
+    assert!(introduction.contains("run the commands as root."), "{introduction}");
+    assert!(!starts.contains("as root"), "{starts}");
 }
 
 #[test]

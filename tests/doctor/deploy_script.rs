@@ -1,9 +1,10 @@
 //! deploy/deploy-test.sh, with stand-ins for juju, fly and lxc that record their calls and know nothing of what the real
 //! ones do. What it asks for LXD's commands is the real rocworker, which asks the stand-in of lxc.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use support::real;
@@ -92,9 +93,15 @@ impl Desk {
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
-        let mut script = Command::new(top().join("deploy/deploy-test.sh"));
+        self.script(&top()).args(arguments).output().unwrap()
+    }
+
+    /// The script of a checkout, with the desk's programs.
+    fn script(&self, checkout: &Path) -> Command {
+        let mut script = Command::new(checkout.join("deploy/deploy-test.sh"));
         let path = format!("{}:/usr/bin:/bin", self.folder.path().display());
-        script.args(arguments).env("PATH", path).current_dir(self.folder.path()).output().unwrap()
+        script.env("PATH", path).current_dir(self.folder.path());
+        script
     }
 
     fn run_all(&self, more: &[&str]) -> Output {
@@ -265,6 +272,69 @@ fn a_step_that_fails_ends_it_with_its_number_and_what_to_do() {
     let stderr = text(&output.stderr);
     assert!(output.status.code() == Some(1) && stderr.contains("--web names the web"), "{output:?}");
     assert!(!desk.called().contains("juju deploy"), "{}", desk.called());
+}
+
+/// In a checkout of its own, beside which charmcraft's file can stand.
+#[test]
+fn without_an_option_the_charm_is_the_one_that_charmcraft_packs_where_dist_has_it_pack() {
+    let charmcraft: yaml_serde::Value =
+        yaml_serde::from_str(&fs::read_to_string(top().join("charm/charmcraft.yaml")).unwrap()).unwrap();
+    let platforms = charmcraft["platforms"].as_mapping().unwrap();
+    let newest = platforms.keys().filter_map(yaml_serde::Value::as_str).max().unwrap();
+    let name = charmcraft["name"].as_str().unwrap();
+    let packed = format!("target/dist/charm/{name}_{}.charm", newest.replace(':', "-"));
+
+    let desk = Desk::set();
+    let checkout = tempfile::tempdir().unwrap();
+    fs::create_dir(checkout.path().join("deploy")).unwrap();
+    fs::copy(top().join("deploy/deploy-test.sh"), checkout.path().join("deploy/deploy-test.sh")).unwrap();
+    let run = || {
+        let mut script = desk.script(checkout.path());
+        script.args(["--url", "https://ci.example", "--worker", "worker", "--web", "web", "--target", "ci"]);
+        script.output().unwrap()
+    };
+    let output = run();
+    let stderr = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && stderr.contains("pack the charm"), "{output:?}");
+    assert!(stderr.contains(&packed), "{packed}: {stderr}");
+    fs::create_dir_all(checkout.path().join("target/dist/charm")).unwrap();
+    fs::write(checkout.path().join(&packed), "").unwrap();
+    let output = run();
+    assert!(output.status.success(), "{output:?}");
+    let deployed = format!("juju deploy {}/deploy/../{packed} rocworker ", checkout.path().display());
+    assert!(desk.called().contains(&deployed), "{deployed}: {}", desk.called());
+
+    let file = packed.rsplit('/').next().unwrap();
+    for (document, words) in [("charm/examples/README.md", &*packed), ("docs/charm.md", file)] {
+        let said = fs::read_to_string(top().join(document)).unwrap();
+        assert!(said.contains(words), "{document} does not name {words}");
+    }
+}
+
+#[test]
+fn a_log_that_stderr_goes_to_keeps_what_it_has_and_gets_all_in_its_order() {
+    let desk = Desk::set();
+    let path = desk.path("log");
+    let mut log = File::create(&path).unwrap();
+    log.write_all(b"before\n").unwrap();
+    let mut script = desk.script(&top());
+    script.args(["--url", "https://ci.example", "--worker", "worker", "--web", "web", "--target", "ci"]);
+    script.args(["--charm", "rocworker.charm"]).stdout(log.try_clone().unwrap()).stderr(log);
+    let status = script.status().unwrap();
+    let said = fs::read_to_string(path).unwrap();
+    assert!(status.success() && said.starts_with("before\n\n== 1. "), "{said}");
+    let mut rest = &*said;
+    for part in [
+        "juju status worker\nworker/0*  active",
+        "\n== 5. ",
+        "juju status rocworker\nrocworker/0*  active",
+        "\n== 7. ",
+        "\n✓ AMD GPU devices are accessible in container\n",
+        "\nTasks on worker can use its AMD GPUs.\n",
+    ] {
+        rest = rest.split_once(part).unwrap_or_else(|| panic!("{part:?}: {said}")).1;
+    }
+    assert_eq!(rest, "");
 }
 
 /// A task and `juju ssh` have terminals, which end their lines with \r and may have colours.

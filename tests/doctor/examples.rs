@@ -121,6 +121,21 @@ fn each_task_file_is_one_as_fly_executes_it() {
     }
 }
 
+/// /srv/rocworker is in no task by itself.
+#[test]
+fn whatever_runs_the_program_in_srv_names_the_folders_that_bring_it_there() {
+    let condition = "set `wrapper: {folders: [/srv]}`";
+    for name in ["gpu-check.yml", "rocm-tools.yml"] {
+        let text = fs::read_to_string(top().join("charm/examples").join(name)).unwrap();
+        let head: Vec<&str> = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim).collect();
+        assert!(head.join(" ").contains(condition), "{name}");
+    }
+    let document = fs::read_to_string(top().join("charm/examples/README.md")).unwrap();
+    let (before, _) = document.split_once("    install -D -m 755 ").unwrap();
+    let words: Vec<&str> = before.split_whitespace().collect();
+    assert!(words.join(" ").contains(condition), "{before}");
+}
+
 fn is_sound(name: &str, task: &Task) {
     let Task { platform, image_resource, params, run } = task;
     assert_eq!((platform.as_str(), image_resource.r#type.as_str()), ("linux", "registry-image"));
@@ -137,7 +152,8 @@ fn verified(machines: &Machines, nodes: &[Node]) -> (i32, String) {
     machines.with_busybox(&argv, nodes)
 }
 
-const DRI: [&str; 2] = ["✗ Found no AMD GPU render devices: ", "✗ Found no AMD GPU card devices: "];
+const NO_CARD: &str = "· Found no AMD GPU card devices: computing does not need them\n";
+const DRI: [&str; 2] = ["✗ Found no AMD GPU render devices: ", NO_CARD];
 const REFUSED: &str = "✗ AMD GPU devices are not accessible in container: ";
 
 /// No driver of this kernel answers to a GPU's numbers: what opens are the stand-ins of task_check.rs.
@@ -151,6 +167,18 @@ fn real_the_gpu_task_in_a_container_of_runc_prints_the_nodes_and_opens_them() {
             0,
             "✓ Found AMD GPU render devices:\n  crw-rw---- /dev/dri/renderD140\n✓ Found AMD GPU card devices:\n  \
              crw-rw---- /dev/dri/card9\n✓ AMD GPU devices are accessible in container\n"
+        )
+    );
+    // rocworker leaves a card node out that is not real.
+    let (code, said) = verified(&machines, &[OPENS, NULL]);
+    assert_eq!(
+        (code, said),
+        (
+            0,
+            format!(
+                "✓ Found AMD GPU render devices:\n  crw-rw---- /dev/dri/renderD140\n{NO_CARD}✓ AMD GPU devices are \
+                 accessible in container\n"
+            )
         )
     );
 

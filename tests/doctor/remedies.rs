@@ -6,10 +6,10 @@ use crate::{checks, doctor, faults, laid_out, run};
 
 /// A command or rule that would take in the nodes of another vendor's cards.
 fn takes_in_others(remedy: &str) -> bool {
-    let (rules, commands) = remedy.split_once("KERNEL==").map_or(("", remedy), |_| (remedy, ""));
-    let triggers = commands.split("udevadm trigger").skip(1);
+    let triggers = remedy.split("udevadm trigger").skip(1);
     let names_all = |rest: &str| !rest.trim_start_matches(" --action=add ").starts_with("/sys/class/");
-    (!rules.is_empty() && !rules.contains("DRIVERS==\"amdgpu\""))
+    let is_for_all = |rule: &str| !rule.contains("DRIVERS==\"amdgpu\"");
+    remedy.split("KERNEL==").skip(1).any(is_for_all)
         || remedy.contains("/dev/dri/*")
         || ["chmod", "chgrp", "--subsystem-match"].iter().any(|word| remedy.contains(word))
         || triggers.into_iter().any(names_all)
@@ -23,6 +23,12 @@ fn no_remedy_takes_in_another_vendors_nodes() {
         ("udevadm trigger --action=add /sys/class/drm/renderD128", false),
         ("chmod 660 /dev/dri/renderD128", true),
         ("put the line SUBSYSTEM==\"drm\", KERNEL==\"card[0-9]*\", GROUP=\"video\"", true),
+        ("put KERNEL==\"card*\", DRIVERS==\"amdgpu\", then udevadm trigger", true),
+        ("put KERNEL==\"card*\", DRIVERS==\"amdgpu\" and KERNEL==\"render*\"", true),
+        (
+            "put KERNEL==\"card*\", DRIVERS==\"amdgpu\", then udevadm trigger --action=add /sys/class/drm/card1",
+            false,
+        ),
     ] {
         assert_eq!(takes_in_others(remedy), takes, "{remedy}");
     }

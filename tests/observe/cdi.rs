@@ -138,6 +138,25 @@ fn a_cards_uuid_means_all_its_partitions_where_each_has_its_own_too() {
     assert_eq!(device(&spec, "GPU-00000000000000c0"), device(&spec, "0000:05:00.0"));
 }
 
+/// A board's maker may give two cards one id: a request by it would get both.
+#[test]
+fn an_id_that_two_cards_have_is_no_name() {
+    let card = |address, minor: u32| {
+        let gpu = Gpu::amd(address, 0x744c).card(minor).render(128 + minor);
+        gpu.attribute("unique_id", "5ca1ab1e00000001")
+    };
+    let node = |address, minor: u32| {
+        let node = KfdNode::gpu(511 + minor, 0x744c, 110_000).at(address).render(128 + minor);
+        node.property("unique_id", 0x5ca1_ab1e_0000_0001)
+    };
+    let [one, other] = ["0000:03:00.0", "0000:c1:00.0"];
+    let kfd = Kfd::new(511).node(KfdNode::cpu(1)).node(node(one, 0)).node(node(other, 1));
+    let machine = Machine::new().gpu(card(one, 0)).gpu(card(other, 1)).kfd(kfd);
+    assert_eq!(names(&Laid::out(&machine, "").spec()), ["0", "1", "all", one, other]);
+    let laid = Laid::out(&machine, "gpu-device-ids: [GPU-5ca1ab1e00000001]\n");
+    laid.run(&["cdi", "generate"]).code(2);
+}
+
 #[test]
 fn the_configuration_decides_which_gpus_and_names_there_are_and_where_the_spec_lies() {
     let config = "gpu-device-ids: [2, '0000:03:00.0']\ncdi:\n  path: /etc/cdi/gpus.json\n  names: [uuid]\n";

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::laid::Laid;
 
-const SCRIPTS: [&str; 6] = ["boot", "serve", "hook", "deb", "probe", "settle"];
+const SCRIPTS: [&str; 7] = ["boot", "serve", "hook", "deb", "probe", "settle", "therock"];
 
 /// Exit code, and what it said on both streams.
 fn said(arguments: &[&str]) -> (i32, String) {

@@ -1,6 +1,7 @@
 //! The policy that apply writes for a machine where the configuration says nothing of it: whose requests count, and
 //! whether containers see folders of the host.
 
+use std::fs;
 use std::os::unix::fs::symlink;
 
 use serde_json::Value;
@@ -10,6 +11,8 @@ use crate::laid::Laid;
 const POLICY: &str = "etc/rocworker/wrapper.json";
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 const UNIT: &str = "usr/lib/systemd/system/docker.service";
+const DAEMON: &str = "etc/docker/daemon.json";
+const CRIO_UNIT: &str = "usr/lib/systemd/system/crio.service";
 const BY_CDI: &str =
     "any image could ask for GPUs there, so it honours no request until you set wrapper.requests";
 
@@ -147,9 +150,177 @@ fn where_the_wrapper_becomes_a_default_runtime_no_request_counts_until_the_confi
     }
 }
 
+const CONTAINERD_MAIN: &str = "etc/containerd/config.toml";
+const PODMANS: &str = "etc/containers/containers.conf";
+/// A link to the wrapper.
+const LINK: &str = "/opt/foo";
+
+fn linked(laid: &Laid, from: &str) {
+    fs::create_dir_all(laid.path(from).parent().unwrap()).unwrap();
+    symlink(WRAPPER, laid.path(from)).unwrap();
+}
+
+/// A file of an engine's that makes the wrapper its default runtime without saying so plainly, what is a link to the
+/// wrapper, what apply says of it, and where. `W` stands for the wrapper.
+const HIDDEN: [(&str, &str, &str, &str, &str); 24] = [
+    (
+        "docker",
+        UNIT,
+        "[Service]\nExecStart=/usr/sbin/dockerd --add-runtime x=W --default-runtime x\n",
+        "",
+        "is",
+    ),
+    (
+        "docker",
+        UNIT,
+        "[Service]\nExecStart=/usr/sbin/dockerd --add-runtime=x=W --default-runtime=x\n",
+        "",
+        "is",
+    ),
+    (
+        "docker",
+        UNIT,
+        "[Service]\nExecStart=/usr/sbin/dockerd --add-runtime=x=${W} --default-runtime=x\n",
+        "",
+        "may be",
+    ),
+    ("docker", DAEMON, r#"{"default-runtime": "x", "runtimes": {"x": {"path": "/opt/foo"}}}"#, LINK, "is"),
+    (
+        "docker",
+        DAEMON,
+        r#"{"default-runtime": "x", "runtimes": {"x": {"path": "/usr/lib/rocworker/../rocworker/runc-amd-wrapper"}}}"#,
+        "",
+        "is",
+    ),
+    (
+        "docker",
+        DAEMON,
+        r#"{"default-runtime": "x", "runtimes": {"x": {"path": "runc-amd-wrapper"}}}"#,
+        "/usr/local/bin/runc-amd-wrapper",
+        "is",
+    ),
+    (
+        "docker",
+        DAEMON,
+        r#"{"default-runtime": "x", "runtimes": {"x": {"path": "runc-amd-wrapper"}}}"#,
+        "",
+        "may be",
+    ),
+    (
+        "docker",
+        DAEMON,
+        r#"{"default-runtime": "x",
+            "runtimes": {"x": {"runtimeType": "io.containerd.runc.v2", "options": {"BinaryName": "W"}}}}"#,
+        "",
+        "is",
+    ),
+    ("docker", DAEMON, r#"{"default-runtime": "x"}"#, "", "may be"),
+    ("docker", DAEMON, r#"{"default-runtime": "io.containerd.runc.v2"}"#, "/usr/bin/runc", "is"),
+    ("docker", DAEMON, r#"{"default-runtime": "runc"}"#, "/usr/bin/runc", "is"),
+    ("podman", PODMANS, "[engine]\nruntime = '/usr/bin/amdrunc'\n", "/usr/bin/amdrunc", "is"),
+    ("podman", PODMANS, "[engine]\nruntime = 'amdrunc'\n", "", "may be"),
+    ("podman", PODMANS, "[engine.runtimes]\ncrun = ['W']\n", "", "is"),
+    ("podman", PODMANS, "[engine.runtimes]\nrunc = ['/opt/none', '/opt/foo']\n", LINK, "is"),
+    ("podman", PODMANS, "[engine]\nruntime = 'crun'\n", "/usr/bin/crun", "is"),
+    ("podman", "usr/share/containers/containers.conf.d/a.conf", "[engine]\nruntime = 'W'\n", "", "is"),
+    ("containerd", CONTAINERD_MAIN, "runtimes.runc.options.BinaryName = 'W'\n", "", "is"),
+    (
+        "containerd",
+        CONTAINERD_MAIN,
+        "default_runtime_name = 'x'\nruntimes.x.runtime_type = 'io.containerd.runc.v2'\n\
+         runtimes.x.options.BinaryName = '/opt/foo'\n",
+        LINK,
+        "is",
+    ),
+    ("containerd", CONTAINERD_MAIN, "default_runtime_name = 'x'\n", "", "may be"),
+    ("containerd", CONTAINERD_MAIN, "default_runtime.options.BinaryName = 'W'\n", "", "is"),
+    ("crio", "etc/crio/crio.conf", "[crio.runtime.runtimes.runc]\nruntime_path = '/opt/foo'\n", LINK, "is"),
+    (
+        "crio",
+        CRIO_UNIT,
+        "[Service]\nExecStart=/usr/bin/crio --runtimes x:W:/run/x --default-runtime x\n",
+        "",
+        "is",
+    ),
+    ("crio", "etc/crio/crio.conf", "[crio.runtime]\ndefault_runtime = 'x'\n", "", "may be"),
+];
+
+#[test]
+fn a_default_runtime_that_is_the_wrapper_by_another_name_or_may_be_it_is_recognised() {
+    for (engine, file, text, link, verb) in HIDDEN {
+        let laid = Laid::with_engines("");
+        let program = format!("usr/bin/{engine}");
+        if engine != "docker" {
+            laid.put_program(&program, "");
+        }
+        let section = "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd]\n";
+        let start = if file == CONTAINERD_MAIN { section } else { "" };
+        laid.put(
+            file,
+            &format!("{start}{}", text.replace("${W}", "$M").replace('W', WRAPPER).replace("$M", "${W}")),
+        );
+        if !link.is_empty() {
+            linked(&laid, &link[1..]);
+        }
+        let said = notes(&laid);
+        let what = format!("{engine} {text}: {said:?}");
+        let start = format!("{engine}'s default runtime {verb} the wrapper (");
+        assert!(
+            said.iter().any(|note| note.starts_with(&start) && note.contains(&format!("): {BY_CDI}"))),
+            "{what}"
+        );
+        laid.run(&["apply"]);
+        assert_eq!(granted(&laid), is("deny", "none"), "{what}");
+        laid.put("etc/rocworker/config.yaml", "wrapper: {requests: named}\n");
+        assert_eq!(notes(&laid), [""; 0], "{what}");
+        laid.run(&["apply"]);
+        assert_eq!(granted(&laid), is("named", "none"), "{what}");
+    }
+}
+
+#[test]
+fn a_runc_that_is_the_wrapper_is_every_engines_default() {
+    let makes: [fn(&Laid); 3] = [
+        |laid| linked(laid, "usr/bin/runc"),
+        |laid| linked(laid, "usr/local/sbin/runc"),
+        |laid| _ = fs::copy(laid.path(&WRAPPER[1..]), laid.path("usr/bin/runc")).unwrap(),
+    ];
+    for (at, make) in makes.iter().enumerate() {
+        let laid = Laid::with_engines("");
+        laid.put_program("usr/bin/podman", "");
+        make(&laid);
+        let said = notes(&laid);
+        for engine in ["docker", "containerd", "podman"] {
+            let start = format!("{engine}'s default runtime is the wrapper (/usr/");
+            assert!(said.iter().any(|note| note.starts_with(&start)), "{at} {engine}: {said:?}");
+        }
+        laid.run(&["apply"]);
+        assert_eq!(granted(&laid), is("deny", "none"), "{at}");
+    }
+}
+
 #[test]
 fn a_default_runtime_that_is_another_program_changes_nothing() {
-    let others: [fn(&Laid); 5] = [
+    let others: [fn(&Laid); 9] = [
+        |laid| {
+            laid.put_program("opt/mine", "");
+            laid.put(DAEMON, r#"{"default-runtime": "x", "runtimes": {"x": {"path": "/opt/mine"}}}"#);
+        },
+        |laid| {
+            let text = r#"{"default-runtime": "x", "runtimes": {"x": {"runtimeType": "io.containerd.kata-qemu.v2"}}}"#;
+            laid.put(DAEMON, text);
+        },
+        |laid| {
+            // Not the default.
+            laid.put(DAEMON, r#"{"runtimes": {"x": {"path": "/opt/foo"}}}"#);
+            linked(laid, "opt/foo");
+        },
+        |laid| {
+            laid.put_program("usr/bin/podman", "");
+            laid.put_program("usr/bin/crun", "crun");
+            laid.put_program("usr/bin/runc", "runc");
+            laid.put_program("usr/bin/crio", "");
+        },
         |laid| laid.put("etc/docker/daemon.json", r#"{"default-runtime": "runc"}"#),
         |laid| {
             let text = r#"{"default-runtime": "amd", "runtimes": {"amd": {"path": "/usr/bin/amd-container-runtime"}}}"#;

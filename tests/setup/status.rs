@@ -59,3 +59,25 @@ fn status_says_of_each_path_what_is_so() {
     let row = said.lines().find(|line| line.contains("amd.json")).unwrap();
     assert!(row.starts_with("blocked "), "{said}");
 }
+
+#[test]
+fn what_an_apply_beneath_another_root_skips_is_no_drift() {
+    let laid = Laid::demo("compute-runtime: rocm\n");
+    laid.put("etc/os-release", "ID=ubuntu\nVERSION_ID=\"24.04\"\nVERSION_CODENAME=noble\n");
+    laid.put("var/lib/dpkg/status", "");
+    laid.run(&["apply"]).success();
+    let plan = laid.json(&["plan"]);
+    let sources = |finding: &serde_json::Value| finding["path"].as_str().unwrap().ends_with(".sources");
+    let skipped = plan["notes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|note| note["about"].as_str().unwrap().ends_with(".sources"));
+    assert_eq!(skipped.count(), 2, "{plan:#}");
+    assert!(!plan["changes"].as_array().unwrap().iter().any(sources), "{plan:#}");
+    let again = laid.run(&["apply"]).success();
+    let said = String::from_utf8_lossy(&again.get_output().stdout).into_owned();
+    assert!(said.contains("Already in sync"), "{said}");
+    laid.run(&["status"]).success();
+    laid.run(&["plan", "--exit-code"]).success();
+}

@@ -75,7 +75,31 @@ impl<'de> Deserialize<'de> for PciAddress {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::PciAddress;
+
+    /// Domains on both sides of 0xffff as often as each other.
+    fn addresses() -> impl Strategy<Value = PciAddress> {
+        let domain = prop_oneof![Just(0), 0..=0xffff_u32, Just(0xffff), Just(0x1_0000), any::<u32>()];
+        (domain, any::<u8>(), 0..32_u8, 0..8_u8).prop_map(|(domain, bus, device, function)| PciAddress {
+            domain,
+            bus,
+            device,
+            function,
+        })
+    }
+
+    proptest! {
+        /// Serialize spells an address by itself.
+        #[test]
+        fn an_address_is_the_same_text_in_json_and_for_a_person_and_both_are_read(address in addresses()) {
+            let text = address.to_string();
+            prop_assert_eq!(serde_json::to_string(&address).unwrap(), format!("\"{text}\""));
+            prop_assert_eq!(PciAddress::parse(&text), Some(address));
+            prop_assert_eq!(serde_json::from_str::<PciAddress>(&format!("\"{text}\"")).unwrap(), address);
+        }
+    }
 
     #[test]
     fn reads_the_addresses_that_the_kernel_writes_and_nothing_else() {

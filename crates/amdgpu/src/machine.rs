@@ -275,21 +275,29 @@ impl Survey<'_> {
     }
 }
 
-/// A unique id that several GPUs have is no GPU's own, whatever they are.
+/// A unique id that several GPUs have is no GPU's own. It names their card where all are of one card; else it names
+/// nothing.
 fn settle_uuids(gpus: &mut [Gpu]) {
-    let mut holders = BTreeMap::<Uuid, usize>::new();
+    let mut holders = BTreeMap::<Uuid, Vec<Option<Address>>>::new();
     for gpu in &*gpus {
         let own = gpu.uuid.as_ref().ok().copied();
         for uuid in own.into_iter().chain(gpu.card_uuid.filter(|uuid| own != Some(*uuid))) {
-            *holders.entry(uuid).or_default() += 1;
+            holders.entry(uuid).or_default().push(gpu.pci);
         }
     }
+    holders.retain(|_, places| places.len() > 1);
+    let is_of_one_card = |places: &[Option<Address>]| {
+        places.first().is_some_and(|first| first.is_some() && places.iter().all(|place| place == first))
+    };
     for gpu in gpus {
         // With an own id, from ROCm 7.0.1 on, what is shared is the card's alone.
-        let Some(uuid) = gpu.uuid.as_ref().ok().copied().or(gpu.card_uuid) else { continue };
-        if let Some(n) = holders.get(&uuid).filter(|n| **n > 1) {
-            gpu.uuid = Err(Unknown::because(format!("{n} GPUs share unique id {uuid}: it names their card")));
+        let told = gpu.uuid.as_ref().ok().copied().or(gpu.card_uuid);
+        if let Some((uuid, places)) = told.and_then(|uuid| holders.get_key_value(&uuid)) {
+            let what = if is_of_one_card(places) { "it names their card" } else { "it names no GPU" };
+            let n = places.len();
+            gpu.uuid = Err(Unknown::because(format!("{n} GPUs share unique id {uuid}: {what}")));
         }
+        gpu.card_uuid = gpu.card_uuid.filter(|uuid| holders.get(uuid).is_none_or(|it| is_of_one_card(it)));
     }
 }
 

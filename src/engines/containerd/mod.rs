@@ -19,7 +19,8 @@ use serde_json::Value;
 
 use super::undo_constraints::with_docker;
 use super::unit::Unit;
-use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, is_wrapper, on_path};
+use super::wrapper_as_default::{Said, of_runc, runs_wrapper};
+use super::{CommandLine, Engine, Engines, File, Watched, Wish, default_runtime, on_path};
 use crate::config::{CONTAINERD_CONFIG, Config, Configure};
 use crate::version::{Version, Versions};
 
@@ -35,6 +36,9 @@ const DROP_IN: &str = "conf.d/rocworker.toml";
 
 /// The Debian packages that carry it: the distributor's, and Docker's.
 const PACKAGES: [&str; 2] = ["containerd", "containerd.io"];
+
+/// The runtime of pods where no file names one.
+const BUILT_IN: &str = "runc";
 
 /// Options by which its unit may name its main file.
 const CONFIG_OPTIONS: [&str; 2] = ["config", "c"];
@@ -82,26 +86,37 @@ fn desired(wish: &Wish<'_>) -> Desired {
         .used_by(&containerd.files.iter().flat_map(default).collect::<Vec<_>>())
 }
 
-fn has_wrapper_as_default<'a>(wish: &Wish<'a>) -> Result<Option<PathBuf>, String> {
-    let Some(containerd) = &wish.engines.containerd else { return Ok(None) };
+fn has_wrapper_as_default(root: &Root, config: &Config, engines: &Engines) -> Result<Option<Said>, String> {
+    let Some(containerd) = &engines.containerd else { return Ok(None) };
     // Of several files the last one counts.
-    let (mut default, mut programs) = (None, BTreeMap::new());
+    let (mut default, mut runtimes, mut unnamed) = (None, BTreeMap::new(), Vec::new());
     for file in &containerd.files {
         let said = file.said.as_ref().map_err(Clone::clone)?;
         for cri in SECTIONS.iter().filter_map(|section| said.get("plugins")?.get(section)?.get("containerd"))
         {
-            let name = cri.get("default_runtime_name").and_then(Value::as_str);
+            let name =
+                cri.get("default_runtime_name").and_then(Value::as_str).filter(|name| !name.is_empty());
             default = name.map(|name| (name, &file.path)).or(default);
-            let runtimes = cri.get("runtimes").and_then(Value::as_object);
-            let program = |(name, it): (&'a String, &'a Value)| {
-                Some((name.as_str(), it.pointer("/options/BinaryName")?))
-            };
-            programs.extend(runtimes.into_iter().flatten().filter_map(program));
+            let named = cri.get("runtimes").and_then(Value::as_object).into_iter().flatten();
+            for (name, it) in named {
+                // containerd 2 merges the entries of several files.
+                let program = it.pointer("/options/BinaryName").and_then(Value::as_str);
+                if program.is_some_and(|it| !it.is_empty()) || !runtimes.contains_key(name.as_str()) {
+                    runtimes.insert(name.as_str(), (it, &file.path));
+                }
+            }
+            // containerd 1.x takes it for the default.
+            unnamed.extend(cri.get("default_runtime").filter(|it| it.is_object()).map(|it| (it, &file.path)));
         }
     }
-    let Some((name, file)) = default else { return Ok(None) };
-    let is_it = is_wrapper(wish, (name, &wish.config.containerd.runtime), programs.get(name).copied());
-    Ok(is_it.then(|| file.clone()))
+    let (name, file) = default.map_or((BUILT_IN, None), |(name, file)| (name, Some(file)));
+    let entry = runtimes.get(name).copied();
+    let by_name = runs_wrapper(root, (name, &config.containerd.runtime), entry.map(|(it, _)| it))
+        .and_then(|said| Some((file.or(entry.map(|(_, file)| file))?.clone(), said)));
+    let of_unnamed = |(it, file): &(&Value, &PathBuf)| {
+        Some(((*file).clone(), runs_wrapper(root, (BUILT_IN, &config.containerd.runtime), Some(it))?))
+    };
+    Ok(by_name.or_else(|| unnamed.iter().find_map(of_unnamed)).or_else(|| of_runc(root)))
 }
 
 fn watched(root: &Root, config: &Config) -> Vec<Watched> {

@@ -3,14 +3,19 @@
 //! CRI-O takes each setting from the last file that has it, and a runtime whole: a later file's runtime of our name
 //! replaces it, and our file takes nothing away from another (`UpdateFromDropInFile` of its pkg/config).
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use reconcile::{Action, Desired, Effect, Stage};
+use root::Root;
 use serde_json::{Map, Value, json};
 
 use super::{Crio, ENGINE, NAME, UNIT};
 use crate::config::Config;
-use crate::engines::{File, Wish, configured, drop_in, is_wrapper, other_program, spec_folder, with_folder};
+use crate::engines::unit::Unit;
+use crate::engines::wrapper_as_default::{Said as AsDefault, of_runc, runs_wrapper};
+use crate::engines::{
+    CommandLine, Engines, File, configured, drop_in, other_program, spec_folder, with_folder,
+};
 use crate::render::{self, Templates};
 use crate::version::Version;
 
@@ -96,13 +101,31 @@ fn want(
     Ok(())
 }
 
-pub(super) fn has_wrapper_as_default(wish: &Wish<'_>) -> Result<Option<PathBuf>, String> {
-    let Some(crio) = &wish.engines.crio else { return Ok(None) };
+pub(super) fn has_wrapper_as_default(
+    root: &Root,
+    config: &Config,
+    engines: &Engines,
+) -> Result<Option<AsDefault>, String> {
+    let Some(crio) = &engines.crio else { return Ok(None) };
     let said = Said::of(&crio.files)?;
-    let Some((name, file)) = said.default_runtime else { return Ok(None) };
-    let program = said.runtimes.get(name).and_then(|runtime| runtime.get("runtime_path"));
-    let is_it = is_wrapper(wish, (name, &wish.config.crio.runtime), program);
-    Ok(is_it.then(|| file.to_owned()))
+    let unit = Unit::of_engine(root, UNIT).0;
+    let line = unit.map(|unit| CommandLine::of(root, &unit)).unwrap_or_default();
+    let runs = |name: &str, file: &Path| {
+        // crio(8): name, path, and more
+        let added = line.values(&["runtimes"]).into_iter().filter_map(|(_, runtime)| runtime);
+        let mut paths = added.filter_map(|runtime| runtime.strip_prefix(name)?.strip_prefix(':'));
+        let path = paths.next_back().map(|rest| rest.split(':').next().unwrap_or_default());
+        let by_unit = path.map(|path| json!({ "runtime_path": path }));
+        let entry = by_unit.as_ref().or_else(|| said.runtimes.get(name));
+        Some((file.to_owned(), runs_wrapper(root, (name, &config.crio.runtime), entry)?))
+    };
+    let of_unit = line.value(&["default-runtime"]).map(|name| (name, Path::new(UNIT)));
+    let of_default = match of_unit.or(said.default_runtime) {
+        Some((name, file)) => runs(name, file),
+        // Releases differ.
+        None => ["crun", "runc"].into_iter().find_map(|name| runs(name, &crio.main)),
+    };
+    Ok(of_default.or_else(|| of_runc(root)))
 }
 
 /// What CRI-O's files say together.

@@ -12,11 +12,12 @@ use std::path::{Path, PathBuf};
 use edit::Format;
 use reconcile::Desired;
 use root::{Kind, Root};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::unit::Unit;
-use super::{CommandLine, Engine, Watched, Wish, default_runtime, is_wrapper};
-use crate::config::DOCKER_CONFIG;
+use super::wrapper_as_default::{Said, of_runc, runs_wrapper};
+use super::{CommandLine, Engine, Engines, Watched, Wish, default_runtime};
+use crate::config::{Config, DOCKER_CONFIG};
 use crate::version::{Version, Versions};
 pub use running::DefaultRuntime;
 
@@ -83,17 +84,21 @@ fn desired(wish: &Wish<'_>) -> Desired {
     desired::actions(wish.config, docker, wrapper).used_by(&uses)
 }
 
-fn has_wrapper_as_default(wish: &Wish<'_>) -> Result<Option<PathBuf>, String> {
-    let Some(docker) = &wish.engines.docker.installed else { return Ok(None) };
+fn has_wrapper_as_default(root: &Root, config: &Config, engines: &Engines) -> Result<Option<Said>, String> {
+    let Some(docker) = &engines.docker.installed else { return Ok(None) };
     let known = docker.known().map_err(|error| format!("{}: {error}", docker.config.display()))?;
-    let of_unit = docker.unit.as_ref().and_then(|line| line.value(&["default-runtime"]));
-    let of_file = || known.get("default-runtime")?.as_str();
+    let line = docker.unit.as_ref();
+    let of_unit = line.and_then(|line| line.value(&["default-runtime"]));
+    let of_file = || known.get("default-runtime")?.as_str().filter(|name| !name.is_empty());
     // dockerd does not start with both.
-    let Some(name) = of_unit.or_else(of_file) else { return Ok(None) };
-    let program = known.get("runtimes").and_then(|runtimes| runtimes.get(name)?.get("path"));
+    let Some(name) = of_unit.or_else(of_file) else { return Ok(of_runc(root)) };
+    let added = line.map(|line| line.values(&["add-runtime"])).unwrap_or_default().into_iter();
+    let mut added = added.filter_map(|(_, runtime)| runtime?.split_once('='));
+    let by_unit = added.rfind(|(of, _)| *of == name).map(|(_, path)| json!({ "path": path }));
+    let entry = by_unit.as_ref().or_else(|| known.get("runtimes")?.get(name));
     let said_in = if of_unit.is_some() { Path::new(UNIT) } else { &docker.config };
-    let is_it = is_wrapper(wish, (name, &wish.config.docker.runtime), program);
-    Ok(is_it.then(|| said_in.to_owned()))
+    let said = runs_wrapper(root, (name, &config.docker.runtime), entry);
+    Ok(said.map(|said| (said_in.to_owned(), said)).or_else(|| of_runc(root)))
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

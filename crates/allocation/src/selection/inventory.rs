@@ -5,7 +5,7 @@ use super::{
     pack::{Candidate, least_used},
 };
 use crate::{
-    Error, PciAddress, Quoted, Render,
+    Error, PciAddress, Quoted,
     cdi::Outline,
     error::refuse,
     policy::Policy,
@@ -206,31 +206,27 @@ fn device_of(gpu: &Gpu, policys: &[Gpu], machine: &[(Gpu, Option<usize>)]) -> Op
 }
 
 /// The GPUs of a spec, each with its place there: the devices that are named by an index and have a render node. The other
-/// names of a node are its card (a PCI address) and its uuids: its own before its card's.
+/// names of a node are its card (a PCI address) and its uuids: its own, which names no other node, before its card's.
 fn machine(spec: &Outline<'_>) -> Vec<(Gpu, Option<usize>)> {
     let (mut cards, mut uuids, mut gpus) = (Vec::new(), Vec::new(), Vec::new());
     for (place, (name, renders)) in spec.devices().enumerate() {
         if let Some(address) = PciAddress::parse(name) {
             cards.extend(renders.iter().map(|render| (*render, address)));
         } else if name.starts_with("GPU-") {
-            uuids.extend(renders.iter().map(|render| (*render, name)));
+            uuids.extend(renders.iter().map(|render| (*render, name, renders.len())));
         } else if let (Some(index), Some(render)) = (index(name), renders.first()) {
             let gpu = (index, *render, place);
             gpus.insert(gpus.partition_point(|other| *other < gpu), gpu);
         }
     }
     let gpu = |(index, render, place)| {
-        let card = last_of(&cards, render);
-        let uuid = uuids.iter().find(|(other, _)| *other == render).map(|(_, uuid)| (*uuid).to_owned());
-        let card_uuid = last_of(&uuids, render).map(str::to_owned);
+        let card = cards.iter().rev().find(|(other, _)| *other == render).map(|(_, card)| *card);
+        let named = uuids.iter().filter(|(other, ..)| *other == render);
+        let uuid = named.clone().find(|(.., nodes)| *nodes == 1).map(|(_, uuid, _)| (*uuid).to_owned());
+        let card_uuid = named.max_by_key(|(.., nodes)| *nodes).map(|(_, uuid, _)| (*uuid).to_owned());
         (Gpu { index, pci: card, render, uuid, card_uuid, card, hive: None }, Some(place))
     };
     gpus.into_iter().map(gpu).collect()
-}
-
-/// The last value for a render node.
-fn last_of<T: Copy>(values: &[(Render, T)], render: Render) -> Option<T> {
-    values.iter().rev().find(|(other, _)| *other == render).map(|(_, value)| *value)
 }
 
 /// The index that a device's name is. `01` is a name, but no index.

@@ -205,6 +205,13 @@ impl Plan {
                     None => self.found.push(action.path.clone()),
                 }
             }
+            let waits_for = self.skipped.iter().find(|skipped| action.needs.contains(&skipped.path));
+            if let (Ok(change), Some(skipped)) = (&planned, waits_for) {
+                let Change { from, to, .. } = change;
+                let text = format!("{from} → {to}: it needs {}, which is not made here", skipped.path);
+                self.skipped.push(Finding { path: action.path.clone(), text });
+                continue;
+            }
             self.add(root, action.path.clone(), planned);
         }
     }

@@ -128,6 +128,23 @@ fn a_partitioned_cards_uuid_means_all_its_partitions() {
     }
 }
 
+/// With a spec alone nothing but the number of a name's nodes tells whose it is.
+#[test]
+fn a_uuid_that_partitions_share_is_the_cards_and_no_partitions_own() {
+    let card = r#"{"name":"GPU-00000000000000c0","containerEdits":{"deviceNodes":[
+        {"path":"/dev/dri/renderD129"},{"path":"/dev/dri/renderD130"}]}},"#;
+    let own = r#"{"name":"GPU-00000000000000a1","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD130"}]}},"#;
+    let first = r#"{"name":"0000:64:00.0""#;
+    // Another program's spec may have the card's name first.
+    for names in [format!("{own}{card}"), format!("{card}{own}")] {
+        let inventory = inventory("null", &SPEC.replace(first, &format!("{names}{first}")));
+        let owns: Vec<Option<&str>> = inventory.gpus().map(|gpu| gpu.uuid.as_deref()).collect();
+        assert_eq!(owns, [Some("GPU-00000000000000aa"), None, Some("GPU-00000000000000a1")]);
+        assert_eq!(select(&inventory, "GPU-00000000000000c0"), Ok(vec![2, 1]));
+        assert_eq!(select(&inventory, "GPU-00000000000000a1"), Ok(vec![1]));
+    }
+}
+
 /// The spec is written anew when a card goes, and then indexes and render nodes mean other cards.
 #[test]
 fn a_gpu_of_the_policy_is_found_by_its_place_and_never_replaced_by_another() {

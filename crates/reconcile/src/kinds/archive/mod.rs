@@ -5,7 +5,7 @@ mod manifest;
 mod reader;
 mod unmanaged;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use root::{Attributes, Kind, Root};
@@ -116,6 +116,7 @@ fn put(
     hear: &mut dyn FnMut(Step),
 ) -> Result<Digest, String> {
     let Source { url, sha256, holds } = source;
+    sweep_older(root, path);
     let file = manager.fetch_archive(root, url, hear)?;
     let archive = Archive { file: &file, programs: manager.programs() };
     let refused = |problem: String| format!("what came from {url} is not used: {problem}");
@@ -223,4 +224,47 @@ pub(super) fn sweep_of(root: &Root, path: &Path) {
     sweep(root);
     // Where it does not go, the next run reports it.
     root.remove_tree(staging(path)).ok();
+}
+
+/// Removes what killed runs left beside a folder's place on behalf of its other versions: `.rocworker-rocm-7.10.0` beside
+/// `rocm-7.11.0`. The caller has the lock, so no other run is at work on them.
+fn sweep_older(root: &Root, path: &Path) {
+    let beside = staging(path);
+    let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(OsStr::to_str)) else {
+        return;
+    };
+    let Some((what, _)) = name.split_once('-') else { return };
+    let prefix = format!(".rocworker-{what}-");
+    for other in root.list(folder).unwrap_or_default() {
+        let place = folder.join(&other);
+        let is_left = other.as_encoded_bytes().starts_with(prefix.as_bytes()) && place != beside;
+        if is_left && is_folder(root, &place) {
+            // What does not go hinders nothing.
+            root.remove_tree(&place).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn what_a_killed_run_left_of_another_version_goes() {
+        let top = tempfile::tempdir().unwrap();
+        let opt = top.path().join("opt");
+        for folder in [".rocworker-rocm-7.10.0/lib", ".rocworker-other-1/lib", "rocm-7.9.0/lib"] {
+            fs::create_dir_all(opt.join(folder)).unwrap();
+        }
+        std::os::unix::fs::symlink("rocm-7.9.0", opt.join(".rocworker-rocm-link")).unwrap();
+        let root = Root::open(top.path()).unwrap();
+        sweep_older(&root, Path::new("/opt/rocm-7.11.0"));
+        let mut there = root.list("/opt").unwrap();
+        there.sort();
+        let stays = [".rocworker-other-1", ".rocworker-rocm-link", "rocm-7.9.0"];
+        assert_eq!(there, stays);
+        assert!(opt.join("rocm-7.9.0/lib").exists());
+    }
 }

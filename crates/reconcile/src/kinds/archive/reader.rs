@@ -22,6 +22,9 @@ const SET_ID: u32 = 0o6000;
 /// How many links the kernel follows on one way (path_resolution(7)).
 const LINKS: u32 = 40;
 
+/// How deep a path may lie. ROCm has a quarter of it, and each level costs every step that walks the folder.
+const LEVELS: usize = 64;
+
 /// Only the owner writes to what is unpacked.
 const MASK: u32 = 0o022;
 
@@ -212,6 +215,10 @@ impl Contents {
             return Ok(());
         }
         let place = inside(Path::new(""), path).ok_or("leads out of the folder")?;
+        let depth = place.components().count();
+        if depth > LEVELS {
+            return Err(format!("lies {depth} levels deep, and this reads archives of at most {LEVELS}"));
+        }
         if let Some(link) = place.ancestors().skip(1).find(|it| self.seen.get(*it) == Some(&Kind::Link)) {
             return Err(format!("is to be written through the link {}", link.display()));
         }
@@ -301,6 +308,8 @@ mod tests {
     #[test]
     fn what_leads_out_of_the_folder_or_is_more_than_a_file_is_refused() {
         use EntryType::{Block, Char, Directory, Fifo, Link, Regular, Symlink};
+        let deep = |levels: usize| vec!["d"; levels].join("/");
+        let (deepest, deeper) = (deep(LEVELS), deep(LEVELS + 1));
         let cases: &[(&[Entry<'_>], &str)] = &[
             (&[("/etc/x", Regular, "", 0o644)], "leads out of the folder"),
             (&[("../x", Regular, "", 0o644)], "leads out of the folder"),
@@ -327,6 +336,10 @@ mod tests {
             (&[("x", Regular, "", 0o644), ("./x", Regular, "", 0o644)], "is in it twice"),
             (&[("x", Regular, "", 0o644), ("x", Directory, "", 0o755)], "is in it twice"),
             (&[("./", Regular, "", 0o644)], "names the folder itself"),
+            (
+                &[(&deepest, Directory, "", 0o755), (&deeper, Directory, "", 0o755)],
+                "lies 65 levels deep, and this reads archives of at most 64",
+            ),
         ];
         for (entries, problem) in cases {
             assert_eq!(admitted(entries), Err((*problem).to_owned()), "{entries:?}");
