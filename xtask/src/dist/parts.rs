@@ -85,7 +85,7 @@ impl Parts {
             units: units::rendered(&programs.rocworker, work)?,
             templates: templates(&top.join("templates"))?,
             config: read(&top.join("templates/config.yaml"))?,
-            docs: docs(&top)?,
+            docs: docs(top)?,
             licence: read(&top.join("LICENSE"))?,
             changelog: read(&top.join("CHANGELOG.md"))?,
             notices: copyright::notices(crates)?,
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn documents_that_are_handed_out_link_to_documents_that_are_too() {
-        let docs = docs(&repository::top()).unwrap();
+        let docs = docs(repository::top()).unwrap();
         let mut lacking = Vec::new();
         for (name, text) in docs.iter().filter(|(name, _)| name.ends_with(".md")) {
             let text = std::str::from_utf8(text).unwrap();
