@@ -208,8 +208,8 @@ impl Worker {
         let later = unit.drop_ins.iter().filter(|path| path.file_name() > managed);
         let later = later.filter(|path| environment::sets_late(root, path)).cloned().collect();
         let charm = Charm::read(root, &bin, own_config.as_ref().map(|(path, _)| path.as_path()));
-        let settings_file = unit.environment_files.iter().map(|file| &file.path);
-        let settings_file = settings_file.filter(|path| *path != Path::new(ENV_FILE)).next_back().cloned();
+        let mut files = unit.environment_files.iter().map(|file| &file.path);
+        let settings_file = files.rfind(|path| *path != Path::new(ENV_FILE)).cloned();
         Self {
             unit: unit.path,
             bin,
