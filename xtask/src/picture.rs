@@ -19,7 +19,7 @@ const PLACE: &str = "docs/demo.svg";
 /// The commands of the demo that are shown, each with how many of its first lines and of its last ones.
 const SCENES: [(&str, usize, usize); 5] = [
     ("$ rocworker detect", 3, 2),
-    ("$ rocworker apply", 3, 1),
+    ("$ rocworker apply", 2, 1),
     ("$ # the nodes in config.json", 3, 0),
     ("$ rocworker status", 2, 2),
     ("$ rocworker undo", 1, 1),

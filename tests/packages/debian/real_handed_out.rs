@@ -85,8 +85,9 @@ fn real_a_worker_beneath_another_root_is_set_up_as_the_document_says() {
     fs::create_dir_all(&dist).unwrap();
     let package = file(&folder, ".deb");
     fs::copy(&package, dist.join(package.file_name().unwrap())).unwrap();
-    let root = source.path().join("DIR");
-    fs::create_dir(&root).unwrap();
+    // In place of the captured machine that the document's first command lays out.
+    let root = source.path().join("target/captures/phoenix");
+    fs::create_dir_all(&root).unwrap();
     Machine::demo()
         .put(
             "/etc/systemd/system/concourse-worker.service",
@@ -98,9 +99,9 @@ fn real_a_worker_beneath_another_root_is_set_up_as_the_document_says() {
         .lay_out(&root, Nodes::Recorded)
         .unwrap();
     let commands = blocks(&text("docs/install.md"), "## Another root").swap_remove(0);
-    let program = Path::new(env!("CARGO_BIN_EXE_rocworker")).parent().unwrap();
-    let path = format!("{}:/usr/bin:/bin", program.display());
-    run(Command::new("sh").args(["-ec", &commands]).current_dir(source.path()).env("PATH", path));
+    let (capture, commands) = commands.split_once('\n').unwrap();
+    assert!(capture.starts_with("cargo xtask captures phoenix "), "{capture}");
+    run(Command::new("sh").args(["-ec", commands]).current_dir(source.path()));
     let environment = fs::read_to_string(root.join("etc/rocworker/concourse.env")).unwrap();
     assert!(environment.contains("gpu-count=9"), "{environment}");
 }
