@@ -42,7 +42,10 @@ reload() { pid >/tmp/before; systemctl reload rocworker && pid | cmp - /tmp/befo
 
 # It is found by its watchdog while the journal is read.
 hang() { kill -STOP $(pid) && journalctl --quiet --output=cat -u rocworker-boot -u containerd; }
-again() { until_true says 1 "all as it should be" && show rocworker; }
+# systemd keeps the status of the one before until the next one is ready.
+again() {
+    until_true says 1 "all as it should be" && until_true systemctl --quiet is-active rocworker && show rocworker
+}
 stop() { systemctl stop rocworker && show rocworker; }
 
 # need NAME COMMAND…: a step without which there is no use in the next ones.
