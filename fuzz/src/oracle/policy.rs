@@ -50,6 +50,7 @@ struct FileGpu<'a> {
     pci: String,
     render: String,
     uuid: Option<String>,
+    card_uuid: Option<String>,
     card: Option<String>,
     #[serde(borrow)]
     hive: Option<&'a RawValue>,
@@ -168,6 +169,7 @@ fn gpus(listed: &[&RawValue]) -> Option<Vec<Gpu>> {
             pci: Some(pci),
             render: Render::parse(&gpu.render)?,
             uuid: gpu.uuid,
+            card_uuid: gpu.card_uuid,
             card: Some(card),
             hive,
         };
