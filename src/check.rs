@@ -4,6 +4,8 @@ use crate::lxd::on_host::OnHost;
 
 /// Why a check that takes a command is skipped beneath another Root than `/`.
 pub(crate) const NO_COMMANDS: &str = "commands are not run with --root";
+/// The remedy of what an apply mends.
+pub(crate) const APPLY: &str = "rocworker apply";
 
 /// One thing that was looked at, from PCI to a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -2,11 +2,10 @@
 
 use super::machine::Subject;
 use crate::cdi::{self, Wanted, wanted};
-use crate::check::{About, Check};
+use crate::check::{APPLY, About, Check};
 use crate::selection::select;
 
 const NAME: &str = "cdi";
-const REMEDY: &str = "rocworker apply";
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let path = &subject.config.cdi.path;
@@ -22,16 +21,16 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
             return Err(about().skipped("not there, and there is no usable GPU to describe"));
         }
         Err(error) if error.is_not_found() => {
-            return Err(about().failed("not there: no engine and no wrapper finds a GPU", REMEDY));
+            return Err(about().failed("not there: no engine and no wrapper finds a GPU", APPLY));
         }
         Err(error) => {
-            return Err(about().failed(error.to_string(), format!("put that right, then {REMEDY}")));
+            return Err(about().failed(error.to_string(), format!("put that right, then {APPLY}")));
         }
     };
     let findings = cdi::check(subject.root, Some(path), &text, &wanted);
     if findings.is_empty() {
         return Ok(vec![about().ok("valid, true of this machine, alone for its kind")]);
     }
-    let remedy = if is_wanted { REMEDY } else { "make a GPU usable first (the checks above), or remove it" };
+    let remedy = if is_wanted { APPLY } else { "make a GPU usable first (the checks above), or remove it" };
     Ok(findings.into_iter().map(|finding| about().failed(finding, remedy)).collect())
 }

@@ -4,7 +4,7 @@
 use reconcile::Store;
 
 use super::machine::Subject;
-use crate::check::{About, Check, NO_COMMANDS};
+use crate::check::{APPLY, About, Check, NO_COMMANDS};
 use crate::desired::driver::packages;
 use crate::driver::{
     Build, Driver, Enrolled, Ground, PACKAGE, Release, Signing, Stop, Verdict, asked_for, ingredients,
@@ -47,7 +47,7 @@ fn installation(subject: &Subject<'_>, ground: &Ground, wanted: &Release) -> Che
         Ok(_) if ground.driver.has(wanted) => about.ok(format!("the driver {wanted} is installed")),
         Ok(_) => about.warning(
             format!("the driver {wanted} is asked for and not installed, and nothing speaks against it"),
-            "rocworker apply",
+            APPLY,
         ),
         Err(stop) => failed(about, stop),
     }
@@ -61,7 +61,7 @@ fn by_installer(ground: &Ground) -> Check {
         Ok(_) if ground.driver.package(PACKAGE).is_some() => about.ok("amdgpu-install's driver is installed"),
         Ok(_) => about.warning(
             "amdgpu-install's driver is asked for and not installed, and nothing speaks against it",
-            "rocworker apply",
+            APPLY,
         ),
     }
 }
@@ -82,7 +82,7 @@ fn there(subject: &Subject<'_>, driver: &Driver) -> Vec<Check> {
             about.warning(
                 format!("those of the running kernel {release} are not there: dkms cannot build for it"),
                 if subject.config.driver.is_some() {
-                    "rocworker apply".to_owned()
+                    APPLY.to_owned()
                 } else {
                     format!("apt-get install {}", kernel.headers_package())
                 },

@@ -6,13 +6,12 @@ use root::Meta;
 use super::groups::is_unmapped;
 use super::machine::{Role, Subject, name_of};
 use super::passthrough;
-use crate::check::{About, Check, Remedy};
+use crate::check::{APPLY, About, Check, Remedy};
 use crate::config::Permissions;
 use crate::desired::host::GROUP;
 use crate::host::UNMAPPED_ID;
 
 const NAME: &str = "nodes";
-const APPLY: &str = "rocworker apply";
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     subject.needs_amd(About::all(NAME), "there is no AMD GPU to have any")?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::machine::gpus;
-use crate::check::{About, Check, NO_COMMANDS};
+use crate::check::{APPLY, About, Check, NO_COMMANDS};
 use crate::config::{Config, RocmFrom};
 use crate::facts::Facts;
 use reconcile::command::Programs;
@@ -59,7 +59,7 @@ pub(super) fn installed<'a>(
         (None, None) => Err(skipped("not installed, and nothing here needs it")),
         (None, Some(key)) => {
             let evidence = format!("not installed, and the configuration asks for it ({key})");
-            Err(about.clone().warning(evidence, "rocworker apply"))
+            Err(about.clone().warning(evidence, APPLY))
         }
     }
 }

@@ -1,13 +1,12 @@
 //! Whether the wrapper's program is where engines name it, found as an apply finds it.
 
 use super::machine::Subject;
-use crate::check::{About, Check};
+use crate::check::{APPLY, About, Check};
 use crate::memory::Memory;
 use crate::program::Program;
 use crate::version::Versions;
 
 const NAME: &str = "wrapper";
-const APPLY: &str = "rocworker apply";
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let about = About::all(NAME);

@@ -10,7 +10,7 @@ use root::Root;
 use serde_json::Value;
 
 use super::Engine;
-use crate::check::{About, Check, NO_COMMANDS};
+use crate::check::{APPLY, About, Check, NO_COMMANDS};
 use crate::config::Config;
 use crate::facts::Facts;
 use crate::render::Templates;
@@ -21,8 +21,6 @@ pub(crate) const CHECKS: &str = "engines";
 
 /// How long an engine may take to tell its configuration.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
-
-pub(super) const APPLY: &str = "rocworker apply";
 
 pub(crate) struct Examined<'a> {
     pub(crate) root: &'a Root,

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::desired::{actions, managed};
 use super::{Concourse, ENV_FILE, NAME, UNIT};
-use crate::check::{About, Check};
-use crate::engines::examined::{APPLY, CHECKS, Examined, PATIENCE};
+use crate::check::{APPLY, About, Check};
+use crate::engines::examined::{CHECKS, Examined, PATIENCE};
 use crate::selection::select;
 use crate::version::Versions;
 

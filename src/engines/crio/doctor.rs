@@ -6,9 +6,9 @@ use serde_json::Value;
 
 use super::desired::actions;
 use super::{Crio, ENGINE, NAME};
-use crate::check::{About, Check};
+use crate::check::{APPLY, About, Check};
 use crate::engines::Versions;
-use crate::engines::examined::{APPLY, CHECKS, Examined, InEffect, PATIENCE, folders};
+use crate::engines::examined::{CHECKS, Examined, InEffect, PATIENCE, folders};
 
 const RESTART: &str = "systemctl restart crio makes CRI-O read it; containers go on";
 
