@@ -10,6 +10,7 @@ mod attribute;
 mod card;
 mod drm;
 mod gpu;
+pub mod gpu_metrics;
 mod kfd;
 mod machine;
 mod module;
@@ -17,6 +18,8 @@ mod node;
 mod partition;
 mod pci;
 mod problem;
+pub mod processes;
+pub mod readings;
 
 pub use address::{Address, AddressError};
 pub use attribute::{Reading, Unknown};

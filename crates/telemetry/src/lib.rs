@@ -1,0 +1,12 @@
+//! How the GPUs of a machine are, as metrics for Prometheus.
+//!
+//! Data flows one way: [`amdgpu`] reads a card's files, [`exporter`] makes samples of them, [`exposition`] writes them.
+//! [`metrics`] is the one table of what there is. The program `rocworker-exporter` serves it; `rocworker metrics` prints
+//! it once.
+
+pub mod exporter;
+pub mod exposition;
+pub mod metric;
+pub mod metrics;
+pub mod published;
+pub mod sample;
