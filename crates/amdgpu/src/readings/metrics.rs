@@ -235,12 +235,14 @@ fn checked(field: &str, percent: u64, source: &mut Source<'_>) -> Option<f64> {
     None
 }
 
-/// The bandwidth is in GB/s by the header; the link's speed in 0.1 GT/s.
+/// The link's speed is in 0.1 GT/s. The bandwidth is in Mb/s by AMD SMI, which copies it (`amdsmi_pcie_info_t` in amdsmi.h),
+/// though the header says GB/s: of a firmware's whole number no other value but 0 to 64 could then be seen, and an MI325X
+/// has accumulated 7·10¹¹ (ROCm/device-metrics-exporter, pull request 202).
 fn pcie(metrics: &GpuMetrics, readings: &mut CardReadings) {
     let pcie = &mut readings.pcie;
     pcie.speed = pcie.speed.or(metrics.value("pcie_link_speed").map(|tenths| tenths as f64 * 1e8));
     pcie.width = pcie.width.or(metrics.value("pcie_link_width").and_then(|lanes| u32::try_from(lanes).ok()));
-    pcie.bytes_per_second = metrics.value("pcie_bandwidth_inst").map(|gigabytes| gigabytes as f64 * 1e9);
+    pcie.bytes_per_second = metrics.value("pcie_bandwidth_inst").map(|megabits| megabits as f64 * 1e6 / 8.0);
     pcie.replays = pcie.replays.or(metrics.value("pcie_replay_count_acc"));
     pcie.replay_rollovers = metrics.value("pcie_replay_rover_count_acc");
     pcie.naks_sent = metrics.value("pcie_nak_sent_count_acc");
