@@ -235,9 +235,10 @@ fn checked(field: &str, percent: u64, source: &mut Source<'_>) -> Option<f64> {
     None
 }
 
-/// The link's speed is in 0.1 GT/s. The bandwidth is in Mb/s by AMD SMI, which copies it (`amdsmi_pcie_info_t` in amdsmi.h),
-/// though the header says GB/s: of a firmware's whole number no other value but 0 to 64 could then be seen, and an MI325X
-/// has accumulated 7·10¹¹ (ROCm/device-metrics-exporter, pull request 202).
+/// The link's speed is in 0.1 GT/s.
+///
+/// The bandwidth is in Mb/s, as AMD SMI says of it (`amdsmi_pcie_info_t`). The header says GB/s, which cannot be. An MI325X
+/// had accumulated 7·10¹¹ (ROCm/device-metrics-exporter, pull request 202): with a sample a millisecond, 20 years of 1 GB/s.
 fn pcie(metrics: &GpuMetrics, readings: &mut CardReadings) {
     let pcie = &mut readings.pcie;
     pcie.speed = pcie.speed.or(metrics.value("pcie_link_speed").map(|tenths| tenths as f64 * 1e8));

@@ -224,8 +224,8 @@ impl CardReadings {
         self.power_state.as_deref().is_some_and(pci::is_asleep)
     }
 
-    /// One of this card's partitions, by its place and its render node's name: what its own file says, or, of a kernel without
-    /// that file, the card's.
+    /// One of this card's partitions, by its place and its render node's name. Where the kernel gives it no file of its own,
+    /// the card's file says what it says of it.
     #[must_use]
     pub fn partition(&self, root: &Root, id: u32, render: &str) -> PartitionReadings {
         if self.is_suspended() {
