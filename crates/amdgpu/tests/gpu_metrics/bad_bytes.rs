@@ -67,7 +67,7 @@ fn a_structure_of_another_size_is_named_with_both_sizes() {
             assert!(reason.contains(&name) && reason.contains(&sizes), "{reason}");
         }
     }
-    // Linux had 1.6 with 312 bytes, without partitions.
+    // 312 is where the partitions of 1.6 begin: a driver without them would write this.
     let bytes = [&[0x38, 0x01, 1, 6][..], &[0; 308]].concat();
     let expected = "gpu_metrics 1.6 is a structure of 312 bytes here, and rocworker knows the one of 1664";
     assert_eq!(decode(File::Gpu, &bytes).unwrap_err().to_string(), expected);
