@@ -74,6 +74,8 @@ fn a_structure_of_another_size_is_named_with_both_sizes() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// Bytes with a known version and, mostly, its size; and wholly random ones.
     #[test]
     fn random_bytes_never_panic_and_give_what_the_structure_alone_gives(
