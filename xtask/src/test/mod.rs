@@ -8,6 +8,7 @@ pub(crate) mod kernels;
 mod needs;
 mod privilege;
 mod prometheus;
+mod python;
 mod real;
 mod releases;
 mod step;
@@ -149,6 +150,8 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     steps.run("kernel headers", remedy, headers::fetch)?;
     let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
     steps.run("charmcraft", remedy, charm::make)?;
+    let remedy = "see whether pypi.org can be reached, and remove target/grafana-sdk where it is damaged";
+    steps.run("Grafana's SDK", remedy, || python::GRAFANA.make(|_| Ok(())))?;
     Ok(kernels)
 }
 
@@ -278,8 +281,13 @@ impl Tests {
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
             engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
-        let made =
-            [releases::APT.variable(), headers::variable(), releases::INCUS.variable(), charm::variable()];
+        let made = [
+            releases::APT.variable(),
+            headers::variable(),
+            releases::INCUS.variable(),
+            charm::variable(),
+            python::GRAFANA.variable(),
+        ];
         let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
             .environment("PATH", &path)

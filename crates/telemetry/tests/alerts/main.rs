@@ -1,1 +1,14 @@
-fn main(){}
+//! The alert rules, the recording rules and the dashboard name only what the exporter emits, and work in Prometheus.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads the repository's files"
+)]
+
+mod dashboard;
+mod emitted;
+mod expression;
+mod files;
+mod real_promtool;
+mod rules;
