@@ -4,20 +4,23 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use amdgpu::Machine;
 use amdgpu::readings::{CardReadings, Fault, PartitionReadings};
+use amdgpu::{Gpu, Machine};
 use root::Root;
 
 use crate::card;
-use crate::gpu::{Card, LabelledGpu};
+use crate::gpu::Card;
 use crate::identity::{Identities, Identity, Place};
 use crate::links::Links;
 use crate::metrics::{self, BUILD, GPU_INFO, GPU_SUSPENDED, READ_ERRORS, SCRAPE_DURATION, XGMI_LINKS};
 use crate::sample::{Label, Labelled, Sample, count};
 
+/// What a container can get, and the labels of its series.
+type LabelledGpu<'m> = (&'m Gpu, Vec<Label>);
+
 /// What is kept between two scrapes: counts of failed reads, what containers have used, the identity of GPUs that are
 /// suspended now.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Exporter {
     identities: Identities,
     links: Links,
@@ -101,7 +104,7 @@ impl Scrape<'_> {
         places.push(place);
         if !is_partitioned && first.pci.is_some() {
             self.links(first.kfd_node, is_suspended, &labels);
-            return vec![LabelledGpu { gpu: first, labels, is_suspended }];
+            return vec![(first, labels)];
         }
         let entries = card.entries.iter().copied();
         entries.map(|gpu| self.partition(gpu, is_suspended, places)).collect()
@@ -109,7 +112,7 @@ impl Scrape<'_> {
 
     fn partition<'m>(
         &mut self,
-        gpu: &'m amdgpu::Gpu,
+        gpu: &'m Gpu,
         is_suspended: bool,
         places: &mut Vec<Place>,
     ) -> LabelledGpu<'m> {
@@ -129,7 +132,7 @@ impl Scrape<'_> {
         }
         self.links(gpu.kfd_node, is_suspended, &labels);
         places.push(place);
-        LabelledGpu { gpu, labels, is_suspended }
+        (gpu, labels)
     }
 
     fn driver_version(&self) -> Option<String> {

@@ -2,17 +2,6 @@
 
 use amdgpu::{Gpu, Machine};
 
-use crate::sample::Label;
-
-/// What a container can get, with the labels of its series.
-#[derive(Debug)]
-pub struct LabelledGpu<'m> {
-    pub gpu: &'m Gpu,
-    pub labels: Vec<Label>,
-    /// The kernel has suspended its card: nothing is read of it.
-    pub is_suspended: bool,
-}
-
 /// A card, as the whole GPU that it is or with its partitions.
 #[derive(Debug)]
 pub(crate) struct Card<'m> {

@@ -108,7 +108,7 @@ fn known<const N: usize>(labels: [(&'static str, Option<String>); N]) -> Vec<Lab
 }
 
 /// The identities of the GPUs that are there.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Identities {
     earlier: BTreeMap<Place, Identity>,
     now: BTreeMap<Place, Identity>,

@@ -8,7 +8,7 @@ mod card;
 pub mod exporter;
 pub mod exposition;
 mod format;
-pub mod gpu;
+mod gpu;
 mod identity;
 mod links;
 pub mod metric;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use amdgpu::{topology_generation, xgmi_links};
 use root::Root;
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Links {
     generation: Option<u64>,
     /// By KFD node; `None` where they could not be read.
