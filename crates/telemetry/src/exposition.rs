@@ -47,11 +47,9 @@ fn family(metric: &Metric, format: Format) -> &'static str {
 
 fn kind(kind: Kind, format: Format) -> &'static str {
     match (kind, format) {
-        (Kind::Gauge, _) | (Kind::Info, Format::Prometheus) => "gauge",
-        (Kind::Counter, _) => "counter",
-        (Kind::Untyped, Format::Prometheus) => "untyped",
+        (Kind::Info, Format::Prometheus) => "gauge",
         (Kind::Untyped, Format::OpenMetrics) => "unknown",
-        (Kind::Info, Format::OpenMetrics) => "info",
+        (other, _) => other.name(),
     }
 }
 

@@ -12,6 +12,19 @@ pub enum Kind {
     Info,
 }
 
+impl Kind {
+    /// The word of this product's documents and JSON, and of the formats where they have one.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+            Self::Untyped => "untyped",
+            Self::Info => "info",
+        }
+    }
+}
+
 /// What a series of a metric is about, and so which labels it has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
