@@ -74,7 +74,7 @@ fn panels_and_variables_name_only_metrics_and_labels_that_are_emitted_or_recorde
 fn a_misspelt_metric_or_label_in_any_panel_is_found() {
     let series = with_recorded();
     for (expression, named) in queries(&dashboard()) {
-        let (metric, _) = series.iter().filter(|(name, _)| expression.contains(*name)).next_back().unwrap();
+        let (metric, _) = series.iter().rfind(|(name, _)| expression.contains(*name)).unwrap();
         let misspelt = expression.replacen(metric.as_str(), &format!("{metric}x"), 1);
         assert!(fault(&misspelt, &named, &series).is_some(), "{misspelt}");
         let matched = ["instance=~", "gpu=~", "limit=", "severity="].into_iter();

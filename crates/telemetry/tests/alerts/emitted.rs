@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use telemetry::metric::{GPU_LABELS, Scope};
 use telemetry::metrics::ALL;
 
 use crate::expression::labels_of;
@@ -13,19 +14,6 @@ pub(crate) type Series = BTreeMap<String, Labels>;
 
 /// Of each target: Prometheus' own.
 pub(crate) const TARGET: [&str; 2] = ["instance", "job"];
-/// Of each GPU.
-pub(crate) const GPU: [&str; 6] = ["gpu", "uuid", "pci", "model", "gfx", "partition"];
-/// Metrics of the machine, without the labels of a GPU.
-pub(crate) const OF_THE_MACHINE: [&str; 7] = [
-    "rocm_drift_paths",
-    "rocm_pending_restarts",
-    "rocm_daemon_published_timestamp_seconds",
-    "rocm_exporter_read_errors_total",
-    "rocm_exporter_stuck_reads",
-    "rocm_exporter_scrape_duration_seconds",
-    "rocm_exporter_build_info",
-];
-
 pub(crate) fn set<'a>(labels: impl IntoIterator<Item = &'a str>) -> Labels {
     labels.into_iter().map(str::to_owned).collect()
 }
@@ -34,11 +22,13 @@ pub(crate) fn set<'a>(labels: impl IntoIterator<Item = &'a str>) -> Labels {
 pub(crate) fn by_the_exporter() -> Series {
     let mut series = Series::from([("up".to_owned(), set(TARGET))]);
     for metric in ALL {
-        let mut labels = set(TARGET.into_iter().chain(metric.labels.iter().copied()));
-        if !OF_THE_MACHINE.contains(&metric.name) {
-            labels.extend(set(GPU));
-        }
-        series.insert(metric.name.to_owned(), labels);
+        let of_gpu = GPU_LABELS.into_iter().filter(|label| match metric.scope {
+            Scope::Machine => false,
+            Scope::Card => *label != "partition",
+            Scope::Gpu => true,
+        });
+        let own = metric.labels.iter().copied();
+        series.insert(metric.name.to_owned(), set(TARGET.into_iter().chain(own).chain(of_gpu)));
     }
     series
 }
@@ -51,11 +41,4 @@ pub(crate) fn with_recorded() -> Series {
         series.insert(rule.name().to_owned(), labels);
     }
     series
-}
-
-#[test]
-fn each_metric_of_the_machine_is_in_the_table() {
-    for name in OF_THE_MACHINE {
-        assert!(ALL.iter().any(|metric| metric.name == name), "{name}");
-    }
 }

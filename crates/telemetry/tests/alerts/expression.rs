@@ -25,6 +25,9 @@ const PER_SERIES: [&str; 9] = [
     "sort_desc",
 ];
 
+/// The label that a series of a metric may be without: a card's has no partition. So it matches another card's.
+const SOMETIMES: &str = "partition";
+
 type Answer<T> = Result<T, String>;
 
 /// # Errors
@@ -125,10 +128,10 @@ fn matched(modifier: Option<&BinModifier>, left: &Labels, right: &Labels, is_or:
         None => Labels::new(),
     };
     let (left, right) = (left - &ignored, right - &ignored);
-    if left == right || is_or {
-        return Ok(left);
+    let only: Vec<&String> = left.symmetric_difference(&right).filter(|label| *label != SOMETIMES).collect();
+    if only.is_empty() || is_or {
+        return Ok(&left | &right);
     }
-    let only: Vec<&String> = left.symmetric_difference(&right).collect();
     Err(format!("its operands never match: one of them alone has {only:?}"))
 }
 

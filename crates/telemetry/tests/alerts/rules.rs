@@ -84,33 +84,23 @@ fn names_in(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_alerts_that_operators_know_keep_their_names_groups_intervals_and_labels() {
-    let known: Vec<(String, String, String, Option<String>, Vec<(String, String)>)> =
-        files::rules(&files::text(ALERTS))
-            .into_iter()
-            .filter(|rule| rule.group != "amd_gpu_guards")
-            .map(|rule| {
-                let lasts = rule.text("for").map(str::to_owned);
-                (
-                    rule.group.clone(),
-                    rule.interval.clone(),
-                    rule.name().to_owned(),
-                    lasts,
-                    rule.pairs("labels"),
-                )
-            })
-            .collect();
+    let rules = files::rules(&files::text(ALERTS));
+    let known: Vec<String> = rules
+        .iter()
+        .filter(|rule| rule.group != "amd_gpu_guards")
+        .map(|rule| {
+            let labels = rule.pairs("labels").into_iter().map(|(key, value)| format!(" {key}={value}"));
+            let (group, every, lasts) = (&rule.group, &rule.interval, rule.text("for").unwrap_or_default());
+            format!("{group} {every} {} {lasts}{}", rule.name(), labels.collect::<String>())
+        })
+        .collect();
     let expected = [
-        ("amd_gpu_critical", "30s", "AMDGPUMemoryError", "0m", "critical"),
-        ("amd_gpu_critical", "30s", "AMDGPUHang", "0m", "critical"),
-        ("amd_gpu_warning", "60s", "AMDGPUHighTemperature", "5m", "warning"),
-        ("amd_gpu_warning", "60s", "AMDGPUThermalThrottling", "5m", "warning"),
-        ("amd_gpu_warning", "60s", "AMDGPUMemoryUsageHigh", "10m", "warning"),
-    ]
-    .map(|(group, interval, name, lasts, severity)| {
-        let labels = [("severity", severity), ("category", "amd")];
-        let labels = labels.map(|(key, value)| (key.to_owned(), value.to_owned()));
-        (group.to_owned(), interval.to_owned(), name.to_owned(), Some(lasts.to_owned()), labels.to_vec())
-    });
+        "amd_gpu_critical 30s AMDGPUMemoryError 0m severity=critical category=amd",
+        "amd_gpu_critical 30s AMDGPUHang 0m severity=critical category=amd",
+        "amd_gpu_warning 60s AMDGPUHighTemperature 5m severity=warning category=amd",
+        "amd_gpu_warning 60s AMDGPUThermalThrottling 5m severity=warning category=amd",
+        "amd_gpu_warning 60s AMDGPUMemoryUsageHigh 10m severity=warning category=amd",
+    ];
     assert_eq!(known, expected);
 }
 
