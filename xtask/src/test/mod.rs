@@ -5,6 +5,7 @@ mod engines;
 mod headers;
 mod install;
 pub(crate) mod kernels;
+mod linux_source;
 mod needs;
 mod privilege;
 mod prometheus;
@@ -148,6 +149,9 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     let remedy =
         "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
     steps.run("kernel headers", remedy, headers::fetch)?;
+    let remedy =
+        "see whether deb.debian.org can be reached, and remove target/linux-source where it is damaged";
+    steps.run("kernel source", remedy, linux_source::fetch)?;
     let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
     steps.run("charmcraft", remedy, charm::make)?;
     let remedy = "see whether pypi.org can be reached, and remove target/grafana-sdk where it is damaged";
@@ -284,6 +288,7 @@ impl Tests {
         let made = [
             releases::APT.variable(),
             headers::variable(),
+            linux_source::variable(),
             releases::INCUS.variable(),
             charm::variable(),
             python::GRAFANA.variable(),

@@ -162,7 +162,7 @@ fn activity(metrics: &GpuMetrics, readings: &mut CardReadings, source: &mut Sour
         ]
     };
     for (field, name) in fields {
-        engines(metrics, field, name, |place| Some(place), &mut readings.engines, source);
+        engines(metrics, field, name, Some, &mut readings.engines, source);
     }
     if partitions > 1 {
         readings.partitions = (0..u32::try_from(partitions).unwrap_or(0).min(MOST_PARTITIONS))

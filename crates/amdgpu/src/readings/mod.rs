@@ -260,9 +260,10 @@ impl CardReadings {
         self.vbios_version = source.text("vbios_version");
         for name in source.names("fw_version") {
             let Some(firmware) = name.strip_suffix("_fw_version") else { continue };
-            if let Some(version) = source.text(&format!("fw_version/{name}")) {
-                self.firmware.push((firmware.to_owned(), version));
-            }
+            let version = source.text(&format!("fw_version/{name}"));
+            // The driver lists firmware that this card has not as version 0 (amdgpu_ucode.c).
+            let version = version.filter(|version| version != "0x00000000");
+            self.firmware.extend(version.map(|version| (firmware.to_owned(), version)));
         }
         if let Some(metrics) = source.metrics(GpuMetrics::decode) {
             metrics::fill(&metrics, self, source);
