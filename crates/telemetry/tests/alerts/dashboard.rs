@@ -60,6 +60,15 @@ fn queries(dashboard: &Value) -> Vec<(String, Labels)> {
     queries
 }
 
+/// The dashboard's expressions as Prometheus takes them, for all machines and GPUs.
+pub(crate) fn expressions() -> Vec<String> {
+    let queries = queries(&dashboard()).into_iter().map(|(expression, _)| expression);
+    let plain = |expression: String| {
+        ["instance", "gpu"].iter().fold(expression, |text, name| text.replace(&format!("${name}"), ".*"))
+    };
+    queries.map(|expression| plain(expression).replace("$__rate_interval", "5m")).collect()
+}
+
 #[test]
 fn panels_and_variables_name_only_metrics_and_labels_that_are_emitted_or_recorded() {
     let series = with_recorded();

@@ -3,12 +3,16 @@
 //! Matching follows Prometheus' engine: a comparison or an arithmetic operation of two vectors gives nothing, without an
 //! error, where their labels differ. So differing labels are faults, too.
 
+use std::collections::BTreeSet;
+use std::convert::Infallible;
+
 use promql_parser::label::{METRIC_NAME, MatchOp};
 use promql_parser::parser::token::{T_LAND, T_LOR, T_LUNLESS};
 use promql_parser::parser::{
     AggregateExpr, BinModifier, BinaryExpr, Call, Expr, LabelModifier, VectorMatchCardinality,
     VectorSelector, parse,
 };
+use promql_parser::util::{ExprVisitor, walk_expr};
 
 use crate::emitted::{Labels, Series};
 
@@ -36,6 +40,33 @@ pub(crate) fn labels_of(expression: &str, series: &Series) -> Answer<Labels> {
     let parsed = parse(expression).map_err(|error| format!("{expression}: {error}"))?;
     let labels = of(&parsed, series).map_err(|fault| format!("{expression}: {fault}"))?;
     Ok(labels.unwrap_or_default())
+}
+
+/// The selectors in an expression, as Prometheus takes them, without their offsets.
+pub(crate) fn selectors_in(expression: &str) -> BTreeSet<String> {
+    let mut selectors = Selectors::default();
+    walk_expr(&mut selectors, &parse(expression).unwrap()).unwrap();
+    selectors.found
+}
+
+#[derive(Default)]
+struct Selectors {
+    found: BTreeSet<String>,
+}
+
+impl ExprVisitor for Selectors {
+    type Error = Infallible;
+
+    fn pre_visit(&mut self, expression: &Expr) -> Result<bool, Infallible> {
+        let selector = match expression {
+            Expr::VectorSelector(selector) => Some(selector),
+            Expr::MatrixSelector(selector) => Some(&selector.vs),
+            _ => None,
+        };
+        let bare = selector.map(|selector| VectorSelector { offset: None, at: None, ..selector.clone() });
+        self.found.extend(bare.map(|selector| selector.to_string()));
+        Ok(true)
+    }
 }
 
 /// `None`: a number.

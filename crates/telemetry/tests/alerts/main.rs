@@ -10,5 +10,7 @@ mod dashboard;
 mod emitted;
 mod expression;
 mod files;
+mod prometheus;
+mod real_prometheus;
 mod real_promtool;
 mod rules;
