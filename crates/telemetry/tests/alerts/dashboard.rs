@@ -102,10 +102,8 @@ fn the_dashboard_shows_each_part_of_a_machine() {
         queries(&dashboard()).into_iter().map(|(expression, _)| expression).collect();
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let text = all.join("\n");
-    // What the panels leave out, and why.
+    // What the panels leave out: details that `rocworker metrics` has.
     let left_out = [
-        // The sum of rocm_ras_errors_total since the driver was loaded: a cumulative count looks alarming for ever.
-        "rocm_gpu_ecc_errors_uncorrectable",
         "rocm_fan_max_rpm",
         "rocm_process_compute_units",
         "rocm_process_queues",
