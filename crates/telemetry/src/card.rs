@@ -161,7 +161,8 @@ fn xgmi(readings: &CardReadings, to: &mut Labelled<'_>) {
         to.add_with(&XGMI_TRAFFIC, [link(), label("direction", "write")], it.written_bytes.map(count));
         to.add_with(&XGMI_UP, [link()], it.up.map(truth));
     }
-    to.add(&XGMI_SPEED, xgmi.speed);
+    // promtool takes bits for no base unit.
+    to.add(&XGMI_SPEED, xgmi.speed.map(|bits| bits / 8.0));
     to.add(&XGMI_WIDTH, xgmi.width.map(f64::from));
     to.add(&XGMI_ERROR, xgmi.error.map(count));
 }

@@ -1,6 +1,6 @@
 //! From a machine's files to samples.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -54,9 +54,13 @@ impl Exporter {
     }
 }
 
-/// In the table's order, each metric's samples as they came; without the numbers that are none.
+/// In the table's order, each metric's samples as they came; without the numbers that are none. Each series stands once:
+/// a second value of it would cost Prometheus the scrape.
 fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
-    samples.retain(|sample| sample.value.is_finite());
+    let mut seen = HashSet::new();
+    samples.retain(|sample| {
+        sample.value.is_finite() && seen.insert((sample.metric.name, sample.labels.clone()))
+    });
     let place = |sample: &Sample| metrics::ALL.iter().position(|metric| std::ptr::eq(*metric, sample.metric));
     samples.sort_by_cached_key(place);
     samples
@@ -81,7 +85,7 @@ impl Scrape<'_> {
             }
             _ => CardReadings::default(),
         };
-        let is_suspended = readings.power_state.as_deref() == Some("suspended");
+        let is_suspended = readings.is_suspended();
         let place = Place::of(first, None);
         let seen = Identity {
             vbios: readings.vbios_version.clone(),
@@ -106,14 +110,13 @@ impl Scrape<'_> {
             self.links(first.kfd_node, is_suspended, &labels);
             return vec![(first, labels)];
         }
-        let entries = card.entries.iter().copied();
-        entries.map(|gpu| self.partition(gpu, is_suspended, places)).collect()
+        card.entries.iter().map(|gpu| self.partition(gpu, &readings, places)).collect()
     }
 
     fn partition<'m>(
         &mut self,
         gpu: &'m Gpu,
-        is_suspended: bool,
+        of_card: &CardReadings,
         places: &mut Vec<Place>,
     ) -> LabelledGpu<'m> {
         let id = gpu.partition.as_ref().map(|partition| partition.id);
@@ -122,10 +125,14 @@ impl Scrape<'_> {
         let labels = identity.labels(gpu, id);
         let info = identity.info_labels(self.driver_version());
         Labelled::new(&labels, self.samples).add_with_all(&GPU_INFO, info, 1.0);
-        let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
+        let is_suspended = of_card.is_suspended();
         if !is_suspended {
-            let readings = render
-                .map_or_else(PartitionReadings::default, |render| PartitionReadings::read(self.root, render));
+            let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
+            // Of a card that sysfs does not tell, nothing says that it is awake.
+            let readings = match (gpu.pci, id, render) {
+                (Some(_), Some(id), Some(render)) => of_card.partition(self.root, id, render),
+                _ => PartitionReadings::default(),
+            };
             let vram_bytes = gpu.vram_bytes.as_ref().ok().copied();
             card::partition(&readings, vram_bytes, &mut Labelled::new(&labels, self.samples));
             self.failed(&place, &readings.faults);

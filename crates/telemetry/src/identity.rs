@@ -31,7 +31,10 @@ impl Place {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Identity {
     pub(crate) uuid: Option<String>,
-    pub(crate) model: Option<String>,
+    /// The driver's name for the product, which it does not tell while the card is suspended.
+    pub(crate) product: Option<String>,
+    /// The PCI id database's name for the chip.
+    pub(crate) chip: Option<&'static str>,
     pub(crate) gfx: Option<String>,
     pub(crate) device_id: Option<String>,
     pub(crate) vbios: Option<String>,
@@ -48,7 +51,8 @@ impl Identity {
         let partition = gpu.partition.as_ref();
         Self {
             uuid: uuid.map(|uuid| uuid.to_string()),
-            model: names::of(gpu),
+            product: gpu.product_name.clone().ok(),
+            chip: names::of_chip(gpu),
             gfx: gpu.gfx.as_ref().ok().map(ToString::to_string),
             device_id: gpu.device_id.map(|id| format!("{id:04x}")),
             vbios: None,
@@ -68,7 +72,8 @@ impl Identity {
     fn or(self, kept: Self) -> Self {
         Self {
             uuid: self.uuid.or(kept.uuid),
-            model: self.model.or(kept.model),
+            product: self.product.or(kept.product),
+            chip: self.chip.or(kept.chip),
             gfx: self.gfx.or(kept.gfx),
             device_id: self.device_id.or(kept.device_id),
             vbios: self.vbios.or(kept.vbios),
@@ -84,7 +89,7 @@ impl Identity {
             ("gpu", gpu.index.map(|index| index.to_string())),
             ("uuid", self.uuid.clone()),
             ("pci", gpu.pci.map(|address| address.to_string())),
-            ("model", self.model.clone()),
+            ("model", self.product.clone().or_else(|| self.chip.map(str::to_owned))),
             ("gfx", self.gfx.clone()),
             ("partition", partition.map(|id| id.to_string())),
         ];

@@ -46,6 +46,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("lintian", "judges the Debian package"),
     ("python3-jsonschema", "holds the bill of materials against CycloneDX' schema"),
     ("python3-venv", "holds charmcraft, which packs the charm"),
+    ("python3-prometheus-client", "reads what the exporter writes, in both formats"),
     ("python3-apt", "charmcraft asks apt through it"),
     ("binutils", "takes debug information out of the charm's program"),
     ("libcap2-bin", "takes capabilities away from a test's process"),

@@ -111,10 +111,10 @@ pub static XGMI_TRAFFIC: Metric = Metric {
 };
 
 pub static XGMI_SPEED: Metric = Metric {
-    name: "rocm_xgmi_link_speed_bits_per_second",
+    name: "rocm_xgmi_link_speed_bytes_per_second",
     scope: Scope::Card,
     kind: Kind::Gauge,
-    unit: "bits per second",
+    unit: "bytes per second",
     help: "Speed of an XGMI lane.",
     labels: &[],
     source: "gpu_metrics",
