@@ -4,9 +4,12 @@
 //! [`metrics`] is the one table of what there is. The program `rocworker-exporter` serves it; `rocworker metrics` prints
 //! it once.
 
+pub mod accounting;
+pub mod container;
 pub mod exporter;
 pub mod exposition;
 pub mod metric;
 pub mod metrics;
+pub mod processes;
 pub mod published;
 pub mod sample;
