@@ -126,7 +126,10 @@ mod tests {
         (dir, root)
     }
 
-    fn found(files: &[(&str, &str)]) -> Option<Vec<(u32, u32, [Option<u64>; 3])>> {
+    /// A process, a GPU, and its memory, compute units and queues.
+    type Row = (u32, u32, [Option<u64>; 3]);
+
+    fn found(files: &[(&str, &str)]) -> Option<Vec<Row>> {
         let (_dir, root) = laid(files);
         let row = |it: Use| (it.pid, it.gpu_id, [it.vram_bytes, it.compute_units, it.queues]);
         uses(&root).map(|uses| uses.into_iter().map(row).collect())

@@ -1,4 +1,4 @@
-//! /run/rocworker/exporter.json: what rocworker's daemon, as root, tells the exporter, which runs as nobody.
+//! /run/rocworker/exporter.json: what rocworker's daemon, as root, tells the exporter, which runs without rights.
 
 use std::path::Path;
 

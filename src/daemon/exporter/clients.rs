@@ -4,12 +4,19 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use root::{Root, if_there};
 use telemetry::published::Client;
 
 /// More nodes than are open on any machine that works; each is a read that the driver has to answer.
 const MOST: usize = 1024;
+
+/// A node that is closed as another is opened leaves the count as it was.
+const AGAIN: Duration = Duration::from_secs(60);
+
+/// In the place of a count: a driver that is built into the kernel has none.
+const BUILT_IN: &str = "built in";
 
 /// Some twenty times what the driver prints of a client.
 const LIMIT: usize = 64 << 10;
@@ -23,53 +30,77 @@ struct Fdinfo {
     vram_bytes: Option<u64>,
 }
 
-/// In the order of their pids. Several clients of a process on a card count together; one that several processes share
-/// counts with the first.
-pub(super) fn clients(root: &Root) -> Vec<Client> {
-    if !may_have_any(root) {
-        return Vec::new();
-    }
-    let names = root.list("/proc").unwrap_or_default();
-    let mut pids: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
-    pids.sort_unstable();
-    let mut known = BTreeSet::new();
-    let mut found = BTreeMap::<(u32, String), Option<u64>>::new();
-    let mut left = MOST;
-    for pid in pids {
-        for fd in open_nodes(root, pid) {
-            if left == 0 {
-                break;
-            }
-            left -= 1;
+/// Where nodes are open. To look at every descriptor of a thousand processes takes tens of milliseconds: that is done when
+/// the count of open nodes has changed, and each minute.
+#[derive(Debug, Default)]
+pub(super) struct Clients {
+    nodes: Vec<Node>,
+    looked: Option<(Instant, String)>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    pid: u32,
+    fd: u32,
+}
+
+impl Clients {
+    /// In the order of their pids. Several clients of a process on a card count together; one that several processes
+    /// share counts with the first.
+    pub(super) fn read(&mut self, root: &Root, now: Instant) -> Vec<Client> {
+        self.look(root, now);
+        let mut known = BTreeSet::new();
+        let mut found = BTreeMap::<(u32, String), Option<u64>>::new();
+        for Node { pid, fd } in &self.nodes {
+            // It may have ended, or lead elsewhere by now.
             let text = root.read_text(format!("/proc/{pid}/fdinfo/{fd}"), LIMIT).unwrap_or_default();
             let Some(Fdinfo { pci, id, vram_bytes }) = fdinfo(&text) else { continue };
             let is_new = id.is_none_or(|id| known.insert((pci.clone(), id)));
-            let all = found.entry((pid, pci)).or_default();
+            let all = found.entry((*pid, pci)).or_default();
             if let Some(bytes) = vram_bytes.filter(|_| is_new) {
                 *all = Some(all.unwrap_or(0).saturating_add(bytes));
             }
         }
+        found.into_iter().map(|((pid, pci), vram_bytes)| Client { pid, pci, vram_bytes }).collect()
     }
-    found.into_iter().map(|((pid, pci), vram_bytes)| Client { pid, pci, vram_bytes }).collect()
+
+    fn look(&mut self, root: &Root, now: Instant) {
+        let Some(count) = count(root) else {
+            *self = Self::default();
+            return;
+        };
+        let is_known = self
+            .looked
+            .as_ref()
+            .is_some_and(|(looked, then)| count == *then && now.saturating_duration_since(*looked) < AGAIN);
+        if is_known {
+            return;
+        }
+        let names = root.list("/proc").unwrap_or_default();
+        let mut pids: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
+        pids.sort_unstable();
+        let nodes = pids.into_iter().flat_map(|pid| open_nodes(root, pid));
+        self.nodes = nodes.take(MOST).collect();
+        self.looked = Some((now, count));
+    }
 }
 
-/// Each open node holds a reference to the driver's module (`fops_get` in drm_stub_open, drm_drv.c): without one, no
-/// process is looked at.
-fn may_have_any(root: &Root) -> bool {
+/// How many references there are to the driver's module: each open node holds one (`fops_get` in drm_stub_open,
+/// drm_drv.c). `None` where there is none, and so no client.
+fn count(root: &Root) -> Option<String> {
     let module = Path::new("/sys/module/amdgpu");
     match if_there(root.read_text(module.join("refcnt"), 64)) {
-        Ok(Some(count)) => count.trim() != "0",
-        // One that is built in counts nothing.
-        Ok(None) | Err(_) => root.exists(module),
+        Ok(Some(count)) => Some(count.trim().to_owned()).filter(|count| count != "0"),
+        Ok(None) | Err(_) => root.exists(module).then(|| BUILT_IN.to_owned()),
     }
 }
 
 /// The descriptors of a process that lead to DRM's nodes, of whatever card.
-fn open_nodes(root: &Root, pid: u32) -> Vec<u32> {
+fn open_nodes(root: &Root, pid: u32) -> Vec<Node> {
     let mut found = Vec::new();
     let note = |name: &OsStr, target: &[u8]| {
         if target.starts_with(b"/dev/dri/") {
-            found.extend(name.to_str().and_then(|fd| fd.parse::<u32>().ok()));
+            found.extend(name.to_str().and_then(|fd| Some(Node { pid, fd: fd.parse().ok()? })));
         }
     };
     // It may have ended.
@@ -174,13 +205,31 @@ mod tests {
         opens(302, 3, "/dev/kfd", "pos:\t0\n");
         fs::create_dir_all(dir.path().join("proc/303")).unwrap();
         let root = Root::open(dir.path()).unwrap();
-        assert_eq!(clients(&root), [], "no driver");
+        let mut clients = Clients::default();
+        let start = Instant::now();
+        let mut at = |seconds| clients.read(&root, start + Duration::from_secs(seconds));
+        assert_eq!(at(0), [], "no driver");
         put("sys/module/amdgpu/refcnt".to_owned(), "0\n");
-        assert_eq!(clients(&root), [], "nobody holds it");
+        assert_eq!(at(0), [], "nobody holds it");
         put("sys/module/amdgpu/refcnt".to_owned(), "3\n");
         let client = |pid, vram_bytes| Client { pid, pci: "0000:03:00.0".to_owned(), vram_bytes };
-        assert_eq!(clients(&root), [client(300, Some(3 << 20)), client(301, None)]);
+        let two = [client(300, Some(3 << 20)), client(301, None)];
+        assert_eq!(at(0), two);
+        opens(304, 9, "/dev/dri/renderD128", &NEW.replace("id:\t42", "id:\t43"));
+        assert_eq!(at(59), two, "the count is the same");
+        put("sys/module/amdgpu/refcnt".to_owned(), "4\n");
+        let three = [two[0].clone(), two[1].clone(), client(304, Some(2 << 20))];
+        assert_eq!(at(59), three);
+        fs::remove_dir_all(dir.path().join("proc/304")).unwrap();
+        assert_eq!(at(60), two, "it has ended");
+        opens(304, 9, "/dev/dri/renderD128", &NEW.replace("id:\t42", "id:\t43"));
+        opens(305, 9, "/dev/dri/renderD128", OLD);
+        assert_eq!(at(118), three);
+        assert_eq!(at(119), [&three[..], &[client(305, None)]].concat(), "after a minute");
         fs::remove_file(dir.path().join("sys/module/amdgpu/refcnt")).unwrap();
-        assert_eq!(clients(&root).len(), 2, "the driver is built in");
+        fs::remove_dir_all(dir.path().join("proc/305")).unwrap();
+        assert_eq!(at(119), three, "the driver is built in");
+        fs::remove_dir_all(dir.path().join("sys/module/amdgpu")).unwrap();
+        assert_eq!(at(119), [], "it has gone");
     }
 }

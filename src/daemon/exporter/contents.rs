@@ -1,11 +1,11 @@
 //! What is published: leases, drift, pods and GPU clients.
 
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use root::Root;
 use telemetry::published::{Drift, Lease, Pod, Published, SCHEMA_VERSION};
 
-use super::clients::clients;
+use super::clients::Clients;
 use crate::lease::{self, Held, HeldBy};
 use crate::timestamp::Timestamp;
 
@@ -16,8 +16,8 @@ const PODS: &str = "/var/log/pods";
 /// More than kubelet runs on a node.
 const MOST_PODS: usize = 1024;
 
-pub(super) fn gather(root: &Root, drift: Drift) -> Published {
-    let (leases, pods, clients) = (leases(root), pods(root), clients(root));
+pub(super) fn gather(root: &Root, drift: Drift, clients: &mut Clients) -> Published {
+    let (leases, pods, clients) = (leases(root), pods(root), clients.read(root, Instant::now()));
     let written_at = Timestamp::of(SystemTime::now()).seconds();
     Published { schema_version: SCHEMA_VERSION, written_at, leases, drift, pods, clients }
 }

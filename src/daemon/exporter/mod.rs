@@ -13,6 +13,7 @@ use root::{Attributes, Identity, Root};
 use telemetry::published::{Drift, PATH};
 
 use super::{RUN, claim};
+use clients::Clients;
 
 /// Twice in the time for which it counts, and once more.
 const EVERY: Duration = Duration::from_secs(10);
@@ -88,7 +89,8 @@ impl Shared {
 }
 
 fn run(root: &Root, shared: &Shared) {
-    let mut problem = None;
+    let mut is_hindered = false;
+    let mut clients = Clients::default();
     loop {
         let state = shared.lock();
         let is_idle = |state: &mut State| !state.is_new && !state.is_over;
@@ -101,7 +103,7 @@ fn run(root: &Root, shared: &Shared) {
         state.is_new = false;
         let drift = state.drift;
         drop(state);
-        let text = drift.map(|drift| contents::json(&contents::gather(root, drift)));
+        let text = drift.map(|drift| contents::json(&contents::gather(root, drift, &mut clients)));
 
         let mut state = shared.lock();
         if state.is_over {
@@ -109,13 +111,19 @@ fn run(root: &Root, shared: &Shared) {
         }
         state.is_writing = true;
         drop(state);
-        let written = text.map_or_else(|| root.remove(PATH).map(drop), |text| write(root, &text));
+        let written = text.map(|text| write(root, &text));
+        if written.is_none() {
+            // One that is left is old in half a minute.
+            root.remove(PATH).ok();
+        }
         let mut state = shared.lock();
         state.is_writing = false;
         state.written = root.identity(PATH).ok();
         shared.changed.notify_all();
         drop(state);
-        say(root, &mut problem, written.err().map(|error| error.to_string()));
+        if let Some(written) = written {
+            say(root, &mut is_hindered, written.err());
+        }
     }
 }
 
@@ -129,14 +137,13 @@ fn write(root: &Root, text: &str) -> Result<(), root::Error> {
 }
 
 /// Says once what hinders, and once that nothing does any more.
-fn say(root: &Root, known: &mut Option<String>, problem: Option<String>) {
-    if *known != problem {
-        match &problem {
-            Some(problem) => {
-                tracing::warn!("{problem}: the exporter does not get leases, drift, pods and GPU clients");
-            }
-            None => tracing::info!("{} is written again", root.shown(PATH).display()),
+fn say(root: &Root, is_hindered: &mut bool, problem: Option<root::Error>) {
+    let was_hindered = std::mem::replace(is_hindered, problem.is_some());
+    match problem {
+        Some(problem) if !was_hindered => {
+            tracing::warn!("{problem}: the exporter does not get leases, drift, pods and GPU clients");
         }
-        *known = problem;
+        None if was_hindered => tracing::info!("{} is written again", root.shown(PATH).display()),
+        _ => {}
     }
 }
