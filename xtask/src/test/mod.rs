@@ -5,6 +5,7 @@ mod engines;
 mod headers;
 mod install;
 pub(crate) mod kernels;
+mod linux_source;
 mod needs;
 mod privilege;
 mod prometheus;
@@ -147,6 +148,9 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     let remedy =
         "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
     steps.run("kernel headers", remedy, headers::fetch)?;
+    let remedy =
+        "see whether deb.debian.org can be reached, and remove target/linux-source where it is damaged";
+    steps.run("kernel source", remedy, linux_source::fetch)?;
     let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
     steps.run("charmcraft", remedy, charm::make)?;
     Ok(kernels)
@@ -278,8 +282,13 @@ impl Tests {
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
             engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
-        let made =
-            [releases::APT.variable(), headers::variable(), releases::INCUS.variable(), charm::variable()];
+        let made = [
+            releases::APT.variable(),
+            headers::variable(),
+            linux_source::variable(),
+            releases::INCUS.variable(),
+            charm::variable(),
+        ];
         let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
             .environment("PATH", &path)

@@ -162,7 +162,7 @@ fn activity(metrics: &GpuMetrics, readings: &mut CardReadings, source: &mut Sour
         ]
     };
     for (field, name) in fields {
-        engines(metrics, field, name, |place| Some(place), &mut readings.engines, source);
+        engines(metrics, field, name, Some, &mut readings.engines, source);
     }
     if partitions > 1 {
         readings.partitions = (0..u32::try_from(partitions).unwrap_or(0).min(MOST_PARTITIONS))
@@ -235,12 +235,15 @@ fn checked(field: &str, percent: u64, source: &mut Source<'_>) -> Option<f64> {
     None
 }
 
-/// The bandwidth is in GB/s by the header; the link's speed in 0.1 GT/s.
+/// The link's speed is in 0.1 GT/s.
+///
+/// The bandwidth is in Mb/s, as AMD SMI says of it (`amdsmi_pcie_info_t`). The header says GB/s, which cannot be. An MI325X
+/// had accumulated 7·10¹¹ (ROCm/device-metrics-exporter, pull request 202): with a sample a millisecond, 20 years of 1 GB/s.
 fn pcie(metrics: &GpuMetrics, readings: &mut CardReadings) {
     let pcie = &mut readings.pcie;
     pcie.speed = pcie.speed.or(metrics.value("pcie_link_speed").map(|tenths| tenths as f64 * 1e8));
     pcie.width = pcie.width.or(metrics.value("pcie_link_width").and_then(|lanes| u32::try_from(lanes).ok()));
-    pcie.bytes_per_second = metrics.value("pcie_bandwidth_inst").map(|gigabytes| gigabytes as f64 * 1e9);
+    pcie.bytes_per_second = metrics.value("pcie_bandwidth_inst").map(|megabits| megabits as f64 * 1e6 / 8.0);
     pcie.replays = pcie.replays.or(metrics.value("pcie_replay_count_acc"));
     pcie.replay_rollovers = metrics.value("pcie_replay_rover_count_acc");
     pcie.naks_sent = metrics.value("pcie_nak_sent_count_acc");

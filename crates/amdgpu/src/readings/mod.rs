@@ -224,8 +224,8 @@ impl CardReadings {
         self.power_state.as_deref().is_some_and(pci::is_asleep)
     }
 
-    /// One of this card's partitions, by its place and its render node's name: what its own file says, or, of a kernel without
-    /// that file, the card's.
+    /// One of this card's partitions, by its place and its render node's name. Where the kernel gives it no file of its own,
+    /// the card's file says what it says of it.
     #[must_use]
     pub fn partition(&self, root: &Root, id: u32, render: &str) -> PartitionReadings {
         if self.is_suspended() {
@@ -260,9 +260,10 @@ impl CardReadings {
         self.vbios_version = source.text("vbios_version");
         for name in source.names("fw_version") {
             let Some(firmware) = name.strip_suffix("_fw_version") else { continue };
-            if let Some(version) = source.text(&format!("fw_version/{name}")) {
-                self.firmware.push((firmware.to_owned(), version));
-            }
+            let version = source.text(&format!("fw_version/{name}"));
+            // The driver lists firmware that this card has not as version 0 (amdgpu_ucode.c).
+            let version = version.filter(|version| version != "0x00000000");
+            self.firmware.extend(version.map(|version| (firmware.to_owned(), version)));
         }
         if let Some(metrics) = source.metrics(GpuMetrics::decode) {
             metrics::fill(&metrics, self, source);

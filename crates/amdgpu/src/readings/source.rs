@@ -92,7 +92,7 @@ impl<'a> Source<'a> {
     /// The names in a folder, in order; none where there is no such folder.
     pub(super) fn names(&mut self, name: &str) -> Vec<String> {
         let names = self.root.list(self.folder.join(name));
-        let names = self.noted(name, names).unwrap_or_else(Vec::new);
+        let names = self.noted(name, names).unwrap_or_default();
         names.into_iter().filter_map(|name| name.into_string().ok()).collect()
     }
 

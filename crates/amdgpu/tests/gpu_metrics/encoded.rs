@@ -1,6 +1,6 @@
 //! What an encoder writes, the decoder reads: each field by its name, alone and beside all others.
 
-use amdgpu::gpu_metrics::VERSIONS;
+use amdgpu::gpu_metrics::{File, VERSIONS};
 
 use super::{all_values, decode, encode, fields};
 
@@ -24,8 +24,7 @@ fn each_place_of_each_field_has_its_own_value() {
 #[test]
 fn all_ones_of_a_fields_width_is_no_value_and_one_less_is_the_largest() {
     let values = |pairs: &[(&str, u32, u64)]| {
-        let metrics =
-            decode(amdgpu::gpu_metrics::File::Gpu, &encode(amdgpu::gpu_metrics::File::Gpu, (1, 0), pairs));
+        let metrics = decode(File::Gpu, &encode(File::Gpu, (1, 0), pairs));
         all_values(&metrics.unwrap())
     };
     for (name, all_ones) in [

@@ -1,8 +1,19 @@
 //! `gpu_metrics` and `xcp_metrics`: what is read of captured files, of invented ones, and of bytes that are neither.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and runs a compiler"
+)]
 
+mod bad_attributes;
+mod bad_bytes;
+mod captured;
 mod encoded;
+mod real_driver;
+mod real_header;
 
-use amdgpu::gpu_metrics::{File, GpuMetrics};
+use amdgpu::gpu_metrics::{ATTRIBUTES, File, Format, GpuMetrics};
 
 fn decode(file: File, bytes: &[u8]) -> amdgpu::Reading<GpuMetrics> {
     match file {
@@ -20,7 +31,6 @@ fn encode(file: File, version: (u8, u8), values: &[(&str, u32, u64)]) -> Vec<u8>
 
 /// Every field of a version with its number of places. An attribute has as many places as the writer likes.
 fn fields(file: File, version: (u8, u8)) -> Vec<(&'static str, u32)> {
-    use amdgpu::gpu_metrics::{ATTRIBUTES, Format};
     match file.format_of(version).unwrap() {
         Format::Structure(structure) => {
             let fields = structure.fields().into_iter().filter(|field| !field.is_padding());
