@@ -13,5 +13,6 @@ mod identity;
 mod links;
 pub mod metric;
 pub mod metrics;
+pub mod patient;
 pub mod published;
 pub mod sample;
