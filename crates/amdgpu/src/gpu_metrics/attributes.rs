@@ -4,7 +4,8 @@
 //! `struct gpu_metrics_v1_9` shows a pointer in place of the values; the file has none. Bits 9:0 of an encoding, which the
 //! header calls the instance, are the count of values.
 
-use super::{HEADER_SIZE, Integer, Values};
+use super::integer::{Integer, Values};
+use super::structure::HEADER_SIZE;
 
 const NONE: u8 = 0;
 const CLOCK_1: u8 = 1;

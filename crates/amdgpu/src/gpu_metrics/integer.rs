@@ -1,3 +1,6 @@
+/// A field's name, and its values with their places.
+pub(super) type Values = (&'static str, Vec<(u32, u64)>);
+
 /// The types of a value, in the order of the kernel's `enum amdgpu_metrics_attr_type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Integer {

@@ -8,6 +8,7 @@ mod integer;
 mod structure;
 
 use crate::attribute::{Reading, Unknown};
+use integer::Values;
 
 pub use attributes::ATTRIBUTES;
 pub use integer::Integer;
@@ -21,9 +22,6 @@ pub struct GpuMetrics {
     /// Each field that has a value at one place at least.
     fields: Vec<Values>,
 }
-
-/// A field's name, and its values with their places.
-type Values = (&'static str, Vec<(u32, u64)>);
 
 /// The files with this header. Their versions are counted apart, so the caller says which one it has read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

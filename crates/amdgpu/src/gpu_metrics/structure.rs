@@ -1,6 +1,6 @@
 //! A C structure as a list of fields; where each lies follows from C's rules of alignment.
 
-use super::{Integer, Values};
+use super::integer::{Integer, Values};
 
 /// `struct metrics_table_header`: the structure's size, format and content revision.
 pub const HEADER_SIZE: usize = 4;
@@ -31,7 +31,7 @@ macro_rules! plain {
     ($($integer:ident $($name:ident $([$count:literal])?),+;)+) => {
         $crate::gpu_metrics::structure::Group::Plain(&[$($($crate::gpu_metrics::structure::Member {
             name: stringify!($name),
-            integer: $crate::gpu_metrics::Integer::$integer,
+            integer: $crate::gpu_metrics::integer::Integer::$integer,
             count: 1 $(* $count)?,
         }),+),+])
     };
@@ -43,7 +43,7 @@ macro_rules! array {
     ($array:ident[$length:literal] { $($integer:ident $($name:ident $([$count:literal])?),+;)+ }) => {
         $crate::gpu_metrics::structure::Group::Array($length, &[$($($crate::gpu_metrics::structure::Member {
             name: concat!(stringify!($array), ".", stringify!($name)),
-            integer: $crate::gpu_metrics::Integer::$integer,
+            integer: $crate::gpu_metrics::integer::Integer::$integer,
             count: 1 $(* $count)?,
         }),+),+])
     };

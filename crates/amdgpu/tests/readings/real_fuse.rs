@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use amdgpu::readings::{CardReadings, PartitionReadings};
 use amdgpu::{Machine as Detected, Vendor};
@@ -154,4 +155,27 @@ fn real_fuse_of_a_suspended_card_only_its_power_state_is_read() {
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(cores.contains(&name), "{operation:?} {}", path.display());
     }
+}
+
+#[test]
+fn real_fuse_a_card_that_goes_while_it_is_read_leaves_what_was_read_before() {
+    if !require() {
+        return;
+    }
+    let laid = Laid::out(&Machine::instinct_with_readings(1, 1));
+    let served = Served::new(laid.folder.path());
+    let root = Root::open(served.path()).unwrap();
+    served.fault(&path("gpu_busy_percent"), Fault::Delay(Duration::from_millis(300)));
+    let device = laid.folder.path().join(served.real(&path("")).strip_prefix("/").unwrap());
+    let read = std::thread::spawn(move || CardReadings::read(&root, CARD.parse().unwrap()));
+    let is_reached =
+        |log: Vec<(Operation, PathBuf)>| log.iter().any(|(_, path)| path.ends_with("gpu_busy_percent"));
+    while !is_reached(served.take_log()) {
+        std::thread::yield_now();
+    }
+    std::fs::remove_dir_all(device).unwrap();
+    let card = read.join().unwrap();
+    assert_eq!(card.temperatures.len(), 2, "hwmon comes first");
+    assert_eq!((card.busy_percent, card.vbios_version), (None, None));
+    assert_eq!(card.faults, []);
 }
