@@ -15,6 +15,7 @@ mod command_line;
 mod default_runtime;
 mod demo;
 mod drift;
+mod exporter;
 mod hand_edits;
 mod in_process;
 mod interrupted_runs;
