@@ -10,7 +10,7 @@ pub const PACKAGED: &str = "/usr/bin/rocworker";
 pub const LOCAL: &str = "/usr/local/bin/rocworker";
 
 /// The exporter of metrics, beside it.
-const EXPORTER: &str = "rocworker-exporter";
+pub const EXPORTER: &str = "rocworker-exporter";
 
 /// Folders in which a unit finds no program. The system empties the first five at a start (file-hierarchy(7)); the
 /// daemon's unit hides the others, and /run/user, by `ProtectHome=yes` (systemd.exec(5)); beneath /var they are
