@@ -32,6 +32,7 @@ mod real_apply;
 mod real_boot;
 mod real_crashes;
 mod real_disks;
+mod real_exporter;
 mod real_hidden;
 mod real_kill;
 mod real_order;
