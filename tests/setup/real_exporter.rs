@@ -162,6 +162,7 @@ tail -1 /run/exposure | grep -o 'level for rocm-exporter.service: [0-9.]*'
     ) else {
         return;
     };
-    let level = out.strip_prefix("verified\nnot more than 1.5\nlevel for rocm-exporter.service: ").expect(&out);
+    let level =
+        out.strip_prefix("verified\nnot more than 1.5\nlevel for rocm-exporter.service: ").expect(&out);
     assert!(level.trim().parse::<f64>().unwrap() <= 1.5, "{level}");
 }
