@@ -50,6 +50,12 @@ rocworker apply | tail -1
 configure 'listen: 127.0.0.1:29402'
 rocworker apply | grep -c 'rocm-exporter.service was started'
 scrape http://127.0.0.1:29402/metrics | series | diff /run/scraped - && echo the same
+# A port that is another's.
+configure 'listen: 127.0.0.1:29407'
+rocworker-exporter --listen 127.0.0.1:29407 2> /dev/null &
+until_true 'scrape http://127.0.0.1:29407/metrics > /dev/null'
+rocworker apply | grep -o 'failed: systemctl restart rocm-exporter.service' | head -1
+kill $!
 rocworker undo | grep rocm-exporter.service
 systemctl is-active rocm-exporter || true
 "#,
@@ -72,10 +78,11 @@ a user of its own
 Already in sync; no changes.
 1
 the same
+failed: systemctl restart rocm-exporter.service
 removed /etc/systemd/system/multi-user.target.wants/rocm-exporter.service: it was not there before
 removed /etc/systemd/system/rocm-exporter.service: it was not there before
-done: rocm-exporter.service was stopped
-inactive
+skipped: rocm-exporter.service does not run
+failed
 "
     );
 }
