@@ -35,6 +35,7 @@ mod real_disks;
 mod real_exporter;
 mod real_hidden;
 mod real_kill;
+mod real_monitoring;
 mod real_order;
 mod real_systemd;
 mod receipts;
