@@ -2,6 +2,7 @@
 
 mod args;
 mod connections;
+mod ready;
 mod routes;
 mod scraper;
 mod server;
@@ -80,6 +81,7 @@ fn run(args: Args) -> Result<(), Error> {
                 args.root.display()
             ));
         }
+        ready::tell_systemd()?;
         let server = Server::new(scraper, web_config);
         tokio::select! {
             _ = terminated.recv() => {}

@@ -123,10 +123,13 @@ fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<Tests> {
     };
     let remedy = "make rocworker build statically";
     let static_program = steps.run("static program", remedy, static_program::build)?;
+    let remedy = "make rocworker-exporter build statically";
+    let exporter = steps.run("static exporter", remedy, static_program::build_exporter)?;
     let programs = dist::Programs {
         rocworker: program.clone(),
         wrapper: wrapper.clone(),
         without_libraries: static_program.clone(),
+        exporter: exporter.clone(),
     };
     let remedy = "make `cargo xtask dist` work";
     let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
@@ -135,7 +138,7 @@ fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<Tests> {
     }
     let (kernels, ran) = (PathBuf::new(), clean_file("real-components-ran.txt")?);
     let all = false;
-    Ok(Tests { privilege, all, wrapper, oracle, program, static_program, dist, kernels, ran })
+    Ok(Tests { privilege, all, wrapper, oracle, program, static_program, exporter, dist, kernels, ran })
 }
 
 /// What comes from elsewhere for the tests, and is kept below target; answers with the folder of the kernels.
@@ -235,6 +238,8 @@ struct Tests {
     oracle: PathBuf,
     program: PathBuf,
     static_program: PathBuf,
+    /// The exporter, static too.
+    exporter: PathBuf,
     /// The Debian package and what else is handed out.
     dist: PathBuf,
     /// A kernel in a folder for each release of Debian; fetched while the rest is built.
@@ -303,6 +308,7 @@ impl Tests {
             .environment("ROCWORKER_CDI_ORACLE", &self.oracle)
             .environment("ROCWORKER_PROGRAM", &self.program)
             .environment(static_program::VARIABLE, &self.static_program)
+            .environment(static_program::EXPORTER_VARIABLE, &self.exporter)
             .environment(dist::VARIABLE, &self.dist)
             .environment("ROCWORKER_KERNELS", &self.kernels)
     }
