@@ -14,6 +14,7 @@
 pub mod args;
 pub mod bundle;
 pub mod cdi;
+pub mod gpu_metrics;
 mod input;
 mod json;
 pub mod lease;

@@ -5,9 +5,14 @@
 //! it once.
 
 pub mod accounting;
+mod card;
 pub mod container;
 pub mod exporter;
 pub mod exposition;
+mod format;
+mod gpu;
+mod identity;
+mod links;
 pub mod metric;
 pub mod metrics;
 pub mod processes;

@@ -11,10 +11,7 @@ use crate::container::{Owner, label};
 use crate::metric::Metric;
 use crate::metrics;
 use crate::published::{Pod, Published};
-use crate::sample::Sample;
-
-/// A label's name and value.
-pub type Label = (&'static str, String);
+use crate::sample::{Label, Sample};
 
 /// A GPU, and the labels by which all of its series name it.
 pub type LabelledGpu<'a> = (&'a Gpu, &'a [Label]);

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::container::label;
 use crate::metrics;
-use crate::processes::{Label, LabelledGpu, float, sample};
-use crate::sample::Sample;
+use crate::processes::{LabelledGpu, float, sample};
+use crate::sample::{Label, Sample};
 
 /// Mode 0644.
 pub const PATH: &str = "/run/rocworker/exporter.json";

@@ -13,9 +13,9 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use amdgpu::{Machine, processes};
 use layout::Nodes;
 use root::Root;
-use telemetry::processes::{Label, LabelledGpu, Processes};
+use telemetry::processes::{LabelledGpu, Processes};
 use telemetry::published::{self, Client, Drift, Lease, Pod, Published};
-use telemetry::sample::Sample;
+use telemetry::sample::{Label, Sample};
 use tempfile::TempDir;
 
 const ID: &str = "605439acbd4fb18c145069289094b17f17e0cfa938f78012d4960bc797305f22";

@@ -38,6 +38,16 @@ pub fn require_root(programs: &[&str]) -> bool {
     decide(reason.or(user))
 }
 
+/// As [`require_root`], and something else holds; the reason where it does not.
+///
+/// # Panics
+/// As [`require`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn require_root_and(holds: bool, otherwise: &str) -> bool {
+    if holds { require_root(&[]) } else { decide(Some(otherwise.to_owned())) }
+}
+
 /// As [`require_root`], and `cargo xtask test` has built a program and named it in this variable.
 ///
 /// # Panics
@@ -67,6 +77,16 @@ pub fn require_made<const N: usize>(variables: [&str; N], programs: &[&str]) -> 
     }
     // Each was found above.
     require(programs).then(|| variables.map(|variable| made(variable).unwrap()))
+}
+
+/// Whether the calling test can run because something holds that is no program on PATH; the reason where it does not.
+///
+/// # Panics
+/// As [`require`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn require_that(holds: bool, otherwise: &str) -> bool {
+    decide((!holds).then(|| otherwise.to_owned()))
 }
 
 /// Whether `cargo xtask test --all` runs: what is repeated for certainty is repeated as often as it takes.

@@ -38,6 +38,7 @@ pub(super) const TARGETS: &[Target] = &[
     target("lease", Some("lease")),
     target("runtime_state", Some("runtime_state")),
     target("request", Some("request")),
+    target("gpu_metrics", None),
     target("args", Some("args")),
     // Each byte is a word already.
     Target { asks_runc: true, ..target("args_runc", None) },

@@ -2,12 +2,14 @@
 
 pub(crate) mod charm;
 mod engines;
-mod exporter;
 mod headers;
 mod install;
 pub(crate) mod kernels;
+mod linux_source;
 mod needs;
 mod privilege;
+mod prometheus;
+mod python;
 mod real;
 mod releases;
 mod step;
@@ -147,8 +149,13 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     let remedy =
         "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
     steps.run("kernel headers", remedy, headers::fetch)?;
+    let remedy =
+        "see whether deb.debian.org can be reached, and remove target/linux-source where it is damaged";
+    steps.run("kernel source", remedy, linux_source::fetch)?;
     let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
     steps.run("charmcraft", remedy, charm::make)?;
+    let remedy = "see whether pypi.org can be reached, and remove target/grafana-sdk where it is damaged";
+    steps.run("Grafana's SDK", remedy, || python::GRAFANA.make(|_| Ok(())))?;
     Ok(kernels)
 }
 
@@ -278,8 +285,14 @@ impl Tests {
         let command = self.privilege.run_tests_as_root(command, &path);
         let command =
             engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
-        let made =
-            [releases::APT.variable(), headers::variable(), releases::INCUS.variable(), charm::variable()];
+        let made = [
+            releases::APT.variable(),
+            headers::variable(),
+            linux_source::variable(),
+            releases::INCUS.variable(),
+            charm::variable(),
+            python::GRAFANA.variable(),
+        ];
         let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
             .environment("PATH", &path)
@@ -298,7 +311,7 @@ impl Tests {
 /// This process's PATH, with what was unpacked beside the build, and with the sbin folders. Those hold runc,
 /// and Debian leaves them out of an ordinary user's PATH.
 pub(crate) fn search_path() -> OsString {
-    let mut folders = vec![exporter::folder()];
+    let mut folders = vec![prometheus::folder()];
     let own = std::env::var_os("PATH").unwrap_or_default();
     folders.extend(std::env::split_paths(&own));
     folders.extend(["/usr/sbin".into(), "/sbin".into()]);

@@ -1,0 +1,101 @@
+//! Headers of amdgpu from Debian's newest kernel source: what the tables of crates/amdgpu are compared with.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use crate::command::Command;
+use crate::repository;
+
+use super::kernels::Apt;
+
+const SUITE: &str = "trixie-backports";
+/// The package that depends on a suite's newest source.
+const NEWEST: &str = "linux-source";
+/// The variable by which the tests learn where the headers are.
+const VARIABLE: &str = "ROCWORKER_AMDGPU_HEADERS";
+
+/// In the order in which they are in the archive: tar stops behind the last.
+const FILES: [&str; 4] = [
+    "drivers/gpu/drm/amd/include/kgd_pp_interface.h",
+    "drivers/gpu/drm/amd/pm/swsmu/smu13/smu_v13_0_6_ppt.h",
+    "drivers/gpu/drm/amd/pm/swsmu/smu15/smu_v15_0_8_ppt.h",
+    "drivers/gpu/drm/amd/pm/swsmu/smu_cmn.h",
+];
+
+/// The variable that the tests read: the folder in which drivers/ is.
+pub(super) fn variable() -> (&'static str, PathBuf) {
+    (VARIABLE, repository::target().join("linux-source").join(SUITE))
+}
+
+/// Downloads the source, 160 MB, keeps these files and removes the rest, if they are not there yet. Needs no root.
+///
+/// # Errors
+/// Names the command that failed.
+pub(super) fn fetch() -> Result<()> {
+    let (_, place) = variable();
+    if place.is_dir() {
+        return Ok(());
+    }
+    // Complete or not there.
+    let unfinished = place.with_extension("unfinished");
+    remove(&unfinished)?;
+    let (package, unpacked) = (unfinished.join("package"), unfinished.join("headers"));
+    for folder in [&package, &unpacked] {
+        fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    }
+    let apt = Apt::of(SUITE, &unfinished.join("apt"))?;
+    apt.run("apt-get", &["update"]).run()?;
+    let answer = apt.run("apt-cache", &["depends", "--important", NEWEST]).read()?;
+    let source = source_in(&answer).with_context(|| format!("{NEWEST} depends on no source: {answer}"))?;
+    apt.run("apt-get", &["download", source]).inside(&package).run()?;
+    let archive = only_file_in(&package)?;
+    Command::new(["dpkg-deb", "--extract"]).arguments([&archive, &package]).run()?;
+    fs::remove_file(&archive).with_context(|| format!("removing {}", archive.display()))?;
+    let archive = package.join("usr/src").join(format!("{source}.tar.xz"));
+    Command::new(["tar", "--extract", "--xz", "--occurrence=1", "--strip-components=1", "--file"])
+        .arguments([&archive])
+        .arguments(FILES.map(|file| format!("{source}/{file}")))
+        .inside(&unpacked)
+        .run()?;
+    fs::rename(&unpacked, &place)
+        .with_context(|| format!("renaming {} to {}", unpacked.display(), place.display()))?;
+    remove(&unfinished)
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
+    }
+    Ok(())
+}
+
+fn only_file_in(folder: &Path) -> Result<PathBuf> {
+    let mut listing = fs::read_dir(folder).with_context(|| format!("listing {}", folder.display()))?;
+    let entry =
+        listing.next().with_context(|| format!("apt-get download left no .deb in {}", folder.display()))?;
+    Ok(entry?.path())
+}
+
+/// The source's package in the answer of `apt-cache depends`.
+fn source_in(answer: &str) -> Option<&str> {
+    let mut depends = answer.lines().filter_map(|line| line.trim().strip_prefix("Depends: "));
+    depends.find(|name| name.starts_with("linux-source-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_source_is_the_package_that_the_newest_depends_on() {
+        for (answer, expected) in [
+            ("linux-source\n  Depends: linux-source-7.3\n", Some("linux-source-7.3")),
+            ("linux-source\n  Depends: <linux-source-7.3>\n", None),
+            ("linux-source\n", None),
+        ] {
+            assert_eq!(source_in(answer), expected, "{answer}");
+        }
+    }
+}
