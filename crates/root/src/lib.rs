@@ -8,6 +8,7 @@ mod change;
 mod error;
 mod flags;
 mod folder;
+mod links;
 mod lock;
 mod meta;
 mod node;

@@ -4,9 +4,17 @@
 //! [`metrics`] is the one table of what there is. The program `rocworker-exporter` serves it; `rocworker metrics` prints
 //! it once.
 
+pub mod accounting;
+mod card;
+pub mod container;
 pub mod exporter;
 pub mod exposition;
+mod format;
+mod gpu;
+mod identity;
+mod links;
 pub mod metric;
 pub mod metrics;
+pub mod processes;
 pub mod published;
 pub mod sample;

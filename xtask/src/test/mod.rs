@@ -2,13 +2,13 @@
 
 pub(crate) mod charm;
 mod engines;
-mod exporter;
 mod headers;
 mod install;
 pub(crate) mod kernels;
 mod linux_source;
 mod needs;
 mod privilege;
+mod prometheus;
 mod real;
 mod releases;
 mod step;
@@ -307,7 +307,7 @@ impl Tests {
 /// This process's PATH, with what was unpacked beside the build, and with the sbin folders. Those hold runc,
 /// and Debian leaves them out of an ordinary user's PATH.
 pub(crate) fn search_path() -> OsString {
-    let mut folders = vec![exporter::folder()];
+    let mut folders = vec![prometheus::folder()];
     let own = std::env::var_os("PATH").unwrap_or_default();
     folders.extend(std::env::split_paths(&own));
     folders.extend(["/usr/sbin".into(), "/sbin".into()]);
