@@ -77,7 +77,8 @@ impl Exporter {
 
 /// In the table's order, each metric's samples as they came; without the numbers that are none. Each series stands once:
 /// a second value of it would cost Prometheus the scrape.
-fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
+#[must_use]
+pub fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
     let mut seen = HashSet::new();
     samples.retain(|sample| {
         sample.value.is_finite() && seen.insert((sample.metric.name, sample.labels.clone()))

@@ -16,5 +16,6 @@ mod links;
 pub mod metric;
 pub mod metrics;
 pub mod processes;
+pub mod patient;
 pub mod published;
 pub mod sample;
