@@ -80,6 +80,8 @@ fn compare(name: &str, machine: &Machine, tree: &Path) -> usize {
     let (theirs, ours) = (theirs(tree, root.path()), Ours::of(root.path()));
     let text = |key: &str| theirs.get(key).and_then(Value::as_str).filter(|text| *text != "N/A");
     let pci = text("PCI Bus").unwrap_or_else(|| panic!("{name} has no PCI address: {theirs:#?}"));
+    let pci = pci.to_lowercase();
+    let pci = pci.as_str();
     let mut compared = 0;
     for (key, metric, labels, factor) in VALUES {
         let Some(value) = text(key) else { continue };
