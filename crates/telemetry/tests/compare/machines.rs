@@ -1,4 +1,4 @@
-//! The captured machines with a card of amdgpu's, as each of the programs can read them.
+//! The captured machines with a card of amdgpu's, and a synthetic server, as each of the programs can read them.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use layout::{Kfd, KfdNode, Machine, Nodes};
 use support::captures;
 
 /// Each by its archive. Where no KFD was captured, a **synthetic** one names the card: AMD's tools list no GPU without.
-pub(crate) fn all() -> [(&'static str, Machine); 6] {
+pub(crate) fn all() -> [(&'static str, Machine); 7] {
     [
         ("phoenix", captures::phoenix()),
         ("vangogh", captures::vangogh()),
@@ -15,6 +15,7 @@ pub(crate) fn all() -> [(&'static str, Machine); 6] {
         ("rx6900xt", captures::rx6900xt().kfd(kfd("0000:0c:00.0", 0x73bf, 100_300))),
         ("rx9070", captures::rx9070().kfd(kfd("0000:03:00.0", 0x7550, 120_001))),
         ("vega-drm-card0", captures::vega().kfd(kfd("0000:09:00.0", 0x687f, 90_000))),
+        ("two synthetic Instincts", Machine::instinct_with_readings(2, 8)),
     ]
 }
 
