@@ -31,7 +31,16 @@ impl NodeExporter {
     /// With what it said, where it does not start.
     #[must_use]
     pub fn start(root: &Path, collectors: &[&str]) -> Self {
-        let mut command = Command::new(real::program(PROGRAM).unwrap());
+        Self::start_program(&real::program(PROGRAM).unwrap(), root, collectors)
+    }
+
+    /// As [`NodeExporter::start`], where the program is not on PATH.
+    ///
+    /// # Panics
+    /// As [`NodeExporter::start`].
+    #[must_use]
+    pub fn start_program(program: &Path, root: &Path, collectors: &[&str]) -> Self {
+        let mut command = Command::new(program);
         command.arg(format!("--path.sysfs={}", root.join("sys").display()));
         command.args((!collectors.is_empty()).then_some("--collector.disable-defaults"));
         command.args(collectors.iter().map(|name| format!("--collector.{name}")));
@@ -50,6 +59,12 @@ impl NodeExporter {
         // Its pipe must not fill up.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         started
+    }
+
+    /// Where it answers.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
     }
 
     /// Its exposition, with the head of HTTP.

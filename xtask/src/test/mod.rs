@@ -9,7 +9,7 @@ mod linux_source;
 mod needs;
 mod packages;
 mod privilege;
-mod prometheus;
+pub(crate) mod prometheus;
 mod real;
 mod releases;
 mod smi;

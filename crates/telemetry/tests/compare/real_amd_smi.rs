@@ -33,8 +33,6 @@ const VALUES: &[Pair] = &[
     ("/pcie/replay_roll_over_count", "rocm_pcie_errors_total", &[("kind", "replay_rollover")], 1.0),
     ("/pcie/nak_sent_count", "rocm_pcie_errors_total", &[("kind", "nak_sent")], 1.0),
     ("/pcie/nak_received_count", "rocm_pcie_errors_total", &[("kind", "nak_received")], 1.0),
-    ("/pcie/width", "rocm_pcie_link_width_lanes", &[("link", "current")], 1.0),
-    ("/pcie/speed", "rocm_pcie_link_speed_transfers_per_second", &[("link", "current")], 1e-9),
 ];
 
 /// hwmon, which the exporter reads, and `gpu_metrics` differ there, as all of its invented numbers do.
@@ -90,7 +88,7 @@ fn real_amd_smi_says_the_same_of_captured_machines() {
         ("rx7800xt", 5),
         ("rx9070", 5),
         ("vega-drm-card0", 6),
-        ("two synthetic Instincts", 10),
+        ("two synthetic Instincts", 15),
     ];
     for (name, machine) in machines::all() {
         let Some((_, least)) = least.iter().find(|(of, _)| *of == name) else { continue };
