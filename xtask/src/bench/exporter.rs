@@ -92,6 +92,10 @@ pub(crate) fn scrape(address: &str) -> Result<(String, Duration)> {
     let mut answer = String::new();
     connection.read_to_string(&mut answer).context("reading the answer")?;
     let took = began.elapsed();
-    ensure!(answer.starts_with("HTTP/1.1 200"), "the answer is no 200: {}", answer.lines().next().unwrap_or(""));
+    ensure!(
+        answer.starts_with("HTTP/1.1 200"),
+        "the answer is no 200: {}",
+        answer.lines().next().unwrap_or("")
+    );
     Ok((answer, took))
 }

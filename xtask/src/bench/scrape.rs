@@ -84,7 +84,8 @@ fn time(program: &Path, root: &Path, runs: usize) -> Result<Outcome> {
         series[1].push(super::exporter::scrape(of_gpus.address())?.1);
         series[2].push(super::exporter::scrape(of_all.address())?.1);
     }
-    let [ours, gpus, all] = series.map(|mut durations| super::timing::median(&mut durations).as_secs_f64() * 1e3);
+    let [ours, gpus, all] =
+        series.map(|mut durations| super::timing::median(&mut durations).as_secs_f64() * 1e3);
     let figures = format!(
         "{ours:.2} ms for {} values; node_exporter's drm and hwmon {gpus:.2} ms for {}, all of it {all:.2} ms",
         values(&answer, "rocm_"),
@@ -134,7 +135,8 @@ mod tests {
 
     #[test]
     fn an_answer_that_misses_a_gpu_gives_no_figure() {
-        let answer = "rocm_gpu_info{gpu=\"0\"} 1\nrocm_gpu_info{pci=\"0000:05:00.0\"} 1\nrocm_a 2\nnode_a 2\n";
+        let answer =
+            "rocm_gpu_info{gpu=\"0\"} 1\nrocm_gpu_info{pci=\"0000:05:00.0\"} 1\nrocm_a 2\nnode_a 2\n";
         assert!(check(answer, 1).is_ok());
         assert!(check(answer, 2).unwrap_err().to_string().contains("names 1 GPUs where 2"));
         assert_eq!(values(answer, "rocm_"), 3);

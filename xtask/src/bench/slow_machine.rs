@@ -125,12 +125,15 @@ fn is_drivers(path: &Path) -> bool {
     let inside = if let Some((_, inside)) = path.split_once("/amdgpu_xcp") {
         inside.split_once('/').map(|(_, inside)| inside)
     } else {
-        path.strip_prefix("/sys/devices/pci").filter(|_| !path.contains("0000:02:00.0"))
-            .and_then(|inside| inside.split_once(":00.0/")).map(|(_, inside)| inside)
+        path.strip_prefix("/sys/devices/pci")
+            .filter(|_| !path.contains("0000:02:00.0"))
+            .and_then(|inside| inside.split_once(":00.0/"))
+            .map(|(_, inside)| inside)
     };
     let Some(inside) = inside else { return false };
-    let name = inside.rsplit_once('/').filter(|_| inside.starts_with("drm/")).map_or(inside, |(_, name)| name);
-    !NO_DRIVERS.contains(&name) && !inside.starts_with("drm") 
+    let name =
+        inside.rsplit_once('/').filter(|_| inside.starts_with("drm/")).map_or(inside, |(_, name)| name);
+    !NO_DRIVERS.contains(&name) && !inside.starts_with("drm")
 }
 
 #[cfg(test)]
@@ -143,7 +146,9 @@ mod tests {
         for file in ["vendor", "power/runtime_status", "drm/card1/dev", "drm"] {
             assert!(!is_drivers(Path::new(&format!("{card}/{file}"))), "{file}");
         }
-        for file in ["gpu_metrics", "hwmon/hwmon1/temp1_input", "vbios_version", "ras/umc_err_count", "unique_id"] {
+        for file in
+            ["gpu_metrics", "hwmon/hwmon1/temp1_input", "vbios_version", "ras/umc_err_count", "unique_id"]
+        {
             assert!(is_drivers(Path::new(&format!("{card}/{file}"))), "{file}");
         }
         let partition = "/sys/devices/platform/amdgpu_xcp_0";

@@ -33,7 +33,9 @@ pub(crate) fn are_there() -> bool {
 
 /// Where one of them is.
 pub(crate) fn program(name: &str) -> Result<PathBuf> {
-    which::which(name).or_else(|_| which::which(folder().join(name))).with_context(|| format!("finding {name}"))
+    which::which(name)
+        .or_else(|_| which::which(folder().join(name)))
+        .with_context(|| format!("finding {name}"))
 }
 
 fn missing() -> impl Iterator<Item = &'static str> {
