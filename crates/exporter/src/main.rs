@@ -21,7 +21,7 @@ use scraper::Scraper;
 use server::Server;
 use web_config::WebConfig;
 
-/// musl's own allocator maps and unmaps a page for most requests: 600 system calls of a scrape of 64 partitions.
+/// musl's own allocator maps and unmaps a page for most requests: 440 system calls of a scrape of 64 partitions.
 #[global_allocator]
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 

@@ -41,14 +41,6 @@ impl Traffic {
                 for address in listing.run(cards).unwrap_or_default() {
                     if let Ok(Ok(value)) = reading.run(move |root| pcie_traffic(root, address)) {
                         measured.put(address, Instant::now(), value);
-                let cards = listing.run(awake).unwrap_or_default();
-                for address in cards {
-                    let read = reading.run(move |root| pcie_traffic(root, address));
-                    if let Ok(Ok(read)) = read {
-                        values
-                            .lock()
-                            .unwrap_or_else(PoisonError::into_inner)
-                            .insert(address, (Instant::now(), read));
                     }
                     measured.stuck.store(listing.stuck() + reading.stuck(), Ordering::Relaxed);
                 }
@@ -127,17 +119,4 @@ mod tests {
         assert_eq!(*labels, [("gpu", "0".to_owned()), ("pci", "0000:03:00.0".to_owned())]);
         assert!(traffic.samples(&[]).is_empty(), "a card that is gone");
     }
-/// The cards that the driver has, and that are awake: a read would wake one that is suspended.
-fn awake(root: &Root) -> Vec<Address> {
-    let machine = Machine::read(root);
-    let cards = machine
-        .gpus
-        .iter()
-        .filter(|gpu| gpu.vendor == Vendor::Amd && gpu.driver.as_deref() == Some("amdgpu"));
-    let addresses: BTreeSet<Address> = cards.filter_map(|gpu| gpu.pci).collect();
-    let is_awake = |address: &Address| {
-        let file = format!("/sys/bus/pci/devices/{address}/power/runtime_status");
-        root.read_text(file, 64).is_ok_and(|status| status.trim() == "active")
-    };
-    addresses.into_iter().filter(is_awake).collect()
 }

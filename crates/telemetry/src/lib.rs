@@ -15,7 +15,7 @@ mod identity;
 mod links;
 pub mod metric;
 pub mod metrics;
-pub mod processes;
 pub mod patient;
+pub mod processes;
 pub mod published;
 pub mod sample;

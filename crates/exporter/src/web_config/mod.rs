@@ -114,11 +114,6 @@ fn load(root: &Root, path: &Path) -> Result<(Loaded, Vec<PathBuf>), Error> {
     }
     let acceptor = tls::acceptor(root, &tls)
         .map_err(|tls::Wrong { key, problem }| wrong(format!("{key}: {problem}{}", line_of(key, &text))))?;
-    let acceptor = tls::acceptor(root, &tls).map_err(|tls::Wrong { key, problem }| {
-        let line =
-            text.lines().position(|line| line.trim_start().starts_with(key)).map_or(1, |line| line + 1);
-        wrong(format!("{key}: {problem} (line {line})"))
-    })?;
     Ok((Loaded { acceptor: Some(acceptor), users }, tls::files(&tls)))
 }
 
