@@ -7,11 +7,13 @@ mod install;
 pub(crate) mod kernels;
 mod linux_source;
 mod needs;
+mod packages;
 mod privilege;
-mod prometheus;
+pub(crate) mod prometheus;
 mod python;
 mod real;
 mod releases;
+mod smi;
 mod step;
 
 use std::ffi::OsString;
@@ -155,6 +157,8 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     let remedy =
         "see whether deb.debian.org can be reached, and remove target/linux-source where it is damaged";
     steps.run("kernel source", remedy, linux_source::fetch)?;
+    let remedy = "see whether deb.debian.org can be reached, and remove target/smi where it is damaged";
+    steps.run("rocm-smi and amd-smi", remedy, smi::fetch)?;
     let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
     steps.run("charmcraft", remedy, charm::make)?;
     let remedy = "see whether pypi.org can be reached, and remove target/grafana-sdk where it is damaged";
@@ -297,6 +301,7 @@ impl Tests {
             releases::INCUS.variable(),
             charm::variable(),
             python::GRAFANA.variable(),
+            smi::variable(),
         ];
         let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
