@@ -40,6 +40,10 @@ regain() { now; load vgem && until_true spec && now && cat /etc/cdi/amd.json; }
 looked_again() { rocworker --output json status >/tmp/status && grep -q '"reload"' /tmp/status; }
 reload() { pid >/tmp/before; systemctl reload rocworker && pid | cmp - /tmp/before && until_true looked_again && cat /tmp/status; }
 
+# What the unit's control group lets a process open: KFD asks the same of who reads its topology.
+opens() { sh -c 'echo $$ >/sys/fs/cgroup/system.slice/rocworker.service/cgroup.procs; exec 3<>"$1"' sh "$1"; }
+devices() { opens /dev/dri/renderD128 && ! opens /dev/ttyS1; }
+
 # It is found by its watchdog while the journal is read.
 hang() { kill -STOP $(pid) && journalctl --quiet --output=cat -u rocworker-boot -u containerd; }
 # systemd keeps the status of the one before until the next one is ready.
@@ -64,6 +68,7 @@ need started started
 need lose lose
 need regain regain
 need reload reload
+need devices devices
 need hang hang
 need again again
 need stop stop
