@@ -43,13 +43,20 @@ const LIMIT: usize = 64 << 10;
 
 /// The text of an attribute without the white space and the NULs that captures pad with; never empty.
 pub(crate) fn text(root: &Root, path: &Path) -> Reading<String> {
-    let text = root.read_text(path, LIMIT).map_err(|error| unreadable(root, path, &error))?;
+    let bytes = root.read(path, LIMIT).map_err(|error| unreadable(root, path, &error))?;
+    text_of(bytes, &root.shown(path))
+}
+
+/// The text in an attribute's bytes; `shown` is its path for a person.
+pub(crate) fn text_of(bytes: Vec<u8>, shown: &Path) -> Reading<String> {
+    let not_text = || Unknown::because(format!("{} is not text", shown.display()));
+    let text = String::from_utf8(bytes).map_err(|_| not_text())?;
     let text = text.trim_matches(|c: char| c.is_whitespace() || c == '\0');
     if text.is_empty() {
-        return Err(Unknown::because(format!("{} is empty", root.shown(path).display())));
+        return Err(Unknown::because(format!("{} is empty", shown.display())));
     }
     if text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
-        return Err(Unknown::because(format!("{} is not text", root.shown(path).display())));
+        return Err(not_text());
     }
     Ok(text.to_owned())
 }
@@ -89,8 +96,11 @@ fn unreadable(root: &Root, path: &Path, error: &root::Error) -> Unknown {
 
 fn parsed<T>(root: &Root, path: &Path, what: &str, parse: impl Fn(&str) -> Option<T>) -> Reading<T> {
     let text = text(root, path)?;
-    parse(&text).ok_or_else(|| {
-        let found: String = text.chars().take(40).collect();
-        Unknown::because(format!("{} holds {found:?}, not a {what}", root.shown(path).display()))
-    })
+    parse(&text).ok_or_else(|| not_a(what, &text, &root.shown(path)))
+}
+
+/// Why a text is not what belongs there.
+pub(crate) fn not_a(what: &str, text: &str, shown: &Path) -> Unknown {
+    let found: String = text.chars().take(40).collect();
+    Unknown::because(format!("{} holds {found:?}, not a {what}", shown.display()))
 }

@@ -89,8 +89,17 @@ impl Machine {
 fn card(root: &Root, function: Function) -> Gpu {
     let address = function.address;
     let folder = pci::folder(address);
-    let uuid = unique_id(root, &folder.join("unique_id"));
     let why = "only KFD reports the architecture, and it does not know this GPU";
+    if let Some(asleep) = pci::asleep(root, address) {
+        return Gpu {
+            product_name: Err(asleep.clone()),
+            uuid: Err(asleep.clone()),
+            vram_bytes: Err(asleep.clone()),
+            partition: Some(Partition::unread(&asleep)),
+            ..of_function(root, function, why)
+        };
+    }
+    let uuid = unique_id(root, &folder.join("unique_id"));
     Gpu {
         product_name: attribute::text(root, &folder.join("product_name")),
         card_uuid: uuid.as_ref().ok().copied(),

@@ -21,16 +21,13 @@ impl Partition {
     /// The modes that a card is in, as its first partition has them.
     pub(crate) fn first_of(root: &Root, address: Address) -> Self {
         let folder = pci::folder(address);
-        // Reading a suspended card's modes wakes it on older kernels and is refused on newer ones.
-        if attribute::text(root, &folder.join("power/runtime_status"))
-            .is_ok_and(|status| status == "suspended")
-        {
-            let asleep =
-                || Unknown::because(format!("card {address} is suspended, and is not woken to be asked"));
-            return Self { compute: Err(asleep()), memory: Err(asleep()), id: 0 };
-        }
         let mode = |name| attribute::text(root, &folder.join(name));
         Self { compute: mode("current_compute_partition"), memory: mode("current_memory_partition"), id: 0 }
+    }
+
+    /// Those of a card that is not asked, for this reason.
+    pub(crate) fn unread(why: &Unknown) -> Self {
+        Self { compute: Err(why.clone()), memory: Err(why.clone()), id: 0 }
     }
 
     /// Whether the card says of itself that it is partitioned or can be.

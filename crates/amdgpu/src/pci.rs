@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use root::Root;
 
 use crate::address::Address;
-use crate::attribute::{self, Reading};
+use crate::attribute::{self, Reading, Unknown};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 
@@ -84,6 +84,22 @@ pub(crate) fn folder(address: Address) -> PathBuf {
     Path::new(DEVICES).join(address.to_string())
 }
 
+/// Runtime power management's word for a function's state (Documentation/ABI/testing/sysfs-devices-power), in its folder.
+pub(crate) const POWER_STATE: &str = "power/runtime_status";
+
+/// Whether a card in this state would be woken by a read of amdgpu's files.
+pub(crate) fn is_asleep(power_state: &str) -> bool {
+    matches!(power_state, "suspended" | "suspending")
+}
+
+/// Why nothing of amdgpu's is read of a card that is suspended, where it is: on older kernels a read wakes it, on newer
+/// ones it is refused.
+pub(crate) fn asleep(root: &Root, address: Address) -> Option<Unknown> {
+    let state = attribute::text(root, &folder(address).join(POWER_STATE)).ok()?;
+    let because = || Unknown::because(format!("card {address} is suspended, and is not woken to be asked"));
+    is_asleep(&state).then(because)
+}
+
 fn read(root: &Root, address: Address) -> Reading<Option<Function>> {
     let folder = folder(address);
     // One read gives class, ids and driver (pci_uevent in pci-driver.c); a bus has hundreds of functions.
@@ -99,7 +115,7 @@ fn read(root: &Root, address: Address) -> Reading<Option<Function>> {
     let id = |from_uevent: Option<&str>, file: &str| match from_uevent.and_then(hex).and_then(to_u16) {
         Some(id) => Ok(id),
         None => attribute::hexadecimal(root, &folder.join(file)).and_then(|id| {
-            to_u16(id).ok_or_else(|| attribute::Unknown::because(format!("{file} {id:#x} is not a PCI id")))
+            to_u16(id).ok_or_else(|| Unknown::because(format!("{file} {id:#x} is not a PCI id")))
         }),
     };
     let vendor_id = id(ids.map(|ids| ids.0), "vendor")?;
@@ -128,8 +144,7 @@ pub(crate) fn sriov(root: &Root, address: Address) -> Option<Sriov> {
 pub(crate) fn numa_node(root: &Root, address: Address) -> Reading<u32> {
     let path = folder(address).join("numa_node");
     let node: i64 = attribute::number(root, &path)?;
-    let none =
-        || attribute::Unknown::because(format!("{} says {node}: no node", root.shown(&path).display()));
+    let none = || Unknown::because(format!("{} says {node}: no node", root.shown(&path).display()));
     u32::try_from(node).map_err(|_| none())
 }
 

@@ -66,6 +66,19 @@ impl Error {
         matches!(self, Self::Io { errno: Errno::ENOENT, .. })
     }
 
+    /// Whether the kernel has no such value: the driver does not support it (EOPNOTSUPP, ENODATA), or its device went while
+    /// the file was open (ENODEV).
+    #[must_use]
+    pub fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Io { errno: Errno::EOPNOTSUPP | Errno::ENODATA | Errno::ENODEV, .. })
+    }
+
+    /// Whether the kernel called the request invalid (EINVAL).
+    #[must_use]
+    pub fn is_invalid(&self) -> bool {
+        matches!(self, Self::Io { errno: Errno::EINVAL, .. })
+    }
+
     /// Whether the kernel refused for want of a right (EACCES, EPERM). KFD answers so for a GPU that the
     /// device cgroup hides (`kfd_devcgroup_check_permission` in kfd_topology.c).
     #[must_use]

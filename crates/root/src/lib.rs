@@ -119,8 +119,8 @@ impl Root {
         read_up_to(&file, limit, || self.shown(path))
     }
 
-    /// The first `count` bytes of a file, or all of a shorter one: for files that the kernel makes longer with
-    /// every CPU.
+    /// The first `count` bytes of a file, or all of a shorter one, by one read: for attributes of sysfs, which give all they
+    /// have to the first read, and for files that the kernel makes longer with every CPU.
     ///
     /// # Errors
     /// When it is not there or not readable.
@@ -128,9 +128,16 @@ impl Root {
         let path = path.as_ref();
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         let mut bytes = vec![0; count];
-        let read = nix::unistd::read(&file, &mut bytes);
-        bytes.truncate(read.map_err(|errno| Error::io("read", self.shown(path), errno))?);
-        Ok(bytes)
+        loop {
+            match nix::unistd::read(&file, &mut bytes) {
+                Ok(read) => {
+                    bytes.truncate(read);
+                    return Ok(bytes);
+                }
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(Error::io("read", self.shown(path), errno)),
+            }
+        }
     }
 
     /// As [`Root::read`], and the bytes are UTF-8.

@@ -30,6 +30,7 @@ mod host;
 mod kfd;
 mod machine;
 mod pci;
+mod readings;
 mod sample;
 mod tree;
 mod write;

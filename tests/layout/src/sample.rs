@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::readings::{Card, Trouble};
 use crate::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module};
 
 const DEMO: &str = include_str!("../../../templates/demo/machine.json");
@@ -75,6 +76,35 @@ impl Machine {
     #[must_use]
     pub fn instinct_linked(cards: u8, partitions: u8) -> Self {
         Self::server(cards, partitions, true)
+    }
+
+    /// [`Machine::instinct`] whose cards say how they are, in invented numbers that all differ: hwmon, `gpu_metrics` 1.8, a
+    /// partition's `xcp_metrics`, RAS, memory, links, firmware. At most eight partitions.
+    #[must_use]
+    pub fn instinct_with_readings(cards: u8, partitions: u8) -> Self {
+        Self::with_readings(cards, partitions, |_| None)
+    }
+
+    /// [`Machine::instinct_with_readings`] in trouble. Card 0 has hung, with RAS errors, bad pages, an XGMI link that is down
+    /// and clocks that were limited. Card 1, if there is one, has metrics of version 1.3 by which power and temperature
+    /// limit its clocks now.
+    #[must_use]
+    pub fn instinct_in_trouble(cards: u8, partitions: u8) -> Self {
+        Self::with_readings(cards, partitions, |number| match number {
+            0 => Some(Trouble::Broken),
+            1 => Some(Trouble::Throttled),
+            _ => None,
+        })
+    }
+
+    fn with_readings(cards: u8, partitions: u8, trouble: impl Fn(u8) -> Option<Trouble>) -> Self {
+        let mut machine = Self::instinct(cards, partitions);
+        for number in 0..cards {
+            let Instinct { address, first_render, .. } = Instinct::of_server(number, 0, partitions);
+            let card = Card { number, address, first_render, partitions, trouble: trouble(number) };
+            machine = card.put(machine);
+        }
+        machine
     }
 
     fn server(cards: u8, partitions: u8, linked: bool) -> Self {

@@ -14,6 +14,7 @@ pub mod captures;
 pub mod crashes;
 pub mod detect;
 pub mod document;
+pub mod fuse;
 pub mod killed;
 pub mod laid;
 pub mod real;

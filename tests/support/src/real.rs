@@ -38,6 +38,16 @@ pub fn require_root(programs: &[&str]) -> bool {
     decide(reason.or(user))
 }
 
+/// As [`require_root`], and something else holds; the reason where it does not.
+///
+/// # Panics
+/// As [`require`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn require_root_and(holds: bool, otherwise: &str) -> bool {
+    if holds { require_root(&[]) } else { decide(Some(otherwise.to_owned())) }
+}
+
 /// As [`require_root`], and `cargo xtask test` has built a program and named it in this variable.
 ///
 /// # Panics

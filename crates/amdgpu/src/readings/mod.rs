@@ -2,13 +2,30 @@
 //!
 //! A value that is absent, unsupported or unreadable is `None` or not in its list. Why a file that is there gave nothing
 //! stands in [`CardReadings::faults`].
+//!
+//! Where two files say the same, the first of these that has a value counts: hwmon and the card's own small files,
+//! `gpu_metrics`, `pp_dpm_*`. No file is read twice.
 
-use std::path::PathBuf;
+mod hwmon;
+mod levels;
+mod metrics;
+mod pcie;
+mod ras;
+mod source;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use root::Root;
 
 use crate::address::Address;
 use crate::attribute::Unknown;
+use crate::gpu_metrics::GpuMetrics;
+use crate::pci;
+
+pub use pcie::{PcieTraffic, pcie_traffic};
+
+use source::Source;
 
 /// One card. Its partitions have [`PartitionReadings`] of their own.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,6 +59,8 @@ pub struct CardReadings {
     pub vbios_version: Option<String>,
     /// Name and version, as `fw_version/` has them: `("smc", "0x00550000")`.
     pub firmware: Vec<(String, String)>,
+    /// What `gpu_metrics` says of each partition of a partitioned card, in their order: see [`CardReadings::partition`].
+    pub partitions: Vec<PartitionReadings>,
     pub faults: Vec<Fault>,
 }
 
@@ -188,15 +207,89 @@ pub struct PartitionReadings {
 impl CardReadings {
     /// Reads a card that amdgpu drives. Each file is read once; `pcie_bw`, which blocks for a second, never.
     #[must_use]
-    pub fn read(_root: &Root, _address: Address) -> Self {
-        Self::default()
+    pub fn read(root: &Root, address: Address) -> Self {
+        let mut source = Source::new(root, pci::folder(address), "gpu_metrics");
+        let mut card = Self { power_state: source.text(pci::POWER_STATE), ..Self::default() };
+        if !card.is_suspended() {
+            card.read_awake(&mut source);
+            card.hang = hang(root, address);
+        }
+        card.faults = source.faults;
+        card
+    }
+
+    /// Whether nothing but its power state was read: reading more would wake it.
+    #[must_use]
+    pub fn is_suspended(&self) -> bool {
+        self.power_state.as_deref().is_some_and(pci::is_asleep)
+    }
+
+    /// One of this card's partitions, by its place and its render node's name. Where the kernel gives it no file of its own,
+    /// the card's file says what it says of it.
+    #[must_use]
+    pub fn partition(&self, root: &Root, id: u32, render: &str) -> PartitionReadings {
+        if self.is_suspended() {
+            return PartitionReadings::default();
+        }
+        let own = PartitionReadings::read(root, render);
+        let cards = usize::try_from(id).ok().and_then(|id| self.partitions.get(id));
+        match cards {
+            Some(cards) if own.engines.is_empty() => {
+                PartitionReadings { clocks: own.clocks, faults: own.faults, ..cards.clone() }
+            }
+            _ => own,
+        }
+    }
+
+    fn read_awake(&mut self, source: &mut Source<'_>) {
+        hwmon::read(source, self);
+        self.busy_percent = source.percent("gpu_busy_percent");
+        self.memory_busy_percent = source.percent("mem_busy_percent");
+        let vcn = source.percent("vcn_busy_percent");
+        self.engines.extend(vcn.map(|busy| Engine { name: "vcn", instance: None, busy: busy / 100.0 }));
+        for (pool, file) in [("vram", "vram"), ("visible_vram", "vis_vram"), ("gtt", "gtt")] {
+            let total_bytes = source.number(&format!("mem_info_{file}_total"));
+            let used_bytes = source.number(&format!("mem_info_{file}_used"));
+            if total_bytes.or(used_bytes).is_some() {
+                self.memory.push(MemoryPool { pool, total_bytes, used_bytes });
+            }
+        }
+        self.pcie = pcie::read(source);
+        (self.ras, self.retired_pages) = ras::read(source);
+        self.xgmi.error = source.number("xgmi_error");
+        self.vbios_version = source.text("vbios_version");
+        for name in source.names("fw_version") {
+            let Some(firmware) = name.strip_suffix("_fw_version") else { continue };
+            let version = source.text(&format!("fw_version/{name}"));
+            // The driver lists firmware that this card has not as version 0 (amdgpu_ucode.c).
+            let version = version.filter(|version| version != "0x00000000");
+            self.firmware.extend(version.map(|version| (firmware.to_owned(), version)));
+        }
+        if let Some(metrics) = source.metrics(GpuMetrics::decode) {
+            metrics::fill(&metrics, self, source);
+        }
+        levels::fill(source, &mut self.clocks);
     }
 }
 
 impl PartitionReadings {
-    /// Reads a partition by its render node's name, `renderD129`.
+    /// Reads a partition's own file by its render node's name, `renderD129`; older kernels have none. The file wakes a
+    /// suspended card: [`CardReadings::partition`] looks first.
     #[must_use]
-    pub fn read(_root: &Root, _render: &str) -> Self {
-        Self::default()
+    pub fn read(root: &Root, render: &str) -> Self {
+        let device = Path::new("/sys/class/drm").join(render).join("device");
+        let mut source = Source::new(root, device, "xcp/xcp_metrics");
+        let metrics = source.metrics(GpuMetrics::decode_partition);
+        let readings = metrics.map(|metrics| metrics::of_partition(&metrics, &mut source));
+        Self { faults: source.faults, ..readings.unwrap_or_default() }
     }
+}
+
+/// Whether one of the kernel's dumps is of this card (drivers/base/devcoredump.c).
+fn hang(root: &Root, address: Address) -> Option<bool> {
+    let folder = Path::new("/sys/class/devcoredump");
+    let names = root.list(folder).unwrap_or_else(|_| Vec::new());
+    let device = |name: &OsString| pci::last_component(root, &folder.join(name).join("failing_device"));
+    let card = Some(address.to_string());
+    names.iter().any(|name| device(name) == card).then_some(true)
 }
