@@ -7,7 +7,7 @@ use amdgpu::{Gpu, Machine, Sriov, Unknown};
 use serde::Serialize;
 
 use crate::facts::Facts;
-use crate::names;
+use amdgpu::names;
 
 /// The whole answer. Absent is null, never 0.
 #[derive(Debug, Serialize)]

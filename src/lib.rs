@@ -24,7 +24,6 @@ pub mod lease;
 pub mod lxd;
 pub mod memory;
 pub mod module_load;
-pub mod names;
 pub mod observations;
 pub mod own_program;
 pub mod package;

@@ -147,6 +147,12 @@ pub(crate) enum Person {
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
+    /// Print how the GPUs are, once, as rocworker-exporter serves it to Prometheus
+    Metrics {
+        /// The text's format, prometheus if left out; not with --output json
+        #[arg(long, value_enum, value_name = "FORMAT")]
+        format: Option<super::metrics::TextFormat>,
+    },
     /// Show or release who holds each GPU under exclusive sharing
     #[command(subcommand)]
     Lease(super::lease::Command),

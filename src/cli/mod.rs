@@ -15,6 +15,7 @@ mod hook;
 mod lease;
 mod lxd;
 mod manual;
+mod metrics;
 mod next;
 mod output;
 mod plan;
@@ -130,6 +131,7 @@ fn for_person(session: &Session, command: Person) -> anyhow::Result<Outcome> {
         Person::Doctor { canary, canary_limit } => {
             doctor::run(session, canary.then_some(Duration::from_secs(canary_limit)))
         }
+        Person::Metrics { format } => metrics::run(session, format),
         Person::Report { file } => report::run(session, file),
         Person::Tags { env } => tags::run(session, env),
         Person::TaskCheck => task_check::run(session),

@@ -4,7 +4,7 @@ use amdgpu::Gpu;
 
 use super::machine::Subject;
 use crate::check::{About, Check};
-use crate::names;
+use amdgpu::names;
 
 const NAME: &str = "pci";
 

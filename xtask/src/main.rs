@@ -14,6 +14,7 @@ mod dist;
 #[cfg(test)]
 mod documents;
 mod fuzz;
+mod metrics;
 mod pci_ids;
 mod picture;
 mod refusal;
@@ -49,10 +50,12 @@ usage: cargo xtask test [--yes] [--all]
            fetches charmcraft into target/charmcraft, for the test that packs the charm; the full run does so
        cargo xtask picture
            draws docs/demo.svg from what the demo prints
+       cargo xtask metrics
+           writes docs/metrics.md from the table of metrics in crates/telemetry
        cargo xtask captures [NAME…]
            lays the machines of tests/captures out in target/captures, and names the command that reads each
        cargo xtask pci-ids FILE
-           takes the names of chips from a newer PCI id database (/usr/share/misc/pci.ids) into src/names/pci.ids";
+           takes the names of chips from a newer PCI id database (/usr/share/misc/pci.ids) into crates/amdgpu/src/names/pci.ids";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -66,6 +69,7 @@ fn main() -> ExitCode {
         }
         Some((task, [])) if task == "charmcraft" => test::charm::make(),
         Some((task, rest)) if task == "picture" => picture::run(rest),
+        Some((task, [])) if task == "metrics" => metrics::run(),
         Some((task, rest)) if task == "captures" => captures::run(rest),
         Some((task, rest)) if task == "pci-ids" => pci_ids::run(rest),
         Some((task, _)) if matches!(task.as_str(), "help" | "--help" | "-h") => {

@@ -131,6 +131,6 @@ impl Node {
     }
 }
 
-fn property<'a>(properties: &'a str, key: &str) -> Option<&'a str> {
+pub(crate) fn property<'a>(properties: &'a str, key: &str) -> Option<&'a str> {
     properties.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(' ')).map(str::trim)
 }

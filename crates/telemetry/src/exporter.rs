@@ -1,17 +1,162 @@
 //! From a machine's files to samples.
 
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use amdgpu::readings::{CardReadings, Fault, PartitionReadings};
+use amdgpu::{Gpu, Machine};
 use root::Root;
 
-use crate::sample::Sample;
+use crate::card;
+use crate::gpu::Card;
+use crate::identity::{Identities, Identity, Place};
+use crate::links::Links;
+use crate::metrics::{self, BUILD, GPU_INFO, GPU_SUSPENDED, READ_ERRORS, SCRAPE_DURATION, XGMI_LINKS};
+use crate::sample::{Label, Labelled, Sample, count};
+
+/// What a container can get, and the labels of its series.
+type LabelledGpu<'m> = (&'m Gpu, Vec<Label>);
 
 /// What is kept between two scrapes: counts of failed reads, what containers have used, the identity of GPUs that are
 /// suspended now.
-#[derive(Debug, Default)]
-pub struct Exporter {}
+#[derive(Debug, Clone, Default)]
+pub struct Exporter {
+    identities: Identities,
+    links: Links,
+    /// How often each file of a card failed, while the card is there.
+    failed_reads: BTreeMap<Place, BTreeMap<PathBuf, u64>>,
+}
 
 impl Exporter {
-    /// Reads the machine once. `now`: seconds since 1970.
-    pub fn scrape(&mut self, _root: &Root, _now: f64) -> Vec<Sample> {
-        Vec::new()
+    /// Reads the machine once. `now`: seconds since 1970. The samples are in the order of [`metrics::ALL`], then of the
+    /// GPUs.
+    pub fn scrape(&mut self, root: &Root, _now: f64) -> Vec<Sample> {
+        let start = Instant::now();
+        let mut samples = Vec::new();
+        let machine = Machine::read(root);
+        self.links.begin_scrape(root);
+        let mut scrape = Scrape { exporter: self, root, machine: &machine, samples: &mut samples };
+        let mut gpus = Vec::new();
+        let mut places = Vec::new();
+        for card in Card::all(&machine) {
+            gpus.extend(scrape.card(&card, &mut places));
+        }
+        self.identities.end_scrape();
+        self.failed_reads.retain(|place, _| places.contains(place));
+        let mut machines_own = Labelled::new(&[], &mut samples);
+        for (file, times) in self.failed_reads.values().flatten() {
+            machines_own.add_with(&READ_ERRORS, [("file", file.display().to_string())], count(*times));
+        }
+        machines_own.add(&SCRAPE_DURATION, start.elapsed().as_secs_f64());
+        machines_own.add_with(&BUILD, [("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0);
+        in_order(samples)
+    }
+}
+
+/// In the table's order, each metric's samples as they came; without the numbers that are none. Each series stands once:
+/// a second value of it would cost Prometheus the scrape.
+fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
+    let mut seen = HashSet::new();
+    samples.retain(|sample| {
+        sample.value.is_finite() && seen.insert((sample.metric.name, sample.labels.clone()))
+    });
+    let place = |sample: &Sample| metrics::ALL.iter().position(|metric| std::ptr::eq(*metric, sample.metric));
+    samples.sort_by_cached_key(place);
+    samples
+}
+
+/// One scrape, while it lasts.
+struct Scrape<'s> {
+    exporter: &'s mut Exporter,
+    root: &'s Root,
+    machine: &'s Machine,
+    samples: &'s mut Vec<Sample>,
+}
+
+impl Scrape<'_> {
+    /// Samples of a card and of its partitions. `places`: takes down which GPUs were there.
+    fn card<'m>(&mut self, card: &Card<'m>, places: &mut Vec<Place>) -> Vec<LabelledGpu<'m>> {
+        let Some(first) = card.entries.first() else { return Vec::new() };
+        let is_partitioned = card.is_partitioned();
+        let readings = match first.pci {
+            Some(address) if first.driver.as_deref() == Some("amdgpu") => {
+                CardReadings::read(self.root, address)
+            }
+            _ => CardReadings::default(),
+        };
+        let is_suspended = readings.is_suspended();
+        let place = Place::of(first, None);
+        let seen = Identity {
+            vbios: readings.vbios_version.clone(),
+            is_apu: readings.is_apu,
+            ..Identity::of(first, false)
+        };
+        let identity = self.exporter.identities.complete(place.clone(), seen);
+        let labels = identity.labels(first, None);
+        let info = identity.info_labels(self.driver_version());
+        let mut to = Labelled::new(&labels, self.samples);
+        // Of an entry whose card is not known, nothing can be said of a card.
+        if first.pci.is_some() {
+            to.add_with_all(&GPU_INFO, info, 1.0);
+        }
+        to.add(&GPU_SUSPENDED, readings.power_state.as_ref().map(|_| f64::from(u8::from(is_suspended))));
+        if !is_suspended {
+            card::card(&readings, identity.is_apu == Some(true), &mut to);
+        }
+        self.failed(&place, &readings.faults);
+        places.push(place);
+        if !is_partitioned && first.pci.is_some() {
+            self.links(first.kfd_node, is_suspended, &labels);
+            return vec![(first, labels)];
+        }
+        card.entries.iter().map(|gpu| self.partition(gpu, &readings, places)).collect()
+    }
+
+    fn partition<'m>(
+        &mut self,
+        gpu: &'m Gpu,
+        of_card: &CardReadings,
+        places: &mut Vec<Place>,
+    ) -> LabelledGpu<'m> {
+        let id = gpu.partition.as_ref().map(|partition| partition.id);
+        let place = Place::of(gpu, id);
+        let identity = self.exporter.identities.complete(place.clone(), Identity::of(gpu, true));
+        let labels = identity.labels(gpu, id);
+        let info = identity.info_labels(self.driver_version());
+        Labelled::new(&labels, self.samples).add_with_all(&GPU_INFO, info, 1.0);
+        let is_suspended = of_card.is_suspended();
+        if !is_suspended {
+            let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
+            // Of a card that sysfs does not tell, nothing says that it is awake.
+            let readings = match (gpu.pci, id, render) {
+                (Some(_), Some(id), Some(render)) => of_card.partition(self.root, id, render),
+                _ => PartitionReadings::default(),
+            };
+            let vram_bytes = gpu.vram_bytes.as_ref().ok().copied();
+            card::partition(&readings, vram_bytes, &mut Labelled::new(&labels, self.samples));
+            self.failed(&place, &readings.faults);
+        }
+        self.links(gpu.kfd_node, is_suspended, &labels);
+        places.push(place);
+        (gpu, labels)
+    }
+
+    fn driver_version(&self) -> Option<String> {
+        self.machine.amdgpu.version.clone().ok()
+    }
+
+    fn links(&mut self, kfd_node: Option<u32>, is_suspended: bool, labels: &[Label]) {
+        if let Some(node) = kfd_node.filter(|_| !is_suspended) {
+            let links = self.exporter.links.of(self.root, node);
+            Labelled::new(labels, self.samples).add(&XGMI_LINKS, links.map(f64::from));
+        }
+    }
+
+    fn failed(&mut self, place: &Place, faults: &[Fault]) {
+        for fault in faults {
+            let files = self.exporter.failed_reads.entry(place.clone()).or_default();
+            *files.entry(fault.file.clone()).or_default() += 1;
+        }
     }
 }

@@ -4,8 +4,13 @@
 //! [`metrics`] is the one table of what there is. The program `rocworker-exporter` serves it; `rocworker metrics` prints
 //! it once.
 
+mod card;
 pub mod exporter;
 pub mod exposition;
+mod format;
+mod gpu;
+mod identity;
+mod links;
 pub mod metric;
 pub mod metrics;
 pub mod published;

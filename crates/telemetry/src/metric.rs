@@ -1,6 +1,6 @@
-//! Every metric that the exporter may emit: one table, from which the exposition and docs/metrics.md are made.
+//! What a metric is. [`crate::metrics`] is the table of all, from which the exposition and docs/metrics.md are made.
 
-/// What Prometheus is told of a metric (`# TYPE`).
+/// What Prometheus learns of a metric (`# TYPE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Gauge,
@@ -12,10 +12,38 @@ pub enum Kind {
     Info,
 }
 
+impl Kind {
+    /// The word of this product's documents and JSON, and of the formats where they have one.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Gauge => "gauge",
+            Self::Counter => "counter",
+            Self::Untyped => "untyped",
+            Self::Info => "info",
+        }
+    }
+}
+
+/// What a series of a metric is about, and so which labels it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// A card as a whole, partitioned or not: [`GPU_LABELS`] without `partition`.
+    Card,
+    /// A card, or one partition of a card: [`GPU_LABELS`].
+    Gpu,
+    /// The machine: no label of a GPU.
+    Machine,
+}
+
+/// The labels by which a series names its GPU, in the order in which they are written.
+pub const GPU_LABELS: [&str; 6] = ["gpu", "uuid", "pci", "model", "gfx", "partition"];
+
 /// A metric: what it is called, what it means and where the kernel says it.
 #[derive(Debug)]
 pub struct Metric {
     pub name: &'static str,
+    pub scope: Scope,
     pub kind: Kind,
     /// Prometheus' base unit: `bytes`, `celsius`, `ratio`; empty where it counts.
     pub unit: &'static str,
@@ -25,8 +53,8 @@ pub struct Metric {
     pub labels: &'static [&'static str],
     /// The files, relative to the card's device folder unless they begin with `/`.
     pub source: &'static str,
-    /// The field of NVIDIA's DCGM that says the same, or nothing.
+    /// The fields of NVIDIA's DCGM that say the same, or nothing.
     pub dcgm: &'static str,
-    /// The metric of AMD's Device Metrics Exporter that says the same, or nothing.
+    /// The metrics of AMD's Device Metrics Exporter that say the same, or nothing.
     pub dme: &'static str,
 }

@@ -79,6 +79,16 @@ pub fn require_made<const N: usize>(variables: [&str; N], programs: &[&str]) -> 
     require(programs).then(|| variables.map(|variable| made(variable).unwrap()))
 }
 
+/// Whether the calling test can run because something holds that is no program on PATH; the reason where it does not.
+///
+/// # Panics
+/// As [`require`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn require_that(holds: bool, otherwise: &str) -> bool {
+    decide((!holds).then(|| otherwise.to_owned()))
+}
+
 /// Whether `cargo xtask test --all` runs: what is repeated for certainty is repeated as often as it takes.
 pub fn is_all() -> bool {
     env::var_os("ROCWORKER_ALL").is_some_and(|value| value == "1")

@@ -25,6 +25,8 @@ pub(super) struct Parts {
     pub(super) units: Named,
     /// By their path beneath templates/: what an operator may replace.
     pub(super) templates: Named,
+    /// Prometheus' rules and Grafana's dashboard, by their path beneath deploy/.
+    pub(super) monitoring: Named,
     /// The commented sample.
     pub(super) config: Vec<u8>,
     /// README.md, docs/ and charm/examples/.
@@ -45,7 +47,7 @@ pub(super) struct Places {
     pub(super) share: &'static str,
     /// Of zsh's words, beneath `share/zsh`.
     pub(super) zsh: &'static str,
-    /// Of the commented sample and the templates' folder: with its last slash, for it may be the top.
+    /// Of the commented sample, the templates' folder and what is for monitoring: with its last slash, for it may be the top.
     pub(super) samples: &'static str,
     pub(super) docs: &'static str,
 }
@@ -64,6 +66,7 @@ impl Parts {
         files.put(format!("{share}/zsh/{}/_rocworker", at.zsh), self.zsh.clone());
         files.put(format!("{share}/fish/vendor_completions.d/rocworker.fish"), self.fish.clone());
         files.put_all(&format!("{}templates", at.samples), &self.templates);
+        files.put_all(at.samples, &self.monitoring);
         files.put(format!("{}config.yaml", at.samples), self.config.clone());
         files.put_all(at.docs, &self.docs);
         files
@@ -84,6 +87,7 @@ impl Parts {
             fish: said(&["completions", "fish"])?.into_bytes(),
             units: units::rendered(&programs.rocworker, work)?,
             templates: templates(&top.join("templates"))?,
+            monitoring: monitoring(top)?,
             config: read(&top.join("templates/config.yaml"))?,
             docs: docs(top)?,
             licence: read(&top.join("LICENSE"))?,
@@ -100,6 +104,12 @@ fn docs(top: &Path) -> Result<Named> {
     docs.extend(named(&in_folder(&top.join("charm/examples"), "")?, "charm/examples/")?);
     docs.push(("README.md".to_owned(), read(&top.join("README.md"))?));
     Ok(docs)
+}
+
+fn monitoring(top: &Path) -> Result<Named> {
+    let mut files = named(&in_folder(&top.join("deploy/prometheus"), ".yaml")?, "prometheus/")?;
+    files.extend(named(&in_folder(&top.join("deploy/grafana"), ".json")?, "grafana/")?);
+    Ok(files)
 }
 
 fn named(paths: &[impl AsRef<Path>], before: &str) -> Result<Named> {

@@ -6,23 +6,20 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
+use super::python::Environment;
 use crate::command::Command;
-use crate::repository;
 
-/// The variable by which the test learns where it is.
-const VARIABLE: &str = "ROCWORKER_CHARMCRAFT";
-/// Which releases.
-const REQUIREMENTS: &str = "tests/charm/requirements.txt";
-/// Debian's Python, for which python3-apt has modules: another one cannot load them.
-const PYTHON: &str = "/usr/bin/python3";
-/// Where python3-apt puts them. PyPI has none that goes with an apt of today.
+const ENVIRONMENT: Environment = Environment {
+    variable: "ROCWORKER_CHARMCRAFT",
+    folder: "charmcraft",
+    requirements: "tests/charm/requirements.txt",
+};
+/// Where python3-apt puts its modules. PyPI has none that goes with an apt of today.
 const MODULES: &str = "/usr/lib/python3/dist-packages";
-/// What is written last: which requirements are installed.
-const MARK: &str = "installed.txt";
 
 /// The variable that the tests read.
 pub(crate) fn variable() -> (&'static str, PathBuf) {
-    (VARIABLE, repository::target().join("charmcraft"))
+    ENVIRONMENT.variable()
 }
 
 /// Makes the environment if these releases are not there yet. Needs no root.
@@ -30,23 +27,7 @@ pub(crate) fn variable() -> (&'static str, PathBuf) {
 /// # Errors
 /// Names the command that failed.
 pub(crate) fn make() -> Result<()> {
-    let (_, place) = variable();
-    let list = repository::top().join(REQUIREMENTS);
-    let wanted = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
-    let mark = place.join(MARK);
-    if fs::read_to_string(&mark).is_ok_and(|installed| installed == wanted) {
-        return Ok(());
-    }
-    // What an interrupted run left: its scripts name their own place, so that it cannot be made elsewhere and renamed.
-    if place.exists() {
-        fs::remove_dir_all(&place).with_context(|| format!("removing {}", place.display()))?;
-    }
-    Command::new([PYTHON, "-m", "venv"]).arguments([&place]).run()?;
-    let pip = place.join("bin/pip");
-    let quiet = ["install", "--quiet", "--disable-pip-version-check", "--requirement"];
-    Command::new([&pip]).arguments(quiet).arguments([&list]).run()?;
-    link_apt(&place)?;
-    fs::write(&mark, wanted).with_context(|| format!("writing {}", mark.display()))
+    ENVIRONMENT.make(link_apt)
 }
 
 /// Leads to python3-apt's modules from where the environment looks for its own.

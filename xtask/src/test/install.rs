@@ -10,7 +10,7 @@ use crate::wrapper_build;
 
 use super::needs::Missing;
 use super::privilege::Privilege;
-use super::{engines, exporter};
+use super::{engines, prometheus};
 
 /// What the caller said about installing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,8 @@ pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege, all: bool
     for command in &commands {
         Command::new(&command.argv).run().or_else(|error| command.forgive(error))?;
     }
-    if missing.exporter {
-        exporter::unpack()?;
+    if missing.prometheus {
+        prometheus::unpack()?;
     }
     if missing.engines {
         engines::unpack()?;
@@ -74,7 +74,7 @@ impl Installation {
 fn commands(missing: &Missing, privilege: Privilege) -> Vec<Installation> {
     let apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
     let mut commands = Vec::new();
-    if !missing.packages.is_empty() || missing.exporter {
+    if !missing.packages.is_empty() || missing.prometheus {
         commands.push(Installation::new(privilege.as_root(&[&apt[..], &["update"]].concat())));
     }
     if !missing.packages.is_empty() {
@@ -114,8 +114,8 @@ fn agree(consent: Consent, missing: &Missing, commands: &[Installation]) -> Resu
     }
     println!("this would be run:");
     commands.iter().for_each(|command| println!("  {}", command.argv.join(" ")));
-    if missing.exporter {
-        println!("  apt-get download {}, unpacked into {}", exporter::PACKAGE, exporter::folder().display());
+    if missing.prometheus {
+        println!("  apt-get download {}, unpacked into {}", prometheus::WHAT, prometheus::folder().display());
     }
     if missing.engines {
         println!(

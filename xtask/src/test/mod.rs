@@ -2,13 +2,14 @@
 
 pub(crate) mod charm;
 mod engines;
-mod exporter;
 mod headers;
 mod install;
 pub(crate) mod kernels;
 mod linux_source;
 mod needs;
 mod privilege;
+mod prometheus;
+mod python;
 mod real;
 mod releases;
 mod step;
@@ -153,6 +154,8 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     steps.run("kernel source", remedy, linux_source::fetch)?;
     let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
     steps.run("charmcraft", remedy, charm::make)?;
+    let remedy = "see whether pypi.org can be reached, and remove target/grafana-sdk where it is damaged";
+    steps.run("Grafana's SDK", remedy, || python::GRAFANA.make(|_| Ok(())))?;
     Ok(kernels)
 }
 
@@ -288,6 +291,7 @@ impl Tests {
             linux_source::variable(),
             releases::INCUS.variable(),
             charm::variable(),
+            python::GRAFANA.variable(),
         ];
         let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
@@ -307,7 +311,7 @@ impl Tests {
 /// This process's PATH, with what was unpacked beside the build, and with the sbin folders. Those hold runc,
 /// and Debian leaves them out of an ordinary user's PATH.
 pub(crate) fn search_path() -> OsString {
-    let mut folders = vec![exporter::folder()];
+    let mut folders = vec![prometheus::folder()];
     let own = std::env::var_os("PATH").unwrap_or_default();
     folders.extend(std::env::split_paths(&own));
     folders.extend(["/usr/sbin".into(), "/sbin".into()]);

@@ -6,7 +6,7 @@ use crate::command::Command;
 use crate::refusal::Refusal;
 use crate::wrapper_build;
 
-use super::{engines, exporter};
+use super::{engines, prometheus};
 
 /// Debian's and Ubuntu's packages, and what each is for. podman's own helpers are named, because they are
 /// only recommended by it and recommendations are not installed.
@@ -46,6 +46,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("lintian", "judges the Debian package"),
     ("python3-jsonschema", "holds the bill of materials against CycloneDX' schema"),
     ("python3-venv", "holds charmcraft, which packs the charm"),
+    ("python3-prometheus-client", "reads what the exporter writes, in both formats"),
     ("python3-apt", "charmcraft asks apt through it"),
     ("binutils", "takes debug information out of the charm's program"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
@@ -62,7 +63,7 @@ pub(crate) struct Missing {
     pub(crate) targets: Vec<String>,
     pub(crate) nextest: bool,
     pub(crate) fuzz: bool,
-    pub(crate) exporter: bool,
+    pub(crate) prometheus: bool,
     pub(crate) engines: bool,
 }
 
@@ -82,7 +83,7 @@ impl Missing {
             targets,
             nextest: lacks("nextest"),
             fuzz: all && lacks("fuzz"),
-            exporter: !exporter::is_there(),
+            prometheus: !prometheus::are_there(),
             engines: !engines::are_there(),
         })
     }
@@ -114,10 +115,10 @@ impl Missing {
         if self.fuzz {
             lines.push("cargo-fuzz: builds the fuzz targets".to_owned());
         }
-        if self.exporter {
+        if self.prometheus {
             lines.push(format!(
-                "{}: reads the laid-out machines (unpacked, not installed)",
-                exporter::PACKAGE
+                "{}: read the laid-out machines and the exporter (unpacked, not installed)",
+                prometheus::WHAT
             ));
         }
         if self.engines {
@@ -177,7 +178,7 @@ mod tests {
             targets: vec!["x86_64-unknown-linux-musl".into()],
             nextest: true,
             fuzz: true,
-            exporter: true,
+            prometheus: true,
             engines: true,
         };
         let lines = missing.lines();

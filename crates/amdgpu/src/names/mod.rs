@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use amdgpu::Gpu;
+use crate::gpu::Gpu;
 
 /// The PCI id database's lines for vendors of GPUs, `VVVVDDDD NAME`, sorted; `cargo xtask pci-ids` makes it. Lines that
 /// begin with `#` stand before them.
@@ -12,11 +12,15 @@ const DEVICES: &str = include_str!("pci.ids");
 /// knows it.
 #[must_use]
 pub fn of(gpu: &Gpu) -> Option<String> {
-    if let Ok(name) = &gpu.product_name {
-        return Some(name.clone());
-    }
+    let product = gpu.product_name.as_ref().ok();
+    product.cloned().or_else(|| of_chip(gpu).map(str::to_owned))
+}
+
+/// The PCI id database's name for the chip.
+#[must_use]
+pub fn of_chip(gpu: &Gpu) -> Option<&'static str> {
     let key = format!("{:04x}{:04x}", gpu.vendor_id?, gpu.device_id?);
-    find(DEVICES, &key).map(str::to_owned)
+    find(DEVICES, &key)
 }
 
 /// The rest of the line that begins with `key` and a space, in lines sorted by their bytes.

@@ -1,0 +1,29 @@
+//! How many XGMI links each GPU has. That is thousands of files of a partitioned machine, and changes only with KFD's
+//! topology: they are read once for each of its generations.
+
+use std::collections::BTreeMap;
+
+use amdgpu::{topology_generation, xgmi_links};
+use root::Root;
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Links {
+    generation: Option<u64>,
+    /// By KFD node; `None` where they could not be read.
+    counts: BTreeMap<u32, Option<u32>>,
+}
+
+impl Links {
+    /// Begins a scrape.
+    pub(crate) fn begin_scrape(&mut self, root: &Root) {
+        let generation = topology_generation(root).ok();
+        // Without a number nothing says that the topology is still the same.
+        if generation.is_none() || generation != self.generation {
+            *self = Self { generation, counts: BTreeMap::new() };
+        }
+    }
+
+    pub(crate) fn of(&mut self, root: &Root, kfd_node: u32) -> Option<u32> {
+        *self.counts.entry(kfd_node).or_insert_with(|| xgmi_links(root, kfd_node).ok())
+    }
+}

@@ -1,0 +1,74 @@
+//! The metrics, in the order in which the exposition and docs/metrics.md have them.
+
+mod card;
+mod errors;
+mod link;
+mod power;
+mod processes;
+mod worker;
+
+use crate::metric::Metric;
+
+pub use card::*;
+pub use errors::*;
+pub use link::*;
+pub use power::*;
+pub use processes::*;
+pub use worker::*;
+
+/// All of them.
+pub static ALL: [&Metric; 53] = [
+    &GPU_INFO,
+    &GPU_SUSPENDED,
+    &GPU_TEMPERATURE,
+    &GPU_TEMPERATURE_LIMIT,
+    &GPU_UTILIZATION,
+    &MEMORY_UTILIZATION,
+    &ENGINE_BUSY,
+    &MEMORY_USED,
+    &MEMORY_TOTAL,
+    &MEMORY_POOL_USED,
+    &MEMORY_POOL_SIZE,
+    &POWER_USAGE,
+    &POWER_LIMIT,
+    &ENERGY,
+    &CLOCK,
+    &VOLTAGE,
+    &FAN_SPEED,
+    &FAN_MAX,
+    &THROTTLE_STATUS,
+    &THROTTLE_RESIDENCY,
+    &THROTTLE_SAMPLES,
+    &PCIE_TX,
+    &PCIE_RX,
+    &PCIE_BANDWIDTH,
+    &PCIE_SPEED,
+    &PCIE_WIDTH,
+    &PCIE_REPLAYS,
+    &PCIE_ERRORS,
+    &RAS_ERRORS,
+    &ECC_UNCORRECTABLE,
+    &RETIRED_PAGES,
+    &XGMI_LINKS,
+    &XGMI_TRAFFIC,
+    &XGMI_SPEED,
+    &XGMI_WIDTH,
+    &XGMI_UP,
+    &XGMI_ERROR,
+    &GPU_HANG,
+    &FIRMWARE,
+    &PROCESSES,
+    &PROCESS_VRAM,
+    &PROCESS_CU,
+    &PROCESS_QUEUES,
+    &CONTAINER_GPU_SECONDS,
+    &CONTAINER_VRAM_PEAK,
+    &LEASE,
+    &DRIFT,
+    &PENDING_RESTARTS,
+    &PUBLISHED,
+    &READ_ERRORS,
+    &STUCK_READS,
+    &SCRAPE_DURATION,
+    &BUILD,
+];

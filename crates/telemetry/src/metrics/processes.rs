@@ -1,0 +1,87 @@
+//! Who uses a GPU: processes, containers, leases.
+
+use crate::metric::{Kind, Metric, Scope};
+
+pub static PROCESSES: Metric = Metric {
+    name: "rocm_gpu_processes",
+    scope: Scope::Gpu,
+    kind: Kind::Gauge,
+    unit: "processes",
+    help: "Compute processes that use the GPU.",
+    labels: &[],
+    source: "/sys/class/kfd/kfd/proc",
+    dcgm: "",
+    dme: "",
+};
+
+pub static PROCESS_VRAM: Metric = Metric {
+    name: "rocm_process_vram_bytes",
+    scope: Scope::Gpu,
+    kind: Kind::Gauge,
+    unit: "bytes",
+    help: "VRAM of a process on a GPU.",
+    labels: &["pid", "name", "container", "namespace", "pod", "unit"],
+    source: "/sys/class/kfd/kfd/proc/*/vram_*, /proc/*/fdinfo/*",
+    dcgm: "",
+    dme: "",
+};
+
+pub static PROCESS_CU: Metric = Metric {
+    name: "rocm_process_compute_units",
+    scope: Scope::Gpu,
+    kind: Kind::Gauge,
+    unit: "compute units",
+    help: "Compute units that a process occupies on a GPU.",
+    labels: &["pid", "name", "container", "namespace", "pod", "unit"],
+    source: "/sys/class/kfd/kfd/proc/*/stats_*/cu_occupancy",
+    dcgm: "",
+    dme: "gpu_process_cu_occupancy",
+};
+
+pub static PROCESS_QUEUES: Metric = Metric {
+    name: "rocm_process_queues",
+    scope: Scope::Gpu,
+    kind: Kind::Gauge,
+    unit: "queues",
+    help: "Queues of a process on a GPU.",
+    labels: &["pid", "name", "container", "namespace", "pod", "unit"],
+    source: "/sys/class/kfd/kfd/proc/*/queues/*/gpuid",
+    dcgm: "",
+    dme: "",
+};
+
+pub static CONTAINER_GPU_SECONDS: Metric = Metric {
+    name: "rocm_container_gpu_seconds_total",
+    scope: Scope::Gpu,
+    kind: Kind::Counter,
+    unit: "seconds",
+    help: "Time in which a process of the container held the GPU, since the exporter started.",
+    labels: &["container", "namespace", "pod", "unit"],
+    source: "/sys/class/kfd/kfd/proc, /proc/*/cgroup",
+    dcgm: "",
+    dme: "",
+};
+
+pub static CONTAINER_VRAM_PEAK: Metric = Metric {
+    name: "rocm_container_vram_peak_bytes",
+    scope: Scope::Gpu,
+    kind: Kind::Gauge,
+    unit: "bytes",
+    help: "Most VRAM that the container's processes had at a scrape, since the exporter started.",
+    labels: &["container", "namespace", "pod", "unit"],
+    source: "/sys/class/kfd/kfd/proc/*/vram_*",
+    dcgm: "",
+    dme: "",
+};
+
+pub static LEASE: Metric = Metric {
+    name: "rocm_lease_info",
+    scope: Scope::Gpu,
+    kind: Kind::Info,
+    unit: "",
+    help: "A container's exclusive lease of the GPU.",
+    labels: &["container"],
+    source: "/run/rocworker/exporter.json",
+    dcgm: "",
+    dme: "",
+};

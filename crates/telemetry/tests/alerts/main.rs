@@ -1,0 +1,16 @@
+//! The alert rules, the recording rules and the dashboard name only what the exporter emits, and work in Prometheus.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and reads the repository's files"
+)]
+
+mod dashboard;
+mod emitted;
+mod expression;
+mod files;
+mod prometheus;
+mod real_prometheus;
+mod real_promtool;
+mod rules;

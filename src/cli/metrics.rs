@@ -1,0 +1,59 @@
+use std::collections::BTreeMap;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use clap::ValueEnum;
+use serde::Serialize;
+use telemetry::exporter::Exporter;
+use telemetry::exposition::{self, Format};
+use telemetry::sample::Sample;
+
+use super::Outcome;
+use super::session::{Misuse, Session};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextFormat {
+    /// Prometheus' text format 0.0.4
+    Prometheus,
+    /// OpenMetrics 1.0.0
+    Openmetrics,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    schema_version: u32,
+    samples: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    metric: &'a str,
+    kind: &'static str,
+    /// Empty where it counts.
+    unit: &'a str,
+    labels: BTreeMap<&'a str, &'a str>,
+    value: f64,
+}
+
+pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Result<Outcome> {
+    if format.is_some() && session.format.is_json() {
+        return Err(
+            Misuse("--format names a format of the text: leave it out with --output json".into()).into()
+        );
+    }
+    // A clock before 1970 is as good as one that was never set.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let samples = Exporter::default().scrape(&session.root, now.as_secs_f64());
+    let answer = Answer { schema_version: 1, samples: samples.iter().map(entry).collect() };
+    let format = match format.unwrap_or(TextFormat::Prometheus) {
+        TextFormat::Prometheus => Format::Prometheus,
+        TextFormat::Openmetrics => Format::OpenMetrics,
+    };
+    session.format.print(&answer, || exposition::write(&samples, format))?;
+    Ok(Outcome::Done)
+}
+
+fn entry(sample: &Sample) -> Entry<'_> {
+    let labels = sample.labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let metric = sample.metric;
+    Entry { metric: metric.name, kind: metric.kind.name(), unit: metric.unit, labels, value: sample.value }
+}
