@@ -7,6 +7,8 @@ pub enum Component {
     Boot,
     /// The unit that runs all the time.
     Daemon,
+    /// The unit that runs the exporter of metrics.
+    Exporter,
     /// AMD's packages, and the repositories that they come from.
     Packages,
     /// The wrapper's program, where no package has put it.
@@ -26,6 +28,7 @@ impl AsRef<str> for Component {
             Self::Host => "host",
             Self::Boot => "boot",
             Self::Daemon => "daemon",
+            Self::Exporter => "exporter",
             Self::Packages => "packages",
             Self::Wrapper => "wrapper",
             Self::Policy => "policy",

@@ -16,6 +16,7 @@ pub mod detection;
 pub mod doctor;
 pub mod driver;
 pub mod engines;
+pub mod exporter_unit;
 pub mod facts;
 pub mod groups;
 pub mod host;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::driver::Ground;
 use crate::engines::{Engines, WrapperAsDefault};
+use crate::exporter_unit::ExporterUnit;
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::packages::Packages;
@@ -21,6 +22,7 @@ pub struct Observations {
     pub groups: Groups,
     /// This program's path, for the unit that runs it at each start, or why none can be named.
     pub own_program: Result<PathBuf, String>,
+    pub exporter: ExporterUnit,
     /// The wrapper's program, or why there is none.
     pub wrapper: Result<Program, String>,
     /// Whether a spec may replace what is at the configured place.

@@ -9,6 +9,9 @@ pub const PACKAGED: &str = "/usr/bin/rocworker";
 /// Where an administrator puts it, and the charm.
 pub const LOCAL: &str = "/usr/local/bin/rocworker";
 
+/// The exporter of metrics, beside it.
+pub const EXPORTER: &str = "rocworker-exporter";
+
 /// Folders in which a unit finds no program. The system empties the first five at a start (file-hierarchy(7)); the
 /// daemon's unit hides the others, and /run/user, by `ProtectHome=yes` (systemd.exec(5)); beneath /var they are
 /// ostree's.
@@ -31,12 +34,33 @@ pub fn find(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
         }
     }
     let source = running.unwrap_or(Path::new("rocworker")).display();
-    // Apply copies the wrapper from beside the program that runs it.
-    let wrapper = on_host.map(|running| running.with_file_name("runc-amd-wrapper"));
-    let wrapper = wrapper.filter(|path| root.exists(path));
-    let wrapper = wrapper.map_or_else(String::new, |path| format!(" {}", path.display()));
+    // Apply copies the wrapper from beside the program that runs it, and a unit runs the exporter.
+    let beside = |name| on_host.map(|running| running.with_file_name(name)).filter(|path| root.exists(path));
+    let beside = ["runc-amd-wrapper", EXPORTER].into_iter().filter_map(beside);
+    let beside: String = beside.map(|path| format!(" {}", path.display())).collect();
     let folder = root.shown("/usr/local/bin");
-    Err(format!("{why}: run `install -D -m 755 -t {} {source}{wrapper}`", folder.display()))
+    Err(format!("{why}: run `install -D -m 755 -t {} {source}{beside}`", folder.display()))
+}
+
+/// The same of the exporter, which is beside the program in a package, an archive and a charm.
+///
+/// # Errors
+/// As [`find`].
+pub fn exporter(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
+    let mut why = format!("{EXPORTER} is not installed");
+    let installed = [PACKAGED, LOCAL].map(Path::new);
+    let on_host = running.filter(|_| root.is_host());
+    let places = installed.into_iter().chain(on_host).map(|program| program.with_file_name(EXPORTER));
+    let mut source = PathBuf::from(EXPORTER);
+    for path in places.filter(|path| root.lstat(path).is_ok()) {
+        match stays(root, &path) {
+            Ok(()) => return Ok(path),
+            Err(problem) => why = problem,
+        }
+        source = path;
+    }
+    let folder = root.shown("/usr/local/bin");
+    Err(format!("{why}: run `install -D -m 755 -t {} {}`", folder.display(), source.display()))
 }
 
 fn stays(root: &Root, path: &Path) -> Result<(), String> {

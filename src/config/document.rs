@@ -9,6 +9,7 @@ use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 
 use super::driver::DriverDocument;
 use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, DOCKER_CONFIG, EngineDocument};
+use super::exporter::ExporterDocument;
 use super::host::{self, Permissions};
 use super::packages::{Packages, RepositoriesDocument, RocmDocument};
 use super::scalar::Word;
@@ -47,6 +48,7 @@ pub(super) struct Document {
     rocm: Option<RocmDocument>,
     boot: Option<BootDocument>,
     daemon: Option<DaemonDocument>,
+    exporter: Option<ExporterDocument>,
     #[serde(rename = "GPU_NODE")]
     gpu_node: Option<bool>,
     #[serde(rename = "ROCM_BASE_URL")]
@@ -120,6 +122,7 @@ impl Document {
             rocm: clusterbloom.check(rocm, &source)?,
             boot: self.boot.unwrap_or_default().check(&source)?,
             daemon: self.daemon.unwrap_or_default().check(&source)?,
+            exporter: self.exporter.unwrap_or_default().check(&source)?,
             unused_variables: Vec::new(),
             says_runtime,
             clusterbloom,

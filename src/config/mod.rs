@@ -7,6 +7,7 @@ mod clusterbloom;
 mod document;
 mod driver;
 mod engines;
+mod exporter;
 mod host;
 mod packages;
 mod path;
@@ -27,6 +28,7 @@ use crate::driver::{Build, Release};
 
 pub use clusterbloom::ClusterBloom;
 pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
+pub use exporter::{ExistingUnit, Exporter};
 pub use host::{ModuleOptions, Permissions};
 pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
 pub use scalar::Size;
@@ -70,6 +72,7 @@ pub struct Config {
     pub rocm: Rocm,
     pub boot: Boot,
     pub daemon: Daemon,
+    pub exporter: Exporter,
     /// Which variables of the environment it does not use, in sentences.
     pub unused_variables: Vec<String>,
     /// Whether it says `compute-runtime` or its older form.

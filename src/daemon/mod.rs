@@ -2,10 +2,11 @@
 //!
 //! The [`reconciler`]'s thread waits for an event ([`uevent`], [`watch`]) or a time ([`scheduler`]), makes a
 //! [`crate::run::Run::reconcile`] and publishes its [`report`]. The main thread ([`serve`]) answers `status`, signals and
-//! systemd's watchdog meanwhile.
+//! systemd's watchdog meanwhile. The [`exporter`]'s thread publishes every ten seconds what the exporter cannot read itself.
 
 pub mod build;
 pub mod claim;
+pub mod exporter;
 pub mod nodes;
 pub mod notify;
 pub mod places;

@@ -16,6 +16,7 @@ use root::Root;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::claim::Claim;
+use super::exporter::Publisher;
 use super::notify::{Notifier, status};
 use super::reconciler::{Link, Published, Reconciler};
 use super::report::Report;
@@ -46,6 +47,7 @@ pub fn serve(root: Root, config: ConfigFile, notifier: Notifier, caller: String)
         daemon.notifier.send(&status(&format!("{error:#}")));
     }
     daemon.notifier.send("STOPPING=1\nSTATUS=ending\n");
+    daemon.publisher.leave(&daemon.root);
     daemon.claim.leave(&daemon.root);
     ended
 }
@@ -62,6 +64,7 @@ struct Daemon {
     /// Wakes the reconciler, and is woken by it; closed once its thread has ended.
     line: UnixStream,
     published: Receiver<Published>,
+    publisher: Publisher,
     is_ending: Arc<AtomicBool>,
     report: Report,
     /// When the look that still runs began.
@@ -85,6 +88,7 @@ impl Daemon {
         let shown = report.sentence();
         let thread = std::thread::Builder::new().name("reconciler".to_owned());
         let thread = thread.spawn(move || reconciler.run()).context("cannot start a thread")?;
+        let publisher = Publisher::start(Arc::clone(&root)).context("cannot start a thread")?;
         Ok(Self {
             root,
             claim,
@@ -95,6 +99,7 @@ impl Daemon {
             thread,
             line,
             published,
+            publisher,
             is_ending,
             report,
             looks: None,
@@ -128,6 +133,7 @@ impl Daemon {
             let has_ended = has_byte(&self.line).is_none();
             if let Some(Published { report, looks }) = self.published.try_iter().last() {
                 (self.report, self.looks) = (report, looks);
+                self.publisher.set(self.report.drift());
                 self.show();
             }
             if has_ended {

@@ -2,6 +2,7 @@
 //! which one names the other.
 
 pub mod driver;
+pub mod exporter;
 pub mod host;
 pub mod own_unit;
 pub mod packages;
@@ -106,6 +107,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         }
     }
     desired.extend(DAEMON.actions(config, facts, templates, program)?);
+    desired.extend(exporter::actions(config, facts, templates, &observations.exporter)?);
     Ok(desired)
 }
 

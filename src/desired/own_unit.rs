@@ -1,16 +1,17 @@
 //! rocworker's own units: the one that runs before engines start, so that none of them finds what was true at the last
-//! start, and the one that maintains the machine while it runs.
+//! start, the one that maintains the machine while it runs, and the exporter of metrics.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use minijinja::context;
+use minijinja::{Value, context};
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 
 use crate::component::Component;
 use crate::config::Config;
 use crate::engines;
 use crate::engines::unit::Unit;
+use crate::exporter_unit;
 use crate::facts::Facts;
 use crate::render::{self, Templates};
 use crate::selection::is_off;
@@ -21,7 +22,7 @@ const WRITABLE: [&str; 6] = ["/etc", "/var/lib", "/run", "/dev", "/sys/devices",
 /// Beyond what is waited for GPUs: each of two looks may have to wait a minute for an apply that is at work.
 const BEYOND_THE_WAIT_S: u32 = 120;
 
-/// A unit that runs this program.
+/// A unit that runs a program of rocworker's.
 #[derive(Debug)]
 pub struct OwnUnit {
     pub component: Component,
@@ -31,8 +32,6 @@ pub struct OwnUnit {
     link: &'static str,
     stage: Stage,
     template: &'static str,
-    /// The program's command.
-    command: &'static str,
     reason: &'static str,
     /// Whether it runs until it is stopped.
     is_service: bool,
@@ -45,7 +44,6 @@ pub static BOOT: OwnUnit = OwnUnit {
     link: "/etc/systemd/system/multi-user.target.wants/rocworker-boot.service",
     stage: Stage::Shape,
     template: render::BOOT,
-    command: "boot",
     reason: "engines find the GPUs of this start when they start",
     is_service: false,
 };
@@ -57,8 +55,18 @@ pub static DAEMON: OwnUnit = OwnUnit {
     link: "/etc/systemd/system/multi-user.target.wants/rocworker.service",
     stage: Stage::Expose,
     template: render::DAEMON,
-    command: "serve",
     reason: "it follows the machine's GPUs while it runs",
+    is_service: true,
+};
+
+pub static EXPORTER: OwnUnit = OwnUnit {
+    component: Component::Exporter,
+    name: exporter_unit::NAME,
+    file: exporter_unit::FILE,
+    link: "/etc/systemd/system/multi-user.target.wants/rocm-exporter.service",
+    stage: Stage::Expose,
+    template: render::EXPORTER,
+    reason: "Prometheus reads the GPUs' metrics from it",
     is_service: true,
 };
 
@@ -66,7 +74,11 @@ impl OwnUnit {
     /// Whether this machine is to have it: systemd starts the machine, and it has a card of AMD's, usable or not.
     #[must_use]
     pub fn is_wanted(&self, config: &Config, facts: &Facts) -> bool {
-        let is_configured = if self.is_service { config.daemon.unit } else { config.boot.unit };
+        let is_configured = match self.component {
+            Component::Boot => config.boot.unit,
+            Component::Exporter => config.exporter.unit,
+            _ => config.daemon.unit,
+        };
         is_configured && !is_off(config) && facts.systemd && facts.amd().next().is_some()
     }
 
@@ -81,41 +93,69 @@ impl OwnUnit {
         templates: &Templates,
         program: &Result<PathBuf, String>,
     ) -> Result<Desired, render::Error> {
-        let mut desired = Desired::default();
         if !self.is_wanted(config, facts) {
-            return Ok(desired);
+            return Ok(Desired::default());
         }
-        let Self { name, .. } = self;
         let program = match program {
-            Ok(program) => program.display().to_string(),
-            Err(why) => {
-                let about = self.component.as_ref();
-                let text = format!(
-                    "{name} is not written: {why}, then apply again; or set `{about}: {{unit: false}}`"
-                );
-                desired.note(about, text);
-                return Ok(desired);
-            }
+            Ok(program) => program,
+            Err(why) => return Ok(self.without_program(why)),
         };
+        let command = if self.is_service { "serve" } else { "boot" };
         let limit_s = config.boot.wait_s + BEYOND_THE_WAIT_S;
-        let context = context! { program => &program, limit_s, folders => folders(config) };
+        let context = context! { limit_s, folders => folders(config) };
+        let line = Line { program, arguments: vec![command.to_owned()], context };
+        self.written(templates, &line, self.stopped())
+    }
+
+    /// One note instead of a unit.
+    pub(super) fn without_program(&self, why: &str) -> Desired {
+        let (name, about) = (self.name, self.component.as_ref());
+        let mut desired = Desired::default();
+        let text =
+            format!("{name} is not written: {why}, then apply again; or set `{about}: {{unit: false}}`");
+        desired.note(about, text);
+        desired
+    }
+
+    /// What its end makes necessary where nothing takes its place.
+    pub(super) fn stopped(&self) -> Effect {
+        Effect::Stop { unit: self.name.to_owned() }
+    }
+
+    /// The unit and its link. `back`: what its end makes necessary.
+    pub(super) fn written(
+        &self,
+        templates: &Templates,
+        line: &Line<'_>,
+        back: Effect,
+    ) -> Result<Desired, render::Error> {
+        let (program, arguments) = (line.program.display().to_string(), line.arguments.join(" "));
+        let context = context! { program => &program, arguments => &arguments, ..line.context.clone() };
         let text = templates.render(self.template, context)?;
-        if Unit::parse(Path::new(self.file), &text).exec_start != [&program, self.command] {
-            let problem = format!("a unit that does not run `{program} {}`", self.command);
+        let runs = Unit::parse(Path::new(self.file), &text).exec_start;
+        if runs.split_first().is_none_or(|(first, rest)| *first != program || rest != line.arguments) {
+            let problem = format!("a unit that does not run `{program} {arguments}`");
             return Err(templates.unfit(self.template, problem));
         }
         let mut unit = Action::file(self.stage, self.file, text, self.reason).with(Effect::SystemdReload);
         if self.is_service {
-            let unit_name = (*name).to_owned();
-            let stop = vec![Effect::SystemdReload, Effect::Stop { unit: unit_name.clone() }];
-            unit = unit.with(Effect::Start { unit: unit_name }).taken_back_with(stop);
+            let start = Effect::Start { unit: self.name.to_owned() };
+            unit = unit.with(start).taken_back_with(vec![Effect::SystemdReload, back]);
         }
+        let mut desired = Desired::default();
         desired.push(unit);
         let link = Kind::Owned(Content::Link { target: self.file.into() });
         let link = Action::new(self.stage, self.link, link, "systemd runs it at each start");
         desired.push(link.with(Effect::SystemdReload));
         Ok(desired.of(self.component))
     }
+}
+
+/// What a unit runs, and what its template says beside that.
+pub(super) struct Line<'a> {
+    pub(super) program: &'a Path,
+    pub(super) arguments: Vec<String>,
+    pub(super) context: Value,
 }
 
 /// The folders outside [`WRITABLE`] in which the daemon may have to write. By the configuration alone: a unit that changed

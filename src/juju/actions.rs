@@ -138,6 +138,9 @@ impl Machine<'_> {
         (state.is_taken_back, state.undo_ended) = (true, false);
         state.write(self.root)?;
         let undone = self.undo(force)?;
+        if let Ok(config) = self.config() {
+            self.follow_port(&mut state, &config)?;
+        }
         self.tools.status(&self.status_after_undo(&undone, &mut state)?)?;
         let answer = Answer::new("rocworker status")
             .with("changes", undone.changes.len())

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use reconcile::command::Programs;
-use reconcile::{Outcome as EffectOutcome, Progress};
+use reconcile::{Outcome as EffectOutcome, Progress, Store};
 use root::{Lock, Root};
 
 use super::options::{Options, Role, WrongConfig, has_unit};
@@ -15,7 +15,7 @@ use super::{Event, own_files};
 use crate::config::{self, Config};
 use crate::daemon::socket::{Answer, ask};
 use crate::desired;
-use crate::desired::own_unit::DAEMON;
+use crate::desired::own_unit::{DAEMON, EXPORTER};
 use crate::engines::concourse::UNIT;
 use crate::host::runs_systemd;
 use crate::memory::Memory;
@@ -126,17 +126,20 @@ impl Machine<'_> {
             return Ok((UnitStatus::tags_held(), None));
         }
         own_files::put_configuration(self.root, state, &text)?;
-        if own_files::put_program(self.root, state, &self.running)? {
-            self.restart_daemon(state)?;
+        let is_another = own_files::put_program(self.root, state, &self.running)?;
+        if own_files::put_exporter(self.root, state, &self.running)? | is_another {
+            self.restart_services(state)?;
         }
         if matches!(self.event, Event::Install | Event::UpgradeCharm) {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
         if state.is_taken_back {
+            self.follow_port(state, &config)?;
             return Ok((self.after_action_undo(state)?, None));
         }
         let applied = self.apply(&config, state)?;
         self.log_applied(&applied)?;
+        self.follow_port(state, &config)?;
         if applied.effects.iter().all(|it| it.outcome != EffectOutcome::Pending) {
             own_files::yield_to_package(self.root, state)?;
         }
@@ -235,10 +238,33 @@ impl Machine<'_> {
         Ok(run::State::read(self.root)?.is_set_up())
     }
 
-    /// Has the daemon go on by the program that has come: the earlier one would revert what this build writes.
-    fn restart_daemon(&self, state: &mut State) -> anyhow::Result<()> {
+    /// Has Juju open the port of an exporter that answers other machines, and close what it opened before. Juju forgets
+    /// what a hook that fails has told it: each hook tells it again.
+    pub(super) fn follow_port(&self, state: &mut State, config: &Config) -> anyhow::Result<()> {
+        let listen = config.exporter.listen;
+        let port = (!listen.ip().is_loopback() && self.has_exporter()?).then(|| listen.port());
+        for old in state.ports.iter().filter(|old| port != Some(**old)) {
+            self.tools.close_port(*old)?;
+        }
+        let Some(port) = port else { return Ok(()) };
+        if !state.ports.contains(&port) {
+            state.ports.push(port);
+            state.write(self.root)?;
+        }
+        Ok(self.tools.open_port(port)?)
+    }
+
+    /// Whether the exporter's unit is rocworker's.
+    fn has_exporter(&self) -> anyhow::Result<bool> {
+        Ok(Store::new(self.root).receipt()?.entry(Path::new(EXPORTER.file)).is_some())
+    }
+
+    /// Has the daemon and the exporter go on by the programs that have come: the earlier daemon would revert what this
+    /// build writes.
+    fn restart_services(&self, state: &mut State) -> anyhow::Result<()> {
         if let Some(programs) = self.programs.as_ref().filter(|_| runs_systemd(self.root)) {
-            let argv = ["systemctl", "try-restart", DAEMON.name];
+            let mut argv = vec!["systemctl", "try-restart", DAEMON.name];
+            argv.extend(self.has_exporter()?.then_some(EXPORTER.name));
             if let Err(error) = programs.run(&argv, RESTART_LIMIT) {
                 let text =
                     format!("{}: the program before this one may run still: {error}", self.event.described());

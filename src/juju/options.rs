@@ -95,6 +95,7 @@ impl Options {
                 "driver",
                 driver.map(|release| json!({ "install": "amdgpu-dkms", "version": release })),
             ),
+            ("exporter-listen", "exporter", self.text("exporter-listen")?.map(|word| exporter(&word))),
             (
                 "repository",
                 "repositories",
@@ -155,6 +156,11 @@ impl Options {
 /// Whether the machine has a unit of systemd by this name.
 pub(super) fn has_unit(root: &Root, name: &str) -> bool {
     FOLDERS.iter().any(|folder| root.exists(format!("{folder}/{name}")))
+}
+
+/// An address, or none for no exporter.
+fn exporter(word: &str) -> Value {
+    if word == "none" { json!({ "unit": false }) } else { json!({ "listen": word }) }
 }
 
 /// A mirror has AMD's folders beneath one address, and is signed with AMD's key.
@@ -223,6 +229,8 @@ mod tests {
             (json!({ "gpu-device-ids": 0 }), "gpu-device-ids: \"0\"\n"),
             (json!({ "sharing": "exclusive" }), "wrapper: {\"sharing\":\"exclusive\"}\n"),
             (json!({ "restart": "never" }), "restart: \"never\"\n"),
+            (json!({ "exporter-listen": "none" }), "exporter: {\"unit\":false}\n"),
+            (json!({ "exporter-listen": "[::]:9401" }), "exporter: {\"listen\":\"[::]:9401\"}\n"),
             (
                 json!({ "packages": "rocm-smi, rocm=7.2.4,container-toolkit" }),
                 "packages: {\"container-toolkit\":\"install\",\"rocm-smi\":\"install\"}\n\
@@ -308,6 +316,11 @@ mod tests {
                 "tag: the tag \"a b\" has a blank, a quote, a backslash or a $, which no tag can have",
             ),
             (
+                json!({ "exporter-listen": "0.0.0.0:443" }),
+                "exporter-listen: exporter.listen \"0.0.0.0:443\" has a port below 1024, which only root may open: the \
+                 exporter runs without rights; name one from 1024 to 65535",
+            ),
+            (
                 json!({ "driver": "newest" }),
                 "driver: driver.version \"newest\" is no release of AMD's driver, such as 30.30.3",
             ),
@@ -315,7 +328,16 @@ mod tests {
             assert_eq!(wrong(said.clone()), expected, "{said}");
         }
         // Whatever is in a value, among them what YAML or a line would take for its own.
-        let options = ["compute-runtime", "tag", "sharing", "packages", "driver", "repository", "restart"];
+        let options = [
+            "compute-runtime",
+            "tag",
+            "sharing",
+            "packages",
+            "driver",
+            "repository",
+            "restart",
+            "exporter-listen",
+        ];
         for option in options {
             for value in [
                 "a\nb",

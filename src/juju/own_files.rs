@@ -7,12 +7,14 @@ use root::{Attributes, Kind, Root};
 use super::options::WrongConfig;
 use super::state::{State, around, is_among};
 use crate::config;
-use crate::desired::own_unit::{BOOT, DAEMON};
-use crate::own_program::{LOCAL, PACKAGED};
+use crate::desired::own_unit;
+use crate::own_program::{self, LOCAL, PACKAGED};
 
 /// Where the program is put: it has to stay when the charm's folder is replaced by an upgrade's, since the unit that runs
 /// at each start names it, and it is on everybody's PATH.
 pub(super) const PROGRAM: &str = LOCAL;
+const EXPORTER: &str = "/usr/local/bin/rocworker-exporter";
+const PACKAGED_EXPORTER: &str = "/usr/bin/rocworker-exporter";
 
 /// As much as a configuration may have.
 const TEXT_LIMIT: usize = 64 << 10;
@@ -46,57 +48,94 @@ pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> a
 /// there. `running`: its path on the machine that it runs on. Whether a process of an earlier build may run still: true
 /// until [`taken_over`] is called, also after a kill.
 pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Result<bool, root::Error> {
-    if is_packaged(root) || [PACKAGED, PROGRAM].map(Path::new).contains(&running) {
-        return Ok(false);
-    }
-    let standing = standing(root, PROGRAM, PROGRAM_LIMIT)?;
-    if standing.as_deref().is_some_and(|bytes| !is_among(&state.program, bytes)) {
-        return Ok(false);
-    }
-    let new = Root::open(Path::new("/"))?.read_trusted(running, PROGRAM_LIMIT)?;
-    if standing.as_ref() != Some(&new) {
-        state.program = around(standing.as_deref(), &new);
-        state.write(root)?;
-        root.write(PROGRAM, &new, Attributes { mode: 0o755, owner: None })?;
-    }
-    Ok(state.program.len() > 1)
+    put(root, state, running, [PACKAGED, PROGRAM], |state| &mut state.program)
 }
 
-/// Records that the program there is the one that runs, or will at its next start.
+/// The same of the exporter, where the charm has it beside the program that runs.
+pub(super) fn put_exporter(root: &Root, state: &mut State, running: &Path) -> Result<bool, root::Error> {
+    let beside = running.with_file_name(own_program::EXPORTER);
+    if !Root::open(Path::new("/"))?.exists(&beside) {
+        return Ok(false);
+    }
+    put(root, state, &beside, [PACKAGED_EXPORTER, EXPORTER], |state| &mut state.exporter)
+}
+
+/// `places`: a package's, and where it is put. `written`: what was put there.
+fn put(
+    root: &Root,
+    state: &mut State,
+    source: &Path,
+    places: [&str; 2],
+    written: fn(&mut State) -> &mut Vec<String>,
+) -> Result<bool, root::Error> {
+    let [packaged, place] = places;
+    if is_there(root, packaged) || places.map(Path::new).contains(&source) {
+        return Ok(false);
+    }
+    let standing = standing(root, place, PROGRAM_LIMIT)?;
+    if standing.as_deref().is_some_and(|bytes| !is_among(written(state), bytes)) {
+        return Ok(false);
+    }
+    let new = Root::open(Path::new("/"))?.read_trusted(source, PROGRAM_LIMIT)?;
+    if standing.as_ref() != Some(&new) {
+        *written(state) = around(standing.as_deref(), &new);
+        state.write(root)?;
+        root.write(place, &new, Attributes { mode: 0o755, owner: None })?;
+    }
+    Ok(written(state).len() > 1)
+}
+
+/// Records that the programs there are the ones that run, or will at their next start.
 pub(super) fn taken_over(root: &Root, state: &mut State) -> Result<(), root::Error> {
-    state.program.drain(..state.program.len().saturating_sub(1));
+    for written in [&mut state.program, &mut state.exporter] {
+        written.drain(..written.len().saturating_sub(1));
+    }
     state.write(root)
 }
 
-/// Removes the charm's program once a package has brought its own and no unit names the charm's: on PATH the charm's would
-/// come first, and no upgrade of the package would reach it.
+/// Removes each of the charm's programs once a package has brought its own and no unit names the charm's: on PATH the
+/// charm's would come first, and no upgrade of the package would reach it.
 pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), root::Error> {
-    if !is_packaged(root) || state.program.is_empty() {
+    let units = [own_unit::BOOT.file, own_unit::DAEMON.file];
+    remove_if_packaged(root, state, [PACKAGED, PROGRAM], &units, |state| &mut state.program)?;
+    let units = [own_unit::EXPORTER.file];
+    remove_if_packaged(root, state, [PACKAGED_EXPORTER, EXPORTER], &units, |state| &mut state.exporter)
+}
+
+fn remove_if_packaged(
+    root: &Root,
+    state: &mut State,
+    [packaged, place]: [&str; 2],
+    units: &[&str],
+    written: fn(&mut State) -> &mut Vec<String>,
+) -> Result<(), root::Error> {
+    if !is_there(root, packaged) || written(state).is_empty() {
         return Ok(());
     }
-    for unit in [BOOT.file, DAEMON.file] {
+    for unit in units {
         // Another program may keep writing it. Without its program such a unit would start no more, and say nothing.
         let text = standing(root, unit, TEXT_LIMIT)?.unwrap_or_default();
-        if text.windows(PROGRAM.len()).any(|part| part == PROGRAM.as_bytes()) {
+        if text.windows(place.len()).any(|part| part == place.as_bytes()) {
             return Ok(());
         }
     }
-    if standing(root, PROGRAM, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(&state.program, &bytes)) {
-        root.remove(PROGRAM)?;
+    if standing(root, place, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(written(state), &bytes)) {
+        root.remove(place)?;
     }
-    state.program.clear();
+    written(state).clear();
     state.write(root)
 }
 
-fn is_packaged(root: &Root) -> bool {
-    root.lstat(PACKAGED).is_ok_and(|meta| meta.kind == Kind::Regular)
+fn is_there(root: &Root, program: &str) -> bool {
+    root.lstat(program).is_ok_and(|meta| meta.kind == Kind::Regular)
 }
 
-/// Removes those of the two that are still the charm's. `is_needed`: whether the program has something to end yet.
+/// Removes those of the three that are still the charm's. `is_needed`: whether the program has something to end yet.
 pub(super) fn remove(root: &Root, state: &State, is_needed: bool) -> Result<(), root::Error> {
     let files = [
         (config::PATH, TEXT_LIMIT, &state.configuration, false),
         (PROGRAM, PROGRAM_LIMIT, &state.program, is_needed),
+        (EXPORTER, PROGRAM_LIMIT, &state.exporter, false),
     ];
     for (path, limit, written, stays) in files {
         if stays || written.is_empty() {
@@ -238,6 +277,28 @@ mod tests {
         assert!(!put_program(&root, &mut State::read(&root).unwrap(), &running).unwrap());
         remove(&root, &state, false).unwrap();
         assert!(!dir.path().join("usr/local/bin/rocworker").exists());
+    }
+
+    #[test]
+    fn the_exporter_beside_the_program_comes_with_it_yields_to_a_package_and_goes_with_the_charm() {
+        let (dir, root) = empty();
+        let (running, beside) = (dir.path().join("rocworker"), dir.path().join("rocworker-exporter"));
+        let place = dir.path().join("usr/local/bin/rocworker-exporter");
+        fs::write(&running, "program").unwrap();
+        let mut state = State::default();
+        assert!(!put_exporter(&root, &mut state, &running).unwrap() && !place.exists(), "the charm has none");
+        for (build, is_another) in [("first", false), ("second", true)] {
+            fs::write(&beside, build).unwrap();
+            assert_eq!(put_exporter(&root, &mut state, &running).unwrap(), is_another, "{build}");
+            assert_eq!(fs::read_to_string(&place).unwrap(), build);
+        }
+        remove(&root, &State::read(&root).unwrap(), true).unwrap();
+        assert!(!place.exists());
+        put_exporter(&root, &mut state, &running).unwrap();
+        fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
+        fs::write(dir.path().join("usr/bin/rocworker-exporter"), "of the package").unwrap();
+        yield_to_package(&root, &mut state).unwrap();
+        assert!(!place.exists() && State::read(&root).unwrap().exporter.is_empty());
     }
 
     #[test]

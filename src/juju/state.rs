@@ -37,6 +37,13 @@ pub(super) struct State {
     /// The same of the program.
     #[serde(default)]
     pub(super) program: Vec<String>,
+    /// The same of the exporter's program.
+    #[serde(default)]
+    pub(super) exporter: Vec<String>,
+    /// The ports that Juju was asked to open for the exporter, the last one last. Whether it did is known only once the
+    /// hook has ended.
+    #[serde(default)]
+    pub(super) ports: Vec<u16>,
 }
 
 fn at_once() -> bool {
@@ -53,6 +60,8 @@ impl Default for State {
             has_applied: false,
             configuration: Vec::new(),
             program: Vec::new(),
+            exporter: Vec::new(),
+            ports: Vec::new(),
         }
     }
 }

@@ -62,6 +62,15 @@ impl Tools {
         if self.is_guest { Ok(()) } else { self.call(&["application-version-set", version]) }
     }
 
+    /// Lets other machines reach a TCP port of the unit's, once the application is exposed.
+    pub(super) fn open_port(&self, port: u16) -> Result<(), Error> {
+        self.call(&["open-port", &format!("{port}/tcp")])
+    }
+
+    pub(super) fn close_port(&self, port: u16) -> Result<(), Error> {
+        self.call(&["close-port", &format!("{port}/tcp")])
+    }
+
     pub(super) fn log(&self, level: Level, text: &str) -> Result<(), Error> {
         let level = match level {
             Level::Info => "INFO",

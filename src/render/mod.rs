@@ -38,6 +38,8 @@ pub const APT_PIN: &str = "apt/repository.pref";
 pub const BOOT: &str = "systemd/rocworker-boot.service";
 /// What runs all the time.
 pub const DAEMON: &str = "systemd/rocworker.service";
+/// What tells Prometheus of the GPUs.
+pub const EXPORTER: &str = "systemd/rocm-exporter.service";
 
 /// The drop-in of containerd 2.
 pub const CONTAINERD: &str = "containerd/rocworker.toml";
@@ -68,6 +70,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     (CONCOURSE_LAUNCHER, include_str!("../../templates/concourse/containerd.sh")),
     (BOOT, include_str!("../../templates/systemd/rocworker-boot.service")),
     (DAEMON, include_str!("../../templates/systemd/rocworker.service")),
+    (EXPORTER, include_str!("../../templates/systemd/rocm-exporter.service")),
     (TMPFILES, include_str!("../../templates/tmpfiles/rocworker.conf")),
 ];
 

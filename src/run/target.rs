@@ -17,6 +17,7 @@ use crate::desired::{self, desired};
 use crate::engines::concourse::desired::{out_of_date, written_by};
 use crate::engines::undo_constraints::named_by_dockerd;
 use crate::engines::{Engines, Versions, with_wrapper_as_default};
+use crate::exporter_unit::ExporterUnit;
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::memory::{AppliedConfig, Memory};
@@ -144,6 +145,7 @@ impl Run<'_> {
             has_pci: root.exists("/sys/bus/pci/devices"),
             groups: Groups::read(root),
             own_program: own_program::find(root, running),
+            exporter: ExporterUnit::read(root, config, receipt, running, self.programs),
             wrapper: program.and_then(|program| program.that_runs(&mut versions, beside)),
             cdi_place: may_replace(root, &config.cdi.path, false),
             templates: Templates::read(root),

@@ -27,6 +27,8 @@ GRAMMAR = {
     "status-set": ({"--application": False}, 1, 2),
     "juju-log": ({"--debug": False, "-l": True, "--log-level": True, "--format": True}, 1, None),
     "application-version-set": ({}, 1, 1),
+    "open-port": ({"--endpoints": True, "--format": True}, 1, 1),
+    "close-port": ({"--endpoints": True, "--format": True}, 1, 1),
 }
 
 
@@ -73,6 +75,8 @@ def check(name, said, rest):
             refuse(f"log level value {level!r} is not one of TRACE, DEBUG, INFO, WARNING, ERROR")
     if name in ("config-get", "action-get") and said.get("--format", "smart") not in ("json", "yaml", "smart"):
         refuse("unknown format")
+    if name in ("open-port", "close-port") and not re.fullmatch(r"[1-9][0-9]{0,4}/(tcp|udp)", rest[0]):
+        refuse(f"invalid port {rest[0]!r}")
     if name == "action-set":
         for word in rest:
             key, equals, _ = word.partition("=")

@@ -15,6 +15,7 @@ mod driver;
 #[path = "../packages/driver/worker.rs"]
 #[allow(dead_code, reason = "what the tests of the driver need beside")]
 mod driver_worker;
+mod exporter;
 mod gpu_reset;
 mod hooks;
 mod in_process;

@@ -13,7 +13,7 @@ use crate::record::{Call, calls};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 const TOOL: &str = include_str!("hook_tool.py");
-pub(crate) const TOOLS: [&str; 7] = [
+pub(crate) const TOOLS: [&str; 9] = [
     "config-get",
     "status-set",
     "juju-log",
@@ -21,6 +21,8 @@ pub(crate) const TOOLS: [&str; 7] = [
     "action-get",
     "action-set",
     "action-fail",
+    "open-port",
+    "close-port",
 ];
 
 /// The model's.
@@ -99,6 +101,11 @@ impl Unit {
         // As it is handed out: with all that debuggers want it is some sixty megabytes.
         Said::from(Command::new("strip").arg("-o").arg(&unit.program).arg(PROGRAM).output().unwrap()).well();
         unit
+    }
+
+    /// Another program in that folder.
+    pub(crate) fn put_beside(&self, name: &str, text: &str) {
+        put(&self.program.with_file_name(name), text);
     }
 
     /// Has hooks run where something is mounted over this file, which keeps it from being replaced.

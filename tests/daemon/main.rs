@@ -9,6 +9,7 @@
 
 mod after_undo;
 mod config;
+mod exporter;
 mod gpus;
 #[path = "../setup/laid.rs"]
 #[allow(dead_code, reason = "what the tests of setup need beside")]

@@ -82,6 +82,19 @@ inside touch /usr/bin/x
 inside touch /boot/x
 inside touch /var/x
 inside find /root /home -mindepth 1
+# In this sandbox it is read what another user's process has open, for that alone with CAP_SYS_PTRACE.
+setpriv --reuid=65534 --regid=65534 --clear-groups sleep 1000 < /dev/null > /dev/null 2>&1 &
+other=$!
+reads() {
+    sed -e "s|^Type=.*|Type=oneshot|; s|^ExecStart=.*|ExecStart=/bin/cat /proc/$other/fdinfo/0|" \
+        -e '/^ExecReload=/d; /^Watchdog/d; /^Restart/d; /^NotifyAccess/d' -e "$1" \
+        /etc/systemd/system/rocworker.service > /run/systemd/system/reads.service
+    systemctl daemon-reload
+    systemctl start reads 2> /dev/null && echo "reads it: $2" || echo "reads nothing: $2"
+}
+reads '' 'as it is'
+reads 's/ CAP_SYS_PTRACE$//' 'without the capability'
+kill $other
 sum=$(sha256sum < /etc/cdi/amd.json)
 echo '{}' > /etc/cdi/amd.json
 until_true '[ "$(sha256sum < /etc/cdi/amd.json)" = "$sum" ]'
@@ -99,12 +112,14 @@ ls -l /proc/$(says MainPID)/fd | grep -c -E '/dev/(dri|kfd)' || true
     ) else {
         return;
     };
-    let expected = "CapBnd:\t000000000000000b
+    let expected = "CapBnd:\t000000000008000b
 NoNewPrivs:\t1
 Seccomp:\t2
 Read-only file system
 Read-only file system
 Read-only file system
+reads it: as it is
+reads nothing: without the capability
 TasksMax=256
 0
 ";

@@ -12,6 +12,7 @@ mod deploy_script;
 mod engines;
 mod examples;
 mod faults;
+mod install_exporter;
 mod lease;
 mod lxd;
 mod real_canary;

@@ -27,6 +27,7 @@ fn the_sample_says_what_no_file_means() {
         (&sample.docker, &sample.crio, &sample.concourse, &sample.driver, &sample.restart),
         (&none.docker, &none.crio, &none.concourse, &none.driver, &none.restart)
     );
+    assert_eq!((&sample.boot, &sample.daemon, &sample.exporter), (&none.boot, &none.daemon, &none.exporter));
     assert_eq!(none.cdi.path, Path::new("/etc/cdi/amd.json"));
     assert_eq!(none.cdi.names, [NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]);
 }
@@ -131,6 +132,31 @@ fn what_is_wrong_is_said_with_its_line() {
         ("docker:\n  runtime: runc\n", 2, "no name for rocworker's runtime"),
         ("docker:\n  config: daemon.json\n", 2, "docker.config \"daemon.json\" is not an absolute path"),
         ("concourse:\n  existing: replace\n", 2, "unknown variant `replace`"),
+        (
+            "exporter:\n  listen: 127.0.0.1\n",
+            2,
+            "exporter.listen \"127.0.0.1\" is no IP address with a port: write",
+        ),
+        ("exporter:\n  listen: 9401\n", 2, "\"9401\" is no IP address with a port"),
+        ("exporter:\n  listen: :9401\n", 2, "\":9401\" is no IP address with a port"),
+        ("exporter:\n  listen: localhost:9401\n", 2, "\"localhost:9401\" is no IP address with a port"),
+        ("exporter:\n  listen: 0.0.0.0:65536\n", 2, "is no IP address with a port"),
+        ("exporter:\n  listen: 0.0.0.0:0\n", 2, "has port 0, which no scrape can find"),
+        ("exporter:\n  listen: 0.0.0.0:443\n", 2, "has a port below 1024, which only root may open"),
+        ("exporter:\n  listen: \"[fe80::1%2]:9401\"\n", 2, "is no IP address with a port"),
+        ("exporter:\n  listen: \"0.0.0.0:9401 --x\"\n", 2, "is no IP address with a port"),
+        ("exporter:\n  listen: [::]:9401\n", 2, "exporter"),
+        ("exporter:\n  unit: true\n  web-config: web.yaml\n", 3, "\"web.yaml\" is not an absolute path"),
+        ("exporter:\n  web-config: \"/etc/a b.yaml\"\n", 2, "\"/etc/a b.yaml\" is no path that a unit takes"),
+        ("exporter:\n  web-config: /etc/%n.yaml\n", 2, "is no path that a unit takes"),
+        ("exporter:\n  web-config: \"/etc/x\\\"y\"\n", 2, "is no path that a unit takes"),
+        (
+            "exporter:\n  web-config: /root/web.yaml\n",
+            2,
+            "is in /root, which rocm-exporter.service does not see",
+        ),
+        ("exporter:\n  existing: adopt\n", 2, "unknown variant `adopt`"),
+        ("exporter:\n  pcie-bw: true\n", 2, "unknown field `pcie-bw`"),
         ("tag: [a\n", 2, "expected"),
         ("tag: [a]\ngpu-de", 2, "could not find expected ':'"),
         ("- a\n", 1, "keys with values"),

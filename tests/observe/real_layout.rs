@@ -5,14 +5,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use layout::{Gpu, Machine, Nodes};
 use support::captures;
+use support::node_exporter::{self, NodeExporter};
 use support::real;
 
 fn laid_out(machine: &Machine) -> tempfile::TempDir {
@@ -98,50 +97,11 @@ fn real_lspci_finds_no_driver_where_none_is_bound() {
     assert_eq!(numa, Some("1"));
 }
 
-/// A process of this test that ends with it.
-struct Exporter(Child);
-
-impl Drop for Exporter {
-    fn drop(&mut self) {
-        self.0.kill().ok();
-        self.0.wait().ok();
-    }
-}
-
-/// What node_exporter's drm collector says of the machine beneath `root`.
-fn node_exporter(root: &Path) -> String {
-    let mut child = Command::new(real::program("prometheus-node-exporter").unwrap())
-        .arg(format!("--path.sysfs={}", root.join("sys").display()))
-        .args(["--collector.disable-defaults", "--collector.drm", "--web.listen-address=127.0.0.1:0"])
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut log = BufReader::new(child.stderr.take().unwrap());
-    let _exporter = Exporter(child);
-    let mut said = String::new();
-    let address = loop {
-        let start = said.len();
-        assert_ne!(log.read_line(&mut said).unwrap(), 0, "node_exporter ended before it listened: {said}");
-        let line = said.get(start..).unwrap();
-        if let Some((_, address)) =
-            line.split_once("address=127.0.0.1:").filter(|_| line.contains("Listening"))
-        {
-            break format!("127.0.0.1:{}", address.trim());
-        }
-    };
-    let mut connection = TcpStream::connect(address).unwrap();
-    connection.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    connection.read_to_string(&mut answer).unwrap();
-    assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
-    answer
-}
-
 /// It takes every cardN for AMD's (an NVIDIA card reads as one with 0 bytes), so only what it says of
 /// amdgpu's cards is looked at.
 #[test]
 fn real_node_exporter_reads_the_amdgpu_cards() {
-    if !real::require(&["prometheus-node-exporter"]) {
+    if !real::require(&[node_exporter::PROGRAM]) {
         return;
     }
     // vega's captured card0/device/{mem_info_vram_total,gpu_busy_percent,mem_info_vram_vendor,…};
@@ -164,7 +124,7 @@ fn real_node_exporter_reads_the_amdgpu_cards() {
         ),
     ] {
         let root = laid_out(&machine);
-        let answer = node_exporter(root.path());
+        let answer = NodeExporter::start(root.path(), &["drm"]).scrape();
         for line in lines {
             assert!(answer.lines().any(|have| have == line), "{line} is not in\n{answer}");
         }

@@ -63,14 +63,16 @@ impl Laid {
         Self { machine }
     }
 
-    /// The demo's machine, started by systemd or not, with the program where a package puts it or without.
+    /// The demo's machine, started by systemd or not, with the programs where a package puts them or without.
     pub(crate) fn started(is_by_systemd: bool, has_program: bool, config: &str) -> Self {
         let machine = Machine::demo();
         let machine =
             if is_by_systemd { machine.put("/run/systemd/system", Entry::Directory) } else { machine };
         let laid = Self::out(&machine, config);
         if has_program {
-            laid.put("usr/bin/rocworker", "stands for the program\n");
+            for program in ["rocworker", "rocworker-exporter"] {
+                laid.put(&format!("usr/bin/{program}"), "stands for the program\n");
+            }
         }
         laid
     }
@@ -96,7 +98,7 @@ impl Laid {
     }
 }
 
-/// `rocworker.service` or `rocworker-boot.service` stands where systemd starts the machine and the program stays, unless the
+/// A unit of rocworker's own stands where systemd starts the machine and the program stays, unless the
 /// configuration says otherwise. `about`: what its key and its notes are called.
 pub(crate) fn stands_where_it_can_run(unit: &str, about: &str) {
     for (systemd, program, config, has_unit) in [

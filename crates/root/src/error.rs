@@ -34,6 +34,9 @@ pub enum Error {
     /// Another file than the one that was to be replaced.
     #[error("{} was changed at the same moment, and keeps that change: run this again", path.display())]
     Changed { path: PathBuf },
+    /// An earlier read of this path has not come back.
+    #[error("{} does not answer: a read has waited for {} s; look for the driver's messages: journalctl -k", path.display(), waited.as_secs())]
+    NoAnswer { path: PathBuf, waited: std::time::Duration },
     /// The record of a capture's nodes cannot be believed.
     #[error("{}: {problem}", path.display())]
     Capture { path: PathBuf, problem: String },

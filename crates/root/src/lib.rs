@@ -8,6 +8,7 @@ mod change;
 mod error;
 mod flags;
 mod folder;
+mod links;
 mod lock;
 mod meta;
 mod node;
@@ -17,6 +18,7 @@ mod recorded;
 mod replace;
 mod tree;
 mod trust;
+mod watch;
 mod write;
 mod xattr;
 
@@ -26,6 +28,7 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use nix::dir::Dir;
 use nix::errno::Errno;
@@ -37,6 +40,7 @@ pub use lock::Lock;
 pub use meta::{Identity, Kind, Meta};
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use replace::New;
+pub use watch::Watch;
 pub use write::{Attributes, Written};
 
 use change::OnChange;
@@ -51,6 +55,7 @@ pub struct Root {
     recorded: BTreeMap<PathBuf, Meta>,
     owner: u32,
     on_change: Option<OnChange>,
+    watch: Option<Arc<dyn Watch>>,
 }
 
 impl fmt::Debug for Root {
@@ -73,7 +78,7 @@ impl Root {
         let owner = stat::fstat(&dir).map_err(failed)?.st_uid;
         let is_host = path.is_absolute() && path.components().count() == 1;
         let (path, recorded) = (path.to_owned(), BTreeMap::new());
-        let mut root = Self { dir, is_host, path, recorded, owner, on_change: None };
+        let mut root = Self { dir, is_host, path, recorded, owner, on_change: None, watch: None };
         if !is_host {
             root.open_at(Path::new("/"), OFlag::O_PATH).map_err(|errno| match errno {
                 Errno::ENOSYS | Errno::EPERM => Error::Capture {
@@ -114,6 +119,7 @@ impl Root {
     /// When it is not there, not readable, or larger than `limit`.
     pub fn read(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
+        let _reading = self.reading(path)?;
         // O_NONBLOCK: a fifo planted in a capture must not hang the reader.
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         read_up_to(&file, limit, || self.shown(path))
@@ -126,6 +132,7 @@ impl Root {
     /// When it is not there or not readable.
     pub fn read_start(&self, path: impl AsRef<Path>, count: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
+        let _reading = self.reading(path)?;
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         let mut bytes = vec![0; count];
         loop {
@@ -155,6 +162,7 @@ impl Root {
     /// When it is not there, not a directory, or not readable.
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<OsString>, Error> {
         let path = path.as_ref();
+        let _reading = self.reading(path)?;
         let failed = |errno| Error::io("list", self.shown(path), errno);
         let mut names: Vec<OsString> = Vec::new();
         let recorded = self.recorded.keys().filter(|node| node.parent() == Some(path));
@@ -200,6 +208,7 @@ impl Root {
     /// As [`Root::stat`].
     pub fn identity(&self, path: impl AsRef<Path>) -> Result<Identity, Error> {
         let path = path.as_ref();
+        let _reading = self.reading(path)?;
         let file = self.open_file("stat", path, OFlag::O_PATH)?;
         let stat = stat::fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
         Ok(Identity::from_stat(&stat))
@@ -211,6 +220,7 @@ impl Root {
     /// When nothing is there, or something other than a link.
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<PathBuf, Error> {
         let path = path.as_ref();
+        let _reading = self.reading(path)?;
         let target = if self.is_host() {
             nix::fcntl::readlink(path)
         } else {
@@ -237,6 +247,7 @@ impl Root {
         if let Some(node) = self.recorded.get(path) {
             return Ok(*node);
         }
+        let _reading = self.reading(path)?;
         let failed = |errno| Error::io("stat", self.shown(path), errno);
         let stat = if self.is_host() {
             let flags = if follow.contains(OFlag::O_NOFOLLOW) {

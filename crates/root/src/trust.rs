@@ -17,6 +17,7 @@ impl Root {
     /// When it is not such a file, is not there, or is larger than `limit`.
     pub fn read_trusted(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
+        let _reading = self.reading(path)?;
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
         let file = match self.open_at(path, flags) {
             Ok(file) => file,

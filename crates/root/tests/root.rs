@@ -21,6 +21,31 @@ fn fixture() -> (tempfile::TempDir, Root) {
 }
 
 #[test]
+fn each_link_of_a_folder_comes_with_its_target_as_it_is_written() {
+    let (dir, root) = fixture();
+    let folder = dir.path().join("fd");
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("file"), "").unwrap();
+    let long = "x".repeat(300);
+    let links: Vec<(String, String)> = (0..300).map(|n| (n.to_string(), format!("/dev/{n}"))).collect();
+    for (name, target) in links.iter().chain([&("long".to_owned(), long.clone())]) {
+        symlink(target, folder.join(name)).unwrap();
+    }
+    let mut found = Vec::new();
+    let note = |name: &std::ffi::OsStr, target: &[u8]| {
+        found.push((name.to_str().unwrap().to_owned(), String::from_utf8(target.to_vec()).unwrap()));
+    };
+    root.each_link("/fd", note).unwrap();
+    found.sort();
+    let mut expected = links;
+    expected.push(("long".to_owned(), long[..256].to_owned()));
+    expected.sort();
+    assert_eq!(found, expected);
+    assert!(root.each_link("/fd/file", |_, _| {}).is_err());
+    assert!(root.each_link("/gone", |_, _| {}).unwrap_err().is_not_found());
+}
+
+#[test]
 fn links_are_resolved_inside_also_those_that_point_at_the_machine_outside() {
     let (dir, root) = fixture();
     fs::write(dir.path().join("etc/real"), "inside").unwrap();

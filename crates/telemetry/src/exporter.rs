@@ -13,10 +13,12 @@ use crate::gpu::Card;
 use crate::identity::{Identities, Identity, Place};
 use crate::links::Links;
 use crate::metrics::{self, BUILD, GPU_INFO, GPU_SUSPENDED, READ_ERRORS, SCRAPE_DURATION, XGMI_LINKS};
+use crate::processes::{LabelledGpu, Processes};
+use crate::published;
 use crate::sample::{Label, Labelled, Sample, count};
 
 /// What a container can get, and the labels of its series.
-type LabelledGpu<'m> = (&'m Gpu, Vec<Label>);
+type Labels<'m> = (&'m Gpu, Vec<Label>);
 
 /// What is kept between two scrapes: counts of failed reads, what containers have used, the identity of GPUs that are
 /// suspended now.
@@ -26,12 +28,15 @@ pub struct Exporter {
     links: Links,
     /// How often each file of a card failed, while the card is there.
     failed_reads: BTreeMap<Place, BTreeMap<PathBuf, u64>>,
+    /// How often what the daemon publishes was there and did not count.
+    failed_published: u64,
+    processes: Processes,
 }
 
 impl Exporter {
     /// Reads the machine once. `now`: seconds since 1970. The samples are in the order of [`metrics::ALL`], then of the
     /// GPUs.
-    pub fn scrape(&mut self, root: &Root, _now: f64) -> Vec<Sample> {
+    pub fn scrape(&mut self, root: &Root, now: f64) -> Vec<Sample> {
         let start = Instant::now();
         let mut samples = Vec::new();
         let machine = Machine::read(root);
@@ -43,20 +48,37 @@ impl Exporter {
             gpus.extend(scrape.card(&card, &mut places));
         }
         self.identities.end_scrape();
+        samples.extend(self.users(root, now, &gpus));
         self.failed_reads.retain(|place, _| places.contains(place));
         let mut machines_own = Labelled::new(&[], &mut samples);
         for (file, times) in self.failed_reads.values().flatten() {
             machines_own.add_with(&READ_ERRORS, [("file", file.display().to_string())], count(*times));
         }
+        if self.failed_published > 0 {
+            let file = [("file", published::PATH.to_owned())];
+            machines_own.add_with(&READ_ERRORS, file, count(self.failed_published));
+        }
         machines_own.add(&SCRAPE_DURATION, start.elapsed().as_secs_f64());
         machines_own.add_with(&BUILD, [("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0);
         in_order(samples)
+    }
+
+    /// Who uses the GPUs, and what rocworker's daemon publishes.
+    fn users(&mut self, root: &Root, now: f64, gpus: &[Labels<'_>]) -> Vec<Sample> {
+        let gpus: Vec<LabelledGpu<'_>> = gpus.iter().map(|(gpu, labels)| (*gpu, &labels[..])).collect();
+        let published = published::read(root, now);
+        self.failed_published += u64::from(published.is_err());
+        let published = published.ok().flatten();
+        let mut samples = self.processes.samples(root, now, &gpus, published.as_ref());
+        samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
+        samples
     }
 }
 
 /// In the table's order, each metric's samples as they came; without the numbers that are none. Each series stands once:
 /// a second value of it would cost Prometheus the scrape.
-fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
+#[must_use]
+pub fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
     let mut seen = HashSet::new();
     samples.retain(|sample| {
         sample.value.is_finite() && seen.insert((sample.metric.name, sample.labels.clone()))
@@ -75,8 +97,9 @@ struct Scrape<'s> {
 }
 
 impl Scrape<'_> {
-    /// Samples of a card and of its partitions. `places`: takes down which GPUs were there.
-    fn card<'m>(&mut self, card: &Card<'m>, places: &mut Vec<Place>) -> Vec<LabelledGpu<'m>> {
+    /// Samples of a card and of its partitions. Returns which of them are awake. `places`: takes down which GPUs were
+    /// there.
+    fn card<'m>(&mut self, card: &Card<'m>, places: &mut Vec<Place>) -> Vec<Labels<'m>> {
         let Some(first) = card.entries.first() else { return Vec::new() };
         let is_partitioned = card.is_partitioned();
         let readings = match first.pci {
@@ -108,9 +131,9 @@ impl Scrape<'_> {
         places.push(place);
         if !is_partitioned && first.pci.is_some() {
             self.links(first.kfd_node, is_suspended, &labels);
-            return vec![(first, labels)];
+            return if is_suspended { Vec::new() } else { vec![(first, labels)] };
         }
-        card.entries.iter().map(|gpu| self.partition(gpu, &readings, places)).collect()
+        card.entries.iter().filter_map(|gpu| self.partition(gpu, &readings, places)).collect()
     }
 
     fn partition<'m>(
@@ -118,7 +141,7 @@ impl Scrape<'_> {
         gpu: &'m Gpu,
         of_card: &CardReadings,
         places: &mut Vec<Place>,
-    ) -> LabelledGpu<'m> {
+    ) -> Option<Labels<'m>> {
         let id = gpu.partition.as_ref().map(|partition| partition.id);
         let place = Place::of(gpu, id);
         let identity = self.exporter.identities.complete(place.clone(), Identity::of(gpu, true));
@@ -139,7 +162,7 @@ impl Scrape<'_> {
         }
         self.links(gpu.kfd_node, is_suspended, &labels);
         places.push(place);
-        (gpu, labels)
+        (!is_suspended).then_some((gpu, labels))
     }
 
     fn driver_version(&self) -> Option<String> {

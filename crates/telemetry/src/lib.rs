@@ -4,7 +4,9 @@
 //! [`metrics`] is the one table of what there is. The program `rocworker-exporter` serves it; `rocworker metrics` prints
 //! it once.
 
+pub mod accounting;
 mod card;
+pub mod container;
 pub mod exporter;
 pub mod exposition;
 mod format;
@@ -13,5 +15,7 @@ mod identity;
 mod links;
 pub mod metric;
 pub mod metrics;
+pub mod patient;
+pub mod processes;
 pub mod published;
 pub mod sample;

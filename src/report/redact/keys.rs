@@ -48,6 +48,7 @@ pub(crate) const ROCWORKER: Keys<'_> = &[
     ("concourse", &["configure", "existing", "tags"]),
     ("boot", &["unit", "wait-s"]),
     ("daemon", &["unit", "enforce", "restart", "interval-s", "settle-s"]),
+    ("exporter", &["unit", "listen", "web-config", "pcie_bw", "existing"]),
     ("packages", &["container-toolkit", "rocm-smi", "proxy"]),
     ("rocm", &["install", "version", "packages", "usecases", "sha256"]),
     ("rocm.therock", &["version", "family", "release", "sha256", "url"]),

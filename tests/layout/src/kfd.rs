@@ -76,6 +76,10 @@ impl KfdNode {
         Self::new("ip discovery", gpu_id)
             .property("cpu_cores_count", 0)
             .property("simd_count", 4)
+            // rocm-smi does not start without these three.
+            .property("array_count", 1)
+            .property("simd_arrays_per_engine", 1)
+            .property("cu_per_simd_array", 1)
             .property("simd_per_cu", 4)
             .property("gfx_target_version", gfx_target_version)
             .property("vendor_id", VENDOR)
@@ -92,6 +96,9 @@ impl KfdNode {
             "caches_count",
             "io_links_count",
             "p2p_links_count",
+            "array_count",
+            "simd_arrays_per_engine",
+            "cu_per_simd_array",
             "simd_per_cu",
             "gfx_target_version",
             "vendor_id",
@@ -196,7 +203,11 @@ impl KfdNode {
         for (number, (kind, to)) in self.links.iter().enumerate() {
             tree.put(
                 &format!("{folder}/io_links/{number}/properties"),
-                format!("type {kind}\nversion_major 0\nversion_minor 0\nnode_from {own}\nnode_to {to}\nweight 15\n"),
+                format!(
+                    "type {kind}\nversion_major 0\nversion_minor 0\nnode_from {own}\nnode_to {to}\nweight 15\n\
+                     min_latency 0\nmax_latency 0\nmin_bandwidth 0\nmax_bandwidth 0\n\
+                     recommended_transfer_size 0\nrecommended_sdma_engine_id_mask 0\nflags 1\n"
+                ),
             );
         }
         Ok(())

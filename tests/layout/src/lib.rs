@@ -27,6 +27,7 @@ mod error;
 mod gpu;
 mod gpu_metrics;
 mod host;
+mod hwmon;
 mod kfd;
 mod machine;
 mod pci;

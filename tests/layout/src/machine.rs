@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use crate::{Entry, Error, Gpu, Kfd, Module, Nodes, Tree, XcpNames, drm, host, pci, write};
+use crate::{Entry, Error, Gpu, Kfd, Module, Nodes, Tree, XcpNames, drm, host, hwmon, pci, write};
 
 /// A machine as far as its GPUs are concerned. Nothing is written before [`Machine::lay_out`].
 #[derive(Debug, Clone, Default)]
@@ -125,6 +125,7 @@ impl Machine {
                 }
             }
         }
+        hwmon::lay_out(&mut tree)?;
         Ok(tree)
     }
 

@@ -106,7 +106,7 @@ fn system_calls(call: &Call, work: &Path) -> Result<u32> {
 }
 
 /// The calls in a log of strace: a call that another thread interrupted takes two lines.
-fn count(log: &str) -> u32 {
+pub(super) fn count(log: &str) -> u32 {
     let calls = log.lines().filter(|line| {
         let call = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
         !call.is_empty() && !call.starts_with(['<', '+', '-'])

@@ -4,9 +4,12 @@ mod apply;
 mod bundle;
 mod daemon;
 mod detect;
+mod exporter;
 mod machine;
 mod programs;
 mod report;
+mod scrape;
+mod slow_machine;
 mod timing;
 mod wrapper;
 
@@ -26,7 +29,9 @@ struct Options {
     runs: usize,
     wrapper: Option<PathBuf>,
     rocworker: Option<PathBuf>,
-    /// A part of the name of what is wanted, and nothing but that: of the wrapper's situations, detect, apply, daemon.
+    exporter: Option<PathBuf>,
+    /// A part of the name of what is wanted, and nothing but that: of the wrapper's situations, detect, apply, daemon,
+    /// scrape.
     only: Option<String>,
     /// A tool with its options, the rest of the command line, under which the wrapper is run instead of being timed.
     under: Option<Vec<String>>,
@@ -34,14 +39,15 @@ struct Options {
 
 impl Options {
     fn parse(arguments: &[String]) -> Result<Self> {
-        let mut options = Self { runs: 2_000, wrapper: None, rocworker: None, only: None, under: None };
+        let mut options =
+            Self { runs: 2_000, wrapper: None, rocworker: None, exporter: None, only: None, under: None };
         let mut rest = arguments.iter();
         while let Some(name) = rest.next() {
             if name == "--under" {
                 options.under = Some(rest.by_ref().cloned().collect());
                 break;
             }
-            if !["--runs", "--wrapper", "--rocworker", "--only"].contains(&name.as_str()) {
+            if !["--runs", "--wrapper", "--rocworker", "--exporter", "--only"].contains(&name.as_str()) {
                 return Err(Refusal::new(format!("`cargo xtask bench` does not know {name}")));
             }
             let value = rest.next().ok_or_else(|| Refusal::new(format!("{name} needs a value")))?;
@@ -53,6 +59,7 @@ impl Options {
                 }
                 "--wrapper" => options.wrapper = Some(program(value)?),
                 "--rocworker" => options.rocworker = Some(program(value)?),
+                "--exporter" => options.exporter = Some(program(value)?),
                 _ => options.only = Some(value.clone()),
             }
         }
@@ -95,6 +102,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if "daemon".contains(only) {
         daemon::measure(&rocworker, work.path(), runs, &mut report);
     }
+    if "scrape".contains(only) {
+        let exporter = options.exporter.map_or_else(build_exporter, Ok)?;
+        scrape::measure(&exporter, work.path(), runs, &mut report);
+    }
 
     println!("\n{}", report::about_this_machine()?);
     println!("{} runs of each program in each situation of the wrapper; p50.\n", options.runs);
@@ -111,6 +122,11 @@ fn build_rocworker() -> Result<PathBuf> {
     Ok(repository::target().join("release/rocworker"))
 }
 
+fn build_exporter() -> Result<PathBuf> {
+    Command::new(["cargo", "build", "--locked", "--release", "--package", "rocworker-exporter"]).run()?;
+    Ok(repository::target().join("release/rocworker-exporter"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -121,7 +137,8 @@ mod tests {
 
     #[test]
     fn options_have_defaults_and_a_program_that_is_not_there_is_refused_by_name() {
-        let default = Options { runs: 2_000, wrapper: None, rocworker: None, only: None, under: None };
+        let default =
+            Options { runs: 2_000, wrapper: None, rocworker: None, exporter: None, only: None, under: None };
         assert_eq!(parse(&[]).unwrap(), default);
         let given =
             parse(&["--runs", "50", "--wrapper", "/proc/self/exe", "--under", "strace", "-c"]).unwrap();

@@ -83,7 +83,7 @@ fn order<const N: usize>(round: usize) -> [usize; N] {
     if (round / N).is_multiple_of(2) { onwards } else { onwards.map(|which| N - 1 - which) }
 }
 
-fn median(durations: &mut [Duration]) -> Duration {
+pub(super) fn median(durations: &mut [Duration]) -> Duration {
     durations.sort_unstable();
     durations[durations.len() / 2]
 }

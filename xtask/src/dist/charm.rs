@@ -22,6 +22,7 @@ pub(super) fn write(programs: &Programs, out: &Path) -> Result<PathBuf> {
     }
     files.put_program("dispatch", read(&from.join("dispatch"))?);
     files.put_program("bin/rocworker", read(&programs.without_libraries)?);
+    files.put_program("bin/rocworker-exporter", read(&programs.exporter)?);
     files.put_program("bin/runc-amd-wrapper", read(&programs.wrapper)?);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;

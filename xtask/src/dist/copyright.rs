@@ -12,7 +12,8 @@ const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"
 
 /// A list of the crates of others, then each text once with the crates that it is of.
 pub(super) fn notices(crates: &[Crate]) -> Result<Vec<u8>> {
-    let mut list = "rocworker and runc-amd-wrapper hold these crates of others:\n\n".to_owned();
+    let mut list =
+        "rocworker, rocworker-exporter and runc-amd-wrapper hold these crates of others:\n\n".to_owned();
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for one in crates.iter().filter(|one| !one.is_own) {
         let (name, version) = (&one.name, &one.version);

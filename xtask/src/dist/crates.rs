@@ -12,7 +12,7 @@ use crate::repository;
 use super::files::read;
 
 /// The programs' own packages.
-pub(super) const PROGRAMS: [&str; 2] = ["rocworker", "runc-amd-wrapper"];
+pub(super) const PROGRAMS: [&str; 3] = ["rocworker", "rocworker-exporter", "runc-amd-wrapper"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Crate {
@@ -128,6 +128,7 @@ mod tests {
         let named = |name: &str| crates.iter().find(|it| it.name == name);
         for (name, is_there) in [
             ("rocworker", true),
+            ("rocworker-exporter", true),
             ("runc-amd-wrapper", true),
             ("serde_json", true),
             ("serde_derive", false),

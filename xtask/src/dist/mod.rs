@@ -39,6 +39,8 @@ pub(crate) struct Programs {
     pub(crate) wrapper: PathBuf,
     /// rocworker again, without a library: what tasks run in any image.
     pub(crate) without_libraries: PathBuf,
+    /// rocworker-exporter, without a library.
+    pub(crate) exporter: PathBuf,
 }
 
 /// What a person or CI asks for; what is not said is built, in full.
@@ -47,6 +49,7 @@ struct Asked {
     rocworker: Option<PathBuf>,
     wrapper: Option<PathBuf>,
     without_libraries: Option<PathBuf>,
+    exporter: Option<PathBuf>,
     out: Option<PathBuf>,
     fast: bool,
 }
@@ -60,6 +63,7 @@ impl Asked {
                 "--rocworker" => asked.rocworker = Some(words.next()?.into()),
                 "--wrapper" => asked.wrapper = Some(words.next()?.into()),
                 "--static" => asked.without_libraries = Some(words.next()?.into()),
+                "--exporter" => asked.exporter = Some(words.next()?.into()),
                 "--out" => asked.out = Some(words.next()?.into()),
                 "--fast" => asked.fast = true,
                 _ => return None,
@@ -70,13 +74,14 @@ impl Asked {
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let usage = "`cargo xtask dist` takes --rocworker FILE, --wrapper FILE, --static FILE, --out FOLDER and --fast, each \
-                 or none";
+    let usage = "`cargo xtask dist` takes --rocworker FILE, --wrapper FILE, --static FILE, --exporter FILE, --out FOLDER and \
+                 --fast, each or none";
     let asked = Asked::parse(arguments).ok_or_else(|| Refusal::new(usage))?;
     let programs = Programs {
         rocworker: asked.rocworker.map_or_else(release, Ok)?,
         wrapper: asked.wrapper.map_or_else(wrapper_build::build, Ok)?,
         without_libraries: asked.without_libraries.map_or_else(built::release, Ok)?,
+        exporter: asked.exporter.map_or_else(built::release_exporter, Ok)?,
     };
     let out = asked.out.unwrap_or_else(|| repository::target().join("dist"));
     let compression = if asked.fast { Compression::Fast } else { Compression::Small };
@@ -105,6 +110,7 @@ pub(crate) fn for_tests(programs: &Programs) -> Result<PathBuf> {
         rocworker: stripped("rocworker", &programs.rocworker)?,
         wrapper: programs.wrapper.clone(),
         without_libraries: stripped("without-libraries", &programs.without_libraries)?,
+        exporter: stripped("rocworker-exporter", &programs.exporter)?,
     };
     make(&programs, &folder, Compression::Fast)?;
     Ok(folder)
@@ -160,8 +166,9 @@ mod tests {
         else {
             return;
         };
-        let (rocworker, without_libraries) = (made.join("rocworker"), made.join("without-libraries"));
-        let programs = Programs { rocworker, wrapper, without_libraries };
+        let [rocworker, without_libraries, exporter] =
+            ["rocworker", "without-libraries", "rocworker-exporter"].map(|name| made.join(name));
+        let programs = Programs { rocworker, wrapper, without_libraries, exporter };
         // The second begins in a later second than the first, and in another folder.
         let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
         let [one, other] =
@@ -179,10 +186,11 @@ mod tests {
         let parse =
             |words: &[&str]| Asked::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(parse(&[]), Some(Asked::default()));
-        let asked = parse(&["--fast", "--out", "/o", "--wrapper", "w", "--static", "s"]).unwrap();
+        let asked =
+            parse(&["--fast", "--out", "/o", "--wrapper", "w", "--static", "s", "--exporter", "e"]).unwrap();
         assert!(asked.fast && asked.rocworker.is_none());
         assert_eq!((asked.out, asked.wrapper), (Some("/o".into()), Some("w".into())));
-        assert_eq!(asked.without_libraries, Some("s".into()));
+        assert_eq!((asked.without_libraries, asked.exporter), (Some("s".into()), Some("e".into())));
         for words in [&["--out"][..], &["--quick"], &["rocworker"]] {
             assert_eq!(parse(words), None, "{words:?}");
         }

@@ -17,6 +17,7 @@ type Named = Vec<(String, Vec<u8>)>;
 pub(super) struct Parts {
     pub(super) rocworker: Vec<u8>,
     pub(super) wrapper: Vec<u8>,
+    pub(super) exporter: Vec<u8>,
     pub(super) man: Named,
     pub(super) bash: Vec<u8>,
     pub(super) zsh: Vec<u8>,
@@ -56,9 +57,11 @@ impl Parts {
     /// What is in the package and in the tarball alike.
     pub(super) fn placed(&self, at: &Places) -> Files {
         let mut files = Files::default();
-        for (folder, name, program) in
-            [(at.program, "rocworker", &self.rocworker), (at.wrapper, "runc-amd-wrapper", &self.wrapper)]
-        {
+        for (folder, name, program) in [
+            (at.program, "rocworker", &self.rocworker),
+            (at.program, "rocworker-exporter", &self.exporter),
+            (at.wrapper, "runc-amd-wrapper", &self.wrapper),
+        ] {
             files.put_program(format!("{folder}/{name}"), program.clone());
         }
         let share = at.share;
@@ -81,7 +84,8 @@ impl Parts {
         Ok(Self {
             rocworker: read(&programs.rocworker)?,
             wrapper: read(&programs.wrapper)?,
-            man: named(&in_folder(&man, ".8")?, "")?,
+            exporter: read(&programs.exporter)?,
+            man: man_pages(&man, top)?,
             bash: said(&["completions", "bash"])?.into_bytes(),
             zsh: said(&["completions", "zsh"])?.into_bytes(),
             fish: said(&["completions", "fish"])?.into_bytes(),
@@ -99,6 +103,13 @@ impl Parts {
 }
 
 /// Each document by its path in the repository, so that their links among each other hold.
+/// Those of rocworker's commands, which it prints itself, and the exporter's.
+fn man_pages(folder: &Path, top: &Path) -> Result<Named> {
+    let mut pages = in_folder(folder, ".8")?;
+    pages.extend(in_folder(&top.join("packaging"), ".8")?);
+    named(&pages, "")
+}
+
 fn docs(top: &Path) -> Result<Named> {
     let mut docs = named(&in_folder(&top.join("docs"), ".md")?, "docs/")?;
     docs.extend(named(&in_folder(&top.join("charm/examples"), "")?, "charm/examples/")?);

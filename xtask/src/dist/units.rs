@@ -12,14 +12,18 @@ use crate::command::Command;
 use crate::repository;
 
 /// What makes the machine one that systemd starts, with the package's programs in their places.
-const BESIDE: [(&str, &str); 3] = [
+const BESIDE: [(&str, &str); 4] = [
     ("usr/bin/rocworker", ""),
+    ("usr/bin/rocworker-exporter", ""),
     ("usr/lib/rocworker/runc-amd-wrapper", "\u{7f}ELF"),
     ("run/systemd/system/.keep", ""),
 ];
 const WRITTEN: &str = "etc/systemd/system";
 
-/// Each unit of templates/systemd, rendered for /usr/bin/rocworker and a machine without a configuration of its own.
+/// The unit whose file another package may have: dpkg would refuse to unpack a second one. apply alone writes it.
+const APPLIED_ONLY: &str = "rocm-exporter.service";
+
+/// Each unit of templates/systemd but [`APPLIED_ONLY`], rendered for /usr/bin/rocworker and a machine without a configuration of its own.
 pub(super) fn rendered(program: &Path, work: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let root = work.join("machine");
     Machine::demo().lay_out(&root, Nodes::Recorded).context("laying a machine out")?;
@@ -43,7 +47,9 @@ pub(super) fn rendered(program: &Path, work: &Path) -> Result<Vec<(String, Vec<u
             unit.is_file(),
             "apply writes no {name} on the demo's machine, so that it cannot be packaged: {said}"
         );
-        units.push((name, read(&unit)?));
+        if name != APPLIED_ONLY {
+            units.push((name, read(&unit)?));
+        }
     }
     Ok(units)
 }

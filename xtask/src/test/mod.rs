@@ -7,11 +7,13 @@ mod install;
 pub(crate) mod kernels;
 mod linux_source;
 mod needs;
+mod packages;
 mod privilege;
-mod prometheus;
+pub(crate) mod prometheus;
 mod python;
 mod real;
 mod releases;
+mod smi;
 mod step;
 
 use std::ffi::OsString;
@@ -123,10 +125,13 @@ fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<Tests> {
     };
     let remedy = "make rocworker build statically";
     let static_program = steps.run("static program", remedy, static_program::build)?;
+    let remedy = "make rocworker-exporter build statically";
+    let exporter = steps.run("static exporter", remedy, static_program::build_exporter)?;
     let programs = dist::Programs {
         rocworker: program.clone(),
         wrapper: wrapper.clone(),
         without_libraries: static_program.clone(),
+        exporter: exporter.clone(),
     };
     let remedy = "make `cargo xtask dist` work";
     let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
@@ -135,7 +140,7 @@ fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<Tests> {
     }
     let (kernels, ran) = (PathBuf::new(), clean_file("real-components-ran.txt")?);
     let all = false;
-    Ok(Tests { privilege, all, wrapper, oracle, program, static_program, dist, kernels, ran })
+    Ok(Tests { privilege, all, wrapper, oracle, program, static_program, exporter, dist, kernels, ran })
 }
 
 /// What comes from elsewhere for the tests, and is kept below target; answers with the folder of the kernels.
@@ -152,6 +157,8 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     let remedy =
         "see whether deb.debian.org can be reached, and remove target/linux-source where it is damaged";
     steps.run("kernel source", remedy, linux_source::fetch)?;
+    let remedy = "see whether deb.debian.org can be reached, and remove target/smi where it is damaged";
+    steps.run("rocm-smi and amd-smi", remedy, smi::fetch)?;
     let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
     steps.run("charmcraft", remedy, charm::make)?;
     let remedy = "see whether pypi.org can be reached, and remove target/grafana-sdk where it is damaged";
@@ -235,6 +242,8 @@ struct Tests {
     oracle: PathBuf,
     program: PathBuf,
     static_program: PathBuf,
+    /// The exporter, static too.
+    exporter: PathBuf,
     /// The Debian package and what else is handed out.
     dist: PathBuf,
     /// A kernel in a folder for each release of Debian; fetched while the rest is built.
@@ -292,6 +301,7 @@ impl Tests {
             releases::INCUS.variable(),
             charm::variable(),
             python::GRAFANA.variable(),
+            smi::variable(),
         ];
         let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command
@@ -303,6 +313,7 @@ impl Tests {
             .environment("ROCWORKER_CDI_ORACLE", &self.oracle)
             .environment("ROCWORKER_PROGRAM", &self.program)
             .environment(static_program::VARIABLE, &self.static_program)
+            .environment(static_program::EXPORTER_VARIABLE, &self.exporter)
             .environment(dist::VARIABLE, &self.dist)
             .environment("ROCWORKER_KERNELS", &self.kernels)
     }

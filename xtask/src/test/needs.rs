@@ -47,6 +47,8 @@ const PACKAGES: &[(&str, &str)] = &[
     ("python3-jsonschema", "holds the bill of materials against CycloneDX' schema"),
     ("python3-venv", "holds charmcraft, which packs the charm"),
     ("python3-prometheus-client", "reads what the exporter writes, in both formats"),
+    ("curl", "asks rocworker-exporter, over TLS too"),
+    ("openssl", "makes certificates for it"),
     ("python3-apt", "charmcraft asks apt through it"),
     ("binutils", "takes debug information out of the charm's program"),
     ("libcap2-bin", "takes capabilities away from a test's process"),

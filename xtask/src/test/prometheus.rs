@@ -31,6 +31,13 @@ pub(crate) fn are_there() -> bool {
     missing().next().is_none()
 }
 
+/// Where one of them is.
+pub(crate) fn program(name: &str) -> Result<PathBuf> {
+    which::which(name)
+        .or_else(|_| which::which(folder().join(name)))
+        .with_context(|| format!("finding {name}"))
+}
+
 fn missing() -> impl Iterator<Item = &'static str> {
     let is_missing = |program: &str| which::which(program).is_err() && !folder().join(program).is_file();
     PACKAGES.iter().filter(move |(_, program)| is_missing(program)).map(|(package, _)| *package)

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 use crate::command::Command;
 use crate::repository;
 
-use super::engines;
+use super::packages;
 use super::privilege::Privilege;
 
 /// One that tests run on.
@@ -59,10 +59,10 @@ impl Release {
         let unfinished = parent.join(format!("{}.unfinished", self.suite));
         let unfinished = unfinished.to_str().context("the checkout's path is no text")?;
         Command::new(privilege.as_root(&["rm", "-rf", "--one-file-system", unfinished])).run()?;
-        let keyring = format!("--keyring={}", engines::KEYRING);
+        let keyring = format!("--keyring={}", packages::KEYRING);
         let include = format!("--include={}", self.packages);
         let languages = "--aptopt=Acquire::Languages \"none\"";
-        let mirror = engines::mirror();
+        let mirror = packages::mirror();
         let argv = [
             "mmdebstrap",
             "--mode=root",

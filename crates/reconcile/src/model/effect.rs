@@ -102,6 +102,17 @@ pub enum Outcome {
     Failed,
 }
 
+impl Effect {
+    /// Whether a pending effect is not to be run any more once this one is: a unit that could not start has gone.
+    pub(crate) fn replaces(&self, pending: &Self) -> bool {
+        match (self, pending) {
+            (Self::Start { unit }, Self::Stop { unit: other })
+            | (Self::Stop { unit }, Self::Start { unit: other }) => unit == other,
+            _ => false,
+        }
+    }
+}
+
 /// What will be done, as a plan announces it.
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -129,5 +140,21 @@ impl fmt::Display for Effect {
                 write!(f, "restart {unit}, once its work is done ({signal})")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whether_a_unit_runs_is_what_came_last() {
+        let [one, other] = ["a.service", "b.service"].map(|unit| {
+            let unit = unit.to_owned();
+            [Effect::Start { unit: unit.clone() }, Effect::Stop { unit }]
+        });
+        assert!(one[0].replaces(&one[1]) && one[1].replaces(&one[0]));
+        assert!(!one[0].replaces(&one[0]) && !one[0].replaces(&other[1]), "the same, and another unit's");
+        assert!(!other[0].replaces(&Effect::SystemdReload));
     }
 }

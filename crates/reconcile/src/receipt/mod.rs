@@ -191,6 +191,7 @@ impl Receipt {
     pub(crate) fn owe(&mut self, effects: &[Effect], root: &Root, now: u64) {
         let uptime = Uptime::now(root);
         for effect in effects {
+            self.pending.retain(|pending| !effect.replaces(&pending.effect));
             match self.pending_mut(effect) {
                 Some(pending) => (pending.since, pending.uptime) = (now, uptime.clone()),
                 None => {

@@ -1,0 +1,98 @@
+//! What each request gets.
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName,
+    VARY, WWW_AUTHENTICATE,
+};
+use hyper::{Method, Request, Response, StatusCode};
+use telemetry::exposition::Format;
+
+use crate::scraper::Wanted;
+use crate::server::Server;
+
+type Answer = Response<Full<Bytes>>;
+
+const TEXT: &str = "text/plain; charset=utf-8";
+
+const PAGE: &str = "<!doctype html>\n<html lang=\"en\"><title>rocworker-exporter</title>\n\
+    <h1>rocworker-exporter</h1>\n<p>How the AMD GPUs of this machine are: <a href=\"/metrics\">/metrics</a></p></html>\n";
+
+pub(crate) async fn answer(server: &Server, request: &Request<Incoming>) -> Answer {
+    if let Some(config) = &server.web_config
+        && !config.admits(header(request.headers(), &AUTHORIZATION)).await
+    {
+        let answer = said(StatusCode::UNAUTHORIZED, TEXT, "a user and a password are needed\n");
+        return with(answer, &WWW_AUTHENTICATE, "Basic realm=\"rocworker-exporter\", charset=\"UTF-8\"");
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        return with(said(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n"), &ALLOW, "GET, HEAD");
+    }
+    match request.uri().path() {
+        "/metrics" => metrics(server, request.headers()).await,
+        "/healthz" => said(StatusCode::OK, TEXT, "ok\n"),
+        "/" => said(StatusCode::OK, "text/html; charset=utf-8", PAGE),
+        _ => said(StatusCode::NOT_FOUND, TEXT, "there is /metrics, /healthz and /\n"),
+    }
+}
+
+async fn metrics(server: &Server, headers: &HeaderMap) -> Answer {
+    let wanted = Wanted {
+        format: Format::negotiate(header(headers, &ACCEPT).unwrap_or_default()),
+        gzip: header(headers, &ACCEPT_ENCODING).is_some_and(takes_gzip),
+    };
+    match server.scraper.scrape(wanted).await {
+        Ok(bytes) => {
+            let answer = said(StatusCode::OK, wanted.format.content_type(), bytes);
+            let answer = with(answer, &VARY, "Accept, Accept-Encoding, Authorization");
+            if wanted.gzip { with(answer, &CONTENT_ENCODING, "gzip") } else { answer }
+        }
+        Err(error) => said(StatusCode::SERVICE_UNAVAILABLE, TEXT, error + "\n"),
+    }
+}
+
+fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok()
+}
+
+/// By RFC 9110, 12.5.3.
+fn takes_gzip(accepted: &str) -> bool {
+    accepted.split(',').any(|coding| {
+        let mut parts = coding.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let weight = parts.find_map(|part| part.strip_prefix("q=")).unwrap_or("1");
+        name.eq_ignore_ascii_case("gzip") && weight.parse::<f32>().is_ok_and(|weight| weight > 0.0)
+    })
+}
+
+fn said(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()));
+    *answer.status_mut() = status;
+    with(answer, &CONTENT_TYPE, kind)
+}
+
+fn with(mut answer: Answer, name: &HeaderName, value: &'static str) -> Answer {
+    answer.headers_mut().insert(name, hyper::header::HeaderValue::from_static(value));
+    answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_sent_to_who_takes_it() {
+        for (accepted, expected) in [
+            ("gzip", true),
+            ("deflate, GZIP;q=0.5", true),
+            ("gzip;q=0", false),
+            ("gzip; q=0.0, br", false),
+            ("gzip;q=x", false),
+            ("identity", false),
+            ("", false),
+        ] {
+            assert_eq!(takes_gzip(accepted), expected, "{accepted}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! One scrape at a time, in a thread of its own. Requests that came before a scrape began share its result.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use hyper::body::Bytes;
+use telemetry::exporter::{Exporter, in_order};
+use telemetry::exposition::{self, Format};
+use telemetry::metrics;
+use telemetry::patient::{self, Patient};
+use telemetry::sample::Sample;
+use tokio::sync::oneshot;
+
+use crate::say;
+use crate::traffic::Traffic;
+
+/// A file of a driver answers within milliseconds.
+const PATIENCE: Duration = Duration::from_millis(500);
+/// Prometheus waits 10 s unless its configuration says otherwise.
+const DEADLINE: Duration = Duration::from_secs(8);
+
+/// How an answer is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) format: Format,
+    pub(crate) gzip: bool,
+}
+
+struct Request {
+    wanted: Wanted,
+    reply: oneshot::Sender<Result<Bytes, String>>,
+}
+
+/// The thread's front.
+pub(crate) struct Scraper {
+    requests: Sender<Request>,
+}
+
+impl Scraper {
+    /// `pcie_bw`: whether to measure PCIe traffic in the background.
+    pub(crate) fn start(root: PathBuf, pcie_bw: bool) -> io::Result<Self> {
+        let (requests, next) = mpsc::channel();
+        let traffic = pcie_bw.then(|| Traffic::start(root.clone())).transpose()?;
+        let scrapes = Scrapes {
+            exporter: Exporter::default(),
+            patient: Patient::new(root, PATIENCE, DEADLINE),
+            traffic,
+            stuck: Vec::new(),
+        };
+        thread::Builder::new().name("scraper".to_owned()).spawn(move || scrapes.run(&next))?;
+        Ok(Self { requests })
+    }
+
+    /// # Errors
+    /// Why there is no result, for the client.
+    pub(crate) async fn scrape(&self, wanted: Wanted) -> Result<Bytes, String> {
+        let ended = || "the thread that scrapes has ended: this is a defect, report it".to_owned();
+        let (reply, result) = oneshot::channel();
+        self.requests.send(Request { wanted, reply }).map_err(|_| ended())?;
+        result.await.map_err(|_| ended())?
+    }
+}
+
+/// What the thread has.
+struct Scrapes {
+    exporter: Exporter,
+    patient: Patient<(Exporter, Vec<Sample>)>,
+    traffic: Option<Arc<Traffic>>,
+    /// Which files did not answer at the last scrape.
+    stuck: Vec<PathBuf>,
+}
+
+impl Scrapes {
+    fn run(mut self, requests: &Receiver<Request>) {
+        while let Ok(first) = requests.recv() {
+            let mut waiting: Vec<Request> = std::iter::once(first).chain(requests.try_iter()).collect();
+            // Of clients that have left.
+            waiting.retain(|request| !request.reply.is_closed());
+            if waiting.is_empty() {
+                continue;
+            }
+            let samples = self.scrape();
+            let mut written: Vec<(Wanted, Bytes)> = Vec::new();
+            for Request { wanted, reply } in waiting {
+                let answer = match &samples {
+                    Err(error) => Err(error.to_string()),
+                    Ok(samples) => Ok(match written.iter().find(|(how, _)| *how == wanted) {
+                        Some((_, bytes)) => bytes.clone(),
+                        None => {
+                            let bytes = write(samples, wanted);
+                            written.push((wanted, bytes.clone()));
+                            bytes
+                        }
+                    }),
+                };
+                reply.send(answer).ok();
+            }
+        }
+    }
+
+    fn scrape(&mut self) -> Result<Vec<Sample>, patient::Error> {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        // A thread that is left behind has a copy: what it finds later changes nothing.
+        let mut exporter = self.exporter.clone();
+        let result = self.patient.run(move |root| {
+            let samples = exporter.scrape(root, now);
+            (exporter, samples)
+        });
+        self.report_stuck();
+        let (exporter, mut samples) = result?;
+        self.exporter = exporter;
+        let traffic = self.traffic.iter().flat_map(|traffic| traffic.samples(&samples)).collect::<Vec<_>>();
+        samples.extend(traffic);
+        let stuck = self.patient.stuck() + self.traffic.as_ref().map_or(0, |traffic| traffic.stuck());
+        let stuck = u32::try_from(stuck).unwrap_or(u32::MAX);
+        samples.push(Sample { metric: &metrics::STUCK_READS, labels: Vec::new(), value: f64::from(stuck) });
+        Ok(in_order(samples))
+    }
+
+    /// Tells the journal of a file that hangs, once, and of one that does no longer.
+    fn report_stuck(&mut self) {
+        let stuck = self.patient.stuck_paths();
+        for path in stuck.iter().filter(|path| !self.stuck.contains(path)) {
+            say(&format!(
+                "{} does not answer: its metrics are absent until it does; see journalctl -k",
+                path.display()
+            ));
+        }
+        for path in self.stuck.iter().filter(|path| !stuck.contains(path)) {
+            say(&format!("{} answers again", path.display()));
+        }
+        self.stuck = stuck;
+    }
+}
+
+fn write(samples: &[Sample], wanted: Wanted) -> Bytes {
+    let text = exposition::write(samples, wanted.format);
+    if !wanted.gzip {
+        return text.into();
+    }
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    // Into memory, which does not fail.
+    encoder.write_all(text.as_bytes()).ok();
+    encoder.finish().unwrap_or_default().into()
+}

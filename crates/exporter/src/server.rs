@@ -1,0 +1,110 @@
+//! From a listening socket to requests.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::spawn_local;
+use tokio::time::sleep;
+
+use crate::connections::{Connection, Connections};
+use crate::routes;
+use crate::scraper::Scraper;
+use crate::web_config::WebConfig;
+
+/// Of a request's line and headers. Prometheus sends less than 1 KiB.
+const MOST_HEADER_BYTES: usize = 16 << 10;
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {error}; see who does with `ss -ltnp`, or set another --listen")]
+pub(crate) struct Error {
+    address: SocketAddr,
+    error: std::io::Error,
+}
+
+pub(crate) async fn listen(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>, Error> {
+    let mut listeners = Vec::new();
+    for &address in addresses {
+        let listener = TcpListener::bind(address).await.map_err(|error| Error { address, error })?;
+        listeners.push(listener);
+    }
+    Ok(listeners)
+}
+
+pub(crate) struct Server {
+    pub(crate) scraper: Scraper,
+    pub(crate) web_config: Option<WebConfig>,
+    connections: Connections,
+}
+
+impl Server {
+    pub(crate) fn new(scraper: Scraper, web_config: Option<WebConfig>) -> Rc<Self> {
+        Rc::new(Self { scraper, web_config, connections: Connections::default() })
+    }
+
+    /// Does not end.
+    pub(crate) async fn serve(self: Rc<Self>, listeners: Vec<TcpListener>) {
+        let mut tasks = Vec::new();
+        for listener in listeners {
+            tasks.push(spawn_local(self.clone().accept(listener)));
+        }
+        for task in tasks {
+            task.await.ok();
+        }
+    }
+
+    async fn accept(self: Rc<Self>, listener: TcpListener) {
+        loop {
+            // The kernel keeps further clients waiting meanwhile.
+            self.connections.room().await;
+            match listener.accept().await {
+                Ok((stream, _)) => {
+                    let connection = self.connections.add();
+                    drop(spawn_local(self.clone().attend(stream, connection)));
+                }
+                // A client that has left, or no descriptor that is free.
+                Err(_) => sleep(Duration::from_millis(100)).await,
+            }
+        }
+    }
+
+    /// Answers one client until it leaves or its time is over.
+    async fn attend(self: Rc<Self>, stream: TcpStream, connection: Connection) {
+        stream.set_nodelay(true).ok();
+        let acceptor = self.web_config.as_ref().and_then(|config| config.current().acceptor.clone());
+        let answers = async {
+            match acceptor {
+                None => self.answer(stream, &connection).await,
+                Some(acceptor) => {
+                    if let Ok(stream) = acceptor.accept(stream).await {
+                        self.answer(stream, &connection).await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            () = answers => {}
+            () = connection.over() => {}
+        }
+    }
+
+    async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin, connection: &Connection) {
+        let service = service_fn(|request| async move {
+            let _busy = connection.request();
+            Ok::<_, Infallible>(routes::answer(self, &request).await)
+        });
+        http1::Builder::new()
+            // A client may close its half after its request, as `nc` does.
+            .half_close(true)
+            .max_buf_size(MOST_HEADER_BYTES)
+            .serve_connection(TokioIo::new(stream), service)
+            .await
+            .ok();
+    }
+}

@@ -1,0 +1,258 @@
+//! TLS and basic auth by the web-config file. curl is the client.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use support::real;
+use tempfile::TempDir;
+
+use crate::running::{PROGRAM, Running};
+
+/// Of `secret`, with bcrypt's usual cost.
+fn hash(password: &str) -> String {
+    bcrypt::hash(password, 10).unwrap()
+}
+
+fn openssl(folder: &Path, arguments: &str) {
+    let output = Command::new("openssl").args(arguments.split(' ')).current_dir(folder).output().unwrap();
+    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// An authority (`ca.pem`), and certificates that it signed, for 127.0.0.1 (`cert.pem`, `key.pem`) and for a client.
+pub(crate) fn certificates(folder: &Path) {
+    openssl(
+        folder,
+        "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca",
+    );
+    fs::write(folder.join("server.ext"), "subjectAltName=IP:127.0.0.1\n").unwrap();
+    fs::write(folder.join("client.ext"), "extendedKeyUsage=clientAuth\n").unwrap();
+    issue(folder, "cert", "key", "server");
+    issue(folder, "client", "client-key", "client");
+}
+
+fn issue(folder: &Path, certificate: &str, key: &str, kind: &str) {
+    openssl(
+        folder,
+        &format!(
+            "req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout {key}.pem -out {certificate}.csr -subj /CN={kind}"
+        ),
+    );
+    openssl(
+        folder,
+        &format!(
+            "x509 -req -in {certificate}.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out {certificate}.pem -days 2 -extfile {kind}.ext"
+        ),
+    );
+}
+
+/// Its status and its message on stderr.
+fn curl(running: &Running, scheme: &str, folder: &Path, arguments: &[&str]) -> (String, String) {
+    let url = format!("{scheme}://{}/healthz", running.address);
+    let output = Command::new("curl")
+        .args([
+            "--silent",
+            "--show-error",
+            "--noproxy",
+            "*",
+            "--output",
+            "/dev/null",
+            "--write-out",
+            "%{http_code}",
+        ])
+        .args(arguments)
+        .arg(url)
+        .current_dir(folder)
+        .output()
+        .unwrap();
+    (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn start(folder: &TempDir, config: &str) -> Running {
+    let file = folder.path().join("web.yml");
+    fs::write(&file, config).unwrap();
+    Running::start(folder.path(), &["--web-config".as_ref(), file.as_os_str()])
+}
+
+/// What the program says of this file, and its exit status.
+fn refusal(config: &str, folder: &Path) -> String {
+    let file = folder.join("wrong.yml");
+    fs::write(&file, config).unwrap();
+    let output =
+        Command::new(PROGRAM).args(["--listen=127.0.0.1:0", "--web-config"]).arg(&file).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{config}");
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(said.lines().count(), 1, "{said}");
+    said.replace(folder.to_str().unwrap(), "DIR").trim_end().replace("rocworker-exporter: ", "")
+}
+
+#[test]
+fn real_curl_a_password_is_asked_for_and_compared_once() {
+    if !real::require(&["curl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let running = start(&folder, &format!("basic_auth_users:\n  prometheus: {}\n", hash("secret")));
+    let answer = running.get("/metrics");
+    assert_eq!((answer.status(), answer.header("www-authenticate").is_some()), (401, true));
+    let status = |user: &str| curl(&running, "http", folder.path(), &["--user", user]).0;
+    assert_eq!(status("prometheus:secret"), "200");
+    for wrong in ["prometheus:Secret", "prometheus:", "nobody:secret", ":secret"] {
+        assert_eq!(status(wrong), "401", "{wrong}");
+    }
+    for header in ["Basic", "Basic !", "Bearer x", "basic cHJvbWV0aGV1cw=="] {
+        assert_eq!(running.get_with("/", &format!("Authorization: {header}\r\n")).status(), 401, "{header}");
+    }
+    let timed = |user: &str| {
+        let begun = Instant::now();
+        (0..5).for_each(|_| drop(status(user)));
+        begun.elapsed() / 5
+    };
+    let (known, wrong, unknown) =
+        (timed("prometheus:secret"), timed("prometheus:wrong"), timed("nobody:wrong"));
+    assert!(known * 2 < wrong, "remembered: {known:?}, compared: {wrong:?}");
+    assert!(unknown > wrong / 2 && unknown < wrong * 2, "unknown: {unknown:?}, known: {wrong:?}");
+}
+
+#[test]
+fn real_curl_a_change_of_the_file_counts_and_a_mistake_in_it_does_not() {
+    if !real::require(&["curl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let running = start(&folder, &format!("basic_auth_users: {{prometheus: \"{}\"}}\n", hash("one")));
+    let file = folder.path().join("web.yml");
+    let status = |user: &str| curl(&running, "http", folder.path(), &["--user", user]).0;
+    assert_eq!((status("prometheus:one").as_str(), status("prometheus:two").as_str()), ("200", "401"));
+    fs::write(&file, format!("basic_auth_users: {{prometheus: \"{}\"}}\n", hash("two"))).unwrap();
+    assert_eq!((status("prometheus:one").as_str(), status("prometheus:two").as_str()), ("401", "200"));
+    assert_eq!(running.says(), format!("rocworker-exporter: {} was read again", file.display()));
+    fs::write(&file, "basic_auth_users: 7\n").unwrap();
+    assert_eq!(status("prometheus:two"), "200");
+    let said = running.says();
+    assert!(said.contains("line 1") && said.ends_with("; what was read before stays in force"), "{said}");
+    fs::remove_file(&file).unwrap();
+    assert_eq!((status("prometheus:two").as_str(), status("prometheus:one").as_str()), ("200", "401"));
+}
+
+#[test]
+fn real_curl_and_openssl_speak_tls() {
+    if !real::require(&["curl", "openssl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let tls = "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n";
+    let running = start(&folder, tls);
+    let curl_with = |arguments: &[&str]| curl(&running, "https", folder.path(), arguments).0;
+    assert_eq!(curl_with(&["--cacert", "ca.pem"]), "200");
+    assert_eq!(curl_with(&["--cacert", "ca.pem", "--tls-max", "1.2"]), "200");
+    assert_eq!(curl_with(&[]), "000", "it trusts no authority of ours");
+    assert_eq!(running.get("/healthz").status(), 0, "plain HTTP is no answer");
+    // A new certificate serves the next client.
+    issue(folder.path(), "cert", "key", "server");
+    openssl(folder.path(), "x509 -in cert.pem -noout -serial");
+    assert_eq!(curl_with(&["--cacert", "ca.pem"]), "200");
+    assert!(running.says().ends_with("was read again"));
+    fs::write(folder.path().join("cert.pem"), "nothing").unwrap();
+    assert_eq!(curl_with(&["--cacert", "ca.pem"]), "200");
+    assert!(running.says().contains("cert.pem holds no certificate in PEM"));
+}
+
+#[test]
+fn real_curl_and_openssl_a_client_shows_its_certificate() {
+    if !real::require(&["curl", "openssl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let tls = "tls_server_config: {cert_file: cert.pem, key_file: key.pem, client_ca_file: ca.pem, ";
+    let own = ["--cacert", "ca.pem", "--cert", "client.pem", "--key", "client-key.pem"];
+    let required =
+        start(&folder, &format!("{tls}client_auth_type: RequireAndVerifyClientCert, min_version: TLS13}}"));
+    assert_eq!(curl(&required, "https", folder.path(), &own).0, "200");
+    assert_eq!(curl(&required, "https", folder.path(), &own[..2]).0, "000");
+    assert_eq!(curl(&required, "https", folder.path(), &[&own[..], &["--tls-max", "1.2"]].concat()).0, "000");
+    let optional = start(&folder, &format!("{tls}client_auth_type: VerifyClientCertIfGiven}}"));
+    assert_eq!(curl(&optional, "https", folder.path(), &own).0, "200");
+    assert_eq!(curl(&optional, "https", folder.path(), &own[..2]).0, "200");
+}
+
+#[test]
+fn real_openssl_a_client_that_never_finishes_its_handshake_is_closed() {
+    if !real::require(&["openssl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let running = start(&folder, "tls_server_config: {cert_file: cert.pem, key_file: key.pem}");
+    let begun = Instant::now();
+    let mut stream = running.connect();
+    assert_eq!(std::io::Read::read(&mut stream, &mut [0; 8]).unwrap_or(0), 0);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn real_openssl_each_mistake_is_one_sentence_with_its_line() {
+    if !real::require(&["openssl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let tls = "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n";
+    let many = [
+        (
+            "basic_auth_users:\n  me: secret\n",
+            "DIR/wrong.yml: basic_auth_users: not a bcrypt hash: make one with `htpasswd -nBC 10 NAME` at line 2 column 3",
+        ),
+        (
+            "http_server_config:\n  http2: true\n",
+            "DIR/wrong.yml: unknown field `http_server_config`, expected `tls_server_config` or `basic_auth_users` at line 1",
+        ),
+        (
+            "tls_server_config:\n  cert_file: cert.pem\n",
+            "DIR/wrong.yml: tls_server_config: missing field `key_file` at line 2 column 3",
+        ),
+        (
+            "tls_server_config:\n  cert_file: none.pem\n  key_file: key.pem\n",
+            "DIR/wrong.yml: cert_file: cannot open DIR/none.pem: No such file or directory at line 2",
+        ),
+        (
+            "tls_server_config:\n  cert_file: cert.pem\n  key_file: client-key.pem\n",
+            "DIR/wrong.yml: key_file: DIR/client-key.pem does not go with DIR/cert.pem: keys may not be consistent: KeyMismatch at line 3",
+        ),
+        (
+            "tls_server_config:\n  cert_file: cert.pem\n  key_file: cert.pem\n",
+            "DIR/wrong.yml: key_file: DIR/cert.pem holds no private key in PEM: no items found at line 3",
+        ),
+        (
+            &format!("{tls}  client_auth_type: RequireAnyClientCert\n"),
+            "DIR/wrong.yml: tls_server_config.client_auth_type: unknown variant `RequireAnyClientCert`, expected one of `NoClientCert`, `VerifyClientCertIfGiven`, `RequireAndVerifyClientCert` at line 4 column 21",
+        ),
+        (
+            &format!("{tls}  client_auth_type: RequireAndVerifyClientCert\n"),
+            "DIR/wrong.yml: client_auth_type: set client_ca_file too: who signs clients' certificates at line 4",
+        ),
+        (
+            &format!("{tls}  client_ca_file: ca.pem\n"),
+            "DIR/wrong.yml: client_ca_file: set client_auth_type too: RequireAndVerifyClientCert at line 4",
+        ),
+        (
+            &format!("{tls}  min_version: TLS10\n"),
+            "DIR/wrong.yml: tls_server_config.min_version: unknown variant `TLS10`, expected `TLS12` or `TLS13` at line 4 column 16",
+        ),
+        (
+            &format!("{tls}  min_version: TLS13\n  max_version: TLS12\n"),
+            "DIR/wrong.yml: max_version: it is lower than min_version at line 5",
+        ),
+        ("a: [\n", "DIR/wrong.yml: "),
+        ("\u{7}", "DIR/wrong.yml: "),
+    ];
+    for (config, expected) in many {
+        let said = refusal(config, folder.path());
+        assert!(said.starts_with(expected), "{config}\n  says: {said}");
+    }
+    fs::write(folder.path().join("empty.yml"), "").unwrap();
+    assert_eq!(start(&folder, "").get("/healthz").status(), 200);
+}

@@ -1,0 +1,130 @@
+//! A program that runs, and requests to it.
+
+use std::ffi::OsStr;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::Duration;
+
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker-exporter");
+
+/// Killed when dropped.
+pub(crate) struct Running {
+    child: Child,
+    pub(crate) address: SocketAddr,
+    said: Receiver<String>,
+}
+
+impl Running {
+    /// On a port that the kernel chooses.
+    pub(crate) fn start(root: &Path, arguments: &[&OsStr]) -> Self {
+        let mut command = Command::new(PROGRAM);
+        command.arg("--root").arg(root).arg("--listen=127.0.0.1:0").args(arguments);
+        Self::of(command)
+    }
+
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let (say, said) = mpsc::channel();
+        std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| say.send(line)));
+        let line = said.recv_timeout(Duration::from_secs(20)).unwrap();
+        let address = line.split_once("://").unwrap_or_else(|| panic!("{line}")).1;
+        let address = address.split_once('/').unwrap().0.parse().unwrap();
+        Self { child, address, said }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// The next line on stderr.
+    pub(crate) fn says(&self) -> String {
+        self.said.recv_timeout(Duration::from_secs(10)).unwrap()
+    }
+
+    pub(crate) fn threads(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap().count()
+    }
+
+    /// Of the kernel's `/proc/PID/status`.
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream
+    }
+
+    /// All that comes back for these bytes until the end.
+    pub(crate) fn send(&self, request: &[u8]) -> Answer {
+        let mut stream = self.connect();
+        // The answer to a request that is too long comes before its end.
+        stream.write_all(request).ok();
+        Answer::read(stream)
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.get_with(path, "")
+    }
+
+    /// `headers`: lines that end in CRLF.
+    pub(crate) fn get_with(&self, path: &str, headers: &str) -> Answer {
+        self.send(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n").as_bytes())
+    }
+
+    pub(crate) fn end(mut self, signal: nix::sys::signal::Signal) -> Option<i32> {
+        let pid = nix::unistd::Pid::from_raw(self.pid().try_into().unwrap());
+        nix::sys::signal::kill(pid, signal).unwrap();
+        self.child.wait().unwrap().code()
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) head: String,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) fn read(mut stream: TcpStream) -> Self {
+        let mut bytes = Vec::new();
+        // A connection that is reset after its answer has answered.
+        stream.read_to_end(&mut bytes).ok();
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);
+        let body = bytes.split_off(end);
+        Self { head: String::from_utf8(bytes).unwrap(), body }
+    }
+
+    /// 0 where nothing came back.
+    pub(crate) fn status(&self) -> u16 {
+        self.head.get(9..12).map_or(0, |status| status.parse().unwrap())
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).unwrap()
+    }
+
+    /// The value of the first sample that begins so.
+    pub(crate) fn sample(&self, beginning: &str) -> Option<f64> {
+        let line = self.text().lines().find(|line| line.starts_with(beginning))?;
+        line.rsplit_once(' ').unwrap().1.parse().ok()
+    }
+}

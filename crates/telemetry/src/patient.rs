@@ -1,0 +1,254 @@
+//! Reads that hang. The read of a file of a driver can wait for ever, in a state that no signal ends.
+//!
+//! So a thread of its own does the reading, and the caller watches it. A thread that stays in one read for too long is left
+//! behind, and another begins anew without that path. When the read comes back, the thread ends and the path counts as
+//! readable again. So each path that hangs costs one thread, and later runs cost none.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use root::{Root, Watch};
+
+/// At most so many threads are left behind. With more, no run begins until a read has come back.
+const MOST_LEFT: usize = 128;
+
+/// Why a run has no result.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Root(#[from] root::Error),
+    #[error("reading took longer than {} s; the read that was waiting then: {}", .deadline.as_secs(), path.display())]
+    Late { deadline: Duration, path: PathBuf },
+    #[error("{MOST_LEFT} reads do not come back, the last of {}: look for the driver's messages: journalctl -k", path.display())]
+    TooMany { path: PathBuf },
+    #[error("cannot start a thread: {0}")]
+    Thread(#[from] std::io::Error),
+    #[error("the thread that reads has ended: this is a defect, report it")]
+    Ended,
+}
+
+/// Runs functions that read a Root, and outlives reads that hang.
+#[derive(Debug)]
+pub struct Patient<T> {
+    root: PathBuf,
+    /// How long one read may take.
+    patience: Duration,
+    /// How long one run may take.
+    deadline: Duration,
+    stuck: Arc<Stuck>,
+    last_left: PathBuf,
+    worker: Option<Worker<T>>,
+}
+
+type Job<T> = Box<dyn FnOnce(&Root) -> T + Send>;
+
+#[derive(Debug)]
+struct Worker<T> {
+    jobs: Sender<Job<T>>,
+    results: Receiver<Result<T, root::Error>>,
+    reads: Arc<Reads>,
+}
+
+/// What all workers share.
+#[derive(Debug, Default)]
+struct Stuck {
+    /// The paths whose reads have not come back, with the time when they began.
+    since: Mutex<BTreeMap<PathBuf, Instant>>,
+    /// The threads that were left behind.
+    threads: AtomicUsize,
+}
+
+/// The reads of one worker.
+#[derive(Debug)]
+struct Reads {
+    stuck: Arc<Stuck>,
+    now: Mutex<Now>,
+}
+
+#[derive(Debug, Default)]
+struct Now {
+    /// Of the current read, or of the last one.
+    path: PathBuf,
+    since: Option<Instant>,
+    /// Whether nobody waits for the worker any more.
+    left: bool,
+}
+
+impl<T: Send + 'static> Patient<T> {
+    #[must_use]
+    pub fn new(root: PathBuf, patience: Duration, deadline: Duration) -> Self {
+        let last_left = root.clone();
+        Self { root, patience, deadline, stuck: Arc::default(), last_left, worker: None }
+    }
+
+    /// The reads that have not come back.
+    #[must_use]
+    pub fn stuck(&self) -> usize {
+        self.stuck.threads.load(Ordering::SeqCst)
+    }
+
+    /// Their paths.
+    #[must_use]
+    pub fn stuck_paths(&self) -> Vec<PathBuf> {
+        self.stuck.since().keys().cloned().collect()
+    }
+
+    /// What `job` returns. It runs again from its beginning where it meets a path that hangs, which then gives
+    /// [`root::Error::NoAnswer`].
+    ///
+    /// # Errors
+    /// When the Root cannot be opened, or a run lasts longer than its deadline.
+    pub fn run(&mut self, job: impl FnOnce(&Root) -> T + Clone + Send + 'static) -> Result<T, Error> {
+        let end = Instant::now() + self.deadline;
+        // A device that hangs has many files: the first one that does makes the next ones likely.
+        let shortest = self.patience / 10;
+        let mut patience = self.patience;
+        loop {
+            let worker = match self.worker.take() {
+                Some(worker) => worker,
+                None => self.start()?,
+            };
+            // A worker that has ended says why in its result.
+            worker.jobs.send(Box::new(job.clone())).ok();
+            match worker.wait(patience, end) {
+                Waited::Done(result) => {
+                    // One whose Root could not be opened has ended.
+                    self.worker = result.is_ok().then_some(worker);
+                    return Ok(result?);
+                }
+                Waited::Left => self.last_left = worker.reads.now().path.clone(),
+                Waited::Late => {
+                    self.last_left = worker.reads.now().path.clone();
+                    return Err(Error::Late { deadline: self.deadline, path: self.last_left.clone() });
+                }
+                Waited::Ended => return Err(Error::Ended),
+            }
+            patience = (patience / 2).max(shortest);
+        }
+    }
+
+    fn start(&self) -> Result<Worker<T>, Error> {
+        if self.stuck() >= MOST_LEFT {
+            return Err(Error::TooMany { path: self.last_left.clone() });
+        }
+        let reads = Arc::new(Reads {
+            stuck: self.stuck.clone(),
+            now: Mutex::new(Now { path: self.root.clone(), ..Now::default() }),
+        });
+        let (jobs, next) = mpsc::channel::<Job<T>>();
+        let (answer, results) = mpsc::channel();
+        let (path, watch) = (self.root.clone(), reads.clone());
+        thread::Builder::new().name("reader".to_owned()).spawn(move || {
+            match Root::open(&path) {
+                Ok(root) => {
+                    let root = root.watched_by(watch.clone());
+                    while let Ok(job) = next.recv()
+                        && answer.send(Ok(job(&root))).is_ok()
+                    {}
+                }
+                Err(error) => drop(answer.send(Err(error))),
+            }
+            if watch.now().left {
+                watch.stuck.threads.fetch_sub(1, Ordering::SeqCst);
+            }
+        })?;
+        Ok(Worker { jobs, results, reads })
+    }
+}
+
+enum Waited<T> {
+    Done(Result<T, root::Error>),
+    /// One read took too long.
+    Left,
+    /// All reads together did.
+    Late,
+    Ended,
+}
+
+impl<T> Worker<T> {
+    fn wait(&self, patience: Duration, end: Instant) -> Waited<T> {
+        let mut pause = patience;
+        loop {
+            let rest = end.saturating_duration_since(Instant::now());
+            match self.results.recv_timeout(pause.min(rest)) {
+                Ok(result) => return Waited::Done(result),
+                Err(RecvTimeoutError::Disconnected) => return Waited::Ended,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            match self.reads.leave_after(patience) {
+                None => return Waited::Left,
+                Some(rest) => pause = rest,
+            }
+            if Instant::now() >= end {
+                self.reads.leave();
+                return Waited::Late;
+            }
+        }
+    }
+}
+
+impl Reads {
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves the worker behind if its current read has lasted this long. Otherwise: how long to wait before it may have.
+    fn leave_after(&self, patience: Duration) -> Option<Duration> {
+        let mut now = self.now();
+        let Some(since) = now.since else { return Some(patience) };
+        match patience.checked_sub(since.elapsed()) {
+            Some(rest) if !rest.is_zero() => Some(rest),
+            _ => {
+                self.stuck.since().insert(now.path.clone(), since);
+                self.leave_now(&mut now);
+                None
+            }
+        }
+    }
+
+    /// Leaves the worker behind. Its next read fails.
+    fn leave(&self) {
+        self.leave_now(&mut self.now());
+    }
+
+    fn leave_now(&self, now: &mut Now) {
+        now.left = true;
+        self.stuck.threads.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Watch for Reads {
+    fn begin(&self, path: &Path) -> Result<(), Duration> {
+        let mut now = self.now();
+        if now.left {
+            return Err(Duration::ZERO);
+        }
+        if let Some(since) = self.stuck.since().get(path) {
+            return Err(since.elapsed());
+        }
+        let buffer = now.path.as_mut_os_string();
+        buffer.clear();
+        buffer.push(path);
+        now.since = Some(Instant::now());
+        Ok(())
+    }
+
+    fn end(&self) {
+        let mut now = self.now();
+        now.since = None;
+        if now.left {
+            self.stuck.since().remove(&now.path);
+        }
+    }
+}
+
+impl Stuck {
+    fn since(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Instant>> {
+        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,83 @@
+//! Prometheus' node_exporter, as a reader of a laid-out machine's /sys that nobody here wrote.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::real;
+
+/// Debian's name of the program.
+pub const PROGRAM: &str = "prometheus-node-exporter";
+
+/// One that serves until it is dropped.
+#[derive(Debug)]
+pub struct NodeExporter {
+    child: Child,
+    address: String,
+}
+
+impl Drop for NodeExporter {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl NodeExporter {
+    /// Starts it on the machine beneath `root` with these collectors alone; with all of its own where none is named.
+    ///
+    /// # Panics
+    /// With what it said, where it does not start.
+    #[must_use]
+    pub fn start(root: &Path, collectors: &[&str]) -> Self {
+        Self::start_program(&real::program(PROGRAM).unwrap(), root, collectors)
+    }
+
+    /// As [`NodeExporter::start`], where the program is not on PATH.
+    ///
+    /// # Panics
+    /// As [`NodeExporter::start`].
+    #[must_use]
+    pub fn start_program(program: &Path, root: &Path, collectors: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        command.arg(format!("--path.sysfs={}", root.join("sys").display()));
+        command.args((!collectors.is_empty()).then_some("--collector.disable-defaults"));
+        command.args(collectors.iter().map(|name| format!("--collector.{name}")));
+        command.arg("--web.listen-address=127.0.0.1:0").stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut started = Self { child, address: String::new() };
+        let mut said = String::new();
+        while started.address.is_empty() {
+            let line = said.len();
+            assert_ne!(log.read_line(&mut said).unwrap(), 0, "{PROGRAM} ended before it listened: {said}");
+            let line = said[line..].trim();
+            let address = line.split_once("address=127.0.0.1:").filter(|_| line.contains("Listening"));
+            started.address = address.map(|(_, port)| format!("127.0.0.1:{port}")).unwrap_or_default();
+        }
+        // Its pipe must not fill up.
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        started
+    }
+
+    /// Where it answers.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Its exposition, with the head of HTTP.
+    ///
+    /// # Panics
+    /// Where it does not answer with 200.
+    #[must_use]
+    pub fn scrape(&self) -> String {
+        let mut connection = TcpStream::connect(&self.address).unwrap();
+        connection.write_all(b"GET /metrics HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        connection.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.0 200"), "{answer}");
+        answer
+    }
+}

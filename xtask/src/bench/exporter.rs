@@ -1,0 +1,101 @@
+//! A running `rocworker-exporter`, as Prometheus meets it.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+/// Longer than any scrape here takes.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// One that answers until it is dropped or ended.
+pub(crate) struct Exporter {
+    child: Child,
+    address: String,
+}
+
+impl Drop for Exporter {
+    fn drop(&mut self) {
+        self.terminate().ok();
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}
+
+impl Exporter {
+    /// Starts it for the machine beneath `root`; `under`: strace with its options, which starts it.
+    pub(crate) fn start(program: &Path, root: &Path, under: &[&str]) -> Result<Self> {
+        let mut argv = under.iter().map(AsRef::as_ref).chain([program.as_os_str()]);
+        let mut command = Command::new(argv.next().context("no program")?);
+        command.args(argv).arg("--root").arg(root).args(["--listen", "127.0.0.1:0"]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
+        let mut log = BufReader::new(child.stderr.take().context("it has no stderr")?);
+        let mut started = Self { child, address: String::new() };
+        let mut line = String::new();
+        log.read_line(&mut line).context("reading what it says")?;
+        let address = line.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics"));
+        let (address, _) = address.with_context(|| format!("{} says: {line}", program.display()))?;
+        started.address = address.to_owned();
+        // Its pipe must not fill up.
+        std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
+        Ok(started)
+    }
+
+    /// What it answers, and how long that takes from the connection to its end.
+    pub(crate) fn scrape(&self) -> Result<(String, Duration)> {
+        scrape(&self.address)
+    }
+
+    /// The field of proc_pid_status(5) in KiB: `VmHWM`.
+    pub(crate) fn memory_kib(&self, field: &str) -> Result<u32> {
+        let path = format!("/proc/{}/status", self.child.id());
+        let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+        match line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok()) {
+            Some(kib) => Ok(kib),
+            None => bail!("{path} names no {field}"),
+        }
+    }
+
+    /// Ends it as systemd does, so that what watches it has seen all.
+    pub(crate) fn end(mut self) -> Result<()> {
+        self.terminate()?;
+        self.child.wait().context("waiting for its end")?;
+        Ok(())
+    }
+
+    /// strace hands no signal on: the exporter is its child then.
+    fn terminate(&self) -> Result<()> {
+        let id = self.child.id();
+        let path = format!("/proc/{id}/task/{id}/children");
+        let children = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+        let id = children.split_whitespace().next().and_then(|id| id.parse().ok()).unwrap_or(id);
+        let id = i32::try_from(id).context("a process has too large a number")?;
+        kill(Pid::from_raw(id), Signal::SIGTERM).context("ending it")
+    }
+}
+
+/// One GET of `/metrics`.
+pub(crate) fn scrape(address: &str) -> Result<(String, Duration)> {
+    let began = Instant::now();
+    let mut connection = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
+    connection.set_read_timeout(Some(LONGEST)).context("setting a time limit")?;
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).context("asking for /metrics")?;
+    let mut answer = String::new();
+    connection.read_to_string(&mut answer).context("reading the answer")?;
+    let took = began.elapsed();
+    ensure!(
+        answer.starts_with("HTTP/1.1 200"),
+        "the answer is no 200: {}",
+        answer.lines().next().unwrap_or("")
+    );
+    Ok((answer, took))
+}
