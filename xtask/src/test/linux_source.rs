@@ -1,4 +1,4 @@
-//! Headers of amdgpu from Debian's newest kernel source: what the tables of crates/amdgpu are compared with.
+//! Headers of amdgpu from Debian's kernel sources: what the tables of crates/amdgpu are compared with.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,34 +10,50 @@ use crate::repository;
 
 use super::kernels::Apt;
 
-const SUITE: &str = "trixie-backports";
 /// The package that depends on a suite's newest source.
 const NEWEST: &str = "linux-source";
 /// The variable by which the tests learn where the headers are.
 const VARIABLE: &str = "ROCWORKER_AMDGPU_HEADERS";
 
-/// In the order in which they are in the archive: tar stops behind the last.
-const FILES: [&str; 4] = [
-    "drivers/gpu/drm/amd/include/kgd_pp_interface.h",
-    "drivers/gpu/drm/amd/pm/swsmu/smu13/smu_v13_0_6_ppt.h",
-    "drivers/gpu/drm/amd/pm/swsmu/smu15/smu_v15_0_8_ppt.h",
-    "drivers/gpu/drm/amd/pm/swsmu/smu_cmn.h",
+const METRICS: &str = "drivers/gpu/drm/amd/include/kgd_pp_interface.h";
+
+/// Linux 6.1, 6.12 and the newest, and the files of each in the order of its archive: tar stops behind the last.
+/// bookworm-backports has 6.12 too, with the same header.
+const SUITES: [(&str, &[&str]); 3] = [
+    ("bookworm", &[METRICS]),
+    ("trixie", &[METRICS]),
+    (
+        "trixie-backports",
+        &[
+            METRICS,
+            "drivers/gpu/drm/amd/pm/swsmu/smu13/smu_v13_0_6_ppt.h",
+            "drivers/gpu/drm/amd/pm/swsmu/smu15/smu_v15_0_8_ppt.h",
+            "drivers/gpu/drm/amd/pm/swsmu/smu_cmn.h",
+        ],
+    ),
 ];
 
-/// The variable that the tests read: the folder in which drivers/ is.
+/// The variable that the tests read: the folder with a folder for each suite, in which drivers/ is.
 pub(super) fn variable() -> (&'static str, PathBuf) {
-    (VARIABLE, repository::target().join("linux-source").join(SUITE))
+    (VARIABLE, repository::target().join("linux-source"))
 }
 
-/// Downloads the source, 160 MB, keeps these files and removes the rest, if they are not there yet. Needs no root.
+/// Downloads each source that is not there yet, 160 MB, keeps its files and removes the rest. Needs no root.
 ///
 /// # Errors
-/// Names the command that failed.
+/// Names the command that failed. A suite that failed is fetched anew by the next run.
 pub(super) fn fetch() -> Result<()> {
-    let (_, place) = variable();
-    if place.is_dir() {
-        return Ok(());
+    let (_, folder) = variable();
+    for (suite, files) in SUITES {
+        let place = folder.join(suite);
+        if !place.is_dir() {
+            fetch_one(suite, files, &place)?;
+        }
     }
+    Ok(())
+}
+
+fn fetch_one(suite: &str, files: &[&str], place: &Path) -> Result<()> {
     // Complete or not there.
     let unfinished = place.with_extension("unfinished");
     remove(&unfinished)?;
@@ -45,10 +61,11 @@ pub(super) fn fetch() -> Result<()> {
     for folder in [&package, &unpacked] {
         fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     }
-    let apt = Apt::of(SUITE, &unfinished.join("apt"))?;
+    let apt = Apt::of(suite, &unfinished.join("apt"))?;
     apt.run("apt-get", &["update"]).run()?;
     let answer = apt.run("apt-cache", &["depends", "--important", NEWEST]).read()?;
-    let source = source_in(&answer).with_context(|| format!("{NEWEST} depends on no source: {answer}"))?;
+    let source =
+        source_in(&answer).with_context(|| format!("{NEWEST} of {suite} depends on no source: {answer}"))?;
     apt.run("apt-get", &["download", source]).inside(&package).run()?;
     let archive = only_file_in(&package)?;
     Command::new(["dpkg-deb", "--extract"]).arguments([&archive, &package]).run()?;
@@ -56,10 +73,10 @@ pub(super) fn fetch() -> Result<()> {
     let archive = package.join("usr/src").join(format!("{source}.tar.xz"));
     Command::new(["tar", "--extract", "--xz", "--occurrence=1", "--strip-components=1", "--file"])
         .arguments([&archive])
-        .arguments(FILES.map(|file| format!("{source}/{file}")))
+        .arguments(files.iter().map(|file| format!("{source}/{file}")))
         .inside(&unpacked)
         .run()?;
-    fs::rename(&unpacked, &place)
+    fs::rename(&unpacked, place)
         .with_context(|| format!("renaming {} to {}", unpacked.display(), place.display()))?;
     remove(&unfinished)
 }

@@ -41,7 +41,8 @@ pub enum Format {
     Attributes,
 }
 
-/// Every published version: Linux 7.3, drivers/gpu/drm/amd/include/kgd_pp_interface.h.
+/// Every published version: Linux 7.3, drivers/gpu/drm/amd/include/kgd_pp_interface.h. Linux 6.1 and 6.12 have fewer,
+/// laid out alike.
 pub const VERSIONS: &[(File, (u8, u8), Format)] = &[
     (File::Gpu, (1, 0), Format::Structure(discrete::V1_0)),
     (File::Gpu, (1, 1), Format::Structure(discrete::V1_1)),

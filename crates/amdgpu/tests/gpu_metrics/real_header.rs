@@ -1,4 +1,4 @@
-//! The tables beside the kernel's own header: gcc says where each field is.
+//! The tables beside the kernels' own headers: gcc says where each field is.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -6,11 +6,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use amdgpu::gpu_metrics::{ATTRIBUTES, Field, File, Format, VERSIONS};
+use amdgpu::gpu_metrics::{ATTRIBUTES, Field, File, Format, Structure, VERSIONS};
 use support::real;
 
-/// The folder with drivers/ in it.
+/// The folder with a folder for each of [`SUITES`], in which drivers/ is.
 pub(super) const HEADERS: &str = "ROCWORKER_AMDGPU_HEADERS";
+/// Linux 6.1, 6.12 and the newest.
+const SUITES: [&str; 3] = ["bookworm", "trixie", NEWEST];
+pub(super) const NEWEST: &str = "trixie-backports";
 const HEADER: &str = "drivers/gpu/drm/amd/include/kgd_pp_interface.h";
 /// What the kernel's headers take for granted.
 const PREAMBLE: &str = r"
@@ -73,74 +76,92 @@ fn type_in_c(field: &Field) -> String {
 }
 
 #[test]
-fn real_offsets_are_what_the_compiler_says() {
+fn real_offsets_of_each_kernel_are_what_the_compiler_says() {
     let Some([headers]) = real::require_made([HEADERS], &["gcc"]) else { return };
-    let mut program = String::from("#include \"kgd_pp_interface.h\"\nint main(void) {\n");
-    let mut expected = String::new();
-    for (file, version, format) in VERSIONS {
-        let Format::Structure(structure) = format else { continue };
-        let name = structure_name(*file, *version);
-        writeln!(program, "printf(\"{name} %zu\\n\", sizeof(struct {name}));").unwrap();
-        writeln!(expected, "{name} {}", structure.size()).unwrap();
-        for field in structure.fields() {
-            let (in_c, in_table) = (first_in_c(&field), field.name);
-            // The array of structures: how many, and how far apart.
-            let array = match field.name.split_once('.') {
-                Some((array, _)) => format!(
-                    "sizeof(p->{array}) / sizeof(p->{array}[0]), (char *)&p->{array}[1] - (char *)&p->{array}[0]"
-                ),
-                None => "(size_t)1, (long)0".to_owned(),
-            };
-            writeln!(
-                program,
-                "{{ struct {name} *p = 0; printf(\"{in_table} %zu %d %zu %ld\\n\", offsetof(struct {name}, {in_c}), \
-                 __builtin_types_compatible_p(__typeof__(p->{in_c}), {}), {array}); }}",
-                type_in_c(&field)
-            )
-            .unwrap();
-            let Field { offset, structures, stride, .. } = field;
-            writeln!(expected, "{in_table} {offset} 1 {structures} {stride}").unwrap();
+    for suite in SUITES {
+        let headers = headers.join(suite);
+        let declared = declared_in(&headers);
+        let mut program = String::from("#include \"kgd_pp_interface.h\"\nint main(void) {\n");
+        let mut expected = String::new();
+        for (file, version, format) in VERSIONS {
+            let Format::Structure(structure) = format else { continue };
+            let name = structure_name(*file, *version);
+            if declared.contains_key(&name) {
+                ask_and_expect(&name, *structure, &mut program, &mut expected);
+            }
         }
+        program.push_str("}\n");
+        compare(suite, &printed(&program, &headers), &expected);
     }
-    program.push_str("}\n");
-    pretty_compare(&printed(&program, &headers), &expected);
+}
+
+/// Adds to the program what prints a structure's layout, and to what is expected the table's.
+fn ask_and_expect(name: &str, structure: Structure, program: &mut String, expected: &mut String) {
+    writeln!(program, "printf(\"{name} %zu\\n\", sizeof(struct {name}));").unwrap();
+    writeln!(expected, "{name} {}", structure.size()).unwrap();
+    for field in structure.fields() {
+        let (in_c, in_table) = (first_in_c(&field), field.name);
+        // The array of structures: how many, and how far apart.
+        let array = match field.name.split_once('.') {
+            Some((array, _)) => format!(
+                "sizeof(p->{array}) / sizeof(p->{array}[0]), (char *)&p->{array}[1] - (char *)&p->{array}[0]"
+            ),
+            None => "(size_t)1, (long)0".to_owned(),
+        };
+        writeln!(
+            program,
+            "{{ struct {name} *p = 0; printf(\"{in_table} %zu %d %zu %ld\\n\", offsetof(struct {name}, {in_c}), \
+             __builtin_types_compatible_p(__typeof__(p->{in_c}), {}), {array}); }}",
+            type_in_c(&field)
+        )
+        .unwrap();
+        let Field { offset, structures, stride, .. } = field;
+        writeln!(expected, "{in_table} {offset} 1 {structures} {stride}").unwrap();
+    }
 }
 
 /// The first line that differs, not two texts of a thousand lines.
-fn pretty_compare(printed: &str, expected: &str) {
+fn compare(suite: &str, printed: &str, expected: &str) {
     for (number, (c, table)) in printed.lines().zip(expected.lines()).enumerate() {
-        assert_eq!(c, table, "line {number}: name, offset, whether the type agrees, structures, stride");
+        assert_eq!(
+            c, table,
+            "{suite}, line {number}: name, offset, whether the type agrees, structures, stride"
+        );
     }
-    assert_eq!(printed.lines().count(), expected.lines().count());
+    assert_eq!(printed.lines().count(), expected.lines().count(), "{suite}");
 }
 
 #[test]
-fn real_header_has_no_structure_and_no_field_that_the_tables_lack() {
+fn real_headers_have_no_structure_and_no_field_that_the_tables_lack() {
     let Some([headers]) = real::require_made([HEADERS], &["gcc"]) else { return };
-    let text = without_comments(&fs::read_to_string(headers.join(HEADER)).unwrap());
-    let declared = structures_in(&text);
-    let of_files = |name: &str| name.starts_with("gpu_metrics_v") || name.contains("partition_metrics");
-    let names: Vec<&str> = declared.keys().copied().filter(|name| of_files(name)).collect();
-    let mut known: Vec<String> =
-        VERSIONS.iter().map(|(file, version, _)| structure_name(*file, *version)).collect();
-    known.sort();
-    assert_eq!(names, known);
-
-    for (file, version, format) in VERSIONS {
-        let name = structure_name(*file, *version);
-        let members = members_of(&declared, &name);
-        let expected: Vec<&str> = match format {
-            Format::Structure(structure) => structure.fields().iter().map(|field| field.name).collect(),
-            Format::Attributes => vec!["attr_count", "metrics_attrs"],
-        };
-        assert_eq!(members, expected, "{name}");
+    let known: BTreeMap<String, Format> =
+        VERSIONS.iter().map(|(file, version, format)| (structure_name(*file, *version), *format)).collect();
+    for suite in SUITES {
+        let declared = declared_in(&headers.join(suite));
+        let of_files =
+            |name: &&String| name.starts_with("gpu_metrics_v") || name.contains("partition_metrics");
+        let names: Vec<&String> = declared.keys().filter(of_files).collect();
+        if suite == NEWEST {
+            assert_eq!(names, known.keys().collect::<Vec<_>>());
+        }
+        assert!(names.iter().any(|name| *name == "gpu_metrics_v1_3"), "{suite}: {names:?}");
+        for name in names {
+            let expected: Vec<&str> = match known.get(name) {
+                Some(Format::Structure(structure)) => {
+                    structure.fields().iter().map(|field| field.name).collect()
+                }
+                Some(Format::Attributes) => vec!["attr_count", "metrics_attrs"],
+                None => panic!("{suite}: {name} has no table"),
+            };
+            assert_eq!(members_of(&declared, name), expected, "{suite}: {name}");
+        }
     }
 }
 
 #[test]
 fn real_header_numbers_attributes_types_and_units_as_the_table_does() {
     let Some([headers]) = real::require_made([HEADERS], &["gcc"]) else { return };
-    let text = without_comments(&fs::read_to_string(headers.join(HEADER)).unwrap());
+    let text = code_of(&headers.join(NEWEST));
     let ids = enumerators(&text, "AMDGPU_METRICS_ATTR_ID_");
     let (ids, of_boards) = ids.split_at(ATTRIBUTES.len());
     let known: Vec<String> = ATTRIBUTES.iter().map(|(name, _)| name.to_uppercase()).collect();
@@ -176,6 +197,15 @@ fn real_header_numbers_attributes_types_and_units_as_the_table_does() {
     }
 }
 
+/// The header without comments.
+fn code_of(headers: &Path) -> String {
+    let path = headers.join(HEADER);
+    let text = fs::read_to_string(&path);
+    let text =
+        text.unwrap_or_else(|error| panic!("{}: {error}: cargo xtask test fetches it", path.display()));
+    without_comments(&text)
+}
+
 fn without_comments(text: &str) -> String {
     let mut rest = text;
     let mut code = String::new();
@@ -188,16 +218,17 @@ fn without_comments(text: &str) -> String {
 }
 
 /// The body of each structure that is declared at the left margin.
-fn structures_in(text: &str) -> BTreeMap<&str, &str> {
+fn declared_in(headers: &Path) -> BTreeMap<String, String> {
+    let text = code_of(headers);
     let parts = text.split("\nstruct ").skip(1);
     parts
         .filter_map(|part| part.split_once(" {\n").filter(|(name, _)| !name.contains(';')))
-        .map(|(name, rest)| (name, rest.split_once("\n}").unwrap().0))
+        .map(|(name, rest)| (name.to_owned(), rest.split_once("\n}").unwrap().0.to_owned()))
         .collect()
 }
 
 /// The names of a structure's members without the header; those of a structure within are `ARRAY.MEMBER`.
-fn members_of(declared: &BTreeMap<&str, &str>, structure: &str) -> Vec<String> {
+fn members_of(declared: &BTreeMap<String, String>, structure: &str) -> Vec<String> {
     let declarations = declared[structure].split(';').map(str::trim).filter(|line| !line.is_empty());
     let mut names = Vec::new();
     for declaration in declarations {
