@@ -81,7 +81,9 @@ fn real_systemd_starts_engines_after_the_boot_unit_and_keeps_the_daemon() {
     eprintln!("Linux {} ({}): {:.1} s", kernel.release(), booted.accelerator, booted.took.as_secs_f64());
     let answers = &booted.answers;
     // The machine ends with the first that fails.
-    for step in ["started", "lose", "regain", "reload", "devices", "hang", "again", "stop", "journal", "failed"] {
+    for step in
+        ["started", "lose", "regain", "reload", "devices", "hang", "again", "stop", "journal", "failed"]
+    {
         let answer = answers.of(step);
         assert_eq!(answer.status, 0, "{step}: {answer:#?}");
     }

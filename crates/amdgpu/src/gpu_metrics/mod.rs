@@ -134,14 +134,19 @@ fn decode(file: File, bytes: &[u8]) -> Reading<GpuMetrics> {
     })?;
     // The file may be longer: a capture pads it to a page.
     let size = usize::from(u16::from_le_bytes([low, high]));
-    if let Format::Structure(structure) = known
-        && structure.size() != size
-    {
-        let expected = structure.size();
-        return Err(Unknown::because(format!(
-            "{name} {format}.{content} is a structure of {size} bytes here, and rocworker knows the one of {expected}"
-        )));
-    }
+    let known = match known {
+        Format::Structure(whole) => {
+            let of_size = [whole, whole.without_arrays()].into_iter().find(|known| known.size() == size);
+            let expected = whole.size();
+            Format::Structure(of_size.ok_or_else(|| {
+                Unknown::because(format!(
+                    "{name} {format}.{content} is a structure of {size} bytes here, and rocworker knows the one of \
+                     {expected}"
+                ))
+            })?)
+        }
+        Format::Attributes => Format::Attributes,
+    };
     let structure_bytes = bytes.get(..size).ok_or_else(|| {
         let there = bytes.len();
         Unknown::because(format!("{name} {format}.{content} ends after {there} of {size} bytes"))

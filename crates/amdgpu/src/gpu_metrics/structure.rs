@@ -96,6 +96,14 @@ impl Structure {
         self.lay_out().1
     }
 
+    /// The same without the arrays of structures at its end: some driver writes a version 1.6 of 312 bytes, which ends
+    /// where Linux 7.3's has `xcp_stats`.
+    #[must_use]
+    pub fn without_arrays(self) -> Self {
+        let is_plain = |group: &&Group| matches!(group, Group::Plain(_));
+        Self(self.0.get(..self.0.iter().take_while(is_plain).count()).unwrap_or(self.0))
+    }
+
     fn lay_out(self) -> (Vec<Field>, usize) {
         let mut fields = Vec::new();
         let (mut end, mut alignment) = (HEADER_SIZE, HEADER_ALIGNMENT);

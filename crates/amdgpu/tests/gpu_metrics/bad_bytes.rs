@@ -67,10 +67,19 @@ fn a_structure_of_another_size_is_named_with_both_sizes() {
             assert!(reason.contains(&name) && reason.contains(&sizes), "{reason}");
         }
     }
-    // 312 is where the partitions of 1.6 begin. No kernel is known to end there: 6.12 has no 1.6, and 7.3's has 1664.
-    let bytes = [&[0x38, 0x01, 1, 6][..], &[0; 308]].concat();
-    let expected = "gpu_metrics 1.6 is a structure of 312 bytes here, and rocworker knows the one of 1664";
-    assert_eq!(decode(File::Gpu, &bytes).unwrap_err().to_string(), expected);
+}
+
+/// A driver outside of Linux writes 1.6 with 312 bytes: that is where `xcp_stats` begins in the header's 1664.
+#[test]
+fn a_version_1_6_that_ends_before_its_partitions_has_all_of_its_card() {
+    let mut bytes =
+        layout::gpu_metrics((1, 6), &[("curr_socket_power", 0, 350), ("temperature_hotspot", 0, 61)]);
+    assert_eq!(bytes.len(), 1664);
+    let whole = decode(File::Gpu, &bytes).unwrap();
+    bytes.truncate(312);
+    bytes[..2].copy_from_slice(&312_u16.to_le_bytes());
+    assert_eq!(decode(File::Gpu, &bytes).unwrap(), whole);
+    assert_eq!(whole.value("curr_socket_power"), Some(350));
 }
 
 proptest! {
