@@ -19,7 +19,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command::Command;
 use crate::refusal::Refusal;
-use crate::{repository, wrapper_build};
+use crate::{repository, static_program, wrapper_build};
 use report::Report;
 
 /// What the command line asked for.
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         daemon::measure(&rocworker, work.path(), runs, &mut report);
     }
     if "scrape".contains(only) {
-        let exporter = options.exporter.map_or_else(build_exporter, Ok)?;
+        let exporter = options.exporter.map_or_else(static_program::release_exporter, Ok)?;
         scrape::measure(&exporter, work.path(), runs, &mut report);
     }
 
@@ -120,11 +120,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 fn build_rocworker() -> Result<PathBuf> {
     Command::new(["cargo", "build", "--locked", "--release", "--package", "rocworker"]).run()?;
     Ok(repository::target().join("release/rocworker"))
-}
-
-fn build_exporter() -> Result<PathBuf> {
-    Command::new(["cargo", "build", "--locked", "--release", "--package", "rocworker-exporter"]).run()?;
-    Ok(repository::target().join("release/rocworker-exporter"))
 }
 
 #[cfg(test)]
