@@ -16,7 +16,8 @@ pub struct Unknown {
 }
 
 impl Unknown {
-    pub(crate) fn because(reason: impl Into<String>) -> Self {
+    /// For a reason in one sentence, which names the file.
+    pub fn because(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), denied: false }
     }
 
