@@ -207,6 +207,19 @@ fn a_link_that_the_kernel_does_not_know_is_absent_without_a_fault() {
 }
 
 #[test]
+fn a_limit_of_0_degrees_is_none_without_a_fault() {
+    for text in ["0\n", "-1000\n"] {
+        let files = ["temp2_crit", "temp2_emergency"].map(|name| path(&format!("{HWMON}/{name}")));
+        let laid = Laid::out(&files.iter().fold(machine(), |machine, file| machine.put(file, text)));
+        let card = laid.card(CARD);
+        let junction = card.temperatures.iter().find(|it| it.sensor == "junction").unwrap();
+        assert_eq!((junction.critical_celsius, junction.emergency_celsius), (None, None), "{text:?}");
+        assert!(junction.celsius.is_some());
+        assert_eq!(card.faults, []);
+    }
+}
+
+#[test]
 fn traffic_is_three_numbers_or_unknown() {
     for (text, expected) in [
         ("6641 815 256\n", Some((1_700_096.0, 208_640.0))),
