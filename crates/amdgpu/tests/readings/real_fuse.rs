@@ -53,6 +53,11 @@ fn real_fuse_a_read_that_fails_costs_its_own_value_and_is_named() {
         for file in FILES {
             served.fault(&path(file), Fault::Errno(errno));
             let bad = read();
+            if errno == Errno::EINVAL && file.starts_with("ras/") {
+                assert_eq!(bad.faults, [], "{file}: a block without counters answers EINVAL");
+                served.mend();
+                continue;
+            }
             let [fault] = &bad.faults[..] else { panic!("{file}, {errno}: {:?}", bad.faults) };
             assert_eq!(fault.file, Path::new(&path(file)));
             let reason = fault.reason.to_string();
