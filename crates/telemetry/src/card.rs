@@ -7,7 +7,7 @@ use crate::metrics::{
     GPU_TEMPERATURE_LIMIT, GPU_UTILIZATION, MEMORY_POOL_SIZE, MEMORY_POOL_USED, MEMORY_TOTAL, MEMORY_USED,
     MEMORY_UTILIZATION, PCIE_BANDWIDTH, PCIE_ERRORS, PCIE_REPLAYS, PCIE_SPEED, PCIE_WIDTH, POWER_LIMIT,
     POWER_USAGE, RAS_ERRORS, RETIRED_PAGES, THROTTLE_RESIDENCY, THROTTLE_SAMPLES, THROTTLE_STATUS, VOLTAGE,
-    XGMI_ERROR, XGMI_SPEED, XGMI_TRAFFIC, XGMI_UP, XGMI_WIDTH,
+    XGMI_SPEED, XGMI_TRAFFIC, XGMI_UP, XGMI_WIDTH,
 };
 use crate::sample::{Label, Labelled, count};
 
@@ -164,5 +164,4 @@ fn xgmi(readings: &CardReadings, to: &mut Labelled<'_>) {
     // promtool takes bits for no base unit.
     to.add(&XGMI_SPEED, xgmi.speed.map(|bits| bits / 8.0));
     to.add(&XGMI_WIDTH, xgmi.width.map(f64::from));
-    to.add(&XGMI_ERROR, xgmi.error.map(count));
 }

@@ -172,8 +172,6 @@ pub struct Xgmi {
     pub width: Option<u32>,
     /// Bits per second of a lane.
     pub speed: Option<f64>,
-    /// `xgmi_error`: 0 none, 1 one, 2 several since the last read.
-    pub error: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -205,7 +203,8 @@ pub struct PartitionReadings {
 }
 
 impl CardReadings {
-    /// Reads a card that amdgpu drives. Each file is read once; `pcie_bw`, which blocks for a second, never.
+    /// Reads a card that amdgpu drives. Each file is read once. `pcie_bw` never is, for it blocks for a second; nor is
+    /// `xgmi_error`, whose read clears the state in the hardware (`amdgpu_xgmi_show_error`).
     #[must_use]
     pub fn read(root: &Root, address: Address) -> Self {
         let mut source = Source::new(root, pci::folder(address), "gpu_metrics");
@@ -256,7 +255,6 @@ impl CardReadings {
         }
         self.pcie = pcie::read(source);
         (self.ras, self.retired_pages) = ras::read(source);
-        self.xgmi.error = source.number("xgmi_error");
         self.vbios_version = source.text("vbios_version");
         for name in source.names("fw_version") {
             let Some(firmware) = name.strip_suffix("_fw_version") else { continue };

@@ -127,8 +127,8 @@ impl<'a> Source<'a> {
         let is_absent = |error: &root::Error| {
             error.is_not_found()
                 || error.is_unsupported()
-                // amdgpu_xgmi.c and amdgpu_ras.c answer so where they have no counters to read.
-                || (error.is_invalid() && (name.starts_with("ras/") || name == "xgmi_error"))
+                // amdgpu_ras.c answers so where a block has no counters to read.
+                || (error.is_invalid() && name.starts_with("ras/"))
         };
         match read {
             Ok(value) => Some(value),

@@ -7,7 +7,7 @@ pub static RAS_ERRORS: Metric = Metric {
     scope: Scope::Card,
     kind: Kind::Counter,
     unit: "",
-    help: "RAS errors by block and severity: correctable, deferred, uncorrectable.",
+    help: "RAS errors by block and severity: correctable, deferred, uncorrectable; XGMI's are those of block xgmi_wafl.",
     labels: &["block", "severity"],
     source: "ras/*_err_count",
     dcgm: "DCGM_FI_DEV_ECC_SBE_VOL_TOTAL, DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",

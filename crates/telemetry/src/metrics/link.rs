@@ -145,15 +145,3 @@ pub static XGMI_UP: Metric = Metric {
     dcgm: "",
     dme: "",
 };
-
-pub static XGMI_ERROR: Metric = Metric {
-    name: "rocm_xgmi_error",
-    scope: Scope::Card,
-    kind: Kind::Gauge,
-    unit: "",
-    help: "XGMI error state since the last read: 0 none, 1 one, 2 several.",
-    labels: &[],
-    source: "xgmi_error",
-    dcgm: "",
-    dme: "",
-};
