@@ -221,6 +221,17 @@ fn what_a_driver_says_of_a_value_that_it_has_not_is_no_fault() {
 }
 
 #[test]
+fn replays_are_those_of_gpu_metrics_and_a_file_that_says_0_says_nothing() {
+    let without = || machine().remove(&path("gpu_metrics"));
+    for (machine, text, expected) in
+        [(machine(), "9\n", Some(107)), (without(), "9\n", Some(9)), (without(), "0\n", None)]
+    {
+        let card = Laid::out(&machine.put(&path("pcie_replay_count"), text)).card(CARD);
+        assert_eq!((card.pcie.replays, &card.faults[..]), (expected, &[][..]), "{text:?}");
+    }
+}
+
+#[test]
 fn a_limit_of_0_degrees_is_none_without_a_fault() {
     for text in ["0\n", "-1000\n"] {
         let files = ["temp2_crit", "temp2_emergency"].map(|name| path(&format!("{HWMON}/{name}")));
