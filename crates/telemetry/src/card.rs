@@ -149,8 +149,9 @@ fn ras(blocks: &[RasBlock], to: &mut Labelled<'_>) {
             to.add_with(&RAS_ERRORS, labels, errors.map(count));
         }
     }
-    let known = blocks.iter().filter_map(|it| it.uncorrectable);
-    to.add(&ECC_UNCORRECTABLE, known.reduce(u64::saturating_add).map(count));
+    // A sum without a block that cannot be read now would fall, and rise again: that looks like new errors.
+    let sum = blocks.iter().map(|it| it.uncorrectable).reduce(|sum, it| Some(sum?.saturating_add(it?)));
+    to.add(&ECC_UNCORRECTABLE, sum.flatten().map(count));
 }
 
 fn xgmi(readings: &CardReadings, to: &mut Labelled<'_>) {
@@ -164,4 +165,29 @@ fn xgmi(readings: &CardReadings, to: &mut Labelled<'_>) {
     // promtool takes bits for no base unit.
     to.add(&XGMI_SPEED, xgmi.speed.map(|bits| bits / 8.0));
     to.add(&XGMI_WIDTH, xgmi.width.map(f64::from));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_uncorrectable_errors_is_absent_while_one_block_cannot_be_read() {
+        let block = |uncorrectable| RasBlock {
+            block: "umc".to_owned(),
+            correctable: Some(1),
+            deferred: None,
+            uncorrectable,
+        };
+        let sum = |blocks: &[RasBlock]| {
+            let mut samples = Vec::new();
+            ras(blocks, &mut Labelled::new(&[], &mut samples));
+            let sum = samples.iter().find(|sample| std::ptr::eq(sample.metric, &ECC_UNCORRECTABLE));
+            sum.map(|sample| sample.value)
+        };
+        assert_eq!(sum(&[block(Some(5)), block(Some(2))]), Some(7.0));
+        assert_eq!(sum(&[block(Some(5)), block(None)]), None);
+        assert_eq!(sum(&[block(None), block(Some(2))]), None);
+        assert_eq!(sum(&[]), None);
+    }
 }

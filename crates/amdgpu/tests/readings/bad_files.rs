@@ -217,6 +217,7 @@ fn what_a_driver_says_of_a_value_that_it_has_not_is_no_fault() {
         let card = Laid::out(&machine().put(&path(file), text)).card(CARD);
         assert_eq!(card.faults, [], "{file}: {text:?}");
         assert_eq!(lost(&good, &card), 1, "{file}: {text:?}");
+        assert_eq!(card.ras.len(), good.ras.len(), "{file}: a block that cannot be read now is one still");
     }
 }
 
