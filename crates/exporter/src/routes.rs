@@ -11,6 +11,7 @@ use telemetry::exposition::Format;
 
 use crate::scraper::Wanted;
 use crate::server::Server;
+use crate::web_config::Login;
 
 type Answer = Response<Full<Bytes>>;
 
@@ -20,11 +21,19 @@ const PAGE: &str = "<!doctype html>\n<html lang=\"en\"><title>rocworker-exporter
     <h1>rocworker-exporter</h1>\n<p>How the AMD GPUs of this machine are: <a href=\"/metrics\">/metrics</a></p></html>\n";
 
 pub(crate) async fn answer(server: &Server, request: &Request<Incoming>) -> Answer {
-    if let Some(config) = &server.web_config
-        && !config.admits(header(request.headers(), &AUTHORIZATION)).await
-    {
-        let answer = said(StatusCode::UNAUTHORIZED, TEXT, "a user and a password are needed\n");
-        return with(answer, &WWW_AUTHENTICATE, "Basic realm=\"rocworker-exporter\", charset=\"UTF-8\"");
+    if let Some(config) = &server.web_config {
+        match config.admits(header(request.headers(), &AUTHORIZATION)).await {
+            Login::Right => {}
+            Login::Wrong => {
+                let answer = said(StatusCode::UNAUTHORIZED, TEXT, "a user and a password are needed\n");
+                let asked = "Basic realm=\"rocworker-exporter\", charset=\"UTF-8\"";
+                return with(answer, &WWW_AUTHENTICATE, asked);
+            }
+            Login::Busy => {
+                let problem = "too many passwords wait to be compared: try again\n";
+                return said(StatusCode::SERVICE_UNAVAILABLE, TEXT, problem);
+            }
+        }
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return with(said(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n"), &ALLOW, "GET, HEAD");

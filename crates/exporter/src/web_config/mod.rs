@@ -13,6 +13,7 @@ use root::{Identity, Root};
 use tokio_rustls::TlsAcceptor;
 
 use document::Document;
+pub(crate) use users::Login;
 use users::Verified;
 
 const LIMIT: usize = 1 << 20;
@@ -85,9 +86,9 @@ impl WebConfig {
     }
 
     /// Whether a request with this `Authorization` may be answered.
-    pub(crate) async fn admits(&self, header: Option<&str>) -> bool {
+    pub(crate) async fn admits(&self, header: Option<&str>) -> Login {
         let loaded = self.current();
-        loaded.users.is_empty() || self.verified.admits(&loaded.users, header).await
+        if loaded.users.is_empty() { Login::Right } else { self.verified.admits(&loaded.users, header).await }
     }
 }
 

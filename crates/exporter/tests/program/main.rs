@@ -9,6 +9,7 @@
 mod auth;
 mod clients;
 mod hanging;
+mod logins;
 mod prometheus;
 mod running;
 mod start;
