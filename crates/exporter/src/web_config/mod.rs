@@ -16,7 +16,8 @@ use document::Document;
 pub(crate) use users::Login;
 use users::Verified;
 
-const LIMIT: usize = 1 << 20;
+/// Some hundreds of users have room.
+const LIMIT: usize = 64 << 10;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -98,14 +99,18 @@ fn identities(root: &Root, files: &[PathBuf]) -> Vec<Option<Identity>> {
 
 /// What the file says, and the further files that it names.
 fn load(root: &Root, path: &Path) -> Result<(Loaded, Vec<PathBuf>), Error> {
-    let text = root.read_text(path, LIMIT)?;
     let wrong = |problem: String| Error::Document { path: path.to_owned(), problem };
+    let text = String::from_utf8(root.read_trusted(path, LIMIT)?)
+        .map_err(|_| wrong("not UTF-8: write it as text".to_owned()))?;
+    if let Some(line) = document::too_deep(&text) {
+        return Err(wrong(format!("brackets are nested too deep: nothing here needs that at line {line}")));
+    }
     // A file of comments alone is no mapping.
     let is_empty = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
     let document = if is_empty { Ok(Document::default()) } else { yaml_serde::from_str(&text) };
     let Document { tls_server_config, basic_auth_users } =
         document.map_err(|error| wrong(placed(&error, &text)))?;
-    let users = basic_auth_users.unwrap_or_default().into_iter().map(|(user, hash)| (user, hash.0)).collect();
+    let users = basic_auth_users.unwrap_or_default().0;
     let Some(mut tls) = tls_server_config else {
         return Ok((Loaded { acceptor: None, users }, Vec::new()));
     };
