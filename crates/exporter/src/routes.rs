@@ -48,8 +48,8 @@ pub(crate) async fn answer(server: &Server, request: &Request<Incoming>) -> Answ
 
 async fn metrics(server: &Server, headers: &HeaderMap) -> Answer {
     let wanted = Wanted {
-        format: Format::negotiate(header(headers, &ACCEPT).unwrap_or_default()),
-        gzip: header(headers, &ACCEPT_ENCODING).is_some_and(takes_gzip),
+        format: Format::negotiate(&list(headers, &ACCEPT)),
+        gzip: takes_gzip(&list(headers, &ACCEPT_ENCODING)),
     };
     match server.scraper.scrape(wanted).await {
         Ok(bytes) => {
@@ -65,12 +65,20 @@ fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// By RFC 9110, 12.5.3.
+/// Several headers of a name are one list (RFC 9110, 5.3).
+fn list(headers: &HeaderMap, name: &HeaderName) -> String {
+    let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+    values.join(",")
+}
+
+/// By RFC 9110, 12.5.3. A weight that is none is taken for 0.
 fn takes_gzip(accepted: &str) -> bool {
     accepted.split(',').any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let weight = parts.find_map(|part| part.strip_prefix("q=")).unwrap_or("1");
+        let weight = parts.filter_map(|part| part.split_once('='));
+        let mut weight = weight.filter(|(key, _)| key.trim().eq_ignore_ascii_case("q"));
+        let weight = weight.next().map_or("1", |(_, weight)| weight.trim());
         name.eq_ignore_ascii_case("gzip") && weight.parse::<f32>().is_ok_and(|weight| weight > 0.0)
     })
 }
@@ -91,6 +99,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn several_headers_are_one_list() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(list(&headers, &ACCEPT), "");
+        for value in ["text/html", "application/openmetrics-text;version=1.0.0"] {
+            headers.append(ACCEPT, hyper::header::HeaderValue::from_static(value));
+        }
+        assert_eq!(Format::negotiate(&list(&headers, &ACCEPT)), Format::OpenMetrics);
+    }
+
+    #[test]
     fn gzip_is_sent_to_who_takes_it() {
         for (accepted, expected) in [
             ("gzip", true),
@@ -98,6 +116,9 @@ mod tests {
             ("gzip;q=0", false),
             ("gzip; q=0.0, br", false),
             ("gzip;q=x", false),
+            ("gzip;Q=0", false),
+            ("gzip; q = 0", false),
+            ("gzip ; Q = 0.5", true),
             ("identity", false),
             ("", false),
         ] {
