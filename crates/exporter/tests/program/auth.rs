@@ -15,7 +15,7 @@ pub(crate) fn hash(password: &str) -> String {
     bcrypt::hash(password, 10).unwrap()
 }
 
-fn openssl(folder: &Path, arguments: &str) {
+pub(crate) fn openssl(folder: &Path, arguments: &str) {
     let output = Command::new("openssl").args(arguments.split(' ')).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }

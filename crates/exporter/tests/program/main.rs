@@ -14,3 +14,4 @@ mod prometheus;
 mod running;
 mod start;
 mod traffic;
+mod web_config;
