@@ -76,6 +76,12 @@ impl Exporter {
             None
         });
         let mut samples = self.processes.samples(root, now, &gpus, published.as_ref());
+        let left_out = self.processes.left_out();
+        if left_out > 0 {
+            let reason = format!("{left_out} processes have no series: only those with the most VRAM have");
+            let reason = Unknown::because(reason);
+            self.failed(None, &[Fault { file: PathBuf::from("/sys/class/kfd/kfd/proc"), reason }]);
+        }
         samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
         samples
     }

@@ -1,5 +1,6 @@
 //! Who uses which GPU, and what each container has had of it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use amdgpu::Gpu;
@@ -26,10 +27,14 @@ const TICKS_A_SECOND: f64 = 100.0;
 /// More than /proc/PID/stat, comm and cgroup of 20 hierarchies have.
 const LIMIT: usize = 64 << 10;
 
+/// How many processes on GPUs have series of their own: three each, of some 300 bytes.
+const MOST: usize = 1000;
+
 /// What is kept of processes between two scrapes.
 #[derive(Debug, Clone, Default)]
 pub struct Processes {
     accounting: Accounting,
+    left_out: usize,
 }
 
 /// A process on a GPU.
@@ -51,6 +56,12 @@ struct Process {
 }
 
 impl Processes {
+    /// How many processes on GPUs the last samples have no series of, since more were there than have room.
+    #[must_use]
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
     /// Reads the processes once. `now`: seconds since 1970. `published`: what the daemon adds, where that is fresh.
     pub fn samples(
         &mut self,
@@ -96,6 +107,8 @@ impl Processes {
         if numbers_alike {
             add_clients(published, gpus, &mut rows);
         }
+        self.left_out = rows.len().saturating_sub(MOST);
+        let rows = with_most_vram(rows);
 
         let pods = published.map_or(&[][..], |it| &it.pods);
         let mut samples = Vec::new();
@@ -165,6 +178,16 @@ fn add_clients(
             rows.entry((client.pid, *gpu)).or_default().vram_bytes.get_or_insert(bytes);
         }
     }
+}
+
+/// At most [`MOST`] of them.
+fn with_most_vram(rows: BTreeMap<(u32, usize), Row>) -> BTreeMap<(u32, usize), Row> {
+    if rows.len() <= MOST {
+        return rows;
+    }
+    let mut rows: Vec<_> = rows.into_iter().collect();
+    rows.sort_by_key(|(_, row)| Reverse(row.vram_bytes));
+    rows.into_iter().take(MOST).collect()
 }
 
 /// Which GPU has which of KFD's ids.

@@ -102,6 +102,28 @@ fn line(sample: &Sample) -> String {
 }
 
 #[test]
+fn of_too_many_processes_those_with_the_most_vram_have_series_and_all_are_counted() {
+    let mut laid = Laid::demo();
+    for pid in 1..=1100 {
+        laid.uses(pid, 0, u64::from(pid) << 20, 0);
+    }
+    let lines = laid.scrape(1000.0, None);
+    assert_eq!(lines[0], "rocm_gpu_processes{gpu=\"0\",container=\"lease\"} 1100");
+    let has = |pid: u32| {
+        lines.iter().any(|line| {
+            line.starts_with("rocm_process_vram_bytes") && line.contains(&format!("pid=\"{pid}\""))
+        })
+    };
+    assert_eq!([has(1), has(100), has(101), has(1100)], [false, false, true, true]);
+    assert_eq!(laid.processes.left_out(), 100);
+    (1..=100).for_each(|pid| {
+        fs::remove_dir_all(laid.dir.path().join(format!("sys/class/kfd/kfd/proc/{pid}"))).unwrap()
+    });
+    laid.scrape(1001.0, None);
+    assert_eq!(laid.processes.left_out(), 0);
+}
+
+#[test]
 fn each_process_is_on_its_gpus_with_its_name_and_its_container() {
     let mut laid = Laid::demo();
     assert_eq!(laid.scrape(1000.0, None), [""; 0], "no process");

@@ -44,6 +44,7 @@ impl Files<'_, '_> {
         let number = |name: &String| name.strip_prefix(kind)?.strip_suffix("_input")?.parse().ok();
         let mut numbers: Vec<u32> = self.names.iter().filter_map(number).collect();
         numbers.sort_unstable();
+        numbers.truncate(super::MOST);
         numbers
     }
 

@@ -202,13 +202,18 @@ pub struct PartitionReadings {
     pub faults: Vec<Fault>,
 }
 
+/// Firmware, RAS blocks, sensors of a kind: drivers have less than half as many.
+const MOST: usize = 64;
+
 impl CardReadings {
     /// Reads a card that amdgpu drives. Each file is read once. `pcie_bw` never is, for it blocks for a second; nor is
     /// `xgmi_error`, whose read clears the state in the hardware (`amdgpu_xgmi_show_error`).
     #[must_use]
     pub fn read(root: &Root, address: Address) -> Self {
         let mut source = Source::new(root, pci::folder(address), "gpu_metrics");
-        let mut card = Self { power_state: source.text(pci::POWER_STATE), ..Self::default() };
+        let state = |text: &str| pci::is_power_state(text).then(|| text.to_owned());
+        let power_state = source.parsed(pci::POWER_STATE, "state of power", state);
+        let mut card = Self { power_state, faults: source.faults.clone(), ..Self::default() };
         if !card.is_suspended() {
             card.read_awake(&mut source);
             card.hang = hang(root, address);

@@ -15,7 +15,7 @@ pub(super) fn read(source: &mut Source<'_>) -> (Vec<RasBlock>, Option<RetiredPag
         let block = name.strip_suffix("_err_count")?;
         Some(counters(source, &format!("ras/{name}"), block))
     });
-    let blocks = blocks.collect();
+    let blocks = blocks.take(super::MOST).collect();
     let pages = names.iter().any(|name| BAD_PAGES.ends_with(name)).then(|| pages(source)).flatten();
     (blocks, pages)
 }
