@@ -222,10 +222,14 @@ impl CardReadings {
         card
     }
 
-    /// Whether nothing but its power state was read: reading more would wake it.
+    /// Whether nothing but its power state was read: reading more would wake it, or might where the state is not known.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
-        self.power_state.as_deref().is_some_and(pci::is_asleep)
+        match &self.power_state {
+            Some(state) => pci::is_asleep(state),
+            // A kernel without the file suspends no card.
+            None => self.faults.iter().any(|fault| fault.file.ends_with(pci::POWER_STATE)),
+        }
     }
 
     /// One of this card's partitions, by its place and its render node's name. Where the kernel gives it no file of its own,
@@ -261,8 +265,9 @@ impl CardReadings {
         self.pcie = pcie::read(source);
         (self.ras, self.retired_pages) = ras::read(source);
         self.vbios_version = source.text("vbios_version");
-        for name in source.names("fw_version") {
-            let Some(firmware) = name.strip_suffix("_fw_version") else { continue };
+        let names = source.names("fw_version").into_iter();
+        for name in names.filter(|name| name.ends_with("_fw_version")).take(MOST) {
+            let firmware = name.trim_end_matches("_fw_version");
             let version = source.text(&format!("fw_version/{name}"));
             // The driver lists firmware that this card has not as version 0 (amdgpu_ucode.c).
             let version = version.filter(|version| version != "0x00000000");

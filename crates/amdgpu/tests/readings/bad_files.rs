@@ -73,7 +73,7 @@ const KINDS: &[(&str, &[&str], &[&str])] = &[
         &["ras/gpu_vram_bad_pages"],
         &["0x00000001 : 0x00001000 : X\n", "0x00000001 : 0x00001000 : R\nR?\n"],
     ),
-    ("a state of power", &["power/runtime_status"], &[]),
+    ("a state of power", &["power/runtime_status"], &["hello\n"]),
     (
         "words",
         &["vbios_version", "fw_version/smc_fw_version", "hwmon/hwmon2/freq1_label", "hwmon/hwmon2/in0_label"],
@@ -219,6 +219,40 @@ fn what_a_driver_says_of_a_value_that_it_has_not_is_no_fault() {
         assert_eq!(lost(&good, &card), 1, "{file}: {text:?}");
         assert_eq!(card.ras.len(), good.ras.len(), "{file}: a block that cannot be read now is one still");
     }
+}
+
+#[test]
+fn a_card_in_a_state_of_power_that_is_not_known_is_not_read() {
+    let status = path("power/runtime_status");
+    for text in ["hello\n", "", "\n", "Active\n"] {
+        let laid = Laid::out(&machine().put(&status, text));
+        let card = laid.card(CARD);
+        assert_eq!(without_faults(&card), CardReadings::default(), "{text:?}");
+        assert!(card.is_suspended() && card.faults.len() == 1, "{text:?}: {:?}", card.faults);
+        let traffic = pcie_traffic(&laid.root, CARD.parse().unwrap()).unwrap_err().to_string();
+        assert!(traffic.contains("power/runtime_status"), "{text:?}: {traffic}");
+    }
+    for state in ["active", "resuming", "error", "unsupported"] {
+        let card = Laid::out(&machine().put(&status, format!("{state}\n"))).card(CARD);
+        assert_eq!((card.is_suspended(), &card.faults[..]), (false, &[][..]), "{state}");
+    }
+}
+
+#[test]
+fn a_card_with_thousands_of_files_of_a_kind_has_64_of_each() {
+    let put = |machine: Machine, number: u32| {
+        machine
+            .put(&path(&format!("fw_version/x{number}_fw_version")), "0x1\n")
+            .put(&path(&format!("ras/x{number}_err_count")), "ue: 1\nce: 1\n")
+            .put(&path(&format!("{HWMON}/temp{number}_input")), "50000\n")
+            .put(&path(&format!("{HWMON}/fan{number}_input")), "50\n")
+    };
+    let card = Laid::out(&(100..300).fold(machine().remove(&path("gpu_metrics")), put)).card(CARD);
+    assert_eq!(
+        [card.firmware.len(), card.ras.len(), card.temperatures.len(), card.fans.len()],
+        [64, 64, 64, 64]
+    );
+    assert_eq!(card.faults, []);
 }
 
 #[test]
