@@ -118,7 +118,6 @@ fn real_prometheus_has_an_answer_to_each_selector_but_those_that_need_more_than_
         ("rocm_container_gpu_seconds_total", work),
         ("rocm_container_vram_peak_bytes", work),
         ("rocm_exporter_read_errors_total", "a read that fails"),
-        ("rocm_xgmi_error", "XGMI of an older Instinct"),
     ]
     .into();
     let rules = [ALERTS, DCGM].iter().flat_map(|file| files::rules(&files::text(file)));
