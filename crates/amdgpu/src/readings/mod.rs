@@ -4,7 +4,7 @@
 //! stands in [`CardReadings::faults`].
 //!
 //! Where two files say the same, the first of these that has a value counts: hwmon and the card's own small files,
-//! `gpu_metrics`, `pp_dpm_*`. No file is read twice.
+//! `gpu_metrics`, `pp_dpm_*`. Replays are the other way round: see pcie.rs. No file is read twice.
 
 mod hwmon;
 mod levels;

@@ -21,7 +21,6 @@ const KINDS: &[(&str, &[&str], &[&str])] = &[
             "mem_info_vis_vram_used",
             "mem_info_gtt_total",
             "mem_info_gtt_used",
-            "pcie_replay_count",
             "current_link_width",
             "max_link_width",
             "hwmon/hwmon2/power1_input",
@@ -218,6 +217,19 @@ fn what_a_driver_says_of_a_value_that_it_has_not_is_no_fault() {
         assert_eq!(card.faults, [], "{file}: {text:?}");
         assert_eq!(lost(&good, &card), 1, "{file}: {text:?}");
     }
+}
+
+#[test]
+fn replays_are_those_of_gpu_metrics_and_a_file_that_says_0_says_nothing() {
+    let without = || machine().remove(&path("gpu_metrics"));
+    for (machine, text, expected) in
+        [(machine(), "9\n", Some(107)), (without(), "9\n", Some(9)), (without(), "0\n", None)]
+    {
+        let card = Laid::out(&machine.put(&path("pcie_replay_count"), text)).card(CARD);
+        assert_eq!((card.pcie.replays, &card.faults[..]), (expected, &[][..]), "{text:?}");
+    }
+    let card = Laid::out(&without().put(&path("pcie_replay_count"), "-1\n")).card(CARD);
+    assert_eq!((card.pcie.replays, card.faults.len()), (None, 1));
 }
 
 #[test]
