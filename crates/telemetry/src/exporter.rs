@@ -140,7 +140,7 @@ impl Scrape<'_> {
         }
         to.add(&GPU_SUSPENDED, readings.power_state.as_ref().map(|_| f64::from(u8::from(is_suspended))));
         if !is_suspended {
-            card::card(&readings, identity.is_apu == Some(true), &mut to);
+            card::card(&readings, identity.is_apu, &mut to);
         }
         self.exporter.failed(Some(&place), &readings.faults);
         places.push(place);

@@ -33,7 +33,10 @@ pub struct CardReadings {
     /// `power/runtime_status`: `active`, `suspended`, `suspending`, `resuming`, `error`, `unsupported`. Nothing else is
     /// read of a card that is suspended.
     pub power_state: Option<String>,
-    /// Whether the card is an APU: its `gpu_metrics` has format 2 or 3. `None` where that cannot be told.
+    /// Whether the card works in the system's memory, as an APU does. `None` where that cannot be told.
+    ///
+    /// VRAM of 0 bytes says so (an MI300A, whose `gpu_metrics` has format 1), as do formats 2 and 3. amdgpu_pm.c gives hwmon's
+    /// `vddnb` to APUs alone, and `mclk` and `pcie_bw` to no other APU than an MI300A.
     pub is_apu: Option<bool>,
     pub temperatures: Vec<Temperature>,
     pub power: Power,
@@ -263,10 +266,28 @@ impl CardReadings {
             let version = version.filter(|version| version != "0x00000000");
             self.firmware.extend(version.map(|version| (firmware.to_owned(), version)));
         }
-        if let Some(metrics) = source.metrics(GpuMetrics::decode) {
+        let metrics = source.metrics(GpuMetrics::decode);
+        self.is_apu = self.tell_apu(metrics.as_ref(), source);
+        if let Some(metrics) = metrics {
             metrics::fill(&metrics, self, source);
         }
         levels::fill(source, &mut self.clocks);
+    }
+
+    /// By what hwmon and the memory's files gave, before `metrics` fills in more.
+    fn tell_apu(&self, metrics: Option<&GpuMetrics>, source: &Source<'_>) -> Option<bool> {
+        let vram = self.memory.iter().find(|it| it.pool == "vram").and_then(|it| it.total_bytes);
+        let format = metrics.map(|metrics| metrics.version.0);
+        if vram == Some(0)
+            || format.is_some_and(|format| format > 1)
+            || self.voltages.iter().any(|it| it.rail == "vddnb")
+        {
+            return Some(true);
+        }
+        let has_own = format == Some(1)
+            || self.clocks.iter().any(|it| it.domain == "mclk")
+            || source.is_there("pcie_bw");
+        (has_own && vram.is_some()).then_some(false)
     }
 }
 

@@ -233,6 +233,23 @@ fn replays_are_those_of_gpu_metrics_and_a_file_that_says_0_says_nothing() {
 }
 
 #[test]
+fn whether_a_card_is_an_apu_is_told_without_gpu_metrics_or_not_at_all() {
+    let vram = path("mem_info_vram_total");
+    let undecodable = || machine().put(&path("gpu_metrics"), "text\n");
+    let nothing = || undecodable().remove(&path("hwmon/hwmon2/freq2_label"));
+    for (what, machine, expected) in [
+        ("an MI300A: gpu_metrics 1.x, no VRAM", machine().put(&vram, "0\n"), Some(true)),
+        ("VRAM of unknown size", machine().put(&vram, "lots\n"), None),
+        ("mclk", undecodable(), Some(false)),
+        ("nothing tells", nothing(), None),
+        ("pcie_bw", nothing().put(&path("pcie_bw"), "1 2 256\n"), Some(false)),
+        ("vddnb", nothing().put(&path("hwmon/hwmon2/in0_label"), "vddnb\n"), Some(true)),
+    ] {
+        assert_eq!(Laid::out(&machine).card(CARD).is_apu, expected, "{what}");
+    }
+}
+
+#[test]
 fn a_limit_of_0_degrees_is_none_without_a_fault() {
     for text in ["0\n", "-1000\n"] {
         let files = ["temp2_crit", "temp2_emergency"].map(|name| path(&format!("{HWMON}/{name}")));
