@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use root::Root;
 
 use crate::address::Address;
-use crate::attribute::Unknown;
+use crate::attribute::{self, Unknown};
 use crate::gpu_metrics::GpuMetrics;
 use crate::pci;
 
@@ -40,7 +40,7 @@ pub struct CardReadings {
     pub is_apu: Option<bool>,
     pub temperatures: Vec<Temperature>,
     pub power: Power,
-    /// Since the driver was loaded.
+    /// The firmware's count; where it began is not said.
     pub energy_joules: Option<f64>,
     pub clocks: Vec<Clock>,
     /// 0 to 100.
@@ -56,8 +56,7 @@ pub struct CardReadings {
     pub retired_pages: Option<RetiredPages>,
     pub xgmi: Xgmi,
     pub throttle: Throttle,
-    /// Whether the kernel holds a dump of a hang of this card (/sys/class/devcoredump); `None` where it holds none, for then
-    /// nothing is known.
+    /// Whether the kernel holds a dump of a hang of this card (/sys/class/devcoredump); `None` where it makes none.
     pub hang: Option<bool>,
     pub vbios_version: Option<String>,
     /// Name and version, as `fw_version/` has them: `("smc", "0x00550000")`.
@@ -134,7 +133,7 @@ pub struct Fan {
     pub max_rpm: Option<f64>,
 }
 
-/// Counters are since the driver was loaded.
+/// Counters are the hardware's or the firmware's: they need not begin at 0 when the driver loads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Pcie {
     /// Transfers per second of a lane.
@@ -181,7 +180,7 @@ pub struct Xgmi {
 pub struct XgmiLink {
     pub link: u32,
     pub up: Option<bool>,
-    /// Since the driver was loaded.
+    /// The firmware's count; where it began is not said.
     pub read_bytes: Option<u64>,
     pub written_bytes: Option<u64>,
 }
@@ -304,11 +303,17 @@ impl PartitionReadings {
     }
 }
 
-/// Whether one of the kernel's dumps is of this card (drivers/base/devcoredump.c).
+/// Whether one of the kernel's dumps is of this card (drivers/base/devcoredump.c). `None` where the kernel makes none:
+/// without the class, or with its `disabled` set; and where it is not known whose a dump is.
 fn hang(root: &Root, address: Address) -> Option<bool> {
     let folder = Path::new("/sys/class/devcoredump");
-    let names = root.list(folder).unwrap_or_else(|_| Vec::new());
+    let names = root.list(folder).ok()?;
+    let dumps = names.iter().filter(|name| *name != "disabled");
     let device = |name: &OsString| pci::last_component(root, &folder.join(name).join("failing_device"));
-    let card = Some(address.to_string());
-    names.iter().any(|name| device(name) == card).then_some(true)
+    let devices: Vec<Option<String>> = dumps.map(device).collect();
+    if devices.contains(&Some(address.to_string())) {
+        return Some(true);
+    }
+    let disabled = attribute::text(root, &folder.join("disabled")).ok()?;
+    (disabled == "0" && !devices.contains(&None)).then_some(false)
 }

@@ -250,6 +250,26 @@ fn whether_a_card_is_an_apu_is_told_without_gpu_metrics_or_not_at_all() {
 }
 
 #[test]
+fn a_hang_is_told_where_the_kernel_makes_dumps() {
+    let folder = "/sys/class/devcoredump";
+    let with = |disabled: &str| machine().put(&format!("{folder}/disabled"), disabled);
+    let dump = |of: &str| {
+        let device = layout::Entry::Link(format!("../../../../devices/pci0000:00/{of}"));
+        with("0\n").put(&format!("{folder}/devcd1/failing_device"), device)
+    };
+    for (what, machine, expected) in [
+        ("no class", machine(), None),
+        ("disabled", with("1\n"), None),
+        ("no dump", with("0\n"), Some(false)),
+        ("another card's dump", dump("0000:99:00.0"), Some(false)),
+        ("this card's", dump(CARD), Some(true)),
+        ("somebody's", with("0\n").put(&format!("{folder}/devcd1/data"), ""), None),
+    ] {
+        assert_eq!(Laid::out(&machine).card(CARD).hang, expected, "{what}");
+    }
+}
+
+#[test]
 fn a_limit_of_0_degrees_is_none_without_a_fault() {
     for text in ["0\n", "-1000\n"] {
         let files = ["temp2_crit", "temp2_emergency"].map(|name| path(&format!("{HWMON}/{name}")));
