@@ -71,11 +71,12 @@ pub struct Client {
     pub vram_bytes: Option<u64>,
 }
 
-/// What the daemon publishes; `None` where it publishes nothing. `now`: seconds since 1970.
+/// What the daemon publishes; `None` where it publishes nothing, or does no more: the file is old. `now`: seconds since
+/// 1970.
 ///
 /// # Errors
-/// Says in a sentence why nothing of the file counts: it is old, from the future, another version's, damaged, or another
-/// user could have written it.
+/// Says in a sentence why nothing of the file counts: it is from the future, another version's, damaged, or another user
+/// could have written it.
 pub fn read(root: &Root, now: f64) -> Result<Option<Published>, String> {
     let folder = Path::new(PATH).parent().unwrap_or(Path::new("/"));
     match root.lstat(folder) {
@@ -90,10 +91,10 @@ pub fn read(root: &Root, now: f64) -> Result<Option<Published>, String> {
         Err(error) if error.is_not_found() => return Ok(None),
         other => other.map_err(|error| error.to_string())?,
     };
-    parse(&bytes, now).map(Some).map_err(|why| format!("{} {why}", root.shown(PATH).display()))
+    parse(&bytes, now).map_err(|why| format!("{} {why}", root.shown(PATH).display()))
 }
 
-fn parse(bytes: &[u8], now: f64) -> Result<Published, String> {
+fn parse(bytes: &[u8], now: f64) -> Result<Option<Published>, String> {
     #[derive(Deserialize)]
     struct Version {
         schema_version: u32,
@@ -108,11 +109,11 @@ fn parse(bytes: &[u8], now: f64) -> Result<Published, String> {
     let published: Published = serde_json::from_slice(bytes).map_err(damaged)?;
     let age = now - float(published.written_at);
     if age > float(FRESH_S) {
-        return Err(format!("is {age:.0} s old: see systemctl status rocworker"));
+        return Ok(None);
     }
     // Not a number is neither old nor new.
     if age >= -float(AHEAD_S) {
-        Ok(published)
+        Ok(Some(published))
     } else {
         Err(format!("is {:.0} s from the future: see whether the clock is right", -age))
     }
