@@ -6,12 +6,12 @@ use amdgpu::Gpu;
 use amdgpu::processes::{self, Use};
 use root::Root;
 
-use crate::accounting::{Accounting, Holding, Moment};
+use crate::accounting::{Accounting, Holding, Timestamp};
 use crate::container::{Owner, label};
 use crate::metric::Metric;
 use crate::metrics;
 use crate::published::{Pod, Published};
-use crate::sample::{Label, Sample};
+use crate::sample::{Label, Sample, count};
 
 /// A GPU, and the labels by which all of its series name it.
 pub type LabelledGpu<'a> = (&'a Gpu, &'a [Label]);
@@ -88,7 +88,7 @@ impl Processes {
                 rows.insert((it.pid, *gpu), Row { vram_bytes, compute_units, queues });
             }
         }
-        self.accounting.note(Moment { wall: now, uptime }, holdings);
+        self.accounting.note(Timestamp { wall: now, uptime }, holdings);
         let counts = rows.keys().fold(BTreeMap::<usize, u64>::new(), |mut counts, (_, gpu)| {
             *counts.entry(*gpu).or_default() += 1;
             counts
@@ -101,8 +101,8 @@ impl Processes {
         let mut samples = Vec::new();
         for (index, (gpu, labels)) in gpus.iter().enumerate() {
             if has_kfd && gpu.kfd_node.is_some() {
-                let count = counts.get(&index).copied().unwrap_or(0);
-                samples.push(sample(&metrics::PROCESSES, labels, Vec::new(), float(count)));
+                let processes = counts.get(&index).copied().unwrap_or(0);
+                samples.push(sample(&metrics::PROCESSES, labels, Vec::new(), count(processes)));
             }
         }
         let values: [(&'static Metric, Value); 3] = [
@@ -119,7 +119,7 @@ impl Processes {
                 let mut own = vec![("pid", pid.to_string())];
                 own.extend((!process.name.is_empty()).then(|| ("name", process.name.clone())));
                 own.extend(of_owner(&process.owner, pods));
-                samples.extend(value(row).map(|value| sample(metric, labels, own, float(value))));
+                samples.extend(value(row).map(|value| sample(metric, labels, own, count(value))));
             }
         }
         samples.extend(self.of_owners(gpus, &ids, pods));
@@ -140,7 +140,7 @@ impl Processes {
             sample(&metrics::CONTAINER_GPU_SECONDS, labels(*gpu), own.clone(), *seconds)
         });
         let peaks = series.iter().filter_map(|((gpu, own), (_, peak))| {
-            Some(sample(&metrics::CONTAINER_VRAM_PEAK, labels(*gpu), own.clone(), float((*peak)?)))
+            Some(sample(&metrics::CONTAINER_VRAM_PEAK, labels(*gpu), own.clone(), count((*peak)?)))
         });
         seconds.chain(peaks).collect()
     }
@@ -222,9 +222,4 @@ fn of_owner(owner: &Owner, pods: &[Pod]) -> Vec<Label> {
 pub(crate) fn sample(metric: &'static Metric, of_gpu: &[Label], own: Vec<Label>, value: f64) -> Sample {
     let of_gpu = of_gpu.iter().filter(|(name, _)| !metric.labels.contains(name)).cloned();
     Sample { metric, labels: of_gpu.chain(own).collect(), value }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "a value of Prometheus is a float")]
-pub(crate) fn float(count: u64) -> f64 {
-    count as f64
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::container::label;
 use crate::metrics;
-use crate::processes::{LabelledGpu, float, sample};
-use crate::sample::{Label, Sample};
+use crate::processes::{LabelledGpu, sample};
+use crate::sample::{Label, Sample, count};
 
 /// Mode 0644.
 pub const PATH: &str = "/run/rocworker/exporter.json";
@@ -107,12 +107,12 @@ fn parse(bytes: &[u8], now: f64) -> Result<Option<Published>, String> {
         ));
     }
     let published: Published = serde_json::from_slice(bytes).map_err(damaged)?;
-    let age = now - float(published.written_at);
-    if age > float(FRESH_S) {
+    let age = now - count(published.written_at);
+    if age > count(FRESH_S) {
         return Ok(None);
     }
     // Not a number is neither old nor new.
-    if age >= -float(AHEAD_S) {
+    if age >= -count(AHEAD_S) {
         Ok(Some(published))
     } else {
         Err(format!("is {:.0} s from the future: see whether the clock is right", -age))
@@ -134,11 +134,11 @@ pub fn samples(published: &Published, gpus: &[LabelledGpu<'_>]) -> Vec<Sample> {
     }
     let Drift { differs, contested, blocked, failed, pending_restarts } = published.drift;
     let states = [("differs", differs), ("contested", contested), ("blocked", blocked), ("failed", failed)];
-    samples.extend(states.map(|(state, count)| {
+    samples.extend(states.map(|(state, paths)| {
         let own: Vec<Label> = vec![("state", state.to_owned())];
-        sample(&metrics::DRIFT, &[], own, float(count))
+        sample(&metrics::DRIFT, &[], own, count(paths))
     }));
-    samples.push(sample(&metrics::PENDING_RESTARTS, &[], Vec::new(), float(pending_restarts)));
-    samples.push(sample(&metrics::PUBLISHED, &[], Vec::new(), float(published.written_at)));
+    samples.push(sample(&metrics::PENDING_RESTARTS, &[], Vec::new(), count(pending_restarts)));
+    samples.push(sample(&metrics::PUBLISHED, &[], Vec::new(), count(published.written_at)));
     samples
 }
