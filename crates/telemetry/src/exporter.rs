@@ -186,8 +186,14 @@ impl Scrape<'_> {
 
     fn links(&mut self, kfd_node: Option<u32>, is_suspended: bool, labels: &[Label]) {
         if let Some(node) = kfd_node.filter(|_| !is_suspended) {
-            let links = self.exporter.links.of(self.root, node);
-            Labelled::new(labels, self.samples).add(&XGMI_LINKS, links.map(f64::from));
+            match self.exporter.links.of(self.root, node) {
+                Ok(links) => Labelled::new(labels, self.samples).add(&XGMI_LINKS, f64::from(links)),
+                Err(reason) if reason.is_absent() => {}
+                Err(reason) => {
+                    let file = PathBuf::from(format!("/sys/class/kfd/kfd/topology/nodes/{node}/io_links"));
+                    self.exporter.failed(None, &[Fault { file, reason }]);
+                }
+            }
         }
     }
 }
