@@ -76,6 +76,8 @@ impl Exporter {
             None
         });
         let mut samples = self.processes.samples(root, now, &gpus, published.as_ref());
+        let faults = std::mem::take(&mut self.processes.faults);
+        self.failed(None, &faults);
         samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
         samples
     }

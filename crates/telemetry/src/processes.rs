@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use amdgpu::Gpu;
 use amdgpu::processes::{self, Use};
+use amdgpu::readings::Fault;
 use root::Root;
 
 use crate::accounting::{Accounting, Holding, Timestamp};
@@ -30,6 +31,8 @@ const LIMIT: usize = 64 << 10;
 #[derive(Debug, Clone, Default)]
 pub struct Processes {
     accounting: Accounting,
+    /// What the last reading could not read.
+    pub(crate) faults: Vec<Fault>,
 }
 
 /// A process on a GPU.
@@ -59,12 +62,15 @@ impl Processes {
         gpus: &[LabelledGpu<'_>],
         published: Option<&Published>,
     ) -> Vec<Sample> {
-        let uses = processes::uses(root);
+        self.faults.clear();
+        let uses = processes::uses(root, &mut self.faults);
+        let are_all_read = self.faults.is_empty();
         let uptime = uptime(root);
         let has_kfd = uses.is_some();
         let uses: Vec<Use> = uses.unwrap_or_default().into_iter().filter(Use::holds).collect();
-        let is_idle = uses.is_empty() && self.accounting.accounts().next().is_none();
-        let ids = if is_idle { BTreeMap::new() } else { ids(root, gpus) };
+        let is_unused = uses.is_empty();
+        let is_idle = is_unused && self.accounting.accounts().next().is_none();
+        let ids = if is_idle { BTreeMap::new() } else { ids(root, gpus, &mut self.faults) };
         let numbers_alike = numbers_alike(root);
 
         let mut rows = BTreeMap::<(u32, usize), Row>::new();
@@ -100,7 +106,8 @@ impl Processes {
         let pods = published.map_or(&[][..], |it| &it.pods);
         let mut samples = Vec::new();
         for (index, (gpu, labels)) in gpus.iter().enumerate() {
-            if has_kfd && gpu.kfd_node.is_some() {
+            let is_known = is_unused || ids.values().any(|it| *it == index);
+            if has_kfd && are_all_read && is_known && gpu.kfd_node.is_some() {
                 let processes = counts.get(&index).copied().unwrap_or(0);
                 samples.push(sample(&metrics::PROCESSES, labels, Vec::new(), count(processes)));
             }
@@ -168,9 +175,10 @@ fn add_clients(
 }
 
 /// Which GPU has which of KFD's ids.
-fn ids(root: &Root, gpus: &[LabelledGpu<'_>]) -> BTreeMap<u32, usize> {
-    let id =
-        |(index, (gpu, _)): (usize, &LabelledGpu<'_>)| Some((processes::gpu_id(root, gpu.kfd_node?)?, index));
+fn ids(root: &Root, gpus: &[LabelledGpu<'_>], faults: &mut Vec<Fault>) -> BTreeMap<u32, usize> {
+    let id = |(index, (gpu, _)): (usize, &LabelledGpu<'_>)| {
+        Some((processes::gpu_id(root, gpu.kfd_node?, faults)?, index))
+    };
     gpus.iter().enumerate().filter_map(id).collect()
 }
 
