@@ -7,7 +7,7 @@ use serde_json::Value;
 use support::real;
 use support::said::Said;
 use telemetry::metrics::{
-    ALL, BUILD, FAN_MAX, PROCESS_CU, PROCESS_QUEUES, XGMI_ERROR, XGMI_LINKS, XGMI_SPEED, XGMI_WIDTH,
+    ALL, BUILD, FAN_MAX, PROCESS_CU, PROCESS_QUEUES, XGMI_LINKS, XGMI_SPEED, XGMI_WIDTH,
 };
 
 use crate::emitted::{Labels, Series, with_recorded};
@@ -106,9 +106,8 @@ fn the_dashboard_shows_each_part_of_a_machine() {
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     let text = all.join("\n");
     // What the panels leave out: details that `rocworker metrics` has.
-    let left_out =
-        [&FAN_MAX, &PROCESS_CU, &PROCESS_QUEUES, &XGMI_ERROR, &XGMI_LINKS, &XGMI_SPEED, &XGMI_WIDTH, &BUILD]
-            .map(|metric| metric.name);
+    let left_out = [&FAN_MAX, &PROCESS_CU, &PROCESS_QUEUES, &XGMI_LINKS, &XGMI_SPEED, &XGMI_WIDTH, &BUILD]
+        .map(|metric| metric.name);
     for metric in ALL {
         let is_shown = text.contains(metric.name);
         assert_eq!(is_shown, !left_out.contains(&metric.name), "{}", metric.name);
