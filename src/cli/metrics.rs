@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use amdgpu::readings::Fault;
 use clap::ValueEnum;
 use serde::Serialize;
 use telemetry::exporter::Exporter;
@@ -22,6 +23,14 @@ pub(crate) enum TextFormat {
 struct Answer<'a> {
     schema_version: u32,
     samples: Vec<Entry<'a>>,
+    unread: Vec<Unread>,
+}
+
+/// A file that is there and gave no value.
+#[derive(Serialize)]
+struct Unread {
+    file: String,
+    reason: String,
 }
 
 #[derive(Serialize)]
@@ -42,8 +51,11 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
     }
     // A clock before 1970 is as good as one that was never set.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let samples = Exporter::default().scrape(&session.root, now.as_secs_f64());
-    let answer = Answer { schema_version: 1, samples: samples.iter().map(entry).collect() };
+    let mut exporter = Exporter::default();
+    let samples = exporter.scrape(&session.root, now.as_secs_f64());
+    exporter.faults().iter().for_each(|fault| tracing::info!("{}", fault.reason));
+    let unread = exporter.faults().iter().map(unread).collect();
+    let answer = Answer { schema_version: 1, samples: samples.iter().map(entry).collect(), unread };
     let format = match format.unwrap_or(TextFormat::Prometheus) {
         TextFormat::Prometheus => Format::Prometheus,
         TextFormat::Openmetrics => Format::OpenMetrics,
@@ -56,4 +68,8 @@ fn entry(sample: &Sample) -> Entry<'_> {
     let labels = sample.labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let metric = sample.metric;
     Entry { metric: metric.name, kind: metric.kind.name(), unit: metric.unit, labels, value: sample.value }
+}
+
+fn unread(fault: &Fault) -> Unread {
+    Unread { file: fault.file.display().to_string(), reason: fault.reason.to_string() }
 }

@@ -32,7 +32,7 @@ fn a_card_has_what_belongs_to_the_card_and_its_partitions_have_only_what_is_thei
         width: Some(8),
         max_width: Some(16),
         bytes_per_second: Some(22e6 / 8.0),
-        replays: Some(8),
+        replays: Some(108),
         replay_rollovers: Some(302),
         naks_sent: Some(402),
         naks_received: Some(502),
