@@ -82,7 +82,7 @@ impl Stuck {
             (!is_early).then(|| path.clone())
         };
         let again: Vec<_> = self.reads.iter().filter_map(again).collect();
-        again.iter().for_each(|path| drop(self.reads.remove(path)));
+        self.reads.retain(|path, _| !again.contains(path));
         let answered = std::mem::take(&mut self.answered);
         let is_needed = |path: &PathBuf| device(path).is_some_and(|device| self.of(device).next().is_some());
         self.answered = answered.into_iter().filter(is_needed).collect();
