@@ -286,7 +286,7 @@ impl CardReadings {
         let has_own = format == Some(1)
             || self.clocks.iter().any(|it| it.domain == "mclk")
             || source.is_there("pcie_bw");
-        (has_own && vram.is_some()).then_some(false)
+        has_own.then_some(false)
     }
 }
 

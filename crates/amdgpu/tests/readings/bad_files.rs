@@ -239,7 +239,7 @@ fn whether_a_card_is_an_apu_is_told_without_gpu_metrics_or_not_at_all() {
     let nothing = || undecodable().remove(&path("hwmon/hwmon2/freq2_label"));
     for (what, machine, expected) in [
         ("an MI300A: gpu_metrics 1.x, no VRAM", machine().put(&vram, "0\n"), Some(true)),
-        ("VRAM of unknown size", machine().put(&vram, "lots\n"), None),
+        ("VRAM of unknown size", machine().put(&vram, "lots\n"), Some(false)),
         ("mclk", undecodable(), Some(false)),
         ("nothing tells", nothing(), None),
         ("pcie_bw", nothing().put(&path("pcie_bw"), "1 2 256\n"), Some(false)),
