@@ -4,8 +4,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use amdgpu::readings::Fault;
 use clap::ValueEnum;
 use serde::Serialize;
-use telemetry::exporter::Exporter;
+use telemetry::exporter::{Exporter, in_order};
 use telemetry::exposition::{self, Format};
+use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 use telemetry::sample::Sample;
 
 use super::Outcome;
@@ -51,8 +52,15 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
     }
     // A clock before 1970 is as good as one that was never set.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let mut exporter = Exporter::default();
-    let samples = exporter.scrape(&session.root, now.as_secs_f64());
+    // A thread that reads a file that hangs does not keep this process: main's end is its end.
+    let mut patient = Patient::new(session.root.shown("/"), PATIENCE, DEADLINE);
+    let (exporter, mut samples) = patient.run(move |root| {
+        let mut exporter = Exporter::default();
+        let samples = exporter.scrape(root, now.as_secs_f64());
+        (exporter, samples)
+    })?;
+    samples.push(patient.stuck_reads(0));
+    let samples = in_order(samples);
     exporter.faults().iter().for_each(|fault| tracing::info!("{}", fault.reason));
     let unread = exporter.faults().iter().map(unread).collect();
     let answer = Answer { schema_version: 1, samples: samples.iter().map(entry).collect(), unread };

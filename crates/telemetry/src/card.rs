@@ -11,8 +11,8 @@ use crate::metrics::{
 };
 use crate::sample::{Label, Labelled, count};
 
-/// A card that is awake. `is_apu`: its memory is GTT.
-pub(crate) fn card(readings: &CardReadings, is_apu: bool, to: &mut Labelled<'_>) {
+/// A card that is awake. `is_apu`: its memory is GTT; where that is unknown, so is how much it has.
+pub(crate) fn card(readings: &CardReadings, is_apu: Option<bool>, to: &mut Labelled<'_>) {
     for it in &readings.temperatures {
         let sensor = || ("sensor", it.sensor.clone());
         to.add_with(&GPU_TEMPERATURE, [sensor()], it.celsius);
@@ -85,11 +85,11 @@ fn clocks(clocks: &[Clock], to: &mut Labelled<'_>) {
     }
 }
 
-fn memory(pools: &[MemoryPool], is_apu: bool, to: &mut Labelled<'_>) {
+fn memory(pools: &[MemoryPool], is_apu: Option<bool>, to: &mut Labelled<'_>) {
     // An APU's VRAM is a small part of the system's memory that firmware sets aside; what it works in is GTT.
-    let own = if is_apu { "gtt" } else { "vram" };
+    let own = is_apu.map(|is_apu| if is_apu { "gtt" } else { "vram" });
     for it in pools {
-        if it.pool == own {
+        if own == Some(it.pool) {
             to.add(&MEMORY_USED, it.used_bytes.map(count));
             to.add(&MEMORY_TOTAL, it.total_bytes.map(count));
         }

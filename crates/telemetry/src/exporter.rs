@@ -82,6 +82,8 @@ impl Exporter {
             let reason = Unknown::because(reason);
             self.failed(None, &[Fault { file: PathBuf::from("/sys/class/kfd/kfd/proc"), reason }]);
         }
+        let faults = std::mem::take(&mut self.processes.faults);
+        self.failed(None, &faults);
         samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
         samples
     }
@@ -146,7 +148,7 @@ impl Scrape<'_> {
         }
         to.add(&GPU_SUSPENDED, readings.power_state.as_ref().map(|_| f64::from(u8::from(is_suspended))));
         if !is_suspended {
-            card::card(&readings, identity.is_apu == Some(true), &mut to);
+            card::card(&readings, identity.is_apu, &mut to);
         }
         self.exporter.failed(Some(&place), &readings.faults);
         places.push(place);
@@ -192,8 +194,14 @@ impl Scrape<'_> {
 
     fn links(&mut self, kfd_node: Option<u32>, is_suspended: bool, labels: &[Label]) {
         if let Some(node) = kfd_node.filter(|_| !is_suspended) {
-            let links = self.exporter.links.of(self.root, node);
-            Labelled::new(labels, self.samples).add(&XGMI_LINKS, links.map(f64::from));
+            match self.exporter.links.of(self.root, node) {
+                Ok(links) => Labelled::new(labels, self.samples).add(&XGMI_LINKS, f64::from(links)),
+                Err(reason) if reason.is_absent() => {}
+                Err(reason) => {
+                    let file = PathBuf::from(format!("/sys/class/kfd/kfd/topology/nodes/{node}/io_links"));
+                    self.exporter.failed(None, &[Fault { file, reason }]);
+                }
+            }
         }
     }
 }

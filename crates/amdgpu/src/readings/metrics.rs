@@ -26,7 +26,6 @@ pub(super) fn fill(metrics: &GpuMetrics, readings: &mut CardReadings, source: &m
     let (format, content) = metrics.version;
     let is_apu = format > 1;
     let is_instinct = format == 1 && content >= 4;
-    readings.is_apu = Some(is_apu);
     temperatures(metrics, if is_apu { 100.0 } else { 1.0 }, &mut readings.temperatures);
     power(metrics, &mut readings.power);
     if is_instinct {

@@ -38,6 +38,11 @@ impl<'a> Source<'a> {
         self.root.shown(self.folder.join(name))
     }
 
+    /// Does not open it.
+    pub(super) fn is_there(&self, name: &str) -> bool {
+        self.root.lstat(self.folder.join(name)).is_ok()
+    }
+
     /// All of an attribute: one open, one read, one close.
     pub(super) fn bytes(&mut self, name: &str) -> Option<Vec<u8>> {
         let bytes = self.root.read_start(self.folder.join(name), PAGE + 1);

@@ -80,6 +80,7 @@ fn phoenix_says_what_its_files_say() {
 #[test]
 fn a_steam_deck_says_what_its_files_say() {
     let expected = CardReadings {
+        is_apu: Some(true),                                  // hwmon4/in1_label: vddnb
         temperatures: vec![temperature("edge", 56.0, None)], // hwmon4/temp1_{label,input}
         power: Power {
             watts: Some(3.218),            // hwmon4/power1_average
@@ -254,6 +255,7 @@ fn a_vega_without_hwmon_says_what_its_files_say() {
     let read = laid.card("0000:09:00.0");
     let expected = CardReadings {
         power_state: read.power_state.clone(),
+        is_apu: Some(false), // pcie_bw is there
         clocks: vec![
             megahertz("sclk", None, 852),   // pp_dpm_sclk: `0: 852Mhz *`
             megahertz("mclk", None, 167),   // pp_dpm_mclk: `0: 167Mhz *`

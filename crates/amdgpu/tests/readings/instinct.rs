@@ -119,7 +119,7 @@ fn a_card_in_trouble_says_so() {
     let throttled = laid.card(SECOND);
     let status = [("power", true), ("current", false), ("thermal", true), ("other", false)];
     assert_eq!(throttled.throttle.status, status);
-    assert_eq!(throttled.hang, None, "the dump is the other card's");
+    assert_eq!(throttled.hang, Some(false), "the dump is the other card's");
     assert_eq!(
         throttled.temperatures[2..],
         [temperature("hbm0", 44.0, None), temperature("hbm1", 45.0, None)]

@@ -22,7 +22,7 @@ const FILES: [&str; 14] = [
     "mem_info_vram_used",
     "current_link_speed",
     "max_link_width",
-    "pcie_replay_count",
+    "max_link_speed",
     "pp_dpm_fclk",
     "gpu_metrics",
     "vbios_version",

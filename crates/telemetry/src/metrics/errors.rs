@@ -43,9 +43,9 @@ pub static GPU_HANG: Metric = Metric {
     scope: Scope::Card,
     kind: Kind::Gauge,
     unit: "",
-    help: "1 while the kernel holds a dump of a hang of this GPU.",
+    help: "1 while the kernel holds a dump of a hang of this GPU, 0 while it holds none; absent where it makes no dumps.",
     labels: &[],
-    source: "/sys/class/devcoredump/*/failing_device",
+    source: "/sys/class/devcoredump/*/failing_device, /sys/class/devcoredump/disabled",
     dcgm: "DCGM_FI_DEV_XID_ERRORS",
     dme: "gpu_health",
 };

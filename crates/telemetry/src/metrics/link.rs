@@ -111,7 +111,7 @@ pub static XGMI_TRAFFIC: Metric = Metric {
 };
 
 pub static XGMI_SPEED: Metric = Metric {
-    name: "rocm_xgmi_link_speed_bytes_per_second",
+    name: "rocm_xgmi_lane_speed_bytes_per_second",
     scope: Scope::Card,
     kind: Kind::Gauge,
     unit: "bytes per second",
