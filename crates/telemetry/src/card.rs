@@ -7,12 +7,12 @@ use crate::metrics::{
     GPU_TEMPERATURE_LIMIT, GPU_UTILIZATION, MEMORY_POOL_SIZE, MEMORY_POOL_USED, MEMORY_TOTAL, MEMORY_USED,
     MEMORY_UTILIZATION, PCIE_BANDWIDTH, PCIE_ERRORS, PCIE_REPLAYS, PCIE_SPEED, PCIE_WIDTH, POWER_LIMIT,
     POWER_USAGE, RAS_ERRORS, RETIRED_PAGES, THROTTLE_RESIDENCY, THROTTLE_SAMPLES, THROTTLE_STATUS, VOLTAGE,
-    XGMI_ERROR, XGMI_SPEED, XGMI_TRAFFIC, XGMI_UP, XGMI_WIDTH,
+    XGMI_SPEED, XGMI_TRAFFIC, XGMI_UP, XGMI_WIDTH,
 };
 use crate::sample::{Label, Labelled, count};
 
-/// A card that is awake. `is_apu`: its memory is GTT.
-pub(crate) fn card(readings: &CardReadings, is_apu: bool, to: &mut Labelled<'_>) {
+/// A card that is awake. `is_apu`: its memory is GTT; where that is unknown, so is how much it has.
+pub(crate) fn card(readings: &CardReadings, is_apu: Option<bool>, to: &mut Labelled<'_>) {
     for it in &readings.temperatures {
         let sensor = || ("sensor", it.sensor.clone());
         to.add_with(&GPU_TEMPERATURE, [sensor()], it.celsius);
@@ -85,11 +85,11 @@ fn clocks(clocks: &[Clock], to: &mut Labelled<'_>) {
     }
 }
 
-fn memory(pools: &[MemoryPool], is_apu: bool, to: &mut Labelled<'_>) {
+fn memory(pools: &[MemoryPool], is_apu: Option<bool>, to: &mut Labelled<'_>) {
     // An APU's VRAM is a small part of the system's memory that firmware sets aside; what it works in is GTT.
-    let own = if is_apu { "gtt" } else { "vram" };
+    let own = is_apu.map(|is_apu| if is_apu { "gtt" } else { "vram" });
     for it in pools {
-        if it.pool == own {
+        if own == Some(it.pool) {
             to.add(&MEMORY_USED, it.used_bytes.map(count));
             to.add(&MEMORY_TOTAL, it.total_bytes.map(count));
         }
@@ -164,5 +164,4 @@ fn xgmi(readings: &CardReadings, to: &mut Labelled<'_>) {
     // promtool takes bits for no base unit.
     to.add(&XGMI_SPEED, xgmi.speed.map(|bits| bits / 8.0));
     to.add(&XGMI_WIDTH, xgmi.width.map(f64::from));
-    to.add(&XGMI_ERROR, xgmi.error.map(count));
 }

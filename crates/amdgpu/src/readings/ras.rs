@@ -20,9 +20,15 @@ pub(super) fn read(source: &mut Source<'_>) -> (Vec<RasBlock>, Option<RetiredPag
     (blocks, pages)
 }
 
-/// `ue: N`, `ce: N` and, of UMC, `de: N`. During a reset the file says "Query currently inaccessible" instead.
+/// What a file says during a reset (`amdgpu_ras_sysfs_read`). It is no fault.
+const INACCESSIBLE: &str = "Query currently inaccessible";
+
+/// `ue: N`, `ce: N` and, of UMC, `de: N`.
 fn counters(source: &mut Source<'_>, name: &str, block: &str) -> Option<RasBlock> {
     let text = source.text(name)?;
+    if text == INACCESSIBLE {
+        return None;
+    }
     let shown = source.shown(name);
     let mut found =
         RasBlock { block: block.to_owned(), correctable: None, deferred: None, uncorrectable: None };

@@ -9,6 +9,7 @@
 mod auth;
 mod clients;
 mod hanging;
+mod hung_cards;
 mod prometheus;
 mod running;
 mod start;
