@@ -4,10 +4,12 @@
 set -euo pipefail
 
 unit=rocm-exporter
-config=/etc/rocworker/config.yaml
+default_config=/etc/rocworker/config.yaml
+config=$default_config
 rocworker=(rocworker)
 package=
 yes=false
+apply_all=false
 seconds=10
 
 usage() {
@@ -17,12 +19,14 @@ Usage: install-rocm-exporter.sh [OPTION]...
 Installs rocworker's exporter of AMD GPUs' metrics for Prometheus, and checks that it answers. It needs root, systemd
 and an AMD card, and no ROCm. rocworker undo reverts it.
 
-  --package FILE   install this Debian package; without it, use the rocworker on PATH, or apt's package rocworker
-  --config FILE    rocworker's configuration (default: $config)
-  --yes            answer every question with yes
-  --help           print this
+  --package FILE   install this Debian package; needed unless rocworker is installed or apt knows it
+  --config FILE    rocworker's configuration, which must exist (default: $default_config, which need not)
+  --yes            answer questions about the exporter with yes
+  --apply-all      also agree to changes beyond the exporter's unit, such as those of container engines
+  -h, --help       print this
 
-It ends with 0 when the exporter answers or you declined, with 2 for wrong arguments, else with 1.
+It ends with 0 when the exporter answers or you answered no, with 2 for wrong arguments, else with 1. A question that
+gets no answer, as without a terminal, ends it with 1.
 END
 }
 
@@ -36,15 +40,18 @@ fail() {
     exit 1
 }
 
-# ask QUESTION: whether the answer is yes. Nobody who could answer means no.
+# ask QUESTION AGREED: whether the answer is yes. AGREED: whether an option has given it already.
 ask() {
     local reply=
     printf '%s [y/N] ' "$1"
-    if $yes; then
+    if $2; then
         echo y
         return 0
     fi
-    read -r reply || true
+    if ! read -r reply && [[ -z $reply ]]; then
+        echo
+        fail "nobody answered: run this at a terminal, or see --yes and --apply-all in --help"
+    fi
     echo
     [[ $reply =~ ^[Yy]([Ee][Ss])?$ ]]
 }
@@ -57,18 +64,29 @@ declined() {
 parse() {
     while (($#)); do
         case $1 in
-        --help) usage && exit 0 ;;
+        -h | --help) usage && exit 0 ;;
         --yes) yes=true && shift && continue ;;
+        --apply-all) apply_all=true && shift && continue ;;
+        --package=* | --config=*)
+            set -- "${1%%=*}" "${1#*=}" "${@:2}"
+            continue
+            ;;
         --package | --config) ;;
         *) misuse "there is no '$1'" ;;
         esac
         if (($# < 2)) || [[ -z $2 || $2 == -* ]]; then misuse "$1 needs a value"; fi
         case $1 in
         --package) package=$2 ;;
-        *) config=$2 && rocworker+=(--config "$2") ;;
+        *) config=$2 ;;
         esac
         shift 2
     done
+    # A mistyped name must not begin a configuration that rocworker reads nowhere.
+    if [[ -f $config ]]; then
+        [[ $config == "$default_config" ]] || rocworker+=(--config "$config")
+    else
+        [[ $config == "$default_config" ]] || misuse "--config: there is no file $config"
+    fi
     [[ -z $package || -f $package ]] || misuse "--package: there is no file $package"
     # apt takes a word without a slash for the name of a package.
     [[ -z $package || $package == */* ]] || package=./$package
@@ -97,10 +115,10 @@ existing() {
     if is_active; then echo "ROCm exporter is already running"; fi
     if [[ -n $text ]] && ! grep -q '^# Written by rocworker:' <<<"$text"; then
         echo "$unit.service is not rocworker's. It runs: $(exec_start)"
-        ask "Replace it until rocworker undo restores it?" || declined
+        ask "Replace it until rocworker undo restores it?" "$yes" || declined
         replaces=true
     elif is_active; then
-        ask "Reinstall?" || declined
+        ask "Reinstall?" "$yes" || declined
         restarts=true
     fi
 }
@@ -134,18 +152,47 @@ configure() {
     echo "Added to $config: $line"
 }
 
+# is_beyond PLAN: whether the saved plan changes more than the exporter's unit. It has each path and unit in a line of its
+# own, and what follows from another path alone names no unit.
+is_beyond() {
+    local folder=/etc/systemd/system
+    sed -nE 's/^ *"(path|unit)": "([^"]*)",?$/\2/p' "$1" |
+        grep -qvxF -e "$unit.service" -e "$folder/$unit.service" -e "$folder/multi-user.target.wants/$unit.service"
+}
+
+plans=
+trap '[[ -z $plans ]] || rm -rf "$plans"' EXIT
+
+# apply: what it applies is the plan that it showed, or nothing.
 apply() {
     local ended=0
-    echo "rocworker apply makes these changes; beside the exporter it sets up the machine's container engines:"
+    plans=$(mktemp -d)
+    "${rocworker[@]}" plan --save "$plans/plan.json" >/dev/null ||
+        fail "rocworker plan ended with $?: correct what it names, then run this again"
+    echo "rocworker apply makes these changes:"
     "${rocworker[@]}" plan --exit-code || ended=$?
     case $ended in
     0) ;;
-    3) ask "Apply them?" || declined applied ;;
+    3) consent ;;
     *) fail "rocworker plan ended with $ended: correct what it names, then run this again" ;;
     esac
-    "${rocworker[@]}" apply || echo "rocworker apply ended with $?: it says above what to correct"
+    "${rocworker[@]}" apply "$plans/plan.json" ||
+        echo "rocworker apply ended with $?: it says above what to correct"
     # The package may have brought another build.
     if $restarts; then systemctl restart "$unit"; fi
+}
+
+# consent: --yes is no consent to changes that nobody expects of an installer of an exporter.
+consent() {
+    if ! is_beyond "$plans/plan.json"; then
+        ask "Apply them?" "$yes" || declined applied
+        return 0
+    fi
+    echo "They go beyond the exporter's unit: rocworker sets up the machine for containers with GPUs."
+    if $yes && ! $apply_all; then
+        fail "--yes does not agree to these: nothing was applied; give --apply-all too, or answer without --yes"
+    fi
+    ask "Apply all of them?" "$apply_all" || declined applied
 }
 
 # answers ADDRESS:PORT: whether the exporter serves metrics there. One that wants a password answers too.

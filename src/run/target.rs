@@ -188,10 +188,10 @@ impl Run<'_> {
         let other = AppliedConfig::of(self.root, self.config).and_then(|applied| applied.other);
         let other = other.filter(|_| DAEMON.is_wanted(self.config, &observed.facts)).map(|other| {
             let text = format!(
-                "{} does not follow {}: it changes nothing until {} says the same",
+                "{} reads {} and not {}: the daemon changes nothing until both files have the same content",
                 DAEMON.name,
-                other.display(),
-                self.root.shown(config::PATH).display()
+                self.root.shown(config::PATH).display(),
+                other.display()
             );
             note(DAEMON.component.as_ref(), text)
         });

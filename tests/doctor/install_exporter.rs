@@ -7,6 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use tempfile::TempDir;
 
+use crate::{Nodes, PROGRAM, good, scratch};
+
 /// It writes down its arguments, and says what a file beside it has for their first words.
 const STAND_IN: &str = r#"#!/bin/sh
 name=$(basename "$0")
@@ -22,6 +24,7 @@ exit 0
 const ROCWORKER: &str = r#"#!/bin/sh
 echo "rocworker $*" >>FOLDER/called
 case " $* " in
+*" plan --save "*) for file; do :; done; cp FOLDER/plan "$file" ;;
 *" plan "*) echo "create the unit"; exit 3 ;;
 *" apply "*)
     rm -f FOLDER/systemctl-cat.fails
@@ -30,8 +33,20 @@ case " $* " in
 esac
 "#;
 
+/// Lines of a saved plan: what is the exporter's unit, and what is not.
+const UNIT_ALONE: &str = r#"      "path": "/etc/systemd/system/rocm-exporter.service",
+          "effect": "systemd-reload"
+          "unit": "rocm-exporter.service"
+      "path": "/etc/systemd/system/multi-user.target.wants/rocm-exporter.service",
+"#;
+const BEYOND: &str = "      \"path\": \"/etc/containerd/config.toml\",\n";
+/// Without a changed file, a restart that is pending.
+const RESTART: &str = "      \"unit\": \"docker.service\",\n";
+
 const OWN: &str = "# Written by rocworker: docs/monitoring.md.\n[Service]\nExecStart=/usr/bin/rocworker-exporter --listen 127.0.0.1:9401\n";
 const FOREIGN: &str = "[Service]\nExecStart=/usr/local/bin/rocm_smi_exporter --web.listen-address=:9401\n";
+
+const CONFIG: &str = "tag: linux";
 
 struct Desk {
     folder: TempDir,
@@ -47,6 +62,8 @@ impl Desk {
         desk.program("rocworker", ROCWORKER);
         desk.put("id--u", "0\n");
         desk.put("own", OWN);
+        desk.put("plan", UNIT_ALONE);
+        desk.put("config.yaml", CONFIG);
         desk.put("systemctl-is-active.fails", "");
         desk.put("systemctl-cat.fails", "");
         desk.put("curl---silent", "rocm_gpu_info{gpu=\"0\"} 1\n");
@@ -80,9 +97,9 @@ impl Desk {
         let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("deploy/install-rocm-exporter.sh");
         let answers = tempfile_with(answers);
         let path = format!("{}:/usr/bin:/bin", self.path("bin").display());
-        let config = self.path("config.yaml");
+        let config = format!("--config={}", self.path("config.yaml").display());
         let mut command = Command::new(script);
-        command.args(["--config", config.to_str().unwrap()]).args(arguments).env("PATH", path);
+        command.arg(config).args(arguments).env("PATH", path);
         command.stdin(Stdio::from(answers)).output().unwrap()
     }
 
@@ -93,6 +110,14 @@ impl Desk {
 
     fn has_called(&self, words: &str) -> bool {
         self.called().iter().any(|call| call == words)
+    }
+
+    fn has_applied(&self) -> bool {
+        self.called().iter().any(|call| call.contains(" apply "))
+    }
+
+    fn config(&self) -> String {
+        fs::read_to_string(self.path("config.yaml")).unwrap()
     }
 }
 
@@ -134,23 +159,69 @@ fn a_first_installation_shows_the_plan_applies_it_by_consent_and_checks_that_the
     ] {
         assert!(said.lines().any(|it| it == line), "{line}: {said}");
     }
-    assert!(desk.has_called("rocworker --config DESK/config.yaml apply"), "{:?}", desk.called());
+    let rocworker: Vec<_> = desk.called().into_iter().filter(|call| call.starts_with("rocworker ")).collect();
+    let [save, plan, apply] = &rocworker[..] else { panic!("{rocworker:?}") };
+    let saved = save.strip_prefix("rocworker --config DESK/config.yaml plan --save ").unwrap();
+    assert_eq!(plan, "rocworker --config DESK/config.yaml plan --exit-code");
+    assert_eq!(*apply, format!("rocworker --config DESK/config.yaml apply {saved}"), "what was shown");
+    assert!(!PathBuf::from(saved).parent().unwrap().exists(), "the saved plan is gone");
     assert!(desk.has_called("curl --silent --fail --max-time 5 http://127.0.0.1:9401/metrics"));
     assert!(!desk.called().iter().any(|call| call.starts_with("apt-get")), "{:?}", desk.called());
-    assert!(!desk.path("config.yaml").exists(), "nothing foreign is there to replace");
+    assert_eq!(desk.config(), CONFIG, "nothing foreign is there to replace");
 }
 
 #[test]
-fn a_no_or_no_answer_at_all_changes_nothing() {
-    for answers in ["n\n", "", "\n", "nay\n"] {
+fn a_no_changes_nothing_and_a_question_without_an_answer_fails() {
+    for (answers, code) in [("n\n", 0), ("\n", 0), ("nay\n", 0), ("", 1)] {
         let desk = Desk::set();
         let output = desk.run(answers, &[]);
+        assert_eq!(output.status.code(), Some(code), "{answers:?}: {output:?}");
+        if code == 0 {
+            assert!(text(&output.stdout).ends_with("Nothing was applied.\n"), "{output:?}");
+        } else {
+            assert!(text(&output.stderr).starts_with("ERROR: nobody answered: "), "{output:?}");
+        }
+        assert!(!desk.has_applied(), "{answers:?}");
+    }
+}
+
+#[test]
+fn changes_beyond_the_exporters_unit_need_an_answer_or_an_option_of_their_own() {
+    for more in [BEYOND, RESTART] {
+        let desk = Desk::set();
+        desk.put("plan", &format!("{UNIT_ALONE}{more}"));
+        let output = desk.run("", &["--yes"]);
+        assert_eq!(output.status.code(), Some(1), "{output:?}");
+        assert!(text(&output.stdout).contains("create the unit\nThey go beyond the exporter's unit"));
+        assert!(text(&output.stderr).contains("nothing was applied; give --apply-all too"), "{output:?}");
+        let output = desk.run("n\n", &[]);
         assert!(
             output.status.success() && text(&output.stdout).ends_with("Nothing was applied.\n"),
             "{output:?}"
         );
-        assert!(!desk.called().iter().any(|call| call.ends_with(" apply")), "{answers:?}");
+        assert!(!desk.has_applied(), "{:?}", desk.called());
+        let output = desk.run("y\n", &[]);
+        assert!(output.status.success() && desk.has_applied(), "{output:?}");
+        assert!(text(&output.stdout).contains("Apply all of them? [y/N] "), "{output:?}");
+        let desk = Desk::set();
+        desk.put("plan", &format!("{UNIT_ALONE}{more}"));
+        let output = desk.run("", &["--yes", "--apply-all"]);
+        assert!(output.status.success() && desk.has_applied(), "{output:?}");
     }
+}
+
+#[test]
+fn the_help_names_each_option() {
+    let desk = Desk::set();
+    for option in ["-h", "--help"] {
+        let output = desk.run("", &[option]);
+        let said = text(&output.stdout);
+        assert!(output.status.success(), "{output:?}");
+        for name in ["--package FILE", "--config FILE", "--yes", "--apply-all", "-h, --help"] {
+            assert!(said.contains(&format!("\n  {name} ")), "{name}: {said}");
+        }
+    }
+    assert_eq!(desk.called(), [""; 0]);
 }
 
 #[test]
@@ -179,13 +250,12 @@ fn anothers_exporter_is_named_and_replaced_by_consent_alone() {
         said.contains("It runs: /usr/local/bin/rocm_smi_exporter --web.listen-address=:9401\n"),
         "{said}"
     );
-    assert!(output.status.success() && !desk.path("config.yaml").exists(), "{output:?}");
+    assert!(output.status.success() && desk.config() == CONFIG, "{output:?}");
 
-    desk.put("config.yaml", "tag: linux");
     assert!(desk.run("", &["--yes"]).status.success());
     let line = "exporter: {unit: true, existing: replace}\n";
-    let config = fs::read_to_string(desk.path("config.yaml")).unwrap();
-    assert_eq!(config, format!("tag: linux\n{line}"));
+    let config = desk.config();
+    assert_eq!(config, format!("{CONFIG}\n{line}"));
     rocworker::config::Config::parse(&desk.path("config.yaml"), &config).unwrap();
 
     // What a person has written about the exporter is theirs.
@@ -194,7 +264,7 @@ fn anothers_exporter_is_named_and_replaced_by_consent_alone() {
     let output = desk.run("", &["--yes"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("add 'existing: replace' to it"), "{output:?}");
-    assert_eq!(fs::read_to_string(desk.path("config.yaml")).unwrap(), "exporter:\n  unit: true\n");
+    assert_eq!(desk.config(), "exporter:\n  unit: true\n");
 }
 
 #[test]
@@ -225,8 +295,14 @@ fn the_package_comes_by_apt_from_a_file_or_by_its_name() {
     let desk = Desk::set();
     desk.put("rocworker_1_amd64.deb", "");
     let file = desk.path("rocworker_1_amd64.deb");
-    assert!(desk.run("", &["--yes", "--package", file.to_str().unwrap()]).status.success());
-    assert!(desk.has_called("apt-get install --yes DESK/rocworker_1_amd64.deb"), "{:?}", desk.called());
+    let in_one_word = format!("--package={}", file.display());
+    for arguments in [&["--yes", "--package", file.to_str().unwrap()][..], &["--yes", &in_one_word]] {
+        fs::remove_file(desk.path("called")).ok();
+        assert!(desk.run("", arguments).status.success());
+        assert!(desk.has_called("apt-get install --yes DESK/rocworker_1_amd64.deb"), "{:?}", desk.called());
+        desk.put("systemctl-is-active.fails", "");
+        desk.put("systemctl-cat.fails", "");
+    }
 
     let desk = Desk::set();
     desk.put("apt-get.fails", "");
@@ -248,7 +324,9 @@ fn wrong_arguments_end_with_a_sentence() {
     for (arguments, said) in [
         (&["--force"][..], "there is no '--force'"),
         (&["--package"], "--package needs a value"),
+        (&["--package="], "--package needs a value"),
         (&["--package", "/none.deb"], "--package: there is no file /none.deb"),
+        (&["--config", "/none/confg.yaml"], "--config: there is no file /none/confg.yaml"),
     ] {
         let output = desk.run("", arguments);
         let stderr = text(&output.stderr);
@@ -256,4 +334,28 @@ fn wrong_arguments_end_with_a_sentence() {
         assert_eq!(stderr.lines().count(), 1, "{stderr}");
     }
     assert_eq!(desk.called(), [""; 0]);
+}
+
+#[test]
+fn a_plan_of_the_real_rocworker_tells_the_exporters_unit_from_the_rest() {
+    let root = scratch();
+    let machine = good().put("/run/systemd/system/x", "").put("/usr/bin/rocworker", "");
+    machine.put("/usr/bin/rocworker-exporter", "").lay_out(root.path(), Nodes::Recorded).unwrap();
+    for name in ["rocworker", "rocworker-exporter"] {
+        let program = root.path().join("usr/bin").join(name);
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let root = root.path().display();
+    let rocworker = format!("#!/bin/sh\nexec {PROGRAM} --root {root} \"$@\"\n");
+    let desk = Desk::set();
+    desk.program("rocworker", &rocworker);
+    let output = desk.run("", &["--yes"]);
+    assert!(text(&output.stderr).contains("give --apply-all too"), "{output:?}");
+    assert!(!PathBuf::from(format!("{root}/etc/rocworker/wrapper.json")).exists(), "nothing was applied");
+    desk.run("", &["--yes", "--apply-all"]);
+    let unit = PathBuf::from(format!("{root}/etc/systemd/system/rocm-exporter.service"));
+    fs::remove_file(&unit).unwrap();
+    let output = desk.run("", &["--yes"]);
+    assert!(unit.exists(), "{output:?}");
+    assert!(text(&output.stdout).contains("Apply them? [y/N] y"), "{output:?}");
 }

@@ -24,7 +24,7 @@ fn blocks(heading: &str) -> Vec<String> {
 #[test]
 fn the_keys_of_the_document_are_the_defaults_and_what_it_configures_is_understood() {
     let parse = |text: &str| rocworker::config::Config::parse("config.yaml".as_ref(), text).unwrap().exporter;
-    let [_, defaults] = blocks("Quick start").try_into().unwrap();
+    let [_, _, defaults] = blocks("Quick start").try_into().unwrap();
     assert_eq!(parse(&defaults.replace(PORT, "9401")), parse(""));
     let [listen, _] = blocks("Prometheus on another machine").try_into().unwrap();
     assert_eq!(parse(&listen).listen.to_string(), format!("0.0.0.0:{PORT}"));
@@ -39,10 +39,55 @@ fn real_promtool_takes_the_scrape_configuration() {
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("prometheus.yml");
-    fs::write(&file, &blocks("Prometheus on another machine")[1]).unwrap();
     let promtool = real::program("promtool").unwrap();
-    let output = Command::new(promtool).args(["check", "config"]).arg(&file).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
+    let [_, plain] = blocks("Prometheus on another machine").try_into().unwrap();
+    let behind_tls = blocks("TLS and passwords").pop().unwrap();
+    assert!(behind_tls.contains("scheme: https"), "{behind_tls}");
+    for name in ["rocm.crt", "rocm.password"] {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    for config in [plain, behind_tls] {
+        fs::write(&file, config.replace("/etc/prometheus", folder.path().to_str().unwrap())).unwrap();
+        let output = Command::new(&promtool).args(["check", "config"]).arg(&file).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+}
+
+#[test]
+fn real_promtool_finds_the_container_that_holds_each_gpu() {
+    if !real::require(&["promtool"]) {
+        return;
+    }
+    let [join] = blocks("The container that holds a GPU").try_into().unwrap();
+    let join = join.trim_end();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("test.yml");
+    let card = r#"instance="w:9401", gpu="0""#;
+    let partition = r#"instance="w:9401", gpu="1", partition="1""#;
+    let series = |name: &str, labels: &str, value: u32| {
+        format!("      - {{series: '{name}{{{labels}}}', values: '{value}'}}\n")
+    };
+    let input = [
+        series("rocm_gpu_utilization", card, 70),
+        series("rocm_gpu_utilization", partition, 20),
+        series("rocm_gpu_utilization", r#"instance="w:9401", gpu="2""#, 5),
+        series("rocm_lease_info", &format!(r#"{card}, container="a""#), 1),
+        series("rocm_lease_info", &format!(r#"{partition}, container="b""#), 1),
+    ];
+    let found = |labels: &str, container: &str, value: u32| {
+        format!("          - {{labels: '{{{labels}, container=\"{container}\"}}', value: {value}}}\n")
+    };
+    let text = format!(
+        "tests:\n  - interval: 1m\n    input_series:\n{}    promql_expr_test:\n      - expr: {join}\n        \
+         eval_time: 0m\n        exp_samples:\n{}{}",
+        input.concat(),
+        found(card, "a", 70),
+        found(partition, "b", 20)
+    );
+    fs::write(&file, &text).unwrap();
+    let promtool = real::program("promtool").unwrap();
+    let output = Command::new(promtool).args(["test", "rules"]).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{text}{output:?}");
 }
 
 #[test]
@@ -51,8 +96,8 @@ fn real_the_document_leads_to_metrics_and_to_metrics_behind_tls() {
     let Some(exporter) = real::require_root_and_built("ROCWORKER_EXPORTER", &programs) else { return };
     let stage = Stage::set(&Machine::demo());
     stage.put("usr/lib/rocworker/runc-amd-wrapper", support::stage::WRAPPER);
-    let [start, _] = blocks("Quick start").try_into().unwrap();
-    let [web, rights, config, scrape] = blocks("TLS and passwords").try_into().unwrap();
+    let [start, _, _] = blocks("Quick start").try_into().unwrap();
+    let [web, _, rights, config, scrape, _] = blocks("TLS and passwords").try_into().unwrap();
     let listen = format!("  listen: 127.0.0.1:{PORT}\n");
     stage.put("etc/rocworker/config.yaml", &format!("exporter:\n{listen}"));
     stage.put("etc/rocworker/exporter-web.yaml", &web);
@@ -71,7 +116,9 @@ rocworker apply
 until systemctl is-active --quiet rocm-exporter; do sleep 0.05; done
 {scrape} > /run/scraped
 grep -q '^rocm_gpu_info{{' /run/scraped && echo metrics behind TLS >&3
+curl --silent --cacert exporter.crt --user prometheus:secret --resolve worker-1:{PORT}:127.0.0.1 https://worker-1:{PORT}/metrics > /run/scraped
+grep -q '^rocm_gpu_info{{' /run/scraped && echo metrics of worker-1 >&3
 "
     );
-    assert_eq!(stdout(&stage.boot(&script)), "metrics\nmetrics behind TLS\n");
+    assert_eq!(stdout(&stage.boot(&script)), "metrics\nmetrics behind TLS\nmetrics of worker-1\n");
 }

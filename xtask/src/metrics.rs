@@ -13,8 +13,10 @@ const PLACE: &str = "docs/metrics.md";
 const PREFACE: &str = "\
 # Metrics
 
-`rocworker-exporter` serves these metrics, and `rocworker metrics` prints them once. `cargo xtask metrics` writes this page
-from the table in crates/telemetry/src/metrics.
+<!-- `cargo xtask metrics` writes this page from the table in crates/telemetry/src/metrics. -->
+
+`rocworker-exporter` serves these metrics, and `rocworker metrics` prints them once. [monitoring.md](monitoring.md) sets
+Prometheus up, and [alerts.md](alerts.md) has alerts and a dashboard.
 
 ## Conventions
 
@@ -22,7 +24,7 @@ from the table in crates/telemetry/src/metrics.
 
   | label | meaning |
   | --- | --- |
-  | `gpu` | the index of `rocworker detect`; for a partitioned card, the index of its first partition |
+  | `gpu` | the index of `rocworker detect`. A partitioned card has no index of its own; its series have that of its first partition |
   | `uuid` | the unique id of the card, or of the partition |
   | `pci` | the PCI address of the card |
   | `model` | the driver's product name, or the PCI id database's |
@@ -32,7 +34,10 @@ from the table in crates/telemetry/src/metrics.
 - **Absent is not zero.** A reading that is absent, unsupported or unreadable has no series. If a file exists but cannot be
   read, `rocm_exporter_read_errors_total` counts that.
 - **Suspended.** The exporter never wakes a GPU. A suspended card has `rocm_gpu_suspended` 1 and `rocm_gpu_info`, nothing
-  more. Its labels stay as the last scrape before knew them.
+  more. It keeps the labels of the last scrape in which it was awake. If the exporter started later, labels that only an
+  awake card tells are absent.
+- **Containers.** Only the series of processes, containers and leases have the label `container`. To have it on others,
+  [join them](monitoring.md#the-container-that-holds-a-gpu).
 - **Partitions.** Temperature, power, PCIe, RAS and used memory belong to the card and have no `partition` label.
   Partitions have their own series only where the kernel reports one for each. To add up a machine, select
   `{partition=\"\"}`.

@@ -28,6 +28,8 @@ pub(super) struct Parts {
     pub(super) templates: Named,
     /// Prometheus' rules and Grafana's dashboard, by their path beneath deploy/.
     pub(super) monitoring: Named,
+    /// Sets up the exporter and checks it.
+    pub(super) install_exporter: Vec<u8>,
     /// The commented sample.
     pub(super) config: Vec<u8>,
     /// README.md, docs/ and charm/examples/.
@@ -70,6 +72,7 @@ impl Parts {
         files.put(format!("{share}/fish/vendor_completions.d/rocworker.fish"), self.fish.clone());
         files.put_all(&format!("{}templates", at.samples), &self.templates);
         files.put_all(at.samples, &self.monitoring);
+        files.put_program(format!("{}install-rocm-exporter.sh", at.samples), self.install_exporter.clone());
         files.put(format!("{}config.yaml", at.samples), self.config.clone());
         files.put_all(at.docs, &self.docs);
         files
@@ -92,6 +95,7 @@ impl Parts {
             units: units::rendered(&programs.rocworker, work)?,
             templates: templates(&top.join("templates"))?,
             monitoring: monitoring(top)?,
+            install_exporter: read(&top.join("deploy/install-rocm-exporter.sh"))?,
             config: read(&top.join("templates/config.yaml"))?,
             docs: docs(top)?,
             licence: read(&top.join("LICENSE"))?,
