@@ -131,7 +131,10 @@ fn real_curl_a_change_of_the_file_counts_and_a_mistake_in_it_does_not() {
     fs::write(&file, "basic_auth_users: 7\n").unwrap();
     assert_eq!(status("prometheus:two"), "200");
     let said = running.says();
-    assert!(said.contains("web.yml:1: ") && said.ends_with("; what was read before stays in force"), "{said}");
+    assert!(
+        said.contains("web.yml:1: ") && said.ends_with("; what was read before stays in force"),
+        "{said}"
+    );
     fs::remove_file(&file).unwrap();
     assert_eq!((status("prometheus:two").as_str(), status("prometheus:one").as_str()), ("200", "401"));
 }
