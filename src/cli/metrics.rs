@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use amdgpu::readings::Fault;
 use clap::ValueEnum;
 use serde::Serialize;
-use telemetry::exporter::Exporter;
+use telemetry::exporter::{Exporter, in_order};
 use telemetry::exposition::{self, Format};
+use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 use telemetry::sample::Sample;
 
 use super::Outcome;
@@ -22,6 +24,14 @@ pub(crate) enum TextFormat {
 struct Answer<'a> {
     schema_version: u32,
     samples: Vec<Entry<'a>>,
+    unread: Vec<Unread>,
+}
+
+/// A file that is there and gave no value.
+#[derive(Serialize)]
+struct Unread {
+    file: String,
+    reason: String,
 }
 
 #[derive(Serialize)]
@@ -42,8 +52,18 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
     }
     // A clock before 1970 is as good as one that was never set.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let samples = Exporter::default().scrape(&session.root, now.as_secs_f64());
-    let answer = Answer { schema_version: 1, samples: samples.iter().map(entry).collect() };
+    // A thread that reads a file that hangs does not keep this process: main's end is its end.
+    let mut patient = Patient::new(session.root.shown("/"), PATIENCE, DEADLINE);
+    let (exporter, mut samples) = patient.run(move |root| {
+        let mut exporter = Exporter::default();
+        let samples = exporter.scrape(root, now.as_secs_f64());
+        (exporter, samples)
+    })?;
+    samples.push(patient.stuck_reads(0));
+    let samples = in_order(samples);
+    exporter.faults().iter().for_each(|fault| tracing::info!("{}", fault.reason));
+    let unread = exporter.faults().iter().map(unread).collect();
+    let answer = Answer { schema_version: 1, samples: samples.iter().map(entry).collect(), unread };
     let format = match format.unwrap_or(TextFormat::Prometheus) {
         TextFormat::Prometheus => Format::Prometheus,
         TextFormat::Openmetrics => Format::OpenMetrics,
@@ -56,4 +76,8 @@ fn entry(sample: &Sample) -> Entry<'_> {
     let labels = sample.labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
     let metric = sample.metric;
     Entry { metric: metric.name, kind: metric.kind.name(), unit: metric.unit, labels, value: sample.value }
+}
+
+fn unread(fault: &Fault) -> Unread {
+    Unread { file: fault.file.display().to_string(), reason: fault.reason.to_string() }
 }

@@ -18,7 +18,9 @@ Restart=on-failure
 pub(crate) fn out(machine: &Machine) -> Laid {
     let laid = Laid::out(machine);
     laid.put("etc/group", "root:x:0:\nrender:x:104:\n");
-    laid.put_program("usr/bin/rocworker", "stands for the program\n");
+    for program in ["rocworker", "rocworker-exporter"] {
+        laid.put_program(&format!("usr/bin/{program}"), "stands for the program\n");
+    }
     laid
 }
 

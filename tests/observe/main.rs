@@ -21,5 +21,6 @@ mod pending_gpus;
 mod real_cdi_oracle;
 mod real_layout;
 mod real_metrics;
+mod real_metrics_hanging;
 mod real_report;
 mod report;

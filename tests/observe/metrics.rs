@@ -131,3 +131,27 @@ fn the_command_prints_either_format_or_json_and_refuses_both_at_once() {
     let why = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(why, "rocworker: --format names a format of the text: leave it out with --output json\n");
 }
+
+#[test]
+fn what_could_not_be_read_is_said_with_its_reason_in_json_and_by_v() {
+    let file = "/sys/bus/pci/devices/0000:64:00.0/gpu_busy_percent";
+    let machine = captures::phoenix().put(file, "200\n");
+    let output = rocworker(&machine, &["--output", "json", "-v"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("gpu_busy_percent holds \"200\", not a percentage"), "{said}");
+    let json: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let unread = json["unread"].as_array().unwrap();
+    assert_eq!((unread.len(), &unread[0]["file"]), (1, &file.into()));
+    let reason = unread[0]["reason"].as_str().unwrap();
+    assert!(reason.ends_with("gpu_busy_percent holds \"200\", not a percentage"), "{reason}");
+    // A failed read is of its own scrape: the next one that succeeds has none.
+    let folder = support::detect::scratch();
+    machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
+    let root = Root::open(folder.path()).unwrap();
+    let mut exporter = Exporter::default();
+    exporter.scrape(&root, 0.0);
+    assert_eq!(exporter.faults().len(), 1);
+    std::fs::write(folder.path().join(&file[1..]), "20\n").unwrap();
+    exporter.scrape(&root, 15.0);
+    assert_eq!(exporter.faults(), []);
+}

@@ -146,7 +146,6 @@ fn rx6900xt_by_hand() {
         ("hwmon/hwmon5/freq2_input", "1000000000", r#"rocm_clock_hertz{clock="mclk"}"#, 1e9),
         ("hwmon/hwmon5/fan1_input", "0", r#"rocm_fan_speed_rpm{fan="1"}"#, 0.0),
         ("max_link_width", "16", r#"rocm_pcie_link_width_lanes{link="max"}"#, 16.0),
-        ("pcie_replay_count", "0", "rocm_pcie_replays_total", 0.0),
         (
             "fw_version/smc_fw_version",
             "0x003a5600",
@@ -198,7 +197,6 @@ fn vega_by_hand() {
         ("max_link_speed", "8.0 GT/s PCIe", &speed("max"), 8e9),
         ("current_link_width", "16", r#"rocm_pcie_link_width_lanes{link="current"}"#, 16.0),
         ("max_link_width", "16", r#"rocm_pcie_link_width_lanes{link="max"}"#, 16.0),
-        ("pcie_replay_count", "0", "rocm_pcie_replays_total", 0.0),
         (
             "vbios_version",
             "115-D050PIL-100",

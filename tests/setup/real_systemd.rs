@@ -8,8 +8,11 @@ use support::stage::{Stage, stdout};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 
-/// What each script begins with: the worker runs, a machine's files are written, and a build goes on.
+/// What each script begins with: the worker runs, a machine's files are written, and a build goes on. The exporter lies
+/// beside the program in the build's folder; its port is one for all stages.
 const START: &str = "
+mkdir -p /etc/rocworker
+echo 'exporter: {unit: false}' > /etc/rocworker/config.yaml
 chmod 755 /usr/lib/rocworker/runc-amd-wrapper
 systemctl start concourse-worker
 until_true 'grep -q started /run/worker'
@@ -93,8 +96,7 @@ fn real_an_undo_without_a_configuration_that_can_be_read_lands_no_worker() {
     let Some(out) = boot(&format!(
         r"
 touch /run/built
-mkdir -p /etc/rocworker
-echo 'restart: now' > /etc/rocworker/config.yaml
+echo 'restart: now' >> /etc/rocworker/config.yaml
 {PROGRAM} apply > /dev/null
 until_true '[ $(grep -c started /run/worker) = 2 ]'
 cp /run/worker /run/before
@@ -121,7 +123,7 @@ ls /var/lib/rocworker/receipt.json 2>&1 || true
 fn real_a_restart_by_hand_is_recognised_and_one_before_the_change_is_not() {
     let Some(out) = boot(&format!(
         r"
-echo 'restart: never' > /etc/rocworker-config.yaml
+printf 'restart: never\nexporter: {{unit: false}}\n' > /etc/rocworker-config.yaml
 systemctl restart concourse-worker
 {PROGRAM} --config /etc/rocworker-config.yaml apply | grep 'concourse-worker.service still'
 {PROGRAM} --config /etc/rocworker-config.yaml apply | grep 'concourse-worker.service still'

@@ -13,16 +13,25 @@ pub type Reading<T> = Result<T, Unknown>;
 pub struct Unknown {
     reason: String,
     denied: bool,
+    absent: bool,
 }
 
 impl Unknown {
-    pub(crate) fn because(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), denied: false }
+    /// For a reason in one sentence, which names the file.
+    pub fn because(reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), denied: false, absent: false }
     }
 
     /// From a failed read or list.
     pub(crate) fn from_error(error: &root::Error) -> Self {
-        Self { reason: error.to_string(), denied: error.is_denied() }
+        let absent = error.is_not_found() || error.is_unsupported();
+        Self { reason: error.to_string(), denied: error.is_denied(), absent }
+    }
+
+    /// Whether nothing failed: the file is not there, or its device went.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        self.absent
     }
 
     /// Whether the kernel refused the read for want of a right: KFD does for a GPU that the device cgroup hides.
@@ -88,7 +97,8 @@ pub(crate) fn names(root: &Root, folder: &Path) -> Reading<Vec<OsString>> {
 
 fn unreadable(root: &Root, path: &Path, error: &root::Error) -> Unknown {
     if error.is_not_found() {
-        Unknown::because(format!("{} is not there", root.shown(path).display()))
+        let reason = format!("{} is not there", root.shown(path).display());
+        Unknown { absent: true, ..Unknown::because(reason) }
     } else {
         Unknown::from_error(error)
     }

@@ -87,17 +87,31 @@ pub(crate) fn folder(address: Address) -> PathBuf {
 /// Runtime power management's word for a function's state (Documentation/ABI/testing/sysfs-devices-power), in its folder.
 pub(crate) const POWER_STATE: &str = "power/runtime_status";
 
+/// `rtpm_status_str` and runtime_status_show in drivers/base/power/sysfs.c. In any other state a card may sleep.
+pub(crate) fn is_power_state(word: &str) -> bool {
+    matches!(word, "active" | "suspended" | "suspending" | "resuming" | "error" | "unsupported")
+}
+
 /// Whether a card in this state would be woken by a read of amdgpu's files.
 pub(crate) fn is_asleep(power_state: &str) -> bool {
     matches!(power_state, "suspended" | "suspending")
 }
 
 /// Why nothing of amdgpu's is read of a card that is suspended, where it is: on older kernels a read wakes it, on newer
-/// ones it is refused.
+/// ones it is refused. A card in a state that is not known may be; a kernel without the file suspends none.
 pub(crate) fn asleep(root: &Root, address: Address) -> Option<Unknown> {
-    let state = attribute::text(root, &folder(address).join(POWER_STATE)).ok()?;
-    let because = || Unknown::because(format!("card {address} is suspended, and is not woken to be asked"));
-    is_asleep(&state).then(because)
+    let path = folder(address).join(POWER_STATE);
+    if !root.exists(&path) {
+        return None;
+    }
+    match attribute::text(root, &path) {
+        Err(reason) => Some(reason),
+        Ok(state) if is_asleep(&state) => {
+            Some(Unknown::because(format!("card {address} is suspended, and is not woken to be asked")))
+        }
+        Ok(state) if is_power_state(&state) => None,
+        Ok(state) => Some(attribute::not_a("state of power", &state, &root.shown(&path))),
+    }
 }
 
 fn read(root: &Root, address: Address) -> Reading<Option<Function>> {

@@ -11,8 +11,9 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-use crate::attribute;
+use crate::attribute::{self, Reading, Unknown};
 use crate::kfd::{CLASS, node_folder};
+use crate::readings::Fault;
 
 /// A process that has opened /dev/kfd, on one GPU.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,38 +37,57 @@ impl Use {
 }
 
 /// All of them, in the order of their pids; `None` where the kernel has no KFD. A process that goes meanwhile is missing,
-/// or what was not read yet of it is.
+/// or what was not read yet of it is. What could not be read otherwise is added to `faults`, and not in the list.
 #[must_use]
-pub fn uses(root: &Root) -> Option<Vec<Use>> {
+pub fn uses(root: &Root, faults: &mut Vec<Fault>) -> Option<Vec<Use>> {
     let folder = Path::new(CLASS).join("proc");
-    let names = attribute::names(root, &folder).ok()?;
+    let names = known(&folder, attribute::names(root, &folder), faults)?;
     let mut pids: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
     pids.sort_unstable();
-    Some(pids.into_iter().flat_map(|pid| of_process(root, pid, &folder.join(pid.to_string()))).collect())
+    Some(
+        pids.into_iter()
+            .flat_map(|pid| of_process(root, pid, &folder.join(pid.to_string()), faults))
+            .collect(),
+    )
 }
 
 /// KFD's `gpu_id` of the GPU that is this node of its topology ([`crate::Gpu::kfd_node`]).
 #[must_use]
-pub fn gpu_id(root: &Root, kfd_node: u32) -> Option<u32> {
-    attribute::number(root, &node_folder(kfd_node).join("gpu_id")).ok().filter(|id| *id != 0)
+pub fn gpu_id(root: &Root, kfd_node: u32, faults: &mut Vec<Fault>) -> Option<u32> {
+    let file = node_folder(kfd_node).join("gpu_id");
+    known(&file, attribute::number(root, &file), faults).filter(|id| *id != 0)
 }
 
-fn of_process(root: &Root, pid: u32, folder: &Path) -> Vec<Use> {
+/// The value. One that is not there is no fault.
+fn known<T>(file: &Path, reading: Reading<T>, faults: &mut Vec<Fault>) -> Option<T> {
+    match reading {
+        Ok(value) => Some(value),
+        Err(reason) => {
+            if !reason.is_absent() {
+                faults.push(Fault { file: file.to_owned(), reason });
+            }
+            None
+        }
+    }
+}
+
+fn of_process(root: &Root, pid: u32, folder: &Path, faults: &mut Vec<Fault>) -> Vec<Use> {
     let mut uses = BTreeMap::<u32, Use>::new();
-    let names = names(root, folder);
+    let names = names(root, folder, faults);
     let contexts = names.iter().filter(|name| name.starts_with("context_")).map(|name| folder.join(name));
     for context in contexts.chain([folder.to_owned()]) {
-        add(root, pid, &context, &mut uses);
+        add(root, pid, &context, &mut uses, faults);
     }
     uses.into_values().collect()
 }
 
 /// Adds what a context of the process has.
-fn add(root: &Root, pid: u32, context: &Path, uses: &mut BTreeMap<u32, Use>) {
-    let queues = queues(root, &context.join("queues"));
-    for name in names(root, context) {
+fn add(root: &Root, pid: u32, context: &Path, uses: &mut BTreeMap<u32, Use>, faults: &mut Vec<Fault>) {
+    let queues = queues(root, &context.join("queues"), faults);
+    for name in names(root, context, faults) {
         let Some(gpu_id) = name.strip_prefix("vram_").and_then(|id| id.parse::<u32>().ok()) else { continue };
-        let vram_bytes = attribute::number(root, &context.join(&name)).ok();
+        let file = context.join(&name);
+        let vram_bytes = known(&file, attribute::number(root, &file), faults);
         let queues = queues.as_ref().map(|on| on.get(&gpu_id).copied().unwrap_or(0));
         let nothing = Use { pid, gpu_id, vram_bytes: None, compute_units: None, queues: None };
         let here = Use { vram_bytes, queues, ..nothing.clone() };
@@ -81,15 +101,18 @@ fn add(root: &Root, pid: u32, context: &Path, uses: &mut BTreeMap<u32, Use>) {
 }
 
 /// How many queues there are on each GPU; `None` where that is not known of one of them: the device cgroup may hide it.
-fn queues(root: &Root, folder: &Path) -> Option<BTreeMap<u32, u64>> {
+fn queues(root: &Root, folder: &Path, faults: &mut Vec<Fault>) -> Option<BTreeMap<u32, u64>> {
     let mut on = BTreeMap::new();
-    for queue in attribute::names(root, folder).ok()? {
+    for queue in known(folder, attribute::names(root, folder), faults)? {
         let path: PathBuf = folder.join(queue).join("gpuid");
-        match attribute::number(root, &path) {
-            Ok(gpu_id) => *on.entry(gpu_id).or_insert(0) += 1,
-            Err(unknown) if unknown.is_denied() => return None,
-            // It has just ended.
-            Err(_) => {}
+        let gpu_id = attribute::number(root, &path);
+        let is_denied = gpu_id.as_ref().is_err_and(Unknown::is_denied);
+        // One that is not there has just ended.
+        if let Some(gpu_id) = known(&path, gpu_id, faults) {
+            *on.entry(gpu_id).or_insert(0) += 1;
+        }
+        if is_denied {
+            return None;
         }
     }
     Some(on)
@@ -102,8 +125,8 @@ fn sum(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     }
 }
 
-fn names(root: &Root, folder: &Path) -> Vec<String> {
-    let names = attribute::names(root, folder).unwrap_or_default();
+fn names(root: &Root, folder: &Path, faults: &mut Vec<Fault>) -> Vec<String> {
+    let names = known(folder, attribute::names(root, folder), faults).unwrap_or_default();
     names.into_iter().filter_map(|name| name.into_string().ok()).collect()
 }
 
@@ -132,7 +155,7 @@ mod tests {
     fn found(files: &[(&str, &str)]) -> Option<Vec<Row>> {
         let (_dir, root) = laid(files);
         let row = |it: Use| (it.pid, it.gpu_id, [it.vram_bytes, it.compute_units, it.queues]);
-        uses(&root).map(|uses| uses.into_iter().map(row).collect())
+        uses(&root, &mut Vec::new()).map(|uses| uses.into_iter().map(row).collect())
     }
 
     #[test]
@@ -191,6 +214,6 @@ mod tests {
     fn a_gpus_id_is_its_nodes() {
         let (_dir, root) =
             laid(&[("topology/nodes/0/gpu_id", "0\n"), ("topology/nodes/2/gpu_id", "35218\n")]);
-        assert_eq!([0, 1, 2].map(|node| gpu_id(&root, node)), [None, None, Some(35218)]);
+        assert_eq!([0, 1, 2].map(|node| gpu_id(&root, node, &mut Vec::new())), [None, None, Some(35218)]);
     }
 }

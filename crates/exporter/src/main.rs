@@ -6,6 +6,7 @@ mod ready;
 mod routes;
 mod scraper;
 mod server;
+mod told;
 mod traffic;
 mod web_config;
 

@@ -11,6 +11,7 @@ use telemetry::exposition::Format;
 
 use crate::scraper::Wanted;
 use crate::server::Server;
+use crate::web_config::Login;
 
 type Answer = Response<Full<Bytes>>;
 
@@ -20,11 +21,19 @@ const PAGE: &str = "<!doctype html>\n<html lang=\"en\"><title>rocworker-exporter
     <h1>rocworker-exporter</h1>\n<p>How the AMD GPUs of this machine are: <a href=\"/metrics\">/metrics</a></p></html>\n";
 
 pub(crate) async fn answer(server: &Server, request: &Request<Incoming>) -> Answer {
-    if let Some(config) = &server.web_config
-        && !config.admits(header(request.headers(), &AUTHORIZATION)).await
-    {
-        let answer = said(StatusCode::UNAUTHORIZED, TEXT, "a user and a password are needed\n");
-        return with(answer, &WWW_AUTHENTICATE, "Basic realm=\"rocworker-exporter\", charset=\"UTF-8\"");
+    if let Some(config) = &server.web_config {
+        match config.admits(header(request.headers(), &AUTHORIZATION)).await {
+            Login::Right => {}
+            Login::Wrong => {
+                let answer = said(StatusCode::UNAUTHORIZED, TEXT, "a user and a password are needed\n");
+                let asked = "Basic realm=\"rocworker-exporter\", charset=\"UTF-8\"";
+                return with(answer, &WWW_AUTHENTICATE, asked);
+            }
+            Login::Busy => {
+                let problem = "too many passwords wait to be compared: try again\n";
+                return said(StatusCode::SERVICE_UNAVAILABLE, TEXT, problem);
+            }
+        }
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return with(said(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n"), &ALLOW, "GET, HEAD");
@@ -39,8 +48,8 @@ pub(crate) async fn answer(server: &Server, request: &Request<Incoming>) -> Answ
 
 async fn metrics(server: &Server, headers: &HeaderMap) -> Answer {
     let wanted = Wanted {
-        format: Format::negotiate(header(headers, &ACCEPT).unwrap_or_default()),
-        gzip: header(headers, &ACCEPT_ENCODING).is_some_and(takes_gzip),
+        format: Format::negotiate(&list(headers, &ACCEPT)),
+        gzip: takes_gzip(&list(headers, &ACCEPT_ENCODING)),
     };
     match server.scraper.scrape(wanted).await {
         Ok(bytes) => {
@@ -56,12 +65,20 @@ fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     headers.get(name)?.to_str().ok()
 }
 
-/// By RFC 9110, 12.5.3.
+/// Several headers of a name are one list (RFC 9110, 5.3).
+fn list(headers: &HeaderMap, name: &HeaderName) -> String {
+    let values: Vec<&str> = headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect();
+    values.join(",")
+}
+
+/// By RFC 9110, 12.5.3. A weight that is none is taken for 0.
 fn takes_gzip(accepted: &str) -> bool {
     accepted.split(',').any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let weight = parts.find_map(|part| part.strip_prefix("q=")).unwrap_or("1");
+        let weight = parts.filter_map(|part| part.split_once('='));
+        let mut weight = weight.filter(|(key, _)| key.trim().eq_ignore_ascii_case("q"));
+        let weight = weight.next().map_or("1", |(_, weight)| weight.trim());
         name.eq_ignore_ascii_case("gzip") && weight.parse::<f32>().is_ok_and(|weight| weight > 0.0)
     })
 }
@@ -82,6 +99,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn several_headers_are_one_list() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(list(&headers, &ACCEPT), "");
+        for value in ["text/html", "application/openmetrics-text;version=1.0.0"] {
+            headers.append(ACCEPT, hyper::header::HeaderValue::from_static(value));
+        }
+        assert_eq!(Format::negotiate(&list(&headers, &ACCEPT)), Format::OpenMetrics);
+    }
+
+    #[test]
     fn gzip_is_sent_to_who_takes_it() {
         for (accepted, expected) in [
             ("gzip", true),
@@ -89,6 +116,9 @@ mod tests {
             ("gzip;q=0", false),
             ("gzip; q=0.0, br", false),
             ("gzip;q=x", false),
+            ("gzip;Q=0", false),
+            ("gzip; q = 0", false),
+            ("gzip ; Q = 0.5", true),
             ("identity", false),
             ("", false),
         ] {

@@ -5,25 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::Bytes;
 use telemetry::exporter::{Exporter, in_order};
 use telemetry::exposition::{self, Format};
-use telemetry::metrics;
-use telemetry::patient::{self, Patient};
+use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
 use telemetry::sample::Sample;
 use tokio::sync::oneshot;
 
 use crate::say;
+use crate::told::Told;
 use crate::traffic::Traffic;
-
-/// A file of a driver answers within milliseconds.
-const PATIENCE: Duration = Duration::from_millis(500);
-/// Prometheus waits 10 s unless its configuration says otherwise.
-const DEADLINE: Duration = Duration::from_secs(8);
 
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +47,7 @@ impl Scraper {
             patient: Patient::new(root, PATIENCE, DEADLINE),
             traffic,
             stuck: Vec::new(),
+            told: Told::default(),
         };
         thread::Builder::new().name("scraper".to_owned()).spawn(move || scrapes.run(&next))?;
         Ok(Self { requests })
@@ -74,6 +70,7 @@ struct Scrapes {
     traffic: Option<Arc<Traffic>>,
     /// Which files did not answer at the last scrape.
     stuck: Vec<PathBuf>,
+    told: Told,
 }
 
 impl Scrapes {
@@ -115,11 +112,14 @@ impl Scrapes {
         self.report_stuck();
         let (exporter, mut samples) = result?;
         self.exporter = exporter;
+        let faults = self.exporter.faults().iter();
+        // The journal has those already that do not answer.
+        let faults = faults.filter(|fault| !self.stuck.iter().any(|stuck| fault.file.starts_with(stuck)));
+        let reasons = faults.map(|fault| (fault.file.clone(), fault.reason.to_string())).collect();
+        self.told.news(reasons, Instant::now()).iter().for_each(|reason| say(reason));
         let traffic = self.traffic.iter().flat_map(|traffic| traffic.samples(&samples)).collect::<Vec<_>>();
         samples.extend(traffic);
-        let stuck = self.patient.stuck() + self.traffic.as_ref().map_or(0, |traffic| traffic.stuck());
-        let stuck = u32::try_from(stuck).unwrap_or(u32::MAX);
-        samples.push(Sample { metric: &metrics::STUCK_READS, labels: Vec::new(), value: f64::from(stuck) });
+        samples.push(self.patient.stuck_reads(self.traffic.as_ref().map_or(0, |traffic| traffic.stuck())));
         Ok(in_order(samples))
     }
 

@@ -33,7 +33,7 @@ pub struct Account {
 
 /// When a scrape was, by two clocks.
 #[derive(Debug, Clone, Copy)]
-pub struct Moment {
+pub struct Timestamp {
     /// Seconds since 1970; a person or NTP may set it.
     pub wall: f64,
     /// Seconds since the boot.
@@ -43,13 +43,13 @@ pub struct Moment {
 #[derive(Debug, Clone, Default)]
 pub struct Accounting {
     accounts: BTreeMap<(Owner, u32), Account>,
-    last: Option<Moment>,
+    last: Option<Timestamp>,
 }
 
 impl Accounting {
     /// Notes what is held at a scrape. The time since the last scrape counts, or since a process's start where that is
     /// later; the first scrape adds none.
-    pub fn note(&mut self, now: Moment, holdings: Vec<Holding>) {
+    pub fn note(&mut self, now: Timestamp, holdings: Vec<Holding>) {
         let since_last = self.last.map_or(0.0, |last| since(last, now));
         if self.last.is_some_and(|last| now.wall < last.wall) {
             // The clock went back: what was seen in its future was seen now.
@@ -96,7 +96,7 @@ impl Accounting {
 }
 
 /// What both clocks agree has passed: a clock that was set adds nothing by that.
-fn since(last: Moment, now: Moment) -> f64 {
+fn since(last: Timestamp, now: Timestamp) -> f64 {
     let wall = now.wall - last.wall;
     let uptime = last.uptime.zip(now.uptime).map(|(last, now)| now - last);
     let least = uptime.map_or(wall, |uptime| uptime.min(wall));
@@ -115,8 +115,8 @@ mod tests {
         Holding { owner: owner(container), gpu_id, age: Some(age), vram_bytes: Some(vram) }
     }
 
-    fn at(wall: f64) -> Moment {
-        Moment { wall, uptime: Some(wall - 1000.0) }
+    fn at(wall: f64) -> Timestamp {
+        Timestamp { wall, uptime: Some(wall - 1000.0) }
     }
 
     fn accounts(accounting: &Accounting) -> Vec<(String, u32, f64, Option<u64>)> {
@@ -155,12 +155,12 @@ mod tests {
         let mut accounting = Accounting::default();
         let long = || vec![holding("a", 1, 1e9, 1)];
         accounting.note(at(5000.0), long());
-        accounting.note(Moment { wall: 4000.0, uptime: Some(4010.0) }, long());
+        accounting.note(Timestamp { wall: 4000.0, uptime: Some(4010.0) }, long());
         assert_eq!(accounts(&accounting)[0].2, 0.0, "back");
-        accounting.note(Moment { wall: 9e9, uptime: Some(4020.0) }, long());
+        accounting.note(Timestamp { wall: 9e9, uptime: Some(4020.0) }, long());
         assert_eq!(accounts(&accounting)[0].2, 10.0, "forward");
-        accounting.note(Moment { wall: f64::NAN, uptime: Some(4030.0) }, long());
-        accounting.note(Moment { wall: 9e9 + 30.0, uptime: None }, long());
+        accounting.note(Timestamp { wall: f64::NAN, uptime: Some(4030.0) }, long());
+        accounting.note(Timestamp { wall: 9e9 + 30.0, uptime: None }, long());
         assert!(accounts(&accounting)[0].2.is_finite());
     }
 

@@ -7,12 +7,12 @@ use crate::metrics::{
     GPU_TEMPERATURE_LIMIT, GPU_UTILIZATION, MEMORY_POOL_SIZE, MEMORY_POOL_USED, MEMORY_TOTAL, MEMORY_USED,
     MEMORY_UTILIZATION, PCIE_BANDWIDTH, PCIE_ERRORS, PCIE_REPLAYS, PCIE_SPEED, PCIE_WIDTH, POWER_LIMIT,
     POWER_USAGE, RAS_ERRORS, RETIRED_PAGES, THROTTLE_RESIDENCY, THROTTLE_SAMPLES, THROTTLE_STATUS, VOLTAGE,
-    XGMI_ERROR, XGMI_SPEED, XGMI_TRAFFIC, XGMI_UP, XGMI_WIDTH,
+    XGMI_SPEED, XGMI_TRAFFIC, XGMI_UP, XGMI_WIDTH,
 };
 use crate::sample::{Label, Labelled, count};
 
-/// A card that is awake. `is_apu`: its memory is GTT.
-pub(crate) fn card(readings: &CardReadings, is_apu: bool, to: &mut Labelled<'_>) {
+/// A card that is awake. `is_apu`: its memory is GTT; where that is unknown, so is how much it has.
+pub(crate) fn card(readings: &CardReadings, is_apu: Option<bool>, to: &mut Labelled<'_>) {
     for it in &readings.temperatures {
         let sensor = || ("sensor", it.sensor.clone());
         to.add_with(&GPU_TEMPERATURE, [sensor()], it.celsius);
@@ -85,11 +85,11 @@ fn clocks(clocks: &[Clock], to: &mut Labelled<'_>) {
     }
 }
 
-fn memory(pools: &[MemoryPool], is_apu: bool, to: &mut Labelled<'_>) {
+fn memory(pools: &[MemoryPool], is_apu: Option<bool>, to: &mut Labelled<'_>) {
     // An APU's VRAM is a small part of the system's memory that firmware sets aside; what it works in is GTT.
-    let own = if is_apu { "gtt" } else { "vram" };
+    let own = is_apu.map(|is_apu| if is_apu { "gtt" } else { "vram" });
     for it in pools {
-        if it.pool == own {
+        if own == Some(it.pool) {
             to.add(&MEMORY_USED, it.used_bytes.map(count));
             to.add(&MEMORY_TOTAL, it.total_bytes.map(count));
         }
@@ -149,8 +149,9 @@ fn ras(blocks: &[RasBlock], to: &mut Labelled<'_>) {
             to.add_with(&RAS_ERRORS, labels, errors.map(count));
         }
     }
-    let known = blocks.iter().filter_map(|it| it.uncorrectable);
-    to.add(&ECC_UNCORRECTABLE, known.reduce(u64::saturating_add).map(count));
+    // A sum without a block that cannot be read now would fall, and rise again: that looks like new errors.
+    let sum = blocks.iter().map(|it| it.uncorrectable).reduce(|sum, it| Some(sum?.saturating_add(it?)));
+    to.add(&ECC_UNCORRECTABLE, sum.flatten().map(count));
 }
 
 fn xgmi(readings: &CardReadings, to: &mut Labelled<'_>) {
@@ -164,5 +165,29 @@ fn xgmi(readings: &CardReadings, to: &mut Labelled<'_>) {
     // promtool takes bits for no base unit.
     to.add(&XGMI_SPEED, xgmi.speed.map(|bits| bits / 8.0));
     to.add(&XGMI_WIDTH, xgmi.width.map(f64::from));
-    to.add(&XGMI_ERROR, xgmi.error.map(count));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_of_uncorrectable_errors_is_absent_while_one_block_cannot_be_read() {
+        let block = |uncorrectable| RasBlock {
+            block: "umc".to_owned(),
+            correctable: Some(1),
+            deferred: None,
+            uncorrectable,
+        };
+        let sum = |blocks: &[RasBlock]| {
+            let mut samples = Vec::new();
+            ras(blocks, &mut Labelled::new(&[], &mut samples));
+            let sum = samples.iter().find(|sample| std::ptr::eq(sample.metric, &ECC_UNCORRECTABLE));
+            sum.map(|sample| sample.value)
+        };
+        assert_eq!(sum(&[block(Some(5)), block(Some(2))]), Some(7.0));
+        assert_eq!(sum(&[block(Some(5)), block(None)]), None);
+        assert_eq!(sum(&[block(None), block(Some(2))]), None);
+        assert_eq!(sum(&[]), None);
+    }
 }

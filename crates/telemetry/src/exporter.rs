@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use amdgpu::readings::{CardReadings, Fault, PartitionReadings};
-use amdgpu::{Gpu, Machine};
+use amdgpu::{Gpu, Machine, Unknown};
 use root::Root;
 
 use crate::card;
@@ -26,19 +26,26 @@ type Labels<'m> = (&'m Gpu, Vec<Label>);
 pub struct Exporter {
     identities: Identities,
     links: Links,
-    /// How often each file of a card failed, while the card is there.
-    failed_reads: BTreeMap<Place, BTreeMap<PathBuf, u64>>,
-    /// How often what the daemon publishes was there and did not count.
-    failed_published: u64,
+    /// How often each file failed: a card's while the card is there; the machine's stand at `None`.
+    failed_reads: BTreeMap<Option<Place>, BTreeMap<PathBuf, u64>>,
+    /// Of the last scrape.
+    faults: Vec<Fault>,
     processes: Processes,
 }
 
 impl Exporter {
+    /// The files that gave no value in the last scrape, each with the reason.
+    #[must_use]
+    pub fn faults(&self) -> &[Fault] {
+        &self.faults
+    }
+
     /// Reads the machine once. `now`: seconds since 1970. The samples are in the order of [`metrics::ALL`], then of the
     /// GPUs.
     pub fn scrape(&mut self, root: &Root, now: f64) -> Vec<Sample> {
         let start = Instant::now();
         let mut samples = Vec::new();
+        self.faults.clear();
         let machine = Machine::read(root);
         self.links.begin_scrape(root);
         let mut scrape = Scrape { exporter: self, root, machine: &machine, samples: &mut samples };
@@ -49,14 +56,10 @@ impl Exporter {
         }
         self.identities.end_scrape();
         samples.extend(self.users(root, now, &gpus));
-        self.failed_reads.retain(|place, _| places.contains(place));
+        self.failed_reads.retain(|place, _| place.as_ref().is_none_or(|place| places.contains(place)));
         let mut machines_own = Labelled::new(&[], &mut samples);
         for (file, times) in self.failed_reads.values().flatten() {
             machines_own.add_with(&READ_ERRORS, [("file", file.display().to_string())], count(*times));
-        }
-        if self.failed_published > 0 {
-            let file = [("file", published::PATH.to_owned())];
-            machines_own.add_with(&READ_ERRORS, file, count(self.failed_published));
         }
         machines_own.add(&SCRAPE_DURATION, start.elapsed().as_secs_f64());
         machines_own.add_with(&BUILD, [("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0);
@@ -67,11 +70,31 @@ impl Exporter {
     fn users(&mut self, root: &Root, now: f64, gpus: &[Labels<'_>]) -> Vec<Sample> {
         let gpus: Vec<LabelledGpu<'_>> = gpus.iter().map(|(gpu, labels)| (*gpu, &labels[..])).collect();
         let published = published::read(root, now);
-        self.failed_published += u64::from(published.is_err());
-        let published = published.ok().flatten();
+        let published = published.unwrap_or_else(|reason| {
+            let reason = Unknown::because(reason);
+            self.failed(None, &[Fault { file: PathBuf::from(published::PATH), reason }]);
+            None
+        });
         let mut samples = self.processes.samples(root, now, &gpus, published.as_ref());
+        let left_out = self.processes.left_out();
+        if left_out > 0 {
+            let reason = format!("{left_out} processes have no series: only those with the most VRAM have");
+            let reason = Unknown::because(reason);
+            self.failed(None, &[Fault { file: PathBuf::from("/sys/class/kfd/kfd/proc"), reason }]);
+        }
+        let faults = std::mem::take(&mut self.processes.faults);
+        self.failed(None, &faults);
         samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
         samples
+    }
+
+    /// `place`: whose files they are; `None`: the machine's.
+    fn failed(&mut self, place: Option<&Place>, faults: &[Fault]) {
+        for fault in faults {
+            let files = self.failed_reads.entry(place.cloned()).or_default();
+            *files.entry(fault.file.clone()).or_default() += 1;
+        }
+        self.faults.extend_from_slice(faults);
     }
 }
 
@@ -125,9 +148,9 @@ impl Scrape<'_> {
         }
         to.add(&GPU_SUSPENDED, readings.power_state.as_ref().map(|_| f64::from(u8::from(is_suspended))));
         if !is_suspended {
-            card::card(&readings, identity.is_apu == Some(true), &mut to);
+            card::card(&readings, identity.is_apu, &mut to);
         }
-        self.failed(&place, &readings.faults);
+        self.exporter.failed(Some(&place), &readings.faults);
         places.push(place);
         if !is_partitioned && first.pci.is_some() {
             self.links(first.kfd_node, is_suspended, &labels);
@@ -158,7 +181,7 @@ impl Scrape<'_> {
             };
             let vram_bytes = gpu.vram_bytes.as_ref().ok().copied();
             card::partition(&readings, vram_bytes, &mut Labelled::new(&labels, self.samples));
-            self.failed(&place, &readings.faults);
+            self.exporter.failed(Some(&place), &readings.faults);
         }
         self.links(gpu.kfd_node, is_suspended, &labels);
         places.push(place);
@@ -171,15 +194,14 @@ impl Scrape<'_> {
 
     fn links(&mut self, kfd_node: Option<u32>, is_suspended: bool, labels: &[Label]) {
         if let Some(node) = kfd_node.filter(|_| !is_suspended) {
-            let links = self.exporter.links.of(self.root, node);
-            Labelled::new(labels, self.samples).add(&XGMI_LINKS, links.map(f64::from));
-        }
-    }
-
-    fn failed(&mut self, place: &Place, faults: &[Fault]) {
-        for fault in faults {
-            let files = self.exporter.failed_reads.entry(place.clone()).or_default();
-            *files.entry(fault.file.clone()).or_default() += 1;
+            match self.exporter.links.of(self.root, node) {
+                Ok(links) => Labelled::new(labels, self.samples).add(&XGMI_LINKS, f64::from(links)),
+                Err(reason) if reason.is_absent() => {}
+                Err(reason) => {
+                    let file = PathBuf::from(format!("/sys/class/kfd/kfd/topology/nodes/{node}/io_links"));
+                    self.exporter.failed(None, &[Fault { file, reason }]);
+                }
+            }
         }
     }
 }

@@ -19,3 +19,4 @@ pub mod patient;
 pub mod processes;
 pub mod published;
 pub mod sample;
+mod stuck;

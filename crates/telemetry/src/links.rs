@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use amdgpu::{topology_generation, xgmi_links};
+use amdgpu::{Reading, topology_generation, xgmi_links};
 use root::Root;
 
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Links {
     generation: Option<u64>,
-    /// By KFD node; `None` where they could not be read.
-    counts: BTreeMap<u32, Option<u32>>,
+    /// By KFD node. What could not be read is read again at the next scrape.
+    counts: BTreeMap<u32, u32>,
 }
 
 impl Links {
@@ -23,7 +23,12 @@ impl Links {
         }
     }
 
-    pub(crate) fn of(&mut self, root: &Root, kfd_node: u32) -> Option<u32> {
-        *self.counts.entry(kfd_node).or_insert_with(|| xgmi_links(root, kfd_node).ok())
+    pub(crate) fn of(&mut self, root: &Root, kfd_node: u32) -> Reading<u32> {
+        if let Some(count) = self.counts.get(&kfd_node) {
+            return Ok(*count);
+        }
+        let count = xgmi_links(root, kfd_node)?;
+        self.counts.insert(kfd_node, count);
+        Ok(count)
     }
 }

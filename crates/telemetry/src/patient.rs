@@ -1,10 +1,9 @@
 //! Reads that hang. The read of a file of a driver can wait for ever, in a state that no signal ends.
 //!
 //! So a thread of its own does the reading, and the caller watches it. A thread that stays in one read for too long is left
-//! behind, and another begins anew without that path. When the read comes back, the thread ends and the path counts as
-//! readable again. So each path that hangs costs one thread, and later runs cost none.
+//! behind, and another begins anew without that path ([`crate::stuck`]). When the read comes back, the thread ends. So each
+//! path that hangs costs one thread, and later runs cost none.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -13,6 +12,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use root::{Root, Watch};
+
+use crate::metrics;
+use crate::sample::Sample;
+use crate::stuck::Stuck;
+
+/// A file of a driver answers within milliseconds.
+pub const PATIENCE: Duration = Duration::from_millis(500);
+/// Prometheus waits 10 s unless its configuration says otherwise.
+pub const DEADLINE: Duration = Duration::from_secs(8);
 
 /// At most so many threads are left behind. With more, no run begins until a read has come back.
 const MOST_LEFT: usize = 128;
@@ -40,7 +48,7 @@ pub struct Patient<T> {
     patience: Duration,
     /// How long one run may take.
     deadline: Duration,
-    stuck: Arc<Stuck>,
+    left: Arc<Left>,
     last_left: PathBuf,
     worker: Option<Worker<T>>,
 }
@@ -56,9 +64,8 @@ struct Worker<T> {
 
 /// What all workers share.
 #[derive(Debug, Default)]
-struct Stuck {
-    /// The paths whose reads have not come back, with the time when they began.
-    since: Mutex<BTreeMap<PathBuf, Instant>>,
+struct Left {
+    stuck: Mutex<Stuck>,
     /// The threads that were left behind.
     threads: AtomicUsize,
 }
@@ -66,7 +73,7 @@ struct Stuck {
 /// The reads of one worker.
 #[derive(Debug)]
 struct Reads {
-    stuck: Arc<Stuck>,
+    left: Arc<Left>,
     now: Mutex<Now>,
 }
 
@@ -83,19 +90,26 @@ impl<T: Send + 'static> Patient<T> {
     #[must_use]
     pub fn new(root: PathBuf, patience: Duration, deadline: Duration) -> Self {
         let last_left = root.clone();
-        Self { root, patience, deadline, stuck: Arc::default(), last_left, worker: None }
+        Self { root, patience, deadline, left: Arc::default(), last_left, worker: None }
     }
 
     /// The reads that have not come back.
     #[must_use]
     pub fn stuck(&self) -> usize {
-        self.stuck.threads.load(Ordering::SeqCst)
+        self.left.threads.load(Ordering::SeqCst)
     }
 
-    /// Their paths.
+    /// Their number as a sample; `more`: those of other readers.
+    #[must_use]
+    pub fn stuck_reads(&self, more: usize) -> Sample {
+        let stuck = u32::try_from(self.stuck() + more).unwrap_or(u32::MAX);
+        Sample { metric: &metrics::STUCK_READS, labels: Vec::new(), value: f64::from(stuck) }
+    }
+
+    /// What no run asks for now: their paths, and the folders of devices that hang.
     #[must_use]
     pub fn stuck_paths(&self) -> Vec<PathBuf> {
-        self.stuck.since().keys().cloned().collect()
+        self.left.stuck().paths()
     }
 
     /// What `job` returns. It runs again from its beginning where it meets a path that hangs, which then gives
@@ -105,6 +119,7 @@ impl<T: Send + 'static> Patient<T> {
     /// When the Root cannot be opened, or a run lasts longer than its deadline.
     pub fn run(&mut self, job: impl FnOnce(&Root) -> T + Clone + Send + 'static) -> Result<T, Error> {
         let end = Instant::now() + self.deadline;
+        self.left.stuck().forget();
         // A device that hangs has many files: the first one that does makes the next ones likely.
         let shortest = self.patience / 10;
         let mut patience = self.patience;
@@ -137,7 +152,7 @@ impl<T: Send + 'static> Patient<T> {
             return Err(Error::TooMany { path: self.last_left.clone() });
         }
         let reads = Arc::new(Reads {
-            stuck: self.stuck.clone(),
+            left: self.left.clone(),
             now: Mutex::new(Now { path: self.root.clone(), ..Now::default() }),
         });
         let (jobs, next) = mpsc::channel::<Job<T>>();
@@ -154,7 +169,7 @@ impl<T: Send + 'static> Patient<T> {
                 Err(error) => drop(answer.send(Err(error))),
             }
             if watch.now().left {
-                watch.stuck.threads.fetch_sub(1, Ordering::SeqCst);
+                watch.left.threads.fetch_sub(1, Ordering::SeqCst);
             }
         })?;
         Ok(Worker { jobs, results, reads })
@@ -204,7 +219,7 @@ impl Reads {
         match patience.checked_sub(since.elapsed()) {
             Some(rest) if !rest.is_zero() => Some(rest),
             _ => {
-                self.stuck.since().insert(now.path.clone(), since);
+                self.left.stuck().hangs(&now.path, since);
                 self.leave_now(&mut now);
                 None
             }
@@ -218,7 +233,7 @@ impl Reads {
 
     fn leave_now(&self, now: &mut Now) {
         now.left = true;
-        self.stuck.threads.fetch_add(1, Ordering::SeqCst);
+        self.left.threads.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -228,8 +243,8 @@ impl Watch for Reads {
         if now.left {
             return Err(Duration::ZERO);
         }
-        if let Some(since) = self.stuck.since().get(path) {
-            return Err(since.elapsed());
+        if let Some(waited) = self.left.stuck().refuses(path) {
+            return Err(waited);
         }
         let buffer = now.path.as_mut_os_string();
         buffer.clear();
@@ -241,14 +256,12 @@ impl Watch for Reads {
     fn end(&self) {
         let mut now = self.now();
         now.since = None;
-        if now.left {
-            self.stuck.since().remove(&now.path);
-        }
+        self.left.stuck().came_back(&now.path, now.left);
     }
 }
 
-impl Stuck {
-    fn since(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Instant>> {
-        self.since.lock().unwrap_or_else(PoisonError::into_inner)
+impl Left {
+    fn stuck(&self) -> MutexGuard<'_, Stuck> {
+        self.stuck.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,17 +1,19 @@
 //! Who uses which GPU, and what each container has had of it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use amdgpu::Gpu;
 use amdgpu::processes::{self, Use};
+use amdgpu::readings::Fault;
 use root::Root;
 
-use crate::accounting::{Accounting, Holding, Moment};
+use crate::accounting::{Accounting, Holding, Timestamp};
 use crate::container::{Owner, label};
 use crate::metric::Metric;
 use crate::metrics;
 use crate::published::{Pod, Published};
-use crate::sample::{Label, Sample};
+use crate::sample::{Label, Sample, count};
 
 /// A GPU, and the labels by which all of its series name it.
 pub type LabelledGpu<'a> = (&'a Gpu, &'a [Label]);
@@ -26,10 +28,16 @@ const TICKS_A_SECOND: f64 = 100.0;
 /// More than /proc/PID/stat, comm and cgroup of 20 hierarchies have.
 const LIMIT: usize = 64 << 10;
 
+/// How many processes on GPUs have series of their own: three each, of some 300 bytes.
+const MOST: usize = 1000;
+
 /// What is kept of processes between two scrapes.
 #[derive(Debug, Clone, Default)]
 pub struct Processes {
     accounting: Accounting,
+    left_out: usize,
+    /// What the last reading could not read.
+    pub(crate) faults: Vec<Fault>,
 }
 
 /// A process on a GPU.
@@ -51,6 +59,12 @@ struct Process {
 }
 
 impl Processes {
+    /// How many processes on GPUs the last samples have no series of, since more were there than have room.
+    #[must_use]
+    pub fn left_out(&self) -> usize {
+        self.left_out
+    }
+
     /// Reads the processes once. `now`: seconds since 1970. `published`: what the daemon adds, where that is fresh.
     pub fn samples(
         &mut self,
@@ -59,12 +73,15 @@ impl Processes {
         gpus: &[LabelledGpu<'_>],
         published: Option<&Published>,
     ) -> Vec<Sample> {
-        let uses = processes::uses(root);
+        self.faults.clear();
+        let uses = processes::uses(root, &mut self.faults);
+        let are_all_read = self.faults.is_empty();
         let uptime = uptime(root);
         let has_kfd = uses.is_some();
         let uses: Vec<Use> = uses.unwrap_or_default().into_iter().filter(Use::holds).collect();
-        let is_idle = uses.is_empty() && self.accounting.accounts().next().is_none();
-        let ids = if is_idle { BTreeMap::new() } else { ids(root, gpus) };
+        let is_unused = uses.is_empty();
+        let is_idle = is_unused && self.accounting.accounts().next().is_none();
+        let ids = if is_idle { BTreeMap::new() } else { ids(root, gpus, &mut self.faults) };
         let numbers_alike = numbers_alike(root);
 
         let mut rows = BTreeMap::<(u32, usize), Row>::new();
@@ -88,7 +105,7 @@ impl Processes {
                 rows.insert((it.pid, *gpu), Row { vram_bytes, compute_units, queues });
             }
         }
-        self.accounting.note(Moment { wall: now, uptime }, holdings);
+        self.accounting.note(Timestamp { wall: now, uptime }, holdings);
         let counts = rows.keys().fold(BTreeMap::<usize, u64>::new(), |mut counts, (_, gpu)| {
             *counts.entry(*gpu).or_default() += 1;
             counts
@@ -96,13 +113,16 @@ impl Processes {
         if numbers_alike {
             add_clients(published, gpus, &mut rows);
         }
+        self.left_out = rows.len().saturating_sub(MOST);
+        let rows = with_most_vram(rows);
 
         let pods = published.map_or(&[][..], |it| &it.pods);
         let mut samples = Vec::new();
         for (index, (gpu, labels)) in gpus.iter().enumerate() {
-            if has_kfd && gpu.kfd_node.is_some() {
-                let count = counts.get(&index).copied().unwrap_or(0);
-                samples.push(sample(&metrics::PROCESSES, labels, Vec::new(), float(count)));
+            let is_known = is_unused || ids.values().any(|it| *it == index);
+            if has_kfd && are_all_read && is_known && gpu.kfd_node.is_some() {
+                let processes = counts.get(&index).copied().unwrap_or(0);
+                samples.push(sample(&metrics::PROCESSES, labels, Vec::new(), count(processes)));
             }
         }
         let values: [(&'static Metric, Value); 3] = [
@@ -119,7 +139,7 @@ impl Processes {
                 let mut own = vec![("pid", pid.to_string())];
                 own.extend((!process.name.is_empty()).then(|| ("name", process.name.clone())));
                 own.extend(of_owner(&process.owner, pods));
-                samples.extend(value(row).map(|value| sample(metric, labels, own, float(value))));
+                samples.extend(value(row).map(|value| sample(metric, labels, own, count(value))));
             }
         }
         samples.extend(self.of_owners(gpus, &ids, pods));
@@ -140,7 +160,7 @@ impl Processes {
             sample(&metrics::CONTAINER_GPU_SECONDS, labels(*gpu), own.clone(), *seconds)
         });
         let peaks = series.iter().filter_map(|((gpu, own), (_, peak))| {
-            Some(sample(&metrics::CONTAINER_VRAM_PEAK, labels(*gpu), own.clone(), float((*peak)?)))
+            Some(sample(&metrics::CONTAINER_VRAM_PEAK, labels(*gpu), own.clone(), count((*peak)?)))
         });
         seconds.chain(peaks).collect()
     }
@@ -167,10 +187,21 @@ fn add_clients(
     }
 }
 
+/// At most [`MOST`] of them.
+fn with_most_vram(rows: BTreeMap<(u32, usize), Row>) -> BTreeMap<(u32, usize), Row> {
+    if rows.len() <= MOST {
+        return rows;
+    }
+    let mut rows: Vec<_> = rows.into_iter().collect();
+    rows.sort_by_key(|(_, row)| Reverse(row.vram_bytes));
+    rows.into_iter().take(MOST).collect()
+}
+
 /// Which GPU has which of KFD's ids.
-fn ids(root: &Root, gpus: &[LabelledGpu<'_>]) -> BTreeMap<u32, usize> {
-    let id =
-        |(index, (gpu, _)): (usize, &LabelledGpu<'_>)| Some((processes::gpu_id(root, gpu.kfd_node?)?, index));
+fn ids(root: &Root, gpus: &[LabelledGpu<'_>], faults: &mut Vec<Fault>) -> BTreeMap<u32, usize> {
+    let id = |(index, (gpu, _)): (usize, &LabelledGpu<'_>)| {
+        Some((processes::gpu_id(root, gpu.kfd_node?, faults)?, index))
+    };
     gpus.iter().enumerate().filter_map(id).collect()
 }
 
@@ -222,9 +253,4 @@ fn of_owner(owner: &Owner, pods: &[Pod]) -> Vec<Label> {
 pub(crate) fn sample(metric: &'static Metric, of_gpu: &[Label], own: Vec<Label>, value: f64) -> Sample {
     let of_gpu = of_gpu.iter().filter(|(name, _)| !metric.labels.contains(name)).cloned();
     Sample { metric, labels: of_gpu.chain(own).collect(), value }
-}
-
-#[allow(clippy::cast_precision_loss, reason = "a value of Prometheus is a float")]
-pub(crate) fn float(count: u64) -> f64 {
-    count as f64
 }

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::container::label;
 use crate::metrics;
-use crate::processes::{LabelledGpu, float, sample};
-use crate::sample::{Label, Sample};
+use crate::processes::{LabelledGpu, sample};
+use crate::sample::{Label, Sample, count};
 
 /// Mode 0644.
 pub const PATH: &str = "/run/rocworker/exporter.json";
@@ -71,11 +71,12 @@ pub struct Client {
     pub vram_bytes: Option<u64>,
 }
 
-/// What the daemon publishes; `None` where it publishes nothing. `now`: seconds since 1970.
+/// What the daemon publishes; `None` where it publishes nothing, or does no more: the file is old. `now`: seconds since
+/// 1970.
 ///
 /// # Errors
-/// Says in a sentence why nothing of the file counts: it is old, from the future, another version's, damaged, or another
-/// user could have written it.
+/// Says in a sentence why nothing of the file counts: it is from the future, another version's, damaged, or another user
+/// could have written it.
 pub fn read(root: &Root, now: f64) -> Result<Option<Published>, String> {
     let folder = Path::new(PATH).parent().unwrap_or(Path::new("/"));
     match root.lstat(folder) {
@@ -90,10 +91,10 @@ pub fn read(root: &Root, now: f64) -> Result<Option<Published>, String> {
         Err(error) if error.is_not_found() => return Ok(None),
         other => other.map_err(|error| error.to_string())?,
     };
-    parse(&bytes, now).map(Some).map_err(|why| format!("{} {why}", root.shown(PATH).display()))
+    parse(&bytes, now).map_err(|why| format!("{} {why}", root.shown(PATH).display()))
 }
 
-fn parse(bytes: &[u8], now: f64) -> Result<Published, String> {
+fn parse(bytes: &[u8], now: f64) -> Result<Option<Published>, String> {
     #[derive(Deserialize)]
     struct Version {
         schema_version: u32,
@@ -106,13 +107,13 @@ fn parse(bytes: &[u8], now: f64) -> Result<Published, String> {
         ));
     }
     let published: Published = serde_json::from_slice(bytes).map_err(damaged)?;
-    let age = now - float(published.written_at);
-    if age > float(FRESH_S) {
-        return Err(format!("is {age:.0} s old: see systemctl status rocworker"));
+    let age = now - count(published.written_at);
+    if age > count(FRESH_S) {
+        return Ok(None);
     }
     // Not a number is neither old nor new.
-    if age >= -float(AHEAD_S) {
-        Ok(published)
+    if age >= -count(AHEAD_S) {
+        Ok(Some(published))
     } else {
         Err(format!("is {:.0} s from the future: see whether the clock is right", -age))
     }
@@ -133,11 +134,11 @@ pub fn samples(published: &Published, gpus: &[LabelledGpu<'_>]) -> Vec<Sample> {
     }
     let Drift { differs, contested, blocked, failed, pending_restarts } = published.drift;
     let states = [("differs", differs), ("contested", contested), ("blocked", blocked), ("failed", failed)];
-    samples.extend(states.map(|(state, count)| {
+    samples.extend(states.map(|(state, paths)| {
         let own: Vec<Label> = vec![("state", state.to_owned())];
-        sample(&metrics::DRIFT, &[], own, float(count))
+        sample(&metrics::DRIFT, &[], own, count(paths))
     }));
-    samples.push(sample(&metrics::PENDING_RESTARTS, &[], Vec::new(), float(pending_restarts)));
-    samples.push(sample(&metrics::PUBLISHED, &[], Vec::new(), float(published.written_at)));
+    samples.push(sample(&metrics::PENDING_RESTARTS, &[], Vec::new(), count(pending_restarts)));
+    samples.push(sample(&metrics::PUBLISHED, &[], Vec::new(), count(published.written_at)));
     samples
 }

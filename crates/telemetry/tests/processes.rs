@@ -54,7 +54,7 @@ impl Laid {
 
     fn gpu_id(&self, index: u32) -> u32 {
         let gpu = self.machine.gpus.iter().find(|gpu| gpu.index == Some(index)).unwrap();
-        processes::gpu_id(&self.root, gpu.kfd_node.unwrap()).unwrap()
+        processes::gpu_id(&self.root, gpu.kfd_node.unwrap(), &mut Vec::new()).unwrap()
     }
 
     /// A process that started so many seconds after the boot.
@@ -99,6 +99,28 @@ impl Laid {
 fn line(sample: &Sample) -> String {
     let labels: Vec<String> = sample.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
     format!("{}{{{}}} {}", sample.metric.name, labels.join(","), sample.value)
+}
+
+#[test]
+fn of_too_many_processes_those_with_the_most_vram_have_series_and_all_are_counted() {
+    let mut laid = Laid::demo();
+    for pid in 1..=1100 {
+        laid.uses(pid, 0, u64::from(pid) << 20, 0);
+    }
+    let lines = laid.scrape(1000.0, None);
+    assert_eq!(lines[0], "rocm_gpu_processes{gpu=\"0\",container=\"lease\"} 1100");
+    let has = |pid: u32| {
+        lines.iter().any(|line| {
+            line.starts_with("rocm_process_vram_bytes") && line.contains(&format!("pid=\"{pid}\""))
+        })
+    };
+    assert_eq!([has(1), has(100), has(101), has(1100)], [false, false, true, true]);
+    assert_eq!(laid.processes.left_out(), 100);
+    (1..=100).for_each(|pid| {
+        fs::remove_dir_all(laid.dir.path().join(format!("sys/class/kfd/kfd/proc/{pid}"))).unwrap()
+    });
+    laid.scrape(1001.0, None);
+    assert_eq!(laid.processes.left_out(), 0);
 }
 
 #[test]
@@ -147,6 +169,30 @@ fn a_gpu_that_nobody_uses_has_none_and_a_machine_without_kfd_has_no_series() {
     assert!(samples.iter().all(|it| it.metric.name == "rocm_gpu_processes" && it.value == 0.0));
     fs::remove_dir(&proc).unwrap();
     assert!(processes.samples(&laid.root, 6.0, &laid.gpus(), None).is_empty());
+}
+
+#[test]
+fn a_count_of_processes_is_absent_where_one_could_not_be_read() {
+    let mut laid = Laid::demo();
+    laid.process(70, "a", "0::/\n", 1);
+    laid.uses(70, 0, 4096, 0);
+    let gpus = |lines: &[String]| lines.iter().filter(|it| it.starts_with("rocm_gpu_processes")).count();
+    assert_eq!(gpus(&laid.scrape(1000.0, None)), 1);
+    let node = laid.machine.gpus[0].kfd_node.unwrap();
+    let file = format!("sys/class/kfd/kfd/topology/nodes/{node}/gpu_id");
+    let before = fs::read(laid.dir.path().join(&file)).unwrap();
+    laid.put(&file, "none\n");
+    assert_eq!(gpus(&laid.scrape(1015.0, None)), 0, "nothing says which GPU the process uses");
+    laid.put(&file, before);
+    laid.uses(71, 1, 0, 0);
+    laid.put(&format!("sys/class/kfd/kfd/proc/71/vram_{}", laid.gpu_id(1)), "lots\n");
+    let samples = laid.processes.samples(
+        &laid.root,
+        1e9,
+        &laid.machine.gpus.iter().zip(laid.labels.iter().map(Vec::as_slice)).collect::<Vec<_>>(),
+        None,
+    );
+    assert!(!samples.iter().any(|it| it.metric.name == "rocm_gpu_processes"));
 }
 
 #[test]
@@ -294,9 +340,8 @@ fn nothing_counts_of_a_file_that_is_old_or_damaged_or_from_elsewhere() {
     for age in [-5.0, 0.0, 30.0] {
         assert_eq!(read(written + age), Ok(Some(of_daemon())), "{age}");
     }
-    for (age, why) in
-        [(31.0, "is 31 s old"), (-6.0, "is 6 s from the future"), (f64::NAN, "is NaN s from the future")]
-    {
+    assert_eq!(read(written + 31.0), Ok(None), "a daemon that was stopped is no fault");
+    for (age, why) in [(-6.0, "is 6 s from the future"), (f64::NAN, "is NaN s from the future")] {
         let said = read(written + age).unwrap_err();
         assert!(said.contains("run/rocworker/exporter.json") && said.contains(why), "{said}");
     }

@@ -12,6 +12,13 @@ use telemetry::published::Client;
 /// More nodes than are open on any machine that works; each is a read that the driver has to answer.
 const MOST: usize = 1024;
 
+/// Of one process, so that none hides the others' nodes behind its own.
+const MOST_OF_PROCESS: usize = 64;
+
+/// How many descriptors of one process are asked whether they lead to a driver: any file may be called /dev/dri/… in a
+/// container.
+const MOST_ASKED: usize = 1024;
+
 /// A node that is closed as another is opened leaves the count as it was.
 const AGAIN: Duration = Duration::from_secs(60);
 
@@ -44,6 +51,14 @@ struct Node {
     fd: u32,
 }
 
+impl Node {
+    /// `None` where it has ended, leads elsewhere by now, or never led to a card of amdgpu's.
+    fn fdinfo(&self, root: &Root) -> Option<Fdinfo> {
+        let Self { pid, fd } = self;
+        fdinfo(&root.read_text(format!("/proc/{pid}/fdinfo/{fd}"), LIMIT).ok()?)
+    }
+}
+
 impl Clients {
     /// In the order of their pids. Several clients of a process on a card count together; one that several processes
     /// share counts with the first.
@@ -51,10 +66,9 @@ impl Clients {
         self.look(root, now);
         let mut known = BTreeSet::new();
         let mut found = BTreeMap::<(u32, String), Option<u64>>::new();
-        for Node { pid, fd } in &self.nodes {
-            // It may have ended, or lead elsewhere by now.
-            let text = root.read_text(format!("/proc/{pid}/fdinfo/{fd}"), LIMIT).unwrap_or_default();
-            let Some(Fdinfo { pci, id, vram_bytes }) = fdinfo(&text) else { continue };
+        for node in &self.nodes {
+            let pid = &node.pid;
+            let Some(Fdinfo { pci, id, vram_bytes }) = node.fdinfo(root) else { continue };
             let is_new = id.is_none_or(|id| known.insert((pci.clone(), id)));
             let all = found.entry((*pid, pci)).or_default();
             if let Some(bytes) = vram_bytes.filter(|_| is_new) {
@@ -79,7 +93,10 @@ impl Clients {
         let names = root.list("/proc").unwrap_or_default();
         let mut pids: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
         pids.sort_unstable();
-        let nodes = pids.into_iter().flat_map(|pid| open_nodes(root, pid));
+        let is_real = |node: &Node| node.fdinfo(root).is_some();
+        let nodes = pids.into_iter().flat_map(|pid| {
+            open_nodes(root, pid).into_iter().take(MOST_ASKED).filter(is_real).take(MOST_OF_PROCESS)
+        });
         self.nodes = nodes.take(MOST).collect();
         self.looked = Some((now, count));
     }
@@ -178,6 +195,31 @@ mod tests {
             );
             assert_eq!(fdinfo(&text), client(1, expected), "{value}");
         }
+    }
+
+    #[test]
+    fn a_process_that_opens_many_nodes_hides_no_other() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: String, text: &str| {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        put("sys/module/amdgpu/refcnt".to_owned(), "3\n");
+        let opens = |pid: u32, fd: usize, target: &str, fdinfo: &str| {
+            let folder = dir.path().join(format!("proc/{pid}/fd"));
+            fs::create_dir_all(&folder).unwrap();
+            symlink(target, folder.join(fd.to_string())).unwrap();
+            put(format!("proc/{pid}/fdinfo/{fd}"), fdinfo);
+        };
+        for fd in 0..MOST {
+            opens(100, fd, "/dev/dri/x", "pos:\t0\n");
+            opens(101, fd, "/dev/dri/renderD128", &OLD.replace("id:\t41", &format!("id:\t{}", 1000 + fd)));
+        }
+        opens(300, 3, "/dev/dri/card1", NEW);
+        let clients = Clients::default().read(&Root::open(dir.path()).unwrap(), Instant::now());
+        let of: Vec<(u32, Option<u64>)> = clients.iter().map(|it| (it.pid, it.vram_bytes)).collect();
+        assert_eq!(of, [(101, Some((MOST_OF_PROCESS as u64) << 20)), (300, Some(2 << 20))]);
     }
 
     #[test]

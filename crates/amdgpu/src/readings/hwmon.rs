@@ -44,6 +44,7 @@ impl Files<'_, '_> {
         let number = |name: &String| name.strip_prefix(kind)?.strip_suffix("_input")?.parse().ok();
         let mut numbers: Vec<u32> = self.names.iter().filter_map(number).collect();
         numbers.sort_unstable();
+        numbers.truncate(super::MOST);
         numbers
     }
 
@@ -64,6 +65,12 @@ impl Files<'_, '_> {
         self.source.parsed(&path, "temperature", possible).map(|millidegrees| millidegrees as f64 / 1e3)
     }
 
+    /// A limit of 0 is one that the driver left unfilled: on old firmware of MI300 and on virtual functions
+    /// (`smu_v13_0_6_get_thermal_temperature_range`).
+    fn limit(&mut self, name: &str) -> Option<f64> {
+        self.celsius(name).filter(|celsius| *celsius > 0.0)
+    }
+
     fn label(&mut self, name: &str) -> Option<String> {
         let path = self.path(name)?;
         self.source.text(&path)
@@ -72,8 +79,8 @@ impl Files<'_, '_> {
     fn temperature(&mut self, n: u32) -> Option<Temperature> {
         let sensor = self.label(&format!("temp{n}_label")).unwrap_or_else(|| format!("temp{n}"));
         let celsius = self.celsius(&format!("temp{n}_input"));
-        let critical_celsius = self.celsius(&format!("temp{n}_crit"));
-        let emergency_celsius = self.celsius(&format!("temp{n}_emergency"));
+        let critical_celsius = self.limit(&format!("temp{n}_crit"));
+        let emergency_celsius = self.limit(&format!("temp{n}_emergency"));
         let is_known = celsius.or(critical_celsius).or(emergency_celsius).is_some();
         is_known.then_some(Temperature { sensor, celsius, critical_celsius, emergency_celsius })
     }

@@ -18,16 +18,24 @@ pub(super) fn fill(source: &mut Source<'_>, clocks: &mut Vec<Clock>) {
         if clocks.iter().any(|clock| clock.domain == domain) {
             continue;
         }
-        if let Some(megahertz) = source.parsed(file, "list of levels with one active", active) {
+        if let Some(megahertz) = source.parsed_or_empty(file, "list of levels", active).flatten() {
             clocks.push(Clock { domain, instance: None, hertz: megahertz as f64 * 1e6 });
         }
     }
 }
 
-/// `1: 1100Mhz *`. Several lines are active where levels have the same clock.
-fn active(text: &str) -> Option<u64> {
-    let mut active = text.lines().filter_map(|line| line.trim_end().strip_suffix('*'));
-    let megahertz = |line: &str| line.split_once(':')?.1.trim().strip_suffix("Mhz")?.parse::<u64>().ok();
-    let first = megahertz(active.next()?)?;
-    active.all(|line| megahertz(line) == Some(first)).then_some(first)
+/// `1: 1100Mhz *`. Several lines are active where levels have the same clock. Some drivers mark none where the clock is
+/// between two levels: `Some(None)`.
+fn active(text: &str) -> Option<Option<u64>> {
+    let mut found = None;
+    for line in text.lines() {
+        let level = line.trim_end();
+        let active = level.strip_suffix('*');
+        let (_, clock) = active.unwrap_or(level).split_once(':')?;
+        let megahertz: u64 = clock.trim().strip_suffix("Mhz")?.parse().ok()?;
+        if active.is_some() && *found.get_or_insert(megahertz) != megahertz {
+            return None;
+        }
+    }
+    Some(found)
 }

@@ -26,7 +26,6 @@ pub(super) fn fill(metrics: &GpuMetrics, readings: &mut CardReadings, source: &m
     let (format, content) = metrics.version;
     let is_apu = format > 1;
     let is_instinct = format == 1 && content >= 4;
-    readings.is_apu = Some(is_apu);
     temperatures(metrics, if is_apu { 100.0 } else { 1.0 }, &mut readings.temperatures);
     power(metrics, &mut readings.power);
     if is_instinct {
@@ -244,7 +243,7 @@ fn pcie(metrics: &GpuMetrics, readings: &mut CardReadings) {
     pcie.speed = pcie.speed.or(metrics.value("pcie_link_speed").map(|tenths| tenths as f64 * 1e8));
     pcie.width = pcie.width.or(metrics.value("pcie_link_width").and_then(|lanes| u32::try_from(lanes).ok()));
     pcie.bytes_per_second = metrics.value("pcie_bandwidth_inst").map(|megabits| megabits as f64 * 1e6 / 8.0);
-    pcie.replays = pcie.replays.or(metrics.value("pcie_replay_count_acc"));
+    pcie.replays = metrics.value("pcie_replay_count_acc").or(pcie.replays);
     pcie.replay_rollovers = metrics.value("pcie_replay_rover_count_acc");
     pcie.naks_sent = metrics.value("pcie_nak_sent_count_acc");
     pcie.naks_received = metrics.value("pcie_nak_rcvd_count_acc");

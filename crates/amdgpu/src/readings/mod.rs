@@ -4,7 +4,7 @@
 //! stands in [`CardReadings::faults`].
 //!
 //! Where two files say the same, the first of these that has a value counts: hwmon and the card's own small files,
-//! `gpu_metrics`, `pp_dpm_*`. No file is read twice.
+//! `gpu_metrics`, `pp_dpm_*`. Replays are the other way round: see pcie.rs. No file is read twice.
 
 mod hwmon;
 mod levels;
@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use root::Root;
 
 use crate::address::Address;
-use crate::attribute::Unknown;
+use crate::attribute::{self, Unknown};
 use crate::gpu_metrics::GpuMetrics;
 use crate::pci;
 
@@ -33,11 +33,14 @@ pub struct CardReadings {
     /// `power/runtime_status`: `active`, `suspended`, `suspending`, `resuming`, `error`, `unsupported`. Nothing else is
     /// read of a card that is suspended.
     pub power_state: Option<String>,
-    /// Whether the card is an APU: its `gpu_metrics` has format 2 or 3. `None` where that cannot be told.
+    /// Whether the card works in the system's memory, as an APU does. `None` where that cannot be told.
+    ///
+    /// VRAM of 0 bytes says so (an MI300A, whose `gpu_metrics` has format 1), as do formats 2 and 3. amdgpu_pm.c gives hwmon's
+    /// `vddnb` to APUs alone, and `mclk` and `pcie_bw` to no other APU than an MI300A.
     pub is_apu: Option<bool>,
     pub temperatures: Vec<Temperature>,
     pub power: Power,
-    /// Since the driver was loaded.
+    /// The firmware's count; where it began is not said.
     pub energy_joules: Option<f64>,
     pub clocks: Vec<Clock>,
     /// 0 to 100.
@@ -53,8 +56,7 @@ pub struct CardReadings {
     pub retired_pages: Option<RetiredPages>,
     pub xgmi: Xgmi,
     pub throttle: Throttle,
-    /// Whether the kernel holds a dump of a hang of this card (/sys/class/devcoredump); `None` where it holds none, for then
-    /// nothing is known.
+    /// Whether the kernel holds a dump of a hang of this card (/sys/class/devcoredump); `None` where it makes none.
     pub hang: Option<bool>,
     pub vbios_version: Option<String>,
     /// Name and version, as `fw_version/` has them: `("smc", "0x00550000")`.
@@ -131,7 +133,7 @@ pub struct Fan {
     pub max_rpm: Option<f64>,
 }
 
-/// Counters are since the driver was loaded.
+/// Counters are the hardware's or the firmware's: they need not begin at 0 when the driver loads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Pcie {
     /// Transfers per second of a lane.
@@ -172,15 +174,13 @@ pub struct Xgmi {
     pub width: Option<u32>,
     /// Bits per second of a lane.
     pub speed: Option<f64>,
-    /// `xgmi_error`: 0 none, 1 one, 2 several since the last read.
-    pub error: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XgmiLink {
     pub link: u32,
     pub up: Option<bool>,
-    /// Since the driver was loaded.
+    /// The firmware's count; where it began is not said.
     pub read_bytes: Option<u64>,
     pub written_bytes: Option<u64>,
 }
@@ -204,12 +204,18 @@ pub struct PartitionReadings {
     pub faults: Vec<Fault>,
 }
 
+/// Firmware, RAS blocks, sensors of a kind: drivers have less than half as many.
+const MOST: usize = 64;
+
 impl CardReadings {
-    /// Reads a card that amdgpu drives. Each file is read once; `pcie_bw`, which blocks for a second, never.
+    /// Reads a card that amdgpu drives. Each file is read once. `pcie_bw` never is, for it blocks for a second; nor is
+    /// `xgmi_error`, whose read clears the state in the hardware (`amdgpu_xgmi_show_error`).
     #[must_use]
     pub fn read(root: &Root, address: Address) -> Self {
         let mut source = Source::new(root, pci::folder(address), "gpu_metrics");
-        let mut card = Self { power_state: source.text(pci::POWER_STATE), ..Self::default() };
+        let state = |text: &str| pci::is_power_state(text).then(|| text.to_owned());
+        let power_state = source.parsed(pci::POWER_STATE, "state of power", state);
+        let mut card = Self { power_state, faults: source.faults.clone(), ..Self::default() };
         if !card.is_suspended() {
             card.read_awake(&mut source);
             card.hang = hang(root, address);
@@ -218,10 +224,14 @@ impl CardReadings {
         card
     }
 
-    /// Whether nothing but its power state was read: reading more would wake it.
+    /// Whether nothing but its power state was read: reading more would wake it, or might where the state is not known.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
-        self.power_state.as_deref().is_some_and(pci::is_asleep)
+        match &self.power_state {
+            Some(state) => pci::is_asleep(state),
+            // A kernel without the file suspends no card.
+            None => self.faults.iter().any(|fault| fault.file.ends_with(pci::POWER_STATE)),
+        }
     }
 
     /// One of this card's partitions, by its place and its render node's name. Where the kernel gives it no file of its own,
@@ -256,19 +266,37 @@ impl CardReadings {
         }
         self.pcie = pcie::read(source);
         (self.ras, self.retired_pages) = ras::read(source);
-        self.xgmi.error = source.number("xgmi_error");
         self.vbios_version = source.text("vbios_version");
-        for name in source.names("fw_version") {
-            let Some(firmware) = name.strip_suffix("_fw_version") else { continue };
+        let names = source.names("fw_version").into_iter();
+        for name in names.filter(|name| name.ends_with("_fw_version")).take(MOST) {
+            let firmware = name.trim_end_matches("_fw_version");
             let version = source.text(&format!("fw_version/{name}"));
             // The driver lists firmware that this card has not as version 0 (amdgpu_ucode.c).
             let version = version.filter(|version| version != "0x00000000");
             self.firmware.extend(version.map(|version| (firmware.to_owned(), version)));
         }
-        if let Some(metrics) = source.metrics(GpuMetrics::decode) {
+        let metrics = source.metrics(GpuMetrics::decode);
+        self.is_apu = self.tell_apu(metrics.as_ref(), source);
+        if let Some(metrics) = metrics {
             metrics::fill(&metrics, self, source);
         }
         levels::fill(source, &mut self.clocks);
+    }
+
+    /// By what hwmon and the memory's files gave, before `metrics` fills in more.
+    fn tell_apu(&self, metrics: Option<&GpuMetrics>, source: &Source<'_>) -> Option<bool> {
+        let vram = self.memory.iter().find(|it| it.pool == "vram").and_then(|it| it.total_bytes);
+        let format = metrics.map(|metrics| metrics.version.0);
+        if vram == Some(0)
+            || format.is_some_and(|format| format > 1)
+            || self.voltages.iter().any(|it| it.rail == "vddnb")
+        {
+            return Some(true);
+        }
+        let has_own = format == Some(1)
+            || self.clocks.iter().any(|it| it.domain == "mclk")
+            || source.is_there("pcie_bw");
+        has_own.then_some(false)
     }
 }
 
@@ -285,11 +313,17 @@ impl PartitionReadings {
     }
 }
 
-/// Whether one of the kernel's dumps is of this card (drivers/base/devcoredump.c).
+/// Whether one of the kernel's dumps is of this card (drivers/base/devcoredump.c). `None` where the kernel makes none:
+/// without the class, or with its `disabled` set; and where it is not known whose a dump is.
 fn hang(root: &Root, address: Address) -> Option<bool> {
     let folder = Path::new("/sys/class/devcoredump");
-    let names = root.list(folder).unwrap_or_else(|_| Vec::new());
+    let names = root.list(folder).ok()?;
+    let dumps = names.iter().filter(|name| *name != "disabled");
     let device = |name: &OsString| pci::last_component(root, &folder.join(name).join("failing_device"));
-    let card = Some(address.to_string());
-    names.iter().any(|name| device(name) == card).then_some(true)
+    let devices: Vec<Option<String>> = dumps.map(device).collect();
+    if devices.contains(&Some(address.to_string())) {
+        return Some(true);
+    }
+    let disabled = attribute::text(root, &folder.join("disabled")).ok()?;
+    (disabled == "0" && !devices.contains(&None)).then_some(false)
 }

@@ -14,7 +14,8 @@ pub(super) fn read(source: &mut Source<'_>) -> Pcie {
         max_speed: speed(source, "max_link_speed"),
         width: width(source, "current_link_width"),
         max_width: width(source, "max_link_width"),
-        replays: source.number("pcie_replay_count"),
+        // nv_get_pcie_replay_count (nv.c) answers 0 on every Navi without asking the hardware.
+        replays: source.number("pcie_replay_count").filter(|replays| *replays != 0),
         ..Pcie::default()
     }
 }

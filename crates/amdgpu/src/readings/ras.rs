@@ -13,19 +13,22 @@ pub(super) fn read(source: &mut Source<'_>) -> (Vec<RasBlock>, Option<RetiredPag
     let names = source.names("ras");
     let blocks = names.iter().filter_map(|name| {
         let block = name.strip_suffix("_err_count")?;
-        counters(source, &format!("ras/{name}"), block)
+        Some(counters(source, &format!("ras/{name}"), block))
     });
-    let blocks = blocks.collect();
+    let blocks = blocks.take(super::MOST).collect();
     let pages = names.iter().any(|name| BAD_PAGES.ends_with(name)).then(|| pages(source)).flatten();
     (blocks, pages)
 }
 
-/// `ue: N`, `ce: N` and, of UMC, `de: N`. During a reset the file says "Query currently inaccessible" instead.
-fn counters(source: &mut Source<'_>, name: &str, block: &str) -> Option<RasBlock> {
-    let text = source.text(name)?;
-    let shown = source.shown(name);
+/// What a file says during a reset (`amdgpu_ras_sysfs_read`). It is no fault.
+const INACCESSIBLE: &str = "Query currently inaccessible";
+
+/// `ue: N`, `ce: N` and, of UMC or by ACA, `de: N`: every file has `ue`. Of a block that cannot be read, none is known.
+fn counters(source: &mut Source<'_>, name: &str, block: &str) -> RasBlock {
     let mut found =
         RasBlock { block: block.to_owned(), correctable: None, deferred: None, uncorrectable: None };
+    let Some(text) = source.text(name).filter(|text| text != INACCESSIBLE) else { return found };
+    let shown = source.shown(name);
     let mut is_counter = false;
     for line in text.lines() {
         let Some((key, value)) = line.split_once(':') else { continue };
@@ -42,7 +45,7 @@ fn counters(source: &mut Source<'_>, name: &str, block: &str) -> Option<RasBlock
     if !is_counter {
         source.fault(name, Unknown::because(format!("{} says {:?}", shown.display(), first_words(&text))));
     }
-    (found.correctable.or(found.deferred).or(found.uncorrectable).is_some()).then_some(found)
+    found
 }
 
 fn first_words(text: &str) -> String {

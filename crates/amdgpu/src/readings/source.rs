@@ -1,6 +1,6 @@
 //! Reads the files of one device and notes those that gave nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use root::Root;
@@ -36,6 +36,11 @@ impl<'a> Source<'a> {
     /// As a person at a shell would name it.
     pub(super) fn shown(&self, name: &str) -> PathBuf {
         self.root.shown(self.folder.join(name))
+    }
+
+    /// Does not open it.
+    pub(super) fn is_there(&self, name: &str) -> bool {
+        self.root.lstat(self.folder.join(name)).is_ok()
     }
 
     /// All of an attribute: one open, one read, one close.
@@ -75,6 +80,23 @@ impl<'a> Source<'a> {
         self.known(name, value)
     }
 
+    /// As [`Self::parsed`]; an empty line is how the driver says that it has no value (amdgpu_pm.c).
+    pub(super) fn parsed_or_empty<T>(
+        &mut self,
+        name: &str,
+        what: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        let bytes = self.bytes(name)?;
+        if bytes == b"\n" {
+            return None;
+        }
+        let shown = self.shown(name);
+        let value = attribute::text_of(bytes, &shown)
+            .and_then(|text| parse(&text).ok_or_else(|| attribute::not_a(what, &text, &shown)));
+        self.known(name, value)
+    }
+
     pub(super) fn number<T: FromStr>(&mut self, name: &str) -> Option<T> {
         self.parsed(name, "number", |text| text.parse().ok())
     }
@@ -110,8 +132,8 @@ impl<'a> Source<'a> {
         let is_absent = |error: &root::Error| {
             error.is_not_found()
                 || error.is_unsupported()
-                // amdgpu_xgmi_show_error (amdgpu_xgmi.c) has no counters to read on MI300 and later.
-                || (error.is_invalid() && Path::new(name).ends_with("xgmi_error"))
+                // amdgpu_ras.c answers so where a block has no counters to read.
+                || (error.is_invalid() && name.starts_with("ras/"))
         };
         match read {
             Ok(value) => Some(value),

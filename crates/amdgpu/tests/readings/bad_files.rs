@@ -21,7 +21,6 @@ const KINDS: &[(&str, &[&str], &[&str])] = &[
             "mem_info_vis_vram_used",
             "mem_info_gtt_total",
             "mem_info_gtt_used",
-            "pcie_replay_count",
             "current_link_width",
             "max_link_width",
             "hwmon/hwmon2/power1_input",
@@ -61,19 +60,19 @@ const KINDS: &[(&str, &[&str], &[&str])] = &[
     (
         "levels",
         &["pp_dpm_fclk"],
-        &["0: 1200Mhz\n", "0: 1Mhz *\n1: 2Mhz *\n", "0: -5Mhz *\n", "0: 99999999999999999999Mhz *\n", "*\n"],
+        &["1200Mhz\n", "0: 1Mhz *\n1: 2Mhz *\n", "0: -5Mhz *\n", "0: 99999999999999999999Mhz *\n", "*\n"],
     ),
     (
         "a counter of errors",
         &["ras/umc_err_count", "ras/gfx_err_count"],
-        &["Query currently inaccessible\n", "ue: -1\nce: -2\n", "ue: 18446744073709551616\n", "7\n"],
+        &["ue: -1\nce: -2\n", "ue: 18446744073709551616\n", "7\n"],
     ),
     (
         "bad pages",
         &["ras/gpu_vram_bad_pages"],
         &["0x00000001 : 0x00001000 : X\n", "0x00000001 : 0x00001000 : R\nR?\n"],
     ),
-    ("a state of power", &["power/runtime_status"], &[]),
+    ("a state of power", &["power/runtime_status"], &["hello\n"]),
     (
         "words",
         &["vbios_version", "fw_version/smc_fw_version", "hwmon/hwmon2/freq1_label", "hwmon/hwmon2/in0_label"],
@@ -204,6 +203,118 @@ fn a_link_that_the_kernel_does_not_know_is_absent_without_a_fault() {
         (None, None, None, None)
     );
     assert_eq!(card.faults, []);
+}
+
+#[test]
+fn what_a_driver_says_of_a_value_that_it_has_not_is_no_fault() {
+    let good = Laid::out(&machine()).card(CARD);
+    for (file, text) in [
+        ("pp_dpm_fclk", "\n"),
+        ("pp_dpm_fclk", "0: 1200Mhz \n1: 1800Mhz \n"),
+        ("ras/umc_err_count", "Query currently inaccessible\n"),
+    ] {
+        let card = Laid::out(&machine().put(&path(file), text)).card(CARD);
+        assert_eq!(card.faults, [], "{file}: {text:?}");
+        assert_eq!(lost(&good, &card), 1, "{file}: {text:?}");
+        assert_eq!(card.ras.len(), good.ras.len(), "{file}: a block that cannot be read now is one still");
+    }
+}
+
+#[test]
+fn a_card_in_a_state_of_power_that_is_not_known_is_not_read() {
+    let status = path("power/runtime_status");
+    for text in ["hello\n", "", "\n", "Active\n"] {
+        let laid = Laid::out(&machine().put(&status, text));
+        let card = laid.card(CARD);
+        assert_eq!(without_faults(&card), CardReadings::default(), "{text:?}");
+        assert!(card.is_suspended() && card.faults.len() == 1, "{text:?}: {:?}", card.faults);
+        let traffic = pcie_traffic(&laid.root, CARD.parse().unwrap()).unwrap_err().to_string();
+        assert!(traffic.contains("power/runtime_status"), "{text:?}: {traffic}");
+    }
+    for state in ["active", "resuming", "error", "unsupported"] {
+        let card = Laid::out(&machine().put(&status, format!("{state}\n"))).card(CARD);
+        assert_eq!((card.is_suspended(), &card.faults[..]), (false, &[][..]), "{state}");
+    }
+}
+
+#[test]
+fn a_card_with_thousands_of_files_of_a_kind_has_64_of_each() {
+    let put = |machine: Machine, number: u32| {
+        machine
+            .put(&path(&format!("fw_version/x{number}_fw_version")), "0x1\n")
+            .put(&path(&format!("ras/x{number}_err_count")), "ue: 1\nce: 1\n")
+            .put(&path(&format!("{HWMON}/temp{number}_input")), "50000\n")
+            .put(&path(&format!("{HWMON}/fan{number}_input")), "50\n")
+    };
+    let card = Laid::out(&(100..300).fold(machine().remove(&path("gpu_metrics")), put)).card(CARD);
+    assert_eq!(
+        [card.firmware.len(), card.ras.len(), card.temperatures.len(), card.fans.len()],
+        [64, 64, 64, 64]
+    );
+    assert_eq!(card.faults, []);
+}
+
+#[test]
+fn replays_are_those_of_gpu_metrics_and_a_file_that_says_0_says_nothing() {
+    let without = || machine().remove(&path("gpu_metrics"));
+    for (machine, text, expected) in
+        [(machine(), "9\n", Some(107)), (without(), "9\n", Some(9)), (without(), "0\n", None)]
+    {
+        let card = Laid::out(&machine.put(&path("pcie_replay_count"), text)).card(CARD);
+        assert_eq!((card.pcie.replays, &card.faults[..]), (expected, &[][..]), "{text:?}");
+    }
+    let card = Laid::out(&without().put(&path("pcie_replay_count"), "-1\n")).card(CARD);
+    assert_eq!((card.pcie.replays, card.faults.len()), (None, 1));
+}
+
+#[test]
+fn whether_a_card_is_an_apu_is_told_without_gpu_metrics_or_not_at_all() {
+    let vram = path("mem_info_vram_total");
+    let undecodable = || machine().put(&path("gpu_metrics"), "text\n");
+    let nothing = || undecodable().remove(&path("hwmon/hwmon2/freq2_label"));
+    for (what, machine, expected) in [
+        ("an MI300A: gpu_metrics 1.x, no VRAM", machine().put(&vram, "0\n"), Some(true)),
+        ("VRAM of unknown size", machine().put(&vram, "lots\n"), Some(false)),
+        ("mclk", undecodable(), Some(false)),
+        ("nothing tells", nothing(), None),
+        ("pcie_bw", nothing().put(&path("pcie_bw"), "1 2 256\n"), Some(false)),
+        ("vddnb", nothing().put(&path("hwmon/hwmon2/in0_label"), "vddnb\n"), Some(true)),
+    ] {
+        assert_eq!(Laid::out(&machine).card(CARD).is_apu, expected, "{what}");
+    }
+}
+
+#[test]
+fn a_hang_is_told_where_the_kernel_makes_dumps() {
+    let folder = "/sys/class/devcoredump";
+    let with = |disabled: &str| machine().put(&format!("{folder}/disabled"), disabled);
+    let dump = |of: &str| {
+        let device = layout::Entry::Link(format!("../../../../devices/pci0000:00/{of}"));
+        with("0\n").put(&format!("{folder}/devcd1/failing_device"), device)
+    };
+    for (what, machine, expected) in [
+        ("no class", machine(), None),
+        ("disabled", with("1\n"), None),
+        ("no dump", with("0\n"), Some(false)),
+        ("another card's dump", dump("0000:99:00.0"), Some(false)),
+        ("this card's", dump(CARD), Some(true)),
+        ("somebody's", with("0\n").put(&format!("{folder}/devcd1/data"), ""), None),
+    ] {
+        assert_eq!(Laid::out(&machine).card(CARD).hang, expected, "{what}");
+    }
+}
+
+#[test]
+fn a_limit_of_0_degrees_is_none_without_a_fault() {
+    for text in ["0\n", "-1000\n"] {
+        let files = ["temp2_crit", "temp2_emergency"].map(|name| path(&format!("{HWMON}/{name}")));
+        let laid = Laid::out(&files.iter().fold(machine(), |machine, file| machine.put(file, text)));
+        let card = laid.card(CARD);
+        let junction = card.temperatures.iter().find(|it| it.sensor == "junction").unwrap();
+        assert_eq!((junction.critical_celsius, junction.emergency_celsius), (None, None), "{text:?}");
+        assert!(junction.celsius.is_some());
+        assert_eq!(card.faults, []);
+    }
 }
 
 #[test]

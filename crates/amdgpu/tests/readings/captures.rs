@@ -80,6 +80,7 @@ fn phoenix_says_what_its_files_say() {
 #[test]
 fn a_steam_deck_says_what_its_files_say() {
     let expected = CardReadings {
+        is_apu: Some(true),                                  // hwmon4/in1_label: vddnb
         temperatures: vec![temperature("edge", 56.0, None)], // hwmon4/temp1_{label,input}
         power: Power {
             watts: Some(3.218),            // hwmon4/power1_average
@@ -147,7 +148,7 @@ fn an_rx_6900_xt_says_what_its_padded_files_say() {
         // hwmon5/in0_input: 775; gpu_metrics, 104: 818; 108: 1356
         voltages: vec![volts("vddgfx", 0.775), volts("soc", 0.818), volts("mem", 1.356)],
         fans: vec![Fan { number: 1, rpm: Some(0.0), max_rpm: Some(3400.0) }], // hwmon5/fan1_{input,max}
-        pcie: Pcie { replays: Some(0), ..link(16.0, 16) },                    // pcie_replay_count
+        pcie: link(16.0, 16), // pcie_replay_count: 0, which every Navi says
         throttle: unlimited(),
         vbios_version: Some("113-D4121EXT-CO1".to_owned()),
         firmware: read.firmware.clone(),
@@ -254,6 +255,7 @@ fn a_vega_without_hwmon_says_what_its_files_say() {
     let read = laid.card("0000:09:00.0");
     let expected = CardReadings {
         power_state: read.power_state.clone(),
+        is_apu: Some(false), // pcie_bw is there
         clocks: vec![
             megahertz("sclk", None, 852),   // pp_dpm_sclk: `0: 852Mhz *`
             megahertz("mclk", None, 167),   // pp_dpm_mclk: `0: 167Mhz *`
@@ -265,7 +267,7 @@ fn a_vega_without_hwmon_says_what_its_files_say() {
             pool("visible_vram", 8_573_157_376, 1_490_378_752),
             pool("gtt", 8_573_157_376, 144_560_128),
         ],
-        pcie: Pcie { replays: Some(0), ..link(8.0, 16) },
+        pcie: link(8.0, 16),
         vbios_version: Some("115-D050PIL-100".to_owned()),
         xgmi: Xgmi::default(),
         ..CardReadings::default()

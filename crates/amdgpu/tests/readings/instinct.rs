@@ -32,7 +32,7 @@ fn a_card_has_what_belongs_to_the_card_and_its_partitions_have_only_what_is_thei
         width: Some(8),
         max_width: Some(16),
         bytes_per_second: Some(22e6 / 8.0),
-        replays: Some(8),
+        replays: Some(108),
         replay_rollovers: Some(302),
         naks_sent: Some(402),
         naks_received: Some(502),
@@ -119,7 +119,7 @@ fn a_card_in_trouble_says_so() {
     let throttled = laid.card(SECOND);
     let status = [("power", true), ("current", false), ("thermal", true), ("other", false)];
     assert_eq!(throttled.throttle.status, status);
-    assert_eq!(throttled.hang, None, "the dump is the other card's");
+    assert_eq!(throttled.hang, Some(false), "the dump is the other card's");
     assert_eq!(
         throttled.temperatures[2..],
         [temperature("hbm0", 44.0, None), temperature("hbm1", 45.0, None)]

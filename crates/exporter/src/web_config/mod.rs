@@ -13,9 +13,11 @@ use root::{Identity, Root};
 use tokio_rustls::TlsAcceptor;
 
 use document::{ClientAuth, Document};
+pub(crate) use users::Login;
 use users::Verified;
 
-const LIMIT: usize = 1 << 20;
+/// Some hundreds of users have room.
+const LIMIT: usize = 64 << 10;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -99,9 +101,9 @@ impl WebConfig {
     }
 
     /// Whether a request with this `Authorization` may be answered.
-    pub(crate) async fn admits(&self, header: Option<&str>) -> bool {
+    pub(crate) async fn admits(&self, header: Option<&str>) -> Login {
         let loaded = self.current();
-        loaded.users.is_empty() || self.verified.admits(&loaded.users, header).await
+        if loaded.users.is_empty() { Login::Right } else { self.verified.admits(&loaded.users, header).await }
     }
 }
 
@@ -111,16 +113,19 @@ fn identities(root: &Root, files: &[PathBuf]) -> Vec<Option<Identity>> {
 
 /// What the file says, and the further files that it names.
 fn load(root: &Root, path: &Path) -> Result<(Loaded, Vec<PathBuf>), Error> {
-    let text = root.read_text(path, LIMIT)?;
     let wrong = |line, problem| Error::Document { path: path.to_owned(), line, problem };
+    let text = String::from_utf8(root.read_trusted(path, LIMIT)?)
+        .map_err(|_| wrong(1, "not UTF-8: write it as text".to_owned()))?;
+    if let Some(line) = document::too_deep(&text) {
+        return Err(wrong(line, "brackets are nested too deep: nothing here needs that".to_owned()));
+    }
     // A file of comments alone is null in YAML.
     let document: Option<Document> = yaml_serde::from_str(&text).map_err(|error| {
         let (line, problem) = placed(&error, &text);
         wrong(line, problem)
     })?;
-    let Document { tls_server_config, basic_auth_users, .. } = document.unwrap_or_default();
-    let users: BTreeMap<_, _> =
-        basic_auth_users.unwrap_or_default().into_iter().map(|(user, hash)| (user, hash.0)).collect();
+    let Document { tls_server_config, basic_auth_users } = document.unwrap_or_default();
+    let users = basic_auth_users.unwrap_or_default().0;
     let mut protections = Vec::new();
     if !users.is_empty() {
         protections.push("basic_auth_users");

@@ -37,6 +37,14 @@ pub(super) fn acceptor(root: &Root, tls: &Tls) -> Result<TlsAcceptor, Wrong> {
     let wrong = |problem: String| Wrong { key: "key_file", problem };
     let shown = tls.key_file.display();
     let key = root.read(&tls.key_file, LIMIT).map_err(|error| wrong(error.to_string()))?;
+    // `BEGIN ENCRYPTED PRIVATE KEY` of PKCS #8, `Proc-Type: 4,ENCRYPTED` of OpenSSL's older form.
+    if key.windows(9).any(|word| word == b"ENCRYPTED") {
+        let decrypted = tls.key_file.with_file_name("decrypted.pem");
+        let to = decrypted.display();
+        return Err(wrong(format!(
+            "{shown} is encrypted: `openssl pkey -in {shown} -out {to}` decrypts it; name that file here"
+        )));
+    }
     let key = PrivateKeyDer::from_pem_slice(&key)
         .map_err(|error| wrong(format!("{shown} holds no private key in PEM: {error}")))?;
     let mut config = builder

@@ -11,11 +11,11 @@ use tempfile::TempDir;
 use crate::running::{PROGRAM, Running};
 
 /// Of `secret`, with bcrypt's usual cost.
-fn hash(password: &str) -> String {
+pub(crate) fn hash(password: &str) -> String {
     bcrypt::hash(password, 10).unwrap()
 }
 
-fn openssl(folder: &Path, arguments: &str) {
+pub(crate) fn openssl(folder: &Path, arguments: &str) {
     let output = Command::new("openssl").args(arguments.split(' ')).current_dir(folder).output().unwrap();
     assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
 }
@@ -69,14 +69,14 @@ fn curl(running: &Running, scheme: &str, folder: &Path, arguments: &[&str]) -> (
     (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap())
 }
 
-fn start(folder: &TempDir, config: &str) -> Running {
+pub(crate) fn start(folder: &TempDir, config: &str) -> Running {
     let file = folder.path().join("web.yml");
     fs::write(&file, config).unwrap();
     Running::start(folder.path(), &["--web-config".as_ref(), file.as_os_str()])
 }
 
 /// What the program says of this file, and its exit status.
-fn refusal(config: &str, folder: &Path) -> String {
+pub(crate) fn refusal(config: &str, folder: &Path) -> String {
     let file = folder.join("wrong.yml");
     fs::write(&file, config).unwrap();
     let output =

@@ -9,7 +9,10 @@
 mod auth;
 mod clients;
 mod hanging;
+mod hung_cards;
+mod logins;
 mod prometheus;
 mod running;
 mod start;
 mod traffic;
+mod web_config;

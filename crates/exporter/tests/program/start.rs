@@ -127,3 +127,23 @@ fn real_setpriv_nobody_can_run_it() {
     assert!(status.contains("Uid:\t65534\t65534"), "{status}");
     assert!(running.get("/metrics").sample("rocm_gpu_temperature{").is_some());
 }
+
+#[test]
+fn a_gpu_metrics_version_that_nobody_knows_is_named_in_the_journal_once() {
+    let folder = tempfile::tempdir().unwrap();
+    layout::Machine::instinct_with_readings(1, 1).lay_out(folder.path(), layout::Nodes::Recorded).unwrap();
+    let file = folder.path().join("sys/bus/pci/devices/0000:05:00.0/gpu_metrics");
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[2..4].copy_from_slice(&[9, 9]);
+    std::fs::write(&file, bytes).unwrap();
+    let running = Running::start(folder.path(), &[]);
+    for _ in 0..3 {
+        assert_eq!(running.get("/metrics").status(), 200);
+    }
+    // What is said next tells that nothing was said twice.
+    std::fs::write(&file, "").unwrap();
+    running.get("/metrics");
+    let (first, second) = (running.says(), running.says());
+    assert!(first.contains("gpu_metrics") && first.contains("9.9"), "{first}");
+    assert!(second.contains("gpu_metrics") && !second.contains("9.9"), "{second}");
+}

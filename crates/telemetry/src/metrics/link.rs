@@ -111,7 +111,7 @@ pub static XGMI_TRAFFIC: Metric = Metric {
 };
 
 pub static XGMI_SPEED: Metric = Metric {
-    name: "rocm_xgmi_link_speed_bytes_per_second",
+    name: "rocm_xgmi_lane_speed_bytes_per_second",
     scope: Scope::Card,
     kind: Kind::Gauge,
     unit: "bytes per second",
@@ -142,18 +142,6 @@ pub static XGMI_UP: Metric = Metric {
     help: "1 where an XGMI link is up, 0 where it is down.",
     labels: &["link"],
     source: "gpu_metrics",
-    dcgm: "",
-    dme: "",
-};
-
-pub static XGMI_ERROR: Metric = Metric {
-    name: "rocm_xgmi_error",
-    scope: Scope::Card,
-    kind: Kind::Gauge,
-    unit: "",
-    help: "XGMI error state since the last read: 0 none, 1 one, 2 several.",
-    labels: &[],
-    source: "xgmi_error",
     dcgm: "",
     dme: "",
 };

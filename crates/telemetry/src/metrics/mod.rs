@@ -17,7 +17,7 @@ pub use processes::*;
 pub use worker::*;
 
 /// All of them.
-pub static ALL: [&Metric; 53] = [
+pub static ALL: [&Metric; 52] = [
     &GPU_INFO,
     &GPU_SUSPENDED,
     &GPU_TEMPERATURE,
@@ -54,7 +54,6 @@ pub static ALL: [&Metric; 53] = [
     &XGMI_SPEED,
     &XGMI_WIDTH,
     &XGMI_UP,
-    &XGMI_ERROR,
     &GPU_HANG,
     &FIRMWARE,
     &PROCESSES,

@@ -35,10 +35,18 @@ pub(crate) fn by_the_exporter() -> Series {
 
 /// What a dashboard may name: the recording rules' series, too.
 pub(crate) fn with_recorded() -> Series {
+    with_records_of(&files::text(DCGM)).unwrap()
+}
+
+/// What the rules of a file may name: also what the file records.
+pub(crate) fn with_records_of(rules: &str) -> Result<Series, String> {
     let mut series = by_the_exporter();
-    for rule in files::rules(&files::text(DCGM)) {
-        let labels = labels_of(rule.expression(), &series).unwrap();
+    let every: Labels = series.values().flatten().cloned().collect();
+    for rule in files::rules(rules).iter().filter(|rule| rule.is_record()) {
+        // A rule may read its own earlier answers, whose labels are those of its other operands.
+        series.insert(rule.name().to_owned(), every.clone());
+        let labels = labels_of(rule.expression(), &series)?;
         series.insert(rule.name().to_owned(), labels);
     }
-    series
+    Ok(series)
 }

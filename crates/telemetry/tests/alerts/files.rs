@@ -38,6 +38,10 @@ impl Rule {
         self.text("alert").or_else(|| self.text("record")).unwrap()
     }
 
+    pub(crate) fn is_record(&self) -> bool {
+        self.text("record").is_some()
+    }
+
     pub(crate) fn text(&self, key: &str) -> Option<&str> {
         self.value.get(key)?.as_str()
     }

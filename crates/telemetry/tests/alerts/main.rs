@@ -11,6 +11,7 @@ mod emitted;
 mod expression;
 mod files;
 mod prometheus;
+mod real_fleet;
 mod real_prometheus;
 mod real_promtool;
 mod rules;

@@ -11,6 +11,7 @@ use root::Root;
 use serde_json::Value;
 use support::laid::Laid;
 use support::real;
+use support::said::Said;
 use support::waiting::eventually;
 use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
@@ -27,7 +28,24 @@ pub(crate) struct Prometheus {
 impl Prometheus {
     /// One that scrapes each target, by its name as `instance`, every second, with these rules.
     pub(crate) fn start(targets: &[(&str, SocketAddr)], rules: &[String]) -> Self {
+        Self::start_in(tempfile::tempdir().unwrap(), targets, rules)
+    }
+
+    /// One that scrapes nothing and knows these samples, as OpenMetrics.
+    pub(crate) fn knowing(samples: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("samples");
+        fs::write(&file, samples).unwrap();
+        let mut promtool = Command::new(real::program("promtool").unwrap());
+        promtool
+            .args(["tsdb", "create-blocks-from", "openmetrics"])
+            .arg(file)
+            .arg(folder.path().join("data"));
+        Said::from(promtool.output().unwrap()).well();
+        Self::start_in(folder, &[], &[])
+    }
+
+    fn start_in(folder: TempDir, targets: &[(&str, SocketAddr)], rules: &[String]) -> Self {
         let mut configuration = "global: {scrape_interval: 1s, scrape_timeout: 1s}\nrule_files:\n".to_owned();
         for (number, text) in rules.iter().enumerate() {
             fs::write(folder.path().join(format!("{number}.yaml")), text).unwrap();
@@ -82,12 +100,20 @@ impl Prometheus {
 
     /// The series of an expression's answer.
     pub(crate) fn query(&self, expression: &str) -> Vec<Value> {
-        let mut path = "/api/v1/query?query=".to_owned();
+        self.answer(expression)["result"].as_array().unwrap().clone()
+    }
+
+    /// How many samples it holds at most while it works an answer out.
+    pub(crate) fn samples_for(&self, expression: &str) -> u64 {
+        self.answer(expression)["stats"]["samples"]["peakSamples"].as_u64().unwrap()
+    }
+
+    fn answer(&self, expression: &str) -> Value {
+        let mut path = "/api/v1/query?stats=all&query=".to_owned();
         for byte in expression.bytes() {
             write!(path, "%{byte:02x}").unwrap();
         }
-        let answer = self.api(&path);
-        answer["result"].as_array().unwrap().clone()
+        self.api(&path)
     }
 }
 

@@ -12,6 +12,9 @@ use crate::expression::selectors_in;
 use crate::files::{self, ALERTS, DCGM};
 use crate::prometheus::{Prometheus, exported, free};
 
+/// The junction of the card that throttles. Its limit is 100 °C, and its memory's 105 °C.
+const THROTTLED: &str = "/sys/bus/pci/devices/0000:15:00.0/hwmon/hwmon3/temp2_input";
+
 /// Evaluated every second, and without waiting: a test has no quarter of an hour. promtool judges the times.
 fn hurried(rules: &str) -> String {
     let hurry = |line: &str| {
@@ -31,7 +34,7 @@ fn start() -> Prometheus {
         ("rx7800xt", exported(&captures::rx7800xt())),
         ("rx6900xt", exported(&captures::rx6900xt())),
         ("instinct", exported(&Machine::instinct_with_readings(2, 8))),
-        ("trouble", exported(&Machine::instinct_in_trouble(2, 1))),
+        ("trouble", exported(&Machine::instinct_in_trouble(2, 1).put(THROTTLED, "90000\n"))),
         ("bare", exported(&Machine::new())),
         ("down", free()),
     ];
@@ -63,7 +66,7 @@ fn real_prometheus_evaluates_every_alert_over_machines_and_fires_for_those_in_tr
     }
     let prometheus = start();
     let rules = rules_of(&prometheus);
-    assert_eq!(rules.len(), 22);
+    assert_eq!(rules.len(), 23);
     for rule in &rules {
         assert_eq!(rule["health"], "ok", "{rule}");
         // Alone too, as a person would ask.
@@ -115,7 +118,6 @@ fn real_prometheus_has_an_answer_to_each_selector_but_those_that_need_more_than_
         ("rocm_container_gpu_seconds_total", work),
         ("rocm_container_vram_peak_bytes", work),
         ("rocm_exporter_read_errors_total", "a read that fails"),
-        ("rocm_xgmi_error", "XGMI of an older Instinct"),
     ]
     .into();
     let rules = [ALERTS, DCGM].iter().flat_map(|file| files::rules(&files::text(file)));

@@ -1,0 +1,85 @@
+//! A web-config file that would hang the start, or let others decide who gets in.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::auth::{certificates, hash, openssl, refusal};
+use crate::running::PROGRAM;
+
+#[test]
+fn a_document_that_is_too_deep_too_large_or_ambiguous_is_refused_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let hash = hash("secret");
+    let costing = |cost: &str| format!("basic_auth_users:\n  me: {}\n", hash.replace("$10$", cost));
+    for (config, expected) in [
+        ("[".repeat(60_000), "nested too deep"),
+        ("{a: ".repeat(15_000), "nested too deep"),
+        ("- ".repeat(30_000), "DIR/wrong.yml: "),
+        ("[".repeat(100_000), "larger than"),
+        (format!("basic_auth_users:\n  me: {hash}\n  me: {hash}\n"), "user me stands twice: keep one"),
+        (costing("$32$"), "a bcrypt cost of 32, and 4 to 16 are taken"),
+        (costing("$17$"), "a bcrypt cost of 17, and 4 to 16 are taken"),
+        (costing("$03$"), "a bcrypt cost of 3, and 4 to 16 are taken"),
+    ] {
+        let begun = Instant::now();
+        let said = refusal(&config, folder.path());
+        assert!(said.contains(expected), "{expected}\n  says: {said}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{said} {:?}", begun.elapsed());
+    }
+}
+
+fn says_of(file: &Path) -> String {
+    let command = Command::new("timeout")
+        .args(["5", PROGRAM, "--listen=127.0.0.1:0", "--web-config"])
+        .arg(file)
+        .output()
+        .unwrap();
+    format!("{:?} {}", command.status.code(), String::from_utf8(command.stderr).unwrap())
+}
+
+#[test]
+fn a_file_that_others_can_write_or_that_is_none_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("web.yml");
+    fs::write(&file, "").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    assert!(
+        says_of(&file).starts_with("Some(2)") && says_of(&file).contains("chmod go-w"),
+        "{}",
+        says_of(&file)
+    );
+    let fifo = folder.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR).unwrap();
+    for path in [fifo.as_path(), folder.path(), Path::new("/dev/zero")] {
+        let said = says_of(path);
+        assert!(said.starts_with("Some(2)"), "{said}");
+    }
+    // As a unit with DynamicUser= reads it: root's, and its group may read it.
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+    let said = says_of(&file);
+    assert!(said.starts_with("Some(124)"), "it runs: {said}");
+}
+
+#[test]
+fn real_openssl_an_encrypted_key_is_called_so() {
+    if !support::real::require(&["openssl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    openssl(folder.path(), "pkcs8 -topk8 -in key.pem -out new.pem -passout pass:secret");
+    openssl(folder.path(), "ec -in key.pem -out old.pem -aes128 -passout pass:secret");
+    for key in ["new.pem", "old.pem"] {
+        let said = refusal(
+            &format!("tls_server_config:\n  cert_file: cert.pem\n  key_file: {key}\n"),
+            folder.path(),
+        );
+        let expected = format!(
+            "DIR/wrong.yml: key_file: DIR/{key} is encrypted: `openssl pkey -in DIR/{key} -out DIR/decrypted.pem` decrypts it"
+        );
+        assert!(said.starts_with(&expected), "{said}");
+    }
+}
