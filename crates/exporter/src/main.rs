@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(&error.to_string());
-            ExitCode::from(if matches!(error, Error::WebConfig(_)) { 2 } else { 1 })
+            ExitCode::from(if matches!(error, Error::WebConfig(_) | Error::Root(_)) { 2 } else { 1 })
         }
     }
 }

@@ -9,7 +9,10 @@ use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, de};
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "keys with values, as exporter-toolkit's docs/web-configuration.md has them"
+)]
 pub(super) struct Document {
     pub(super) tls_server_config: Option<Tls>,
     #[serde(default)]

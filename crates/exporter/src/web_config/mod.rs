@@ -12,7 +12,7 @@ use std::rc::Rc;
 use root::{Identity, Root};
 use tokio_rustls::TlsAcceptor;
 
-use document::Document;
+use document::{ClientAuth, Document};
 pub(crate) use users::Login;
 use users::Verified;
 
@@ -23,8 +23,8 @@ const LIMIT: usize = 64 << 10;
 pub(crate) enum Error {
     #[error(transparent)]
     Read(#[from] root::Error),
-    #[error("{}: {problem}", path.display())]
-    Document { path: PathBuf, problem: String },
+    #[error("{}:{line}: {problem}", path.display())]
+    Document { path: PathBuf, line: usize, problem: String },
 }
 
 pub(crate) struct WebConfig {
@@ -45,6 +45,8 @@ struct State {
 pub(crate) struct Loaded {
     pub(crate) acceptor: Option<TlsAcceptor>,
     users: BTreeMap<String, String>,
+    /// By which keys the metrics are kept from strangers.
+    protections: Vec<&'static str>,
 }
 
 impl WebConfig {
@@ -70,7 +72,11 @@ impl WebConfig {
         let mut state = self.state.borrow_mut();
         let seen = identities(&self.root, &state.files);
         if seen != state.seen {
-            match load(&self.root, &self.path) {
+            let loaded = load(&self.root, &self.path).and_then(|(loaded, more)| {
+                self.keeps_protections(&state.loaded, &loaded)?;
+                Ok((loaded, more))
+            });
+            match loaded {
                 Ok((loaded, more)) => {
                     state.files = [vec![self.path.clone()], more].concat();
                     state.seen = identities(&self.root, &state.files);
@@ -86,6 +92,14 @@ impl WebConfig {
         state.loaded.clone()
     }
 
+    /// An empty file, or half of one, must not open what was closed.
+    fn keeps_protections(&self, former: &Loaded, new: &Loaded) -> Result<(), Error> {
+        let lost = former.protections.iter().find(|key| !new.protections.contains(key));
+        let Some(key) = lost else { return Ok(()) };
+        let problem = format!("it takes away {key}, which only a restart of the exporter does");
+        Err(Error::Document { path: self.path.clone(), line: 1, problem })
+    }
+
     /// Whether a request with this `Authorization` may be answered.
     pub(crate) async fn admits(&self, header: Option<&str>) -> Login {
         let loaded = self.current();
@@ -99,39 +113,54 @@ fn identities(root: &Root, files: &[PathBuf]) -> Vec<Option<Identity>> {
 
 /// What the file says, and the further files that it names.
 fn load(root: &Root, path: &Path) -> Result<(Loaded, Vec<PathBuf>), Error> {
-    let wrong = |problem: String| Error::Document { path: path.to_owned(), problem };
+    let wrong = |line, problem| Error::Document { path: path.to_owned(), line, problem };
     let text = String::from_utf8(root.read_trusted(path, LIMIT)?)
-        .map_err(|_| wrong("not UTF-8: write it as text".to_owned()))?;
+        .map_err(|_| wrong(1, "not UTF-8: write it as text".to_owned()))?;
     if let Some(line) = document::too_deep(&text) {
-        return Err(wrong(format!("brackets are nested too deep: nothing here needs that at line {line}")));
+        return Err(wrong(line, "brackets are nested too deep: nothing here needs that".to_owned()));
     }
-    // A file of comments alone is no mapping.
-    let is_empty = text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#'));
-    let document = if is_empty { Ok(Document::default()) } else { yaml_serde::from_str(&text) };
-    let Document { tls_server_config, basic_auth_users } =
-        document.map_err(|error| wrong(placed(&error, &text)))?;
+    // A file of comments alone is null in YAML.
+    let document: Option<Document> = yaml_serde::from_str(&text).map_err(|error| {
+        let (line, problem) = placed(&error, &text);
+        wrong(line, problem)
+    })?;
+    let Document { tls_server_config, basic_auth_users } = document.unwrap_or_default();
     let users = basic_auth_users.unwrap_or_default().0;
+    let mut protections = Vec::new();
+    if !users.is_empty() {
+        protections.push("basic_auth_users");
+    }
     let Some(mut tls) = tls_server_config else {
-        return Ok((Loaded { acceptor: None, users }, Vec::new()));
+        if protections.is_empty() {
+            let problem = "it protects nothing: set tls_server_config or basic_auth_users, or start without --web-config";
+            return Err(wrong(1, problem.to_owned()));
+        }
+        return Ok((Loaded { acceptor: None, users, protections }, Vec::new()));
     };
+    protections.push("tls_server_config");
+    if tls.client_auth_type == ClientAuth::RequireAndVerifyClientCert {
+        protections.push("client_auth_type: RequireAndVerifyClientCert");
+    }
     let folder = path.parent().unwrap_or(path);
     for file in [Some(&mut tls.cert_file), Some(&mut tls.key_file), tls.client_ca_file.as_mut()] {
         file.into_iter().for_each(|file| *file = folder.join(&*file));
     }
     let acceptor = tls::acceptor(root, &tls)
-        .map_err(|tls::Wrong { key, problem }| wrong(format!("{key}: {problem}{}", line_of(key, &text))))?;
-    Ok((Loaded { acceptor: Some(acceptor), users }, tls::files(&tls)))
+        .map_err(|tls::Wrong { key, problem }| wrong(line_of(key, &text), format!("{key}: {problem}")))?;
+    Ok((Loaded { acceptor: Some(acceptor), users, protections }, tls::files(&tls)))
 }
 
-/// The parser tells no line of an unknown key at the top of the file.
-fn placed(error: &yaml_serde::Error, text: &str) -> String {
-    let said = error.to_string();
+/// The line and what is wrong there. The parser tells no line of an unknown key at the top of the file.
+fn placed(error: &yaml_serde::Error, text: &str) -> (usize, String) {
+    let message = error.to_string();
+    let said = message.split(" at line ").next().unwrap_or(&message).to_owned();
     let key = said.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
-    let line = key.filter(|_| !said.contains(" at line ")).map(|key| line_of(key, text));
-    said + line.as_deref().unwrap_or_default()
+    let line = error.location().map(|place| place.line()).or_else(|| key.map(|key| line_of(key, text)));
+    (line.unwrap_or(1), said)
 }
 
-fn line_of(key: &str, text: &str) -> String {
-    let line = text.lines().position(|line| line.contains(key));
-    line.map_or_else(String::new, |line| format!(" at line {}", line + 1))
+fn line_of(key: &str, text: &str) -> usize {
+    text.lines()
+        .position(|line| line.trim_start().starts_with(key) || line.contains(&format!("{key}:")))
+        .map_or(1, |line| line + 1)
 }

@@ -135,7 +135,10 @@ fn real_curl_a_change_of_the_file_counts_and_a_mistake_in_it_does_not() {
     fs::write(&file, "basic_auth_users: 7\n").unwrap();
     assert_eq!(status("prometheus:two"), "200");
     let said = running.says();
-    assert!(said.contains("line 1") && said.ends_with("; what was read before stays in force"), "{said}");
+    assert!(
+        said.contains("web.yml:1: ") && said.ends_with("; what was read before stays in force"),
+        "{said}"
+    );
     fs::remove_file(&file).unwrap();
     assert_eq!((status("prometheus:two").as_str(), status("prometheus:one").as_str()), ("200", "401"));
 }
@@ -208,55 +211,108 @@ fn real_openssl_each_mistake_is_one_sentence_with_its_line() {
     let many = [
         (
             "basic_auth_users:\n  me: secret\n",
-            "DIR/wrong.yml: basic_auth_users: not a bcrypt hash: make one with `htpasswd -nBC 10 NAME` at line 2 column 3",
+            "DIR/wrong.yml:2: basic_auth_users: not a bcrypt hash: make one with `htpasswd -nBC 10 NAME`",
         ),
         (
-            "http_server_config:\n  http2: true\n",
-            "DIR/wrong.yml: unknown field `http_server_config`, expected `tls_server_config` or `basic_auth_users` at line 1",
+            "# Of the web.\nhttp_server_config:\n  http2: true\n",
+            "DIR/wrong.yml:2: unknown field `http_server_config`, expected `tls_server_config` or `basic_auth_users`",
         ),
         (
             "tls_server_config:\n  cert_file: cert.pem\n",
-            "DIR/wrong.yml: tls_server_config: missing field `key_file` at line 2 column 3",
+            "DIR/wrong.yml:2: tls_server_config: missing field `key_file`",
         ),
         (
             "tls_server_config:\n  cert_file: none.pem\n  key_file: key.pem\n",
-            "DIR/wrong.yml: cert_file: cannot open DIR/none.pem: No such file or directory at line 2",
+            "DIR/wrong.yml:2: cert_file: cannot open DIR/none.pem: No such file or directory",
         ),
         (
             "tls_server_config:\n  cert_file: cert.pem\n  key_file: client-key.pem\n",
-            "DIR/wrong.yml: key_file: DIR/client-key.pem does not go with DIR/cert.pem: keys may not be consistent: KeyMismatch at line 3",
+            "DIR/wrong.yml:3: key_file: DIR/client-key.pem does not go with DIR/cert.pem: keys may not be consistent: KeyMismatch",
         ),
         (
             "tls_server_config:\n  cert_file: cert.pem\n  key_file: cert.pem\n",
-            "DIR/wrong.yml: key_file: DIR/cert.pem holds no private key in PEM: no items found at line 3",
+            "DIR/wrong.yml:3: key_file: DIR/cert.pem holds no private key in PEM: no items found",
         ),
         (
             &format!("{tls}  client_auth_type: RequireAnyClientCert\n"),
-            "DIR/wrong.yml: tls_server_config.client_auth_type: unknown variant `RequireAnyClientCert`, expected one of `NoClientCert`, `VerifyClientCertIfGiven`, `RequireAndVerifyClientCert` at line 4 column 21",
+            "DIR/wrong.yml:4: tls_server_config.client_auth_type: unknown variant `RequireAnyClientCert`, expected one of `NoClientCert`, `VerifyClientCertIfGiven`, `RequireAndVerifyClientCert`",
         ),
         (
             &format!("{tls}  client_auth_type: RequireAndVerifyClientCert\n"),
-            "DIR/wrong.yml: client_auth_type: set client_ca_file too: who signs clients' certificates at line 4",
+            "DIR/wrong.yml:4: client_auth_type: set client_ca_file too: who signs clients' certificates",
         ),
         (
             &format!("{tls}  client_ca_file: ca.pem\n"),
-            "DIR/wrong.yml: client_ca_file: set client_auth_type too: RequireAndVerifyClientCert at line 4",
+            "DIR/wrong.yml:4: client_ca_file: set client_auth_type too: RequireAndVerifyClientCert",
         ),
         (
             &format!("{tls}  min_version: TLS10\n"),
-            "DIR/wrong.yml: tls_server_config.min_version: unknown variant `TLS10`, expected `TLS12` or `TLS13` at line 4 column 16",
+            "DIR/wrong.yml:4: tls_server_config.min_version: unknown variant `TLS10`, expected `TLS12` or `TLS13`",
         ),
         (
             &format!("{tls}  min_version: TLS13\n  max_version: TLS12\n"),
-            "DIR/wrong.yml: max_version: it is lower than min_version at line 5",
+            "DIR/wrong.yml:5: max_version: it is lower than min_version",
         ),
-        ("a: [\n", "DIR/wrong.yml: "),
-        ("\u{7}", "DIR/wrong.yml: "),
     ];
     for (config, expected) in many {
-        let said = refusal(config, folder.path());
-        assert!(said.starts_with(expected), "{config}\n  says: {said}");
+        assert_eq!(refusal(config, folder.path()), expected, "{config}");
     }
-    fs::write(folder.path().join("empty.yml"), "").unwrap();
-    assert_eq!(start(&folder, "").get("/healthz").status(), 200);
+    for config in ["a: [\n", "\u{7}", "just words\n"] {
+        let said = refusal(config, folder.path());
+        assert!(said.starts_with("DIR/wrong.yml:1: ") || said.starts_with("DIR/wrong.yml:2: "), "{said}");
+        assert!(!said.contains(" at line ") && !said.contains("struct "), "{said}");
+    }
+}
+
+#[test]
+fn a_file_that_protects_nothing_is_refused_at_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    for config in ["", "# Later.\n\n", "---\n", "{}\n", "basic_auth_users:\n", "basic_auth_users: {}\n"] {
+        assert_eq!(
+            refusal(config, folder.path()),
+            "DIR/wrong.yml:1: it protects nothing: set tls_server_config or basic_auth_users, or start without --web-config",
+            "{config:?}"
+        );
+    }
+}
+
+#[test]
+fn real_curl_and_openssl_a_running_exporter_never_drops_its_protection() {
+    if !real::require(&["curl", "openssl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let users = format!("basic_auth_users: {{prometheus: \"{}\"}}\n", hash("secret"));
+    let files = "cert_file: cert.pem, key_file: key.pem";
+    let client = "client_ca_file: ca.pem, client_auth_type";
+    let required = format!("tls_server_config: {{{files}, {client}: RequireAndVerifyClientCert}}\n");
+    let running = start(&folder, &format!("{required}{users}"));
+    let own = ["--cacert", "ca.pem", "--cert", "client.pem", "--key", "client-key.pem"];
+    let status = |arguments: &[&str]| curl(&running, "https", folder.path(), arguments).0;
+    let with_password = [&own[..], &["--user", "prometheus:secret"]].concat();
+    let many = [
+        (String::new(), "it protects nothing"),
+        ("# Later.\n".to_owned(), "it protects nothing"),
+        ("basic_auth_users:\n".to_owned(), "it protects nothing"),
+        (users.clone(), "it takes away tls_server_config"),
+        (required.clone(), "it takes away basic_auth_users"),
+        (format!("{required}basic_auth_users:\n"), "it takes away basic_auth_users"),
+        (
+            format!("tls_server_config: {{{files}, {client}: VerifyClientCertIfGiven}}\n{users}"),
+            "it takes away client_auth_type: RequireAndVerifyClientCert",
+        ),
+    ];
+    for (config, said) in many {
+        fs::write(folder.path().join("web.yml"), &config).unwrap();
+        assert_eq!(running.get("/healthz").status(), 0, "plain HTTP after {config:?}");
+        assert_eq!(status(&own), "401", "{config:?}");
+        assert_eq!(status(&own[..2]), "000", "{config:?}");
+        assert_eq!(status(&with_password), "200", "{config:?}");
+        let line = running.says();
+        assert!(line.contains(said) && line.ends_with("; what was read before stays in force"), "{line}");
+    }
+    fs::write(folder.path().join("web.yml"), format!("{required}{users}# Another line.\n")).unwrap();
+    assert_eq!(status(&with_password), "200");
+    assert!(running.says().ends_with("web.yml was read again"));
 }

@@ -23,7 +23,7 @@ fn what_is_wrong_at_the_start_is_one_sentence() {
     let (code, said) = run(&["--root", "/nowhere/at/all"]);
     assert_eq!(
         (code, said.as_str()),
-        (1, "rocworker-exporter: cannot open /nowhere/at/all: No such file or directory\n")
+        (2, "rocworker-exporter: cannot open /nowhere/at/all: No such file or directory\n")
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();

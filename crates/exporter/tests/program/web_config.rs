@@ -17,7 +17,7 @@ fn a_document_that_is_too_deep_too_large_or_ambiguous_is_refused_at_once() {
     for (config, expected) in [
         ("[".repeat(60_000), "nested too deep"),
         ("{a: ".repeat(15_000), "nested too deep"),
-        ("- ".repeat(30_000), "DIR/wrong.yml: "),
+        ("- ".repeat(30_000), "DIR/wrong.yml:1: "),
         ("[".repeat(100_000), "larger than"),
         (format!("basic_auth_users:\n  me: {hash}\n  me: {hash}\n"), "user me stands twice: keep one"),
         (costing("$32$"), "a bcrypt cost of 32, and 4 to 16 are taken"),
@@ -44,7 +44,7 @@ fn says_of(file: &Path) -> String {
 fn a_file_that_others_can_write_or_that_is_none_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("web.yml");
-    fs::write(&file, "").unwrap();
+    fs::write(&file, format!("basic_auth_users:\n  me: {}\n", hash("secret"))).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
     assert!(
         says_of(&file).starts_with("Some(2)") && says_of(&file).contains("chmod go-w"),
@@ -78,7 +78,7 @@ fn real_openssl_an_encrypted_key_is_called_so() {
             folder.path(),
         );
         let expected = format!(
-            "DIR/wrong.yml: key_file: DIR/{key} is encrypted: `openssl pkey -in DIR/{key} -out DIR/decrypted.pem` decrypts it"
+            "DIR/wrong.yml:3: key_file: DIR/{key} is encrypted: `openssl pkey -in DIR/{key} -out DIR/decrypted.pem` decrypts it"
         );
         assert!(said.starts_with(&expected), "{said}");
     }
