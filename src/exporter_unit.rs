@@ -107,14 +107,19 @@ impl WebConfig {
     fn read(root: &Root, config: &Config) -> Self {
         let Some(path) = &config.exporter.web_config else { return Self::Readable };
         match root.stat(path) {
+            Ok(meta) if meta.len == 0 => Self::Unreadable(format!(
+                "{} is empty and protects nothing: write it, or leave the key out, then apply again",
+                root.shown(path).display()
+            )),
             Ok(meta) if meta.mode & 0o004 != 0 => Self::Readable,
             Ok(meta) if meta.mode & 0o040 != 0 && meta.gid != 0 => Self::ByGroup(meta.gid),
             Ok(_) => {
                 let shown = root.shown(path);
                 let path = shown.display();
                 Self::Unreadable(format!(
-                    "only root can read {path}, and the exporter is not root: give it and its key to a group, as with \
-                     `chgrp ssl-cert {path}` and `chmod 640 {path}`, then apply again"
+                    "only root can read {path}, and the exporter is not root: give it and its key to a group with \
+                     `groupadd --system --force rocm-exporter-tls`, `chgrp rocm-exporter-tls {path} KEY` and \
+                     `chmod 640 {path} KEY`, then apply again"
                 ))
             }
             Err(error) => Self::Unreadable(format!("{error}: put it there, then apply again")),

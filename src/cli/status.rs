@@ -106,6 +106,9 @@ fn end(status: &Status) -> String {
         (_, true) if !status.drift.is_empty() => {
             format!("{managed}, and the machine is not in sync\n{next}\n")
         }
+        (_, true) if status.pending.is_empty() && open(status).iter().all(|(_, of)| of.is_empty()) => {
+            format!("{managed}, all in sync, and the machine is not: the problems above keep it so\n")
+        }
         (_, true) => format!("{managed}, and the machine is not in sync\n"),
     }
 }

@@ -42,7 +42,7 @@ pub enum ExistingUnit {
 }
 
 #[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "keys with values, as `unit: true`")]
 pub(super) struct ExporterDocument {
     unit: Option<bool>,
     listen: Option<Word>,

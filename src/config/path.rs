@@ -42,5 +42,8 @@ pub(super) fn absolute(path: &Path) -> Result<(), String> {
     if plain && path.parent().is_some_and(|folder| folder != Path::new("/")) {
         return Ok(());
     }
+    if path.components().any(|part| part == Component::ParentDir) {
+        return Err(format!("{:?} has a `..`: write the path without it", path.display().to_string()));
+    }
     Err(format!("{:?} is not an absolute path inside a folder", path.display().to_string()))
 }

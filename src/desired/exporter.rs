@@ -46,7 +46,9 @@ pub fn actions(
         WebConfig::ByGroup(group) => Some(group),
         WebConfig::Unreadable(why) => {
             notes.problem(about, format!("exporter.web-config: {why}"));
-            None
+            // A unit that runs is worth more than one that cannot start.
+            notes.leave(about);
+            return Ok(notes);
         }
     };
     let line = Line { program, arguments: arguments(&config.exporter), context: context! { group } };

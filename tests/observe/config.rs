@@ -147,6 +147,8 @@ fn what_is_wrong_is_said_with_its_line() {
         ("exporter:\n  listen: \"0.0.0.0:9401 --x\"\n", 2, "is no IP address with a port"),
         ("exporter:\n  listen: [::]:9401\n", 2, "exporter"),
         ("exporter:\n  unit: true\n  web-config: web.yaml\n", 3, "\"web.yaml\" is not an absolute path"),
+        ("exporter:\n  web-config: /etc/../web.yaml\n", 2, "\"/etc/../web.yaml\" has a `..`"),
+        ("exporter: true\n", 1, "expected keys with values, as `unit: true`"),
         ("exporter:\n  web-config: \"/etc/a b.yaml\"\n", 2, "\"/etc/a b.yaml\" is no path that a unit takes"),
         ("exporter:\n  web-config: /etc/%n.yaml\n", 2, "is no path that a unit takes"),
         ("exporter:\n  web-config: \"/etc/x\\\"y\"\n", 2, "is no path that a unit takes"),

@@ -64,7 +64,7 @@ fn the_unit_runs_the_exporter_as_it_is_configured_and_a_change_restarts_it_once(
             "--listen [::]:9401 --web-config /etc/rocworker/web.yaml",
         ),
     ] {
-        laid.put("etc/rocworker/web.yaml", "");
+        laid.put("etc/rocworker/web.yaml", "basic_auth_users: {}\n");
         laid.put("etc/rocworker/config.yaml", &format!("exporter: {config}\n"));
         let applied = laid.json(&["apply"]);
         assert_eq!(exec_start(&laid), format!("/usr/bin/rocworker-exporter {arguments}"));
@@ -85,7 +85,7 @@ fn a_web_config_is_read_as_its_group_and_one_that_only_root_reads_is_a_problem()
     let missing = laid.json(&["plan"]);
     let said = notes(&missing).join("\n");
     assert!(said.starts_with("exporter.web-config: ") && said.contains("web.yaml"), "{said}");
-    laid.put("etc/rocworker/web.yaml", "");
+    laid.put("etc/rocworker/web.yaml", "basic_auth_users: {}\n");
     let file = laid.path("etc/rocworker/web.yaml");
     let set = |gid: u32, mode: u32| {
         std::os::unix::fs::chown(&file, None, Some(gid)).unwrap();
@@ -96,6 +96,25 @@ fn a_web_config_is_read_as_its_group_and_one_that_only_root_reads_is_a_problem()
     let said = notes(&planned).join("\n");
     assert!(said.contains("and the exporter is not root: give it and its key to a group"), "{said}");
     assert_eq!(planned["notes"].as_array().unwrap().iter().filter(|it| it["problem"] == true).count(), 1);
+    assert!(said.contains("`groupadd --system --force rocm-exporter-tls`"), "{said}");
+    // A unit that can start is not replaced by one that cannot.
+    laid.put("etc/rocworker/config.yaml", "");
+    laid.run(&["apply"]).success();
+    let before = laid.text(UNIT);
+    laid.put("etc/rocworker/config.yaml", CONFIG);
+    let unreadable = laid.json(&["apply"]);
+    assert_eq!((laid.text(UNIT), &unreadable["changes"]), (before.clone(), &serde_json::json!([])));
+    let (code, said) = laid.fails(&["status"]);
+    assert!(
+        code == 3 && said.ends_with("all in sync, and the machine is not: the problems above keep it so\n"),
+        "{said}"
+    );
+    laid.put("etc/rocworker/web.yaml", "");
+    set(fs::metadata(&file).map(|it| std::os::unix::fs::MetadataExt::gid(&it)).unwrap(), 0o644);
+    let empty = laid.json(&["apply"]);
+    assert!(notes(&empty).join("\n").contains("web.yaml is empty and protects nothing"), "{empty:#}");
+    assert_eq!((laid.text(UNIT), &empty["changes"]), (before, &serde_json::json!([])));
+    laid.put("etc/rocworker/web.yaml", "basic_auth_users: {}\n");
     if !nix_is_root() {
         return;
     }
