@@ -43,7 +43,9 @@ Prometheus up, and [alerts.md](alerts.md) has alerts and a dashboard.
   `{partition=\"\"}`.
 - **APU memory.** `rocm_memory_used` and `rocm_memory_total` are VRAM. An APU works in system memory, so there they are
   GTT. `rocm_memory_pool_used_bytes` has both.
-- **Counters** start at 0 when the driver loads. Those of `rocm_exporter_` and `rocm_container_` start with the exporter.
+- **Counters** of files start at 0 when the driver loads. The firmware counts what only `gpu_metrics` has (energy,
+  residencies, XGMI, PCIe errors), and may keep it over a reload. Those of `rocm_exporter_` and `rocm_container_` start
+  with the exporter.
 - **Other vendors.** Only AMD's cards have series.
 
 In OpenMetrics, a family of counters or infos is named without `_total` or `_info`. The samples have the same names in both

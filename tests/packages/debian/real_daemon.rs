@@ -61,7 +61,7 @@ groupadd --system render 2>/dev/null || true
 dpkg --install $stage/first.deb
 cp /etc/staged/notes $unit.d/test.conf
 mkdir -p /etc/rocworker
-echo 'docker: {configure: never}' > /etc/rocworker/config.yaml
+printf 'docker: {configure: never}\nexporter: {listen: "127.0.0.1:%s"}\n' $port > /etc/rocworker/config.yaml
 rocworker apply > /run/applied 2>&1 || { cat /run/applied /run/said >&2; exit 1; }
 until_true '[ "$(says StatusText)" = "all as it should be" ]'
 systemctl start containerd concourse-worker
@@ -88,8 +88,10 @@ fn boot(script: &str) -> Option<String> {
     let package = file(&built, ".deb");
     fs::copy(&package, stage.folder().join("first.deb")).unwrap();
     repack(&package, &stage.folder().join("newer.deb"), "9.0-1", say_otherwise);
-    let stage_folder = format!("stage={}\n", stage.folder().display());
-    Some(stdout(&stage.boot(&format!("{stage_folder}{START}{script}"))))
+    // Ports are the machine's, whose tests run at once: each in a process of its own.
+    let port = 30_000 + std::process::id() % 10_000;
+    let of_test = format!("stage={}\nport={port}\n", stage.folder().display());
+    Some(stdout(&stage.boot(&format!("{of_test}{START}{script}"))))
 }
 
 fn say_otherwise(tree: &Path) {

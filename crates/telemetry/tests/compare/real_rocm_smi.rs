@@ -99,7 +99,10 @@ fn compare_card(name: &str, theirs: &Map<String, Value>, ours: &Ours, root: &Pat
         match ours.value(pci, metric, labels) {
             Some(own) => assert!(agree(own, value), "{name}: {metric}{labels:?} is {own}, {key} {value}"),
             None => {
-                assert_eq!((name, *key), OF_KFD, "{name}: {metric}{labels:?} is absent, {key} is {value}");
+                // A 0 of pcie_replay_count is what the driver's stub says, too: no count here.
+                let is_stub = (*key, value) == ("PCIe Replay Count", 0.0);
+                let is_known = is_stub || (name, *key) == OF_KFD;
+                assert!(is_known, "{name}: {metric}{labels:?} is absent, {key} is {value}");
                 continue;
             }
         }
@@ -204,7 +207,7 @@ fn real_rocm_smi_says_the_same_of_each_captured_machine() {
         return;
     }
     let Some([tree]) = real::require_made([smi::VARIABLE], &[]) else { return };
-    for ((name, machine), least) in machines::all().into_iter().zip([21, 7, 43, 57, 43, 10, 32]) {
+    for ((name, machine), least) in machines::all().into_iter().zip([21, 7, 43, 56, 43, 10, 32]) {
         let compared = compare(name, &machine, &tree);
         eprintln!("{name}: {compared} values agree");
         assert!(compared >= least, "{name}: {compared} values were compared, {least} should be there");
