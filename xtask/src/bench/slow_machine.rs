@@ -19,7 +19,7 @@ const A_READ: Duration = Duration::from_millis(1);
 const ALLOWED_MS: f64 = 50.0;
 
 /// Runs of each, of which the quickest counts: what else the machine does only adds.
-const RUNS: usize = 5;
+const RUNS: usize = 15;
 
 /// What PCI's and DRM's own code keeps in memory (drivers/pci/pci-sysfs.c, drivers/gpu/drm/drm_sysfs.c): it asks no driver
 /// and wakes no GPU. All else in a card's folder is the driver's.
