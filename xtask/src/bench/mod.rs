@@ -17,9 +17,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 
-use crate::command::Command;
 use crate::refusal::Refusal;
-use crate::{repository, static_program, wrapper_build};
+use crate::{static_program, wrapper_build};
 use report::Report;
 
 /// What the command line asked for.
@@ -76,7 +75,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let options = Options::parse(arguments)?;
     let work = tempfile::Builder::new().prefix("rocworker-bench-").tempdir().context("making a folder")?;
     let wrapper = options.wrapper.map_or_else(wrapper_build::build, Ok)?;
-    let rocworker = options.rocworker.map_or_else(build_rocworker, Ok)?;
+    let rocworker = options.rocworker.map_or_else(static_program::release, Ok)?;
     let shims = programs::build(work.path())?;
     let only = options.only.as_deref().unwrap_or_default();
     if let Some(tool) = &options.under {
@@ -115,11 +114,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         bail!("over an enforced budget, or not measured: {}", failed.join("; "));
     }
     Ok(())
-}
-
-fn build_rocworker() -> Result<PathBuf> {
-    Command::new(["cargo", "build", "--locked", "--release", "--package", "rocworker"]).run()?;
-    Ok(repository::target().join("release/rocworker"))
 }
 
 #[cfg(test)]
