@@ -63,7 +63,7 @@ impl Exporter {
         }
         machines_own.add(&SCRAPE_DURATION, start.elapsed().as_secs_f64());
         machines_own.add_with(&BUILD, [("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0);
-        in_order(samples)
+        in_order(each_once(samples))
     }
 
     /// Who uses the GPUs, and what rocworker's daemon publishes.
@@ -98,14 +98,18 @@ impl Exporter {
     }
 }
 
-/// In the table's order, each metric's samples as they came; without the numbers that are none. Each series stands once:
-/// a second value of it would cost Prometheus the scrape.
-#[must_use]
-pub fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
+/// Without the numbers that are none. Each series stands once: a second value of it would cost Prometheus the scrape.
+fn each_once(mut samples: Vec<Sample>) -> Vec<Sample> {
     let mut seen = HashSet::new();
     samples.retain(|sample| {
         sample.value.is_finite() && seen.insert((sample.metric.name, sample.labels.clone()))
     });
+    samples
+}
+
+/// In the table's order, each metric's samples as they came.
+#[must_use]
+pub fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
     let place = |sample: &Sample| metrics::ALL.iter().position(|metric| std::ptr::eq(*metric, sample.metric));
     samples.sort_by_cached_key(place);
     samples
