@@ -27,7 +27,8 @@ pub(crate) const MORE: [(&str, &str, &str); 3] = [
   1  failed
   2  wrong arguments or configuration
   3  pending changes (plan --exit-code), drift (status),
-     failed check (doctor, cdi validate, task-check)",
+     failed check (doctor, cdi validate, task-check),
+     an unhealthy GPU (health)",
     ),
 ];
 
@@ -153,6 +154,16 @@ pub(crate) enum Person {
         #[arg(long, value_enum, value_name = "FORMAT")]
         format: Option<super::metrics::TextFormat>,
     },
+    /// Say how well each GPU is, from 0 to 100, and why; ends with 3 when one is unhealthy
+    Health {
+        /// Judge by these rules (a path of this machine) instead of the daemon's
+        #[arg(long, value_name = "FILE")]
+        rules: Option<PathBuf>,
+    },
+    /// Explain an error's number, or what the kernel says of GPUs in a line, a file or the journal
+    Explain(super::explain::Args),
+    /// List the errors that explain knows by number, as explain --list does
+    ListErrors,
     /// Show or release who holds each GPU under exclusive sharing
     #[command(subcommand)]
     Lease(super::lease::Command),

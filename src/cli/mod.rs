@@ -10,6 +10,8 @@ mod deb;
 mod demo;
 mod detect;
 mod doctor;
+mod explain;
+mod health;
 mod history;
 mod hook;
 mod lease;
@@ -121,6 +123,9 @@ fn for_person(session: &Session, command: Person) -> anyhow::Result<Outcome> {
         Person::Apply { file, dry_run } => apply::run(session, file.as_deref(), dry_run),
         Person::Status => status::run(session),
         Person::Undo { force, dry_run } => undo::run(session, force, dry_run),
+        Person::Explain(args) => explain::run(session, &args),
+        Person::ListErrors => explain::list(session),
+        Person::Health { rules } => health::run(session, rules.as_deref()),
         Person::History => history::run(session),
         Person::Config(command) => config::run(session, &command),
         Person::Cdi(command) => cdi::run(session, &command),

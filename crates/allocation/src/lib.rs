@@ -21,6 +21,7 @@ pub mod document;
 mod error;
 pub mod folder;
 pub mod gids;
+pub mod health;
 mod json;
 pub mod lease;
 mod path;

@@ -3,11 +3,11 @@
 use amdgpu::readings::{CardReadings, Clock, Engine, MemoryPool, PartitionReadings, Pcie, Power, RasBlock};
 
 use crate::metrics::{
-    CLOCK, ECC_UNCORRECTABLE, ENERGY, ENGINE_BUSY, FAN_MAX, FAN_SPEED, FIRMWARE, GPU_HANG, GPU_TEMPERATURE,
-    GPU_TEMPERATURE_LIMIT, GPU_UTILIZATION, MEMORY_POOL_SIZE, MEMORY_POOL_USED, MEMORY_TOTAL, MEMORY_USED,
-    MEMORY_UTILIZATION, PCIE_BANDWIDTH, PCIE_ERRORS, PCIE_REPLAYS, PCIE_SPEED, PCIE_WIDTH, POWER_LIMIT,
-    POWER_USAGE, RAS_ERRORS, RETIRED_PAGES, THROTTLE_RESIDENCY, THROTTLE_SAMPLES, THROTTLE_STATUS, VOLTAGE,
-    XGMI_SPEED, XGMI_TRAFFIC, XGMI_UP, XGMI_WIDTH,
+    CLOCK, ECC_UNCORRECTABLE, ENERGY, ENGINE_BUSY, FAN_MAX, FAN_SPEED, FIRMWARE, GPU_DEVCOREDUMP,
+    GPU_TEMPERATURE, GPU_TEMPERATURE_LIMIT, GPU_UTILIZATION, MEMORY_POOL_SIZE, MEMORY_POOL_USED,
+    MEMORY_TOTAL, MEMORY_USED, MEMORY_UTILIZATION, PCIE_BANDWIDTH, PCIE_ERRORS, PCIE_REPLAYS, PCIE_SPEED,
+    PCIE_WIDTH, POWER_LIMIT, POWER_USAGE, RAS_ERRORS, RETIRED_PAGES, THROTTLE_RESIDENCY, THROTTLE_SAMPLES,
+    THROTTLE_STATUS, VOLTAGE, XGMI_SPEED, XGMI_TRAFFIC, XGMI_UP, XGMI_WIDTH,
 };
 use crate::sample::{Label, Labelled, count};
 
@@ -45,7 +45,7 @@ pub(crate) fn card(readings: &CardReadings, is_apu: Option<bool>, to: &mut Label
         }
     }
     xgmi(readings, to);
-    to.add(&GPU_HANG, readings.hang.map(truth));
+    to.add(&GPU_DEVCOREDUMP, readings.hang.map(truth));
     for (name, version) in &readings.firmware {
         to.add_with(&FIRMWARE, [("firmware", name.clone()), ("version", version.clone())], 1.0);
     }

@@ -18,5 +18,6 @@ pub mod metrics;
 pub mod patient;
 pub mod processes;
 pub mod published;
+pub mod readings;
 pub mod sample;
 mod stuck;

@@ -38,16 +38,16 @@ pub static RETIRED_PAGES: Metric = Metric {
     dme: "",
 };
 
-pub static GPU_HANG: Metric = Metric {
-    name: "rocm_gpu_hang",
+pub static GPU_DEVCOREDUMP: Metric = Metric {
+    name: "rocm_gpu_devcoredump",
     scope: Scope::Card,
     kind: Kind::Gauge,
     unit: "",
-    help: "1 while the kernel holds a dump of a hang of this GPU, 0 while it holds none; absent where it makes no dumps.",
+    help: "1 while the kernel holds a dump of this GPU, which it makes at a hang, 0 while it holds none; absent where it makes none.",
     labels: &[],
     source: "/sys/class/devcoredump/*/failing_device, /sys/class/devcoredump/disabled",
-    dcgm: "DCGM_FI_DEV_XID_ERRORS",
-    dme: "gpu_health",
+    dcgm: "",
+    dme: "",
 };
 
 pub static FIRMWARE: Metric = Metric {

@@ -2,6 +2,7 @@
 
 mod card;
 mod errors;
+mod health;
 mod link;
 mod power;
 mod processes;
@@ -11,13 +12,14 @@ use crate::metric::Metric;
 
 pub use card::*;
 pub use errors::*;
+pub use health::*;
 pub use link::*;
 pub use power::*;
 pub use processes::*;
 pub use worker::*;
 
 /// All of them.
-pub static ALL: [&Metric; 52] = [
+pub static ALL: [&Metric; 55] = [
     &GPU_INFO,
     &GPU_SUSPENDED,
     &GPU_TEMPERATURE,
@@ -54,7 +56,10 @@ pub static ALL: [&Metric; 52] = [
     &XGMI_SPEED,
     &XGMI_WIDTH,
     &XGMI_UP,
+    &GPU_DEVCOREDUMP,
+    &GPU_HEALTH_SCORE,
     &GPU_HANG,
+    &GPU_QUARANTINED,
     &FIRMWARE,
     &PROCESSES,
     &PROCESS_VRAM,

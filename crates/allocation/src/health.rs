@@ -1,0 +1,92 @@
+//! /run/rocworker/health.json: how well each GPU is, as rocworker's daemon judges it. The wrapper and the exporter read it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::PciAddress;
+use crate::document::Document;
+
+/// Mode 0644.
+pub const PATH: &str = "/run/rocworker/health.json";
+
+/// Older than this, it says nothing of now: every GPU is unknown.
+pub const FRESH_S: u64 = 60;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Health {
+    /// [`Document::SCHEMA_VERSION`].
+    pub schema_version: u32,
+    /// Seconds since 1970.
+    pub written_at: u64,
+    /// A card each, in the order of their addresses.
+    pub gpus: Vec<GpuHealth>,
+    /// What could not be read for the machine as a whole, a sentence each: the kernel's log, mostly.
+    pub unknown: Vec<String>,
+}
+
+/// One card, with all its partitions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct GpuHealth {
+    pub pci: PciAddress,
+    pub state: State,
+    /// 0 to 100; `None` where the state is unknown.
+    pub score: Option<u8>,
+    /// Whether it hangs now; `None` where nothing says so or the contrary.
+    pub hang: Option<bool>,
+    pub deductions: Vec<Deduction>,
+    /// What could not be judged, a sentence each.
+    pub unknown: Vec<String>,
+    /// Why no container gets it unless the policy has no quarantine: it is unhealthy, or was a short while ago.
+    pub quarantine: Option<Quarantine>,
+    /// Why it cannot be leased just now: processes or memory are left on it.
+    pub leftover: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum State {
+    Healthy,
+    Degraded,
+    Unhealthy,
+    Unknown,
+}
+
+/// What a rule takes off the score.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Deduction {
+    /// The rule's id.
+    pub rule: String,
+    /// 1 to 100.
+    pub points: u8,
+    /// What it means, a sentence.
+    pub reason: String,
+    /// The reading with its value, or the kernel's line.
+    pub evidence: String,
+}
+
+/// A GPU that was unhealthy stays out until it was not for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Quarantine {
+    /// Seconds since 1970.
+    pub since: u64,
+    /// When it was last unhealthy, in seconds since 1970.
+    pub unhealthy_at: u64,
+    pub reason: String,
+}
+
+impl Document for Health {
+    const SCHEMA_VERSION: u32 = 1;
+    const NAME: &'static str = "account of the GPUs' health";
+}
+
+impl Health {
+    /// What counts at this time, in seconds since 1970: `None` when it is old, or from the future by more than 5 s.
+    #[must_use]
+    pub fn at(self, now: u64) -> Option<Self> {
+        let is_fresh = now.saturating_sub(self.written_at) <= FRESH_S && self.written_at <= now + 5;
+        is_fresh.then_some(self)
+    }
+}

@@ -1,0 +1,5 @@
+//! Judges how well AMD GPUs are, by rules that are data (rules.toml), from readings and the kernel's log. Pure: nothing
+//! here reads a file.
+
+pub mod judge;
+pub mod rules;

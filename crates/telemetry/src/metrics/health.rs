@@ -1,0 +1,39 @@
+//! How well a GPU is, as rocworker's daemon judges it (docs/health.md).
+
+use crate::metric::{Kind, Metric, Scope};
+
+pub static GPU_HEALTH_SCORE: Metric = Metric {
+    name: "rocm_gpu_health_score",
+    scope: Scope::Card,
+    kind: Kind::Gauge,
+    unit: "",
+    help: "How well the GPU is, from 0 to 100; absent where it is not known.",
+    labels: &[],
+    source: "/run/rocworker/health.json",
+    dcgm: "",
+    dme: "gpu_health",
+};
+
+pub static GPU_HANG: Metric = Metric {
+    name: "rocm_gpu_hang",
+    scope: Scope::Card,
+    kind: Kind::Gauge,
+    unit: "",
+    help: "1 while the GPU hangs by the kernel's log or its dump, 0 while neither says so; absent where it is not known.",
+    labels: &[],
+    source: "/run/rocworker/health.json",
+    dcgm: "DCGM_FI_DEV_XID_ERRORS",
+    dme: "",
+};
+
+pub static GPU_QUARANTINED: Metric = Metric {
+    name: "rocm_gpu_quarantined",
+    scope: Scope::Card,
+    kind: Kind::Gauge,
+    unit: "",
+    help: "1 while the GPU is or was a short while ago unhealthy: with wrapper.quarantine no container gets it.",
+    labels: &[],
+    source: "/run/rocworker/health.json",
+    dcgm: "",
+    dme: "",
+};

@@ -1,0 +1,40 @@
+//! `explain`: an error's number, another's code, or what the kernel says in a line, a file or the journal.
+
+mod codes;
+mod log;
+
+use super::Outcome;
+use super::session::Session;
+
+#[derive(Debug, clap::Args)]
+#[command(group = clap::ArgGroup::new("asked").required(true).args(["what", "list", "journal"]))]
+pub(crate) struct Args {
+    /// 1 to 8, a code as hip:719, hsa:0x1016, amdsmi:2 or afid:24, a line of the kernel's log, or - to read a log from
+    /// stdin
+    #[arg(value_name = "CODE|TEXT|-")]
+    what: Option<String>,
+    /// List the errors 1 to 8
+    #[arg(long)]
+    list: bool,
+    /// Look through the kernel's messages in the journal, of this boot unless --since says more
+    #[arg(long)]
+    journal: bool,
+    /// The journal from this time on, as journalctl takes it: yesterday, "2 hours ago", 2026-11-23
+    #[arg(long, value_name = "TIME", requires = "journal")]
+    since: Option<String>,
+}
+
+pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
+    match &args.what {
+        _ if args.list => list(session),
+        _ if args.journal => log::journal(session, args.since.as_deref()),
+        Some(what) if what == "-" => log::stdin(session),
+        Some(what) => codes::one(session, what).unwrap_or_else(|| log::text(session, what)),
+        None => Ok(Outcome::Done),
+    }
+}
+
+/// Also `list-errors`.
+pub(crate) fn list(session: &Session) -> anyhow::Result<Outcome> {
+    codes::list(session)
+}
