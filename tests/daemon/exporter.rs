@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nix::sys::signal::Signal;
 use root::Root;
 use serde_json::json;
-use telemetry::published::{self, Client, Drift, Lease, PATH, Pod, Published};
+use telemetry::daemon_file;
+use telemetry::published::{Client, Drift, Lease, PATH, Pod, Published};
 
 use crate::laid::Laid;
 use crate::running::{Running, applied, eventually};
@@ -21,7 +22,7 @@ fn now() -> f64 {
 
 /// As the exporter reads it.
 fn read(laid: &Laid) -> Result<Option<Published>, String> {
-    published::read(&Root::open(laid.top()).unwrap(), now())
+    daemon_file::read(&Root::open(laid.top()).unwrap(), now())
 }
 
 /// What is published, once it is there.

@@ -19,7 +19,7 @@ pub static ECC_UNCORRECTABLE: Metric = Metric {
     scope: Scope::Card,
     kind: Kind::Gauge,
     unit: "",
-    help: "Uncorrectable errors of all RAS blocks since the driver was loaded.",
+    help: "Uncorrectable errors of all RAS blocks since the driver was loaded; absent while the count of any block cannot be read.",
     labels: &[],
     source: "ras/*_err_count",
     dcgm: "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
