@@ -37,7 +37,8 @@ Prometheus up, and [alerts.md](alerts.md) has alerts and a dashboard.
   the daemon judges of it, nothing more. It keeps the labels of the last scrape in which it was awake. If the exporter
   started later, labels that only an awake card tells are absent.
 - **Health.** `rocm_gpu_health_score`, `rocm_gpu_hang` and `rocm_gpu_quarantined` are the
-  [daemon's judgement](health.md), of a card with all its partitions. They are absent when that is older than 60 seconds.
+  [daemon's judgement](daemon.md#what-it-publishes), of a card with all its partitions. They are absent when that is older
+  than 60 seconds.
 - **Containers.** Only the series of processes, containers and leases have the label `container`. To have it on others,
   [join them](monitoring.md#the-container-that-holds-a-gpu).
 - **Partitions.** Temperature, power, PCIe, RAS and used memory belong to the card and have no `partition` label.

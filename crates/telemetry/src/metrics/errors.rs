@@ -43,7 +43,7 @@ pub static GPU_DEVCOREDUMP: Metric = Metric {
     scope: Scope::Card,
     kind: Kind::Gauge,
     unit: "",
-    help: "1 while the kernel holds a dump of this GPU, which it makes at a hang, 0 while it holds none; absent where it makes none.",
+    help: "1 while the kernel holds a dump of a hang of this GPU, 0 while it holds none; absent where it makes none.",
     labels: &[],
     source: "/sys/class/devcoredump/*/failing_device, /sys/class/devcoredump/disabled",
     dcgm: "",
