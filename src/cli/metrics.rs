@@ -63,7 +63,9 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
     samples.push(patient.stuck_reads(0));
     let samples = in_order(samples);
     if !samples.iter().any(|sample| std::ptr::eq(sample.metric, &GPU_INFO)) {
-        tracing::warn!("there is no AMD GPU, so no metric names one; see `rocworker doctor` if there should be");
+        tracing::warn!(
+            "there is no AMD GPU, so no metric names one; see `rocworker doctor` if there should be"
+        );
     }
     exporter.faults().iter().for_each(|fault| tracing::info!("{}", fault.reason));
     let unread = exporter.faults().iter().map(unread).collect();

@@ -129,7 +129,7 @@ fn one_that_is_killed_leaves_a_file_that_soon_counts_no_more_and_that_the_next_o
     let root = Root::open(laid.top()).unwrap();
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970")]
     let later = written_at as f64 + 45.0;
-    assert_eq!(published::read(&root, later), Ok(None));
+    assert_eq!(daemon_file::read::<Published>(&root, later), Ok(None));
     laid.run(&["undo"]).success();
     let running = Running::begin(&laid);
     running.until("it has looked", |daemon| daemon["set_up"] == false);

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use amdgpu::{Gpu, Unknown};
 use amdgpu::processes::{self, Use};
 use amdgpu::readings::Fault;
+use amdgpu::{Gpu, Unknown};
 use root::Root;
 
 use crate::accounting::{Accounting, Holding, Timestamp};

@@ -75,7 +75,8 @@ fn a_judgement_comes_and_goes_with_its_file_and_its_age() {
     let [fault] = exporter.faults() else { panic!("{:?}", exporter.faults()) };
     assert_eq!(fault.file.to_str(), Some("/run/rocworker/health.json"));
     assert!(fault.reason.to_string().contains("health.json is damaged: "), "{}", fault.reason);
-    let errors = samples.iter().find(|sample| sample.metric.name == "rocm_exporter_read_errors_total").unwrap();
+    let errors =
+        samples.iter().find(|sample| sample.metric.name == "rocm_exporter_read_errors_total").unwrap();
     assert_eq!(errors.labels, [("file", "/run/rocworker/health.json".to_owned())]);
 }
 

@@ -36,9 +36,7 @@ impl Laid {
         layout::Machine::demo().lay_out(dir.path(), Nodes::Recorded).unwrap();
         let root = Root::open(dir.path()).unwrap();
         let machine = Machine::read(&root);
-        let label = |gpu: &amdgpu::Gpu| {
-            vec![("gpu", gpu.index.map_or("-".to_owned(), |it| it.to_string()))]
-        };
+        let label = |gpu: &amdgpu::Gpu| vec![("gpu", gpu.index.map_or("-".to_owned(), |it| it.to_string()))];
         let labels = machine.gpus.iter().map(label).collect();
         Self { dir, root, machine, labels, processes: Processes::default() }
     }

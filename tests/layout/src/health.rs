@@ -11,9 +11,7 @@ pub const JUDGED_AT: u64 = 1_764_000_000;
 /// quarantine, card 1 is degraded, and of card 2 nothing is known.
 #[must_use]
 pub fn health(cards: u8, is_in_trouble: bool, written_at: u64) -> String {
-    let deduction = |rule: &str, points: u8, evidence: &str| {
-        json!({"rule": rule, "points": points, "reason": "It is invented.", "evidence": evidence})
-    };
+    let deduction = |rule: &str, points: u8, evidence: &str| json!({"rule": rule, "points": points, "reason": "It is invented.", "evidence": evidence});
     let of_card = |number: u8| {
         let mut gpu = json!({
             "pci": Instinct::of_server(number, 0, 1).address,

@@ -92,7 +92,9 @@ fn the_alerts_that_operators_know_keep_their_names_groups_intervals_and_labels()
     let rules = files::rules(&files::text(ALERTS));
     let known: Vec<String> = rules
         .iter()
-        .filter(|rule| !["amd_gpu_health", "amd_gpu_guards", "amd_gpu_recorded"].contains(&rule.group.as_str()))
+        .filter(|rule| {
+            !["amd_gpu_health", "amd_gpu_guards", "amd_gpu_recorded"].contains(&rule.group.as_str())
+        })
         .map(|rule| {
             let labels = rule.pairs("labels").into_iter().map(|(key, value)| format!(" {key}={value}"));
             let (group, every, lasts) = (&rule.group, &rule.interval, rule.text("for").unwrap_or_default());
