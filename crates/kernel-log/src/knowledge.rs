@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, Input};
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use amdgpu::Address;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
@@ -230,9 +230,9 @@ impl Knowledge {
         found.map(|(_, found)| found)
     }
 
-    /// Where a text has words without which no message is, from a byte of it on.
-    pub(crate) fn next_anchor(&self, text: &[u8], from: usize) -> Option<Range<usize>> {
-        self.anchors.find(Input::new(text).range(from..)).map(|hit| hit.range())
+    /// Where a text first has words without which no line has a message.
+    pub(crate) fn next_anchor(&self, text: &[u8]) -> Option<Range<usize>> {
+        self.anchors.find(text).map(|hit| hit.range())
     }
 
     fn find_at(&self, place: Place, line: &[u8]) -> Option<Found<'_>> {
