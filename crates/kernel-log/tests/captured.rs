@@ -57,7 +57,8 @@ fn machine_checks_of_a_cpu_are_no_message_of_a_gpu() {
         "2 2024-12-20 09:33:01 +0000 error: Corrected error, no action required., CPU 2, bank Unified Memory Controller \
          (bank=17), mcg mcgstatus=0, mci CECC, memory_channel=0,csrow=1",
     ] {
-        let found = Knowledge::built_in().unwrap().find(line.as_bytes()).map(|found| found.message.id.clone());
+        let found =
+            Knowledge::built_in().unwrap().find(line.as_bytes()).map(|found| found.message.id.clone());
         assert_eq!(found, None, "{line}");
     }
 }

@@ -23,7 +23,8 @@ fn each_sample_is_found_by_its_own_pattern_and_what_resembles_it_is_another_mess
     for message in knowledge.messages() {
         for pattern in &message.patterns {
             let found = knowledge.find(pattern.sample.as_bytes());
-            let found = found.unwrap_or_else(|| panic!("{}: nothing is found in {}", message.id, pattern.sample));
+            let found =
+                found.unwrap_or_else(|| panic!("{}: nothing is found in {}", message.id, pattern.sample));
             assert_eq!(found.message.id, message.id, "{}", pattern.sample);
             assert_eq!(found.pattern.text, pattern.text, "{}", pattern.sample);
             let other = knowledge.find(pattern.not.as_bytes());
@@ -41,7 +42,13 @@ fn each_pattern_names_where_its_words_and_its_sample_are_from() {
             let place = (pattern.kernels.is_empty(), pattern.file.is_none());
             assert!(matches!(place, (true, false) | (false, true)), "{}: {}", message.id, pattern.sample);
             let from = &pattern.sample_from;
-            let starts = ["https://", "made from the format string of ", "kernel-log-samples.tar.gz", "a user's ", "QEMU"];
+            let starts = [
+                "https://",
+                "made from the format string of ",
+                "kernel-log-samples.tar.gz",
+                "a user's ",
+                "QEMU",
+            ];
             assert!(starts.iter().any(|start| from.starts_with(start)), "{}: {from}", message.id);
         }
     }
@@ -50,12 +57,25 @@ fn each_pattern_names_where_its_words_and_its_sample_are_from() {
 #[test]
 fn each_class_has_a_message_and_each_message_says_something_once() {
     use Class::{
-        BadPages, Firmware, HardwareEvent, Hang, IllegalOpcode, InitFailed, MemoryCorrectable, MemoryUncorrectable,
-        PageFault, Pcie, Power, ResetFailed, ResetRecovered, Thermal, Xgmi,
+        BadPages, Firmware, Hang, HardwareEvent, IllegalOpcode, InitFailed, MemoryCorrectable,
+        MemoryUncorrectable, PageFault, Pcie, Power, ResetFailed, ResetRecovered, Thermal, Xgmi,
     };
     let all = [
-        BadPages, Firmware, HardwareEvent, Hang, IllegalOpcode, InitFailed, MemoryCorrectable, MemoryUncorrectable,
-        PageFault, Pcie, Power, ResetFailed, ResetRecovered, Thermal, Xgmi,
+        BadPages,
+        Firmware,
+        HardwareEvent,
+        Hang,
+        IllegalOpcode,
+        InitFailed,
+        MemoryCorrectable,
+        MemoryUncorrectable,
+        PageFault,
+        Pcie,
+        Power,
+        ResetFailed,
+        ResetRecovered,
+        Thermal,
+        Xgmi,
     ];
     let knowledge = built_in();
     let known: BTreeSet<_> = knowledge.messages().iter().map(|message| message.class).collect();
@@ -125,9 +145,14 @@ fn no_name_of_a_process_makes_another_message_of_a_line() {
                     format!("*ERROR* Process information: process {process} pid 1 thread {thread} pid 2"),
                     "named-process",
                 ),
-                (format!("amdgpu 0000:28:00.0:  Process {process} pid 1 thread {thread} pid 2"), "named-process"),
                 (
-                    format!("amdgpu 0000:28:00.0: amdgpu:  in process {process} pid 1 thread {thread} pid 2)"),
+                    format!("amdgpu 0000:28:00.0:  Process {process} pid 1 thread {thread} pid 2"),
+                    "named-process",
+                ),
+                (
+                    format!(
+                        "amdgpu 0000:28:00.0: amdgpu:  in process {process} pid 1 thread {thread} pid 2)"
+                    ),
                     "named-process",
                 ),
             ] {
@@ -153,7 +178,10 @@ fn what_stands_in_a_line_is_handed_on() {
         ),
         ("amdgpu 0000:c5:00.0: amdgpu: MES(1) failed to respond to msg=REMOVE_QUEUE", "1 REMOVE_QUEUE"),
         ("amdgpu 0000:02:00.0: amdgpu: Saved bad pages 150 reaches threshold value 128", "150 128"),
-        ("amdgpu 0000:03:00.0: Direct firmware load for amdgpu/vega20_ta.bin failed with error -2", "vega20_ta.bin -2"),
+        (
+            "amdgpu 0000:03:00.0: Direct firmware load for amdgpu/vega20_ta.bin failed with error -2",
+            "vega20_ta.bin -2",
+        ),
     ] {
         let found = knowledge.find(line.as_bytes()).unwrap();
         let values: Vec<&str> = found.values.iter().map(|(_, value)| value.as_str()).collect();

@@ -56,7 +56,8 @@ fn found(unpacked: &Path) -> Result<PathBuf> {
     for folder in [unpacked.join("lib/modules"), unpacked.join("usr/lib/modules")] {
         let Ok(releases) = fs::read_dir(&folder) else { continue };
         for release in releases {
-            let module = release.with_context(|| format!("listing {}", folder.display()))?.path().join(MODULE);
+            let module =
+                release.with_context(|| format!("listing {}", folder.display()))?.path().join(MODULE);
             let name = |suffix: &str| module.with_extension(format!("ko{suffix}"));
             if let Some(module) = ["", ".xz"].map(name).into_iter().find(|path| path.is_file()) {
                 return Ok(module);

@@ -50,7 +50,9 @@ impl Oracle {
             let modules = &self.modules;
             let strings = self.strings.entry(kernel.clone()).or_insert_with(|| {
                 let path = modules.join(format!("{kernel}.ko"));
-                module::strings(&fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+                module::strings(
+                    &fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())),
+                )
             });
             if !strings.iter().any(|string| has_in_order(string, words.iter().copied())) {
                 return Some(format!("no string of {kernel}'s amdgpu.ko has {words:?} in this order"));
@@ -80,7 +82,8 @@ fn real_each_patterns_words_stand_in_one_string_of_each_named_kernel_or_file() {
     let mut complaints = Vec::new();
     for message in Knowledge::built_in().unwrap().messages() {
         for pattern in &message.patterns {
-            complaints.extend(oracle.complaint(pattern).map(|complaint| format!("{}: {complaint}", message.id)));
+            complaints
+                .extend(oracle.complaint(pattern).map(|complaint| format!("{}: {complaint}", message.id)));
         }
     }
     assert!(complaints.is_empty(), "{complaints:#?}");

@@ -29,7 +29,7 @@ fn printed(string: &[u8]) -> Vec<u8> {
 #[test]
 fn strings_end_at_a_nul_and_have_neither_a_level_nor_two_percent_signs() {
     let module = b"\x7fELF\0\0\x013[drm] *ERROR* ring %s\n\0%u exceeds 90%% of %d\0\x01c...\0\x019\0last";
-    let expected =
-        ["\x7fELF", "[drm] *ERROR* ring %s\n", "%u exceeds 90% of %d", "...", "\x019", "last"].map(str::as_bytes);
+    let expected = ["\x7fELF", "[drm] *ERROR* ring %s\n", "%u exceeds 90% of %d", "...", "\x019", "last"]
+        .map(str::as_bytes);
     assert_eq!(strings(module), expected);
 }
