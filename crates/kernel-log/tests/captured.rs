@@ -1,5 +1,9 @@
 //! Captured logs line by line, and lines of a CPU's machine checks.
-#![allow(clippy::disallowed_methods, reason = "golden files lie beside this test")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and its golden files lie beside it"
+)]
 
 use std::fmt::Write as _;
 use std::path::Path;
