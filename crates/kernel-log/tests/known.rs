@@ -1,4 +1,5 @@
 //! What knowledge/messages.toml promises of itself: its samples, its sentences, its order.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
 
