@@ -17,6 +17,8 @@ pub mod cdi;
 pub mod gpu_metrics;
 mod input;
 mod json;
+pub mod kernel_log;
+pub mod kmsg;
 pub mod lease;
 mod oracle;
 pub mod policy;

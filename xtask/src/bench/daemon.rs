@@ -107,7 +107,7 @@ fn until(what: &str, is_so: impl Fn() -> Result<bool>) -> Result<Duration> {
     Ok(began.elapsed())
 }
 
-fn resident(pid: u32) -> Result<u64> {
+pub(super) fn resident(pid: u32) -> Result<u64> {
     let path = PathBuf::from(format!("/proc/{pid}/status"));
     let status = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -4,6 +4,7 @@ mod apply;
 mod bundle;
 mod daemon;
 mod detect;
+mod explain;
 mod exporter;
 mod machine;
 mod programs;
@@ -30,7 +31,7 @@ struct Options {
     rocworker: Option<PathBuf>,
     exporter: Option<PathBuf>,
     /// A part of the name of what is wanted, and nothing but that: of the wrapper's situations, detect, apply, daemon,
-    /// scrape.
+    /// explain, scrape.
     only: Option<String>,
     /// A tool with its options, the rest of the command line, under which the wrapper is run instead of being timed.
     under: Option<Vec<String>>,
@@ -100,6 +101,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     if "daemon".contains(only) {
         daemon::measure(&rocworker, work.path(), runs, &mut report);
+    }
+    if "explain".contains(only) {
+        explain::measure(&rocworker, work.path(), runs, &mut report);
     }
     if "scrape".contains(only) {
         let exporter = options.exporter.map_or_else(static_program::release_exporter, Ok)?;

@@ -39,6 +39,8 @@ pub(super) const TARGETS: &[Target] = &[
     target("runtime_state", Some("runtime_state")),
     target("request", Some("request")),
     target("gpu_metrics", None),
+    target("kernel_log", Some("kernel_log")),
+    target("kmsg", Some("kmsg")),
     target("args", Some("args")),
     // Each byte is a word already.
     Target { asks_runc: true, ..target("args_runc", None) },
