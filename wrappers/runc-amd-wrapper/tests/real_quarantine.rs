@@ -158,6 +158,7 @@ fn withholding(stage: &Stage, default: &str, keys: &Value) {
 #[test]
 fn real_a_file_that_says_nothing_of_now_withholds_nothing_and_is_warned_of_once() {
     type Make = fn(&Path);
+    type Case<'c> = (&'c str, &'c dyn Fn(&Path), &'c str);
     if !real::require_root(&["mknod", "mkfifo"]) {
         return;
     }
@@ -185,7 +186,7 @@ fn real_a_file_that_says_nothing_of_now_withholds_nothing_and_is_warned_of_once(
     let folder: Make = |path| std::fs::create_dir(path).unwrap();
     let long: Make = |path| File::create(path).unwrap().set_len(100 << 20).unwrap();
     let binary: Make = |path| std::fs::write(path, [0xff; 100]).unwrap();
-    let cases: [(&str, &dyn Fn(&Path), &str); 13] = [
+    let cases: [Case<'_>; 13] = [
         ("stale", &stale, "which says nothing of now"),
         ("future", &future, "which says nothing of now"),
         ("damaged", &damaged, "is no account of the GPUs' health"),
