@@ -77,6 +77,7 @@ fn what_is_wrong_is_said_with_its_line() {
         ("tag:\nmode:\n", 2, "unknown field `mode`"),
         ("daemon:\n  settle-s:\n  interval-s: 1\n", 3, "daemon.interval-s is not between"),
         ("daemon:\n  settle-s:\n  unit: often\n", 3, "expected a boolean"),
+        ("wrapper:\n  sharing: shared\n  quarantine: often\n", 3, "expected a boolean"),
         ("daemon:\n  settle-s:\n  settle-s: 1\n", 3, "duplicate field `settle-s`"),
         ("tag: a\ncdi:\n  names: [index]\n  kind: x\n", 4, "unknown field `kind`"),
         ("\ncompute-runtime: opencl\n", 2, "unknown variant `opencl`"),
