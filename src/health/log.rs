@@ -12,6 +12,9 @@ use root::Root;
 /// Of all messages together so many are kept: thirty-two of each class for eight cards.
 const MOST: usize = 4096;
 
+/// Of 4,096 records each.
+const MOST_READS: usize = 64;
+
 /// Of a line so many characters are kept.
 const LONGEST: usize = 400;
 
@@ -71,7 +74,18 @@ impl Reader {
         Ok(Self { kmsg, knowledge, logged: Vec::new(), is_whole: None, last: Duration::ZERO })
     }
 
+    /// Reads what has come, at most as much as a kernel's buffer holds.
     fn more(&mut self) -> Result<(), String> {
+        for _ in 0..MOST_READS {
+            if !self.some()? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is more.
+    fn some(&mut self) -> Result<bool, String> {
         let read = self.kmsg.read()?;
         if let Some(first) = read.records.first() {
             // The kernel counts its records from 0.
@@ -84,7 +98,7 @@ impl Reader {
             self.last = self.last.max(record.since_boot);
             self.add(record);
         }
-        Ok(())
+        Ok(read.more)
     }
 
     fn add(&mut self, record: &Record) {
