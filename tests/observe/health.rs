@@ -8,7 +8,7 @@ use allocation::health::{Health, State};
 use amdgpu::Address;
 use gpu_health::rules::{Rules, When};
 use kernel_log::knowledge::Knowledge;
-use layout::{Machine, Nodes};
+use layout::{Gpu, Machine, Module, Nodes};
 use serde_json::Value;
 use support::said::Said;
 use support::{captures, document};
@@ -113,6 +113,53 @@ fn a_machine_without_amds_gpus_says_so_and_ends_well() {
     assert_eq!((said.status.code(), said.stdout.as_str()), (Some(0), "No AMD GPU in this machine.\n"));
 }
 
+/// The lines of a captured log, of which its owner says that they are partly synthetic (tests/captures/README.md).
+#[test]
+fn a_captured_log_takes_points_off_the_gpus_that_it_names() {
+    let archive = captures::unpack("kernel-log-samples");
+    let (_, layout::Entry::File(bytes)) =
+        archive.iter().find(|(path, _)| path.ends_with("dmesg_sample.log")).unwrap()
+    else {
+        panic!("no file")
+    };
+    let text = String::from_utf8(bytes.clone()).unwrap();
+    // `kern  :err   : 2026-01-07T10:02:00,123456-06:00 amdgpu 0000:01:00.0: …`, as `dmesg -x --time-format iso` prints it.
+    let lines: Vec<&str> = text.lines().map(|line| line.split_once("-06:00 ").unwrap().1).collect();
+    let gpu = |address, minor| Gpu::amd(address, 0x74a1).card(minor).render(128 + minor);
+    let machine = Machine::new()
+        .module(Module::new("amdgpu"))
+        .gpu(gpu("0000:01:00.0", 1))
+        .gpu(gpu("0000:02:00.0", 2))
+        .gpu(gpu("0000:03:00.0", 3))
+        .gpu(gpu("0000:04:00.0", 4))
+        .put("/dev/kmsg", kmsg(&lines).as_str());
+    let root = laid_out(&machine);
+    let answer = json(root.path(), &[]);
+    let judged: Vec<(&str, Vec<&str>)> = answer["gpus"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|gpu| {
+            let by_log = gpu["deductions"].as_array().unwrap().iter();
+            (gpu["state"].as_str().unwrap(), by_log.map(|it| it["rule"].as_str().unwrap()).collect())
+        })
+        .collect();
+    assert_eq!(
+        judged,
+        [
+            ("unhealthy", vec!["memory-uncorrectable-log"]),
+            ("unhealthy", vec!["bad-pages"]),
+            ("degraded", vec!["hardware-event"]),
+            ("healthy", vec![]),
+        ],
+        "{answer:#}"
+    );
+    let evidence = &answer["gpus"][1]["deductions"][0]["evidence"];
+    assert_eq!(evidence, "amdgpu 0000:02:00.0: amdgpu: Saved bad pages 150 reaches threshold value 128");
+    // The machine's own PCIe error names a port that is above no GPU here.
+    assert_eq!(health(root.path(), &[]).status.code(), Some(3));
+}
+
 /// Each known message's sample, ten times, of the only card.
 #[test]
 fn each_known_message_takes_off_what_the_rules_of_its_class_say_and_quotes_the_line() {
@@ -142,7 +189,7 @@ fn each_known_message_takes_off_what_the_rules_of_its_class_say_and_quotes_the_l
             })
             .map(|rule| rule.id)
             .collect();
-        std::fs::write(root.path().join("dev/kmsg"), kmsg(&vec![line.as_str(); 10])).unwrap();
+        std::fs::write(root.path().join("dev/kmsg"), kmsg(&[line.as_str(); 10])).unwrap();
         let answer = json(root.path(), &[]);
         let taken = answer["gpus"][0]["deductions"].as_array().unwrap().iter();
         let by_log = taken.filter(|taken| taken["evidence"].as_str().unwrap().ends_with(&line));
