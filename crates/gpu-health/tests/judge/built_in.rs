@@ -94,6 +94,9 @@ fn each_critical_message_makes_a_gpu_unhealthy_and_a_message_of_an_application_l
     assert!(critical > 20, "{critical}");
 }
 
+/// Samples, what they take off, and the score.
+type Reading<'c> = (Vec<Sample>, &'c [(&'c str, u8)], Option<u8>);
+
 #[test]
 fn a_reading_takes_off_what_the_table_says() {
     let temperature = |celsius| sample("rocm_gpu_temperature", &[("sensor", "mem")], celsius);
@@ -106,7 +109,7 @@ fn a_reading_takes_off_what_the_table_says() {
     let errors = |severity| sample("rocm_ras_errors_total", &[("block", "umc"), ("severity", severity)], 9.0);
     let link_up = |up| sample("rocm_xgmi_link_up", &[("link", "3")], up);
     let dump = |is_there| sample("rocm_gpu_devcoredump", &[], is_there);
-    let cases: Vec<(Vec<Sample>, &[(&str, u8)], Option<u8>)> = vec![
+    let cases: Vec<Reading<'_>> = vec![
         (vec![dump(1.0)], &[("hang-dump", 15)], Some(85)),
         (vec![dump(0.0)], &[], Some(100)),
         (vec![pages("retired", 64.0)], &[("bad-pages-retired", 20)], Some(80)),

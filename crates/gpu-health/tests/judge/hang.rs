@@ -6,10 +6,13 @@ use kernel_log::knowledge::{Class, Severity};
 
 use crate::{card, event, judged, of, rules_of, sample};
 
+/// Messages, the dump, whether the log goes back to boot, and whether the card hangs.
+type Case<'c> = (&'c [Class], Option<f64>, bool, Option<bool>);
+
 #[test]
 fn a_card_hangs_until_the_log_says_that_it_recovered_and_a_dump_counts_where_the_log_is_silent() {
     use Class::{Hang, PageFault, ResetFailed, ResetRecovered};
-    let cases: &[(&[Class], Option<f64>, bool, Option<bool>)] = &[
+    let cases: &[Case<'_>] = &[
         (&[Hang], None, true, Some(true)),
         (&[Hang, PageFault], Some(0.0), false, Some(true)),
         (&[Hang, ResetFailed], None, true, Some(true)),
