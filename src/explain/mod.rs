@@ -2,3 +2,5 @@
 //!
 //! `codes` knows numbers: the source's 1 to 8 and those of HIP, HSA and AMD SMI. `advice` turns what [`kernel_log`] finds
 //! into what it means for this machine.
+
+pub mod codes;
