@@ -113,14 +113,14 @@ fn error_text(error: &Error) -> String {
         text += "\n";
     }
     for correction in &error.corrections {
-        text += &format!("Correction: not \"{}\": {}\n", correction.of, correction.because);
+        text += &format!("Correction: in place of \"{}\": {}\n", correction.of, correction.because);
     }
     let classes: Vec<String> = error.classes.iter().map(|class| word(class)).collect();
     text += &format!(
         "\nEvidence: the kernel's messages of class {}; rocworker explain --journal finds them\n",
         classes.join(", ")
     );
-    text + "Number: AMD gives this error none\n"
+    text + "Number: rocworker's; AMD gives this error none\n"
 }
 
 fn status(session: &Session, library: Library, code: &str) -> anyhow::Result<Outcome> {
@@ -159,10 +159,10 @@ fn answer<'a>(library: Library, status: &'a Status, table: &'a Table) -> StatusA
 }
 
 fn status_text(library: Library, status: &Status, table: &Table) -> String {
-    // As each library's headers write them.
-    let number = match library {
-        Library::Hsa => format!("{:#x}", status.number),
-        Library::Hip | Library::AmdSmi => status.number.to_string(),
+    // As the headers write them: HIP's are decimal, and of the others the small ones.
+    let number = match status.number {
+        number if number >= 0x1000 && library != Library::Hip => format!("{number:#x}"),
+        number => number.to_string(),
     };
     let mut text = heading(&format!("{}:{number}", library.prefix()), &status.name);
     if !status.also.is_empty() {
