@@ -2,6 +2,7 @@
 
 mod afids;
 mod answers;
+mod document;
 mod real_headers;
 
 use std::path::Path;
