@@ -31,7 +31,7 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     match &args.what {
         _ if args.list => list(session),
         _ if args.journal => log::journal(session, args.since.as_deref()),
-        Some(what) if what == "-" => log::stdin(session),
+        Some(what) if what == "-" => log::from_stdin(session),
         Some(what) => codes::one(session, what).unwrap_or_else(|| log::text(session, what)),
         None => Err(Misuse(NOTHING_ASKED.to_owned()).into()),
     }
