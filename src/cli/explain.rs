@@ -41,3 +41,9 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
 pub(crate) fn list(session: &Session) -> anyhow::Result<Outcome> {
     codes::list(session)
 }
+
+/// The word that JSON has for it.
+fn word(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
+}

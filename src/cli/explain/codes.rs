@@ -2,6 +2,7 @@ use anstyle::{AnsiColor, Style};
 use kernel_log::knowledge::{Blame, Severity};
 use serde::Serialize;
 
+use super::word;
 use crate::cli::Outcome;
 use crate::cli::args::Format;
 use crate::cli::output::{BAD, WARN, styled};
@@ -115,7 +116,7 @@ fn error_text(error: &Error) -> String {
     for correction in &error.corrections {
         text += &format!("Correction: in place of \"{}\": {}\n", correction.of, correction.because);
     }
-    let classes: Vec<String> = error.classes.iter().map(|class| word(class)).collect();
+    let classes: Vec<String> = error.classes.iter().map(word).collect();
     text += &format!(
         "\nEvidence: the kernel's messages of class {}; rocworker explain --journal finds them\n",
         classes.join(", ")
@@ -227,11 +228,6 @@ fn severity(severity: Severity) -> (&'static str, Style) {
         Severity::Warning => ("Warning", WARN),
         Severity::Info => ("Info", Style::new()),
     }
-}
-
-/// The word that JSON has for it too.
-fn word(value: &impl Serialize) -> String {
-    serde_json::to_value(value).ok().and_then(|it| it.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
 fn truncated(text: &str) -> String {

@@ -45,7 +45,20 @@ pub fn all() -> Result<Vec<Error>, toml::de::Error> {
 
 #[cfg(test)]
 mod tests {
+    use kernel_log::knowledge::Knowledge;
+
     use super::*;
+
+    #[test]
+    fn the_kernel_has_messages_of_every_class_that_is_evidence() {
+        let knowledge = Knowledge::built_in().unwrap();
+        for error in all().unwrap() {
+            for class in &error.classes {
+                let mut messages = knowledge.messages().iter();
+                assert!(messages.any(|message| message.class == *class), "{}: {class:?}", error.code);
+            }
+        }
+    }
 
     #[test]
     fn the_eight_have_causes_actions_and_evidence_and_each_correction_a_reason() {

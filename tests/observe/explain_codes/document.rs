@@ -1,9 +1,10 @@
-//! docs/explain.md: each command is run, and prints what the document says.
+//! docs/explain.md: each command is run on a machine with two linked GPUs, and prints what the document says.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use layout::{Machine, Nodes};
 use support::detect::scratch;
 use support::document::text;
 
@@ -35,6 +36,7 @@ fn said(root: &Path, arguments: &str) -> String {
 fn each_command_prints_what_the_document_shows() {
     let document = text("docs/explain.md");
     let root = scratch();
+    Machine::instinct_linked(2, 1).lay_out(root.path(), Nodes::Recorded).unwrap();
     let mut ran = Vec::new();
     for (kind, block) in fenced(&document) {
         if kind == "toml" {
