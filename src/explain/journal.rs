@@ -174,3 +174,52 @@ fn time(text: &str) -> Option<String> {
     let time = UNIX_EPOCH.checked_add(Duration::from_micros(text.parse().ok()?))?;
     Some(Timestamp::of(time).to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: &str = "ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2";
+
+    type Lines = Vec<(u64, String, Option<String>, Option<String>)>;
+
+    fn scanned(text: &str) -> (Lines, JournalRead) {
+        let knowledge = Knowledge::built_in().unwrap();
+        let mut lines = Lines::new();
+        let mut each = |line: Line<'_>, _: &Found<'_>| {
+            let text = String::from_utf8_lossy(line.text).into_owned();
+            lines.push((line.number, text, line.device.map(|it| it.to_string()), line.time));
+            Ok(())
+        };
+        let mut scan = Scan { knowledge: &knowledge, each: &mut each, read: JournalRead::default() };
+        scan.run(text.as_bytes()).unwrap();
+        let read = scan.read;
+        (lines, read)
+    }
+
+    /// As systemd 252 writes them, and as nothing should.
+    #[test]
+    fn texts_bytes_and_repeated_messages_are_read_and_what_is_damaged_is_counted() {
+        let bytes: Vec<String> = [b"\xff ", TIMEOUT.as_bytes()].concat().iter().map(u8::to_string).collect();
+        let entries = [
+            format!(
+                r#"{{"MESSAGE":"{TIMEOUT}","_KERNEL_DEVICE":"+pci:0000:03:00.0","__REALTIME_TIMESTAMP":"1795430373130115"}}"#
+            ),
+            r#"{"MESSAGE":"cut off"#.to_owned(),
+            format!(r#"{{"MESSAGE":[{}],"_KERNEL_DEVICE":["+pci:0000:03:00.0","b8:0"]}}"#, bytes.join(",")),
+            format!(r#"{{"MESSAGE":["first","{TIMEOUT}"],"_KERNEL_DEVICE":"b8:0"}}"#),
+            r#"{"MESSAGE":null}"#.to_owned(),
+            format!(r#"{{"MESSAGE":"{}"}}"#, "x".repeat(1 << 20)),
+            format!(r#"{{"MESSAGE":"{TIMEOUT}","__REALTIME_TIMESTAMP":"18446744073709551616"}}"#),
+        ];
+        let (lines, read) = scanned(&entries.join("\n"));
+        let expected = [
+            (1, TIMEOUT.to_owned(), Some("0000:03:00.0".to_owned()), Some("2026-11-23T10:39:33Z".to_owned())),
+            (3, format!("\u{fffd} {TIMEOUT}"), None, None),
+            (4, format!("first\n{TIMEOUT}"), None, None),
+            (7, TIMEOUT.to_owned(), None, None),
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!((read.damaged, read.totals.cut, read.totals.lines), (2, 1, 7));
+    }
+}

@@ -64,10 +64,12 @@ fn explained(group: &Group<'_>, here: &Here) -> String {
     let (severity, style) = severity(message.severity);
     let name = format!("{} ({})", message.id, word(&message.class));
     let mut text = format!("{}  {}\n", styled(style, severity), styled(HEADING, name));
+    let mut last = String::new();
     let mut row = |name: &str, value: &str| {
-        if !value.is_empty() {
-            writeln!(text, "  {:<20}{}", format!("{name}:"), printable(value)).ok();
-        }
+        // Several steps stand below one label.
+        let label = if last == name { String::new() } else { format!("{name}:") };
+        writeln!(text, "  {label:<20}{}", printable(value)).ok();
+        name.clone_into(&mut last);
     };
     row("GPU", &gpu(&first.advice, here));
     row("Seen", &seen(group));
