@@ -72,7 +72,9 @@ impl Advice {
                 None
             }
             Some((address, Place::Absent)) => {
-                notes.push(format!("This machine has no GPU {address}: the log is another machine's, or the GPU has gone."));
+                notes.push(format!(
+                    "This machine has no GPU {address}: the log is another machine's, or the GPU has gone."
+                ));
                 None
             }
             Some((_, Place::Unknown)) | None => None,

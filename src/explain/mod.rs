@@ -5,6 +5,7 @@
 //! are what was found; `groups` puts equal ones together for people.
 
 pub mod advice;
+pub mod codes;
 pub mod groups;
 pub mod here;
 pub mod journal;

@@ -15,6 +15,7 @@ mod detect_captures;
 mod detect_shapes;
 mod detect_table;
 mod explain;
+mod explain_codes;
 mod metrics;
 mod metrics_by_hand;
 mod metrics_over_time;

@@ -15,7 +15,8 @@ mkdir -p /run/systemd/journald.conf.d
 mkfifo /dev/kmsg
 exec 3<>/dev/kmsg
 printf '[Journal]\nStorage=volatile\nAudit=\nRateLimitIntervalSec=0\nSyncIntervalSec=0\n' > /run/systemd/journald.conf.d/test.conf
-/lib/systemd/systemd-journald </dev/null 2>/dev/null & journald=$!
+# journald's own words would come between the records.
+SYSTEMD_LOG_TARGET=null /lib/systemd/systemd-journald </dev/null 2>/dev/null & journald=$!
 seen() { journalctl -q -o cat _TRANSPORT=kernel --since=-1h 2>/dev/null | wc -l; }
 wait_for() { tries=0; until [ "$(seen)" -ge "$1" ]; do tries=$((tries + 1)); [ $tries -lt 100 ]; sleep 0.1; done; }
 until [ -S /run/systemd/journal/socket ]; do sleep 0.1; done

@@ -117,7 +117,8 @@ impl Scan<'_, '_> {
         let mut rest = text;
         while let Some(words) = self.knowledge.next_anchor(rest) {
             let start = memrchr(b'\n', part(rest, 0, words.start)).map_or(0, |at| at + 1);
-            let end = memchr(b'\n', part(rest, words.end, rest.len())).map_or(rest.len(), |at| words.end + at);
+            let end =
+                memchr(b'\n', part(rest, words.end, rest.len())).map_or(rest.len(), |at| words.end + at);
             self.totals.lines += ends(part(rest, 0, start));
             let line = part(rest, start, end);
             self.line(line.strip_suffix(b"\r").unwrap_or(line))?;
@@ -251,11 +252,19 @@ mod tests {
             (String::new(), vec![], (0, 0)),
             ("\n\n".to_owned(), vec![], (2, 0)),
             ("x".to_owned(), vec![], (1, 0)),
-            (format!("{message}\n\r\n{message}\r\n{message}"), vec![(1, message), (3, message), (4, message)], (4, 0)),
+            (
+                format!("{message}\n\r\n{message}\r\n{message}"),
+                vec![(1, message), (3, message), (4, message)],
+                (4, 0),
+            ),
             (format!("{long}\n{message}"), vec![(1, &*long), (2, message)], (2, 0)),
             // A message begins in front of the longest line's end, and ends behind.
             (format!("x{long}\n{message}"), vec![(2, message)], (2, 1)),
-            (format!("{message}{long}\n{message}"), vec![(1, &*format!("{message}{}", x(40))), (2, message)], (2, 1)),
+            (
+                format!("{message}{long}\n{message}"),
+                vec![(1, &*format!("{message}{}", x(40))), (2, message)],
+                (2, 1),
+            ),
             (format!("{}\n{message}\n{}", x(500), x(57)), vec![(2, message)], (3, 2)),
         ] {
             let expected: Vec<_> = lines.into_iter().map(|(line, text)| (line, text.to_owned())).collect();
@@ -264,7 +273,11 @@ mod tests {
                 let found: Vec<_> =
                     found.into_iter().map(|(n, text, _)| (n, String::from_utf8(text).unwrap())).collect();
                 assert_eq!(found, expected, "{text}");
-                assert_eq!((got.lines, got.cut, got.bytes), (totals.0, totals.1, text.len() as u64), "{text}");
+                assert_eq!(
+                    (got.lines, got.cut, got.bytes),
+                    (totals.0, totals.1, text.len() as u64),
+                    "{text}"
+                );
             }
         }
     }

@@ -22,9 +22,8 @@ use json::Json;
 pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {
     let path = absolute(text.as_ref()).unwrap_or_default();
     let is_file = caller().is_ok_and(|it| it.stat(path).is_ok());
-    let hint = is_file.then(|| {
-        format!("{text} is a file here: to read it, run rocworker explain - < {}.", quoted(text))
-    });
+    let hint = is_file
+        .then(|| format!("{text} is a file here: to read it, run rocworker explain - < {}.", quoted(text)));
     explain(session, "the text", text.as_bytes(), hint.as_deref())
 }
 
@@ -52,12 +51,7 @@ pub(super) fn journal(session: &Session, since: Option<&str>) -> anyhow::Result<
     })
 }
 
-fn explain(
-    session: &Session,
-    name: &str,
-    input: impl Read,
-    hint: Option<&str>,
-) -> anyhow::Result<Outcome> {
+fn explain(session: &Session, name: &str, input: impl Read, hint: Option<&str>) -> anyhow::Result<Outcome> {
     answer(session, hint, |knowledge, each| {
         let mut input = Counted { input, bytes: 0, failed: None };
         let read = scan(knowledge, &mut input, &mut |hit| {

@@ -19,7 +19,8 @@ impl Json {
     }
 
     pub(super) fn add(&mut self, found: &Match<'_>) -> io::Result<()> {
-        let before = if self.has_begun { ",\n    " } else { "{\n  \"schema_version\": 1,\n  \"matches\": [\n    " };
+        let before =
+            if self.has_begun { ",\n    " } else { "{\n  \"schema_version\": 1,\n  \"matches\": [\n    " };
         self.out.write_all(before.as_bytes())?;
         self.has_begun = true;
         self.value(found)

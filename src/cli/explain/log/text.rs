@@ -6,6 +6,7 @@ use anstyle::Style;
 use kernel_log::knowledge::{Blame, Confidence, Severity};
 
 use crate::cli::detect::ranges;
+use crate::cli::explain::word;
 use crate::cli::output::{BAD, DIM, HEADING, WARN, styled};
 use crate::explain::advice::{Advice, Purpose};
 use crate::explain::groups::{Group, Groups, MOST};
@@ -14,7 +15,12 @@ use crate::explain::journal::JournalRead;
 use crate::printable::{counted, printable};
 
 /// `read`: `None` where reading failed, which is said elsewhere.
-pub(super) fn shown(groups: &Groups<'_>, read: Option<&JournalRead>, here: &Here, hint: Option<&str>) -> String {
+pub(super) fn shown(
+    groups: &Groups<'_>,
+    read: Option<&JournalRead>,
+    here: &Here,
+    hint: Option<&str>,
+) -> String {
     let mut text = String::new();
     for group in groups.by_severity() {
         text += &explained(group, here);
@@ -118,7 +124,8 @@ fn seen(group: &Group<'_>) -> String {
 
 fn takes_down(advice: &Advice) -> String {
     if advice.indexes.is_none() {
-        let why = if advice.gpu.is_some() { "this machine does not have the GPU" } else { "the line names no GPU" };
+        let why =
+            if advice.gpu.is_some() { "this machine does not have the GPU" } else { "the line names no GPU" };
         return format!("unknown: {why}");
     }
     let mut cards: Vec<&str> = advice.takes_down.iter().map(|taken| &*taken.gpu).collect();
@@ -160,12 +167,6 @@ fn confidence(confidence: Confidence) -> &'static str {
         Confidence::Medium => "medium",
         Confidence::High => "high",
     }
-}
-
-/// As JSON has it.
-fn word(value: &impl serde::Serialize) -> String {
-    let value = serde_json::to_value(value).unwrap_or_default();
-    value.as_str().unwrap_or_default().to_owned()
 }
 
 fn count(count: u64, what: &str) -> String {
