@@ -202,7 +202,9 @@ mod tests {
     fn texts_bytes_and_repeated_messages_are_read_and_what_is_damaged_is_counted() {
         let bytes: Vec<String> = [b"\xff ", TIMEOUT.as_bytes()].concat().iter().map(u8::to_string).collect();
         let entries = [
-            format!(r#"{{"MESSAGE":"{TIMEOUT}","_KERNEL_DEVICE":"+pci:0000:03:00.0","__REALTIME_TIMESTAMP":"1795430373130115"}}"#),
+            format!(
+                r#"{{"MESSAGE":"{TIMEOUT}","_KERNEL_DEVICE":"+pci:0000:03:00.0","__REALTIME_TIMESTAMP":"1795430373130115"}}"#
+            ),
             r#"{"MESSAGE":"cut off"#.to_owned(),
             format!(r#"{{"MESSAGE":[{}],"_KERNEL_DEVICE":["+pci:0000:03:00.0","b8:0"]}}"#, bytes.join(",")),
             format!(r#"{{"MESSAGE":["first","{TIMEOUT}"],"_KERNEL_DEVICE":"b8:0"}}"#),

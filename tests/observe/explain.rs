@@ -70,7 +70,10 @@ fn a_gpu_of_a_hive_takes_its_whole_hive_down() {
     assert_eq!(cards, 8);
     assert_eq!(taken[62], json!({ "gpu": "0000:e5:00.0", "index": 62 }));
     let text = text(&machine, &log);
-    assert!(text.contains("GPU:                0000:a7:00.0, 8 partitions, indexes 40-47, XGMI hive "), "{text}");
+    assert!(
+        text.contains("GPU:                0000:a7:00.0, 8 partitions, indexes 40-47, XGMI hive "),
+        "{text}"
+    );
     assert!(text.contains("A reset takes down: all 8 cards of the XGMI hive, indexes 0-62: 0000:"), "{text}");
 }
 
@@ -91,7 +94,10 @@ fn a_card_without_a_hive_goes_down_alone_and_its_programs_are_named() {
         of.map(|it| it["run"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let found = json(&machine, &log)["matches"][0].clone();
-    assert_fields(&found, &json!({ "indexes": [1], "hive": null, "takes_down": [{ "gpu": "0000:83:00.0", "index": 1 }] }));
+    assert_fields(
+        &found,
+        &json!({ "indexes": [1], "hive": null, "takes_down": [{ "gpu": "0000:83:00.0", "index": 1 }] }),
+    );
     assert_eq!(
         commands(&machine, "drain"),
         [
@@ -115,7 +121,9 @@ fn a_card_without_a_hive_goes_down_alone_and_its_programs_are_named() {
 #[test]
 fn a_port_is_explained_as_the_gpu_beneath_it_and_a_strange_address_as_itself() {
     let machine = captures::phoenix();
-    let aer = |address: &str| format!("pcieport {address}: AER: Corrected error received: {address}\n{address}: {TIMEOUT}");
+    let aer = |address: &str| {
+        format!("pcieport {address}: AER: Corrected error received: {address}\n{address}: {TIMEOUT}")
+    };
     let found = json(&machine, &format!("pcieport 0000:00:01.1: {TIMEOUT}"))["matches"][0].clone();
     assert_fields(
         &found,
@@ -137,7 +145,9 @@ fn a_port_is_explained_as_the_gpu_beneath_it_and_a_strange_address_as_itself() {
 
 #[test]
 fn a_port_above_several_gpus_names_them_all_and_chooses_none() {
-    let gpu = |address, minor: u32| Gpu::amd(address, 0x73bf).behind("0000:40:01.1").card(minor).render(128 + minor);
+    let gpu = |address, minor: u32| {
+        Gpu::amd(address, 0x73bf).behind("0000:40:01.1").card(minor).render(128 + minor)
+    };
     let machine = Machine::new().gpu(gpu("0000:43:00.0", 0)).gpu(gpu("0000:44:00.0", 1));
     let found = json(&machine, &format!("0000:40:01.1: {TIMEOUT}"))["matches"][0].clone();
     assert_fields(
@@ -152,7 +162,10 @@ fn a_port_above_several_gpus_names_them_all_and_chooses_none() {
 #[test]
 fn a_line_without_an_address_names_no_gpu() {
     let found = json(&captures::phoenix(), TIMEOUT)["matches"][0].clone();
-    assert_fields(&found, &json!({ "gpu": null, "address": null, "indexes": null, "hive": null, "takes_down": [] }));
+    assert_fields(
+        &found,
+        &json!({ "gpu": null, "address": null, "indexes": null, "hive": null, "takes_down": [] }),
+    );
     let commands = found["commands"].to_string();
     assert!(!commands.contains('{') || !commands.contains("{pci}"), "{commands}");
     let said = text(&captures::phoenix(), TIMEOUT);
@@ -190,14 +203,16 @@ fn equal_messages_are_explained_once_and_counted() {
         log += &format!("amdgpu {}: {TIMEOUT}\n", pci(1 + line % 2));
     }
     let said = text(&captures::phoenix(), &log);
-    let headings: Vec<&str> = said.lines().filter(|line| !line.starts_with(' ') && line.contains(" (")).collect();
-    let expected = ["critical  ring-timeout (hang)"; 2].into_iter().chain(["warning  poison-created (memory-correctable)"]);
+    let headings: Vec<&str> =
+        said.lines().filter(|line| !line.starts_with(' ') && line.contains(" (")).collect();
+    let expected = ["critical  ring-timeout (hang)"; 2]
+        .into_iter()
+        .chain(["warning  poison-created (memory-correctable)"]);
     assert_eq!(headings, expected.collect::<Vec<_>>(), "{said}");
     assert!(said.contains("Seen:               5 times, first on line 2; last on line 10\n"), "{said}");
     // More GPUs than any machine has are counted, not kept.
-    let many: String = (0..512_u32)
-        .map(|n| format!("amdgpu {:04x}:{:02x}:00.0: {TIMEOUT}\n", n / 256, n % 256))
-        .collect();
+    let many: String =
+        (0..512_u32).map(|n| format!("amdgpu {:04x}:{:02x}:00.0: {TIMEOUT}\n", n / 256, n % 256)).collect();
     let said = text(&captures::phoenix(), &many);
     assert_eq!(said.matches("critical  ").count(), 256, "{said}");
     assert!(said.contains("\n256 lines more: of messages and GPUs only the first 256 are shown"), "{said}");
@@ -274,7 +289,7 @@ fn a_log_of_any_length_is_explained_in_constant_memory() {
     let matching = format!("amdgpu 0000:a7:00.0: {TIMEOUT}\n");
     let other = "systemd[1]: Started a service that has nothing to do with any GPU at all.\n";
     // A build for tests is slow: kept matches would be ten times as long as their lines.
-    let (few, many) = if is_all { (1 << 30, 1 << 30) } else { (12 << 20, 256 << 20) };
+    let (few, many) = if is_all { (1 << 30, 1 << 30) } else { (8 << 20, 128 << 20) };
     for (arguments, line, bytes) in [
         (&["explain", "-"][..], &*matching, few),
         (&["-o", "json", "explain", "-"], &matching, few),

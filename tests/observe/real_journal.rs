@@ -22,6 +22,7 @@ wait_for() { tries=0; until [ "$(seen)" -ge "$1" ]; do tries=$((tries + 1)); [ $
 until [ -S /run/systemd/journal/socket ]; do sleep 0.1; done
 number=0
 say() { number=$((number + 1)); printf "3,$number,$((100000000 + number)),-;$1\n$2" >&3; wait_for $number; }
+rotate() { kill -USR2 $journald; until ls /run/log/journal/*/system@*.journal >/dev/null 2>&1; do sleep 0.1; done; }
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 "#;
 
@@ -29,7 +30,19 @@ as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 fn on_stage(script: &str) -> String {
     let stage = Stage::set(&captures::phoenix());
     let script = format!("{JOURNALD}{script}");
-    let argv = ["unshare", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-ec", &script, "sh", ROCWORKER];
+    let argv = [
+        "unshare",
+        "--net",
+        "--pid",
+        "--fork",
+        "--kill-child",
+        "--mount-proc",
+        "sh",
+        "-ec",
+        &script,
+        "sh",
+        ROCWORKER,
+    ];
     let output = stage.run(&argv);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}\n{}", String::from_utf8_lossy(&output.stdout));
@@ -59,9 +72,8 @@ fn real_journal_names_the_gpu_and_the_time_of_each_message() {
         say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}' ' SUBSYSTEM=pci\n DEVICE=+pci:0000:64:00.0\n'
         say 'systemd[1]: nothing'
         say 'bytes \\xff\\x01 {TIMEOUT}' ' SUBSYSTEM=pci\n DEVICE=+pci:0000:64:00.0\n'
-        kill -USR2 $journald
+        rotate
         say 'after the rotation: {TIMEOUT}'
-        ls /run/log/journal/*/system@*.journal > /dev/null
         "$1" -o json explain --journal
         "$1" -o json explain --journal --since=-1h
         "$1" -o json explain --journal --since=tomorrow
@@ -70,7 +82,10 @@ fn real_journal_names_the_gpu_and_the_time_of_each_message() {
     for answer in &found[..2] {
         let matches = answer["matches"].as_array().unwrap();
         assert_eq!(matches.len(), 3, "{answer:#}");
-        assert_fields(&matches[0], &json!({ "line": 1, "gpu": "0000:64:00.0", "indexes": [0], "class": "hang" }));
+        assert_fields(
+            &matches[0],
+            &json!({ "line": 1, "gpu": "0000:64:00.0", "indexes": [0], "class": "hang" }),
+        );
         // Not in the text: journald has it from the kernel.
         assert_fields(
             &matches[1],
@@ -95,7 +110,7 @@ fn real_journal_that_is_damaged_gives_what_is_left_and_a_warning() {
     let said = on_stage(&format!(
         r#"
         say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}'
-        kill -USR2 $journald
+        rotate
         say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}'
         head -c 65536 /dev/urandom > "/run/log/journal/$(cat /etc/machine-id)/noise.journal"
         "$1" explain --journal
