@@ -1,5 +1,4 @@
-//! What advice needs of a machine: its AMD cards, what is above them on the PCI bus, and what a person drains and resets
-//! them with.
+//! What advice needs of a machine: its AMD cards, the ports above them, and how a person drains and resets them.
 
 use std::path::{Path, PathBuf};
 

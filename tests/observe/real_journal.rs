@@ -15,12 +15,14 @@ mkdir -p /run/systemd/journald.conf.d
 mkfifo /dev/kmsg
 exec 3<>/dev/kmsg
 printf '[Journal]\nStorage=volatile\nAudit=\nRateLimitIntervalSec=0\nSyncIntervalSec=0\n' > /run/systemd/journald.conf.d/test.conf
-/lib/systemd/systemd-journald </dev/null 2>/dev/null & journald=$!
+# journald's own words would come between the records.
+SYSTEMD_LOG_TARGET=null /lib/systemd/systemd-journald </dev/null 2>/dev/null & journald=$!
 seen() { journalctl -q -o cat _TRANSPORT=kernel --since=-1h 2>/dev/null | wc -l; }
 wait_for() { tries=0; until [ "$(seen)" -ge "$1" ]; do tries=$((tries + 1)); [ $tries -lt 100 ]; sleep 0.1; done; }
 until [ -S /run/systemd/journal/socket ]; do sleep 0.1; done
 number=0
 say() { number=$((number + 1)); printf "3,$number,$((100000000 + number)),-;$1\n$2" >&3; wait_for $number; }
+rotate() { kill -USR2 $journald; until ls /run/log/journal/*/system@*.journal >/dev/null 2>&1; do sleep 0.1; done; }
 as_nobody() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
 "#;
 
@@ -70,9 +72,8 @@ fn real_journal_names_the_gpu_and_the_time_of_each_message() {
         say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}' ' SUBSYSTEM=pci\n DEVICE=+pci:0000:64:00.0\n'
         say 'systemd[1]: nothing'
         say 'bytes \\xff\\x01 {TIMEOUT}' ' SUBSYSTEM=pci\n DEVICE=+pci:0000:64:00.0\n'
-        kill -USR2 $journald
+        rotate
         say 'after the rotation: {TIMEOUT}'
-        ls /run/log/journal/*/system@*.journal > /dev/null
         "$1" -o json explain --journal
         "$1" -o json explain --journal --since=-1h
         "$1" -o json explain --journal --since=tomorrow
@@ -109,7 +110,7 @@ fn real_journal_that_is_damaged_gives_what_is_left_and_a_warning() {
     let said = on_stage(&format!(
         r#"
         say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}'
-        kill -USR2 $journald
+        rotate
         say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}'
         head -c 65536 /dev/urandom > "/run/log/journal/$(cat /etc/machine-id)/noise.journal"
         "$1" explain --journal
