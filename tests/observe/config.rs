@@ -145,7 +145,11 @@ fn what_is_wrong_is_said_with_its_line() {
         ("exporter:\n  listen: 0.0.0.0:443\n", 2, "has a port below 1024, which only root may open"),
         ("exporter:\n  listen: \"[fe80::1%2]:9401\"\n", 2, "is no IP address with a port"),
         ("exporter:\n  listen: \"0.0.0.0:9401 --x\"\n", 2, "is no IP address with a port"),
-        ("exporter:\n  listen: [::]:9401\n", 2, "exporter"),
+        (
+            "exporter:\n  listen: [::]:9401\n",
+            2,
+            "exporter.listen: a list is not a word or a number: put what begins with a bracket in quotes, as \"[::]:9401\"",
+        ),
         ("exporter:\n  unit: true\n  web-config: web.yaml\n", 3, "\"web.yaml\" is not an absolute path"),
         ("exporter:\n  web-config: /etc/../web.yaml\n", 2, "\"/etc/../web.yaml\" has a `..`"),
         ("exporter: true\n", 1, "expected keys with values, as `unit: true`"),
