@@ -4,10 +4,13 @@ mod codes;
 mod log;
 
 use super::Outcome;
-use super::session::Session;
+use super::session::{Misuse, Session};
+
+const NOTHING_ASKED: &str = "explain: name a code, such as 7 or hip:719, or a line of the kernel's log; - reads a log \
+                             from stdin, --journal the journal, and --list lists the codes";
 
 #[derive(Debug, clap::Args)]
-#[command(group = clap::ArgGroup::new("asked").required(true).args(["what", "list", "journal"]))]
+#[command(group = clap::ArgGroup::new("asked").args(["what", "list", "journal"]))]
 pub(crate) struct Args {
     /// 1 to 8, a code as hip:719, hsa:0x1016, amdsmi:2 or afid:24, a line of the kernel's log, or - to read a log from
     /// stdin
@@ -28,13 +31,19 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     match &args.what {
         _ if args.list => list(session),
         _ if args.journal => log::journal(session, args.since.as_deref()),
-        Some(what) if what == "-" => log::stdin(session),
+        Some(what) if what == "-" => log::from_stdin(session),
         Some(what) => codes::one(session, what).unwrap_or_else(|| log::text(session, what)),
-        None => Ok(Outcome::Done),
+        None => Err(Misuse(NOTHING_ASKED.to_owned()).into()),
     }
 }
 
 /// Also `list-errors`.
 pub(crate) fn list(session: &Session) -> anyhow::Result<Outcome> {
     codes::list(session)
+}
+
+/// The word that JSON has for it.
+fn word(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).unwrap_or_default();
+    value.as_str().unwrap_or_default().to_owned()
 }

@@ -47,7 +47,7 @@ static COMMANDS: LazyLock<Vec<String>> = LazyLock::new(|| {
 });
 
 /// As a shell takes it for one word.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         return text.to_owned();

@@ -1,8 +1,10 @@
 //! The one doorway to commands: argv in, both streams and the status out. No shell, no standard input, and an
 //! end to every command's patience: a tool that hangs on a sick driver must not hang what asks it.
 
+mod stream;
+
 use std::ffi::OsString;
-use std::io::{self, PipeReader, Read, pipe};
+use std::io::{self, PipeReader, PipeWriter, Read, pipe};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -142,9 +144,8 @@ impl Programs {
         limit: Duration,
         hear: &mut dyn FnMut(Stream, &str),
     ) -> Result<Output, Error> {
-        let (name, arguments) = argv.split_first().unwrap_or((&"", &[]));
-        let program = self.find(name).ok_or_else(|| Error::NotFound((*name).to_owned()))?;
-        let argv = argv.join(" ");
+        let program = self.program_of(argv)?;
+        let (words, argv) = (argv, argv.join(" "));
         let start = |cause| Error::Start { argv: argv.clone(), cause };
         let (stdout, stdout_of_child) = pipe().map_err(start)?;
         let (stderr, stderr_of_child) = pipe().map_err(start)?;
@@ -153,30 +154,8 @@ impl Programs {
         let lines = Lines { stream: Stream::Stdout, to: send.clone() };
         let stdout = kept(stdout, self.kept, lines).map_err(start)?;
         let stderr = kept(stderr, self.kept, Lines { stream: Stream::Stderr, to: send }).map_err(start)?;
-        let mut command = duct::cmd(program, arguments);
-        for (name, value) in &self.environment {
-            command = command.env(name, value);
-        }
-        let handle = command
-            // Messages and numbers as programs read them.
-            .env("LC_ALL", "C.UTF-8")
-            .stdin_null()
-            .stdout_file(stdout_of_child)
-            .stderr_file(stderr_of_child)
-            .unchecked()
-            // A group of its own, so that its children can be killed with it.
-            .before_spawn(|command| {
-                std::os::unix::process::CommandExt::process_group(command, 0);
-                Ok(())
-            })
-            .start()
-            .map_err(start)?;
-        let kill = || {
-            for pid in handle.pids() {
-                // Only a group that has ended by itself is not there to be killed.
-                i32::try_from(pid).map(|pid| killpg(Pid::from_raw(pid), Signal::SIGKILL)).ok();
-            }
-        };
+        let handle = self.start(program, words, stdout_of_child, stderr_of_child).map_err(start)?;
+        let kill = || kill(&handle);
         let mut report = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
         let until = Instant::now() + limit;
         let ended = loop {
@@ -206,6 +185,44 @@ impl Programs {
             return Err(Error::Failed { argv, status: ended.status, said: said(&stderr) });
         }
         Ok(Output { stdout, stderr })
+    }
+
+    fn program_of(&self, argv: &[&str]) -> Result<PathBuf, Error> {
+        let name = argv.first().copied().unwrap_or_default();
+        self.find(name).ok_or_else(|| Error::NotFound(name.to_owned()))
+    }
+
+    fn start(
+        &self,
+        program: PathBuf,
+        argv: &[&str],
+        stdout: PipeWriter,
+        stderr: PipeWriter,
+    ) -> io::Result<duct::Handle> {
+        let mut command = duct::cmd(program, argv.iter().skip(1));
+        for (name, value) in &self.environment {
+            command = command.env(name, value);
+        }
+        command
+            // Messages and numbers as programs read them.
+            .env("LC_ALL", "C.UTF-8")
+            .stdin_null()
+            .stdout_file(stdout)
+            .stderr_file(stderr)
+            .unchecked()
+            // A group of its own, so that its children can be killed with it.
+            .before_spawn(|command| {
+                std::os::unix::process::CommandExt::process_group(command, 0);
+                Ok(())
+            })
+            .start()
+    }
+}
+
+fn kill(handle: &duct::Handle) {
+    for pid in handle.pids() {
+        // Only a group that has ended by itself is not there to be killed.
+        i32::try_from(pid).map(|pid| killpg(Pid::from_raw(pid), Signal::SIGKILL)).ok();
     }
 }
 

@@ -1,11 +1,238 @@
-use crate::cli::Outcome;
-use crate::cli::session::Session;
+use anstyle::{AnsiColor, Style};
+use kernel_log::knowledge::{Blame, Severity};
+use serde::Serialize;
 
-/// `None`: this is no code.
-pub(super) fn one(_session: &Session, _what: &str) -> Option<anyhow::Result<Outcome>> {
-    None
+use super::word;
+use crate::cli::Outcome;
+use crate::cli::args::Format;
+use crate::cli::output::{BAD, WARN, styled};
+use crate::cli::session::{Misuse, Session};
+use crate::cli::table::{Cell, Columns};
+use crate::explain::codes::Asked;
+use crate::explain::codes::afids::{self, Afid};
+use crate::explain::codes::errors::{self, Error};
+use crate::explain::codes::statuses::{Library, Status, Table};
+use crate::printable::printable;
+
+const NAME: Style = AnsiColor::Cyan.on_default();
+
+/// Of a description, in the table.
+const SHORT: usize = 40;
+
+#[derive(Serialize)]
+struct OneError<'a> {
+    schema_version: u32,
+    error: &'a Error,
 }
 
-pub(super) fn list(_session: &Session) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not yet")
+#[derive(Serialize)]
+struct Errors<'a> {
+    schema_version: u32,
+    errors: &'a [Error],
+}
+
+#[derive(Serialize)]
+struct OneStatus<'a> {
+    schema_version: u32,
+    status: StatusAnswer<'a>,
+}
+
+#[derive(Serialize)]
+struct StatusAnswer<'a> {
+    library: &'static str,
+    number: u32,
+    name: &'a str,
+    also: &'a [String],
+    blame: Option<Blame>,
+    meaning: &'a str,
+    actions: &'a [String],
+    source: &'a str,
+}
+
+#[derive(Serialize)]
+struct OneAfid<'a> {
+    schema_version: u32,
+    afid: &'a Afid,
+}
+
+/// `None`: this is no code.
+pub(super) fn one(session: &Session, word: &str) -> Option<anyhow::Result<Outcome>> {
+    Some(match Asked::of(word)? {
+        Asked::Error(code) => error(session, code),
+        Asked::Status(library, code) => status(session, library, code),
+        Asked::Afid(id) => afid(session, id),
+        Asked::UnknownPrefix(prefix) => Err(misuse(format!(
+            "{prefix}: is no prefix that rocworker knows: use hip:, hsa:, amdsmi: or afid:, as in hip:719"
+        ))),
+    })
+}
+
+pub(super) fn list(session: &Session) -> anyhow::Result<Outcome> {
+    let errors = errors::all()?;
+    let answer = Errors { schema_version: 1, errors: &errors };
+    session.format.print(&answer, || {
+        let mut table = Columns::new(&["CODE", "NAME", "SEVERITY", "DESCRIPTION"]).right(&[0]);
+        for error in &errors {
+            let description = match session.format {
+                Format::Wide => error.description.clone(),
+                _ => truncated(&error.description),
+            };
+            let (severity, style) = severity(error.severity);
+            let severity = Cell::styled(severity, style);
+            table.row([error.code.to_string().into(), error.name.as_str().into(), severity, description.into()]);
+        }
+        let more = "\nAMD gives these errors no numbers. For codes of AMD's libraries: rocworker explain hip:N, \
+                    hsa:N or amdsmi:N\n";
+        table.shown(session.format) + &session.options.on(more)
+    })?;
+    Ok(Outcome::Done)
+}
+
+fn error(session: &Session, code: &str) -> anyhow::Result<Outcome> {
+    let errors = errors::all()?;
+    let Some(error) = errors.iter().find(|error| code.parse() == Ok(error.code)) else {
+        return Err(misuse(format!(
+            "unknown ROCm error code: {code}; there are 1 to 8, see rocworker explain --list"
+        )));
+    };
+    let answer = OneError { schema_version: 1, error };
+    session.format.print(&answer, || session.options.on(&error_text(error)))?;
+    Ok(Outcome::Done)
+}
+
+fn error_text(error: &Error) -> String {
+    let (severity, style) = severity(error.severity);
+    let mut text = heading(&format!("ROCm Error {}", error.code), &error.name);
+    text += &format!("Severity: {}\n\n", styled(style, severity));
+    text += &format!("Description:\n  {}\n\n", error.description);
+    text += &numbered("Common Causes", &error.causes);
+    text += &format!("\n{}", numbered("Recommended Actions", &error.actions));
+    if let Some(address) = &error.documentation {
+        text += &format!("\nDocumentation: {address}\n");
+    }
+    if !error.corrections.is_empty() {
+        text += "\n";
+    }
+    for correction in &error.corrections {
+        text += &format!("Correction: in place of \"{}\": {}\n", correction.of, correction.because);
+    }
+    let classes: Vec<String> = error.classes.iter().map(word).collect();
+    text += &format!(
+        "\nEvidence: the kernel's messages of class {}; rocworker explain --journal finds them\n",
+        classes.join(", ")
+    );
+    text + "Number: rocworker's; AMD gives this error none\n"
+}
+
+fn status(session: &Session, library: Library, code: &str) -> anyhow::Result<Outcome> {
+    let prefix = library.prefix();
+    let table = library.table()?;
+    if code.is_empty() {
+        let example = table.codes.get(1).map_or("", |status| &status.name);
+        return Err(misuse(format!(
+            "{prefix}: names no code: add a number or a name, as in {prefix}:1 or {prefix}:{example}"
+        )));
+    }
+    let Some(status) = table.find(code) else {
+        return Err(misuse(format!(
+            "{prefix}:{code} is unknown: this version of rocworker has the codes of {}",
+            table.source
+        )));
+    };
+    let answer = OneStatus { schema_version: 1, status: answer(library, status, &table) };
+    session.format.print(&answer, || session.options.on(&status_text(library, status, &table)))?;
+    Ok(Outcome::Done)
+}
+
+fn answer<'a>(library: Library, status: &'a Status, table: &'a Table) -> StatusAnswer<'a> {
+    let Status { number, name, also, meaning, blame, actions } = status;
+    let source = &table.source;
+    StatusAnswer {
+        library: library.prefix(),
+        number: *number,
+        name,
+        also,
+        blame: *blame,
+        meaning,
+        actions,
+        source,
+    }
+}
+
+fn status_text(library: Library, status: &Status, table: &Table) -> String {
+    // As the headers write them: HIP's are decimal, and of the others the small ones.
+    let number = match status.number {
+        number if number >= 0x1000 && library != Library::Hip => format!("{number:#x}"),
+        number => number.to_string(),
+    };
+    let mut text = heading(&format!("{}:{number}", library.prefix()), &status.name);
+    if !status.also.is_empty() {
+        text += &format!("Also called: {}\n", status.also.join(", "));
+    }
+    if let Some(blame) = status.blame {
+        text += &format!("Blame: {}\n", word(&blame));
+    }
+    text += &format!("\nMeaning:\n  {}\n", status.meaning);
+    if !status.actions.is_empty() {
+        text += &format!("\n{}", numbered("Recommended Actions", &status.actions));
+    }
+    text + &format!("\nSource: {}\n", table.source)
+}
+
+fn afid(session: &Session, id: &str) -> anyhow::Result<Outcome> {
+    let Ok(number) = id.parse::<u32>() else {
+        return Err(misuse(format!("afid:{id} names no AFID: one is a number, as in afid:24")));
+    };
+    let path = session.root.shown(afids::PATH);
+    let table = afids::read(&session.root).map_err(|error| misuse(error.to_string()))?;
+    let Some(table) = table else {
+        return Err(misuse(format!(
+            "AFID {number} is unknown: AMD does not publish its table (document 70122); if you have it, write {}, \
+             as docs/explain.md says",
+            path.display()
+        )));
+    };
+    let Some(afid) = table.iter().find(|afid| afid.id == number) else {
+        return Err(misuse(format!("AFID {number} is unknown: {} does not have it", path.display())));
+    };
+    let answer = OneAfid { schema_version: 1, afid };
+    session.format.print(&answer, || {
+        let mut text = heading(&format!("afid:{number}"), &printable(&afid.name));
+        let cells = [("Category", &afid.category), ("Severity", &afid.severity), ("Action", &afid.action)];
+        for (key, value) in cells {
+            if let Some(value) = value {
+                text += &format!("{key}: {}\n", printable(value));
+            }
+        }
+        text + &format!("\nSource: {}\n", path.display())
+    })?;
+    Ok(Outcome::Done)
+}
+
+fn misuse(text: String) -> anyhow::Error {
+    Misuse(text).into()
+}
+
+fn heading(code: &str, name: &str) -> String {
+    format!("{code}: {}\n{}\n", styled(NAME, name), "━".repeat(50))
+}
+
+fn numbered(title: &str, items: &[String]) -> String {
+    let items = items.iter().zip(1..).map(|(item, number)| format!("  {number}. {item}\n"));
+    format!("{title}:\n{}", items.collect::<String>())
+}
+
+fn severity(severity: Severity) -> (&'static str, Style) {
+    match severity {
+        Severity::Critical => ("Critical", BAD),
+        Severity::Warning => ("Warning", WARN),
+        Severity::Info => ("Info", Style::new()),
+    }
+}
+
+fn truncated(text: &str) -> String {
+    match text.char_indices().nth(SHORT) {
+        None => text.to_owned(),
+        Some(_) => text.chars().take(SHORT - 3).chain("...".chars()).collect(),
+    }
 }

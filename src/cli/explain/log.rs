@@ -1,14 +1,126 @@
+//! What the kernel says, explained: for programs as it is read, for people at the end.
+
+mod json;
+mod text;
+
+use std::io::{self, Read, stdin};
+
+use anyhow::anyhow;
+use kernel_log::knowledge::{Found, Knowledge};
+use kernel_log::scan::scan;
+
 use crate::cli::Outcome;
-use crate::cli::session::Session;
+use crate::cli::next::quoted;
+use crate::cli::output::print_text;
+use crate::cli::session::{Misuse, Session, absolute, caller};
+use crate::explain::groups::Groups;
+use crate::explain::here::Here;
+use crate::explain::journal::{self, JournalRead};
+use crate::explain::matches::{Explainer, Line};
+use json::Json;
 
-pub(super) fn text(_session: &Session, _text: &str) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not yet")
+pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {
+    let path = absolute(text.as_ref()).unwrap_or_default();
+    let is_file = caller().is_ok_and(|it| it.stat(path).is_ok());
+    let hint = is_file
+        .then(|| format!("{text} is a file here: to read it, run rocworker explain - < {}.", quoted(text)));
+    explain(session, "the text", text.as_bytes(), hint.as_deref())
 }
 
-pub(super) fn stdin(_session: &Session) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not yet")
+pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
+    explain(session, "stdin", stdin().lock(), None)
 }
 
-pub(super) fn journal(_session: &Session, _since: Option<&str>) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not yet")
+pub(super) fn journal(session: &Session, since: Option<&str>) -> anyhow::Result<Outcome> {
+    let Some(programs) = &session.programs else {
+        let folder = session.root.shown("/var/log/journal");
+        let folder = quoted(&folder.to_string_lossy());
+        return Err(Misuse(format!(
+            "--journal asks this machine's journalctl; with --root, run: journalctl --directory={folder} \
+             --output=short-iso -k | rocworker explain -"
+        ))
+        .into());
+    };
+    answer(session, None, |knowledge, each| {
+        journal::read(programs, since, knowledge, each).map_err(|error| match error {
+            journal::Error::Since { .. } => Misuse(error.to_string()).into(),
+            // The reader of the answer may have gone.
+            journal::Error::Write(error) => error.into(),
+            error => error.into(),
+        })
+    })
+}
+
+fn explain(session: &Session, name: &str, input: impl Read, hint: Option<&str>) -> anyhow::Result<Outcome> {
+    answer(session, hint, |knowledge, each| {
+        let mut input = Counted { input, bytes: 0, failed: None };
+        let read = scan(knowledge, &mut input, &mut |hit| {
+            let line = Line { number: hit.line, text: hit.text, device: None, time: None };
+            each(line, &hit.found)
+        });
+        match (read, input.failed) {
+            (Ok(totals), _) => Ok(JournalRead { totals, ..JournalRead::default() }),
+            (Err(_), Some(error)) => Err(anyhow!("cannot read {name} after {} bytes: {error}", input.bytes)),
+            (Err(error), None) => Err(error.into()),
+        }
+    })
+}
+
+/// What is called with each match.
+type Each<'e, 'k> = dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()> + 'e;
+
+/// `hint`: what a person is told where nothing is known.
+fn answer(
+    session: &Session,
+    hint: Option<&str>,
+    read: impl for<'k> FnOnce(&'k Knowledge, &mut Each<'_, 'k>) -> anyhow::Result<JournalRead>,
+) -> anyhow::Result<Outcome> {
+    let knowledge = Knowledge::built_in()?;
+    let here = Here::read(&session.root);
+    let mut explainer = Explainer::new(&here);
+    if session.format.is_json() {
+        let mut json = Json::new();
+        let read = read(&knowledge, &mut |line, found| json.add(&explainer.explain(line, found)));
+        json.end(&read)?;
+        warn(&read?);
+        return Ok(Outcome::Done);
+    }
+    let mut groups = Groups::default();
+    let read = read(&knowledge, &mut |line, found| {
+        groups.add(explainer.explain(line, found));
+        Ok(())
+    });
+    if read.is_ok() || groups.matches > 0 {
+        let said = text::shown(&groups, read.as_ref().ok(), &here, hint);
+        print_text(&session.options.on(&said))?;
+    }
+    warn(&read?);
+    Ok(Outcome::Done)
+}
+
+fn warn(read: &JournalRead) {
+    read.warnings.iter().for_each(|said| tracing::warn!("journalctl: {}", crate::printable::printable(said)));
+}
+
+/// Knows where reading failed, and that it was reading.
+struct Counted<R> {
+    input: R,
+    bytes: u64,
+    failed: Option<io::Error>,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(to);
+        match read {
+            Ok(count) => self.bytes += count as u64,
+            Err(ref error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => {
+                let kind = error.kind();
+                self.failed = Some(error);
+                return Err(kind.into());
+            }
+        }
+        read
+    }
 }

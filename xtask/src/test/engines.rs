@@ -84,7 +84,7 @@ pub(crate) fn unpack() -> Result<()> {
 fn unpack_suite(suite: &str) -> Result<()> {
     let further = further(suite).flat_map(|(_, packages, _)| *packages);
     let wanted: Vec<&str> = PACKAGES.iter().chain(further).copied().collect();
-    packages::unpack(&folder().join(suite), suite, &wanted)?;
+    packages::unpack(&folder().join(suite), suite, &wanted, packages::Needed::Too)?;
     if !is_whole(suite) {
         bail!("the packages hold no {}, or lack what else is taken from {suite}", program(suite).display());
     }

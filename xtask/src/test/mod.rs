@@ -14,6 +14,7 @@ pub(crate) mod prometheus;
 mod python;
 mod real;
 mod releases;
+mod rocm_headers;
 mod smi;
 mod step;
 
@@ -163,6 +164,9 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     steps.run("amdgpu modules", remedy, modules::fetch)?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/smi where it is damaged";
     steps.run("rocm-smi and amd-smi", remedy, smi::fetch)?;
+    let remedy =
+        "see whether deb.debian.org can be reached, and remove target/rocm-headers where it is damaged";
+    steps.run("ROCm's headers", remedy, rocm_headers::fetch)?;
     let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
     steps.run("charmcraft", remedy, charm::make)?;
     let remedy = "see whether pypi.org can be reached, and remove target/grafana-sdk where it is damaged";
@@ -307,6 +311,7 @@ impl Tests {
             charm::variable(),
             python::GRAFANA.variable(),
             smi::variable(),
+            rocm_headers::variable(),
         ];
         let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
         command

@@ -14,8 +14,17 @@ pub(crate) const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg
 /// Where this machine's own sources name no mirror of Debian, as on Ubuntu.
 const MIRROR: &str = "http://deb.debian.org/debian";
 
+/// What is downloaded beside the packages that are named.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needed {
+    /// All that they depend on.
+    Too,
+    /// Nothing: files of theirs are read, and none of their programs runs.
+    Not,
+}
+
 /// Downloads them and unpacks them as `tree` in that place, which is there once it is whole. Needs no root.
-pub(super) fn unpack(place: &Path, suite: &str, packages: &[&str]) -> Result<()> {
+pub(super) fn unpack(place: &Path, suite: &str, packages: &[&str], needed: Needed) -> Result<()> {
     empty(place)?;
     for part in ["lists/partial", "cache/archives/partial", "new"] {
         make(&place.join(part))?;
@@ -28,11 +37,15 @@ pub(super) fn unpack(place: &Path, suite: &str, packages: &[&str]) -> Result<()>
         Command::new(["apt-get", "--quiet"]).arguments(arguments).environment("APT_CONFIG", &configuration)
     };
     apt(&["update"]).run()?;
-    let install = ["install", "--yes", "--no-install-recommends", "--download-only"];
-    apt(&install).arguments(packages).run()?;
+    let downloaded = place.join("cache/archives");
+    let download = match needed {
+        Needed::Too => apt(&["install", "--yes", "--no-install-recommends", "--download-only"]),
+        Needed::Not => apt(&["download"]).inside(&downloaded),
+    };
+    download.arguments(packages).run()?;
 
     let tree = place.join("new");
-    for archive in archives(&place.join("cache/archives"))? {
+    for archive in archives(&downloaded)? {
         Command::new(["dpkg-deb", "--extract"]).arguments([&archive, &tree]).run()?;
     }
     // Debian's base-files makes these; without them no program would find its loader.

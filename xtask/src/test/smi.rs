@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::repository;
 
-use super::packages;
+use super::packages::{self, Needed};
 
 /// rocm-smi 6.4 and amd-smi 10.1 (November 2026), 20 MB.
 const PACKAGES: &[&str] = &["rocm-smi", "amd-smi"];
@@ -26,5 +26,5 @@ pub(crate) fn fetch() -> Result<()> {
     if variable().1.is_dir() {
         return Ok(());
     }
-    packages::unpack(&place(), "sid", PACKAGES)
+    packages::unpack(&place(), "sid", PACKAGES, Needed::Too)
 }

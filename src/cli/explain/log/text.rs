@@ -1,0 +1,174 @@
+//! The answer for people: one explanation for each message and GPU.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use kernel_log::knowledge::{Blame, Confidence, Severity};
+
+use crate::cli::detect::ranges;
+use crate::cli::explain::word;
+use crate::cli::output::{BAD, DIM, HEADING, WARN, styled};
+use crate::explain::advice::{Advice, Purpose};
+use crate::explain::groups::{Group, Groups, MOST};
+use crate::explain::here::Here;
+use crate::explain::journal::JournalRead;
+use crate::printable::{counted, printable};
+
+/// `read`: `None` where reading failed, which is said elsewhere.
+pub(super) fn shown(
+    groups: &Groups<'_>,
+    read: Option<&JournalRead>,
+    here: &Here,
+    hint: Option<&str>,
+) -> String {
+    let mut text = String::new();
+    for group in groups.by_severity() {
+        text += &explained(group, here);
+        text.push('\n');
+    }
+    if groups.more > 0 {
+        writeln!(
+            text,
+            "{} more: of messages and GPUs only the first {MOST} are shown, and -o json has each.",
+            count(groups.more, "line")
+        )
+        .ok();
+    }
+    if let Some(read) = read {
+        text += &ending(groups, read, hint);
+    }
+    text
+}
+
+fn ending(groups: &Groups<'_>, read: &JournalRead, hint: Option<&str>) -> String {
+    let lines = count(read.totals.lines, "line");
+    let mut text = match groups.matches {
+        0 if read.totals.lines == 0 => "Nothing was read: there is not a line in it.\n".to_owned(),
+        0 => format!("Nothing known was found in {lines}: the meaning is unknown.\n"),
+        matches => format!("{} with a known message, of {lines} read.\n", count(matches, "line")),
+    };
+    if groups.matches == 0 {
+        text += &hint.map_or_else(String::new, |hint| format!("{}\n", printable(hint)));
+    }
+    if read.totals.cut > 0 {
+        writeln!(text, "{} too long: only the start was looked at.", count(read.totals.cut, "line")).ok();
+    }
+    if read.damaged > 0 {
+        writeln!(text, "{} of the journal could not be read.", count(read.damaged, "message")).ok();
+    }
+    text
+}
+
+fn explained(group: &Group<'_>, here: &Here) -> String {
+    let (first, message) = (&group.first, &group.first.message);
+    let (severity, style) = severity(message.severity);
+    let name = format!("{} ({})", message.id, word(&message.class));
+    let mut text = format!("{}  {}\n", styled(style, severity), styled(HEADING, name));
+    let mut last = String::new();
+    let mut row = |name: &str, value: &str| {
+        // Several steps stand below one label.
+        let label = if last == name { String::new() } else { format!("{name}:") };
+        writeln!(text, "  {label:<20}{}", printable(value)).ok();
+        name.clone_into(&mut last);
+    };
+    row("GPU", &gpu(&first.advice, here));
+    row("Seen", &seen(group));
+    row("Evidence", &first.evidence);
+    row("Meaning", message.means);
+    row("Blame", blame(message.blame));
+    row("Drain this GPU", if message.drain { "yes" } else { "no" });
+    message.now.iter().for_each(|step| row("Now", step));
+    message.later.iter().for_each(|step| row("Later", step));
+    row("A reset takes down", &takes_down(&first.advice));
+    for command in &first.advice.commands {
+        let name = match command.purpose {
+            Purpose::Look => "To look",
+            Purpose::Drain => "To drain",
+            Purpose::Reset => "To reset",
+        };
+        row(name, &command.run);
+    }
+    first.advice.notes.iter().for_each(|note| row("Note", note));
+    let source = format!("{}; confidence {}", message.source, confidence(message.confidence));
+    row("Source", &source);
+    text
+}
+
+fn gpu(advice: &Advice, here: &Here) -> String {
+    let Some(address) = &advice.gpu else {
+        return match here.only_card() {
+            Some(card) => format!("the line names none; this machine has one AMD GPU, {}", card.address),
+            None => "the line names none".to_owned(),
+        };
+    };
+    let Some(indexes) = &advice.indexes else { return format!("{address}, not of this machine") };
+    let partitions = match &**indexes {
+        [index] => format!("index {index}"),
+        indexes => format!("{} partitions, indexes {}", indexes.len(), ranges(indexes)),
+    };
+    let hive = advice.hive.as_ref().map_or_else(String::new, |hive| format!(", XGMI hive {hive}"));
+    format!("{address}, {partitions}{hive}")
+}
+
+fn seen(group: &Group<'_>) -> String {
+    let (line, first) = (group.first.line, &group.first);
+    let time = |time: &Option<String>| time.as_ref().map_or_else(String::new, |time| format!(", {time}"));
+    match group.count {
+        1 => format!("line {line}{}", time(&first.time)),
+        times => {
+            let (from, to) = (time(&first.time), time(&group.last_time));
+            format!("{times} times, first on line {line}{from}; last on line {}{to}", group.last_line)
+        }
+    }
+}
+
+fn takes_down(advice: &Advice) -> String {
+    if advice.indexes.is_none() {
+        let why =
+            if advice.gpu.is_some() { "this machine does not have the GPU" } else { "the line names no GPU" };
+        return format!("unknown: {why}");
+    }
+    let mut cards: Vec<&str> = advice.takes_down.iter().map(|taken| &*taken.gpu).collect();
+    cards.dedup();
+    let mut indexes: Vec<u32> = advice.takes_down.iter().map(|taken| taken.index).collect();
+    indexes.sort_unstable();
+    match &*cards {
+        [_] if indexes.len() == 1 => format!("this GPU alone, index {}", ranges(&indexes)),
+        [_] => format!("all {} partitions of the card, indexes {}", indexes.len(), ranges(&indexes)),
+        cards => format!(
+            "all {} cards of the XGMI hive, indexes {}: {}",
+            cards.len(),
+            ranges(&indexes),
+            cards.join(", ")
+        ),
+    }
+}
+
+fn severity(severity: Severity) -> (&'static str, Style) {
+    match severity {
+        Severity::Critical => ("critical", BAD),
+        Severity::Warning => ("warning", WARN),
+        Severity::Info => ("info", DIM),
+    }
+}
+
+fn blame(blame: Blame) -> &'static str {
+    match blame {
+        Blame::Application => "the application",
+        Blame::Driver => "the driver",
+        Blame::Hardware => "the hardware",
+        Blame::Unknown => "unknown: the message alone does not tell",
+    }
+}
+
+fn confidence(confidence: Confidence) -> &'static str {
+    match confidence {
+        Confidence::Low => "low",
+        Confidence::Medium => "medium",
+        Confidence::High => "high",
+    }
+}
+
+fn count(count: u64, what: &str) -> String {
+    counted(usize::try_from(count).unwrap_or(usize::MAX), what)
+}

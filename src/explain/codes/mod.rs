@@ -1,0 +1,107 @@
+//! Errors by number or name: the errors 1 to 8, the status codes of HIP, HSA and AMD SMI, and AFIDs.
+
+pub mod afids;
+pub mod errors;
+pub mod statuses;
+
+use statuses::Library;
+
+/// What a word on the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Asked<'a> {
+    /// `7`: an error of the table.
+    Error(&'a str),
+    /// `hip:719`, or a code's bare name.
+    Status(Library, &'a str),
+    /// `afid:24`
+    Afid(&'a str),
+    /// `nvml:3`
+    UnknownPrefix(&'a str),
+}
+
+impl<'a> Asked<'a> {
+    /// `None`: this is no code but a text, such as a line of the kernel's log.
+    #[must_use]
+    pub fn of(word: &'a str) -> Option<Self> {
+        if word.is_empty() || word.contains(char::is_whitespace) {
+            return None;
+        }
+        if word.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Some(Self::Error(word));
+        }
+        let Some((prefix, code)) = word.split_once(':') else {
+            return Library::ALL.into_iter().find(|it| it.names(word)).map(|it| Self::Status(it, word));
+        };
+        if prefix.is_empty() || !prefix.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            return None;
+        }
+        let library = Library::ALL.into_iter().find(|it| it.prefix().eq_ignore_ascii_case(prefix));
+        Some(match library {
+            Some(library) => Self::Status(library, code),
+            None if prefix.eq_ignore_ascii_case("afid") => Self::Afid(code),
+            None => Self::UnknownPrefix(prefix),
+        })
+    }
+}
+
+/// A number as it is written in programs and their logs: 719, 0x1016.
+fn number(word: &str) -> Option<u32> {
+    match word.get(..2) {
+        Some("0x" | "0X") => word.get(2..).and_then(|digits| u32::from_str_radix(digits, 16).ok()),
+        _ => word.parse().ok(),
+    }
+}
+
+/// The line on which a text is wrong, counted from 1.
+fn line_at(text: &str, place: usize) -> usize {
+    1 + text.bytes().take(place).filter(|byte| *byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_of_letters_a_colon_and_no_blank_is_a_code_and_all_else_is_text() {
+        for (word, expected) in [
+            ("7", Some(Asked::Error("7"))),
+            ("hip:719", Some(Asked::Status(Library::Hip, "719"))),
+            ("HIP:719", Some(Asked::Status(Library::Hip, "719"))),
+            ("Hsa:0x1016", Some(Asked::Status(Library::Hsa, "0x1016"))),
+            ("amdsmi:", Some(Asked::Status(Library::AmdSmi, ""))),
+            ("hip:a:b", Some(Asked::Status(Library::Hip, "a:b"))),
+            ("hipErrorLaunchFailure", Some(Asked::Status(Library::Hip, "hipErrorLaunchFailure"))),
+            ("HSA_STATUS_ERROR_EXCEPTION", Some(Asked::Status(Library::Hsa, "HSA_STATUS_ERROR_EXCEPTION"))),
+            ("AFID:24", Some(Asked::Afid("24"))),
+            ("nvml:3", Some(Asked::UnknownPrefix("nvml"))),
+            ("", None),
+            ("-", None),
+            ("7 7", None),
+            ("hip: 719", None),
+            ("hip:719 ", None),
+            ("amdgpu 0000:03:00.0: ring gfx timeout", None),
+            ("0000:03:00.0:", None),
+            (":719", None),
+            ("[drm:amdgpu_job_timedout", None),
+            ("timeout", None),
+        ] {
+            assert_eq!(Asked::of(word), expected, "{word}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_decimal_or_hexadecimal() {
+        for (word, expected) in [
+            ("719", Some(719)),
+            ("0x1016", Some(0x1016)),
+            ("0X100a", Some(0x100A)),
+            ("4294967295", Some(u32::MAX)),
+            ("4294967296", None),
+            ("0x", None),
+            ("1016h", None),
+            ("é", None),
+        ] {
+            assert_eq!(number(word), expected, "{word}");
+        }
+    }
+}

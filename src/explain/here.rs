@@ -1,0 +1,154 @@
+//! What advice needs of a machine: its AMD cards, the ports above them, and how a person drains and resets them.
+
+use std::path::{Path, PathBuf};
+
+use amdgpu::{Address, Machine};
+use root::Root;
+use telemetry::patient::{DEADLINE, PATIENCE, Patient};
+
+use crate::engines::concourse::UNIT as WORKER_UNIT;
+use crate::engines::unit::Unit;
+use crate::host::hostname;
+
+/// kubelet's own folder (`--root-dir`), which any user may see.
+const KUBELET: &str = "/var/lib/kubelet";
+
+/// Where AMD's packages and archives put their programs.
+const PROGRAMS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/opt/rocm/bin"];
+
+/// A machine's AMD cards, and the programs around them.
+#[derive(Debug, Clone, Default)]
+pub struct Here {
+    pub cards: Vec<Card>,
+    /// Functions of the PCI bus that are no AMD card.
+    others: Vec<Address>,
+    /// A Concourse worker runs here.
+    pub is_worker: bool,
+    /// A kubelet runs here.
+    pub is_node: bool,
+    /// What the machine calls itself: a node's and a worker's name, unless somebody gave them another.
+    pub name: Option<String>,
+    pub has_amd_smi: bool,
+    pub has_rocm_smi: bool,
+    /// Why nothing is known of the cards: their driver does not answer.
+    pub unknown: Option<String>,
+}
+
+/// A card, with all that containers can be given of it.
+#[derive(Debug, Clone)]
+pub struct Card {
+    pub address: Address,
+    /// In the order of their indexes; more than one on a partitioned card.
+    pub entries: Vec<Entry>,
+    /// The XGMI hive, where KFD names one.
+    pub hive: Option<u64>,
+    /// The ports and bridges between it and its root complex.
+    above: Vec<Address>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Entry {
+    pub index: u32,
+    /// `renderD128`
+    pub render: Option<String>,
+}
+
+/// What an address of a log is on this machine.
+#[derive(Debug)]
+pub enum Place<'h> {
+    Card(&'h Card),
+    /// A port or bridge, with the cards beneath it.
+    Above(Vec<&'h Card>),
+    /// A device that is no AMD GPU.
+    Other,
+    Absent,
+    /// The machine could not be read.
+    Unknown,
+}
+
+impl Here {
+    /// Reads the machine beneath `root`. A card whose driver hangs does not hang its explanation.
+    #[must_use]
+    pub fn read(root: &Root) -> Self {
+        let has = |name: &str| PROGRAMS.iter().any(|folder| root.exists(Path::new(folder).join(name)));
+        let around = Self {
+            is_worker: Unit::read(root, WORKER_UNIT, None).is_ok_and(|unit| unit.is_some()),
+            is_node: root.exists(KUBELET),
+            name: hostname(root),
+            has_amd_smi: has("amd-smi"),
+            has_rocm_smi: has("rocm-smi"),
+            ..Self::default()
+        };
+        let mut patient = Patient::new(root.shown("/"), PATIENCE, DEADLINE);
+        match patient.run(|root| (cards(root), addresses(root))) {
+            Ok((cards, mut others)) => {
+                others.retain(|address| cards.iter().all(|card| card.address != *address));
+                Self { cards, others, ..around }
+            }
+            Err(error) => Self { unknown: Some(error.to_string()), ..around },
+        }
+    }
+
+    #[must_use]
+    pub fn place(&self, address: Address) -> Place<'_> {
+        if let Some(card) = self.cards.iter().find(|card| card.address == address) {
+            return Place::Card(card);
+        }
+        let beneath: Vec<&Card> = self.cards.iter().filter(|card| card.above.contains(&address)).collect();
+        match () {
+            () if self.unknown.is_some() => Place::Unknown,
+            () if !beneath.is_empty() => Place::Above(beneath),
+            () if self.others.contains(&address) => Place::Other,
+            () => Place::Absent,
+        }
+    }
+
+    /// The cards that a reset of this one resets: all of its hive (`amdgpu_device_gpu_recover` of amdgpu_device.c).
+    #[must_use]
+    pub fn reset_with(&self, card: &Card) -> Vec<&Card> {
+        let is_of_hive = |other: &&Card| card.hive.is_some() && other.hive == card.hive;
+        self.cards.iter().filter(|other| other.address == card.address || is_of_hive(other)).collect()
+    }
+
+    /// The one AMD card of a machine that has no other.
+    #[must_use]
+    pub fn only_card(&self) -> Option<&Card> {
+        if let [card] = &*self.cards { Some(card) } else { None }
+    }
+}
+
+fn cards(root: &Root) -> Vec<Card> {
+    let mut cards: Vec<Card> = Vec::new();
+    for gpu in &Machine::read(root).gpus {
+        let (Some(index), Some(address)) = (gpu.index, gpu.pci) else { continue };
+        let render = gpu.render.as_ref().and_then(|node| node.path.file_name());
+        let entry = Entry { index, render: render.map(|name| name.to_string_lossy().into_owned()) };
+        match cards.iter_mut().find(|card| card.address == address) {
+            Some(card) => {
+                card.hive = card.hive.or(gpu.hive_id);
+                card.entries.push(entry);
+            }
+            None => {
+                let above = above(root, address);
+                cards.push(Card { address, entries: vec![entry], hive: gpu.hive_id, above });
+            }
+        }
+    }
+    cards
+}
+
+/// By the folders that sysfs has around the card's own.
+fn above(root: &Root, address: Address) -> Vec<Address> {
+    let link = root.read_link(device(&address.to_string())).unwrap_or_default();
+    let folders = link.iter().filter_map(|name| name.to_str()?.parse().ok());
+    folders.filter(|other| *other != address).collect()
+}
+
+fn addresses(root: &Root) -> Vec<Address> {
+    let names = root.list("/sys/bus/pci/devices").unwrap_or_default();
+    names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect()
+}
+
+fn device(name: &str) -> PathBuf {
+    Path::new("/sys/bus/pci/devices").join(name)
+}

@@ -1,0 +1,225 @@
+//! The kernel's messages in journald's files, as journalctl reads them.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::time::{Duration, UNIX_EPOCH};
+
+use amdgpu::Address;
+use kernel_log::knowledge::{Found, Knowledge};
+use kernel_log::scan::Totals;
+use reconcile::command::{self, Programs};
+use serde::Deserialize;
+
+use super::matches::Line;
+use crate::timestamp::Timestamp;
+
+/// Of one entry, as JSON. A message of the kernel's has 1,024 bytes at most, of which each becomes up to four characters.
+const LONGEST: u64 = 256 << 10;
+
+/// Why the journal was not read to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("journalctl is not installed here: pipe a log to `rocworker explain -`")]
+    NoJournalctl,
+    #[error("--since={since}: {said}")]
+    Since { since: String, said: String },
+    #[error(
+        "the journal is not for this user to read: run this as root, or as a member of group systemd-journal or adm"
+    )]
+    NotAllowed,
+    #[error("cannot read the journal after message {after}: {cause}")]
+    Read { after: u64, cause: io::Error },
+    #[error(transparent)]
+    Command(#[from] command::Error),
+    /// What takes the matches does not.
+    #[error(transparent)]
+    Write(io::Error),
+}
+
+/// What was read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct JournalRead {
+    pub totals: Totals,
+    /// Entries that were no JSON, or had no message.
+    pub damaged: u64,
+    /// What journalctl said of files that it could not read, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// As journalctl(1) writes it with `--output=json`.
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(rename = "MESSAGE")]
+    message: Message,
+    #[serde(rename = "_KERNEL_DEVICE")]
+    device: Option<serde_json::Value>,
+    #[serde(rename = "__REALTIME_TIMESTAMP")]
+    time: Option<String>,
+}
+
+/// Text, or bytes where it is no UTF-8 or has control characters.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Message {
+    Text(String),
+    Bytes(Vec<u8>),
+    /// A field that an entry has several times.
+    Several(Vec<Message>),
+}
+
+impl Message {
+    fn bytes(self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.into_bytes(),
+            Self::Bytes(bytes) => bytes,
+            Self::Several(all) => all.into_iter().map(Self::bytes).collect::<Vec<_>>().join(&b'\n'),
+        }
+    }
+}
+
+/// Hands over each message that is known: of this boot, or from `since` on.
+///
+/// # Errors
+/// As [`Error`] has them. What was found before has been handed over.
+pub fn read<'k>(
+    programs: &Programs,
+    since: Option<&str>,
+    knowledge: &'k Knowledge,
+    each: &mut dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()>,
+) -> Result<JournalRead, Error> {
+    let period = since.map_or_else(|| "--boot".to_owned(), |since| format!("--since={since}"));
+    let argv = [
+        "journalctl",
+        "--no-pager",
+        "--output=json",
+        "--all",
+        "--output-fields=MESSAGE,_KERNEL_DEVICE,_TRANSPORT",
+        &period,
+        "_TRANSPORT=kernel",
+    ];
+    let mut scan = Scan { knowledge, each, read: JournalRead::default() };
+    let mut ended = Ok(());
+    let ran = programs.stream(&argv, |stdout| ended = scan.run(stdout));
+    let mut read = scan.read;
+    ended?;
+    let said = match ran {
+        Ok(said) => String::from_utf8_lossy(&said).into_owned(),
+        Err(command::Error::NotFound(_)) => return Err(Error::NoJournalctl),
+        Err(command::Error::Failed { said, .. }) if said.contains("insufficient permissions") => {
+            return Err(Error::NotAllowed);
+        }
+        Err(command::Error::Failed { said, .. }) if said.contains("Failed to parse timestamp") => {
+            let since = since.unwrap_or_default().to_owned();
+            return Err(Error::Since { since, said: said.trim_start_matches(": ").to_owned() });
+        }
+        Err(error) => return Err(error.into()),
+    };
+    // journalctl shows such a user their own messages alone, and ends well.
+    if read.totals.lines == 0 && said.contains("not seeing messages from other users") {
+        return Err(Error::NotAllowed);
+    }
+    read.warnings = said.lines().filter(|line| !line.trim().is_empty()).take(20).map(str::to_owned).collect();
+    Ok(read)
+}
+
+struct Scan<'k, 'e> {
+    knowledge: &'k Knowledge,
+    each: &'e mut dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()>,
+    read: JournalRead,
+}
+
+impl Scan<'_, '_> {
+    fn run(&mut self, stdout: impl Read) -> Result<(), Error> {
+        let mut stdout = BufReader::with_capacity(64 << 10, stdout);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let after = self.read.totals.lines;
+            let failed = |cause| Error::Read { after, cause };
+            let read = (&mut stdout).take(LONGEST).read_until(b'\n', &mut line).map_err(failed)?;
+            if read == 0 {
+                return Ok(());
+            }
+            self.read.totals.lines += 1;
+            if line.last() != Some(&b'\n') && u64::try_from(read).is_ok_and(|read| read == LONGEST) {
+                self.read.totals.cut += 1;
+                stdout.skip_until(b'\n').map_err(failed)?;
+                continue;
+            }
+            self.entry(&line)?;
+        }
+    }
+
+    fn entry(&mut self, line: &[u8]) -> Result<(), Error> {
+        let Ok(entry) = serde_json::from_slice::<Entry>(line) else {
+            self.read.damaged += 1;
+            return Ok(());
+        };
+        let text = entry.message.bytes();
+        self.read.totals.bytes += text.len() as u64;
+        let Some(found) = self.knowledge.find(&text) else { return Ok(()) };
+        let device = entry.device.as_ref().and_then(|device| device.as_str()).and_then(device);
+        let time = entry.time.as_deref().and_then(time);
+        let line = Line { number: self.read.totals.lines, text: &text, device, time };
+        (self.each)(line, &found).map_err(Error::Write)
+    }
+}
+
+/// `+pci:0000:03:00.0` (systemd.journal-fields(7)).
+fn device(text: &str) -> Option<Address> {
+    text.strip_prefix("+pci:")?.parse().ok()
+}
+
+/// From microseconds since 1970.
+fn time(text: &str) -> Option<String> {
+    let time = UNIX_EPOCH.checked_add(Duration::from_micros(text.parse().ok()?))?;
+    Some(Timestamp::of(time).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: &str = "ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2";
+
+    type Lines = Vec<(u64, String, Option<String>, Option<String>)>;
+
+    fn scanned(text: &str) -> (Lines, JournalRead) {
+        let knowledge = Knowledge::built_in().unwrap();
+        let mut lines = Lines::new();
+        let mut each = |line: Line<'_>, _: &Found<'_>| {
+            let text = String::from_utf8_lossy(line.text).into_owned();
+            lines.push((line.number, text, line.device.map(|it| it.to_string()), line.time));
+            Ok(())
+        };
+        let mut scan = Scan { knowledge: &knowledge, each: &mut each, read: JournalRead::default() };
+        scan.run(text.as_bytes()).unwrap();
+        let read = scan.read;
+        (lines, read)
+    }
+
+    /// As systemd 252 writes them, and as nothing should.
+    #[test]
+    fn texts_bytes_and_repeated_messages_are_read_and_what_is_damaged_is_counted() {
+        let bytes: Vec<String> = [b"\xff ", TIMEOUT.as_bytes()].concat().iter().map(u8::to_string).collect();
+        let entries = [
+            format!(
+                r#"{{"MESSAGE":"{TIMEOUT}","_KERNEL_DEVICE":"+pci:0000:03:00.0","__REALTIME_TIMESTAMP":"1795430373130115"}}"#
+            ),
+            r#"{"MESSAGE":"cut off"#.to_owned(),
+            format!(r#"{{"MESSAGE":[{}],"_KERNEL_DEVICE":["+pci:0000:03:00.0","b8:0"]}}"#, bytes.join(",")),
+            format!(r#"{{"MESSAGE":["first","{TIMEOUT}"],"_KERNEL_DEVICE":"b8:0"}}"#),
+            r#"{"MESSAGE":null}"#.to_owned(),
+            format!(r#"{{"MESSAGE":"{}"}}"#, "x".repeat(1 << 20)),
+            format!(r#"{{"MESSAGE":"{TIMEOUT}","__REALTIME_TIMESTAMP":"18446744073709551616"}}"#),
+        ];
+        let (lines, read) = scanned(&entries.join("\n"));
+        let expected = [
+            (1, TIMEOUT.to_owned(), Some("0000:03:00.0".to_owned()), Some("2026-11-23T10:39:33Z".to_owned())),
+            (3, format!("\u{fffd} {TIMEOUT}"), None, None),
+            (4, format!("first\n{TIMEOUT}"), None, None),
+            (7, TIMEOUT.to_owned(), None, None),
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!((read.damaged, read.totals.cut, read.totals.lines), (2, 1, 7));
+    }
+}

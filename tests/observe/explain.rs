@@ -1,0 +1,316 @@
+//! `explain TEXT` and `explain -`: what a line means on this machine, from captured machines and hostile logs.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use layout::{Gpu, Machine, Module, Nodes, XcpNames};
+use serde_json::{Value, json};
+use support::captures;
+use support::detect::{assert_fields, scratch};
+
+const ROCWORKER: &str = env!("CARGO_BIN_EXE_rocworker");
+
+const TIMEOUT: &str = "amdgpu: ring gfx_0.0.0 timeout, signaled seq=11, emitted seq=13";
+
+fn laid(machine: &Machine) -> tempfile::TempDir {
+    let root = scratch();
+    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    root
+}
+
+fn explain(root: &Path, arguments: &[&str], log: &[u8]) -> Output {
+    let mut command = Command::new(ROCWORKER);
+    command.arg("--root").arg(root).args(arguments).stdin(Stdio::piped());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || stdin.write_all(log));
+        child.wait_with_output().unwrap()
+    })
+}
+
+fn said(root: &Path, output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout.clone()).unwrap();
+    text.replace(&format!("--root {} ", root.display()), "")
+}
+
+fn text(machine: &Machine, log: &str) -> String {
+    let root = laid(machine);
+    said(root.path(), &explain(root.path(), &["explain", "-"], log.as_bytes()))
+}
+
+fn json(machine: &Machine, log: &str) -> Value {
+    let root = laid(machine);
+    let answer = said(root.path(), &explain(root.path(), &["-o", "json", "explain", "-"], log.as_bytes()));
+    serde_json::from_str(&answer).unwrap()
+}
+
+/// Of the captured topology: eight cards, 63 partitions, one hive of 15188982192727901047.
+#[test]
+fn a_gpu_of_a_hive_takes_its_whole_hive_down() {
+    let machine = captures::mi300x(XcpNames::Dot);
+    let log = format!("amdgpu 0000:a7:00.0: {TIMEOUT}\n");
+    let answer = json(&machine, &log);
+    let found = &answer["matches"][0];
+    assert_fields(
+        found,
+        &json!({
+            "line": 1, "gpu": "0000:a7:00.0", "address": "0000:a7:00.0", "class": "hang", "drain": true,
+            "indexes": [40, 41, 42, 43, 44, 45, 46, 47], "hive": format!("{:016x}", 15_188_982_192_727_901_047_u64),
+            "resets": true,
+        }),
+    );
+    let taken = found["takes_down"].as_array().unwrap();
+    let indexes: Vec<u64> = taken.iter().map(|it| it["index"].as_u64().unwrap()).collect();
+    assert_eq!(indexes, (0..63).collect::<Vec<_>>());
+    let cards = taken.chunk_by(|a, b| a["gpu"] == b["gpu"]).count();
+    assert_eq!(cards, 8);
+    assert_eq!(taken[62], json!({ "gpu": "0000:e5:00.0", "index": 62 }));
+    let text = text(&machine, &log);
+    assert!(
+        text.contains("GPU:                0000:a7:00.0, 8 partitions, indexes 40-47, XGMI hive "),
+        "{text}"
+    );
+    assert!(text.contains("A reset takes down: all 8 cards of the XGMI hive, indexes 0-62: 0000:"), "{text}");
+}
+
+#[test]
+fn a_card_without_a_hive_goes_down_alone_and_its_programs_are_named() {
+    let machine = Machine::new()
+        .module(Module::new("amdgpu"))
+        .gpu(Gpu::amd("0000:03:00.0", 0x73bf).card(0).render(128))
+        .gpu(Gpu::amd("0000:83:00.0", 0x73bf).card(1).render(129))
+        .put("/proc/sys/kernel/hostname", "worker-7\n")
+        .put("/var/lib/kubelet/config.yaml", "")
+        .put("/etc/systemd/system/concourse-worker.service", "[Service]\nExecStart=/bin/concourse worker\n");
+    let log = format!("amdgpu 0000:83:00.0: {TIMEOUT}");
+    let commands = |machine: &Machine, purpose: &str| {
+        let answer = json(machine, &log);
+        let all = answer["matches"][0]["commands"].as_array().unwrap().clone();
+        let of = all.into_iter().filter(|it| it["for"] == purpose);
+        of.map(|it| it["run"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let found = json(&machine, &log)["matches"][0].clone();
+    assert_fields(
+        &found,
+        &json!({ "indexes": [1], "hive": null, "takes_down": [{ "gpu": "0000:83:00.0", "index": 1 }] }),
+    );
+    assert_eq!(
+        commands(&machine, "drain"),
+        [
+            "fly -t TARGET land-worker --worker worker-7",
+            "kubectl drain worker-7 --ignore-daemonsets",
+            "rocworker lease list"
+        ]
+    );
+    assert!(commands(&machine, "look").iter().all(|run| !run.contains('{')));
+    assert!(commands(&machine, "reset").is_empty());
+    let text = text(&machine, &log);
+    assert!(text.contains("Neither amd-smi nor rocm-smi is installed here"), "{text}");
+    assert!(text.contains("A reset takes down: this GPU alone, index 1\n"), "{text}");
+    let with_old = machine.put("/opt/rocm/bin/rocm-smi", "");
+    assert_eq!(commands(&with_old, "reset"), ["rocm-smi --showbus", "rocm-smi --gpureset -d N"]);
+    let with_both = with_old.put("/usr/bin/amd-smi", "");
+    assert_eq!(commands(&with_both, "reset"), ["amd-smi reset --gpureset --gpu 0000:83:00.0"]);
+}
+
+/// The captures stand behind a port at 0000:00:01.1.
+#[test]
+fn a_port_is_explained_as_the_gpu_beneath_it_and_a_strange_address_as_itself() {
+    let machine = captures::phoenix();
+    let aer = |address: &str| {
+        format!("pcieport {address}: AER: Corrected error received: {address}\n{address}: {TIMEOUT}")
+    };
+    let found = json(&machine, &format!("pcieport 0000:00:01.1: {TIMEOUT}"))["matches"][0].clone();
+    assert_fields(
+        &found,
+        &json!({
+            "gpu": "0000:64:00.0", "address": "0000:00:01.1", "indexes": [0],
+        }),
+    );
+    assert_eq!(found["notes"][0], "0000:00:01.1 is a port above GPU 0000:64:00.0.");
+    let strange = json(&machine, &aer("0000:07:00.0"));
+    let found = strange["matches"].as_array().unwrap().last().unwrap().clone();
+    assert_fields(
+        &found,
+        &json!({ "gpu": "0000:07:00.0", "indexes": null, "hive": null, "takes_down": [], "line": 2 }),
+    );
+    assert!(found["notes"][0].as_str().unwrap().starts_with("This machine has no GPU 0000:07:00.0"));
+    let other = json(&captures::phoenix_beside_rtx4080(), &format!("0000:09:00.0: {TIMEOUT}"));
+    assert_eq!(other["matches"][0]["notes"][0], "0000:09:00.0 is a device of this machine, and no AMD GPU.");
+}
+
+#[test]
+fn a_port_above_several_gpus_names_them_all_and_chooses_none() {
+    let gpu = |address, minor: u32| {
+        Gpu::amd(address, 0x73bf).behind("0000:40:01.1").card(minor).render(128 + minor)
+    };
+    let machine = Machine::new().gpu(gpu("0000:43:00.0", 0)).gpu(gpu("0000:44:00.0", 1));
+    let found = json(&machine, &format!("0000:40:01.1: {TIMEOUT}"))["matches"][0].clone();
+    assert_fields(
+        &found,
+        &json!({
+            "gpu": "0000:40:01.1", "indexes": null, "takes_down": [],
+            "notes": ["0000:40:01.1 is a port above 2 GPUs: 0000:43:00.0, 0000:44:00.0."],
+        }),
+    );
+}
+
+#[test]
+fn a_line_without_an_address_names_no_gpu() {
+    let found = json(&captures::phoenix(), TIMEOUT)["matches"][0].clone();
+    assert_fields(
+        &found,
+        &json!({ "gpu": null, "address": null, "indexes": null, "hive": null, "takes_down": [] }),
+    );
+    let commands = found["commands"].to_string();
+    assert!(!commands.contains('{') || !commands.contains("{pci}"), "{commands}");
+    let said = text(&captures::phoenix(), TIMEOUT);
+    assert!(said.contains("the line names none; this machine has one AMD GPU, 0000:64:00.0"), "{said}");
+    let said = text(&captures::mi300x(XcpNames::Dot), TIMEOUT);
+    assert!(said.contains("GPU:                the line names none\n"), "{said}");
+}
+
+#[test]
+fn what_is_not_known_is_said_to_be_unknown() {
+    let machine = captures::phoenix();
+    assert_eq!(text(&machine, "a\nb\n"), "Nothing known was found in 2 lines: the meaning is unknown.\n");
+    let answer = json(&machine, "a\nb\n");
+    assert_eq!(
+        answer,
+        json!({
+            "schema_version": 1, "matches": [], "error": null,
+            "totals": { "lines": 2, "bytes": 4, "cut": 0, "damaged": 0 },
+        })
+    );
+    let root = laid(&machine);
+    let log = root.path().join("a log.txt");
+    fs::write(&log, TIMEOUT).unwrap();
+    let output = explain(root.path(), &["explain", log.to_str().unwrap()], b"");
+    let hint = format!("to read it, run rocworker explain - < '{}'.\n", log.display());
+    assert!(said(root.path(), &output).ends_with(&hint), "{}", said(root.path(), &output));
+}
+
+/// Equal messages of one GPU are one explanation, the worst first.
+#[test]
+fn equal_messages_are_explained_once_and_counted() {
+    let pci = |bus: u32| format!("0000:{bus:02x}:00.0");
+    let mut log = format!("amdgpu {}: amdgpu: Poison is created\n", pci(3));
+    for line in 0..10 {
+        log += &format!("amdgpu {}: {TIMEOUT}\n", pci(1 + line % 2));
+    }
+    let said = text(&captures::phoenix(), &log);
+    let headings: Vec<&str> =
+        said.lines().filter(|line| !line.starts_with(' ') && line.contains(" (")).collect();
+    let expected = ["critical  ring-timeout (hang)"; 2]
+        .into_iter()
+        .chain(["warning  poison-created (memory-correctable)"]);
+    assert_eq!(headings, expected.collect::<Vec<_>>(), "{said}");
+    assert!(said.contains("Seen:               5 times, first on line 2; last on line 10\n"), "{said}");
+    // More GPUs than any machine has are counted, not kept.
+    let many: String =
+        (0..512_u32).map(|n| format!("amdgpu {:04x}:{:02x}:00.0: {TIMEOUT}\n", n / 256, n % 256)).collect();
+    let said = text(&captures::phoenix(), &many);
+    assert_eq!(said.matches("critical  ").count(), 256, "{said}");
+    assert!(said.contains("\n256 lines more: of messages and GPUs only the first 256 are shown"), "{said}");
+    assert!(said.ends_with("512 lines with a known message, of 512 lines read.\n"));
+}
+
+#[test]
+fn a_hostile_log_neither_steers_the_terminal_nor_breaks_the_answer() {
+    let mut log = b"\x1b]0;owned\x07\xff\0 amdgpu 0000:64:00.0: amdgpu: ring \x1b[2Jgfx timeout, signaled seq=1, emitted seq=2\r\n".to_vec();
+    log.extend(vec![b'x'; 1 << 20]);
+    log.push(b'\n');
+    log.extend((0..=255_u8).cycle().take(1 << 20));
+    log.extend(format!("\namdgpu 0000:64:00.0: {TIMEOUT}").bytes());
+    let root = laid(&captures::phoenix());
+    let shown = said(root.path(), &explain(root.path(), &["explain", "-"], &log));
+    assert!(!shown.chars().any(|c| c.is_control() && c != '\n'), "{shown:?}");
+    assert!(shown.contains("1 line too long"), "{shown}");
+    let answer = said(root.path(), &explain(root.path(), &["-o", "json", "explain", "-"], &log));
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let matches = answer["matches"].as_array().unwrap();
+    assert_eq!(matches.len(), 2);
+    assert_eq!(matches[0]["values"]["ring"], "\\u{1b}[2Jgfx");
+    assert_eq!(matches[1]["line"], answer["totals"]["lines"]);
+}
+
+#[test]
+fn what_cannot_be_read_ends_with_a_sentence_and_a_reader_that_leaves_ends_it_quietly() {
+    let root = laid(&captures::phoenix());
+    let folder = fs::File::open(root.path()).unwrap();
+    let output = Command::new(ROCWORKER).args(["explain", "-"]).stdin(folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(stderr, "rocworker: cannot read stdin after 0 bytes: Is a directory (os error 21)\n");
+    let closed = Command::new("sh").args(["-c", "exec \"$0\" explain - <&-", ROCWORKER]).output().unwrap();
+    assert!(closed.status.success(), "{}", String::from_utf8_lossy(&closed.stderr));
+
+    let mut command = Command::new(ROCWORKER);
+    command.args(["-o", "json", "explain", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    let writer = std::thread::spawn(move || {
+        let line = format!("amdgpu 0000:64:00.0: {TIMEOUT}\n").repeat(1000);
+        while stdin.write_all(line.as_bytes()).is_ok() {}
+    });
+    stdout.read_exact(&mut [0; 100]).unwrap();
+    drop(stdout);
+    let output = child.wait_with_output().unwrap();
+    writer.join().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
+/// The most memory that the program had, with all read and the end still to come.
+fn peak_kib(arguments: &[&str], line: &str, bytes: usize) -> u64 {
+    let root = laid(&captures::mi300x(XcpNames::Dot));
+    let mut command = Command::new(ROCWORKER);
+    command.arg("--root").arg(root.path()).args(arguments).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let block = line.repeat((1 << 20) / line.len() + 1);
+    for _ in 0..bytes / block.len() {
+        stdin.write_all(block.as_bytes()).unwrap();
+    }
+    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap();
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn a_log_of_any_length_is_explained_in_constant_memory() {
+    let is_all = support::real::is_all();
+    let matching = format!("amdgpu 0000:a7:00.0: {TIMEOUT}\n");
+    let other = "systemd[1]: Started a service that has nothing to do with any GPU at all.\n";
+    // A build for tests is slow: kept matches would be ten times as long as their lines.
+    let (few, many) = if is_all { (1 << 30, 1 << 30) } else { (8 << 20, 128 << 20) };
+    for (arguments, line, bytes) in [
+        (&["explain", "-"][..], &*matching, few),
+        (&["-o", "json", "explain", "-"], &matching, few),
+        (&["-o", "json", "explain", "-"], other, many),
+    ] {
+        let peak = peak_kib(arguments, line, bytes);
+        assert!(peak < 64 << 10, "{arguments:?}: {peak} KiB");
+    }
+}
+
+/// The captured kernel logs, on the captured machine with the partitions: none of their GPUs is of it.
+#[test]
+fn captured_logs_are_explained_line_by_line() {
+    let archive = captures::unpack("kernel-log-samples");
+    let root = laid(&captures::mi300x(XcpNames::Dot));
+    for (name, entry) in archive.iter() {
+        let layout::Entry::File(log) = entry else { continue };
+        let name = name.replace('.', "_");
+        let shown = said(root.path(), &explain(root.path(), &["explain", "-"], log));
+        insta::assert_snapshot!(format!("text_of_{name}"), shown);
+        let shown = said(root.path(), &explain(root.path(), &["-o", "json", "explain", "-"], log));
+        insta::assert_snapshot!(format!("json_of_{name}"), shown);
+    }
+}
