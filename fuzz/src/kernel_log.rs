@@ -124,6 +124,10 @@ impl<'t> Words<'t> {
                 } else {
                     end
                 };
+                let text = String::from_utf8_lossy(&line[start..at]);
+                if text.split_once(" pid ").is_some_and(|(_, rest)| format!(" {rest}").contains(" thread ")) {
+                    return None;
+                }
                 value(nth - 1, &line[start..at]);
             }
             end = at + pieces[*nth].len();
