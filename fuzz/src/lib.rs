@@ -15,6 +15,7 @@ pub mod args;
 pub mod bundle;
 pub mod cdi;
 pub mod gpu_metrics;
+pub mod health;
 mod input;
 mod json;
 pub mod kernel_log;

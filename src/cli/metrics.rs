@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use telemetry::exporter::{Exporter, in_order};
 use telemetry::exposition::{self, Format};
+use telemetry::metrics::GPU_INFO;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 use telemetry::sample::Sample;
 
@@ -61,6 +62,11 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
     })?;
     samples.push(patient.stuck_reads(0));
     let samples = in_order(samples);
+    if !samples.iter().any(|sample| std::ptr::eq(sample.metric, &GPU_INFO)) {
+        tracing::warn!(
+            "there is no AMD GPU, so no metric names one; see `rocworker doctor` if there should be"
+        );
+    }
     exporter.faults().iter().for_each(|fault| tracing::info!("{}", fault.reason));
     let unread = exporter.faults().iter().map(unread).collect();
     let answer = Answer { schema_version: 1, samples: samples.iter().map(entry).collect(), unread };

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Debug, Formatter};
 
-use serde::de::{Deserialize, Deserializer, Error, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 use serde_json::Value;
 
 /// A size as people write it: `512M`, `8G`, `8GiB`, a number of bytes, or `unlimited`. Units are powers of 1024, as
@@ -73,7 +73,7 @@ impl<T> Scalar<T> {
     }
 }
 
-impl<T> Visitor<'_> for Scalar<T> {
+impl<'de, T> Visitor<'de> for Scalar<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
@@ -94,6 +94,13 @@ impl<T> Visitor<'_> for Scalar<T> {
 
     fn visit_f64<E: Error>(self, _: f64) -> Result<T, E> {
         Err(E::custom("a number with a point loses digits: put it in quotes, as \"30.10\""))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<T, A::Error> {
+        let expected = self.expected;
+        Err(A::Error::custom(format!(
+            "a list is not {expected}: put what begins with a bracket in quotes, as \"[::]:9401\""
+        )))
     }
 }
 

@@ -31,6 +31,9 @@ pub struct Wrapper {
     pub wait_limit_s: u32,
     /// Seconds; `None`: an idle container keeps its lease.
     pub idle_grace_s: Option<u32>,
+    /// Whether unhealthy GPUs are kept from containers, and from leases those on which something is left.
+    #[serde(deserialize_with = "super::or_default")]
+    pub quarantine: bool,
     /// Folders whose folders are mounted into every container. `None`: /srv where a worker is adopted whose
     /// charm mounts them, else none.
     pub folders: Option<Vec<PathBuf>>,

@@ -181,6 +181,11 @@ fn runtime(
             desired.note("wrapper", text);
         }
     }
+    if policy.quarantine && !policy.gives_nothing() && !DAEMON.is_wanted(config, &observations.facts) {
+        let text = "wrapper.quarantine keeps no GPU back until rocworker's daemon runs, and apply does not start it here: \
+                    set daemon.unit to true, or run `rocworker serve`";
+        desired.note("wrapper", text);
+    }
     desired.extend(of_engines(&wish));
     Ok(desired)
 }

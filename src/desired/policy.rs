@@ -33,6 +33,7 @@ pub struct Policy {
     pub gpus: Vec<Entry>,
     pub wait_limit_s: u32,
     pub idle_grace_s: Option<u32>,
+    pub quarantine: bool,
     pub folders: Vec<PathBuf>,
     pub edits: Edits,
 }
@@ -105,6 +106,7 @@ pub fn policy(config: &Config, selection: &Selection<'_>, callers: Callers) -> P
         gpus: selection.gpus.iter().copied().filter_map(entry).collect(),
         wait_limit_s: wrapper.wait_limit_s,
         idle_grace_s: wrapper.idle_grace_s,
+        quarantine: wrapper.quarantine,
         folders: folders.unwrap_or_else(|| if had_srv { vec![SRV.into()] } else { Vec::new() }),
         edits: Edits {
             shm_bytes: wrapper.edits.shm_size.map(Size::in_policy),

@@ -7,7 +7,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use nix::sys::signal::Signal;
 use root::Root;
 use serde_json::json;
-use telemetry::published::{self, Client, Drift, Lease, PATH, Pod, Published};
+use telemetry::daemon_file;
+use telemetry::published::{Client, Drift, Lease, PATH, Pod, Published};
 
 use crate::laid::Laid;
 use crate::running::{Running, applied, eventually};
@@ -21,7 +22,7 @@ fn now() -> f64 {
 
 /// As the exporter reads it.
 fn read(laid: &Laid) -> Result<Option<Published>, String> {
-    published::read(&Root::open(laid.top()).unwrap(), now())
+    daemon_file::read(&Root::open(laid.top()).unwrap(), now())
 }
 
 /// What is published, once it is there.
@@ -128,7 +129,7 @@ fn one_that_is_killed_leaves_a_file_that_soon_counts_no_more_and_that_the_next_o
     let root = Root::open(laid.top()).unwrap();
     #[expect(clippy::cast_precision_loss, reason = "seconds since 1970")]
     let later = written_at as f64 + 45.0;
-    assert_eq!(published::read(&root, later), Ok(None));
+    assert_eq!(daemon_file::read::<Published>(&root, later), Ok(None));
     laid.run(&["undo"]).success();
     let running = Running::begin(&laid);
     running.until("it has looked", |daemon| daemon["set_up"] == false);

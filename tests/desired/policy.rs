@@ -114,6 +114,19 @@ fn what_is_configured_goes_before_what_is_usual() {
 }
 
 #[test]
+fn quarantine_stands_in_the_policy_only_where_it_is_configured() {
+    // An older wrapper refuses a policy with a key that it does not know.
+    for config in ["", "wrapper: {quarantine: false}", "wrapper: {quarantine: null}"] {
+        let (text, parsed) = told(&captures::phoenix(), config, false);
+        assert!(!text.contains("quarantine") && !parsed.quarantine, "{config}: {text}");
+    }
+    let without = told(&captures::phoenix(), "", false).0;
+    let (text, parsed) = told(&captures::phoenix(), "wrapper: {quarantine: true}", false);
+    assert!(parsed.quarantine);
+    assert_eq!(text.replace("  \"quarantine\": true,\n", ""), without);
+}
+
+#[test]
 fn folders_and_edits_are_written_as_they_are_configured() {
     let configured = "wrapper: {folders: [/srv, /data/shared], edits: {shm-size: 8G, memlock: unlimited, \
                       hsa-override-gfx-version: {gfx1103: \"11.0.0\", gfx942: \"9.4.2\"}}}";

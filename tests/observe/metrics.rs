@@ -3,20 +3,20 @@
 use std::collections::BTreeSet;
 use std::process::{Command, Output};
 
-use layout::{Machine, Nodes};
+use layout::{JUDGED_AT, Machine, Nodes};
 use root::Root;
 use serde_json::Value;
 use support::captures;
 use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
 use telemetry::metric::{GPU_LABELS, Scope};
-use telemetry::sample::Sample;
+use telemetry::sample::{Sample, count};
 
 /// The samples of one scrape of a machine.
 pub(crate) fn scrape(machine: &Machine) -> Vec<Sample> {
     let folder = support::detect::scratch();
     machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
-    Exporter::default().scrape(&Root::open(folder.path()).unwrap(), 1_764_000_000.0)
+    Exporter::default().scrape(&Root::open(folder.path()).unwrap(), count(JUDGED_AT))
 }
 
 /// Every captured machine, and two that are synthetic.
@@ -80,9 +80,9 @@ fn two_scrapes_give_the_same_series_in_the_same_order() {
     let series = |samples: Vec<Sample>| -> Vec<_> {
         samples.into_iter().map(|sample| (sample.metric.name, sample.labels)).collect()
     };
-    let first = series(exporter.scrape(&root, 0.0));
+    let first = series(exporter.scrape(&root, count(JUDGED_AT)));
     assert!(first.len() > 200, "{}", first.len());
-    assert_eq!(first, series(exporter.scrape(&root, 15.0)));
+    assert_eq!(first, series(exporter.scrape(&root, count(JUDGED_AT) + 15.0)));
 }
 
 #[test]
@@ -130,6 +130,23 @@ fn the_command_prints_either_format_or_json_and_refuses_both_at_once() {
     assert_eq!(refused.status.code(), Some(2));
     let why = String::from_utf8(refused.stderr).unwrap();
     assert_eq!(why, "rocworker: --format names a format of the text: leave it out with --output json\n");
+}
+
+#[test]
+fn the_command_says_that_there_is_no_amd_gpu_and_succeeds() {
+    for machine in [Machine::new(), captures::rtx4080(1, 128)] {
+        let output = rocworker(&machine, &[]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), said.as_str()),
+            (
+                Some(0),
+                " WARN there is no AMD GPU, so no metric names one; see `rocworker doctor` if there should be\n"
+            )
+        );
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.contains("rocm_exporter_build_info") && !text.contains("rocm_gpu"), "{text}");
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod plan;
 mod policy;
 mod program;
 mod progress;
+mod quarantine;
 mod races;
 mod real_apply;
 mod real_boot;

@@ -33,9 +33,12 @@ Prometheus up, and [alerts.md](alerts.md) has alerts and a dashboard.
 
 - **Absent is not zero.** A reading that is absent, unsupported or unreadable has no series. If a file exists but cannot be
   read, `rocm_exporter_read_errors_total` counts that.
-- **Suspended.** The exporter never wakes a GPU. A suspended card has `rocm_gpu_suspended` 1 and `rocm_gpu_info`, nothing
-  more. It keeps the labels of the last scrape in which it was awake. If the exporter started later, labels that only an
-  awake card tells are absent.
+- **Suspended.** The exporter never wakes a GPU. A suspended card has `rocm_gpu_suspended` 1, `rocm_gpu_info` and what
+  the daemon judges of it, nothing more. It keeps the labels of the last scrape in which it was awake. If the exporter
+  started later, labels that only an awake card tells are absent.
+- **Health.** `rocm_gpu_health_score`, `rocm_gpu_hang` and `rocm_gpu_quarantined` are the
+  [daemon's judgement](daemon.md#what-it-publishes), of a card with all its partitions. They are absent when that is older
+  than 60 seconds.
 - **Containers.** Only the series of processes, containers and leases have the label `container`. To have it on others,
   [join them](monitoring.md#the-container-that-holds-a-gpu).
 - **Partitions.** Temperature, power, PCIe, RAS and used memory belong to the card and have no `partition` label.

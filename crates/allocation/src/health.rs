@@ -1,5 +1,7 @@
 //! /run/rocworker/health.json: how well each GPU is, as rocworker's daemon judges it. The wrapper and the exporter read it.
 
+pub mod withheld;
+
 use serde::{Deserialize, Serialize};
 
 use crate::PciAddress;
@@ -86,7 +88,10 @@ impl Health {
     /// What counts at this time, in seconds since 1970: `None` when it is old, or from the future by more than 5 s.
     #[must_use]
     pub fn at(self, now: u64) -> Option<Self> {
-        let is_fresh = now.saturating_sub(self.written_at) <= FRESH_S && self.written_at <= now + 5;
-        is_fresh.then_some(self)
+        is_fresh(self.written_at, now).then_some(self)
     }
+}
+
+fn is_fresh(written_at: u64, now: u64) -> bool {
+    now.saturating_sub(written_at) <= FRESH_S && written_at <= now.saturating_add(5)
 }

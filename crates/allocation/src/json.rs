@@ -334,7 +334,7 @@ mod text;
 mod value;
 
 pub(crate) use fault::{Fault, Problem};
-pub(crate) use object::{Keyed, Seen, keyed, object, spelt, unknown, whole};
+pub(crate) use object::{Keyed, Seen, keyed, member, object, spelt, unknown, whole};
 pub(crate) use text::Text;
 
 #[cfg(test)]

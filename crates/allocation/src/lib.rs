@@ -9,7 +9,7 @@
 //! 2. [`request::Request::from_env`] reads what the container's environment asks for;
 //! 3. [`policy::Policy::ask`] says whether that is honoured, and whether the default applies;
 //! 4. [`selection::Inventory`] turns it into GPUs, each with its device of the CDI spec; where GPUs are not
-//!    shared, those that are free by their [`lease`]s;
+//!    shared, those that are free by their [`lease`]s; where the policy has quarantine, none that [`health`] withholds;
 //! 5. [`cdi::Spec::grant`] collects the edits of these devices;
 //! 6. the caller stats the nodes, and [`gids::supplement`] says which group a process needs for each;
 //! 7. [`bundle::Bundle::inject`] writes it in, and leaves every other byte as it was.

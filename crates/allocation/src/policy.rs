@@ -10,7 +10,7 @@ pub use edits::{Edits, GFX_OVERRIDE, UNLIMITED, is_gfx_version};
 use crate::{
     Error, PciAddress, Quoted, Render,
     error::refuse,
-    json::{Fault, Problem, Scanner, keyed, object, unknown, whole},
+    json::{Fault, Scanner, keyed, member, object, unknown, whole},
     path::clean,
     request::{GPU_COUNT, Request, VISIBLE_DEVICES},
     selection::Gpu,
@@ -71,6 +71,8 @@ pub struct Policy {
     pub wait_limit_s: u32,
     /// How long a container must have been idle before the wrapper may revoke its lease, in seconds; None: never.
     pub idle_grace_s: Option<u32>,
+    /// Whether no container gets what [`crate::health`] withholds.
+    pub quarantine: bool,
     /// Absolute paths: each folder directly beneath one of them is every container's. See
     /// [`crate::folder::Folder::beneath`].
     pub folders: Vec<String>,
@@ -120,6 +122,7 @@ keyed!(File, required [], |file, scanner| {
     "gpus" => file.gpus = scanner.optional(|scanner| scanner.list(object))?,
     "wait_limit_s" => file.policy.wait_limit_s = scanner.optional(Scanner::integer)?.unwrap_or_default(),
     "idle_grace_s" => file.policy.idle_grace_s = scanner.optional(Scanner::integer)?,
+    "quarantine" => file.policy.quarantine = scanner.optional(Scanner::boolean)?.unwrap_or_default(),
     "folders" => file.policy.folders = scanner.list(parent)?,
     "edits" => file.policy.edits = scanner.optional(object)?.unwrap_or_default(),
 }, |_file, key| unknown::<Self>(key));
@@ -295,29 +298,6 @@ fn gpus(listed: Vec<Gpu>) -> Result<Vec<Gpu>, Error> {
 #[inline]
 pub fn runtime(text: &str) -> Option<String> {
     member(text, "runtime", Scanner::string_of_its_own)
-}
-
-/// One member of a text that may be of any version. None: it is not there, or null, or there twice, or this is no
-/// JSON object.
-#[inline]
-fn member<'a, T>(
-    text: &'a str,
-    name: &'static str,
-    read: impl Fn(&mut Scanner<'a>) -> Result<T, Fault>,
-) -> Option<T> {
-    let mut found = None;
-    let mut scanner = Scanner::new(text);
-    let whole = scanner.object(|scanner, key| {
-        if !key.is(name) {
-            return scanner.skip().map(drop);
-        }
-        match found.replace(scanner.optional(&read)?) {
-            Some(_) => Err(Fault { offset: key.span.start, problem: Problem::Twice(name) }),
-            None => Ok(()),
-        }
-    });
-    whole.and_then(|_| scanner.finish()).ok()?;
-    found.flatten()
 }
 
 #[cfg(test)]

@@ -27,6 +27,16 @@ impl Display for Quoted<'_> {
     }
 }
 
+/// The first characters of a sentence that another program wrote, and nothing in it that a terminal or a log would obey.
+pub(crate) fn harmless(sentence: &str, most: usize) -> String {
+    let shown = |c: char| if is_unsafe_to_show(c) { ' ' } else { c };
+    let mut text: String = sentence.chars().take(most).map(shown).collect();
+    if sentence.chars().nth(most).is_some() {
+        text.push('…');
+    }
+    text
+}
+
 /// Control characters, and those that reorder or break the text around them without being seen.
 fn is_unsafe_to_show(c: char) -> bool {
     c.is_control()

@@ -1,11 +1,15 @@
 //! From what is known of a machine's GPUs to how well each is.
 
-use allocation::health::Health;
+use allocation::PciAddress;
+use allocation::document::Document as _;
+use allocation::health::{Deduction, GpuHealth, Health, State};
 use amdgpu::Address;
-use kernel_log::knowledge::Class;
+use kernel_log::knowledge::{Class, Severity};
 use telemetry::sample::Sample;
 
-use crate::rules::Rules;
+use crate::history::History;
+use crate::rules::{Rules, When};
+use crate::{messages, quarantine, readings};
 
 /// A message that the kernel has logged.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,21 +17,35 @@ pub struct Event {
     /// Seconds since 1970.
     pub at: u64,
     pub class: Class,
-    /// `None`: the line does not say which GPU.
+    pub severity: Severity,
+    /// A GPU or a bridge above one. `None`: the line does not say which.
     pub gpu: Option<Address>,
     /// The message's id in the knowledge.
     pub message: String,
     pub line: String,
 }
 
+/// The kernel's log of this boot.
+#[derive(Debug, Clone, Copy)]
+pub struct Log<'a> {
+    /// In the order in which the kernel logged them.
+    pub events: &'a [Event],
+    /// Whether it goes back to boot without a gap.
+    pub is_whole: bool,
+}
+
 /// A card, and what was read of it.
 #[derive(Debug, Clone)]
 pub struct Card {
     pub pci: Address,
+    /// Those above it on the PCI bus: what the kernel says of their links is about this card too.
+    pub bridges: Vec<Address>,
+    /// Whether amdgpu drives it. A log that says nothing of another card says nothing about how well that is.
+    pub is_driven: bool,
     /// Empty while it is suspended, or where nothing can be read.
     pub samples: Vec<Sample>,
-    /// Why there are no samples.
-    pub unread: Option<String>,
+    /// What could not be read, a sentence each.
+    pub unread: Vec<String>,
 }
 
 /// What is known at one time.
@@ -36,18 +54,67 @@ pub struct Known<'a> {
     /// Seconds since 1970.
     pub now: u64,
     pub cards: &'a [Card],
-    /// Since boot, as far as the kernel's buffer goes back; or why it cannot be read.
-    pub events: Result<&'a [Event], &'a str>,
-    /// What the last judgement was.
+    /// Or why it cannot be read.
+    pub log: Result<Log<'a>, &'a str>,
+    /// The last judgement, however old.
     pub last: Option<&'a Health>,
 }
 
-/// What must be kept between two judgements: earlier samples of what the rules want the increase of.
+/// What must be kept between two judgements: earlier samples of what the rules want the growth of.
 #[derive(Debug, Default)]
-pub struct Judge {}
+pub struct Judge {
+    history: History,
+}
+
+/// What a rule says of a card: `None` where it cannot be judged, or whether it holds, with the evidence.
+pub(crate) type Verdict = Option<Option<String>>;
 
 impl Judge {
-    pub fn judge(&mut self, _rules: &Rules, known: Known<'_>) -> Health {
-        Health { schema_version: 1, written_at: known.now, ..Health::default() }
+    pub fn judge(&mut self, rules: &Rules, known: Known<'_>) -> Health {
+        let mut gpus: Vec<GpuHealth> = known.cards.iter().map(|card| self.gpu(rules, &known, card)).collect();
+        gpus.sort_by_key(|gpu| gpu.pci);
+        self.history.end(rules, &known);
+        let unknown = messages::unknown(rules, &known);
+        Health { schema_version: Health::SCHEMA_VERSION, written_at: known.now, gpus, unknown }
     }
+
+    fn gpu(&mut self, rules: &Rules, known: &Known<'_>, card: &Card) -> GpuHealth {
+        let messages = messages::of(card, known);
+        let mut deductions = Vec::new();
+        let mut is_judged = false;
+        for rule in &rules.rules {
+            let verdict = match &rule.when {
+                When::Log(of) => messages::judge(of, messages.as_deref(), card, known.now),
+                When::Metric(of) => readings::judge(of, rule, card, known.now, &mut self.history),
+            };
+            is_judged |= verdict.is_some();
+            if let Some(evidence) = verdict.flatten() {
+                let (rule, points, reason) = (rule.id.clone(), rule.points, rule.reason.clone());
+                deductions.push(Deduction { rule, points, reason, evidence });
+            }
+        }
+        let taken: u32 = deductions.iter().map(|deduction| u32::from(deduction.points)).sum();
+        let score = is_judged.then(|| 100_u8.saturating_sub(u8::try_from(taken).unwrap_or(u8::MAX)));
+        let state = match score {
+            None => State::Unknown,
+            Some(score) if score < rules.unhealthy_below => State::Unhealthy,
+            Some(score) if score < rules.degraded_below => State::Degraded,
+            Some(_) => State::Healthy,
+        };
+        let mut unknown = card.unread.clone();
+        if state == State::Unknown {
+            unknown.push("Neither a reading that a rule names nor the kernel's log is known.".to_owned());
+        }
+        let pci = address(card.pci);
+        let last = known.last.and_then(|health| health.gpus.iter().find(|gpu| gpu.pci == pci));
+        let last = last.and_then(|gpu| gpu.quarantine.as_ref());
+        let quarantine = quarantine::next(last, state, &deductions, known.now, rules.hold_s);
+        let hang = messages::hang(messages.as_deref(), card, known);
+        GpuHealth { pci, state, score, hang, deductions, unknown, quarantine, leftover: None }
+    }
+}
+
+fn address(pci: Address) -> PciAddress {
+    let Address { domain, bus, device, function } = pci;
+    PciAddress { domain, bus, device, function }
 }

@@ -9,7 +9,7 @@ use crate::metrics::{
     PCIE_WIDTH, POWER_LIMIT, POWER_USAGE, RAS_ERRORS, RETIRED_PAGES, THROTTLE_RESIDENCY, THROTTLE_SAMPLES,
     THROTTLE_STATUS, VOLTAGE, XGMI_SPEED, XGMI_TRAFFIC, XGMI_UP, XGMI_WIDTH,
 };
-use crate::sample::{Label, Labelled, count};
+use crate::sample::{Label, Labelled, count, truth};
 
 /// A card that is awake. `is_apu`: its memory is GTT; where that is unknown, so is how much it has.
 pub(crate) fn card(readings: &CardReadings, is_apu: Option<bool>, to: &mut Labelled<'_>) {
@@ -65,10 +65,6 @@ fn label(name: &'static str, value: &str) -> Label {
 
 fn instance(number: Option<u32>) -> Option<Label> {
     number.map(|number| ("instance", number.to_string()))
-}
-
-fn truth(value: bool) -> f64 {
-    f64::from(u8::from(value))
 }
 
 fn engines(engines: &[Engine], to: &mut Labelled<'_>) {

@@ -4,18 +4,21 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::time::Instant;
 
+use allocation::health::Health;
 use amdgpu::readings::{CardReadings, Fault, PartitionReadings};
 use amdgpu::{Gpu, Machine, Unknown};
 use root::Root;
 
 use crate::card;
+use crate::daemon_file::{self, DaemonFile};
 use crate::gpu::Card;
+use crate::health;
 use crate::identity::{Identities, Identity, Place};
 use crate::links::Links;
 use crate::metrics::{self, BUILD, GPU_INFO, GPU_SUSPENDED, READ_ERRORS, SCRAPE_DURATION, XGMI_LINKS};
 use crate::processes::{LabelledGpu, Processes};
-use crate::published;
-use crate::sample::{Label, Labelled, Sample, count};
+use crate::published::{self, Published};
+use crate::sample::{Label, Labelled, Sample, count, truth};
 
 /// What a container can get, and the labels of its series.
 type Labels<'m> = (&'m Gpu, Vec<Label>);
@@ -48,7 +51,8 @@ impl Exporter {
         self.faults.clear();
         let machine = Machine::read(root);
         self.links.begin_scrape(root);
-        let mut scrape = Scrape { exporter: self, root, machine: &machine, samples: &mut samples };
+        let health = self.of_daemon(root, now);
+        let mut scrape = Scrape { exporter: self, root, machine: &machine, health, samples: &mut samples };
         let mut gpus = Vec::new();
         let mut places = Vec::new();
         for card in Card::all(&machine) {
@@ -69,23 +73,21 @@ impl Exporter {
     /// Who uses the GPUs, and what rocworker's daemon publishes.
     fn users(&mut self, root: &Root, now: f64, gpus: &[Labels<'_>]) -> Vec<Sample> {
         let gpus: Vec<LabelledGpu<'_>> = gpus.iter().map(|(gpu, labels)| (*gpu, &labels[..])).collect();
-        let published = published::read(root, now);
-        let published = published.unwrap_or_else(|reason| {
-            let reason = Unknown::because(reason);
-            self.failed(None, &[Fault { file: PathBuf::from(published::PATH), reason }]);
-            None
-        });
+        let published: Option<Published> = self.of_daemon(root, now);
         let mut samples = self.processes.samples(root, now, &gpus, published.as_ref());
-        let left_out = self.processes.left_out();
-        if left_out > 0 {
-            let reason = format!("{left_out} processes have no series: only those with the most VRAM have");
-            let reason = Unknown::because(reason);
-            self.failed(None, &[Fault { file: PathBuf::from("/sys/class/kfd/kfd/proc"), reason }]);
-        }
         let faults = std::mem::take(&mut self.processes.faults);
         self.failed(None, &faults);
         samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
         samples
+    }
+
+    /// What the daemon says in a file, where that counts.
+    fn of_daemon<T: DaemonFile>(&mut self, root: &Root, now: f64) -> Option<T> {
+        daemon_file::read(root, now).unwrap_or_else(|reason| {
+            let reason = Unknown::because(reason);
+            self.failed(None, &[Fault { file: PathBuf::from(T::PATH), reason }]);
+            None
+        })
     }
 
     /// `place`: whose files they are; `None`: the machine's.
@@ -120,6 +122,8 @@ struct Scrape<'s> {
     exporter: &'s mut Exporter,
     root: &'s Root,
     machine: &'s Machine,
+    /// As the daemon judges it.
+    health: Option<Health>,
     samples: &'s mut Vec<Sample>,
 }
 
@@ -150,7 +154,10 @@ impl Scrape<'_> {
         if first.pci.is_some() {
             to.add_with_all(&GPU_INFO, info, 1.0);
         }
-        to.add(&GPU_SUSPENDED, readings.power_state.as_ref().map(|_| f64::from(u8::from(is_suspended))));
+        to.add(&GPU_SUSPENDED, readings.power_state.as_ref().map(|_| truth(is_suspended)));
+        if let Some((health, pci)) = self.health.as_ref().zip(first.pci) {
+            health::card(health, pci, &mut to);
+        }
         if !is_suspended {
             card::card(&readings, identity.is_apu, &mut to);
         }

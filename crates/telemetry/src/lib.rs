@@ -7,10 +7,12 @@
 pub mod accounting;
 mod card;
 pub mod container;
+pub mod daemon_file;
 pub mod exporter;
 pub mod exposition;
 mod format;
 mod gpu;
+mod health;
 mod identity;
 mod links;
 pub mod metric;

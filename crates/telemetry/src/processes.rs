@@ -2,18 +2,18 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use amdgpu::Gpu;
 use amdgpu::processes::{self, Use};
 use amdgpu::readings::Fault;
+use amdgpu::{Gpu, Unknown};
 use root::Root;
 
 use crate::accounting::{Accounting, Holding, Timestamp};
 use crate::container::{Owner, label};
-use crate::metric::Metric;
 use crate::metrics;
 use crate::published::{Pod, Published};
-use crate::sample::{Label, Sample, count};
+use crate::sample::{Label, Labelled, Sample, count};
 
 /// A GPU, and the labels by which all of its series name it.
 pub type LabelledGpu<'a> = (&'a Gpu, &'a [Label]);
@@ -35,9 +35,8 @@ const MOST: usize = 1000;
 #[derive(Debug, Clone, Default)]
 pub struct Processes {
     accounting: Accounting,
-    left_out: usize,
-    /// What the last reading could not read.
-    pub(crate) faults: Vec<Fault>,
+    /// What the last samples leave out, and why.
+    pub faults: Vec<Fault>,
 }
 
 /// A process on a GPU.
@@ -48,7 +47,8 @@ struct Row {
     queues: Option<u64>,
 }
 
-type Value = fn(&Row) -> Option<u64>;
+/// By the process' number and the GPU's place.
+type Rows = BTreeMap<(u32, usize), Row>;
 
 /// What /proc says of a process; what it does not is empty.
 #[derive(Debug, Default)]
@@ -59,12 +59,6 @@ struct Process {
 }
 
 impl Processes {
-    /// How many processes on GPUs the last samples have no series of, since more were there than have room.
-    #[must_use]
-    pub fn left_out(&self) -> usize {
-        self.left_out
-    }
-
     /// Reads the processes once. `now`: seconds since 1970. `published`: what the daemon adds, where that is fresh.
     pub fn samples(
         &mut self,
@@ -75,79 +69,61 @@ impl Processes {
     ) -> Vec<Sample> {
         self.faults.clear();
         let uses = processes::uses(root, &mut self.faults);
-        let are_all_read = self.faults.is_empty();
-        let uptime = uptime(root);
-        let has_kfd = uses.is_some();
+        let are_all_read = uses.is_some() && self.faults.is_empty();
         let uses: Vec<Use> = uses.unwrap_or_default().into_iter().filter(Use::holds).collect();
-        let is_unused = uses.is_empty();
-        let is_idle = is_unused && self.accounting.accounts().next().is_none();
+        let is_idle = uses.is_empty() && self.accounting.accounts().next().is_none();
         let ids = if is_idle { BTreeMap::new() } else { ids(root, gpus, &mut self.faults) };
-        let numbers_alike = numbers_alike(root);
+        let mut proc = Proc::new(root);
+        self.account(now, &uses, &mut proc);
 
-        let mut rows = BTreeMap::<(u32, usize), Row>::new();
-        let mut found = BTreeMap::<u32, Process>::new();
-        let mut holdings = Vec::new();
-        for it in uses {
-            let process = found.entry(it.pid).or_insert_with(|| {
-                if numbers_alike { process(root, it.pid, uptime) } else { Process::default() }
-            });
-            if !process.owner.is_nobody() {
-                let owner = process.owner.clone();
-                holdings.push(Holding {
-                    owner,
-                    gpu_id: it.gpu_id,
-                    age: process.age,
-                    vram_bytes: it.vram_bytes,
-                });
-            }
-            if let Some(gpu) = ids.get(&it.gpu_id) {
-                let Use { vram_bytes, compute_units, queues, .. } = it;
-                rows.insert((it.pid, *gpu), Row { vram_bytes, compute_units, queues });
-            }
+        let mut samples = Vec::new();
+        let mut rows = rows(&uses, &ids);
+        if are_all_read {
+            let is_known = |gpu: usize| uses.is_empty() || ids.values().any(|it| *it == gpu);
+            counts(gpus, &rows, is_known, &mut samples);
         }
-        self.accounting.note(Timestamp { wall: now, uptime }, holdings);
-        let counts = rows.keys().fold(BTreeMap::<usize, u64>::new(), |mut counts, (_, gpu)| {
-            *counts.entry(*gpu).or_default() += 1;
-            counts
-        });
-        if numbers_alike {
+        if proc.numbers_alike {
             add_clients(published, gpus, &mut rows);
         }
-        self.left_out = rows.len().saturating_sub(MOST);
-        let rows = with_most_vram(rows);
-
+        let rows = self.with_most_vram(rows);
         let pods = published.map_or(&[][..], |it| &it.pods);
-        let mut samples = Vec::new();
-        for (index, (gpu, labels)) in gpus.iter().enumerate() {
-            let is_known = is_unused || ids.values().any(|it| *it == index);
-            if has_kfd && are_all_read && is_known && gpu.kfd_node.is_some() {
-                let processes = counts.get(&index).copied().unwrap_or(0);
-                samples.push(sample(&metrics::PROCESSES, labels, Vec::new(), count(processes)));
-            }
-        }
-        let values: [(&'static Metric, Value); 3] = [
-            (&metrics::PROCESS_VRAM, |row| row.vram_bytes),
-            (&metrics::PROCESS_CU, |row| row.compute_units),
-            (&metrics::PROCESS_QUEUES, |row| row.queues),
-        ];
-        for (pid, _) in rows.keys() {
-            found.entry(*pid).or_insert_with(|| process(root, *pid, uptime));
-        }
-        for (metric, value) in values {
-            for ((pid, gpu), row) in &rows {
-                let Some(((_, labels), process)) = gpus.get(*gpu).zip(found.get(pid)) else { continue };
-                let mut own = vec![("pid", pid.to_string())];
-                own.extend((!process.name.is_empty()).then(|| ("name", process.name.clone())));
-                own.extend(of_owner(&process.owner, pods));
-                samples.extend(value(row).map(|value| sample(metric, labels, own, count(value))));
-            }
-        }
-        samples.extend(self.of_owners(gpus, &ids, pods));
+        of_processes(gpus, &rows, &mut proc, pods, &mut samples);
+        self.of_owners(gpus, &ids, pods, &mut samples);
         samples
     }
 
+    /// Notes what each owner holds now.
+    fn account(&mut self, now: f64, uses: &[Use], proc: &mut Proc<'_>) {
+        let mut holdings = Vec::new();
+        for it in uses {
+            let Process { owner, age, .. } = proc.process(it.pid);
+            if !owner.is_nobody() {
+                let (owner, age) = (owner.clone(), *age);
+                holdings.push(Holding { owner, gpu_id: it.gpu_id, age, vram_bytes: it.vram_bytes });
+            }
+        }
+        self.accounting.note(Timestamp { wall: now, uptime: proc.uptime }, holdings);
+    }
+
+    /// At most [`MOST`] of them.
+    fn with_most_vram(&mut self, rows: Rows) -> Rows {
+        let Some(left_out @ 1..) = rows.len().checked_sub(MOST) else { return rows };
+        let reason = format!("{left_out} processes have no series: only those with the most VRAM have");
+        let file = PathBuf::from("/sys/class/kfd/kfd/proc");
+        self.faults.push(Fault { file, reason: Unknown::because(reason) });
+        let mut rows: Vec<_> = rows.into_iter().collect();
+        rows.sort_by_key(|(_, row)| Reverse(row.vram_bytes));
+        rows.into_iter().take(MOST).collect()
+    }
+
     /// The series of owners. Two that are called alike are one: a series must not come twice.
-    fn of_owners(&self, gpus: &[LabelledGpu<'_>], ids: &BTreeMap<u32, usize>, pods: &[Pod]) -> Vec<Sample> {
+    fn of_owners(
+        &self,
+        gpus: &[LabelledGpu<'_>],
+        ids: &BTreeMap<u32, usize>,
+        pods: &[Pod],
+        samples: &mut Vec<Sample>,
+    ) {
         let mut series = BTreeMap::<(usize, Vec<Label>), (f64, Option<u64>)>::new();
         for (owner, gpu_id, account) in self.accounting.accounts() {
             let Some(gpu) = ids.get(&gpu_id) else { continue };
@@ -155,24 +131,65 @@ impl Processes {
             *seconds += account.seconds;
             *peak = (*peak).max(account.vram_peak_bytes);
         }
-        let labels = |gpu: usize| gpus.get(gpu).map_or(&[][..], |(_, labels)| labels);
-        let seconds = series.iter().map(|((gpu, own), (seconds, _))| {
-            sample(&metrics::CONTAINER_GPU_SECONDS, labels(*gpu), own.clone(), *seconds)
-        });
-        let peaks = series.iter().filter_map(|((gpu, own), (_, peak))| {
-            Some(sample(&metrics::CONTAINER_VRAM_PEAK, labels(*gpu), own.clone(), count((*peak)?)))
-        });
-        seconds.chain(peaks).collect()
+        for ((gpu, own), (seconds, peak)) in series {
+            let Some((_, labels)) = gpus.get(gpu) else { continue };
+            let mut to = Labelled::new(labels, samples);
+            to.add_with_all(&metrics::CONTAINER_GPU_SECONDS, own.clone(), seconds);
+            to.add_with_all(&metrics::CONTAINER_VRAM_PEAK, own, peak.map(count));
+        }
+    }
+}
+
+/// What KFD says: a row for each process on each GPU that has a number.
+fn rows(uses: &[Use], ids: &BTreeMap<u32, usize>) -> Rows {
+    let row = |it: &Use| {
+        let Use { vram_bytes, compute_units, queues, .. } = *it;
+        Some(((it.pid, *ids.get(&it.gpu_id)?), Row { vram_bytes, compute_units, queues }))
+    };
+    uses.iter().filter_map(row).collect()
+}
+
+/// How many processes are on each GPU that KFD knows.
+fn counts(
+    gpus: &[LabelledGpu<'_>],
+    rows: &Rows,
+    is_known: impl Fn(usize) -> bool,
+    samples: &mut Vec<Sample>,
+) {
+    let mut counts = BTreeMap::<usize, u64>::new();
+    rows.keys().for_each(|(_, gpu)| *counts.entry(*gpu).or_default() += 1);
+    for (index, (gpu, labels)) in gpus.iter().enumerate() {
+        if gpu.kfd_node.is_some() && is_known(index) {
+            let processes = counts.get(&index).copied().unwrap_or(0);
+            Labelled::new(labels, samples).add(&metrics::PROCESSES, count(processes));
+        }
+    }
+}
+
+/// The series of processes.
+fn of_processes(
+    gpus: &[LabelledGpu<'_>],
+    rows: &Rows,
+    proc: &mut Proc<'_>,
+    pods: &[Pod],
+    samples: &mut Vec<Sample>,
+) {
+    for ((pid, gpu), row) in rows {
+        let Some((_, labels)) = gpus.get(*gpu) else { continue };
+        let process = proc.process(*pid);
+        let mut own = vec![("pid", pid.to_string())];
+        own.extend((!process.name.is_empty()).then(|| ("name", process.name.clone())));
+        own.extend(of_owner(&process.owner, pods));
+        let mut to = Labelled::new(labels, samples);
+        to.add_with_all(&metrics::PROCESS_VRAM, own.clone(), row.vram_bytes.map(count));
+        to.add_with_all(&metrics::PROCESS_CU, own.clone(), row.compute_units.map(count));
+        to.add_with_all(&metrics::PROCESS_QUEUES, own, row.queues.map(count));
     }
 }
 
 /// Adds the VRAM of DRM clients where KFD says none. Their fdinfo names a card: of one that is partitioned it is not known
 /// which partition is meant.
-fn add_clients(
-    published: Option<&Published>,
-    gpus: &[LabelledGpu<'_>],
-    rows: &mut BTreeMap<(u32, usize), Row>,
-) {
+fn add_clients(published: Option<&Published>, gpus: &[LabelledGpu<'_>], rows: &mut Rows) {
     let mut cards = BTreeMap::<String, Option<usize>>::new();
     for (index, (gpu, _)) in gpus.iter().enumerate() {
         if let Some(pci) = gpu.pci {
@@ -187,16 +204,6 @@ fn add_clients(
     }
 }
 
-/// At most [`MOST`] of them.
-fn with_most_vram(rows: BTreeMap<(u32, usize), Row>) -> BTreeMap<(u32, usize), Row> {
-    if rows.len() <= MOST {
-        return rows;
-    }
-    let mut rows: Vec<_> = rows.into_iter().collect();
-    rows.sort_by_key(|(_, row)| Reverse(row.vram_bytes));
-    rows.into_iter().take(MOST).collect()
-}
-
 /// Which GPU has which of KFD's ids.
 fn ids(root: &Root, gpus: &[LabelledGpu<'_>], faults: &mut Vec<Fault>) -> BTreeMap<u32, usize> {
     let id = |(index, (gpu, _)): (usize, &LabelledGpu<'_>)| {
@@ -205,9 +212,27 @@ fn ids(root: &Root, gpus: &[LabelledGpu<'_>], faults: &mut Vec<Fault>) -> BTreeM
     gpus.iter().enumerate().filter_map(id).collect()
 }
 
-/// Whether /proc numbers processes as KFD does. A captured machine has no such link; its files are of one machine.
-fn numbers_alike(root: &Root) -> bool {
-    root.read_link("/proc/self/ns/pid").map_or(true, |namespace| namespace.as_os_str() == FIRST_PID_NAMESPACE)
+/// What /proc says of processes, each read once.
+struct Proc<'r> {
+    root: &'r Root,
+    uptime: Option<f64>,
+    /// Whether /proc numbers processes as KFD does. A captured machine has no such link; its files are of one machine.
+    numbers_alike: bool,
+    found: BTreeMap<u32, Process>,
+}
+
+impl<'r> Proc<'r> {
+    fn new(root: &'r Root) -> Self {
+        let namespace = root.read_link("/proc/self/ns/pid");
+        let numbers_alike = namespace.map_or(true, |it| it.as_os_str() == FIRST_PID_NAMESPACE);
+        Self { root, uptime: uptime(root), numbers_alike, found: BTreeMap::new() }
+    }
+
+    fn process(&mut self, pid: u32) -> &Process {
+        let Self { root, uptime, numbers_alike, found } = self;
+        let read = || if *numbers_alike { process(root, pid, *uptime) } else { Process::default() };
+        found.entry(pid).or_insert_with(read)
+    }
 }
 
 fn process(root: &Root, pid: u32, uptime: Option<f64>) -> Process {
@@ -247,10 +272,4 @@ fn of_owner(owner: &Owner, pods: &[Pod]) -> Vec<Label> {
         ("unit", &owner.unit),
     ];
     values.into_iter().filter_map(named).collect()
-}
-
-/// A GPU's sample. What the metric itself says of a label of the same name counts.
-pub(crate) fn sample(metric: &'static Metric, of_gpu: &[Label], own: Vec<Label>, value: f64) -> Sample {
-    let of_gpu = of_gpu.iter().filter(|(name, _)| !metric.labels.contains(name)).cloned();
-    Sample { metric, labels: of_gpu.chain(own).collect(), value }
 }

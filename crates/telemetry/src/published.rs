@@ -1,14 +1,12 @@
 //! /run/rocworker/exporter.json: what rocworker's daemon, as root, tells the exporter, which runs without rights.
 
-use std::path::Path;
-
-use root::{Kind, Root};
 use serde::{Deserialize, Serialize};
 
 use crate::container::label;
+use crate::daemon_file::DaemonFile;
 use crate::metrics;
-use crate::processes::{LabelledGpu, sample};
-use crate::sample::{Label, Sample, count};
+use crate::processes::LabelledGpu;
+use crate::sample::{Labelled, Sample, count};
 
 /// Mode 0644.
 pub const PATH: &str = "/run/rocworker/exporter.json";
@@ -18,12 +16,6 @@ pub const FRESH_S: u64 = 30;
 
 /// Of [`Published::schema_version`].
 pub const SCHEMA_VERSION: u32 = 1;
-
-/// How far it may be from the future: the clock may be set between a write and a read.
-const AHEAD_S: u64 = 5;
-
-/// More than the daemon writes.
-const LIMIT: usize = 1 << 20;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
@@ -71,51 +63,13 @@ pub struct Client {
     pub vram_bytes: Option<u64>,
 }
 
-/// What the daemon publishes; `None` where it publishes nothing, or does no more: the file is old. `now`: seconds since
-/// 1970.
-///
-/// # Errors
-/// Says in a sentence why nothing of the file counts: it is from the future, another version's, damaged, or another user
-/// could have written it.
-pub fn read(root: &Root, now: f64) -> Result<Option<Published>, String> {
-    let folder = Path::new(PATH).parent().unwrap_or(Path::new("/"));
-    match root.lstat(folder) {
-        Err(error) if error.is_not_found() => return Ok(None),
-        Ok(meta) if meta.kind != Kind::Directory => {
-            return Err(format!("{} is no folder", root.shown(folder).display()));
-        }
-        _ => {}
-    }
-    root.believe_folder(folder).map_err(|error| error.to_string())?;
-    let bytes = match root.read_trusted(PATH, LIMIT) {
-        Err(error) if error.is_not_found() => return Ok(None),
-        other => other.map_err(|error| error.to_string())?,
-    };
-    parse(&bytes, now).map_err(|why| format!("{} {why}", root.shown(PATH).display()))
-}
+impl DaemonFile for Published {
+    const PATH: &'static str = PATH;
+    const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
+    const FRESH_S: u64 = FRESH_S;
 
-fn parse(bytes: &[u8], now: f64) -> Result<Option<Published>, String> {
-    #[derive(Deserialize)]
-    struct Version {
-        schema_version: u32,
-    }
-    let damaged = |error: serde_json::Error| format!("is damaged: {error}");
-    let Version { schema_version } = serde_json::from_slice(bytes).map_err(damaged)?;
-    if schema_version != SCHEMA_VERSION {
-        return Err(format!(
-            "has schema_version {schema_version}, not {SCHEMA_VERSION}: use one version of rocworker"
-        ));
-    }
-    let published: Published = serde_json::from_slice(bytes).map_err(damaged)?;
-    let age = now - count(published.written_at);
-    if age > count(FRESH_S) {
-        return Ok(None);
-    }
-    // Not a number is neither old nor new.
-    if age >= -count(AHEAD_S) {
-        Ok(Some(published))
-    } else {
-        Err(format!("is {:.0} s from the future: see whether the clock is right", -age))
+    fn written_at(&self) -> u64 {
+        self.written_at
     }
 }
 
@@ -129,16 +83,17 @@ pub fn samples(published: &Published, gpus: &[LabelledGpu<'_>]) -> Vec<Sample> {
             name.is_some_and(|name| name == lease.gpu.as_str())
         };
         if let Some((_, labels)) = gpus.iter().find(is_its) {
-            samples.push(sample(&metrics::LEASE, labels, vec![("container", label(&lease.container))], 1.0));
+            let container = ("container", label(&lease.container));
+            Labelled::new(labels, &mut samples).add_with(&metrics::LEASE, [container], 1.0);
         }
     }
+    let mut machines_own = Labelled::new(&[], &mut samples);
     let Drift { differs, contested, blocked, failed, pending_restarts } = published.drift;
     let states = [("differs", differs), ("contested", contested), ("blocked", blocked), ("failed", failed)];
-    samples.extend(states.map(|(state, paths)| {
-        let own: Vec<Label> = vec![("state", state.to_owned())];
-        sample(&metrics::DRIFT, &[], own, count(paths))
-    }));
-    samples.push(sample(&metrics::PENDING_RESTARTS, &[], Vec::new(), count(pending_restarts)));
-    samples.push(sample(&metrics::PUBLISHED, &[], Vec::new(), count(published.written_at)));
+    for (state, paths) in states {
+        machines_own.add_with(&metrics::DRIFT, [("state", state.to_owned())], count(paths));
+    }
+    machines_own.add(&metrics::PENDING_RESTARTS, count(pending_restarts));
+    machines_own.add(&metrics::PUBLISHED, count(published.written_at));
     samples
 }

@@ -64,3 +64,8 @@ impl<'a> Labelled<'a> {
 pub fn count(number: u64) -> f64 {
     number as f64
 }
+
+/// 1 for what is so, 0 for what is not.
+pub(crate) fn truth(value: bool) -> f64 {
+    f64::from(u8::from(value))
+}

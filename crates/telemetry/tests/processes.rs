@@ -8,11 +8,12 @@
 )]
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::os::unix::fs::symlink;
 
 use amdgpu::{Machine, processes};
 use layout::Nodes;
 use root::Root;
+use telemetry::exporter::in_order;
 use telemetry::processes::{LabelledGpu, Processes};
 use telemetry::published::{self, Client, Drift, Lease, Pod, Published};
 use telemetry::sample::{Label, Sample};
@@ -35,13 +36,7 @@ impl Laid {
         layout::Machine::demo().lay_out(dir.path(), Nodes::Recorded).unwrap();
         let root = Root::open(dir.path()).unwrap();
         let machine = Machine::read(&root);
-        let label = |gpu: &amdgpu::Gpu| {
-            // A lease's label of the GPU, which a process has of its own.
-            vec![
-                ("gpu", gpu.index.map_or("-".to_owned(), |it| it.to_string())),
-                ("container", "lease".to_owned()),
-            ]
-        };
+        let label = |gpu: &amdgpu::Gpu| vec![("gpu", gpu.index.map_or("-".to_owned(), |it| it.to_string()))];
         let labels = machine.gpus.iter().map(label).collect();
         Self { dir, root, machine, labels, processes: Processes::default() }
     }
@@ -91,6 +86,7 @@ impl Laid {
         let mut processes = std::mem::take(&mut self.processes);
         let samples = processes.samples(&self.root, uptime + 1e9, &self.gpus(), published);
         self.processes = processes;
+        let samples = in_order(samples);
         let lines = samples.iter().map(line);
         lines.filter(|line| !(line.starts_with("rocm_gpu_processes{") && line.ends_with(" 0"))).collect()
     }
@@ -108,19 +104,24 @@ fn of_too_many_processes_those_with_the_most_vram_have_series_and_all_are_counte
         laid.uses(pid, 0, u64::from(pid) << 20, 0);
     }
     let lines = laid.scrape(1000.0, None);
-    assert_eq!(lines[0], "rocm_gpu_processes{gpu=\"0\",container=\"lease\"} 1100");
+    assert_eq!(lines[0], "rocm_gpu_processes{gpu=\"0\"} 1100");
     let has = |pid: u32| {
         lines.iter().any(|line| {
             line.starts_with("rocm_process_vram_bytes") && line.contains(&format!("pid=\"{pid}\""))
         })
     };
     assert_eq!([has(1), has(100), has(101), has(1100)], [false, false, true, true]);
-    assert_eq!(laid.processes.left_out(), 100);
+    let [left_out] = &laid.processes.faults[..] else { panic!("{:?}", laid.processes.faults) };
+    let why = "100 processes have no series: only those with the most VRAM have";
+    assert_eq!(
+        (left_out.file.to_str(), left_out.reason.to_string().as_str()),
+        (Some("/sys/class/kfd/kfd/proc"), why)
+    );
     (1..=100).for_each(|pid| {
         fs::remove_dir_all(laid.dir.path().join(format!("sys/class/kfd/kfd/proc/{pid}"))).unwrap()
     });
     laid.scrape(1001.0, None);
-    assert_eq!(laid.processes.left_out(), 0);
+    assert_eq!(laid.processes.faults, []);
 }
 
 #[test]
@@ -136,11 +137,10 @@ fn each_process_is_on_its_gpus_with_its_name_and_its_container() {
     // One that has just ended: KFD has it, /proc has not.
     laid.uses(72, 2, 8192, 1);
     let docker = format!("gpu=\"0\",pid=\"70\",name=\"python3\",container=\"{ID}\"");
-    let ollama = "gpu=\"2\",container=\"lease\",pid=\"71\",name=\"ollama\",unit=\"ollama.service\"";
-    let ollama = ollama.replace(",container=\"lease\"", "");
+    let ollama = "gpu=\"2\",pid=\"71\",name=\"ollama\",unit=\"ollama.service\"";
     let expected = [
-        "rocm_gpu_processes{gpu=\"0\",container=\"lease\"} 1".to_owned(),
-        "rocm_gpu_processes{gpu=\"2\",container=\"lease\"} 2".to_owned(),
+        "rocm_gpu_processes{gpu=\"0\"} 1".to_owned(),
+        "rocm_gpu_processes{gpu=\"2\"} 2".to_owned(),
         format!("rocm_process_vram_bytes{{{docker}}} 1073741824"),
         format!("rocm_process_vram_bytes{{{ollama}}} 4096"),
         "rocm_process_vram_bytes{gpu=\"2\",pid=\"72\"} 8192".to_owned(),
@@ -305,7 +305,7 @@ fn fdinfo_gives_vram_where_kfd_gives_none_and_never_guesses_a_partition() {
     laid.process(71, "glxgears", "0::/user.slice/user-1.slice/session-1.scope\n", 1);
     let found = laid.scrape(1000.0, Some(&published));
     let expected = [
-        "rocm_gpu_processes{gpu=\"0\",container=\"lease\"} 1",
+        "rocm_gpu_processes{gpu=\"0\"} 1",
         "rocm_process_vram_bytes{gpu=\"0\",pid=\"70\",name=\"both\"} 4096",
         "rocm_process_vram_bytes{gpu=\"0\",pid=\"71\",name=\"glxgears\",unit=\"session-1.scope\"} 88",
         "rocm_process_queues{gpu=\"0\",pid=\"70\",name=\"both\"} 0",
@@ -327,55 +327,4 @@ fn what_the_daemon_publishes_are_series() {
         "rocm_daemon_published_timestamp_seconds{} 1000000990".to_owned(),
     ];
     assert_eq!(found, expected);
-}
-
-#[test]
-fn nothing_counts_of_a_file_that_is_old_or_damaged_or_from_elsewhere() {
-    let laid = Laid::demo();
-    let read = |now: f64| published::read(&laid.root, now);
-    assert_eq!(read(0.0), Ok(None));
-    let text = serde_json::to_string(&of_daemon()).unwrap();
-    laid.put("run/rocworker/exporter.json", &text);
-    let written = 1_000_000_990.0;
-    for age in [-5.0, 0.0, 30.0] {
-        assert_eq!(read(written + age), Ok(Some(of_daemon())), "{age}");
-    }
-    assert_eq!(read(written + 31.0), Ok(None), "a daemon that was stopped is no fault");
-    for (age, why) in [(-6.0, "is 6 s from the future"), (f64::NAN, "is NaN s from the future")] {
-        let said = read(written + age).unwrap_err();
-        assert!(said.contains("run/rocworker/exporter.json") && said.contains(why), "{said}");
-    }
-    let other = text.replace("\"schema_version\":1", "\"schema_version\":2");
-    for (text, why) in [
-        (other.as_str(), "has schema_version 2, not 1"),
-        ("", "is damaged"),
-        (&text[..text.len() - 9], "is damaged"),
-        ("{\"schema_version\":1}", "is damaged: missing field"),
-        ("[]", "is damaged"),
-    ] {
-        laid.put("run/rocworker/exporter.json", text);
-        let said = read(written).unwrap_err();
-        assert!(said.contains(why), "{text}: {said}");
-    }
-    laid.put("run/rocworker/exporter.json", &text);
-    let path = laid.dir.path().join("run/rocworker/exporter.json");
-    let mode =
-        |path: &std::path::Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    mode(&path, 0o666);
-    assert!(read(written).unwrap_err().contains("can be written by others"));
-    mode(&path, 0o644);
-    mode(path.parent().unwrap(), 0o777);
-    assert!(read(written).unwrap_err().contains("can be written by others"));
-    mode(path.parent().unwrap(), 0o755);
-    fs::rename(&path, path.with_extension("x")).unwrap();
-    symlink("exporter.x", &path).unwrap();
-    read(written).unwrap_err();
-    if nix::unistd::geteuid().is_root() {
-        fs::remove_file(&path).unwrap();
-        fs::rename(path.with_extension("x"), &path).unwrap();
-        assert_eq!(read(written), Ok(Some(of_daemon())));
-        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
-        let said = read(written).unwrap_err();
-        assert!(said.contains("belongs to uid 65534"), "{said}");
-    }
 }

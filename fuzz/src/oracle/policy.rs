@@ -28,6 +28,7 @@ struct File<'a> {
     gpus: Option<Vec<&'a RawValue>>,
     wait_limit_s: Option<u32>,
     idle_grace_s: Option<u32>,
+    quarantine: Option<bool>,
     folders: Option<Vec<String>>,
     #[serde(borrow)]
     edits: Option<&'a RawValue>,
@@ -94,6 +95,7 @@ pub(crate) fn read(text: &str) -> Option<Policy> {
         },
         wait_limit_s: file.wait_limit_s.unwrap_or(0),
         idle_grace_s: file.idle_grace_s,
+        quarantine: file.quarantine.unwrap_or_default(),
         folders: folders(&file.folders.unwrap_or_default())?,
         edits: match file.edits {
             Some(edits) => edits_of(edits.get())?,

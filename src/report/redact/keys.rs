@@ -26,7 +26,7 @@ pub(crate) const CDI: Keys<'_> = &[
 /// The wrapper's policy.
 pub(crate) const POLICY: Keys<'_> = &[
     ("", &["schema_version", "runtime", "requests", "default", "pods", "sharing", "folders"]),
-    ("", &["wait_limit_s", "idle_grace_s"]),
+    ("", &["wait_limit_s", "idle_grace_s", "quarantine"]),
     ("gpus", &["index", "pci", "render", "uuid", "card_uuid", "card", "hive"]),
     ("edits", &["shm_bytes", "memlock_bytes"]),
 ];
@@ -38,7 +38,7 @@ pub(crate) const ROCWORKER: Keys<'_> = &[
     ("cdi", &["path", "names"]),
     ("module-options", &[]),
     ("wrapper", &["runtime", "requests", "default", "pods", "sharing", "folders"]),
-    ("wrapper", &["wait-limit-s", "idle-grace-s"]),
+    ("wrapper", &["wait-limit-s", "idle-grace-s", "quarantine"]),
     ("wrapper.edits", &["shm-size", "memlock"]),
     ("wrapper.edits.hsa-override-gfx-version", &[]),
     ("driver", &["install", "version"]),

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::health::{JUDGED_AT, health};
 use crate::readings::{Card, Trouble};
 use crate::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module};
 
@@ -87,14 +88,15 @@ impl Machine {
 
     /// [`Machine::instinct_with_readings`] in trouble. Card 0 has hung, with RAS errors, bad pages, an XGMI link that is down
     /// and clocks that were limited. Card 1, if there is one, has metrics of version 1.3 by which power and temperature
-    /// limit its clocks now.
+    /// limit its clocks now. A daemon said so at [`JUDGED_AT`].
     #[must_use]
     pub fn instinct_in_trouble(cards: u8, partitions: u8) -> Self {
-        Self::with_readings(cards, partitions, |number| match number {
+        let machine = Self::with_readings(cards, partitions, |number| match number {
             0 => Some(Trouble::Broken),
             1 => Some(Trouble::Throttled),
             _ => None,
-        })
+        });
+        machine.put("/run/rocworker/health.json", health(cards, true, JUDGED_AT))
     }
 
     fn with_readings(cards: u8, partitions: u8, trouble: impl Fn(u8) -> Option<Trouble>) -> Self {
@@ -137,8 +139,8 @@ impl Machine {
 }
 
 /// One MI300X and how it is cut.
-struct Instinct {
-    address: String,
+pub(crate) struct Instinct {
+    pub(crate) address: String,
     unique_id: u64,
     first_gpu_id: u32,
     first_card: u32,
@@ -148,7 +150,7 @@ struct Instinct {
 
 impl Instinct {
     /// Fifteen cards to a PCI domain, a bus in sixteen each: buses 05, 15, 25, ….
-    fn of_server(number: u8, first_card: u32, partitions: u8) -> Self {
+    pub(crate) fn of_server(number: u8, first_card: u32, partitions: u8) -> Self {
         let (domain, slot) = (number / 15, number % 15);
         Self {
             address: format!("{domain:04x}:{:02x}:00.0", 0x05 + 0x10 * slot),

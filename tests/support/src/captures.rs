@@ -151,7 +151,7 @@ fn card(archive: &Tree, folder: &str, minor: u32, render: u32) -> Machine {
 }
 
 /// A captured text without the NUL bytes that pad it.
-fn text(tree: &Tree, path: &str) -> String {
+pub fn text(tree: &Tree, path: &str) -> String {
     match tree.get(path) {
         Some(Entry::File(bytes)) => {
             String::from_utf8(bytes.clone()).unwrap().trim_end_matches('\0').to_owned()

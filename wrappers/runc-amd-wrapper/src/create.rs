@@ -24,6 +24,7 @@ use allocation::bundle::Bundle;
 use allocation::cdi::Outline;
 use allocation::container::{is_concourse_resource, is_kubernetes};
 use allocation::document::Document as _;
+use allocation::health::withheld::Withheld;
 use allocation::policy::{Ask, Default, Edits, Policy, Setting, Sharing};
 use allocation::record::Record;
 use allocation::request::{self, Request, Selector};
@@ -43,7 +44,7 @@ use crate::policy_file::PolicyFile;
 use crate::rootfs::Rootfs;
 use crate::run_folder::RunFolder;
 use crate::store::{self, Key};
-use crate::{folders, memlock, open, reap};
+use crate::{folders, health_file, memlock, open, reap};
 
 /// More than a spec of 1,024 partitions.
 const SPEC_LIMIT: u64 = 4 * 1024 * 1024;
@@ -239,8 +240,12 @@ impl Create<'_> {
         if let Some(fault) = outline.fault() {
             return Err(self.spec_fault(&fault));
         }
-        let inventory = Inventory::new(policy, &outline);
+        let mut inventory = Inventory::new(policy, &outline);
         let unclear = |error| format!("its {path}: {error}");
+        let withheld = self.withheld(policy);
+        if !withheld.is_empty() {
+            inventory.quarantine(&withheld, &nodes_in(bundle, &inventory).map_err(unclear)?);
+        }
         let namespace = bundle.user_namespace().map_err(unclear)?;
         let creator = store::creator(policy.sharing, &self.paths.proc)?;
         let (in_bundle, exclusive);
@@ -258,6 +263,7 @@ impl Create<'_> {
                     paths: self.paths,
                     log: self.log,
                     in_bundle: &in_bundle,
+                    withheld,
                     cgroups_path: bundle.cgroups_path().map_err(unclear)?,
                 };
                 match exclusive.acquire(lock)? {
@@ -288,6 +294,9 @@ impl Create<'_> {
                 (lock, None, there)
             }
         };
+        if let Some(Request::All) = request {
+            inventory.quarantined().for_each(|left_out| self.log.warn(&left_out.to_string()));
+        }
         // What is not given may be as wrong as it likes.
         let spec = outline.only(chosen.iter().map(|chosen| chosen.device));
         // The process is about to become runc: to free thousands of small pieces first would only take time.
@@ -345,6 +354,17 @@ impl Create<'_> {
         }
         records.write(&lock, &name, &record.to_json()?)?;
         edited.map_or(Ok(()), |text| config.replace(&text))
+    }
+
+    /// What the daemon keeps from containers, as far as the policy asks for that and it is known.
+    fn withheld(&self, policy: &Policy) -> Withheld {
+        if !policy.quarantine {
+            return Withheld::default();
+        }
+        health_file::read(self.paths).unwrap_or_else(|unknown| {
+            self.log.warn(&unknown);
+            Withheld::default()
+        })
     }
 
     /// Whether the bundle is the one that was read: under the lock no other wrapper replaces it.

@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use allocation::Render;
 use allocation::document::Document as _;
+use allocation::health::withheld::Withheld;
 use allocation::lease::{Kind, Lease};
 use allocation::policy::Policy;
 use allocation::record::{Creator, RecordedGpu};
@@ -28,6 +29,7 @@ use allocation::request::{Request, Selector};
 use allocation::selection::{Chosen, Inventory};
 use allocation::ticket::{Ticket, Wants};
 
+use crate::health_file;
 use crate::idle;
 use crate::lease_file::Leases;
 use crate::liveness::Judge;
@@ -59,6 +61,8 @@ pub struct Exclusive<'a> {
     pub log: Log<'a>,
     /// Render nodes that the bundle has already, of an earlier try mostly.
     pub in_bundle: &'a [Render],
+    /// What the daemon kept back when the inventory was made.
+    pub withheld: Withheld,
     /// `linux.cgroupsPath`.
     pub cgroups_path: Option<String>,
 }
@@ -82,6 +86,7 @@ impl<'a> Exclusive<'a> {
         let wait_s = self.wait_s.min(self.policy.wait_limit_s);
         let deadline = Instant::now() + Duration::from_secs(u64::from(wait_s));
         let (mut number, mut reclaims) = (None, 0);
+        let mut withheld = self.withheld.clone();
         let queue = Queue::of(self.paths, Some(&lock));
         let leave = |lock: &Lock, number: Option<u64>| match number {
             Some(number) => queue.remove(lock, number),
@@ -102,7 +107,7 @@ impl<'a> Exclusive<'a> {
                 }
             }
             let waited = number.map(|_| wait_s);
-            match self.turn(&lock, &judge, &wanted, number, waited)? {
+            match self.turn(&lock, &judge, &wanted, number, waited, &withheld)? {
                 Turn::Nothing => return leave(&lock, number).map(|()| None),
                 Turn::Granted(chosen) => return leave(&lock, number).map(|()| Some((lock, chosen))),
                 Turn::Idle(leases) if reclaims < RECLAIMS => {
@@ -135,7 +140,21 @@ impl<'a> Exclusive<'a> {
             }
             lock = Lock::take(self.paths, self.paths.lock_patience)?;
             judge.look_again();
+            withheld = self.withheld_now(&withheld);
         }
+    }
+
+    /// What the daemon keeps back by now. That it is unknown is only worth a warning where it changes something.
+    fn withheld_now(&self, last: &Withheld) -> Withheld {
+        if !self.policy.quarantine {
+            return Withheld::default();
+        }
+        health_file::read(self.paths).unwrap_or_else(|unknown| {
+            if !last.is_empty() {
+                self.log.warn(&unknown);
+            }
+            Withheld::default()
+        })
     }
 
     /// A bundle that an earlier create has edited gets the same GPUs again, or none.

@@ -25,6 +25,7 @@ pub mod environment;
 pub mod exclusive;
 pub mod exec_process;
 pub mod folders;
+pub mod health_file;
 pub mod idle;
 pub mod kfd;
 pub mod lease_file;

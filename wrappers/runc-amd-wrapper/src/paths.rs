@@ -14,6 +14,8 @@ pub struct Paths {
     pub cdi: PathBuf,
     /// The folder of what lasts until the machine's next start: records, and their lock.
     pub run: PathBuf,
+    /// What the daemon says of the GPUs' health.
+    pub health: PathBuf,
     /// sysfs, which says what a device node's numbers mean.
     pub sys: PathBuf,
     /// The folder of device nodes.
@@ -36,6 +38,7 @@ impl Paths {
             policy: PathBuf::from("/etc/rocworker/wrapper.json"),
             cdi: PathBuf::from("/etc/cdi/amd.json"),
             run: PathBuf::from("/run/rocworker"),
+            health: PathBuf::from(allocation::health::PATH),
             sys: PathBuf::from("/sys"),
             dev: PathBuf::from("/dev"),
             proc: PathBuf::from("/proc"),

@@ -37,6 +37,7 @@ pub(super) const TARGETS: &[Target] = &[
     target("record", Some("record")),
     target("lease", Some("lease")),
     target("runtime_state", Some("runtime_state")),
+    target("health", Some("health")),
     target("request", Some("request")),
     target("gpu_metrics", None),
     target("kernel_log", Some("kernel_log")),

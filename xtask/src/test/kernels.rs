@@ -105,6 +105,26 @@ fn unpack(suite: &str, into: &Path) -> Result<()> {
     index_modules(into)
 }
 
+/// Downloads and unpacks the package with the newest kernel's modules alone, from Linux 7 on.
+///
+/// # Errors
+/// As [`fetch`].
+pub(super) fn download_modules(apt: &Apt, into: &Path) -> Result<()> {
+    apt.run("apt-get", &["update"]).run()?;
+    let answer = apt.run("apt-cache", &["depends", "--important", NEWEST]).read()?;
+    let package = kernel_in(&answer).with_context(|| format!("{NEWEST} depends on no kernel: {answer}"))?;
+    let answer = apt.run("apt-cache", &["depends", "--important", package]).read()?;
+    let parts = parts_in(&answer);
+    let modules = parts.into_iter().find(|name| name.starts_with("linux-modules-"));
+    let modules = modules.with_context(|| format!("{package} depends on no modules: {answer}"))?;
+    apt.run("apt-get", &["download", modules]).inside(into).run()?;
+    let archives = listed(into)?.into_iter().filter(|path| path.extension().is_some_and(|it| it == "deb"));
+    for archive in archives {
+        Command::new(["dpkg-deb", "--extract"]).arguments([archive.as_path(), into]).run()?;
+    }
+    Ok(())
+}
+
 /// apt with a state of its own, for one suite.
 pub(super) struct Apt {
     options: Vec<String>,
@@ -129,6 +149,13 @@ impl Apt {
             "Acquire::Languages=none".to_owned(),
         ];
         Ok(Self { options: options.into_iter().flat_map(|option| ["-o".to_owned(), option]).collect() })
+    }
+
+    /// As [`Self::of`], for a suite whose Release file may have expired: sid's does when the archive's copy is old.
+    pub(super) fn of_whenever(suite: &str, state: &Path) -> Result<Self> {
+        let mut apt = Self::of(suite, state)?;
+        apt.options.extend(["-o", "Acquire::Check-Valid-Until=false"].map(str::to_owned));
+        Ok(apt)
     }
 
     pub(super) fn run(&self, program: &str, arguments: &[&str]) -> Command {

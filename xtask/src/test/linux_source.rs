@@ -1,4 +1,5 @@
-//! Headers of amdgpu from Debian's kernel sources: what the tables of crates/amdgpu are compared with.
+//! Files of Debian's kernel sources: headers that the tables of crates/amdgpu are compared with, and sources whose
+//! strings judge what crates/kernel-log takes for messages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,31 @@ use super::kernels::Apt;
 
 /// The package that depends on a suite's newest source.
 const NEWEST: &str = "linux-source";
-/// The variable by which the tests learn where the headers are.
+/// The variable by which the tests learn where the files are.
 const VARIABLE: &str = "ROCWORKER_AMDGPU_HEADERS";
 
 const METRICS: &str = "drivers/gpu/drm/amd/include/kgd_pp_interface.h";
 
-/// Linux 6.1, 6.12 and the newest, and the files of each in the order of its archive: tar stops behind the last.
+/// Of every suite: what crates/kernel-log/knowledge/messages.toml names as `file`.
+const MESSAGES: [&str; 15] = [
+    "drivers/base/dd.c",
+    "drivers/base/firmware_loader/main.c",
+    "drivers/firmware/efi/cper.c",
+    "drivers/gpu/drm/amd/amdgpu/amdgpu_device.c",
+    "drivers/gpu/drm/amd/amdgpu/amdgpu_ras.c",
+    "drivers/gpu/drm/amd/amdgpu/amdgpu_xgmi.c",
+    "drivers/gpu/drm/amd/amdgpu/gfx_v11_0.c",
+    "drivers/gpu/drm/drm_drv.c",
+    "drivers/iommu/amd/iommu.c",
+    "drivers/pci/hotplug/pciehp_ctrl.c",
+    "drivers/pci/pci.c",
+    "drivers/pci/pcie/aer.c",
+    "drivers/pci/pcie/err.c",
+    "kernel/module/main.c",
+    "kernel/params.c",
+];
+
+/// Linux 6.1, 6.12 and the newest, and the headers of each: tar stops behind the last file.
 /// bookworm-backports has 6.12 too, with the same header.
 const SUITES: [(&str, &[&str]); 3] = [
     ("bookworm", &[METRICS]),
@@ -44,10 +64,10 @@ pub(super) fn variable() -> (&'static str, PathBuf) {
 /// Names the command that failed. A suite that failed is fetched anew by the next run.
 pub(super) fn fetch() -> Result<()> {
     let (_, folder) = variable();
-    for (suite, files) in SUITES {
-        let place = folder.join(suite);
-        if !place.is_dir() {
-            fetch_one(suite, files, &place)?;
+    for (suite, headers) in SUITES {
+        let (place, files) = (folder.join(suite), [headers, &MESSAGES].concat());
+        if !files.iter().all(|file| place.join(file).is_file()) {
+            fetch_one(suite, &files, &place)?;
         }
     }
     Ok(())
@@ -76,6 +96,7 @@ fn fetch_one(suite: &str, files: &[&str], place: &Path) -> Result<()> {
         .arguments(files.iter().map(|file| format!("{source}/{file}")))
         .inside(&unpacked)
         .run()?;
+    remove(place)?;
     fs::rename(&unpacked, place)
         .with_context(|| format!("renaming {} to {}", unpacked.display(), place.display()))?;
     remove(&unfinished)

@@ -6,6 +6,7 @@ mod headers;
 mod install;
 pub(crate) mod kernels;
 mod linux_source;
+mod modules;
 mod needs;
 mod packages;
 mod privilege;
@@ -157,6 +158,9 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     let remedy =
         "see whether deb.debian.org can be reached, and remove target/linux-source where it is damaged";
     steps.run("kernel source", remedy, linux_source::fetch)?;
+    let remedy =
+        "see whether deb.debian.org can be reached, and remove target/amdgpu-modules where it is damaged";
+    steps.run("amdgpu modules", remedy, modules::fetch)?;
     let remedy = "see whether deb.debian.org can be reached, and remove target/smi where it is damaged";
     steps.run("rocm-smi and amd-smi", remedy, smi::fetch)?;
     let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
@@ -298,6 +302,7 @@ impl Tests {
             releases::APT.variable(),
             headers::variable(),
             linux_source::variable(),
+            modules::variable(),
             releases::INCUS.variable(),
             charm::variable(),
             python::GRAFANA.variable(),

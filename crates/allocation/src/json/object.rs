@@ -58,6 +58,29 @@ pub(crate) fn whole<'a, T: Keyed<'a>>(text: &'a str) -> Result<T, Fault> {
     Ok(value)
 }
 
+/// One member of a text that may be of any version. None: it is not there, or null, or there twice, or this is no
+/// JSON object.
+#[inline]
+pub(crate) fn member<'a, T>(
+    text: &'a str,
+    name: &'static str,
+    read: impl Fn(&mut Scanner<'a>) -> Result<T, Fault>,
+) -> Option<T> {
+    let mut found = None;
+    let mut scanner = Scanner::new(text);
+    let whole = scanner.object(|scanner, key| {
+        if !key.is(name) {
+            return scanner.skip().map(drop);
+        }
+        match found.replace(scanner.optional(&read)?) {
+            Some(_) => Err(Fault { offset: key.span.start, problem: Problem::Twice(name) }),
+            None => Ok(()),
+        }
+    });
+    whole.and_then(|_| scanner.finish()).ok()?;
+    found.flatten()
+}
+
 /// Refuses a key that is not known.
 pub(crate) fn unknown<'a, T: Keyed<'a>>(key: Text<'a>) -> Result<(), Fault> {
     Err(Fault { offset: key.span.start, problem: Problem::Unknown(T::KEYS) })

@@ -37,6 +37,7 @@ fn reads_every_key_and_orders_the_gpus() {
         ]),
         wait_limit_s: 0,
         idle_grace_s: None,
+        quarantine: false,
         folders: vec![],
         edits: Edits::default(),
     };
@@ -55,6 +56,17 @@ fn exclusive_sharing_comes_with_a_wait_and_a_grace() {
 }
 
 #[test]
+fn quarantine_is_what_a_policy_has_to_say() {
+    let has = |value: &str| {
+        let text = format!(r#"{{"schema_version":1,"requests":"all","quarantine":{value}}}"#);
+        Policy::parse(&text).map(|policy| policy.quarantine).map_err(|error| error.to_string())
+    };
+    assert_eq!([has("true"), has("false"), has("null")], [Ok(true), Ok(false), Ok(false)]);
+    let problem = "not a policy: expected true or false, found \"yes\" (line 1, column 51)";
+    assert_eq!(has("\"yes\""), Err(problem.to_owned()));
+}
+
+#[test]
 fn what_is_left_out_is_the_closed_choice() {
     let policy = Policy::parse(r#"{"schema_version":1,"requests":"named","gpus":null}"#).unwrap();
     let expected = Policy {
@@ -66,6 +78,7 @@ fn what_is_left_out_is_the_closed_choice() {
         gpus: None,
         wait_limit_s: 0,
         idle_grace_s: None,
+        quarantine: false,
         folders: vec![],
         edits: Edits::default(),
     };

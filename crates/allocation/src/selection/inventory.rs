@@ -5,14 +5,17 @@ use super::{
     pack::{Candidate, least_used},
 };
 use crate::{
-    Error, PciAddress, Quoted,
+    Error, PciAddress, Quoted, Render,
     cdi::Outline,
     error::refuse,
+    health::withheld::Withheld,
     policy::Policy,
     request::{Request, Selector},
 };
 
 const NO_GPUS: &str = "the policy and the CDI spec have no GPU to give; see rocworker detect";
+/// The most quarantined GPUs that one sentence names.
+const MOST_NAMED: usize = 3;
 
 /// The GPUs that a policy gives away on a machine that a CDI spec describes.
 #[derive(Clone, Debug)]
@@ -22,6 +25,8 @@ pub struct Inventory {
     allowed: Vec<(Gpu, Option<usize>)>,
     /// What the spec has and the policy does not allow.
     forbidden: Vec<Gpu>,
+    /// Those of `allowed` that no container gets just now, and why: the beginning of a sentence.
+    quarantined: Vec<(Render, String)>,
 }
 
 impl Inventory {
@@ -33,8 +38,9 @@ impl Inventory {
     #[must_use]
     pub fn new(policy: &Policy, spec: &Outline<'_>) -> Self {
         let machine = machine(spec);
+        let quarantined = Vec::new();
         match &policy.gpus {
-            None => Self { forbidden: Vec::new(), allowed: machine },
+            None => Self { forbidden: Vec::new(), allowed: machine, quarantined },
             Some(gpus) => {
                 let allowed: Vec<(Gpu, Option<usize>)> =
                     gpus.iter().map(|gpu| as_it_is_now(gpu, gpus, &machine)).collect();
@@ -45,9 +51,42 @@ impl Inventory {
                     })
                 };
                 let others = machine.iter().filter(|(gpu, device)| !is_allowed(gpu, *device));
-                Self { forbidden: others.map(|(gpu, _)| gpu.clone()).collect(), allowed }
+                Self { forbidden: others.map(|(gpu, _)| gpu.clone()).collect(), allowed, quarantined }
             }
         }
+    }
+
+    /// From here on no GPU of a quarantined card is given, except these: their container has them already.
+    pub fn quarantine(&mut self, withheld: &Withheld, except: &[Render]) {
+        let others = self.gpus().filter(|gpu| !except.contains(&gpu.render));
+        let quarantined = others.filter_map(|gpu| {
+            let why = gpu.withheld(withheld)?.quarantine.as_ref()?;
+            Some((gpu.render, format!("the GPU {gpu} {why}")))
+        });
+        self.quarantined = quarantined.collect();
+    }
+
+    /// A sentence for each GPU that is quarantined.
+    pub fn quarantined(&self) -> impl Iterator<Item = Error> {
+        self.quarantined.iter().map(|(_, why)| quarantined(why))
+    }
+
+    /// What the sentence about a count that cannot be met adds; empty where no GPU is quarantined.
+    #[must_use]
+    pub fn kept_back(&self) -> String {
+        match self.quarantined.len() {
+            0 => String::new(),
+            number => format!("; quarantine keeps back {number}: {}", self.reasons()),
+        }
+    }
+
+    fn reasons(&self) -> String {
+        let named = self.quarantined.iter().take(MOST_NAMED).map(|(_, why)| why.as_str());
+        let mut reasons = named.collect::<Vec<_>>().join("; ");
+        if let more @ 1.. = self.quarantined.len().saturating_sub(MOST_NAMED) {
+            reasons += &format!("; and {more} more");
+        }
+        quarantined(&reasons).into()
     }
 
     /// The GPUs that may be had, in the order of their indexes, whether they are there or not.
@@ -64,22 +103,36 @@ impl Inventory {
         match request {
             Request::Nothing => Ok(Vec::new()),
             Request::All if self.allowed.is_empty() => refuse(NO_GPUS),
-            Request::All => self.allowed.iter().map(chosen).collect(),
+            Request::All => {
+                let all: Vec<Chosen<'_>> = self.allowed.iter().map(chosen).collect::<Result<_, _>>()?;
+                match self.given(all) {
+                    none if none.is_empty() => refuse(format!(
+                        "the container asks for all GPUs, and each is quarantined: {}",
+                        self.reasons()
+                    )),
+                    given => Ok(given),
+                }
+            }
             Request::Listed(selectors) => {
                 let mut wanted = vec![false; self.allowed.len()];
                 for selector in selectors {
                     self.mark(selector, &mut wanted)?;
                 }
                 let wanted = self.allowed.iter().zip(wanted).filter(|(_, wanted)| *wanted);
-                wanted.map(|(gpu, _)| chosen(gpu)).collect()
+                let each = |(gpu, _)| {
+                    let chosen = chosen(gpu)?;
+                    self.why_not(chosen.gpu).map_or(Ok(chosen), |why| Err(quarantined(why)))
+                };
+                wanted.map(each).collect()
             }
             Request::Count(count) => {
                 let there = self.there();
                 let asked = usize::try_from(*count).unwrap_or(usize::MAX);
                 if asked > there.len() {
                     return refuse(format!(
-                        "the container asks for {asked} GPUs, and the policy and the CDI spec have {}",
-                        there.len()
+                        "the container asks for {asked} GPUs, and the policy and the CDI spec have {}{}",
+                        there.len(),
+                        self.kept_back()
                     ));
                 }
                 Ok(packed(&there, asked, |gpu| Candidate::new(gpu, uses(gpu), false)))
@@ -87,13 +140,15 @@ impl Inventory {
         }
     }
 
-    /// What the default gives: all that is there, and a refusal for each that is not, to be said as a warning.
+    /// What the default gives: all that is there, and a refusal for each that is not or is quarantined, to be said as a
+    /// warning.
     #[must_use]
     pub fn all_that_is_there(&self) -> (Vec<Chosen<'_>>, Vec<Error>) {
         let mut gone: Vec<Error> = self.allowed.iter().filter_map(|gpu| chosen(gpu).err()).collect();
         if self.allowed.is_empty() {
             gone.push(Error::new(NO_GPUS));
         }
+        gone.extend(self.quarantined());
         (self.there(), gone)
     }
 
@@ -123,10 +178,20 @@ impl Inventory {
         }
     }
 
-    /// The GPUs that are there.
+    /// The GPUs that are there and not quarantined.
     #[must_use]
     pub fn there(&self) -> Vec<Chosen<'_>> {
-        self.allowed.iter().filter_map(|gpu| chosen(gpu).ok()).collect()
+        self.given(self.allowed.iter().filter_map(|gpu| chosen(gpu).ok()).collect())
+    }
+
+    fn given<'i>(&self, mut chosen: Vec<Chosen<'i>>) -> Vec<Chosen<'i>> {
+        chosen.retain(|chosen| self.why_not(chosen.gpu).is_none());
+        chosen
+    }
+
+    /// Why a GPU is quarantined, if it is.
+    fn why_not(&self, gpu: &Gpu) -> Option<&str> {
+        self.quarantined.iter().find(|(render, _)| *render == gpu.render).map(|(_, why)| why.as_str())
     }
 
     /// `count` of the GPUs that are there and free, from the fullest card that has room for them, so that
@@ -141,6 +206,10 @@ impl Inventory {
         let count = usize::try_from(count).ok().filter(|count| *count <= free.len())?;
         Some(packed(&free, count, |gpu| Candidate::new(gpu, 0, begun(gpu))))
     }
+}
+
+fn quarantined(why: &str) -> Error {
+    Error::new(format!("{why}; see rocworker health"))
 }
 
 fn chosen((gpu, device): &(Gpu, Option<usize>)) -> Result<Chosen<'_>, Error> {

@@ -5,6 +5,7 @@ mod pack;
 
 use std::fmt;
 
+use crate::health::withheld::{Card, Withheld};
 use crate::{PciAddress, Render};
 
 pub use inventory::Inventory;
@@ -25,6 +26,14 @@ pub struct Gpu {
     pub card: Option<PciAddress>,
     /// The XGMI hive of the card.
     pub hive: Option<String>,
+}
+
+impl Gpu {
+    /// What keeps its card from containers, if anything does.
+    #[must_use]
+    pub fn withheld<'w>(&self, by: &'w Withheld) -> Option<&'w Card> {
+        by.card(self.card.or(self.pci)?)
+    }
 }
 
 impl fmt::Display for Gpu {

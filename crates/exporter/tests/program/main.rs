@@ -9,6 +9,7 @@
 mod auth;
 mod clients;
 mod hanging;
+mod health;
 mod hung_cards;
 mod logins;
 mod prometheus;

@@ -19,7 +19,7 @@ pub static GPU_SUSPENDED: Metric = Metric {
     scope: Scope::Card,
     kind: Kind::Gauge,
     unit: "",
-    help: "1 while the kernel has suspended the GPU; beside rocm_gpu_info, its other series are absent then.",
+    help: "1 while the kernel has suspended the GPU; then its only other series are rocm_gpu_info and the daemon's judgement.",
     labels: &[],
     source: "power/runtime_status",
     dcgm: "",

@@ -6,7 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 
-use layout::Machine;
+use layout::{JUDGED_AT, Machine};
 use root::Root;
 use serde_json::Value;
 use support::laid::Laid;
@@ -15,6 +15,7 @@ use support::said::Said;
 use support::waiting::eventually;
 use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
+use telemetry::sample::count;
 use tempfile::TempDir;
 
 /// Prometheus, until it is dropped.
@@ -141,7 +142,7 @@ pub(crate) fn exported(machine: &Machine) -> SocketAddr {
             let mut stream = stream.unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-            let text = exposition::write(&exporter.scrape(&root, 0.0), Format::Prometheus);
+            let text = exposition::write(&exporter.scrape(&root, count(JUDGED_AT)), Format::Prometheus);
             let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {}\r\n", Format::Prometheus.content_type());
             // A scrape that the test's end cuts off.
             let _ = write!(stream, "{head}Connection: close\r\nContent-Length: {}\r\n\r\n{text}", text.len());

@@ -3,12 +3,13 @@
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
 
-use layout::Machine;
+use layout::{JUDGED_AT, Machine};
 use root::Root;
 use support::laid::Laid;
 use support::real;
 use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
+use telemetry::sample::count;
 
 use crate::expression::selectors_in;
 use crate::files::{self, ALERTS};
@@ -40,9 +41,9 @@ fn real_prometheus_evaluates_each_alert_of_ten_thousand_machines_within_its_limi
 
 /// What the rules read of a machine, in each step of the last day.
 fn day_of_a_machine() -> String {
-    let laid = Laid::out(&Machine::instinct_with_readings(8, 8));
+    let laid = Laid::out(&Machine::instinct_in_trouble(8, 8));
     let root = Root::open(laid.top()).unwrap();
-    let text = exposition::write(&Exporter::default().scrape(&root, 0.0), Format::Prometheus);
+    let text = exposition::write(&Exporter::default().scrape(&root, count(JUDGED_AT)), Format::Prometheus);
     let rules = files::rules(&files::text(ALERTS));
     let selectors = rules.iter().flat_map(|rule| selectors_in(rule.expression()));
     let read: Vec<String> = selectors.map(|it| it.split('{').next().unwrap().to_owned()).collect();
@@ -52,7 +53,7 @@ fn day_of_a_machine() -> String {
     let mut day = String::new();
     for step in (0..=STEPS).rev() {
         let at = now - STEP * u32::try_from(step).unwrap();
-        for line in lines.iter().chain(&["up 1"]) {
+        for line in lines.iter().chain(&["up 1", "rocm_daemon_published_timestamp_seconds 1"]) {
             writeln!(day, "{line} {}", at.as_secs()).unwrap();
         }
     }

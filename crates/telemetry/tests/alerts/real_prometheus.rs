@@ -66,7 +66,7 @@ fn real_prometheus_evaluates_every_alert_over_machines_and_fires_for_those_in_tr
     }
     let prometheus = start();
     let rules = rules_of(&prometheus);
-    assert_eq!(rules.len(), 23);
+    assert_eq!(rules.len(), 26);
     for rule in &rules {
         assert_eq!(rule["health"], "ok", "{rule}");
         // Alone too, as a person would ask.
@@ -91,7 +91,9 @@ fn real_prometheus_evaluates_every_alert_over_machines_and_fires_for_those_in_tr
         "down AMDGPUExporterDown gpu=- reason=-",
         "trouble AMDGPUHang gpu=0 reason=-",
         "trouble AMDGPUMemoryError gpu=0 reason=-",
+        "trouble AMDGPUQuarantined gpu=0 reason=-",
         "trouble AMDGPUThermalThrottling gpu=1 reason=thermal",
+        "trouble AMDGPUUnhealthy gpu=0 reason=-",
     ];
     assert_eq!(firing, expected.map(str::to_owned).into());
 }

@@ -92,7 +92,9 @@ fn the_alerts_that_operators_know_keep_their_names_groups_intervals_and_labels()
     let rules = files::rules(&files::text(ALERTS));
     let known: Vec<String> = rules
         .iter()
-        .filter(|rule| !["amd_gpu_recorded", "amd_gpu_guards"].contains(&rule.group.as_str()))
+        .filter(|rule| {
+            !["amd_gpu_health", "amd_gpu_guards", "amd_gpu_recorded"].contains(&rule.group.as_str())
+        })
         .map(|rule| {
             let labels = rule.pairs("labels").into_iter().map(|(key, value)| format!(" {key}={value}"));
             let (group, every, lasts) = (&rule.group, &rule.interval, rule.text("for").unwrap_or_default());
@@ -131,6 +133,15 @@ fn each_alert_says_what_where_what_to_do_and_where_its_runbook_is() {
             "docs/alerts.md has a runbook of no alert: {heading}"
         );
     }
+}
+
+#[test]
+fn the_alert_of_an_unhealthy_gpu_has_the_threshold_of_the_daemons_rules() {
+    let rules = files::text("crates/gpu-health/rules.toml");
+    let threshold = rules.lines().find_map(|line| line.strip_prefix("unhealthy_below = ")).unwrap();
+    let alerts = files::rules(&files::text(ALERTS));
+    let alert = alerts.iter().find(|rule| rule.name() == "AMDGPUUnhealthy").unwrap();
+    assert_eq!(alert.expression(), format!("rocm_gpu_health_score < {threshold}"));
 }
 
 /// DCGM's names of the source's map.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use allocation::Render;
+use allocation::health::withheld::Withheld;
 use allocation::record::Record;
 use allocation::selection::Gpu;
 use allocation::ticket::Wants;
@@ -77,13 +78,15 @@ impl Exclusive<'_> {
     /// Every GPU that cannot be had, and why.
     pub(super) fn taken(
         &self,
+        withheld: &Withheld,
         held: Vec<Held>,
         shared: Vec<(Render, Reason)>,
         earlier: &[&Waiting],
         kfd: &Kfd,
     ) -> Vec<(Render, Reason)> {
-        let mut taken: Vec<(Render, Reason)> =
-            held.into_iter().map(|held| (held.render, Reason::Holder(held.holder))).collect();
+        // First: to kill an idle holder of such a GPU would give it to nobody.
+        let mut taken = self.kept_back(withheld);
+        taken.extend(held.into_iter().map(|held| (held.render, Reason::Holder(held.holder))));
         taken.extend(shared);
         for gpu in self.inventory.gpus() {
             if !taken.iter().any(|(render, _)| *render == gpu.render) {
@@ -110,6 +113,16 @@ impl Exclusive<'_> {
             }
         }
         taken
+    }
+
+    /// What is left on a GPU keeps it from everybody. Quarantine does not take from a bundle what an earlier create gave it.
+    fn kept_back(&self, withheld: &Withheld) -> Vec<(Render, Reason)> {
+        let why = |gpu: &Gpu| {
+            let card = gpu.withheld(withheld)?;
+            let quarantine = card.quarantine.as_ref().filter(|_| !self.in_bundle.contains(&gpu.render));
+            quarantine.or(card.leftover.as_ref()).cloned()
+        };
+        self.inventory.gpus().filter_map(|gpu| Some((gpu.render, Reason::Withheld(why(gpu)?)))).collect()
     }
 
     pub(super) fn is_own(&self, root: &str, id: &str) -> bool {

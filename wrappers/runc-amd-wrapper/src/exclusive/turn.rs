@@ -1,5 +1,6 @@
 //! One decision under the lock: granted, or why not.
 
+use allocation::health::withheld::Withheld;
 use allocation::lease::Lease;
 use allocation::request::GPU_WAIT;
 use allocation::selection::{Chosen, Gpu};
@@ -18,6 +19,8 @@ const MOST: usize = 16;
 /// Why a GPU is not free.
 #[derive(Debug)]
 pub(super) enum Reason {
+    /// By the daemon, which says why.
+    Withheld(String),
     Holder(Holder),
     /// A container that was given it when GPUs were shared, which it then may still be.
     Shared {
@@ -48,6 +51,7 @@ impl<'a> Exclusive<'a> {
         wanted: &Wanted<'a>,
         number: Option<u64>,
         waited_s: Option<u32>,
+        withheld: &Withheld,
     ) -> Result<Turn<'a>, String> {
         let waiting = Queue::of(self.paths, Some(lock)).reap(lock, judge)?;
         let earlier: Vec<&Waiting> =
@@ -59,7 +63,7 @@ impl<'a> Exclusive<'a> {
             return answer;
         }
         let shared = self.given_while_shared(lock, &held)?;
-        let taken = self.taken(held, shared, &earlier, &kfd);
+        let taken = self.taken(withheld, held, shared, &earlier, &kfd);
         let reason =
             |gpu: &Gpu| taken.iter().find(|(render, _)| *render == gpu.render).map(|(_, reason)| reason);
         let is_free = |gpu: &Gpu| reason(gpu).is_none();
@@ -113,6 +117,9 @@ impl<'a> Exclusive<'a> {
         said += &taken.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join("; ");
         if taken.len() > MOST {
             said += &format!("; and {} more", taken.len() - MOST);
+        }
+        if let Wanted::Count(_) = wanted {
+            said += &self.inventory.kept_back();
         }
         for Waiting { ticket, .. } in waiting.iter().take(MOST) {
             said +=
@@ -196,6 +203,7 @@ fn reclaimable<'r>(
 
 fn why(gpu: &Gpu, reason: &Reason, leases: &Leases) -> String {
     match reason {
+        Reason::Withheld(why) => format!("the GPU {gpu} {why} (see rocworker health)"),
         Reason::Holder(Holder::Lease { lease, .. }) => format!(
             "the GPU {gpu} is held by the container {} of runc root {} since {}",
             lease.id, lease.root, lease.since

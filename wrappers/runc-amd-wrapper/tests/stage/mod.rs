@@ -63,6 +63,7 @@ impl Stage {
             policy: at("wrapper.json"),
             cdi: at("amd.json"),
             run: at("run"),
+            health: at("run/health.json"),
             sys: at("sys"),
             dev: at("dev"),
             proc: PathBuf::from("/proc"),

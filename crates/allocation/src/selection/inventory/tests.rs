@@ -234,3 +234,99 @@ fn a_card_whose_render_node_has_another_number_now_is_known_by_that() {
     assert_eq!(renders, [(0, 129), (1, 128)]);
     assert_eq!(select(&now, "renderD129"), Ok(vec![0]));
 }
+
+/// An account of this time with these cards in quarantine since 1970.
+fn quarantined(cards: &[&str]) -> Withheld {
+    let quarantine = r#""quarantine":{"since":0,"unhealthy_at":0,"reason":"A ring hangs."}"#;
+    let cards: Vec<String> = cards.iter().map(|card| format!(r#"{{"pci":"{card}",{quarantine}}}"#)).collect();
+    let text = format!(r#"{{"schema_version":1,"written_at":0,"gpus":[{}]}}"#, cards.join(","));
+    Withheld::parse(&text, 0).unwrap()
+}
+
+#[test]
+fn a_quarantined_card_is_given_to_nobody_with_none_of_its_partitions() {
+    let why = |gpu: &str| format!("the GPU {gpu} is quarantined since 1970-01-01T00:00:00Z: A ring hangs");
+    let (whole, first, second) = (
+        why("0 (0000:64:00.0, renderD128)"),
+        why("1 (0000:c1:00.0, renderD129)"),
+        why("2 (0000:c1:00.0, renderD130)"),
+    );
+    let see = "; see rocworker health";
+    let named = |why: &str| Err(format!("{why}{see}"));
+    let few = |asked, have, kept: &str| {
+        Err(format!(
+            "the container asks for {asked} GPUs, and the policy and the CDI spec have {have}; quarantine keeps back \
+             {kept}{see}"
+        ))
+    };
+    let of_all =
+        format!("the container asks for all GPUs, and each is quarantined: {whole}; {first}; {second}{see}");
+    for (cards, except, request, expected) in [
+        (&["0000:64:00.0"][..], &[][..], "all", Ok(vec![2, 1])),
+        (&["0000:64:00.0"], &[], "0", named(&whole)),
+        (&["0000:64:00.0"], &[], "1,0-1", named(&whole)),
+        (&["0000:64:00.0"], &[], "renderD128", named(&whole)),
+        (&["0000:64:00.0"], &[], "64:00.0", named(&whole)),
+        (&["0000:64:00.0"], &[], "gpu-00000000000000aa", named(&whole)),
+        (&["0000:64:00.0"], &[], "1-2", Ok(vec![2, 1])),
+        (&["0000:64:00.0"], &[], "none", Ok(vec![])),
+        (&["0000:64:00.0"], &[], "count 1", Ok(vec![2])),
+        (&["0000:64:00.0"], &[], "count 3", few(3, 2, &format!("1: {whole}"))),
+        (&["0000:c1:00.0"], &[], "all", Ok(vec![0])),
+        (&["0000:c1:00.0"], &[], "2", named(&second)),
+        (&["0000:c1:00.0"], &[], "0000:c1:00.0", named(&first)),
+        (&["0000:c1:00.0"], &[], "count 2", few(2, 1, &format!("2: {first}; {second}"))),
+        (&["0000:64:00.0", "0000:c1:00.0"], &[], "all", Err(of_all)),
+        (&["0000:64:00.0", "0000:c1:00.0"], &[], "9", {
+            Err("there is no GPU \"9\" on this machine; rocworker detect lists them".to_owned())
+        }),
+        // What the container has already it keeps.
+        (&["0000:64:00.0", "0000:c1:00.0"], &["renderD130"], "2", Ok(vec![1])),
+        (&["0000:64:00.0", "0000:c1:00.0"], &["renderD130"], "all", Ok(vec![1])),
+        (&["0000:65:00.0"], &[], "all", Ok(vec![0, 2, 1])),
+        (&[], &[], "count 3", Ok(vec![0, 2, 1])),
+    ] {
+        let mut inventory = inventory("null", SPEC);
+        let except: Vec<Render> = except.iter().map(|render| Render::parse(render).unwrap()).collect();
+        inventory.quarantine(&quarantined(cards), &except);
+        assert_eq!(select(&inventory, request), expected, "{request} without {cards:?}");
+    }
+}
+
+#[test]
+fn the_default_leaves_quarantined_gpus_out_and_names_each() {
+    let mut inventory = inventory("null", SPEC);
+    inventory.quarantine(&quarantined(&["0000:c1:00.0"]), &[]);
+    let (there, left_out) = inventory.all_that_is_there();
+    assert_eq!(there.iter().map(|chosen| chosen.device).collect::<Vec<_>>(), [0]);
+    let left_out: Vec<String> = left_out.iter().map(Error::to_string).collect();
+    assert_eq!(left_out.len(), 2, "{left_out:?}");
+    assert!(
+        left_out[0].starts_with("the GPU 1 (0000:c1:00.0, renderD129) is quarantined since"),
+        "{left_out:?}"
+    );
+    assert_eq!(inventory.pick_free(2, |_| true), None);
+}
+
+#[test]
+fn many_quarantined_gpus_are_counted_and_three_are_named() {
+    let devices: Vec<String> = (0..64)
+        .map(|gpu| {
+            format!(
+                r#"{{"name":"{gpu}","containerEdits":{{"deviceNodes":[{{"path":"/dev/dri/renderD{}"}}]}}}}"#,
+                128 + gpu
+            )
+        })
+        .collect();
+    let spec = format!(r#"{{"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[{}]}}"#, devices.join(","));
+    let gpus: Vec<String> = (0..64).map(|gpu| listed(gpu, "0000:c1:00.0", 128 + gpu)).collect();
+    let mut inventory = inventory(&format!("[{}]", gpus.join(",")), &spec);
+    inventory.quarantine(&quarantined(&["0000:c1:00.0"]), &[]);
+    let said = select(&inventory, "count 1").unwrap_err();
+    assert!(
+        said.contains("have 0; quarantine keeps back 64: the GPU 0 (")
+            && said.ends_with("; and 61 more; see rocworker health"),
+        "{said}"
+    );
+    assert!(said.len() < 1000, "{} bytes", said.len());
+}

@@ -1,0 +1,191 @@
+//! What knowledge/messages.toml promises of itself: its samples, its sentences, its order.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+
+use kernel_log::knowledge::{Class, Found, Knowledge, Message, Severity};
+
+fn built_in() -> Knowledge {
+    Knowledge::built_in().unwrap()
+}
+
+fn id<'k>(found: Option<&Found<'k>>) -> Option<&'k str> {
+    found.map(|found| found.message.id.as_str())
+}
+
+/// What a reader sees.
+fn texts(message: &Message) -> impl Iterator<Item = &String> {
+    [&message.means].into_iter().chain(&message.now).chain(&message.later)
+}
+
+#[test]
+fn each_sample_is_found_by_its_own_pattern_and_what_resembles_it_is_another_message_or_none() {
+    let knowledge = built_in();
+    for message in knowledge.messages() {
+        for pattern in &message.patterns {
+            let found = knowledge.find(pattern.sample.as_bytes());
+            let found =
+                found.unwrap_or_else(|| panic!("{}: nothing is found in {}", message.id, pattern.sample));
+            assert_eq!(found.message.id, message.id, "{}", pattern.sample);
+            assert_eq!(found.pattern.text, pattern.text, "{}", pattern.sample);
+            let other = knowledge.find(pattern.not.as_bytes());
+            assert_ne!(id(other.as_ref()), Some(message.id.as_str()), "{}", pattern.not);
+            assert_eq!(pattern.text.find(pattern.not.as_bytes()), None, "{}", pattern.not);
+        }
+    }
+}
+
+#[test]
+fn each_pattern_names_where_its_words_and_its_sample_are_from() {
+    for message in built_in().messages() {
+        assert!(!message.source.is_empty(), "{}", message.id);
+        for pattern in &message.patterns {
+            let place = (pattern.kernels.is_empty(), pattern.file.is_none());
+            assert!(matches!(place, (true, false) | (false, true)), "{}: {}", message.id, pattern.sample);
+            let from = &pattern.sample_from;
+            let starts = [
+                "https://",
+                "made from the format string of ",
+                "kernel-log-samples.tar.gz",
+                "a user's ",
+                "QEMU",
+            ];
+            assert!(starts.iter().any(|start| from.starts_with(start)), "{}: {from}", message.id);
+        }
+    }
+}
+
+#[test]
+fn each_class_has_a_message_and_each_message_says_something_once() {
+    use Class::{
+        BadPages, Firmware, Hang, HardwareEvent, IllegalOpcode, InitFailed, MemoryCorrectable,
+        MemoryUncorrectable, PageFault, Pcie, Power, ResetFailed, ResetRecovered, Thermal, Xgmi,
+    };
+    let all = [
+        BadPages,
+        Firmware,
+        HardwareEvent,
+        Hang,
+        IllegalOpcode,
+        InitFailed,
+        MemoryCorrectable,
+        MemoryUncorrectable,
+        PageFault,
+        Pcie,
+        Power,
+        ResetFailed,
+        ResetRecovered,
+        Thermal,
+        Xgmi,
+    ];
+    let knowledge = built_in();
+    let known: BTreeSet<_> = knowledge.messages().iter().map(|message| message.class).collect();
+    assert_eq!(known, all.into_iter().collect());
+    for message in knowledge.messages() {
+        let mut said = BTreeSet::new();
+        for text in texts(message).chain(&message.commands) {
+            assert!(said.insert(text), "{}: {text:?} stands twice", message.id);
+        }
+    }
+}
+
+#[test]
+fn each_sentence_is_short_and_who_drains_says_what_to_do() {
+    for message in built_in().messages() {
+        for text in texts(message) {
+            assert!(text.ends_with(['.', ':']), "{}: {text}", message.id);
+            for sentence in text.split_inclusive(". ") {
+                let words = sentence.split_whitespace().count();
+                assert!(words <= 25, "{}: {words} words: {sentence}", message.id);
+            }
+        }
+        assert!(!message.commands.is_empty(), "{}", message.id);
+        if message.drain {
+            assert!(!message.now.is_empty(), "{}", message.id);
+            assert_ne!(message.severity, Severity::Info, "{}", message.id);
+        }
+        if message.severity == Severity::Critical {
+            assert!(message.drain, "{}", message.id);
+        }
+    }
+}
+
+#[test]
+fn commands_are_an_argv_with_known_names_and_reset_nothing() {
+    for message in built_in().messages() {
+        for command in &message.commands {
+            assert!(!command.contains(['|', ';', '&', '>', '<', '$', '`', '*', '\'', '"']), "{command}");
+            let names = command.split('{').skip(1).map(|rest| rest.split('}').next().unwrap());
+            for name in names {
+                assert!(["pci", "render", "index"].contains(&name), "{command}");
+            }
+            assert!(!command.contains("reset"), "{command}");
+        }
+    }
+}
+
+#[test]
+fn no_name_of_a_process_makes_another_message_of_a_line() {
+    let knowledge = built_in();
+    // What TASK_COMM_LEN leaves of a name, for a process and its thread: together they may hold two words of a pattern.
+    let cut = |words: &str| -> String { words.chars().take(15).collect() };
+    for message in knowledge.messages() {
+        for pattern in &message.patterns {
+            let words: Vec<&str> = pattern.text.words().collect();
+            let process = cut(words[0]);
+            let thread = cut(words.get(1).copied().unwrap_or(&words[0][words[0].len().min(15)..]));
+            for (line, expected) in [
+                (
+                    format!(
+                        "amdgpu 0000:03:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32770, \
+                         for process {process} pid 1 thread {thread} pid 2)"
+                    ),
+                    "page-fault",
+                ),
+                (
+                    format!("*ERROR* Process information: process {process} pid 1 thread {thread} pid 2"),
+                    "named-process",
+                ),
+                (
+                    format!("amdgpu 0000:28:00.0:  Process {process} pid 1 thread {thread} pid 2"),
+                    "named-process",
+                ),
+                (
+                    format!(
+                        "amdgpu 0000:28:00.0: amdgpu:  in process {process} pid 1 thread {thread} pid 2)"
+                    ),
+                    "named-process",
+                ),
+            ] {
+                let found = knowledge.find(line.as_bytes());
+                assert_eq!(id(found.as_ref()), Some(expected), "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_stands_in_a_line_is_handed_on() {
+    let knowledge = built_in();
+    for (line, expected) in [
+        (
+            "[  629.8] amdgpu 0000:0b:00.0: amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32770, for \
+             process python pid 1796 thread python pid 1797)",
+            "[gfxhub] 0 24 8 32770 python 1796 python 1797",
+        ),
+        (
+            "amdgpu 0000:0c:00.0: socket: 0, die: 0, 2 uncorrectable hardware errors detected in total in umc block",
+            "2 umc",
+        ),
+        ("amdgpu 0000:c5:00.0: amdgpu: MES(1) failed to respond to msg=REMOVE_QUEUE", "1 REMOVE_QUEUE"),
+        ("amdgpu 0000:02:00.0: amdgpu: Saved bad pages 150 reaches threshold value 128", "150 128"),
+        (
+            "amdgpu 0000:03:00.0: Direct firmware load for amdgpu/vega20_ta.bin failed with error -2",
+            "vega20_ta.bin -2",
+        ),
+    ] {
+        let found = knowledge.find(line.as_bytes()).unwrap();
+        let values: Vec<&str> = found.values.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values.join(" "), expected, "{line}");
+    }
+}

@@ -1,0 +1,79 @@
+//! What rocworker's daemon, as root, writes for the exporter, which runs without rights: [`Published`] and [`Health`].
+//!
+//! [`Published`]: crate::published::Published
+//! [`Health`]: allocation::health::Health
+
+use std::path::Path;
+
+use root::{Kind, Root};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::sample::count;
+
+/// How far a file may be from the future: the clock may be set between a write and a read.
+const AHEAD_S: u64 = 5;
+
+/// More than the daemon writes.
+const LIMIT: usize = 1 << 20;
+
+/// One of the daemon's files.
+pub trait DaemonFile: DeserializeOwned {
+    const PATH: &'static str;
+    /// The only one that is read: both programs come in one package.
+    const SCHEMA_VERSION: u32;
+    /// Older than this, in seconds, it says nothing of now.
+    const FRESH_S: u64;
+
+    /// Seconds since 1970.
+    fn written_at(&self) -> u64;
+}
+
+/// What the daemon says in such a file; `None` where it says nothing, or does no more: the file is old. `now`: seconds
+/// since 1970.
+///
+/// # Errors
+/// Says in a sentence why nothing of the file counts: it is from the future, another version's, damaged, or another user
+/// could have written it.
+pub fn read<T: DaemonFile>(root: &Root, now: f64) -> Result<Option<T>, String> {
+    let folder = Path::new(T::PATH).parent().unwrap_or(Path::new("/"));
+    match root.lstat(folder) {
+        Err(error) if error.is_not_found() => return Ok(None),
+        Ok(meta) if meta.kind != Kind::Directory => {
+            return Err(format!("{} is no folder", root.shown(folder).display()));
+        }
+        _ => {}
+    }
+    root.believe_folder(folder).map_err(|error| error.to_string())?;
+    let bytes = match root.read_trusted(T::PATH, LIMIT) {
+        Err(error) if error.is_not_found() => return Ok(None),
+        other => other.map_err(|error| error.to_string())?,
+    };
+    parse(&bytes, now).map_err(|why| format!("{} {why}", root.shown(T::PATH).display()))
+}
+
+fn parse<T: DaemonFile>(bytes: &[u8], now: f64) -> Result<Option<T>, String> {
+    #[derive(Deserialize)]
+    struct Version {
+        schema_version: u32,
+    }
+    let damaged = |error: serde_json::Error| format!("is damaged: {error}");
+    let Version { schema_version } = serde_json::from_slice(bytes).map_err(damaged)?;
+    if schema_version != T::SCHEMA_VERSION {
+        return Err(format!(
+            "has schema_version {schema_version}, not {}: use one version of rocworker",
+            T::SCHEMA_VERSION
+        ));
+    }
+    let file: T = serde_json::from_slice(bytes).map_err(damaged)?;
+    let age = now - count(file.written_at());
+    if age > count(T::FRESH_S) {
+        return Ok(None);
+    }
+    // Not a number is neither old nor new.
+    if age >= -count(AHEAD_S) {
+        Ok(Some(file))
+    } else {
+        Err(format!("is {:.0} s from the future: see whether the clock is right", -age))
+    }
+}

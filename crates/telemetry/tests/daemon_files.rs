@@ -1,0 +1,106 @@
+//! The daemon's two files: when what they say counts, and what is said where it does not.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+
+use std::fmt::Debug;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::path::Path;
+
+use allocation::PciAddress;
+use allocation::health::{GpuHealth, Health, State};
+use root::Root;
+use serde::Serialize;
+use telemetry::daemon_file::{self, DaemonFile};
+use telemetry::published::{Client, Published};
+
+const WRITTEN_AT: u64 = 1_000_000_990;
+
+#[test]
+fn nothing_counts_of_exporter_json_that_is_old_or_damaged_or_from_elsewhere() {
+    let client = Client { pid: 70, pci: "0000:03:00.0".to_owned(), vram_bytes: Some(4096) };
+    let clients = vec![client];
+    hold(&Published { schema_version: 1, written_at: WRITTEN_AT, clients, ..Published::default() });
+}
+
+#[test]
+fn nothing_counts_of_health_json_that_is_old_or_damaged_or_from_elsewhere() {
+    let gpu = GpuHealth {
+        pci: PciAddress::parse("0000:03:00.0").unwrap(),
+        state: State::Healthy,
+        score: Some(100),
+        hang: Some(false),
+        deductions: Vec::new(),
+        unknown: Vec::new(),
+        quarantine: None,
+        leftover: None,
+    };
+    let gpus = vec![gpu];
+    hold(&Health { schema_version: 1, written_at: WRITTEN_AT, gpus, ..Health::default() });
+}
+
+/// What holds of a file with this content.
+fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::open(dir.path()).unwrap();
+    let path = dir.path().join(T::PATH.trim_start_matches('/'));
+    let read = |now: f64| daemon_file::read::<T>(&root, now);
+    let written = 1_000_000_990.0;
+    let fresh = f64::from(u32::try_from(T::FRESH_S).unwrap());
+    let fault = || {
+        let said = read(written).unwrap_err();
+        assert!(said.starts_with(path.parent().unwrap().to_str().unwrap()), "{said}");
+        said
+    };
+    assert_eq!(read(written), Ok(None), "no folder");
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    assert_eq!(read(written), Ok(None), "no file");
+
+    let text = serde_json::to_string(content).unwrap();
+    fs::write(&path, &text).unwrap();
+    for age in [-5.0, 0.0, fresh] {
+        assert_eq!(read(written + age), Ok(Some(content.clone())), "{age}");
+    }
+    assert_eq!(read(written + fresh + 1.0), Ok(None), "a daemon that was stopped is no fault");
+    for (age, why) in [(-6.0, "is 6 s from the future"), (f64::NAN, "is NaN s from the future")] {
+        let said = read(written + age).unwrap_err();
+        assert!(said.starts_with(path.to_str().unwrap()) && said.contains(why), "{said}");
+    }
+    let other = text.replace("\"schema_version\":1", "\"schema_version\":2");
+    for (text, why) in [
+        (other.as_str(), "has schema_version 2, not 1: use one version of rocworker"),
+        ("", "is damaged"),
+        (&text[..text.len() - 9], "is damaged"),
+        ("{\"schema_version\":1}", "is damaged: missing field"),
+        ("[]", "is damaged"),
+        ("\u{0}", "is damaged"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let said = fault();
+        assert!(said.contains(why), "{text}: {said}");
+    }
+
+    fs::write(&path, &text).unwrap();
+    let mode = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+    mode(&path, 0o666);
+    assert!(fault().contains("can be written by others"));
+    mode(&path, 0o644);
+    mode(path.parent().unwrap(), 0o777);
+    assert!(fault().contains("can be written by others"));
+    mode(path.parent().unwrap(), 0o755);
+    assert_eq!(read(written), Ok(Some(content.clone())));
+    fs::rename(&path, path.with_extension("x")).unwrap();
+    symlink(path.with_extension("x").file_name().unwrap(), &path).unwrap();
+    assert!(fault().contains("link"));
+    if nix::unistd::geteuid().is_root() {
+        fs::remove_file(&path).unwrap();
+        fs::rename(path.with_extension("x"), &path).unwrap();
+        assert_eq!(read(written), Ok(Some(content.clone())));
+        chown(&path, Some(65534), None).unwrap();
+        assert!(fault().contains("belongs to uid 65534"));
+    }
+}

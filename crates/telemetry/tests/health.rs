@@ -1,0 +1,109 @@
+//! The daemon's judgement of each card as series, by synthetic machines.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+
+use std::fs;
+
+use layout::{JUDGED_AT, Machine};
+use root::Root;
+use support::laid::Laid;
+use telemetry::exporter::Exporter;
+use telemetry::sample::{Sample, count};
+
+const FILE: &str = "run/rocworker/health.json";
+
+/// Three cards of eight partitions, judged at [`JUDGED_AT`].
+fn machine() -> Machine {
+    Machine::instinct_in_trouble(3, 8)
+}
+
+fn scrape(exporter: &mut Exporter, laid: &Laid, age: f64) -> Vec<Sample> {
+    exporter.scrape(&Root::open(laid.top()).unwrap(), count(JUDGED_AT) + age)
+}
+
+/// Name, card, labels and value of each series that comes from the file.
+fn judged(samples: &[Sample]) -> Vec<String> {
+    let names = ["rocm_gpu_health_score", "rocm_gpu_hang", "rocm_gpu_quarantined"];
+    let of_file = samples.iter().filter(|sample| names.contains(&sample.metric.name));
+    let shown = |sample: &Sample| {
+        let labels: Vec<&str> = sample.labels.iter().map(|(name, _)| *name).collect();
+        assert_eq!(labels, ["gpu", "uuid", "pci", "model", "gfx"], "{sample:?}");
+        format!("{} {} {}", sample.metric.name, sample.labels[2].1, sample.value)
+    };
+    of_file.map(shown).collect()
+}
+
+/// Of card 2, neither score nor hang is known.
+const JUDGED: [&str; 7] = [
+    "rocm_gpu_health_score 0000:05:00.0 10",
+    "rocm_gpu_health_score 0000:15:00.0 85",
+    "rocm_gpu_hang 0000:05:00.0 1",
+    "rocm_gpu_hang 0000:15:00.0 0",
+    "rocm_gpu_quarantined 0000:05:00.0 1",
+    "rocm_gpu_quarantined 0000:15:00.0 0",
+    "rocm_gpu_quarantined 0000:25:00.0 0",
+];
+
+#[test]
+fn each_card_has_its_judgement_once_and_what_is_unknown_is_absent() {
+    let laid = Laid::out(&machine());
+    let mut exporter = Exporter::default();
+    assert_eq!(judged(&scrape(&mut exporter, &laid, 0.0)), JUDGED);
+    assert_eq!(exporter.faults(), []);
+}
+
+#[test]
+fn a_judgement_comes_and_goes_with_its_file_and_its_age() {
+    let laid = Laid::out(&machine());
+    let mut exporter = Exporter::default();
+    let path = laid.top().join(FILE);
+    let text = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    assert_eq!(judged(&scrape(&mut exporter, &laid, 0.0)), [""; 0], "no daemon");
+    fs::write(&path, &text).unwrap();
+    assert_eq!(judged(&scrape(&mut exporter, &laid, 60.0)), JUDGED);
+    assert_eq!(judged(&scrape(&mut exporter, &laid, 61.0)), [""; 0], "old");
+    assert_eq!(exporter.faults(), [], "neither is a fault");
+
+    fs::write(&path, &text[..text.len() / 2]).unwrap();
+    let samples = scrape(&mut exporter, &laid, 0.0);
+    assert_eq!(judged(&samples), [""; 0]);
+    let [fault] = exporter.faults() else { panic!("{:?}", exporter.faults()) };
+    assert_eq!(fault.file.to_str(), Some("/run/rocworker/health.json"));
+    assert!(fault.reason.to_string().contains("health.json is damaged: "), "{}", fault.reason);
+    let errors =
+        samples.iter().find(|sample| sample.metric.name == "rocm_exporter_read_errors_total").unwrap();
+    assert_eq!(errors.labels, [("file", "/run/rocworker/health.json".to_owned())]);
+}
+
+#[test]
+fn a_suspended_card_keeps_its_judgement_and_is_not_read() {
+    let status = "/sys/bus/pci/devices/0000:05:00.0/power/runtime_status";
+    let laid = Laid::out(&machine().put(status, "suspended\n"));
+    let samples = scrape(&mut Exporter::default(), &laid, 0.0);
+    assert_eq!(judged(&samples), JUDGED);
+    let of_card = samples.iter().filter(|it| it.labels.iter().any(|(_, value)| value == "0000:05:00.0"));
+    let names: std::collections::BTreeSet<&str> = of_card.map(|it| it.metric.name).collect();
+    let expected = [
+        "rocm_gpu_hang",
+        "rocm_gpu_health_score",
+        "rocm_gpu_info",
+        "rocm_gpu_quarantined",
+        "rocm_gpu_suspended",
+    ];
+    assert_eq!(names, expected.into());
+}
+
+/// Without a daemon, the kernel's dump is what is known of a hang.
+#[test]
+fn a_dump_of_the_kernels_is_a_metric_of_its_own() {
+    let laid = Laid::out(&machine().remove("/run/rocworker"));
+    let samples = scrape(&mut Exporter::default(), &laid, 0.0);
+    assert_eq!(judged(&samples), [""; 0]);
+    let dumps = samples.iter().filter(|sample| sample.metric.name == "rocm_gpu_devcoredump");
+    assert_eq!(dumps.map(|sample| sample.value).collect::<Vec<_>>(), [1.0, 0.0, 0.0]);
+}
