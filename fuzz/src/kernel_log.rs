@@ -14,7 +14,8 @@ pub fn check(data: &[u8]) {
         return;
     };
     let expected: Option<Vec<Words<'_>>> = patterns.split('\n').map(Words::of).collect();
-    let read: Result<Vec<_>, _> = patterns.split('\n').map(|text| Pattern::try_from(text.to_owned())).collect();
+    let read: Result<Vec<_>, _> =
+        patterns.split('\n').map(|text| Pattern::try_from(text.to_owned())).collect();
     assert_eq!(read.is_ok(), expected.is_some(), "{patterns:?}: {read:?}");
     let knowledge = Knowledge::parse("messages.toml", &as_toml(patterns));
     assert_eq!(knowledge.is_ok(), read.is_ok(), "{knowledge:?}");
@@ -98,9 +99,8 @@ impl<'t> Words<'t> {
             for at in 0..line.len() {
                 let end = at + text.len();
                 let has_before = *nth == 0 || !is_first_hole(nth - 1) || (at > 0 && !is_blank(at - 1));
-                let has_behind = nth + 1 == pieces.len()
-                    || !is_last_hole(nth + 1)
-                    || (end < line.len() && !is_blank(end));
+                let has_behind =
+                    nth + 1 == pieces.len() || !is_last_hole(nth + 1) || (end < line.len() && !is_blank(end));
                 if line[at..].starts_with(text)
                     && has_before
                     && has_behind
@@ -124,6 +124,10 @@ impl<'t> Words<'t> {
                 } else {
                     end
                 };
+                let text = String::from_utf8_lossy(&line[start..at]);
+                if text.split_once(" pid ").is_some_and(|(_, rest)| format!(" {rest}").contains(" thread ")) {
+                    return None;
+                }
                 value(nth - 1, &line[start..at]);
             }
             end = at + pieces[*nth].len();

@@ -310,6 +310,30 @@ mod tests {
         }
     }
 
+    /// The kernel writes two names that a process chose into a line about its page fault (`amdgpu_vm_print_task_info` in
+    /// amdgpu_vm.c). They must not take a GPU out of use.
+    #[test]
+    fn no_names_of_a_process_and_its_thread_make_a_message_that_drains() {
+        let knowledge = Knowledge::built_in().unwrap();
+        let name = |words: &[&str]| words.join("x").chars().take(15).collect::<String>();
+        for pattern in knowledge.messages().iter().flat_map(|message| &message.patterns) {
+            let words: Vec<&str> = pattern.text.words().collect();
+            let two = (0..=words.len()).map(|at| words.split_at(at));
+            let one = (0..words.len()).map(|at| (&words[at..], &words[..0]));
+            for (process, thread) in two.chain(one) {
+                for line in [
+                    format!(" in process {} pid 7 thread {} pid 8)", name(process), name(thread)),
+                    format!(" for process {} pid 7 thread {} pid 8", name(process), name(thread)),
+                    format!(" Process {} pid 7 thread {} pid 8", name(process), name(thread)),
+                ] {
+                    let line = format!("amdgpu 0000:03:00.0: amdgpu: {line}");
+                    let found = knowledge.find(line.as_bytes());
+                    assert!(!found.is_some_and(|found| found.message.drain), "{line}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn a_fault_is_named_with_its_line() {
         let good = message("one", &["GPU reset begin!"]);

@@ -89,7 +89,7 @@ impl Pattern {
     /// What stands in the holes of a line that has the fixed words in this order.
     ///
     /// A hole between words takes the shortest text that is not empty. The first and the last hole take the bytes up to
-    /// the next blank. Bytes that are not UTF-8 become U+FFFD.
+    /// the next blank. A line in which a process and its thread are named like two parts of it is none. Bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn find<'p>(&'p self, line: &[u8]) -> Option<Vec<(&'p str, String)>> {
         let mut values = Vec::new();
@@ -108,6 +108,9 @@ impl Pattern {
             let (start, next) = fitting.next()?;
             if let Some(name) = hole {
                 let value = if nth == 0 { word_before(line, start) } else { line.get(end..start)? };
+                if has_two_names_around(value) {
+                    return None;
+                }
                 values.push((name.as_str(), shown(value)));
             }
             (hole, end) = (part.hole.as_ref(), next);
@@ -129,6 +132,12 @@ fn places<'l>(
         from = start + 1;
         Some((start, start + words.len()))
     })
+}
+
+/// `in process NAME pid 7 thread NAME pid 8` (`amdgpu_vm_print_task_info` in amdgpu_vm.c): what begins in one name and ends
+/// in the other was put together by the process.
+fn has_two_names_around(value: &[u8]) -> bool {
+    memmem::find(value, b" pid ").is_some_and(|at| memmem::find(&value[at..], b" thread ").is_some())
 }
 
 fn word_before(line: &[u8], end: usize) -> &[u8] {
@@ -267,5 +276,10 @@ mod tests {
         let name = "Poison is created".get(..LONGEST_PROCESS_NAME).unwrap();
         let line = format!("amdgpu: in process {name} pid 4711 thread {name} pid 4712");
         assert_eq!(found("Poison is created", line.as_bytes()), None);
+        let line = "amdgpu: in process GPU reset( pid 4711 thread ) failed pid 4712";
+        assert_eq!(found("GPU reset({count}) failed", line.as_bytes()), None);
+        let named = "in process {process} pid {pid} thread {thread} pid {thread_pid}";
+        let expected = "process=GPU reset(;pid=4711;thread=) failed;thread_pid=4712;";
+        assert_eq!(found(named, line.as_bytes()).as_deref(), Some(expected));
     }
 }
