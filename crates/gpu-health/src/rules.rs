@@ -1,7 +1,11 @@
 //! The rules, as rules.toml says them; an operator's file has the same form.
 
-use kernel_log::knowledge::{Class, Error};
-use serde::Deserialize;
+mod metrics;
+mod parse;
+mod shown;
+
+use kernel_log::knowledge::{Class, Error, Severity};
+use telemetry::metric::Metric;
 
 /// crates/gpu-health/rules.toml.
 pub const BUILT_IN: &str = include_str!("../rules.toml");
@@ -9,8 +13,10 @@ pub const BUILT_IN: &str = include_str!("../rules.toml");
 /// A file that replaces the built-in rules.
 pub const PATH: &str = "/etc/rocworker/health-rules.toml";
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// No rule waits for more messages of one class and GPU: whoever reads the log keeps so many of them.
+pub const MOST_EVENTS: usize = 32;
+
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rules {
     /// A score below this is degraded.
     pub degraded_below: u8,
@@ -18,45 +24,91 @@ pub struct Rules {
     pub unhealthy_below: u8,
     /// How long a GPU must not have been unhealthy before it leaves quarantine, in seconds.
     pub hold_s: u64,
-    #[serde(rename = "rule", default)]
     pub rules: Vec<Rule>,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     pub id: String,
     /// What it takes off the score, 1 to 100: once, however often it holds.
     pub points: u8,
     /// What it means, a sentence.
     pub reason: String,
-    #[serde(flatten)]
     pub when: When,
 }
 
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq)]
 pub enum When {
-    /// The kernel has logged messages of this class.
-    Log { class: Class },
+    Log(OfLog),
+    Metric(OfMetric),
+}
+
+/// The kernel has logged messages of a class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OfLog {
+    pub class: Class,
+    /// At least so severe.
+    pub severity: Severity,
+    /// So many of them.
+    pub at_least: usize,
+    /// In the last so many seconds; `None`: since boot.
+    pub within_s: Option<u64>,
+    /// A message of this class ends what earlier ones mean.
+    pub cleared_by: Option<Class>,
+}
+
+/// A series of a metric has a value.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OfMetric {
+    pub of: Selector,
+    pub is: Is,
+}
+
+/// Series of a metric that have these labels, whatever others they have.
+#[derive(Debug, Clone)]
+pub struct Selector {
+    pub metric: &'static Metric,
+    pub labels: Vec<(String, String)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Is {
+    Above(f64),
+    AtLeast(f64),
+    Below(f64),
+    /// Above the other series that has the same value of each label that both have and no selector names. A limit of 0 or
+    /// less is none.
+    AboveOther(Selector),
+    BelowOther(Selector),
+    /// It has grown by so much in so many seconds.
+    Grown {
+        by: f64,
+        within_s: u64,
+    },
+}
+
+impl PartialEq for Selector {
+    fn eq(&self, other: &Self) -> bool {
+        (self.metric.name, &self.labels) == (other.metric.name, &other.labels)
+    }
 }
 
 impl Rules {
-    /// # Errors
-    /// None that can be met: a test reads the same text.
-    pub fn built_in() -> Result<Self, Error> {
-        Self::parse("health-rules.toml", BUILT_IN)
+    /// A test reads the same text, so that it has no errors.
+    #[must_use]
+    pub fn built_in() -> Self {
+        Self::parse("rules.toml", BUILT_IN).unwrap_or_default()
     }
 
     /// `name`: what an error calls the text.
     ///
     /// # Errors
-    /// The text is no TOML, or no such rules; with the line.
+    /// The text is no TOML, or no such rules; with the line and what to do.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
-        toml::from_str(text).map_err(|error| Error {
+        parse::rules(text).map_err(|fault| Error {
             name: name.to_owned(),
-            line: 1,
-            problem: error.message().to_owned(),
+            line: 1 + text.bytes().take(fault.at).filter(|byte| *byte == b'\n').count(),
+            problem: fault.problem,
         })
     }
 }

@@ -1,0 +1,220 @@
+//! From text to [`Rules`], or what is wrong with it and where.
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use kernel_log::knowledge::{Class, Severity};
+use serde::Deserialize;
+use telemetry::metric::{Kind, Metric};
+use toml::Spanned;
+
+use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When, metrics};
+
+/// Where a text is no rules: the byte at which the problem begins.
+pub(super) struct Fault {
+    pub(super) at: usize,
+    pub(super) problem: String,
+}
+
+/// A month: what a rule looks back and a quarantine lasts at most.
+const LONGEST_S: i64 = 30 * 86_400;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    degraded_below: Spanned<i64>,
+    unhealthy_below: Spanned<i64>,
+    hold_s: Spanned<i64>,
+    #[serde(rename = "rule", default)]
+    rules: Vec<RawRule>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRule {
+    id: Spanned<String>,
+    points: Spanned<i64>,
+    reason: Spanned<String>,
+    log: Option<RawLog>,
+    metric: Option<RawMetric>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawLog {
+    class: Class,
+    severity: Option<Severity>,
+    at_least: Option<Spanned<i64>>,
+    within_s: Option<Spanned<i64>>,
+    cleared_by: Option<Spanned<Class>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawMetric {
+    name: Spanned<String>,
+    #[serde(default)]
+    labels: BTreeMap<Spanned<String>, String>,
+    above: Option<Spanned<f64>>,
+    at_least: Option<Spanned<f64>>,
+    below: Option<Spanned<f64>>,
+    above_other: Option<RawSelector>,
+    below_other: Option<RawSelector>,
+    grown_by: Option<Spanned<f64>>,
+    within_s: Option<Spanned<i64>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawSelector {
+    name: Spanned<String>,
+    #[serde(default)]
+    labels: BTreeMap<Spanned<String>, String>,
+}
+
+pub(super) fn rules(text: &str) -> Result<Rules, Fault> {
+    let file: File = toml::from_str(text).map_err(|error| Fault {
+        at: error.span().map_or(0, |span| span.start),
+        problem: format!("{}: docs/health.md describes this file", error.message()),
+    })?;
+    let degraded_below = within(&file.degraded_below, "degraded_below", 1..=100)?;
+    let unhealthy_below = within(&file.unhealthy_below, "unhealthy_below", 1..=100)?;
+    if unhealthy_below > degraded_below {
+        return fault(
+            &file.unhealthy_below,
+            format!(
+                "unhealthy_below is {unhealthy_below}, above degraded_below ({degraded_below}): lower it, or raise the \
+                 other"
+            ),
+        );
+    }
+    let hold_s = within(&file.hold_s, "hold_s", 0..=LONGEST_S)?;
+    if file.rules.is_empty() {
+        let problem = "no [[rule]]: write one, or remove the file to have the built-in rules".to_owned();
+        return Err(Fault { at: text.len(), problem });
+    }
+    let mut rules: Vec<Rule> = Vec::new();
+    for raw in file.rules {
+        let id = raw.id.clone();
+        let rule = rule(raw)?;
+        if rules.iter().any(|other| other.id == rule.id) {
+            return fault(&id, format!("a rule above has the id {:?}, too: give this one another", rule.id));
+        }
+        rules.push(rule);
+    }
+    Ok(Rules { degraded_below, unhealthy_below, hold_s, rules })
+}
+
+fn fault<T, V>(at: &Spanned<T>, problem: String) -> Result<V, Fault> {
+    Err(Fault { at: at.span().start, problem })
+}
+
+/// A whole number in a range.
+fn within<N: TryFrom<i64>>(number: &Spanned<i64>, key: &str, range: RangeInclusive<i64>) -> Result<N, Fault> {
+    let value = *number.get_ref();
+    match N::try_from(value) {
+        Ok(fits) if range.contains(&value) => Ok(fits),
+        _ => fault(number, format!("{key} is {value}: write {} to {}", range.start(), range.end())),
+    }
+}
+
+fn rule(raw: RawRule) -> Result<Rule, Fault> {
+    let id = raw.id.get_ref().clone();
+    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if id.is_empty() || id.len() > 64 || !id.chars().all(is_word) {
+        return fault(
+            &raw.id,
+            format!("id is {id:?}: write lower-case letters, digits and hyphens, at most 64"),
+        );
+    }
+    let reason = raw.reason.get_ref().trim().to_owned();
+    if reason.is_empty() || reason.chars().count() > 300 || reason.contains(char::is_control) {
+        return fault(
+            &raw.reason,
+            "reason is no sentence: write one line of at most 300 characters".to_owned(),
+        );
+    }
+    let points = within(&raw.points, "points", 1..=100)?;
+    let when = match (&raw.log, &raw.metric) {
+        (Some(of_log), None) => When::Log(log(of_log)?),
+        (None, Some(of_metric)) => When::Metric(metric(of_metric)?),
+        (None, None) => return fault(&raw.id, format!("rule {id:?} has no condition: write log or metric")),
+        (Some(_), Some(_)) => {
+            return fault(&raw.id, format!("rule {id:?} has log and metric: make two rules of it"));
+        }
+    };
+    Ok(Rule { id, points, reason, when })
+}
+
+fn log(raw: &RawLog) -> Result<OfLog, Fault> {
+    let most = i64::try_from(MOST_EVENTS).unwrap_or(i64::MAX);
+    let at_least = raw.at_least.as_ref().map_or(Ok(1), |it| within(it, "at_least", 1..=most))?;
+    let within_s = raw.within_s.as_ref().map(|it| within(it, "within_s", 1..=LONGEST_S)).transpose()?;
+    if let Some(class) = raw.cleared_by.as_ref().filter(|class| *class.get_ref() == raw.class) {
+        return fault(class, "cleared_by is the class itself: take another, or leave it out".to_owned());
+    }
+    Ok(OfLog {
+        class: raw.class,
+        severity: raw.severity.unwrap_or(Severity::Info),
+        at_least,
+        within_s,
+        cleared_by: raw.cleared_by.as_ref().map(|class| *class.get_ref()),
+    })
+}
+
+fn metric(raw: &RawMetric) -> Result<OfMetric, Fault> {
+    let of = selector(&raw.name, &raw.labels)?;
+    let finite = |number: &Spanned<f64>| match *number.get_ref() {
+        value if value.is_finite() => Ok(value),
+        value => fault(number, format!("{value} is no number to compare with: write a finite one")),
+    };
+    let other = |raw: &RawSelector| selector(&raw.name, &raw.labels);
+    let mut found = Vec::new();
+    found.extend(raw.above.as_ref().map(|it| finite(it).map(Is::Above)));
+    found.extend(raw.at_least.as_ref().map(|it| finite(it).map(Is::AtLeast)));
+    found.extend(raw.below.as_ref().map(|it| finite(it).map(Is::Below)));
+    found.extend(raw.above_other.as_ref().map(|it| other(it).map(Is::AboveOther)));
+    found.extend(raw.below_other.as_ref().map(|it| other(it).map(Is::BelowOther)));
+    found.extend(raw.grown_by.as_ref().map(|it| grown(of.metric, it, raw)));
+    if let (Some(seconds), None) = (&raw.within_s, &raw.grown_by) {
+        return fault(seconds, "within_s belongs to grown_by: write both, or neither".to_owned());
+    }
+    match (found.pop(), found.is_empty()) {
+        (Some(is), true) => Ok(OfMetric { of, is: is? }),
+        _ => fault(
+            &raw.name,
+            "a metric has one of above, at_least, below, above_other, below_other, grown_by: write just one"
+                .to_owned(),
+        ),
+    }
+}
+
+fn grown(metric: &Metric, by: &Spanned<f64>, raw: &RawMetric) -> Result<Is, Fault> {
+    if metric.kind != Kind::Counter {
+        let name = metric.name;
+        return fault(by, format!("{name} is no counter: only a metric whose name ends in _total grows"));
+    }
+    let Some(within_s) = &raw.within_s else {
+        return fault(by, "grown_by needs within_s: write in how many seconds".to_owned());
+    };
+    let within_s = within(within_s, "within_s", 1..=LONGEST_S)?;
+    match *by.get_ref() {
+        value if value.is_finite() && value > 0.0 => Ok(Is::Grown { by: value, within_s }),
+        value => fault(by, format!("grown_by is {value}: write a number above 0")),
+    }
+}
+
+fn selector(name: &Spanned<String>, labels: &BTreeMap<Spanned<String>, String>) -> Result<Selector, Fault> {
+    let metric = metrics::named(name.get_ref()).or_else(|problem| fault(name, problem))?;
+    for label in labels.keys() {
+        if !metric.labels.contains(&label.get_ref().as_str()) {
+            let has = match metric.labels {
+                [] => "it has none".to_owned(),
+                labels => format!("it has {}", labels.join(", ")),
+            };
+            return fault(label, format!("{} has no label {:?}: {has}", metric.name, label.get_ref()));
+        }
+    }
+    let labels = labels.iter().map(|(name, value)| (name.get_ref().clone(), value.clone())).collect();
+    Ok(Selector { metric, labels })
+}

@@ -1,0 +1,120 @@
+//! What the kernel has said of GPUs since boot, in bounded memory.
+
+use std::time::Duration;
+
+use gpu_health::judge::Event;
+use gpu_health::rules::MOST_EVENTS;
+use kernel_log::kmsg::{Kmsg, Record};
+use kernel_log::knowledge::Knowledge;
+use nix::time::{ClockId, clock_gettime};
+use root::Root;
+
+/// Of all messages together so many are kept: thirty-two of each class for eight cards.
+const MOST: usize = 4096;
+
+/// Of a line so many characters are kept.
+const LONGEST: usize = 400;
+
+#[derive(Debug, Default)]
+pub(super) struct KernelLog {
+    reader: Option<Reader>,
+}
+
+#[derive(Debug)]
+struct Reader {
+    kmsg: Kmsg,
+    knowledge: Knowledge,
+    logged: Vec<Logged>,
+    /// `None` before the first record.
+    is_whole: Option<bool>,
+    /// When the last record was logged.
+    last: Duration,
+}
+
+#[derive(Debug)]
+struct Logged {
+    since_boot: Duration,
+    /// Without its time: the clock may still be set.
+    event: Event,
+}
+
+impl KernelLog {
+    /// All messages since boot, and whether none is missing. `now`: seconds since 1970.
+    pub(super) fn read(&mut self, root: &Root, now: u64) -> Result<(Vec<Event>, bool), String> {
+        let mut reader = match self.reader.take() {
+            Some(reader) => reader,
+            None => Reader::open(root)?,
+        };
+        // A reader that fails is opened again, and reads again from the beginning.
+        reader.more()?;
+        let clock = clock(root, reader.last)?;
+        let events = reader.events(now, clock);
+        let is_whole = reader.is_whole == Some(true);
+        self.reader = Some(reader);
+        Ok((events, is_whole))
+    }
+}
+
+/// The clock by which the kernel stamps its records. A captured machine's stands at its last record.
+fn clock(root: &Root, last: Duration) -> Result<Duration, String> {
+    if !root.is_host() {
+        return Ok(last);
+    }
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|errno| format!("no clock: {errno}"))?;
+    Ok(Duration::from(now))
+}
+
+impl Reader {
+    fn open(root: &Root) -> Result<Self, String> {
+        let knowledge = Knowledge::built_in().map_err(|error| error.to_string())?;
+        let kmsg = Kmsg::open(root)?;
+        Ok(Self { kmsg, knowledge, logged: Vec::new(), is_whole: None, last: Duration::ZERO })
+    }
+
+    fn more(&mut self) -> Result<(), String> {
+        let read = self.kmsg.read()?;
+        if let Some(first) = read.records.first() {
+            // The kernel counts its records from 0.
+            self.is_whole.get_or_insert(first.sequence == 0);
+        }
+        if read.lost {
+            self.is_whole = Some(false);
+        }
+        for record in &read.records {
+            self.last = self.last.max(record.since_boot);
+            self.add(record);
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, record: &Record) {
+        let Some(found) = self.knowledge.find(&record.text) else { return };
+        let line: String = String::from_utf8_lossy(&record.text).chars().take(LONGEST).collect();
+        let event = Event {
+            at: 0,
+            class: found.message.class,
+            severity: found.message.severity,
+            gpu: found.device.or(record.device),
+            message: found.message.id.clone(),
+            line,
+        };
+        let is_alike = |logged: &Logged| (logged.event.class, logged.event.gpu) == (event.class, event.gpu);
+        let alike = self.logged.iter().filter(|logged| is_alike(logged)).count();
+        if alike >= MOST_EVENTS
+            && let Some(oldest) = self.logged.iter().position(is_alike)
+        {
+            self.logged.remove(oldest);
+        } else if self.logged.len() >= MOST {
+            self.logged.remove(0);
+        }
+        self.logged.push(Logged { since_boot: record.since_boot, event });
+    }
+
+    fn events(&self, now: u64, clock: Duration) -> Vec<Event> {
+        let dated = |logged: &Logged| {
+            let ago = clock.saturating_sub(logged.since_boot).as_secs();
+            Event { at: now.saturating_sub(ago), ..logged.event.clone() }
+        };
+        self.logged.iter().map(dated).collect()
+    }
+}

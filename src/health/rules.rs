@@ -1,0 +1,50 @@
+//! Which rules are in force: the operator's, or the built-in ones.
+
+use std::path::Path;
+
+use gpu_health::rules::{self, Rules};
+use root::Root;
+
+/// More than any file of rules has.
+const LIMIT: usize = 256 << 10;
+
+/// The operator's rules, or the built-in ones with the reason why the operator's do not count.
+#[must_use]
+pub fn in_force(root: &Root) -> (Rules, Option<String>) {
+    match of_machine(root) {
+        Ok(Some(rules)) => (rules, None),
+        Ok(None) => (Rules::built_in(), None),
+        Err(problem) => (Rules::built_in(), Some(problem)),
+    }
+}
+
+/// The operator's rules; `None` where there are none.
+///
+/// # Errors
+/// A sentence with the file, the line and what to do.
+pub fn of_machine(root: &Root) -> Result<Option<Rules>, String> {
+    match root.read_trusted(rules::PATH, LIMIT) {
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(error.to_string()),
+        Ok(bytes) => parse(&root.shown(rules::PATH), bytes).map(Some),
+    }
+}
+
+/// The rules of a file that a person names. `here`: the machine on which the program runs.
+///
+/// # Errors
+/// As [`of_machine`].
+pub fn of_file(here: &Root, path: &Path) -> Result<Rules, String> {
+    let bytes = here.read(path, LIMIT).map_err(|error| error.to_string())?;
+    parse(path, bytes)
+}
+
+fn parse(path: &Path, bytes: Vec<u8>) -> Result<Rules, String> {
+    let name = path.display().to_string();
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let line = 1 + error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count();
+        format!("{name}, line {line}: this is not UTF-8 text: save the file as UTF-8")
+    })?;
+    Rules::parse(&name, &text).map_err(|error| error.to_string())
+}
