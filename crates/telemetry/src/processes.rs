@@ -205,9 +205,16 @@ fn ids(root: &Root, gpus: &[LabelledGpu<'_>], faults: &mut Vec<Fault>) -> BTreeM
     gpus.iter().enumerate().filter_map(id).collect()
 }
 
-/// Whether /proc numbers processes as KFD does. A captured machine has no such link; its files are of one machine.
+/// Whether /proc numbers processes as KFD does. A captured machine does not say, as its files are of one machine.
 fn numbers_alike(root: &Root) -> bool {
-    root.read_link("/proc/self/ns/pid").map_or(true, |namespace| namespace.as_os_str() == FIRST_PID_NAMESPACE)
+    is_first_pid_namespace(root).unwrap_or(true)
+}
+
+/// Whether /proc shows every process of the machine, numbered as KFD numbers them; `None` where it does not say.
+#[must_use]
+pub fn is_first_pid_namespace(root: &Root) -> Option<bool> {
+    let namespace = root.read_link("/proc/self/ns/pid").ok()?;
+    Some(namespace.as_os_str() == FIRST_PID_NAMESPACE)
 }
 
 fn process(root: &Root, pid: u32, uptime: Option<f64>) -> Process {

@@ -1,6 +1,6 @@
 //! What the daemon publishes for the exporter in [`PATH`].
 
-pub mod clients;
+pub(super) mod clients;
 mod contents;
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use telemetry::published::{Drift, PATH};
 use super::publisher::{File, Publisher};
 use clients::Clients;
 
-const FILE: File = File {
+static FILE: File = File {
     path: PATH,
     thread: "publisher",
     lack: "the exporter does not get leases, drift, pods and GPU clients",
