@@ -97,7 +97,7 @@ fn reasons(gpus: &[Entry]) -> String {
 }
 
 /// Ascending numbers in the form that AMD_VISIBLE_DEVICES takes too: `0-3,5`.
-fn ranges(numbers: &[u32]) -> String {
+pub(super) fn ranges(numbers: &[u32]) -> String {
     let runs = numbers.chunk_by(|a, b| a + 1 == *b);
     let shown = runs.filter_map(|run| match (run.first()?, run.last()?) {
         (first, last) if first == last => Some(first.to_string()),

@@ -1,8 +1,185 @@
+use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use allocation::health::{Deduction, GpuHealth, Health, Quarantine, State};
+use amdgpu::{Machine, names};
+use anstyle::Style;
+use serde::Serialize;
+use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 
 use super::Outcome;
-use super::session::Session;
+use super::args::Format;
+use super::detect::ranges;
+use super::output::{BAD, DIM, GOOD, WARN, styled};
+use super::session::{Misuse, Session, absolute, caller};
+use super::table::{Cell, Columns};
+use crate::health::{Observer, published, rules};
+use crate::printable::printable;
 
-pub(crate) fn run(_session: &Session, _rules: Option<&Path>) -> anyhow::Result<Outcome> {
-    anyhow::bail!("not yet")
+#[derive(Serialize)]
+struct Answer<'h> {
+    schema_version: u32,
+    source: Source,
+    written_at: u64,
+    gpus: Vec<Entry<'h>>,
+    unknown: &'h [String],
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Source {
+    Daemon,
+    Now,
+}
+
+/// A card, with what containers can get of it.
+#[derive(Serialize)]
+struct Entry<'h> {
+    indexes: Vec<u32>,
+    name: Option<String>,
+    #[serde(flatten)]
+    health: &'h GpuHealth,
+}
+
+pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Outcome> {
+    // A clock before 1970 is as good as one that was never set.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let (source, health) = health(session, rules, now)?;
+    let machine = Patient::new(session.root.shown("/"), PATIENCE, DEADLINE).run(Machine::read)?;
+    let gpus = health.gpus.iter().map(|gpu| entry(gpu, &machine)).collect();
+    let Health { written_at, unknown, .. } = &health;
+    let answer = Answer { schema_version: 1, source, written_at: *written_at, gpus, unknown };
+    session.format.print(&answer, || text(&answer, session.format))?;
+    let is_unhealthy = health.gpus.iter().any(|gpu| gpu.state == State::Unhealthy);
+    Ok(if is_unhealthy { Outcome::Findings } else { Outcome::Done })
+}
+
+/// The daemon's judgement while it is fresh, or one of now. Says on stderr which.
+fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(Source, Health)> {
+    let root = &session.root;
+    let (rules, last) = match file {
+        Some(file) => (rules::of_file(&caller()?, &absolute(file)?).map_err(Misuse)?, None),
+        None => {
+            let last = published::read(root).unwrap_or_else(|problem| {
+                talk(&format!("What the daemon says does not count: {problem}"));
+                None
+            });
+            if let Some(health) = last.clone().and_then(|health| health.at(now)) {
+                let ago = now.saturating_sub(health.written_at);
+                talk(&format!("Judged by rocworker's daemon {ago} s ago."));
+                return Ok((Source::Daemon, health));
+            }
+            let (rules, problem) = rules::in_force(root);
+            if let Some(problem) = problem {
+                talk(&format!("{problem}. The built-in rules are in force."));
+            }
+            (rules, last)
+        }
+    };
+    let health = Observer::new(root).judge(root, &rules, last.as_ref(), now);
+    talk(
+        "Judged now, from one reading: the daemon publishes no health here. How fast counters grow is not known.",
+    );
+    Ok((Source::Now, health))
+}
+
+fn talk(text: &str) {
+    writeln!(anstream::stderr(), "{}", printable(text)).ok();
+}
+
+fn entry<'h>(health: &'h GpuHealth, machine: &Machine) -> Entry<'h> {
+    let address = health.pci.to_string();
+    let is_its = |pci: Option<amdgpu::Address>| pci.is_some_and(|pci| pci.to_string() == address);
+    let its = || machine.gpus.iter().filter(|gpu| is_its(gpu.pci));
+    let mut indexes: Vec<u32> = its().filter_map(|gpu| gpu.index).collect();
+    indexes.sort_unstable();
+    Entry { indexes, name: its().find_map(names::of), health }
+}
+
+/// The answer for people: a row a card, what takes points off below with its evidence, then what is not known.
+fn text(answer: &Answer<'_>, format: Format) -> String {
+    let mut text = String::new();
+    if answer.gpus.is_empty() {
+        text.push_str("No AMD GPU in this machine.\n");
+    } else {
+        text.push_str(&rows(&answer.gpus, format));
+    }
+    let below: String = answer.gpus.iter().map(below).collect();
+    if !below.is_empty() {
+        write!(text, "\n{below}").ok();
+    }
+    for problem in answer.unknown {
+        writeln!(text, "{}", styled(DIM, format_args!("? {}", printable(problem)))).ok();
+    }
+    text
+}
+
+fn rows(gpus: &[Entry<'_>], format: Format) -> String {
+    let headings = ["#", "GPU", "PCI", "STATE", "SCORE", "HANG", "CONTAINERS"];
+    let mut columns = Columns::new(&headings).right(&[0, 4]).shortened(&[1]);
+    for gpu in gpus {
+        let GpuHealth { pci, state, score, hang, quarantine, leftover, .. } = gpu.health;
+        let (state, style) = shown(*state);
+        let (hang, of_hang) = match hang {
+            Some(true) => ("yes", BAD),
+            Some(false) => ("no", GOOD),
+            None => ("unknown", DIM),
+        };
+        let (containers, of_containers) = match (quarantine, leftover) {
+            (Some(_), _) => ("quarantine", BAD),
+            (None, Some(_)) => ("leftover", WARN),
+            (None, None) => ("-", Style::new()),
+        };
+        columns.row([
+            number(gpu).into(),
+            gpu.name.clone().unwrap_or_else(|| "-".to_owned()).into(),
+            pci.to_string().into(),
+            Cell::styled(state, style),
+            score.map_or_else(|| "-".to_owned(), |score| score.to_string()).into(),
+            Cell::styled(hang, of_hang),
+            Cell::styled(containers, of_containers),
+        ]);
+    }
+    columns.shown(format)
+}
+
+fn shown(state: State) -> (&'static str, Style) {
+    match state {
+        State::Healthy => ("healthy", GOOD),
+        State::Degraded => ("degraded", WARN),
+        State::Unhealthy => ("unhealthy", BAD),
+        State::Unknown => ("unknown", DIM),
+    }
+}
+
+/// By which a row's lines below it are found.
+fn number(gpu: &Entry<'_>) -> String {
+    if gpu.indexes.is_empty() { gpu.health.pci.to_string() } else { ranges(&gpu.indexes) }
+}
+
+/// What there is to say of a card beyond its row.
+fn below(gpu: &Entry<'_>) -> String {
+    let mut text = String::new();
+    let number = number(gpu);
+    let (_, style) = shown(gpu.health.state);
+    for Deduction { rule, points, reason, evidence } in &gpu.health.deductions {
+        let sign = styled(style, "✗");
+        writeln!(text, "{sign} {number}: {} ({rule}, -{points})", printable(reason)).ok();
+        writeln!(text, "      {}", printable(evidence)).ok();
+    }
+    if let Some(Quarantine { since, unhealthy_at, reason }) = &gpu.health.quarantine {
+        let sign = styled(BAD, "✗");
+        let [since, last] = [since, unhealthy_at].map(|at| allocation::rfc3339(*at));
+        let reason = printable(reason);
+        writeln!(text, "{sign} {number}: In quarantine since {since}, last unhealthy {last}: {reason}").ok();
+    }
+    if let Some(leftover) = &gpu.health.leftover {
+        writeln!(text, "{} {number}: {}", styled(WARN, "!"), printable(leftover)).ok();
+    }
+    for unknown in &gpu.health.unknown {
+        writeln!(text, "{}", styled(DIM, format_args!("? {number}: {}", printable(unknown)))).ok();
+    }
+    text
 }

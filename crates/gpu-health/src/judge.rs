@@ -1,11 +1,15 @@
 //! From what is known of a machine's GPUs to how well each is.
 
-use allocation::health::Health;
+use allocation::PciAddress;
+use allocation::document::Document as _;
+use allocation::health::{Deduction, GpuHealth, Health, State};
 use amdgpu::Address;
 use kernel_log::knowledge::{Class, Severity};
 use telemetry::sample::Sample;
 
-use crate::rules::Rules;
+use crate::history::History;
+use crate::rules::{Rules, When};
+use crate::{messages, quarantine, readings};
 
 /// A message that the kernel has logged.
 #[derive(Debug, Clone, PartialEq)]
@@ -56,12 +60,61 @@ pub struct Known<'a> {
     pub last: Option<&'a Health>,
 }
 
-/// What must be kept between two judgements: earlier samples of what the rules want the increase of.
+/// What must be kept between two judgements: earlier samples of what the rules want the growth of.
 #[derive(Debug, Default)]
-pub struct Judge {}
+pub struct Judge {
+    history: History,
+}
+
+/// What a rule says of a card: `None` where it cannot be judged, or whether it holds, with the evidence.
+pub(crate) type Verdict = Option<Option<String>>;
 
 impl Judge {
-    pub fn judge(&mut self, _rules: &Rules, known: Known<'_>) -> Health {
-        Health { schema_version: 1, written_at: known.now, ..Health::default() }
+    pub fn judge(&mut self, rules: &Rules, known: Known<'_>) -> Health {
+        let mut gpus: Vec<GpuHealth> = known.cards.iter().map(|card| self.gpu(rules, &known, card)).collect();
+        gpus.sort_by_key(|gpu| gpu.pci);
+        self.history.end(rules, &known);
+        let unknown = messages::unknown(rules, &known);
+        Health { schema_version: Health::SCHEMA_VERSION, written_at: known.now, gpus, unknown }
     }
+
+    fn gpu(&mut self, rules: &Rules, known: &Known<'_>, card: &Card) -> GpuHealth {
+        let messages = messages::of(card, known);
+        let mut deductions = Vec::new();
+        let mut is_judged = false;
+        for rule in &rules.rules {
+            let verdict = match &rule.when {
+                When::Log(of) => messages::judge(*of, messages.as_deref(), card, known.now),
+                When::Metric(of) => readings::judge(of, rule, card, known.now, &mut self.history),
+            };
+            is_judged |= verdict.is_some();
+            if let Some(evidence) = verdict.flatten() {
+                let (rule, points, reason) = (rule.id.clone(), rule.points, rule.reason.clone());
+                deductions.push(Deduction { rule, points, reason, evidence });
+            }
+        }
+        let taken: u32 = deductions.iter().map(|deduction| u32::from(deduction.points)).sum();
+        let score = is_judged.then(|| 100_u8.saturating_sub(u8::try_from(taken).unwrap_or(u8::MAX)));
+        let state = match score {
+            None => State::Unknown,
+            Some(score) if score < rules.unhealthy_below => State::Unhealthy,
+            Some(score) if score < rules.degraded_below => State::Degraded,
+            Some(_) => State::Healthy,
+        };
+        let mut unknown = card.unread.clone();
+        if state == State::Unknown {
+            unknown.push("Neither a reading that a rule names nor the kernel's log is known.".to_owned());
+        }
+        let pci = address(card.pci);
+        let last = known.last.and_then(|health| health.gpus.iter().find(|gpu| gpu.pci == pci));
+        let last = last.and_then(|gpu| gpu.quarantine.as_ref());
+        let quarantine = quarantine::next(last, state, &deductions, known.now, rules.hold_s);
+        let hang = messages::hang(messages.as_deref(), card, known);
+        GpuHealth { pci, state, score, hang, deductions, unknown, quarantine, leftover: None }
+    }
+}
+
+fn address(pci: Address) -> PciAddress {
+    let Address { domain, bus, device, function } = pci;
+    PciAddress { domain, bus, device, function }
 }

@@ -1,5 +1,9 @@
 //! Judges how well AMD GPUs are, by rules that are data (rules.toml), from readings and the kernel's log. Pure: nothing
 //! here reads a file.
 
+mod history;
 pub mod judge;
+mod messages;
+mod quarantine;
+mod readings;
 pub mod rules;

@@ -5,6 +5,7 @@ mod parse;
 mod shown;
 
 use kernel_log::knowledge::{Class, Error, Severity};
+pub(crate) use shown::Span;
 use telemetry::metric::Metric;
 
 /// crates/gpu-health/rules.toml.

@@ -42,18 +42,24 @@ mod tests {
 
     use layout::{Machine, Nodes};
     use root::Root;
+    use support::captures;
     use telemetry::readings;
 
     use super::*;
 
     #[test]
     fn what_is_read_of_cards_can_be_named_and_what_is_not_cannot() {
-        let folder = tempfile::tempdir().unwrap();
-        Machine::instinct_in_trouble(2, 1).lay_out(folder.path(), Nodes::Recorded).unwrap();
-        let root = Root::open(folder.path()).unwrap();
-        let cards = readings::read(&root, &amdgpu::Machine::read(&root));
-        let read: BTreeSet<&str> =
-            cards.iter().flat_map(|card| &card.samples).map(|sample| sample.metric.name).collect();
+        let read: BTreeSet<&str> = [Machine::instinct_in_trouble(2, 1), captures::rx7800xt()]
+            .iter()
+            .flat_map(|machine| {
+                let folder = tempfile::tempdir().unwrap();
+                machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
+                let root = Root::open(folder.path()).unwrap();
+                readings::read(&root, &amdgpu::Machine::read(&root))
+            })
+            .flat_map(|card| card.samples)
+            .map(|sample| sample.metric.name)
+            .collect();
         assert!(read.len() > 25, "{read:?}");
         for metric in ALL {
             let error = named(metric.name).err();

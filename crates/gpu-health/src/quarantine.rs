@@ -1,0 +1,29 @@
+//! How long a GPU stays out after it was unhealthy.
+
+use allocation::health::{Deduction, Quarantine, State};
+
+/// The quarantine from now on. A state that is unknown neither begins nor ends one.
+pub(crate) fn next(
+    last: Option<&Quarantine>,
+    state: State,
+    deductions: &[Deduction],
+    now: u64,
+    hold_s: u64,
+) -> Option<Quarantine> {
+    match state {
+        State::Unhealthy => {
+            // Of two with equal points the first.
+            let worst = deductions.iter().rev().max_by_key(|deduction| deduction.points);
+            let reason = worst.map_or_else(String::new, |worst| worst.reason.clone());
+            let since = last.map_or(now, |last| last.since.min(now));
+            Some(Quarantine { since, unhealthy_at: now, reason })
+        }
+        State::Unknown => last.cloned(),
+        State::Healthy | State::Degraded => {
+            // A clock that was set back makes the hold begin anew, and not last until that time comes again.
+            let last =
+                last.map(|last| Quarantine { unhealthy_at: last.unhealthy_at.min(now), ..last.clone() });
+            last.filter(|last| now - last.unhealthy_at < hold_s)
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Each built-in rule, with what makes it hold and what is just not enough.
+
+use allocation::health::State;
+use gpu_health::judge::Event;
+use gpu_health::rules::Rules;
+use kernel_log::knowledge::{Class, Severity};
+use telemetry::sample::Sample;
+
+use crate::{card, event, judged, of, rules_of, sample};
+
+#[test]
+fn the_built_in_rules_are_read() {
+    assert!(Rules::built_in().rules.len() > 25);
+}
+
+/// A class, how long ago and how often it was logged, what that takes off, and the state.
+type Case<'c> = (Class, Severity, u64, usize, &'c [(&'c str, u8)], State);
+
+#[test]
+fn a_message_takes_off_what_the_table_says() {
+    use Severity::{Critical, Info, Warning};
+    use State::{Degraded, Healthy, Unhealthy};
+    let day = 86_400;
+    let cases: &[Case<'_>] = &[
+        (Class::Hang, Critical, 10, 1, &[("hang-now", 60), ("hang-recent", 15)], Unhealthy),
+        (Class::Hang, Info, 10, 30, &[], Healthy),
+        (Class::Hang, Critical, 3601, 1, &[("hang-now", 60)], Unhealthy),
+        (Class::ResetFailed, Critical, 9 * day, 1, &[("reset-failed", 100)], Unhealthy),
+        (Class::InitFailed, Critical, 9 * day, 1, &[("init-failed", 100)], Unhealthy),
+        (Class::MemoryUncorrectable, Critical, day, 1, &[("memory-uncorrectable-log", 60)], Unhealthy),
+        (Class::MemoryUncorrectable, Critical, day + 1, 32, &[], Healthy),
+        (Class::MemoryCorrectable, Info, 3600, 10, &[("memory-correctable-log", 15)], Degraded),
+        (Class::MemoryCorrectable, Info, 3600, 9, &[], Healthy),
+        (Class::BadPages, Critical, 9 * day, 1, &[("bad-pages", 60)], Unhealthy),
+        (Class::BadPages, Warning, 1, 1, &[], Healthy),
+        (Class::IllegalOpcode, Critical, 1, 32, &[], Healthy),
+        (Class::PageFault, Critical, 1, 32, &[], Healthy),
+        (Class::Pcie, Critical, 10, 1, &[("pcie-fatal", 60)], Unhealthy),
+        (Class::Pcie, Warning, 10, 10, &[("pcie-errors", 15)], Degraded),
+        (Class::Pcie, Warning, 10, 9, &[], Healthy),
+        (Class::Thermal, Warning, 10, 1, &[("thermal-log", 10)], Healthy),
+        (Class::Thermal, Critical, 10, 1, &[("thermal-shutdown", 60), ("thermal-log", 10)], Unhealthy),
+        (Class::Power, Critical, 10, 1, &[("power", 30)], Degraded),
+        (Class::Power, Warning, 10, 32, &[], Healthy),
+        (Class::Xgmi, Warning, day, 1, &[("xgmi", 30)], Degraded),
+        (Class::Firmware, Critical, 9 * day, 1, &[("firmware", 30)], Degraded),
+        (Class::Firmware, Warning, 10, 1, &[], Healthy),
+        (Class::HardwareEvent, Warning, day, 1, &[("hardware-event", 15)], Degraded),
+        (Class::ResetRecovered, Warning, 10, 32, &[], Healthy),
+    ];
+    for (class, severity, ago, times, takes, state) in cases {
+        let events = vec![Event { severity: *severity, ..event(*class, *ago) }; *times];
+        let gpu = of(&card(Vec::new()), &events);
+        let case = format!("{class:?} {severity:?} {ago} s ago, {times} times");
+        assert_eq!((rules_of(&gpu), gpu.state), (takes.to_vec(), *state), "{case}");
+        let taken: u8 = takes.iter().map(|(_, points)| points).sum();
+        assert_eq!(gpu.score, Some(100 - taken), "{case}");
+        for deduction in &gpu.deductions {
+            assert!(deduction.evidence.ends_with(&events[0].line), "{case}: {}", deduction.evidence);
+        }
+    }
+}
+
+#[test]
+fn a_reading_takes_off_what_the_table_says() {
+    let temperature = |celsius| sample("rocm_gpu_temperature", &[("sensor", "mem")], celsius);
+    let limit = |sensor, limit, celsius| {
+        sample("rocm_gpu_temperature_limit_celsius", &[("sensor", sensor), ("limit", limit)], celsius)
+    };
+    let pages = |state, pages| sample("rocm_retired_pages", &[("state", state)], pages);
+    let width = |link, lanes| sample("rocm_pcie_link_width_lanes", &[("link", link)], lanes);
+    let status = |reason| sample("rocm_gpu_throttle_status", &[("reason", reason)], 1.0);
+    let errors = |severity| sample("rocm_ras_errors_total", &[("block", "umc"), ("severity", severity)], 9.0);
+    let link_up = |up| sample("rocm_xgmi_link_up", &[("link", "3")], up);
+    let dump = |is_there| sample("rocm_gpu_devcoredump", &[], is_there);
+    let cases: Vec<(Vec<Sample>, &[(&str, u8)], Option<u8>)> = vec![
+        (vec![dump(1.0)], &[("hang-dump", 15)], Some(85)),
+        (vec![dump(0.0)], &[], Some(100)),
+        (vec![pages("retired", 64.0)], &[("bad-pages-retired", 20)], Some(80)),
+        (vec![pages("retired", 63.0)], &[], Some(100)),
+        (vec![pages("pending", 1.0)], &[("bad-pages-pending", 15)], Some(85)),
+        (vec![pages("unreservable", 1.0)], &[("bad-pages-unreservable", 20)], Some(80)),
+        (vec![errors("uncorrectable")], &[("memory-uncorrectable-before", 20)], Some(80)),
+        (vec![errors("correctable")], &[], None),
+        (vec![width("current", 8.0), width("max", 16.0)], &[("pcie-width", 5)], Some(95)),
+        (vec![width("current", 16.0), width("max", 16.0)], &[], Some(100)),
+        (vec![width("current", 8.0)], &[], None),
+        // A limit that the device does not set is not guessed; one of another sensor, or of 0, is none.
+        (vec![temperature(500.0)], &[], None),
+        (vec![temperature(500.0), limit("edge", "critical", 90.0)], &[], None),
+        (vec![temperature(50.0), limit("mem", "critical", 0.0)], &[], None),
+        (vec![temperature(90.0), limit("mem", "critical", 90.0)], &[], Some(100)),
+        (vec![temperature(91.0), limit("mem", "critical", 90.0)], &[("thermal-critical", 30)], Some(70)),
+        (vec![temperature(91.0), limit("mem", "emergency", 90.0)], &[("thermal-emergency", 60)], Some(40)),
+        (vec![status("thermal")], &[("thermal-throttling", 10)], Some(90)),
+        (vec![status("power")], &[], None),
+        (vec![link_up(0.0)], &[("xgmi-link-down", 10)], Some(90)),
+        (vec![link_up(1.0)], &[], Some(100)),
+        (vec![sample("rocm_power_usage", &[], 9e9)], &[], None),
+        (vec![dump(f64::NAN), temperature(f64::INFINITY), limit("mem", "critical", 90.0)], &[], None),
+    ];
+    for (samples, takes, score) in cases {
+        let said = format!("{samples:?}");
+        let gpu = judged(&Rules::built_in(), &card(samples), Err("there is none"));
+        assert_eq!((rules_of(&gpu), gpu.score), (takes.to_vec(), score), "{said}");
+        assert_eq!(gpu.state == State::Unknown, score.is_none(), "{said}");
+    }
+}
+
+#[test]
+fn evidence_names_the_series_and_its_value() {
+    let samples = vec![
+        sample("rocm_gpu_temperature", &[("sensor", "mem")], 112.5),
+        sample("rocm_gpu_temperature_limit_celsius", &[("sensor", "mem"), ("limit", "critical")], 110.0),
+        sample("rocm_retired_pages", &[("state", "pending")], 3.0),
+        sample("rocm_xgmi_link_up", &[("link", "3")], 0.0),
+        sample("rocm_xgmi_link_up", &[("link", "5")], 0.0),
+    ];
+    let gpu = of(&card(samples), &[]);
+    let evidence: Vec<&str> = gpu.deductions.iter().map(|deduction| deduction.evidence.as_str()).collect();
+    assert_eq!(
+        evidence,
+        [
+            "rocm_retired_pages{state=\"pending\"} is 3, at least 1",
+            "rocm_gpu_temperature{sensor=\"mem\"} is 112.5, above 110 of \
+             rocm_gpu_temperature_limit_celsius{sensor=\"mem\",limit=\"critical\"}",
+            "rocm_xgmi_link_up{link=\"3\"} is 0, below 1; and 1 more",
+        ]
+    );
+}
+
+#[test]
+fn corrected_errors_alone_are_never_unhealthy_nor_are_hangs_that_recovered() {
+    let rules = Rules::built_in();
+    let sum = |names: &[&str]| -> u32 {
+        let found = rules.rules.iter().filter(|rule| names.contains(&rule.id.as_str()));
+        let points: Vec<u32> = found.map(|rule| u32::from(rule.points)).collect();
+        assert_eq!(points.len(), names.len());
+        points.iter().sum()
+    };
+    let most = 100 - u32::from(rules.unhealthy_below);
+    assert!(sum(&["memory-correctable", "memory-correctable-log"]) <= most);
+    assert!(sum(&["hang-recent", "hang-often", "hang-dump"]) <= most);
+}

@@ -1,0 +1,64 @@
+//! Whether a card hangs now.
+
+use gpu_health::judge::{Card, Log};
+use gpu_health::rules::Rules;
+use kernel_log::knowledge::{Class, Severity};
+
+use crate::{card, event, judged, of, rules_of, sample};
+
+#[test]
+fn a_card_hangs_until_the_log_says_that_it_recovered_and_a_dump_counts_where_the_log_is_silent() {
+    use Class::{Hang, PageFault, ResetFailed, ResetRecovered};
+    let cases: &[(&[Class], Option<f64>, bool, Option<bool>)] = &[
+        (&[Hang], None, true, Some(true)),
+        (&[Hang, PageFault], Some(0.0), false, Some(true)),
+        (&[Hang, ResetFailed], None, true, Some(true)),
+        (&[Hang, ResetRecovered], None, true, Some(false)),
+        (&[Hang, ResetFailed, ResetRecovered], None, false, Some(false)),
+        (&[Hang, ResetRecovered, Hang], None, true, Some(true)),
+        // The dump stays for five minutes after a hang that is over.
+        (&[Hang, ResetRecovered], Some(1.0), true, Some(false)),
+        (&[], Some(1.0), true, Some(true)),
+        (&[], Some(0.0), false, Some(false)),
+        (&[], None, true, Some(false)),
+        // What the kernel has overwritten may have been a hang.
+        (&[], None, false, None),
+        (&[PageFault], None, false, None),
+    ];
+    for (classes, dump, is_whole, hangs) in cases {
+        let events: Vec<_> = classes.iter().map(|class| event(*class, 30)).collect();
+        let samples = dump.iter().map(|dump| sample("rocm_gpu_devcoredump", &[], *dump)).collect();
+        let log = Log { events: &events, is_whole: *is_whole };
+        let gpu = judged(&Rules::built_in(), &card(samples), Ok(log));
+        assert_eq!(gpu.hang, *hangs, "{classes:?}, dump {dump:?}, whole {is_whole}");
+    }
+}
+
+#[test]
+fn without_a_log_the_dump_alone_says_whether_a_card_hangs() {
+    for (dump, hangs) in [(Some(1.0), Some(true)), (Some(0.0), Some(false)), (None, None)] {
+        let samples = dump.iter().map(|dump| sample("rocm_gpu_devcoredump", &[], *dump)).collect();
+        assert_eq!(judged(&Rules::built_in(), &card(samples), Err("none")).hang, hangs, "{dump:?}");
+    }
+}
+
+#[test]
+fn a_hang_that_recovered_degrades_for_an_hour_and_a_new_one_is_a_hang_again() {
+    let recovered = [event(Class::Hang, 40), event(Class::ResetRecovered, 30)];
+    assert_eq!(rules_of(&of(&card(Vec::new()), &recovered)), [("hang-recent", 15)]);
+    let old = [event(Class::Hang, 4000), event(Class::ResetRecovered, 3990)];
+    assert_eq!(rules_of(&of(&card(Vec::new()), &old)), []);
+    let again = [&recovered[..], &[event(Class::Hang, 5)]].concat();
+    let gpu = of(&card(Vec::new()), &again);
+    assert_eq!(rules_of(&gpu), [("hang-now", 60), ("hang-recent", 15)]);
+    assert_eq!(gpu.deductions[1].evidence, "2 messages, the last: amdgpu 0000:03:00.0: Hang 5 s ago");
+    // What the kernel logs for information is no hang: a queue that recovered by itself.
+    let benign = [gpu_health::judge::Event { severity: Severity::Info, ..event(Class::Hang, 5) }];
+    assert_eq!(of(&card(Vec::new()), &benign).hang, Some(false));
+}
+
+#[test]
+fn nothing_is_known_of_a_hang_of_a_card_that_amdgpu_does_not_drive() {
+    let card = Card { is_driven: false, ..card(Vec::new()) };
+    assert_eq!(of(&card, &[]).hang, None);
+}
