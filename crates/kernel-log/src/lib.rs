@@ -4,6 +4,7 @@
 //! [`pattern`] is the driver's format string. [`scan`] finds messages in a text of any length, [`kmsg`] reads the
 //! kernel's own buffer.
 
+mod device;
 pub mod kmsg;
 pub mod knowledge;
 pub mod pattern;

@@ -1,6 +1,8 @@
 //! Known messages in a text of any length, in constant memory.
 
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
+
+use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::knowledge::{Found, Knowledge};
 
@@ -27,14 +29,295 @@ pub struct Totals {
 /// log daemon puts before it.
 pub const LONGEST_LINE: usize = 64 << 10;
 
-/// Reads to the end, and hands over each line that has a known message, in order.
+/// What is read at once: it stays in a processor's second cache together with the automaton.
+const BLOCK: usize = 512 << 10;
+
+/// Reads to the end, and hands over each line that has a known message, in order and as soon as it has been read.
 ///
 /// # Errors
 /// Reading fails, or `each` does.
 pub fn scan<'k>(
-    _knowledge: &'k Knowledge,
-    _input: impl Read,
-    _each: &mut dyn FnMut(&Hit<'_, 'k>) -> io::Result<()>,
+    knowledge: &'k Knowledge,
+    input: impl Read,
+    each: &mut dyn FnMut(&Hit<'_, 'k>) -> io::Result<()>,
 ) -> io::Result<Totals> {
-    Ok(Totals::default())
+    let scan = Scan { knowledge, each, longest: LONGEST_LINE, totals: Totals::default() };
+    scan.run(input, BLOCK)
+}
+
+struct Scan<'k, 'e> {
+    knowledge: &'k Knowledge,
+    each: &'e mut dyn FnMut(&Hit<'_, 'k>) -> io::Result<()>,
+    longest: usize,
+    totals: Totals,
+}
+
+impl Scan<'_, '_> {
+    /// `size` is more than the longest line.
+    fn run(mut self, mut input: impl Read, size: usize) -> io::Result<Totals> {
+        let mut block = vec![0; size];
+        // So many bytes of the block begin a line whose end has not been read.
+        let mut begun = 0;
+        // The rest of a cut line comes.
+        let mut is_cut = false;
+        loop {
+            let (_, free) = block.split_at_mut(begun);
+            let end = match input.read(free) {
+                Ok(0) => break,
+                Ok(read) => begun + read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            self.totals.bytes += (end - begun) as u64;
+            let mut start = 0;
+            if is_cut {
+                let Some(at) = memchr(b'\n', part(&block, 0, end)) else { continue };
+                is_cut = false;
+                self.totals.lines += 1;
+                start = at + 1;
+            }
+            let new = begun.max(start);
+            if let Some(at) = memrchr(b'\n', part(&block, new, end)) {
+                self.whole_lines(part(&block, start, new + at + 1))?;
+                start = new + at + 1;
+            }
+            begun = end - start;
+            if begun > self.longest {
+                self.cut_line(part(&block, start, end))?;
+                (is_cut, begun) = (true, 0);
+            } else if start > 0 {
+                block.copy_within(start..end, 0);
+            }
+        }
+        self.whole_lines(part(&block, 0, begun))?;
+        self.totals.lines += u64::from(is_cut);
+        Ok(self.totals)
+    }
+
+    /// Lines to their ends; only the last of a text may have none.
+    fn whole_lines(&mut self, text: &[u8]) -> io::Result<()> {
+        // Lines before `at` are not too long, and those before `done` were looked at.
+        let (mut at, mut done) = (0, 0);
+        while text.len() - at > self.longest {
+            if let Some(end) = memrchr(b'\n', part(text, at, at + self.longest + 1)) {
+                at += end + 1;
+                continue;
+            }
+            self.lines(part(text, done, at))?;
+            self.cut_line(part(text, at, text.len()))?;
+            self.totals.lines += 1;
+            at = memchr(b'\n', part(text, at, text.len())).map_or(text.len(), |end| at + end + 1);
+            done = at;
+        }
+        self.lines(part(text, done, text.len()))
+    }
+
+    /// Lines of which none is too long: only the ends of those with a message are looked for, the others are counted.
+    fn lines(&mut self, text: &[u8]) -> io::Result<()> {
+        let mut rest = text;
+        while let Some(words) = self.knowledge.next_anchor(rest) {
+            let start = memrchr(b'\n', part(rest, 0, words.start)).map_or(0, |at| at + 1);
+            let end =
+                memchr(b'\n', part(rest, words.end, rest.len())).map_or(rest.len(), |at| words.end + at);
+            self.totals.lines += ends(part(rest, 0, start));
+            let line = part(rest, start, end);
+            self.line(line.strip_suffix(b"\r").unwrap_or(line))?;
+            self.totals.lines += 1;
+            rest = rest.get(end + 1..).unwrap_or_default();
+        }
+        self.totals.lines += ends(rest) + u64::from(rest.last().is_some_and(|byte| *byte != b'\n'));
+        Ok(())
+    }
+
+    /// `text` begins with it.
+    fn cut_line(&mut self, text: &[u8]) -> io::Result<()> {
+        self.totals.cut += 1;
+        self.line(part(text, 0, self.longest))
+    }
+
+    /// The line behind those that have been counted.
+    fn line(&mut self, text: &[u8]) -> io::Result<()> {
+        let Some(found) = self.knowledge.find(text) else { return Ok(()) };
+        (self.each)(&Hit { line: self.totals.lines + 1, text, found })
+    }
+}
+
+/// Nothing where it is not all there.
+fn part(text: &[u8], start: usize, end: usize) -> &[u8] {
+    text.get(start..end).unwrap_or_default()
+}
+
+fn ends(text: &[u8]) -> u64 {
+    memchr_iter(b'\n', text).count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KNOWLEDGE: &str = "[[message]]\nid = 'one'\nclass = 'hang'\nseverity = 'info'\nblame = 'driver'\n\
+        confidence = 'low'\ndrain = false\nreset = false\nmeans = ''\nnow = []\nlater = []\ncommands = []\nsource = ''\n\
+        [[message.pattern]]\ntext = 'a{x}0123456789abcde{y}'\nsample = ''\nsample_from = ''\nnot = ''\n\
+        [[message.pattern]]\ntext = '56789abcdefghijk'\nsample = ''\nsample_from = ''\nnot = ''\n";
+
+    type Lines = Vec<(u64, Vec<u8>, Vec<String>)>;
+
+    /// Gives as many bytes as are wanted next, and is interrupted in between.
+    struct Pieces<'t> {
+        text: &'t [u8],
+        sizes: std::iter::Cycle<std::vec::IntoIter<usize>>,
+    }
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+            let size = self.sizes.next().unwrap();
+            if size == 0 {
+                return Err(ErrorKind::Interrupted.into());
+            }
+            let size = size.min(to.len());
+            (&mut self.text).take(size as u64).read(to)
+        }
+    }
+
+    fn scanned(text: &[u8], sizes: Vec<usize>, longest: usize, block: usize) -> (Lines, Totals) {
+        let knowledge = Knowledge::parse("test.toml", KNOWLEDGE).unwrap();
+        let mut lines = Lines::new();
+        let mut each = |hit: &Hit<'_, '_>| {
+            let values = hit.found.values.iter().map(|(_, value)| value.clone()).collect();
+            lines.push((hit.line, hit.text.to_vec(), values));
+            Ok(())
+        };
+        let scan = Scan { knowledge: &knowledge, each: &mut each, longest, totals: Totals::default() };
+        let totals = scan.run(Pieces { text, sizes: sizes.into_iter().cycle() }, block).unwrap();
+        (lines, totals)
+    }
+
+    /// Line by line.
+    fn expected(text: &[u8], longest: usize) -> (Lines, Totals) {
+        let knowledge = Knowledge::parse("test.toml", KNOWLEDGE).unwrap();
+        let mut totals = Totals { bytes: text.len() as u64, ..Totals::default() };
+        let mut lines = Lines::new();
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            totals.lines += 1;
+            let line = line.strip_suffix(b"\n").unwrap_or(line);
+            let line = match line.get(..longest) {
+                Some(start) if line.len() > longest => {
+                    totals.cut += 1;
+                    start
+                }
+                _ => line.strip_suffix(b"\r").unwrap_or(line),
+            };
+            let found = knowledge.find(line);
+            let values = |found: Found<'_>| found.values.into_iter().map(|(_, value)| value).collect();
+            lines.extend(found.map(|found| (totals.lines, line.to_vec(), values(found))));
+        }
+        (lines, totals)
+    }
+
+    fn text() -> impl Strategy<Value = Vec<u8>> {
+        let piece = prop_oneof![
+            4 => Just(b"\n".to_vec()),
+            2 => Just(b"ax0123456789abcdey".to_vec()),
+            2 => Just(b"56789abcdefghijk".to_vec()),
+            1 => Just(b"0123456789abcde".to_vec()),
+            1 => Just(b"\r\n".to_vec()),
+            1 => Just(b"a".to_vec()),
+            1 => Just(b"\0\xff\r \\x1b".to_vec()),
+            2 => proptest::collection::vec(any::<u8>(), 0..30),
+        ];
+        proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+    }
+
+    proptest! {
+        #[test]
+        fn each_line_is_found_that_a_look_at_each_line_finds(
+            text in text(),
+            mut sizes in proptest::collection::vec(0_usize..200, 0..8),
+            longest in 20_usize..70,
+            more in 1_usize..100,
+        ) {
+            sizes.push(7);
+            prop_assert_eq!(scanned(&text, sizes, longest, longest + more), expected(&text, longest));
+        }
+    }
+
+    #[test]
+    fn lines_are_numbered_and_cut_at_the_longest() {
+        let message = "56789abcdefghijk";
+        let x = |count| "x".repeat(count);
+        let long = x(40) + message;
+        for (text, lines, totals) in [
+            (String::new(), vec![], (0, 0)),
+            ("\n\n".to_owned(), vec![], (2, 0)),
+            ("x".to_owned(), vec![], (1, 0)),
+            (
+                format!("{message}\n\r\n{message}\r\n{message}"),
+                vec![(1, message), (3, message), (4, message)],
+                (4, 0),
+            ),
+            (format!("{long}\n{message}"), vec![(1, &*long), (2, message)], (2, 0)),
+            // A message begins in front of the longest line's end, and ends behind.
+            (format!("x{long}\n{message}"), vec![(2, message)], (2, 1)),
+            (
+                format!("{message}{long}\n{message}"),
+                vec![(1, &*format!("{message}{}", x(40))), (2, message)],
+                (2, 1),
+            ),
+            (format!("{}\n{message}\n{}", x(500), x(57)), vec![(2, message)], (3, 2)),
+        ] {
+            let expected: Vec<_> = lines.into_iter().map(|(line, text)| (line, text.to_owned())).collect();
+            for (sizes, block) in [(vec![1], 57), (vec![999], 60), (vec![100, 0], 999)] {
+                let (found, got) = scanned(text.as_bytes(), sizes, 56, block);
+                let found: Vec<_> =
+                    found.into_iter().map(|(n, text, _)| (n, String::from_utf8(text).unwrap())).collect();
+                assert_eq!(found, expected, "{text}");
+                assert_eq!(
+                    (got.lines, got.cut, got.bytes),
+                    (totals.0, totals.1, text.len() as u64),
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_failed_read_and_a_failed_use_of_a_line_end_it() {
+        struct Broken;
+        impl Read for Broken {
+            fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+                Err(io::Error::other("no such journal"))
+            }
+        }
+        let knowledge = Knowledge::parse("test.toml", KNOWLEDGE).unwrap();
+        let read = scan(&knowledge, Broken, &mut |_| Ok(())).unwrap_err();
+        assert_eq!(read.to_string(), "no such journal");
+        let text = b"56789abcdefghijk\n56789abcdefghijk\n";
+        let mut lines = 0;
+        let mut each = |_: &Hit<'_, '_>| {
+            lines += 1;
+            Err(io::Error::other("the pipe is closed"))
+        };
+        let error = scan(&knowledge, &text[..], &mut each).unwrap_err();
+        assert_eq!((error.to_string(), lines), ("the pipe is closed".to_owned(), 1));
+    }
+
+    #[test]
+    fn a_line_is_handed_over_before_the_next_one_is_there() {
+        let knowledge = Knowledge::parse("test.toml", KNOWLEDGE).unwrap();
+        let (reader, mut writer) = io::pipe().unwrap();
+        let (found, finds) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let scanning = scope.spawn(|| {
+                scan(&knowledge, reader, &mut |hit| found.send(hit.line).map_err(io::Error::other)).unwrap()
+            });
+            for line in 1..3 {
+                io::Write::write_all(&mut writer, b"56789abcdefghijk\n").unwrap();
+                assert_eq!(finds.recv(), Ok(line));
+            }
+            drop(writer);
+            assert_eq!(scanning.join().unwrap().lines, 2);
+        });
+    }
 }
