@@ -11,6 +11,7 @@ mod after_undo;
 mod config;
 mod exporter;
 mod gpus;
+mod health;
 #[path = "../setup/laid.rs"]
 #[allow(dead_code, reason = "what the tests of setup need beside")]
 mod laid;

@@ -187,6 +187,7 @@ mod tests {
         const FIRST: &str = "pid:[4026531836]";
         const GONE: (&str, &str) = ("sys/class/kfd/kfd/proc/7/vram_4711", "4096\n");
         const ALIVE: (&str, &str) = ("sys/class/kfd/kfd/proc/1/vram_4711", "4096\n");
+        const IDLE: (&str, &str) = ("sys/class/kfd/kfd/proc/7/vram_4711", "0\n");
         const MODULE: (&str, &str) = ("sys/module/amdgpu/refcnt", "1\n");
         let client = |vram: &'static str| ("proc/8/fdinfo/3", vram);
         let with = "drm-driver:\tamdgpu\ndrm-pdev:\t0000:03:00.0\ndrm-memory-vram:\t4 KiB\n";
@@ -200,7 +201,8 @@ mod tests {
             (vec![GONE], Some(MUCH), vec![7], Some(MUCH)),
             (vec![ALIVE, GONE], Some(MUCH), vec![7], None),
             (vec![("sys/class/kfd/kfd/proc/7/vram_815", "4096\n")], Some(MUCH), vec![], Some(MUCH)),
-            (vec![("sys/class/kfd/kfd/proc/7/queues/0/gpuid", "4711")], None, vec![7], None),
+            (vec![IDLE], Some(MUCH), vec![], Some(MUCH)),
+            (vec![IDLE, ("sys/class/kfd/kfd/proc/7/queues/0/gpuid", "4711")], None, vec![7], None),
             (vec![("sys/class/kfd/kfd/proc/7/vram_4711", "no number\n")], Some(MUCH), vec![], None),
             (vec![MODULE, client(with)], Some(MUCH), vec![], None),
             (vec![MODULE, client(unknown)], Some(MUCH), vec![], None),
