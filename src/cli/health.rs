@@ -172,8 +172,12 @@ fn below(gpu: &Entry<'_>) -> String {
     if let Some(Quarantine { since, unhealthy_at, reason }) = &gpu.health.quarantine {
         let sign = styled(BAD, "✗");
         let [since, last] = [since, unhealthy_at].map(|at| allocation::rfc3339(*at));
-        let reason = printable(reason);
-        writeln!(text, "{sign} {number}: In quarantine since {since}, last unhealthy {last}: {reason}").ok();
+        // While it is unhealthy the reason stands above.
+        let reason = match gpu.health.state {
+            State::Unhealthy => String::new(),
+            _ => format!(": {}", printable(reason)),
+        };
+        writeln!(text, "{sign} {number}: In quarantine since {since}, last unhealthy {last}{reason}").ok();
     }
     if let Some(leftover) = &gpu.health.leftover {
         writeln!(text, "{} {number}: {}", styled(WARN, "!"), printable(leftover)).ok();

@@ -14,6 +14,7 @@ mod detect_bad_sysfs;
 mod detect_captures;
 mod detect_shapes;
 mod detect_table;
+mod health;
 mod metrics;
 mod metrics_by_hand;
 mod metrics_over_time;

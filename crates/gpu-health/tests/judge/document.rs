@@ -1,0 +1,48 @@
+//! docs/health.md says what rules.toml says.
+
+use std::fmt::Write as _;
+
+use gpu_health::rules::{PATH, Rules};
+use support::document::text;
+
+fn table(rules: &Rules) -> String {
+    let mut table = "| rule | points | when | meaning |\n| --- | --- | --- | --- |\n".to_owned();
+    for rule in &rules.rules {
+        writeln!(table, "| `{}` | {} | {} | {} |", rule.id, rule.points, rule.when, rule.reason).unwrap();
+    }
+    table
+}
+
+#[test]
+fn the_page_of_health_has_each_rule_and_the_thresholds() {
+    let rules = Rules::built_in();
+    let page = text("docs/health.md");
+    let table = table(&rules);
+    assert!(
+        page.contains(&table),
+        "docs/health.md lacks this table of crates/gpu-health/rules.toml:\n{table}"
+    );
+    let Rules { degraded_below, unhealthy_below, hold_s, .. } = rules;
+    for said in [
+        format!("| `healthy` | {degraded_below} to 100 |"),
+        format!("| `degraded` | {unhealthy_below} to {} |", degraded_below - 1),
+        format!("| `unhealthy` | 0 to {} |", unhealthy_below - 1),
+        format!("`hold_s` ({hold_s} s)"),
+        PATH.to_owned(),
+    ] {
+        assert!(page.contains(&said), "docs/health.md lacks {said:?}");
+    }
+}
+
+#[test]
+fn each_rule_is_explained() {
+    let page = text("docs/health.md");
+    let why = page.split_once("\n## Why these points\n").unwrap().1.split("\n## ").next().unwrap();
+    for rule in Rules::built_in().rules {
+        assert!(
+            why.contains(&format!("`{}`", rule.id)),
+            "docs/health.md does not say why {} is as it is",
+            rule.id
+        );
+    }
+}

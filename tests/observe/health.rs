@@ -1,0 +1,313 @@
+//! `rocworker health` beneath a Root: what it prints, how it ends, and which judgement it takes.
+
+use std::path::Path;
+use std::process::Command;
+
+use allocation::document::Document as _;
+use allocation::health::{Health, State};
+use amdgpu::Address;
+use gpu_health::rules::{Rules, When};
+use kernel_log::knowledge::Knowledge;
+use layout::{Machine, Nodes};
+use serde_json::Value;
+use support::said::Said;
+use support::{captures, document};
+
+/// The address of a synthetic Instinct's first card.
+const CARD: &str = "0000:05:00.0";
+
+/// A card's folder.
+const DEVICE: &str = "/sys/bus/pci/devices/0000:05:00.0";
+
+/// A record of /dev/kmsg (Documentation/ABI/testing/dev-kmsg) at each second from boot on.
+fn kmsg(lines: &[&str]) -> String {
+    let record = |(number, line): (usize, &&str)| format!("3,{number},{},-;{line}\n", number * 1_000_000);
+    lines.iter().enumerate().map(record).collect()
+}
+
+/// With the time of now taken out of it.
+fn timeless(text: &str) -> String {
+    let is_time = |word: &str| word.len() == 20 && word.starts_with("20") && word.ends_with('Z');
+    let word = |word: &str| {
+        let bare = word.trim_end_matches([',', ':']);
+        if is_time(bare) { word.replace(bare, "TIME") } else { word.to_owned() }
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn laid_out(machine: &Machine) -> tempfile::TempDir {
+    let root = support::detect::scratch();
+    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    root
+}
+
+fn health(root: &Path, arguments: &[&str]) -> Said {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rocworker"));
+    let mut said: Said =
+        command.arg("--root").arg(root).arg("health").args(arguments).output().unwrap().into();
+    for text in [&mut said.stdout, &mut said.stderr] {
+        *text = text.replace(root.to_str().unwrap(), "");
+    }
+    said
+}
+
+/// Of a machine whose kernel has logged these lines since boot.
+fn with_log(machine: Machine, lines: &[&str]) -> Said {
+    health(laid_out(&machine.put("/dev/kmsg", kmsg(lines).as_str())).path(), &[])
+}
+
+fn json(root: &Path, arguments: &[&str]) -> Value {
+    let said = health(root, &[arguments, &["-o", "json"]].concat());
+    serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"))
+}
+
+/// A line that a kernel logs before anything of a GPU.
+const FIRST: &str = "Linux version 6.12.48+deb13-amd64 (debian-kernel@lists.debian.org)";
+
+#[test]
+fn each_captured_machine_is_judged_as_recorded() {
+    for (name, machine) in captures::ALL {
+        let said = with_log(machine(), &[FIRST]);
+        assert_eq!(said.status.code(), Some(0), "{said:?}");
+        insta::with_settings!({ description => "a captured machine: tests/captures; its log is synthetic", prepend_module_to_snapshot => true }, {
+            insta::assert_snapshot!(format!("health_of_{name}"), said.stdout);
+        });
+    }
+}
+
+#[test]
+fn a_synthetic_instinct_in_trouble_is_judged_as_recorded() {
+    let lines =
+        [FIRST, "amdgpu 0000:05:00.0: amdgpu: ring comp_1.0.0 timeout, signaled seq=2219, emitted seq=2221"];
+    let said = with_log(Machine::instinct_in_trouble(2, 2), &lines);
+    assert_eq!(said.status.code(), Some(3), "{said:?}");
+    insta::with_settings!({ description => "synthetic: tests/layout invents every number of this machine", prepend_module_to_snapshot => true }, {
+        insta::assert_snapshot!("health_of_synthetic-instinct-in-trouble", timeless(&said.stdout));
+    });
+}
+
+#[test]
+fn without_a_log_readings_alone_are_judged_and_without_both_a_card_is_unknown() {
+    let root = laid_out(&captures::rx7800xt());
+    let answer = json(root.path(), &[]);
+    assert_eq!(answer["gpus"][0]["state"], "healthy", "{answer:#}");
+    let why = answer["unknown"][0].as_str().unwrap();
+    assert!(why.starts_with("The kernel's log is not judged: ") && why.contains("/dev/kmsg"), "{answer:#}");
+    let suspended =
+        Machine::instinct_with_readings(1, 1).put(&format!("{DEVICE}/power/runtime_status"), "suspended\n");
+    let root = laid_out(&suspended);
+    let answer = json(root.path(), &[]);
+    let gpu = &answer["gpus"][0];
+    assert_eq!((&gpu["state"], &gpu["score"], &gpu["hang"]), (&"unknown".into(), &Value::Null, &Value::Null));
+    assert!(gpu["unknown"][0].as_str().unwrap().starts_with("It is suspended"), "{gpu:#}");
+    assert_eq!(health(root.path(), &[]).status.code(), Some(0));
+    // With a log, a suspended card is judged by that.
+    let root = laid_out(&suspended.put("/dev/kmsg", kmsg(&[FIRST]).as_str()));
+    assert_eq!(json(root.path(), &[])["gpus"][0]["score"], 100);
+}
+
+#[test]
+fn a_machine_without_amds_gpus_says_so_and_ends_well() {
+    let said = with_log(captures::a380(), &[FIRST]);
+    assert_eq!((said.status.code(), said.stdout.as_str()), (Some(0), "No AMD GPU in this machine.\n"));
+}
+
+/// Each known message's sample, ten times, of the only card.
+#[test]
+fn each_known_message_takes_off_what_the_rules_of_its_class_say_and_quotes_the_line() {
+    let knowledge = Knowledge::built_in().unwrap();
+    let root = laid_out(&Machine::instinct_with_readings(1, 1).put("/dev/kmsg", ""));
+    let patterns = || knowledge.messages().iter().flat_map(|message| &message.patterns);
+    assert!(patterns().count() > 0);
+    for pattern in patterns() {
+        let words =
+            pattern.sample.split(' ').map(|word| match word.trim_end_matches(':').parse::<Address>() {
+                Ok(_) => word.replace(word.trim_end_matches(':'), CARD),
+                Err(_) => word.to_owned(),
+            });
+        let line = words.collect::<Vec<_>>().join(" ");
+        // A kernel's message may also be of another known kind, which stands before this one.
+        let message = knowledge.find(line.as_bytes()).unwrap_or_else(|| panic!("{line}")).message;
+        let expected: Vec<String> = Rules::built_in()
+            .rules
+            .into_iter()
+            .filter(|rule| match rule.when {
+                When::Log(of) => of.class == message.class && of.severity <= message.severity,
+                When::Metric(_) => false,
+            })
+            .map(|rule| rule.id)
+            .collect();
+        std::fs::write(root.path().join("dev/kmsg"), kmsg(&vec![line.as_str(); 10])).unwrap();
+        let answer = json(root.path(), &[]);
+        let taken = answer["gpus"][0]["deductions"].as_array().unwrap().iter();
+        let by_log = taken.filter(|taken| taken["evidence"].as_str().unwrap().ends_with(&line));
+        let by_log: Vec<&str> = by_log.map(|taken| taken["rule"].as_str().unwrap()).collect();
+        assert_eq!(by_log, expected, "{line}: {answer:#}");
+    }
+}
+
+fn publish(root: &Path, health: &Health) {
+    std::fs::create_dir_all(root.join("run/rocworker")).unwrap();
+    std::fs::write(root.join("run/rocworker/health.json"), health.to_json().unwrap()).unwrap();
+}
+
+fn now() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs()
+}
+
+/// A judgement of [`CARD`] that no rule here makes.
+fn of_the_daemon(written_at: u64) -> Health {
+    let gpu = allocation::health::GpuHealth {
+        pci: allocation::PciAddress::parse(CARD).unwrap(),
+        state: State::Unhealthy,
+        score: Some(7),
+        hang: Some(false),
+        deductions: vec![allocation::health::Deduction {
+            rule: "of-the-daemon".to_owned(),
+            points: 93,
+            reason: "The daemon says so.".to_owned(),
+            evidence: "a line".to_owned(),
+        }],
+        unknown: Vec::new(),
+        quarantine: Some(allocation::health::Quarantine {
+            since: 1_764_000_000,
+            unhealthy_at: written_at,
+            reason: "The daemon says so.".to_owned(),
+        }),
+        leftover: Some("Process 7 still holds memory.".to_owned()),
+    };
+    Health { schema_version: 1, written_at, gpus: vec![gpu], unknown: Vec::new() }
+}
+
+#[test]
+fn the_daemons_judgement_is_shown_while_it_is_fresh_and_otherwise_the_machine_is_judged_now() {
+    let root = laid_out(&Machine::instinct_with_readings(1, 2).put("/dev/kmsg", kmsg(&[FIRST]).as_str()));
+    publish(root.path(), &of_the_daemon(now()));
+    let said = health(root.path(), &[]);
+    assert_eq!(said.status.code(), Some(3), "{said:?}");
+    assert!(said.stderr.starts_with("Judged by rocworker's daemon "), "{said:?}");
+    for part in
+        [" unhealthy ", "0-1: The daemon says so. (of-the-daemon, -93)", "Process 7 still", "2025-11-24T"]
+    {
+        assert!(said.stdout.contains(part), "{part}: {said:?}");
+    }
+    let answer = json(root.path(), &[]);
+    assert_eq!((&answer["source"], &answer["gpus"][0]["score"]), (&"daemon".into(), &7.into()));
+    assert_eq!(answer["gpus"][0]["indexes"], serde_json::json!([0, 1]));
+
+    publish(root.path(), &of_the_daemon(now() - 61));
+    let said = health(root.path(), &[]);
+    assert!(said.stderr.starts_with("Judged now, from one reading"), "{said:?}");
+    let answer = json(root.path(), &[]);
+    assert_eq!((&answer["source"], &answer["gpus"][0]["score"]), (&"now".into(), &95.into()), "{answer:#}");
+    // The daemon's quarantine is not over because the daemon is.
+    assert_eq!(answer["gpus"][0]["quarantine"]["since"], 1_764_000_000);
+}
+
+#[test]
+fn a_daemons_file_that_is_damaged_does_not_count_and_is_named() {
+    let root = laid_out(&Machine::instinct_with_readings(1, 1));
+    publish(root.path(), &of_the_daemon(now()));
+    std::fs::write(root.path().join("run/rocworker/health.json"), "{\"schema_version\": 9}").unwrap();
+    let said = health(root.path(), &[]);
+    assert_eq!(said.status.code(), Some(0), "{said:?}");
+    assert!(said.stderr.contains("/run/rocworker/health.json has schema_version 9"), "{said:?}");
+    assert!(said.stderr.contains("Judged now"), "{said:?}");
+}
+
+const RULES: &str = "degraded_below = 90\nunhealthy_below = 50\nhold_s = 60\n\n[[rule]]\nid = \"any-power\"\npoints = 80\n\
+                     reason = \"The GPU draws power.\"\nmetric = { name = \"rocm_power_usage\", above = 0 }\n";
+
+#[test]
+fn rules_of_a_file_are_tried_even_if_the_daemon_has_judged_by_others() {
+    let root = laid_out(&Machine::instinct_with_readings(1, 1));
+    publish(root.path(), &of_the_daemon(now()));
+    let file = root.path().join("rules.toml");
+    std::fs::write(&file, RULES).unwrap();
+    let answer = json(root.path(), &["--rules", file.to_str().unwrap()]);
+    let gpu = &answer["gpus"][0];
+    assert_eq!((&answer["source"], &gpu["score"]), (&"now".into(), &20.into()), "{answer:#}");
+    assert_eq!(gpu["deductions"][0]["evidence"], "rocm_power_usage is 431, above 0");
+}
+
+#[test]
+fn a_wrong_file_of_rules_ends_with_2_and_its_line() {
+    let root = laid_out(&Machine::instinct_with_readings(1, 1));
+    let file = root.path().join("rules.toml");
+    let path = file.to_str().unwrap();
+    let cases: [(Vec<u8>, &str); 4] = [
+        (
+            RULES.replace("points = 80", "points = 0").into(),
+            "/rules.toml, line 7: points is 0: write 1 to 100",
+        ),
+        (b"degraded_below = 90\nhold_s = \"\xff\"\n".to_vec(), "/rules.toml, line 2: this is not UTF-8 text"),
+        (vec![b'#'; 1 << 20], "/rules.toml is larger than 262144 bytes"),
+        (Vec::new(), "/rules.toml, line 1: missing field `degraded_below`"),
+    ];
+    for (bytes, words) in cases {
+        std::fs::write(&file, bytes).unwrap();
+        let said = health(root.path(), &["--rules", path]);
+        assert_eq!((said.status.code(), said.stdout.as_str()), (Some(2), ""), "{said:?}");
+        assert!(said.stderr.starts_with(&format!("rocworker: {words}")), "{said:?}");
+    }
+    let said = health(root.path(), &["--rules", "/not/there.toml"]);
+    assert_eq!(said.status.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("cannot open /not/there.toml"), "{said:?}");
+}
+
+#[test]
+fn an_operators_rules_replace_the_built_in_ones_unless_they_are_wrong_or_not_roots() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let root = laid_out(&Machine::instinct_with_readings(1, 1));
+    let file = root.path().join("etc/rocworker/health-rules.toml");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let judged = |text: &str, mode: u32| {
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        let said = health(root.path(), &["-o", "json"]);
+        let answer: Value = serde_json::from_str(&said.stdout).unwrap();
+        (answer["gpus"][0]["score"].clone(), said)
+    };
+    let (score, said) = judged(RULES, 0o644);
+    assert_eq!((score, said.status.code()), (20.into(), Some(3)), "{said:?}");
+    let (score, said) = judged(&RULES.replace("points", "weight"), 0o644);
+    assert_eq!((score, said.status.code()), (95.into(), Some(0)), "{said:?}");
+    let words = "/etc/rocworker/health-rules.toml, line 7: unknown field `weight`";
+    assert!(said.stderr.starts_with(words), "{said:?}");
+    assert!(said.stderr.contains("The built-in rules are in force."), "{said:?}");
+    let (score, said) = judged(RULES, 0o666);
+    assert_eq!((score, said.status.code()), (95.into(), Some(0)), "{said:?}");
+    assert!(said.stderr.contains("can be written by others"), "{said:?}");
+}
+
+/// docs/health.md shows commands with what they print, of one synthetic machine.
+#[test]
+fn the_commands_of_the_health_page_print_what_stands_below_them() {
+    let text = document::text("docs/health.md");
+    let lines = document::blocks(&text, "## The machine of these examples");
+    let lines: Vec<&str> = lines[0].lines().collect();
+    let machine = Machine::instinct_in_trouble(2, 1).put("/dev/kmsg", kmsg(&lines).as_str());
+    let root = laid_out(&machine);
+    let rules = document::blocks(&text, "## Use other rules");
+    std::fs::write(root.path().join("rules.toml"), &rules[0]).unwrap();
+    let mut ran = 0;
+    for heading in ["## How well are my GPUs?", "## Use other rules"] {
+        let blocks = document::blocks(&text, heading);
+        for pair in blocks.windows(2).filter(|pair| pair[0].starts_with("rocworker ")) {
+            let mut words = pair[0].split_whitespace().skip(1);
+            let command = Command::new(env!("CARGO_BIN_EXE_rocworker"))
+                .current_dir(root.path())
+                .arg("--root")
+                .arg(root.path())
+                .args(&mut words)
+                .output();
+            let said = Said::from(command.unwrap());
+            // A block of a document has no empty line, and no blanks before a line.
+            let lines = said.stdout.lines().map(|line| format!("{}\n", line.trim()));
+            let printed: String = lines.filter(|line| line != "\n").collect();
+            assert_eq!(timeless(&printed), timeless(&pair[1]), "{}{}", pair[0], said.stdout);
+            ran += 1;
+        }
+    }
+    assert_eq!(ran, 2);
+}
