@@ -16,6 +16,7 @@ mod health;
 #[allow(dead_code, reason = "what the tests of setup need beside")]
 mod laid;
 mod real_cards;
+mod real_hanging_gpu;
 mod real_restarts;
 mod real_unit;
 mod repairs;

@@ -94,22 +94,26 @@ fn look(root: &Root, memory: &[Memory], limit: Option<u64>) -> BTreeMap<Address,
     let uses = uses_without_units(root, &mut faults).unwrap_or_default();
     let (alive, gone): (Vec<Use>, Vec<Use>) =
         uses.into_iter().filter(Use::holds).partition(|it| root.exists(format!("/proc/{}", it.pid)));
-    let is_full =
-        |memory: &Memory| memory.vram_used_bytes.zip(limit).is_some_and(|(used, limit)| used > limit);
+    let on = |memory: &Memory, uses: &[Use]| -> BTreeSet<u32> {
+        let nodes = memory.kfd_nodes.iter();
+        let ids: Vec<u32> = nodes.filter_map(|node| gpu_id(root, *node, &mut Vec::new())).collect();
+        uses.iter().filter(|it| ids.contains(&it.gpu_id)).map(|it| it.pid).collect()
+    };
+    let is_suspect = |memory: &&Memory| {
+        let is_full = memory.vram_used_bytes.zip(limit).is_some_and(|(used, limit)| used > limit);
+        is_full && faults.is_empty() && on(memory, &alive).is_empty()
+    };
+    let suspects: Vec<Address> = memory.iter().filter(is_suspect).map(|it| it.pci).collect();
     // To look through all processes takes tens of milliseconds. Root sees nothing of others without CAP_SYS_PTRACE.
-    let sees_clients = memory.iter().any(is_full) && faults.is_empty() && root.list("/proc/1/fd").is_ok();
+    let sees_clients = !suspects.is_empty() && root.list("/proc/1/fd").is_ok();
     let clients = sees_clients.then(|| Clients::default().read(root, Instant::now()));
+    let is_unused = |memory: &Memory| {
+        let uses_it = |clients: &Vec<Client>| clients.iter().any(|it| uses_card(it, memory.pci));
+        suspects.contains(&memory.pci) && clients.as_ref().is_some_and(|clients| !uses_it(clients))
+    };
     let look = |memory: &Memory| {
-        let ids: Vec<u32> =
-            memory.kfd_nodes.iter().filter_map(|node| gpu_id(root, *node, &mut Vec::new())).collect();
-        let is_here = |it: &&Use| ids.contains(&it.gpu_id);
-        let is_unused = alive.iter().all(|it| !is_here(&it))
-            && clients.as_ref().is_some_and(|clients| !clients.iter().any(|it| uses_card(it, memory.pci)));
-        let look = Look {
-            gone: gone.iter().filter(is_here).map(|it| it.pid).collect(),
-            unused_bytes: memory.vram_used_bytes.filter(|_| is_unused),
-        };
-        (memory.pci, look)
+        let unused_bytes = memory.vram_used_bytes.filter(|_| is_unused(memory));
+        (memory.pci, Look { gone: on(memory, &gone), unused_bytes })
     };
     memory.iter().map(look).collect()
 }
