@@ -12,9 +12,8 @@ use root::Root;
 /// Of all messages together so many are kept: thirty-two of each class for eight cards.
 const MOST: usize = 4096;
 
-/// Of one look: so many times some thousand records. A kernel that logs without pause must not hold its reader; what is
-/// overwritten meanwhile makes the log incomplete.
-const MOST_READS: usize = 8;
+/// Of 4,096 records each.
+const MOST_READS: usize = 64;
 
 /// Of a line so many characters are kept.
 const LONGEST: usize = 400;
@@ -70,30 +69,36 @@ fn clock(root: &Root, last: Duration) -> Result<Duration, String> {
 
 impl Reader {
     fn open(root: &Root) -> Result<Self, String> {
-        let kmsg = Kmsg::open(root)?;
         let knowledge = Knowledge::built_in().map_err(|error| error.to_string())?;
+        let kmsg = Kmsg::open(root)?;
         Ok(Self { kmsg, knowledge, logged: Vec::new(), is_whole: None, last: Duration::ZERO })
     }
 
+    /// Reads what has come, at most as much as a kernel's buffer holds.
     fn more(&mut self) -> Result<(), String> {
         for _ in 0..MOST_READS {
-            let read = self.kmsg.read()?;
-            if let Some(first) = read.records.first() {
-                // The kernel counts its records from 0.
-                self.is_whole.get_or_insert(first.sequence == 0);
-            }
-            if read.lost {
-                self.is_whole = Some(false);
-            }
-            for record in &read.records {
-                self.last = self.last.max(record.since_boot);
-                self.add(record);
-            }
-            if !read.more {
+            if !self.some()? {
                 break;
             }
         }
         Ok(())
+    }
+
+    /// Whether there is more.
+    fn some(&mut self) -> Result<bool, String> {
+        let read = self.kmsg.read()?;
+        if let Some(first) = read.records.first() {
+            // The kernel counts its records from 0.
+            self.is_whole.get_or_insert(first.sequence == 0);
+        }
+        if read.lost {
+            self.is_whole = Some(false);
+        }
+        for record in &read.records {
+            self.last = self.last.max(record.since_boot);
+            self.add(record);
+        }
+        Ok(read.more)
     }
 
     fn add(&mut self, record: &Record) {

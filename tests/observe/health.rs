@@ -32,7 +32,8 @@ fn timeless(text: &str) -> String {
         let bare = word.trim_end_matches([',', ':']);
         if is_time(bare) { word.replace(bare, "TIME") } else { word.to_owned() }
     };
-    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+    let line = |line: &str| line.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    text.split('\n').map(line).collect::<Vec<_>>().join("\n")
 }
 
 fn laid_out(machine: &Machine) -> tempfile::TempDir {
@@ -131,8 +132,12 @@ fn each_known_message_takes_off_what_the_rules_of_its_class_say_and_quotes_the_l
         let expected: Vec<String> = Rules::built_in()
             .rules
             .into_iter()
-            .filter(|rule| match rule.when {
-                When::Log(of) => of.class == message.class && of.severity <= message.severity,
+            .filter(|rule| match &rule.when {
+                When::Log(of) => {
+                    of.class == message.class
+                        && of.severity <= message.severity
+                        && of.message.as_ref().is_none_or(|id| *id == message.id)
+                }
                 When::Metric(_) => false,
             })
             .map(|rule| rule.id)

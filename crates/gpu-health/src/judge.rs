@@ -84,7 +84,7 @@ impl Judge {
         let mut is_judged = false;
         for rule in &rules.rules {
             let verdict = match &rule.when {
-                When::Log(of) => messages::judge(*of, messages.as_deref(), card, known.now),
+                When::Log(of) => messages::judge(of, messages.as_deref(), card, known.now),
                 When::Metric(of) => readings::judge(of, rule, card, known.now, &mut self.history),
             };
             is_judged |= verdict.is_some();

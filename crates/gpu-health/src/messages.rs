@@ -16,13 +16,14 @@ pub(crate) fn of<'a>(card: &Card, known: &Known<'a>) -> Option<Vec<&'a Event>> {
     known.log.ok().map(|log| log.events.iter().filter(is_its).collect())
 }
 
-pub(crate) fn judge(of: OfLog, messages: Option<&[&Event]>, card: &Card, now: u64) -> Verdict {
+pub(crate) fn judge(of: &OfLog, messages: Option<&[&Event]>, card: &Card, now: u64) -> Verdict {
     let messages = messages?;
     let cleared = messages.iter().rposition(|event| of.cleared_by == Some(event.class));
     let standing = messages.get(cleared.map_or(0, |at| at + 1)..).unwrap_or_default();
     let is_meant = |event: &&&Event| {
         event.class == of.class
             && event.severity >= of.severity
+            && of.message.as_ref().is_none_or(|id| *id == event.message)
             && of.within_s.is_none_or(|seconds| now.saturating_sub(event.at) <= seconds)
     };
     let meant: Vec<&&Event> = standing.iter().filter(is_meant).collect();
@@ -36,11 +37,11 @@ pub(crate) fn judge(of: OfLog, messages: Option<&[&Event]>, card: &Card, now: u6
     }
 }
 
-/// Whether the card hangs now. The log is newer than the dump, which stays for five minutes.
+/// Whether the card hangs now. A message that is less than critical names a delay. The log is newer than the dump, which stays for five minutes.
 pub(crate) fn hang(messages: Option<&[&Event]>, card: &Card, known: &Known<'_>) -> Option<bool> {
     let last = messages.and_then(|messages| {
         messages.iter().rev().find_map(|event| match event.class {
-            Class::Hang | Class::ResetFailed if event.severity > Severity::Info => Some(true),
+            Class::Hang | Class::ResetFailed if event.severity == Severity::Critical => Some(true),
             Class::ResetRecovered => Some(false),
             _ => None,
         })
@@ -61,8 +62,9 @@ pub(crate) fn unknown(rules: &Rules, known: &Known<'_>) -> Vec<String> {
     if !log.is_whole {
         unknown.push("The kernel's log does not go back to boot without a gap.".to_owned());
     }
-    let is_ruled =
-        |class: Class| rules.rules.iter().any(|rule| matches!(rule.when, When::Log(of) if of.class == class));
+    let is_ruled = |class: Class| {
+        rules.rules.iter().any(|rule| matches!(&rule.when, When::Log(of) if of.class == class))
+    };
     let is_nobodys = |event: &&Event| event.gpu.is_none() && is_ruled(event.class);
     let nobodys: Vec<&Event> = log.events.iter().filter(is_nobodys).collect();
     if let Some(last) = nobodys.last().filter(|_| known.cards.len() != 1) {

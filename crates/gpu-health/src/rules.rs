@@ -47,9 +47,11 @@ pub enum When {
 }
 
 /// The kernel has logged messages of a class.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfLog {
     pub class: Class,
+    /// Of the class only the message of this id.
+    pub message: Option<String>,
     /// At least so severe.
     pub severity: Severity,
     /// So many of them.

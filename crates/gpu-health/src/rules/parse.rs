@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
+use std::sync::LazyLock;
 
-use kernel_log::knowledge::{Class, Severity};
+use kernel_log::knowledge::{Class, Knowledge, Severity};
 use serde::Deserialize;
 use telemetry::metric::{Kind, Metric};
 use toml::Spanned;
@@ -44,6 +45,7 @@ struct RawRule {
 #[serde(deny_unknown_fields)]
 struct RawLog {
     class: Class,
+    message: Option<Spanned<String>>,
     severity: Option<Severity>,
     at_least: Option<Spanned<i64>>,
     within_s: Option<Spanned<i64>>,
@@ -156,13 +158,33 @@ fn log(raw: &RawLog) -> Result<OfLog, Fault> {
     if let Some(class) = raw.cleared_by.as_ref().filter(|class| *class.get_ref() == raw.class) {
         return fault(class, "cleared_by is the class itself: take another, or leave it out".to_owned());
     }
+    let message = raw.message.as_ref().map(|id| message(id, raw.class)).transpose()?;
     Ok(OfLog {
         class: raw.class,
+        message,
         severity: raw.severity.unwrap_or(Severity::Info),
         at_least,
         within_s,
         cleared_by: raw.cleared_by.as_ref().map(|class| *class.get_ref()),
     })
+}
+
+/// The ids of the known messages, each with its class: read once, for there are many.
+static MESSAGES: LazyLock<Vec<(String, Class)>> = LazyLock::new(|| {
+    let knowledge = Knowledge::built_in();
+    let messages = knowledge.as_ref().map_or(&[][..], Knowledge::messages);
+    messages.iter().map(|message| (message.id.clone(), message.class)).collect()
+});
+
+/// The id of a known message of this class.
+fn message(id: &Spanned<String>, class: Class) -> Result<String, Fault> {
+    let wanted = id.get_ref();
+    let of_class = MESSAGES.iter().filter(|(_, its)| *its == class);
+    let ids: Vec<&str> = of_class.map(|(id, _)| id.as_str()).collect();
+    if ids.contains(&wanted.as_str()) {
+        return Ok(wanted.clone());
+    }
+    fault(id, format!("{wanted:?} is no message of this class: take one of {}", ids.join(", ")))
 }
 
 fn metric(raw: &RawMetric) -> Result<OfMetric, Fault> {

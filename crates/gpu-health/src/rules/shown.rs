@@ -17,8 +17,8 @@ impl fmt::Display for When {
 
 impl fmt::Display for OfLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { class, severity, at_least, within_s, cleared_by } = self;
-        write!(f, "log: {at_least} × `{}`", word(*class))?;
+        let Self { class, message, severity, at_least, within_s, cleared_by } = self;
+        write!(f, "log: {at_least} × `{}`", message.clone().unwrap_or_else(|| word(*class)))?;
         match severity {
             Severity::Info => {}
             Severity::Warning => write!(f, ", warning or critical")?,

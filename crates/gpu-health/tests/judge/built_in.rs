@@ -3,7 +3,7 @@
 use allocation::health::State;
 use gpu_health::judge::Event;
 use gpu_health::rules::Rules;
-use kernel_log::knowledge::{Class, Severity};
+use kernel_log::knowledge::{Blame, Class, Knowledge, Severity};
 use telemetry::sample::Sample;
 
 use crate::{card, event, judged, of, rules_of, sample};
@@ -23,7 +23,9 @@ fn a_message_takes_off_what_the_table_says() {
     let day = 86_400;
     let cases: &[Case<'_>] = &[
         (Class::Hang, Critical, 10, 1, &[("hang-now", 60), ("hang-recent", 15)], Unhealthy),
-        (Class::Hang, Info, 10, 30, &[], Healthy),
+        (Class::Hang, Warning, 10, 30, &[], Healthy),
+        (Class::ResetFailed, Warning, 10, 30, &[], Healthy),
+        (Class::InitFailed, Warning, 10, 30, &[], Healthy),
         (Class::Hang, Critical, 3601, 1, &[("hang-now", 60)], Unhealthy),
         (Class::ResetFailed, Critical, 9 * day, 1, &[("reset-failed", 100)], Unhealthy),
         (Class::InitFailed, Critical, 9 * day, 1, &[("init-failed", 100)], Unhealthy),
@@ -40,12 +42,13 @@ fn a_message_takes_off_what_the_table_says() {
         (Class::Pcie, Warning, 10, 9, &[], Healthy),
         (Class::Thermal, Warning, 10, 1, &[("thermal-log", 10)], Healthy),
         (Class::Thermal, Critical, 10, 1, &[("thermal-shutdown", 60), ("thermal-log", 10)], Unhealthy),
-        (Class::Power, Critical, 10, 1, &[("power", 30)], Degraded),
-        (Class::Power, Warning, 10, 32, &[], Healthy),
-        (Class::Xgmi, Warning, day, 1, &[("xgmi", 30)], Degraded),
-        (Class::Firmware, Critical, 9 * day, 1, &[("firmware", 30)], Degraded),
+        (Class::Power, Warning, 10, 1, &[("power", 5)], Healthy),
+        (Class::Power, Info, 10, 32, &[], Healthy),
+        (Class::Xgmi, Warning, day, 1, &[("xgmi-errors", 20)], Degraded),
+        (Class::Xgmi, Critical, day, 1, &[("xgmi-failed", 60), ("xgmi-errors", 20)], Unhealthy),
+        (Class::Firmware, Critical, 9 * day, 1, &[("firmware", 60)], Unhealthy),
         (Class::Firmware, Warning, 10, 1, &[], Healthy),
-        (Class::HardwareEvent, Warning, day, 1, &[("hardware-event", 15)], Degraded),
+        (Class::HardwareEvent, Critical, 10, 1, &[], Healthy),
         (Class::ResetRecovered, Warning, 10, 32, &[], Healthy),
     ];
     for (class, severity, ago, times, takes, state) in cases {
@@ -59,6 +62,36 @@ fn a_message_takes_off_what_the_table_says() {
             assert!(deduction.evidence.ends_with(&events[0].line), "{case}: {}", deduction.evidence);
         }
     }
+}
+
+#[test]
+fn a_message_that_a_rule_names_by_its_id_takes_off_what_that_rule_says() {
+    for (class, id, takes) in [
+        (Class::Pcie, "pcie-link-down", ("pcie-link-down", 60)),
+        (Class::HardwareEvent, "aca-events", ("hardware-event", 15)),
+    ] {
+        let named = Event { severity: Severity::Warning, message: id.to_owned(), ..event(class, 86_400) };
+        assert_eq!(rules_of(&of(&card(Vec::new()), &[named])), [takes]);
+    }
+}
+
+#[test]
+fn each_critical_message_makes_a_gpu_unhealthy_and_a_message_of_an_application_leaves_it_healthy() {
+    let knowledge = Knowledge::built_in().unwrap();
+    let mut critical = 0;
+    for message in knowledge.messages() {
+        let logged =
+            Event { severity: message.severity, message: message.id.clone(), ..event(message.class, 5) };
+        let state = of(&card(Vec::new()), &[logged]).state;
+        if message.severity == Severity::Critical {
+            critical += 1;
+            assert_eq!(state, State::Unhealthy, "{}", message.id);
+        }
+        if message.blame == Blame::Application {
+            assert_eq!(state, State::Healthy, "{}", message.id);
+        }
+    }
+    assert!(critical > 20, "{critical}");
 }
 
 #[test]

@@ -52,8 +52,8 @@ fn a_hang_that_recovered_degrades_for_an_hour_and_a_new_one_is_a_hang_again() {
     let gpu = of(&card(Vec::new()), &again);
     assert_eq!(rules_of(&gpu), [("hang-now", 60), ("hang-recent", 15)]);
     assert_eq!(gpu.deductions[1].evidence, "2 messages, the last: amdgpu 0000:03:00.0: Hang 5 s ago");
-    // What the kernel logs for information is no hang: a queue that recovered by itself.
-    let benign = [gpu_health::judge::Event { severity: Severity::Info, ..event(Class::Hang, 5) }];
+    // A display that waits is no hang of the GPU.
+    let benign = [gpu_health::judge::Event { severity: Severity::Warning, ..event(Class::Hang, 5) }];
     assert_eq!(of(&card(Vec::new()), &benign).hang, Some(false));
 }
 

@@ -9,6 +9,8 @@ mod properties;
 mod rules_file;
 mod which_card;
 
+use std::sync::LazyLock;
+
 use allocation::health::{GpuHealth, Health};
 use amdgpu::Address;
 use gpu_health::judge::{Card, Event, Judge, Known, Log};
@@ -16,6 +18,8 @@ use gpu_health::rules::Rules;
 use kernel_log::knowledge::{Class, Severity};
 use telemetry::metrics::ALL;
 use telemetry::sample::Sample;
+
+static BUILT_IN: LazyLock<Rules> = LazyLock::new(Rules::built_in);
 
 const NOW: u64 = 1_800_000_000;
 
@@ -61,7 +65,7 @@ fn judged(rules: &Rules, card: &Card, log: Result<Log<'_>, &str>) -> GpuHealth {
 
 /// By the built-in rules, with a log that goes back to boot.
 fn of(card: &Card, events: &[Event]) -> GpuHealth {
-    judged(&Rules::built_in(), card, Ok(Log { events, is_whole: true }))
+    judged(&BUILT_IN, card, Ok(Log { events, is_whole: true }))
 }
 
 fn rules_of(gpu: &GpuHealth) -> Vec<(&str, u8)> {
@@ -70,5 +74,5 @@ fn rules_of(gpu: &GpuHealth) -> Vec<(&str, u8)> {
 
 fn health(cards: &[Card], events: &[Event]) -> Health {
     let log = Ok(Log { events, is_whole: true });
-    Judge::default().judge(&Rules::built_in(), Known { now: NOW, cards, log, last: None })
+    Judge::default().judge(&BUILT_IN, Known { now: NOW, cards, log, last: None })
 }

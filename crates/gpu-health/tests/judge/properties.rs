@@ -2,13 +2,12 @@
 
 use allocation::health::{Health, State};
 use gpu_health::judge::{Card, Event, Judge, Known, Log};
-use gpu_health::rules::Rules;
 use kernel_log::knowledge::{Class, Severity};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use telemetry::sample::Sample;
 
-use crate::{NOW, card, event, judged, sample};
+use crate::{BUILT_IN, NOW, card, event, judged, sample};
 
 const CLASSES: [Class; 15] = [
     Class::MemoryUncorrectable,
@@ -70,7 +69,7 @@ fn samples() -> impl Strategy<Value = Vec<Sample>> {
 
 fn score(samples: &[Sample], events: &[Event]) -> Option<u8> {
     let log = Ok(Log { events, is_whole: true });
-    judged(&Rules::built_in(), &card(samples.to_vec()), log).score
+    judged(&BUILT_IN, &card(samples.to_vec()), log).score
 }
 
 proptest! {
@@ -89,15 +88,15 @@ proptest! {
         }
         prop_assert!(score(&fewer, &[]) >= score(&samples, &[]));
         // And without a log nothing but readings makes a score.
-        let alone = judged(&Rules::built_in(), &card(fewer.clone()), Err("none"));
+        let alone = judged(&BUILT_IN, &card(fewer.clone()), Err("none"));
         let readable = fewer.iter().any(|sample| sample.value.is_finite());
         prop_assert!(alone.score.is_none() || readable);
     }
 
     #[test]
     fn state_score_and_deductions_agree(samples in samples(), events in events()) {
-        let rules = Rules::built_in();
-        let gpu = judged(&rules, &card(samples), Ok(Log { events: &events, is_whole: true }));
+        let rules = &*BUILT_IN;
+        let gpu = judged(rules, &card(samples), Ok(Log { events: &events, is_whole: true }));
         let taken: u32 = gpu.deductions.iter().map(|deduction| u32::from(deduction.points)).sum();
         let score = gpu.score.unwrap();
         prop_assert_eq!(u32::from(score), 100_u32.saturating_sub(taken));
@@ -115,7 +114,7 @@ proptest! {
 
     #[test]
     fn a_quarantine_never_ends_within_its_hold(steps in vec((0..400_u64, 0..3_u8, any::<bool>()), 1..60)) {
-        let rules = Rules::built_in();
+        let rules = &*BUILT_IN;
         let mut judge = Judge::default();
         let mut last: Option<Health> = None;
         let (mut now, mut unhealthy_at) = (NOW, None);
@@ -131,7 +130,7 @@ proptest! {
                 1 => Ok(Log { events: &[][..], is_whole: true }),
                 _ => Err("none"),
             };
-            let health = judge.judge(&rules, Known { now, cards: &cards, log, last: last.as_ref() });
+            let health = judge.judge(rules, Known { now, cards: &cards, log, last: last.as_ref() });
             let gpu = &health.gpus[0];
             if gpu.state == State::Unhealthy {
                 unhealthy_at = Some(now);
@@ -156,7 +155,7 @@ proptest! {
         for (now, samples, events, is_whole) in steps {
             let cards = [card(samples)];
             let known = Known { now, cards: &cards, log: Ok(Log { events: &events, is_whole }), last: last.as_ref() };
-            last = Some(judge.judge(&Rules::built_in(), known));
+            last = Some(judge.judge(&BUILT_IN, known));
         }
     }
 }

@@ -42,6 +42,12 @@ fn each_mistake_is_named_with_its_line_and_what_to_do() {
         (log, "log = { class = \"hang\", at_least = 33 }", 8, "at_least is 33: write 1 to 32"),
         (log, "log = { class = \"hang\", within_s = 0 }", 8, "within_s is 0: write 1 to 2592000"),
         (log, "log = { class = \"hang\", cleared_by = \"hang\" }", 8, "cleared_by is the class itself"),
+        (
+            log,
+            "log = { class = \"hang\", message = \"aca-events\" }",
+            8,
+            "\"aca-events\" is no message of this class: take one of ring-timeout, ",
+        ),
         (log, "log = { class = \"hang\", since = 3 }", 8, "unknown field `since`"),
         (log, &metric("name = \"rocm_x\", above = 1"), 8, "\"rocm_x\" is no metric"),
         (
