@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use allocation::health::{GpuHealth, Health, State};
@@ -49,12 +49,13 @@ fn real_fuse_a_suspended_card_is_judged_and_no_file_that_wakes_it_is_read() {
         paths.filter(|path| path.components().any(|part| part.as_os_str() == card)).collect()
     };
     served.take_log();
-    amdgpu::Machine::read(&root);
+    drop(amdgpu::Machine::read(&root));
     let by_detection = read_of(FIRST);
     let health = Observer::new(&root).judge(&root, &Rules::built_in(), None, 1_790_000_000);
     let more: Vec<PathBuf> = read_of(FIRST).difference(&by_detection).cloned().collect();
     assert!(more.iter().all(|path| path.ends_with("power/runtime_status")), "{more:#?}");
     assert_eq!((of(&health, FIRST).state, of(&health, SECOND).state), (State::Unhealthy, State::Healthy));
+    end(&served, root);
 }
 
 #[test]
@@ -77,24 +78,23 @@ fn real_fuse_a_card_whose_files_hang_costs_a_second_once_and_the_kernels_log_sti
     };
     let (health, first) = judged(1_790_000_000);
     assert_eq!((of(&health, FIRST).hang, of(&health, FIRST).state), (Some(true), State::Unhealthy));
-    assert_eq!(of(&health, SECOND).score, Some(100), "{health:#?}");
+    assert_eq!(of(&health, SECOND).score, Some(95), "its slot has 8 lanes: {health:#?}");
     assert!(!of(&health, FIRST).unknown.is_empty(), "{health:#?}");
     assert!(first < Duration::from_secs(3), "{first:?}");
     let (health, again) = judged(1_790_000_010);
     assert!(again < first / 2, "{first:?}, then {again:?}");
     assert_eq!(of(&health, FIRST).state, State::Unhealthy);
     drop(observer);
-    end(&served);
+    end(&served, root);
 }
 
 /// Waits until no thread has a file of the mount open: it can be unmounted then.
-fn end(served: &Served) {
+fn end(served: &Served, root: Root) {
+    drop(root);
     served.mend();
-    let is_beneath = |path: &Path| path.starts_with(served.path());
     support::waiting::eventually("no thread reads on", || {
         served.release();
         let mut open = fs::read_dir("/proc/self/fd").unwrap().map_while(Result::ok);
-        // The Root's own folder is closed with it.
-        !open.any(|fd| fs::read_link(fd.path()).is_ok_and(|to| is_beneath(&to) && to != served.path()))
+        !open.any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(served.path())))
     });
 }
