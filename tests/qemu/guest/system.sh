@@ -44,9 +44,6 @@ reload() { pid >/tmp/before; systemctl reload rocworker && pid | cmp - /tmp/befo
 opens() { sh -c 'echo $$ >/sys/fs/cgroup/system.slice/rocworker.service/cgroup.procs; exec 3<>"$1"' sh "$1"; }
 devices() { opens /dev/dri/renderD128 && ! opens /dev/ttyS1; }
 
-# Under its unit, on a kernel that shows its log to no one without CAP_SYSLOG.
-health() { until_true test -s /run/rocworker/health.json && cat /proc/sys/kernel/dmesg_restrict /run/rocworker/health.json; }
-
 # It is found by its watchdog while the journal is read.
 hang() { kill -STOP $(pid) && journalctl --quiet --output=cat -u rocworker-boot -u containerd; }
 # systemd keeps the status of the one before until the next one is ready.
@@ -72,7 +69,6 @@ need lose lose
 need regain regain
 need reload reload
 need devices devices
-need health health
 need hang hang
 need again again
 need stop stop
