@@ -2,14 +2,17 @@
 //!
 //! The [`reconciler`]'s thread waits for an event ([`uevent`], [`watch`]) or a time ([`scheduler`]), makes a
 //! [`crate::run::Run::reconcile`] and publishes its [`report`]. The main thread ([`serve`]) answers `status`, signals and
-//! systemd's watchdog meanwhile. The [`exporter`]'s thread publishes every ten seconds what the exporter cannot read itself.
+//! systemd's watchdog meanwhile. Two [`publisher`]s write every ten seconds what the [`exporter`] cannot read itself, and the
+//! GPUs' [`health`].
 
 pub mod build;
 pub mod claim;
 pub mod exporter;
+pub mod health;
 pub mod nodes;
 pub mod notify;
 pub mod places;
+pub mod publisher;
 pub mod reconciler;
 pub mod report;
 pub mod scheduler;

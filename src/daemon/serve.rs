@@ -14,14 +14,16 @@ use anyhow::{Context as _, anyhow};
 use nix::time::{ClockId, clock_gettime};
 use root::Root;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use telemetry::published::Drift;
 
 use super::claim::Claim;
-use super::exporter::Publisher;
 use super::notify::{Notifier, status};
+use super::publisher::Publisher;
 use super::reconciler::{Link, Published, Reconciler};
 use super::report::Report;
 use super::socket::{self, Clients};
 use super::wake::{has_byte, pair, wait};
+use super::{exporter, health};
 use crate::run::ConfigFile;
 
 /// A daemon that gets SIGTERM ends within a second, also in the middle of a look.
@@ -47,7 +49,9 @@ pub fn serve(root: Root, config: ConfigFile, notifier: Notifier, caller: String)
         daemon.notifier.send(&status(&format!("{error:#}")));
     }
     daemon.notifier.send("STOPPING=1\nSTATUS=ending\n");
-    daemon.publisher.leave(&daemon.root);
+    daemon.exporter.leave(&daemon.root);
+    // The next daemon begins with what this one has judged: a quarantine outlives it.
+    daemon.health.end();
     daemon.claim.leave(&daemon.root);
     ended
 }
@@ -64,7 +68,8 @@ struct Daemon {
     /// Wakes the reconciler, and is woken by it; closed once its thread has ended.
     line: UnixStream,
     published: Receiver<Published>,
-    publisher: Publisher,
+    exporter: Publisher<Drift>,
+    health: Publisher<()>,
     is_ending: Arc<AtomicBool>,
     report: Report,
     /// When the look that still runs began.
@@ -88,7 +93,8 @@ impl Daemon {
         let shown = report.sentence();
         let thread = std::thread::Builder::new().name("reconciler".to_owned());
         let thread = thread.spawn(move || reconciler.run()).context("cannot start a thread")?;
-        let publisher = Publisher::start(Arc::clone(&root)).context("cannot start a thread")?;
+        let exporter = exporter::publisher(Arc::clone(&root)).context("cannot start a thread")?;
+        let health = health::publisher(Arc::clone(&root)).context("cannot start a thread")?;
         Ok(Self {
             root,
             claim,
@@ -99,7 +105,8 @@ impl Daemon {
             thread,
             line,
             published,
-            publisher,
+            exporter,
+            health,
             is_ending,
             report,
             looks: None,
@@ -133,7 +140,10 @@ impl Daemon {
             let has_ended = has_byte(&self.line).is_none();
             if let Some(Published { report, looks }) = self.published.try_iter().last() {
                 (self.report, self.looks) = (report, looks);
-                self.publisher.set(self.report.drift());
+                self.exporter.set(self.report.drift());
+                if let Some(is_set_up) = self.report.set_up {
+                    self.health.set(is_set_up.then_some(()));
+                }
                 self.show();
             }
             if has_ended {

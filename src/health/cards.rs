@@ -14,7 +14,25 @@ const MOST_UNREAD: usize = 8;
 /// Reads the cards in a thread of its own, which a file that hangs does not keep.
 #[derive(Debug)]
 pub(super) struct Cards {
-    patient: Patient<Vec<Card>>,
+    patient: Patient<Read>,
+}
+
+/// What a reading of all cards gives.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    /// In the order of their addresses.
+    pub(super) cards: Vec<Card>,
+    pub(super) memory: Vec<Memory>,
+}
+
+/// How much of a card's own memory is in use, whoever uses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Memory {
+    pub pci: Address,
+    /// `None` for an APU, while it is suspended, and where it is unknown.
+    pub vram_used_bytes: Option<u64>,
+    /// Its nodes in KFD's topology: one for each partition.
+    pub kfd_nodes: Vec<u32>,
 }
 
 impl Cards {
@@ -22,23 +40,24 @@ impl Cards {
         Self { patient: Patient::new(root.shown("/"), PATIENCE, DEADLINE) }
     }
 
-    /// In the order of their addresses. Where reading fails: the last known cards without a reading, and why.
-    pub(super) fn read(&mut self, last: Option<&Health>) -> (Vec<Card>, Option<String>) {
+    /// Where reading fails: the last known cards without a reading, and why.
+    pub(super) fn read(&mut self, last: Option<&Health>) -> (Read, Option<String>) {
         match self.patient.run(all) {
-            Ok(cards) => (cards, None),
+            Ok(read) => (read, None),
             Err(error) => {
                 let known = last.map_or(&[][..], |health| &health.gpus);
                 let cards = known.iter().map(|gpu| blank(address(gpu.pci))).collect();
-                (cards, Some(format!("The GPUs cannot be read: {error}")))
+                (Read { cards, ..Read::default() }, Some(format!("The GPUs cannot be read: {error}")))
             }
         }
     }
 }
 
-fn all(root: &Root) -> Vec<Card> {
+fn all(root: &Root) -> Read {
     let machine = Machine::read(root);
-    let mut cards: Vec<Card> =
-        readings::read(root, &machine).into_iter().map(|samples| driven(root, samples)).collect();
+    let read = readings::read(root, &machine);
+    let memory = read.iter().map(memory).collect();
+    let mut cards: Vec<Card> = read.into_iter().map(|samples| driven(root, samples)).collect();
     for gpu in machine.gpus.iter().filter(|gpu| gpu.index.is_some()) {
         let Some(pci) = gpu.pci.filter(|pci| !cards.iter().any(|card| card.pci == *pci)) else { continue };
         let unread = match &gpu.driver {
@@ -49,11 +68,16 @@ fn all(root: &Root) -> Vec<Card> {
         cards.push(Card { bridges, is_driven: false, unread: vec![unread], ..blank(pci) });
     }
     cards.sort_by_key(|card| card.pci);
-    cards
+    Read { cards, memory }
+}
+
+fn memory(read: &CardSamples) -> Memory {
+    let CardSamples { pci, vram_used_bytes, kfd_nodes, .. } = read;
+    Memory { pci: *pci, vram_used_bytes: *vram_used_bytes, kfd_nodes: kfd_nodes.clone() }
 }
 
 fn driven(root: &Root, read: CardSamples) -> Card {
-    let CardSamples { pci, is_suspended, samples, faults } = read;
+    let CardSamples { pci, is_suspended, samples, faults, .. } = read;
     let mut unread: Vec<String> = faults.iter().map(|fault| fault.reason.to_string()).collect();
     if unread.len() > MOST_UNREAD {
         let more = unread.len() - MOST_UNREAD;
@@ -77,7 +101,7 @@ fn bridges(root: &Root, pci: Address) -> Vec<Address> {
     names.filter(|address| *address != pci).collect()
 }
 
-fn address(pci: PciAddress) -> Address {
+pub fn address(pci: PciAddress) -> Address {
     let PciAddress { domain, bus, device, function } = pci;
     Address { domain, bus, device, function }
 }

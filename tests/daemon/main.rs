@@ -11,10 +11,12 @@ mod after_undo;
 mod config;
 mod exporter;
 mod gpus;
+mod health;
 #[path = "../setup/laid.rs"]
 #[allow(dead_code, reason = "what the tests of setup need beside")]
 mod laid;
 mod real_cards;
+mod real_hanging_gpu;
 mod real_restarts;
 mod real_unit;
 mod repairs;

@@ -93,7 +93,7 @@ reads() {
     systemctl start reads 2> /dev/null && echo "reads it: $2" || echo "reads nothing: $2"
 }
 reads '' 'as it is'
-reads 's/ CAP_SYS_PTRACE$//' 'without the capability'
+reads 's/ CAP_SYS_PTRACE//' 'without the capability'
 kill $other
 sum=$(sha256sum < /etc/cdi/amd.json)
 echo '{}' > /etc/cdi/amd.json
@@ -112,7 +112,7 @@ ls -l /proc/$(says MainPID)/fd | grep -c -E '/dev/(dri|kfd)' || true
     ) else {
         return;
     };
-    let expected = "CapBnd:\t000000000008000b
+    let expected = "CapBnd:\t000000040008000b
 NoNewPrivs:\t1
 Seccomp:\t2
 Read-only file system
@@ -124,6 +124,28 @@ TasksMax=256
 0
 ";
     assert_eq!(out, expected);
+}
+
+/// The kernel is this machine's own. What the unit may not read, it would say in `unknown`.
+#[test]
+fn real_in_its_sandbox_it_reads_the_kernels_log_and_publishes_health() {
+    let Some(out) = boot(
+        true,
+        r#"
+health=/run/rocworker/health.json
+until_true '[ -s $health ]'
+grep -c 'dev/kmsg: No such file' $health
+# systemd allows the nodes that are there when it starts the unit.
+mknod -m 600 /dev/kmsg c 1 11
+systemctl restart rocworker
+until_true '! grep -q dev/kmsg $health'
+stat -c '%a %U' $health
+grep -o '"schema_version":1' $health
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(out, "1\n644 root\n\"schema_version\":1\n");
 }
 
 /// systemd mounts folders onto themselves in there, so that they may be written.

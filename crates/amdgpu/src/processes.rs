@@ -40,13 +40,25 @@ impl Use {
 /// or what was not read yet of it is. What could not be read otherwise is added to `faults`, and not in the list.
 #[must_use]
 pub fn uses(root: &Root, faults: &mut Vec<Fault>) -> Option<Vec<Use>> {
+    each(root, faults, &|context, id| {
+        attribute::number(root, &context.join(format!("stats_{id}/cu_occupancy"))).ok()
+    })
+}
+
+/// [`uses`] without [`Use::compute_units`]: it asks no GPU, and so waits for none.
+#[must_use]
+pub fn uses_without_units(root: &Root, faults: &mut Vec<Fault>) -> Option<Vec<Use>> {
+    each(root, faults, &|_, _| None)
+}
+
+fn each(root: &Root, faults: &mut Vec<Fault>, units: Units<'_>) -> Option<Vec<Use>> {
     let folder = Path::new(CLASS).join("proc");
     let names = known(&folder, attribute::names(root, &folder), faults)?;
     let mut pids: Vec<u32> = names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect();
     pids.sort_unstable();
     Some(
         pids.into_iter()
-            .flat_map(|pid| of_process(root, pid, &folder.join(pid.to_string()), faults))
+            .flat_map(|pid| of_process(root, pid, &folder.join(pid.to_string()), faults, units))
             .collect(),
     )
 }
@@ -71,18 +83,28 @@ fn known<T>(file: &Path, reading: Reading<T>, faults: &mut Vec<Fault>) -> Option
     }
 }
 
-fn of_process(root: &Root, pid: u32, folder: &Path, faults: &mut Vec<Fault>) -> Vec<Use> {
+/// What of a context's folder and KFD's id of a GPU says how many compute units are in use.
+type Units<'a> = &'a dyn Fn(&Path, u32) -> Option<u64>;
+
+fn of_process(root: &Root, pid: u32, folder: &Path, faults: &mut Vec<Fault>, units: Units<'_>) -> Vec<Use> {
     let mut uses = BTreeMap::<u32, Use>::new();
     let names = names(root, folder, faults);
     let contexts = names.iter().filter(|name| name.starts_with("context_")).map(|name| folder.join(name));
     for context in contexts.chain([folder.to_owned()]) {
-        add(root, pid, &context, &mut uses, faults);
+        add(root, pid, &context, &mut uses, faults, units);
     }
     uses.into_values().collect()
 }
 
 /// Adds what a context of the process has.
-fn add(root: &Root, pid: u32, context: &Path, uses: &mut BTreeMap<u32, Use>, faults: &mut Vec<Fault>) {
+fn add(
+    root: &Root,
+    pid: u32,
+    context: &Path,
+    uses: &mut BTreeMap<u32, Use>,
+    faults: &mut Vec<Fault>,
+    units: Units<'_>,
+) {
     let queues = queues(root, &context.join("queues"), faults);
     for name in names(root, context, faults) {
         let Some(gpu_id) = name.strip_prefix("vram_").and_then(|id| id.parse::<u32>().ok()) else { continue };
@@ -91,8 +113,7 @@ fn add(root: &Root, pid: u32, context: &Path, uses: &mut BTreeMap<u32, Use>, fau
         let queues = queues.as_ref().map(|on| on.get(&gpu_id).copied().unwrap_or(0));
         let nothing = Use { pid, gpu_id, vram_bytes: None, compute_units: None, queues: None };
         let here = Use { vram_bytes, queues, ..nothing.clone() };
-        let units = || attribute::number(root, &context.join(format!("stats_{gpu_id}/cu_occupancy"))).ok();
-        let compute_units = here.holds().then(units).flatten();
+        let compute_units = here.holds().then(|| units(context, gpu_id)).flatten();
         let all = uses.entry(gpu_id).or_insert(nothing);
         all.vram_bytes = sum(all.vram_bytes, vram_bytes);
         all.compute_units = sum(all.compute_units, compute_units);

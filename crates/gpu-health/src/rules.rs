@@ -25,6 +25,8 @@ pub struct Rules {
     pub unhealthy_below: u8,
     /// How long a GPU must not have been unhealthy before it leaves quarantine, in seconds.
     pub hold_s: u64,
+    /// More VRAM in use than this, while no process uses the GPU, was not given back; `None`: that is not looked for.
+    pub leftover_bytes: Option<u64>,
     pub rules: Vec<Rule>,
 }
 

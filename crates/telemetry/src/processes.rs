@@ -223,8 +223,7 @@ struct Proc<'r> {
 
 impl<'r> Proc<'r> {
     fn new(root: &'r Root) -> Self {
-        let namespace = root.read_link("/proc/self/ns/pid");
-        let numbers_alike = namespace.map_or(true, |it| it.as_os_str() == FIRST_PID_NAMESPACE);
+        let numbers_alike = is_first_pid_namespace(root).unwrap_or(true);
         Self { root, uptime: uptime(root), numbers_alike, found: BTreeMap::new() }
     }
 
@@ -233,6 +232,13 @@ impl<'r> Proc<'r> {
         let read = || if *numbers_alike { process(root, pid, *uptime) } else { Process::default() };
         found.entry(pid).or_insert_with(read)
     }
+}
+
+/// Whether /proc shows every process of the machine, numbered as KFD numbers them; `None` where it does not say.
+#[must_use]
+pub fn is_first_pid_namespace(root: &Root) -> Option<bool> {
+    let namespace = root.read_link("/proc/self/ns/pid").ok()?;
+    Some(namespace.as_os_str() == FIRST_PID_NAMESPACE)
 }
 
 fn process(root: &Root, pid: u32, uptime: Option<f64>) -> Process {

@@ -17,22 +17,35 @@ pub struct CardSamples {
     /// Without the labels of the GPU.
     pub samples: Vec<Sample>,
     pub faults: Vec<Fault>,
+    /// Of its own VRAM; `None` for an APU, and where it is unknown.
+    pub vram_used_bytes: Option<u64>,
+    /// Its nodes in KFD's topology: one for each partition.
+    pub kfd_nodes: Vec<u32>,
 }
 
 /// Reads each card once, in the order of their indexes.
 #[must_use]
 pub fn read(root: &Root, machine: &Machine) -> Vec<CardSamples> {
     let cards = Card::all(machine);
-    let driven = cards.iter().filter_map(|card| card.entries.first());
-    let addresses = driven.filter(|gpu| gpu.driver.as_deref() == Some("amdgpu")).filter_map(|gpu| gpu.pci);
-    let read = |pci| {
+    let read = |card: &Card<'_>| {
+        let first = card.entries.first()?;
+        let pci = first.pci.filter(|_| first.driver.as_deref() == Some("amdgpu"))?;
         let readings = CardReadings::read(root, pci);
         let is_suspended = readings.is_suspended();
         let mut samples = Vec::new();
         if !is_suspended {
             card::card(&readings, readings.is_apu, &mut Labelled::new(&[], &mut samples));
         }
-        CardSamples { pci, is_suspended, samples, faults: readings.faults }
+        let is_own = readings.is_apu == Some(false);
+        let vram = readings.memory.iter().find(|it| is_own && it.pool == "vram");
+        Some(CardSamples {
+            pci,
+            is_suspended,
+            samples,
+            vram_used_bytes: vram.and_then(|it| it.used_bytes),
+            kfd_nodes: card.entries.iter().filter_map(|gpu| gpu.kfd_node).collect(),
+            faults: readings.faults,
+        })
     };
-    addresses.map(read).collect()
+    cards.iter().filter_map(read).collect()
 }

@@ -40,7 +40,7 @@ struct Fdinfo {
 /// Where nodes are open. To look at every descriptor of a thousand processes takes tens of milliseconds: that is done when
 /// the count of open nodes has changed, and each minute.
 #[derive(Debug, Default)]
-pub(super) struct Clients {
+pub(in crate::daemon) struct Clients {
     nodes: Vec<Node>,
     looked: Option<(Instant, String)>,
 }
@@ -62,7 +62,7 @@ impl Node {
 impl Clients {
     /// In the order of their pids. Several clients of a process on a card count together; one that several processes
     /// share counts with the first.
-    pub(super) fn read(&mut self, root: &Root, now: Instant) -> Vec<Client> {
+    pub(in crate::daemon) fn read(&mut self, root: &Root, now: Instant) -> Vec<Client> {
         self.look(root, now);
         let mut known = BTreeSet::new();
         let mut found = BTreeMap::<(u32, String), Option<u64>>::new();

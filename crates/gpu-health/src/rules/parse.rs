@@ -26,6 +26,7 @@ struct File {
     degraded_below: Spanned<i64>,
     unhealthy_below: Spanned<i64>,
     hold_s: Spanned<i64>,
+    leftover_bytes: Option<Spanned<i64>>,
     #[serde(rename = "rule", default)]
     rules: Vec<RawRule>,
 }
@@ -91,6 +92,8 @@ pub(super) fn rules(text: &str) -> Result<Rules, Fault> {
         );
     }
     let hold_s = within(&file.hold_s, "hold_s", 0..=LONGEST_S)?;
+    let bytes = file.leftover_bytes.as_ref();
+    let leftover_bytes = bytes.map(|bytes| within(bytes, "leftover_bytes", 1..=i64::MAX)).transpose()?;
     if file.rules.is_empty() {
         let problem = "no [[rule]]: write one, or remove the file to have the built-in rules".to_owned();
         return Err(Fault { at: text.len(), problem });
@@ -104,7 +107,7 @@ pub(super) fn rules(text: &str) -> Result<Rules, Fault> {
         }
         rules.push(rule);
     }
-    Ok(Rules { degraded_below, unhealthy_below, hold_s, rules })
+    Ok(Rules { degraded_below, unhealthy_below, hold_s, leftover_bytes, rules })
 }
 
 fn fault<T, V>(at: &Spanned<T>, problem: String) -> Result<V, Fault> {

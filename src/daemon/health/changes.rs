@@ -1,0 +1,108 @@
+//! What the journal says of a GPU whose state has changed: once.
+
+use allocation::health::{GpuHealth, Health, State};
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Change {
+    /// A GPU is unhealthy now.
+    Worse(String),
+    Other(String),
+}
+
+/// Between two judgements. A GPU that was never judged before counts as healthy.
+pub(super) fn between(before: Option<&Health>, now: &Health) -> Vec<Change> {
+    let before = |gpu: &GpuHealth| {
+        let found = before.and_then(|health| health.gpus.iter().find(|it| it.pci == gpu.pci));
+        found.map_or((State::Healthy, None), |gpu| (gpu.state, gpu.leftover.as_ref()))
+    };
+    let mut changes = Vec::new();
+    for gpu in &now.gpus {
+        let (state, leftover) = before(gpu);
+        if gpu.state != state {
+            changes.push(state_of(gpu));
+        }
+        match (&gpu.leftover, leftover) {
+            (Some(text), None) => changes.push(Change::Worse(format!("GPU {}: {text}", gpu.pci))),
+            (None, Some(_)) => changes.push(Change::Other(format!("GPU {}: nothing is left on it", gpu.pci))),
+            _ => {}
+        }
+    }
+    changes
+}
+
+fn state_of(gpu: &GpuHealth) -> Change {
+    let why = match gpu.state {
+        State::Unknown => gpu.unknown.join("; "),
+        _ => {
+            let reasons = gpu.deductions.iter().map(|it| format!("{} ({})", it.reason, it.evidence));
+            reasons.collect::<Vec<_>>().join("; ")
+        }
+    };
+    let score = gpu.score.map(|score| format!(", score {score}")).unwrap_or_default();
+    let name = match gpu.state {
+        State::Healthy => "healthy",
+        State::Degraded => "degraded",
+        State::Unhealthy => "unhealthy",
+        State::Unknown => "of unknown health",
+    };
+    let why = if why.is_empty() { why } else { format!(": {why}") };
+    let text = format!("GPU {} is {name} now{score}{why}", gpu.pci);
+    if gpu.state == State::Unhealthy { Change::Worse(text) } else { Change::Other(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use allocation::PciAddress;
+    use allocation::health::Deduction;
+
+    use super::*;
+
+    const PCI: &str = "0000:03:00.0";
+
+    fn gpu(state: State, leftover: Option<&str>) -> GpuHealth {
+        let deduction = Deduction {
+            rule: "hang-now".to_owned(),
+            points: 60,
+            reason: "The GPU hangs.".to_owned(),
+            evidence: "ring gfx timeout".to_owned(),
+        };
+        GpuHealth {
+            pci: PciAddress::parse(PCI).unwrap(),
+            state,
+            score: (state != State::Unknown).then_some(if state == State::Healthy { 100 } else { 40 }),
+            hang: None,
+            deductions: if state == State::Unhealthy { vec![deduction] } else { Vec::new() },
+            unknown: if state == State::Unknown { vec!["It cannot be read.".to_owned()] } else { Vec::new() },
+            quarantine: None,
+            leftover: leftover.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn a_change_is_said_once_with_its_reasons() {
+        let unhealthy = "GPU 0000:03:00.0 is unhealthy now, score 40: The GPU hangs. (ring gfx timeout)";
+        let unknown = "GPU 0000:03:00.0 is of unknown health now: It cannot be read.";
+        let healthy = "GPU 0000:03:00.0 is healthy now, score 100";
+        let worse = |text: &str| Change::Worse(text.to_owned());
+        let other = |text: &str| Change::Other(text.to_owned());
+        let well = || gpu(State::Healthy, None);
+        for (before, now, expected) in [
+            (None, well(), vec![]),
+            (None, gpu(State::Unhealthy, None), vec![worse(unhealthy)]),
+            (Some(well()), gpu(State::Unhealthy, None), vec![worse(unhealthy)]),
+            (Some(gpu(State::Unhealthy, None)), gpu(State::Unhealthy, None), vec![]),
+            (Some(gpu(State::Unhealthy, None)), well(), vec![other(healthy)]),
+            (Some(well()), gpu(State::Unknown, None), vec![other(unknown)]),
+            (Some(well()), gpu(State::Healthy, Some("Left.")), vec![worse("GPU 0000:03:00.0: Left.")]),
+            (
+                Some(gpu(State::Healthy, Some("Left."))),
+                well(),
+                vec![other("GPU 0000:03:00.0: nothing is left on it")],
+            ),
+        ] {
+            let health = |gpu: GpuHealth| Health { gpus: vec![gpu], ..Health::default() };
+            let before = before.map(health);
+            assert_eq!(between(before.as_ref(), &health(now.clone())), expected, "{before:?} {now:?}");
+        }
+    }
+}

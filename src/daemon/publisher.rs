@@ -1,0 +1,174 @@
+//! Publishes a file in [`RUN`] every ten seconds, for programs that may not read what the daemon may.
+//!
+//! Each file has a thread of its own: the kernel may hold up who reads a GPU's files while the GPU hangs. Neither a look,
+//! nor an answer to `status`, nor another file waits for that.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use root::{Attributes, Identity, Root};
+
+use super::{RUN, claim};
+
+/// Twice in the time for which each file counts, and once more.
+const EVERY: Duration = Duration::from_secs(10);
+
+/// How long the daemon's end waits for a write that goes on.
+const END: Duration = Duration::from_millis(300);
+
+/// Of a thread, which reads files one after the other: what it does not touch of it takes no memory.
+const STACK: usize = 512 << 10;
+
+/// A file that is published.
+#[derive(Debug)]
+pub struct File {
+    pub path: &'static str,
+    /// What its thread is called.
+    pub thread: &'static str,
+    /// Who lacks what while it cannot be written: the end of a sentence.
+    pub lack: &'static str,
+}
+
+/// The way to the thread that publishes a file. `T`: what the daemon's own thread says for it.
+#[derive(Debug)]
+pub struct Publisher<T> {
+    file: &'static File,
+    shared: Arc<Shared<T>>,
+}
+
+#[derive(Debug)]
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    told: Told<T>,
+    is_new: bool,
+    is_writing: bool,
+    is_over: bool,
+    /// Which file was written last.
+    written: Option<Identity>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Told<T> {
+    /// Before [`Publisher::set`]: a file that is there stays as it is.
+    Nothing,
+    /// The file is to be gone.
+    Remove,
+    Publish(T),
+}
+
+impl<T: Clone + PartialEq + Send + 'static> Publisher<T> {
+    /// `text`: what stands in the file; it runs in the file's thread.
+    pub fn start(
+        root: Arc<Root>,
+        file: &'static File,
+        text: impl FnMut(&Root, T) -> String + Send + 'static,
+    ) -> std::io::Result<Self> {
+        let (told, written) = (Told::Nothing, None);
+        let state = State { told, is_new: false, is_writing: false, is_over: false, written };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new().name(file.thread.to_owned()).stack_size(STACK);
+        thread.spawn(move || run(&root, file, &of_thread, text))?;
+        Ok(Self { file, shared })
+    }
+
+    /// Has this published, at once where it is new; with `None` the file is removed.
+    pub fn set(&self, told: Option<T>) {
+        let told = told.map_or(Told::Remove, Told::Publish);
+        let mut state = self.shared.lock();
+        if state.told != told {
+            (state.told, state.is_new) = (told, true);
+            self.shared.changed.notify_all();
+        }
+    }
+
+    /// Writes no more, and leaves the file.
+    pub fn end(self) {
+        drop(self.over());
+    }
+
+    /// Writes no more, and removes the file unless it is another daemon's by now.
+    pub fn leave(self, root: &Root) {
+        let state = self.over();
+        if state.written.is_some() && state.written == root.identity(self.file.path).ok() {
+            // One that is left is soon too old to count.
+            root.remove(self.file.path).ok();
+        }
+    }
+
+    fn over(&self) -> MutexGuard<'_, State<T>> {
+        let mut state = self.shared.lock();
+        state.is_over = true;
+        self.shared.changed.notify_all();
+        let waited = self.shared.changed.wait_timeout_while(state, END, |state| state.is_writing);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn run<T: Clone>(root: &Root, file: &File, shared: &Shared<T>, mut text: impl FnMut(&Root, T) -> String) {
+    let mut is_hindered = false;
+    loop {
+        let state = shared.lock();
+        let is_idle = |state: &mut State<T>| !state.is_new && !state.is_over;
+        let mut state = if let Told::Publish(_) = state.told {
+            let waited = shared.changed.wait_timeout_while(state, EVERY, is_idle);
+            waited.unwrap_or_else(PoisonError::into_inner).0
+        } else {
+            shared.changed.wait_while(state, is_idle).unwrap_or_else(PoisonError::into_inner)
+        };
+        state.is_new = false;
+        let told = state.told.clone();
+        drop(state);
+        let text = if let Told::Publish(told) = told { Some(text(root, told)) } else { None };
+
+        let mut state = shared.lock();
+        if state.is_over {
+            return;
+        }
+        state.is_writing = true;
+        drop(state);
+        let written = text.map(|text| write(root, file, &text));
+        if written.is_none() {
+            // One that is left is soon too old to count.
+            root.remove(file.path).ok();
+        }
+        let mut state = shared.lock();
+        state.is_writing = false;
+        state.written = root.identity(file.path).ok();
+        shared.changed.notify_all();
+        drop(state);
+        if let Some(written) = written {
+            say(root, file, &mut is_hindered, written.err());
+        }
+    }
+}
+
+fn write(root: &Root, file: &File, text: &str) -> Result<(), root::Error> {
+    claim::believe(root)?;
+    // A folder that was removed is made again by whoever holds the lock in it.
+    if root.exists(RUN) {
+        root.write(file.path, text.as_bytes(), Attributes { mode: 0o644, owner: None })?;
+    }
+    Ok(())
+}
+
+/// Says once what hinders, and once that nothing does any more.
+fn say(root: &Root, file: &File, is_hindered: &mut bool, problem: Option<root::Error>) {
+    let was_hindered = std::mem::replace(is_hindered, problem.is_some());
+    match problem {
+        Some(problem) if !was_hindered => tracing::warn!("{problem}: {}", file.lack),
+        None if was_hindered => tracing::info!("{} is written again", root.shown(file.path).display()),
+        _ => {}
+    }
+}
