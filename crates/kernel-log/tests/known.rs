@@ -144,17 +144,17 @@ fn no_name_of_a_process_makes_another_message_of_a_line() {
                 ),
                 (
                     format!("*ERROR* Process information: process {process} pid 1 thread {thread} pid 2"),
-                    "named-process",
+                    "hang-process",
                 ),
                 (
                     format!("amdgpu 0000:28:00.0:  Process {process} pid 1 thread {thread} pid 2"),
-                    "named-process",
+                    "fault-process",
                 ),
                 (
                     format!(
                         "amdgpu 0000:28:00.0: amdgpu:  in process {process} pid 1 thread {thread} pid 2)"
                     ),
-                    "named-process",
+                    "fault-process",
                 ),
             ] {
                 let found = knowledge.find(line.as_bytes());
