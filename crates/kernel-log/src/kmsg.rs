@@ -295,24 +295,14 @@ mod tests {
         assert!(!open(folder.path()).unwrap().read().unwrap().records.is_empty());
     }
 
+    /// tests/qemu writes to such a log as a program does; here the line would stay in this machine's log.
     #[test]
-    fn real_the_kernels_log_is_read_and_a_programs_line_in_it_is_not() {
-        if !support::real::require_root(&["dmesg"]) {
+    fn real_the_kernels_log_is_read_in_its_order() {
+        if !support::real::require_root(&[]) {
             return;
         }
-        let mut kmsg = open(Path::new("/")).unwrap();
-        let read = all(&mut kmsg);
+        let read = all(&mut open(Path::new("/")).unwrap());
         assert!(!read.is_empty() && read.is_sorted_by(|a, b| a.sequence < b.sequence));
-
-        let mark = format!("kernel-log's test, process {}", std::process::id());
-        // As the kernel's facility, which the kernel does not believe: it makes 1 of 0.
-        fs::write(PATH, format!("<3>{mark}\n")).unwrap();
-        // The line is there, as another reader sees it.
-        let dmesg = std::process::Command::new("dmesg").output().unwrap();
-        assert!(String::from_utf8_lossy(&dmesg.stdout).contains(&mark), "{dmesg:?}");
-        for record in all(&mut kmsg).iter().chain(&all(&mut open(Path::new("/")).unwrap())) {
-            assert!(!String::from_utf8_lossy(&record.text).contains(&mark), "{record:?}");
-        }
     }
 
     fn all(kmsg: &mut Kmsg) -> Vec<Record> {

@@ -46,7 +46,7 @@ fn each_mistake_is_named_with_its_line_and_what_to_do() {
             log,
             "log = { class = \"hang\", message = \"aca-events\" }",
             8,
-            "\"aca-events\" is no message of this class: take one of ring-timeout, ",
+            "\"aca-events\" is no message of this class: take one of hang-process, ring-timeout, ",
         ),
         (log, "log = { class = \"hang\", since = 3 }", 8, "unknown field `since`"),
         (log, &metric("name = \"rocm_x\", above = 1"), 8, "\"rocm_x\" is no metric"),
