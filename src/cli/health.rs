@@ -7,6 +7,7 @@ use allocation::health::{Deduction, GpuHealth, Health, Quarantine, State};
 use amdgpu::{Machine, names};
 use anstyle::Style;
 use serde::Serialize;
+use telemetry::daemon_file;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 
 use super::Outcome;
@@ -15,7 +16,7 @@ use super::detect::ranges;
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::{Misuse, Session, absolute, caller};
 use super::table::{Cell, Columns};
-use crate::health::{Observer, published, rules};
+use crate::health::{Observer, rules};
 use crate::printable::printable;
 
 #[derive(Serialize)]
@@ -59,30 +60,31 @@ pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Out
 /// The daemon's judgement while it is fresh, or one of now. Says on stderr which.
 fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(Source, Health)> {
     let root = &session.root;
-    let (rules, last) = match file {
-        Some(file) => (rules::of_file(&caller()?, &absolute(file)?).map_err(Misuse)?, None),
+    let (rules, last, by) = match file {
+        Some(file) => {
+            let rules = rules::of_file(&caller()?, &absolute(file)?).map_err(Misuse)?;
+            (rules, None, format!("Judged now by {}, from one reading.", file.display()))
+        }
         None => {
-            let last = published::read(root).unwrap_or_else(|problem| {
+            let last: Option<Health> = daemon_file::last(root).unwrap_or_else(|problem| {
                 talk(&format!("What the daemon says does not count: {problem}"));
                 None
             });
-            if let Some(health) = last.clone().and_then(|health| health.at(now)) {
+            if let Some(health) = last.as_ref().filter(|health| health.is_fresh(now)) {
                 let ago = now.saturating_sub(health.written_at);
                 talk(&format!("Judged by rocworker's daemon {ago} s ago."));
-                return Ok((Source::Daemon, health));
+                return Ok((Source::Daemon, health.clone()));
             }
             let (rules, problem) = rules::in_force(root);
             if let Some(problem) = problem {
                 talk(&format!("{problem}. The built-in rules are in force."));
             }
-            (rules, last)
+            (rules, last, "Judged now, from one reading: the daemon publishes no health here.".to_owned())
         }
     };
-    let health = Observer::new(root).judge(root, &rules, last.as_ref(), now);
-    talk(
-        "Judged now, from one reading: the daemon publishes no health here. How fast counters grow is not known.",
-    );
-    Ok((Source::Now, health))
+    let judged = Observer::new(root).judge(root, &rules, last.as_ref(), now);
+    talk(&format!("{by} How fast counters grow is not known."));
+    Ok((Source::Now, judged.health))
 }
 
 fn talk(text: &str) {
@@ -90,9 +92,7 @@ fn talk(text: &str) {
 }
 
 fn entry<'h>(health: &'h GpuHealth, machine: &Machine) -> Entry<'h> {
-    let address = health.pci.to_string();
-    let is_its = |pci: Option<amdgpu::Address>| pci.is_some_and(|pci| pci.to_string() == address);
-    let its = || machine.gpus.iter().filter(|gpu| is_its(gpu.pci));
+    let its = || machine.gpus.iter().filter(|gpu| gpu.pci == Some(health.pci));
     let mut indexes: Vec<u32> = its().filter_map(|gpu| gpu.index).collect();
     indexes.sort_unstable();
     Entry { indexes, name: its().find_map(names::of), health }
@@ -128,7 +128,7 @@ fn rows(gpus: &[Entry<'_>], format: Format) -> String {
             None => ("unknown", DIM),
         };
         let (containers, of_containers) = match (quarantine, leftover) {
-            (Some(_), _) => ("quarantine", BAD),
+            (Some(_), _) => ("quarantined", BAD),
             (None, Some(_)) => ("leftover", WARN),
             (None, None) => ("-", Style::new()),
         };
@@ -177,7 +177,7 @@ fn below(gpu: &Entry<'_>) -> String {
             State::Unhealthy => String::new(),
             _ => format!(": {}", printable(reason)),
         };
-        writeln!(text, "{sign} {number}: In quarantine since {since}, last unhealthy {last}{reason}").ok();
+        writeln!(text, "{sign} {number}: Quarantined since {since}, last unhealthy {last}{reason}").ok();
     }
     if let Some(leftover) = &gpu.health.leftover {
         writeln!(text, "{} {number}: {}", styled(WARN, "!"), printable(leftover)).ok();

@@ -44,7 +44,7 @@ struct Shared<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    told: Told<T>,
+    wanted: Wanted<T>,
     is_new: bool,
     is_writing: bool,
     is_over: bool,
@@ -53,9 +53,9 @@ struct State<T> {
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum Told<T> {
+enum Wanted<T> {
     /// Before [`Publisher::set`]: a file that is there stays as it is.
-    Nothing,
+    Unchanged,
     /// The file is to be gone.
     Remove,
     Publish(T),
@@ -68,8 +68,8 @@ impl<T: Clone + PartialEq + Send + 'static> Publisher<T> {
         file: &'static File,
         text: impl FnMut(&Root, T) -> String + Send + 'static,
     ) -> std::io::Result<Self> {
-        let (told, written) = (Told::Nothing, None);
-        let state = State { told, is_new: false, is_writing: false, is_over: false, written };
+        let (wanted, written) = (Wanted::Unchanged, None);
+        let state = State { wanted, is_new: false, is_writing: false, is_over: false, written };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let of_thread = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name(file.thread.to_owned()).stack_size(STACK);
@@ -78,11 +78,11 @@ impl<T: Clone + PartialEq + Send + 'static> Publisher<T> {
     }
 
     /// Has this published, at once where it is new; with `None` the file is removed.
-    pub fn set(&self, told: Option<T>) {
-        let told = told.map_or(Told::Remove, Told::Publish);
+    pub fn set(&self, wanted: Option<T>) {
+        let wanted = wanted.map_or(Wanted::Remove, Wanted::Publish);
         let mut state = self.shared.lock();
-        if state.told != told {
-            (state.told, state.is_new) = (told, true);
+        if state.wanted != wanted {
+            (state.wanted, state.is_new) = (wanted, true);
             self.shared.changed.notify_all();
         }
     }
@@ -121,16 +121,16 @@ fn run<T: Clone>(root: &Root, file: &File, shared: &Shared<T>, mut text: impl Fn
     loop {
         let state = shared.lock();
         let is_idle = |state: &mut State<T>| !state.is_new && !state.is_over;
-        let mut state = if let Told::Publish(_) = state.told {
+        let mut state = if let Wanted::Publish(_) = state.wanted {
             let waited = shared.changed.wait_timeout_while(state, EVERY, is_idle);
             waited.unwrap_or_else(PoisonError::into_inner).0
         } else {
             shared.changed.wait_while(state, is_idle).unwrap_or_else(PoisonError::into_inner)
         };
         state.is_new = false;
-        let told = state.told.clone();
+        let wanted = state.wanted.clone();
         drop(state);
-        let text = if let Told::Publish(told) = told { Some(text(root, told)) } else { None };
+        let text = if let Wanted::Publish(wanted) = wanted { Some(text(root, wanted)) } else { None };
 
         let mut state = shared.lock();
         if state.is_over {

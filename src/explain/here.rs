@@ -1,6 +1,6 @@
 //! What advice needs of a machine: its AMD cards, the ports above them, and how a person drains and resets them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use amdgpu::{Address, Machine};
 use root::Root;
@@ -129,7 +129,7 @@ fn cards(root: &Root) -> Vec<Card> {
                 card.entries.push(entry);
             }
             None => {
-                let above = above(root, address);
+                let above = amdgpu::bridges(root, address);
                 cards.push(Card { address, entries: vec![entry], hive: gpu.hive_id, above });
             }
         }
@@ -137,18 +137,7 @@ fn cards(root: &Root) -> Vec<Card> {
     cards
 }
 
-/// By the folders that sysfs has around the card's own.
-fn above(root: &Root, address: Address) -> Vec<Address> {
-    let link = root.read_link(device(&address.to_string())).unwrap_or_default();
-    let folders = link.iter().filter_map(|name| name.to_str()?.parse().ok());
-    folders.filter(|other| *other != address).collect()
-}
-
 fn addresses(root: &Root) -> Vec<Address> {
     let names = root.list("/sys/bus/pci/devices").unwrap_or_default();
     names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect()
-}
-
-fn device(name: &str) -> PathBuf {
-    Path::new("/sys/bus/pci/devices").join(name)
 }

@@ -1,8 +1,7 @@
 //! AMD's cards as health is judged by them.
 
-use allocation::PciAddress;
 use allocation::health::Health;
-use amdgpu::{Address, Machine};
+use amdgpu::{Address, Machine, bridges};
 use gpu_health::judge::Card;
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
@@ -15,14 +14,18 @@ const MOST_UNREAD: usize = 8;
 #[derive(Debug)]
 pub(super) struct Cards {
     patient: Patient<Read>,
+    /// The last reading that did not fail.
+    last: Option<Read>,
 }
 
 /// What a reading of all cards gives.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Read {
     /// In the order of their addresses.
     pub(super) cards: Vec<Card>,
     pub(super) memory: Vec<Memory>,
+    /// Why nothing is known of any card.
+    pub(super) problem: Option<String>,
 }
 
 /// How much of a card's own memory is in use, whoever uses it.
@@ -37,19 +40,39 @@ pub struct Memory {
 
 impl Cards {
     pub(super) fn new(root: &Root) -> Self {
-        Self { patient: Patient::new(root.shown("/"), PATIENCE, DEADLINE) }
+        Self { patient: Patient::new(root.shown("/"), PATIENCE, DEADLINE), last: None }
     }
 
-    /// Where reading fails: the last known cards without a reading, and why.
-    pub(super) fn read(&mut self, last: Option<&Health>) -> (Read, Option<String>) {
+    /// Where reading fails: the cards of the last reading without their samples, and why. `last`: the last judgement,
+    /// which names the cards where none was read yet.
+    pub(super) fn read(&mut self, last: Option<&Health>) -> Read {
         match self.patient.run(all) {
-            Ok(read) => (read, None),
-            Err(error) => {
-                let known = last.map_or(&[][..], |health| &health.gpus);
-                let cards = known.iter().map(|gpu| blank(address(gpu.pci))).collect();
-                (Read { cards, ..Read::default() }, Some(format!("The GPUs cannot be read: {error}")))
+            Ok(read) => {
+                self.last = Some(read.clone());
+                read
             }
+            Err(error) => self.unread(last, &format!("The GPUs cannot be read: {error}")),
         }
+    }
+
+    fn unread(&self, last: Option<&Health>, why: &str) -> Read {
+        let mut read = self.last.clone().unwrap_or_else(|| {
+            let known = last.map_or(&[][..], |health| &health.gpus);
+            // Which driver a card has is not known: that the kernel's log is silent about it says nothing.
+            let card = |pci| Card { pci, bridges: Vec::new(), is_driven: false, samples: Vec::new(), unread: Vec::new() };
+            Read { cards: known.iter().map(|gpu| card(gpu.pci)).collect(), ..Read::default() }
+        });
+        for card in &mut read.cards {
+            card.samples.clear();
+            card.unread = vec![why.to_owned()];
+        }
+        for memory in &mut read.memory {
+            memory.vram_used_bytes = None;
+        }
+        if read.cards.is_empty() {
+            read.problem = Some(why.to_owned());
+        }
+        read
     }
 }
 
@@ -65,10 +88,10 @@ fn all(root: &Root) -> Read {
             None => "No driver is bound to it: only amdgpu says how a GPU is".to_owned(),
         };
         let bridges = bridges(root, pci);
-        cards.push(Card { bridges, is_driven: false, unread: vec![unread], ..blank(pci) });
+        cards.push(Card { pci, bridges, is_driven: false, samples: Vec::new(), unread: vec![unread] });
     }
     cards.sort_by_key(|card| card.pci);
-    Read { cards, memory }
+    Read { cards, memory, problem: None }
 }
 
 fn memory(read: &CardSamples) -> Memory {
@@ -90,18 +113,38 @@ fn driven(root: &Root, read: CardSamples) -> Card {
     Card { pci, bridges: bridges(root, pci), is_driven: true, samples, unread }
 }
 
-fn blank(pci: Address) -> Card {
-    Card { pci, bridges: Vec::new(), is_driven: true, samples: Vec::new(), unread: Vec::new() }
-}
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
 
-/// The bridges above a function: the folders on the way to its own, `../../../devices/pci0000:00/0000:00:01.1/0000:03:00.0`.
-fn bridges(root: &Root, pci: Address) -> Vec<Address> {
-    let Ok(target) = root.read_link(format!("/sys/bus/pci/devices/{pci}")) else { return Vec::new() };
-    let names = target.iter().filter_map(|name| name.to_str()?.parse().ok());
-    names.filter(|address| *address != pci).collect()
-}
+    use allocation::health::State;
+    use gpu_health::judge::{Judge, Known, Log};
+    use gpu_health::rules::Rules;
+    use layout::{Machine, Nodes};
 
-pub fn address(pci: PciAddress) -> Address {
-    let PciAddress { domain, bus, device, function } = pci;
-    Address { domain, bus, device, function }
+    use super::*;
+
+    /// A driver that hangs, as the kernel's log and the bus know the machine.
+    #[test]
+    fn a_reading_that_fails_changes_nothing_but_the_samples() {
+        const DRIVER: &str = "/sys/bus/pci/devices/0000:15:00.0/driver";
+        let folder = tempfile::tempdir().unwrap();
+        let machine = Machine::instinct_with_readings(2, 1);
+        machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let mut cards = Cards::new(&root);
+        let before = cards.read(None);
+        assert!(before.cards.iter().all(|card| !card.samples.is_empty() && !card.bridges.is_empty()), "{DRIVER}");
+
+        cards.patient = Patient::new(PathBuf::from("/not/there"), PATIENCE, DEADLINE);
+        let after = cards.read(None);
+        assert_eq!(after.cards.len(), before.cards.len());
+        for (after, before) in after.cards.iter().zip(&before.cards) {
+            assert_eq!((after.pci, after.is_driven), (before.pci, before.is_driven));
+            assert_eq!(after.bridges, before.bridges);
+            assert!(after.samples.is_empty());
+            assert!(after.unread[0].starts_with("The GPUs cannot be read: "), "{after:?}");
+        }
+        assert_eq!(after.problem, None);
+    }
 }

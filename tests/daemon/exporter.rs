@@ -16,8 +16,8 @@ use crate::running::{Running, applied, eventually};
 const SPEC: &str = "etc/cdi/amd.json";
 const UID: &str = "ac04f3f2-1f2c-11e9-b015-1ebee232acfa";
 
-fn now() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64()
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
 /// As the exporter reads it.
@@ -127,9 +127,7 @@ fn one_that_is_killed_leaves_a_file_that_soon_counts_no_more_and_that_the_next_o
     let written_at = published(&laid).written_at;
     drop(running);
     let root = Root::open(laid.top()).unwrap();
-    #[expect(clippy::cast_precision_loss, reason = "seconds since 1970")]
-    let later = written_at as f64 + 45.0;
-    assert_eq!(daemon_file::read::<Published>(&root, later), Ok(None));
+    assert_eq!(daemon_file::read::<Published>(&root, written_at + 45), Ok(None));
     laid.run(&["undo"]).success();
     let running = Running::begin(&laid);
     running.until("it has looked", |daemon| daemon["set_up"] == false);

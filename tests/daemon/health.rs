@@ -140,7 +140,7 @@ fn a_file_that_another_user_could_have_written_does_not_count_and_is_replaced() 
         });
         published(&laid);
         let (_, _, said) = running.ended(Signal::SIGTERM);
-        assert_eq!(said.matches("which GPUs were in quarantine is not known").count(), 1, "{said}");
+        assert_eq!(said.matches("which GPUs were quarantined is not known").count(), 1, "{said}");
     }
 }
 

@@ -51,7 +51,7 @@ fn real_fuse_a_suspended_card_is_judged_and_no_file_that_wakes_it_is_read() {
     served.take_log();
     drop(amdgpu::Machine::read(&root));
     let by_detection = read_of(FIRST);
-    let health = Observer::new(&root).judge(&root, &Rules::built_in(), None, 1_790_000_000);
+    let health = Observer::new(&root).judge(&root, &Rules::built_in(), None, 1_790_000_000).health;
     let more: Vec<PathBuf> = read_of(FIRST).difference(&by_detection).cloned().collect();
     assert!(more.iter().all(|path| path.ends_with("power/runtime_status")), "{more:#?}");
     assert_eq!((of(&health, FIRST).state, of(&health, SECOND).state), (State::Unhealthy, State::Healthy));
@@ -72,7 +72,7 @@ fn real_fuse_a_card_whose_files_hang_costs_a_second_once_and_the_kernels_log_sti
     let mut last = None;
     let mut judged = |now| {
         let began = Instant::now();
-        let health = observer.judge(&root, &Rules::built_in(), last.as_ref(), now);
+        let health = observer.judge(&root, &Rules::built_in(), last.as_ref(), now).health;
         last = Some(health.clone());
         (health, began.elapsed())
     };

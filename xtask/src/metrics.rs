@@ -36,7 +36,7 @@ Prometheus up, and [alerts.md](alerts.md) has alerts and a dashboard.
 - **Suspended.** The exporter never wakes a GPU. A suspended card has `rocm_gpu_suspended` 1, `rocm_gpu_info` and what
   the daemon judges of it, nothing more. It keeps the labels of the last scrape in which it was awake. If the exporter
   started later, labels that only an awake card tells are absent.
-- **Health.** `rocm_gpu_health_score`, `rocm_gpu_hang` and `rocm_gpu_quarantined` are the
+- **Health.** `rocm_gpu_health_score`, `rocm_gpu_health_state`, `rocm_gpu_hang` and `rocm_gpu_quarantined` are the
   [daemon's judgement](daemon.md#what-it-publishes), of a card with all its partitions. They are absent when that is older
   than 60 seconds.
 - **Containers.** Only the series of processes, containers and leases have the label `container`. To have it on others,

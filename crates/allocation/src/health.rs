@@ -13,6 +13,30 @@ pub const PATH: &str = "/run/rocworker/health.json";
 /// Older than this, it says nothing of now: every GPU is unknown.
 pub const FRESH_S: u64 = 60;
 
+/// How far a file of the daemon's may be from the future, in seconds: the clock may be set between a write and a read.
+const AHEAD_S: u64 = 5;
+
+/// Whether a file of the daemon's says something of now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Age {
+    Fresh,
+    Old,
+    /// From the future, by so many seconds.
+    Ahead(u64),
+}
+
+impl Age {
+    /// Of what was written and is read at these times, in seconds since 1970, and counts for so many seconds.
+    #[must_use]
+    pub fn of(written_at: u64, now: u64, fresh_s: u64) -> Self {
+        match written_at.checked_sub(now) {
+            Some(ahead) if ahead > AHEAD_S => Self::Ahead(ahead),
+            None if now - written_at > fresh_s => Self::Old,
+            _ => Self::Fresh,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Health {
@@ -81,17 +105,17 @@ pub struct Quarantine {
 
 impl Document for Health {
     const SCHEMA_VERSION: u32 = 1;
-    const NAME: &'static str = "account of the GPUs' health";
+    const NAME: &'static str = "health file";
 }
 
 impl Health {
-    /// What counts at this time, in seconds since 1970: `None` when it is old, or from the future by more than 5 s.
+    /// Whether it is of this time, in seconds since 1970.
     #[must_use]
-    pub fn at(self, now: u64) -> Option<Self> {
-        is_fresh(self.written_at, now).then_some(self)
+    pub fn is_fresh(&self, now: u64) -> bool {
+        is_fresh(self.written_at, now)
     }
 }
 
 fn is_fresh(written_at: u64, now: u64) -> bool {
-    now.saturating_sub(written_at) <= FRESH_S && written_at <= now.saturating_add(5)
+    Age::of(written_at, now, FRESH_S) == Age::Fresh
 }

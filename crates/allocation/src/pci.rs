@@ -1,8 +1,11 @@
 //! PCI addresses.
 
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::Error;
 
 /// Where a PCI function is: `domain:bus:device.function`, as `/sys/bus/pci/devices` names it.
 ///
@@ -39,6 +42,18 @@ impl PciAddress {
             function: byte(&[*function])?,
         };
         (address.device < 32 && address.function < 8).then_some(address)
+    }
+}
+
+impl FromStr for PciAddress {
+    type Err = Error;
+
+    /// As [`Self::parse`].
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::parse(text).ok_or_else(|| {
+            let shown: String = text.chars().take(40).collect();
+            Error::new(format!("{shown:?} is not a PCI address like 0000:64:00.0"))
+        })
     }
 }
 

@@ -9,7 +9,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::address::Address;
+use crate::Address;
 use crate::drm::Parent;
 use crate::kfd::Node;
 

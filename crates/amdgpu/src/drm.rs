@@ -4,7 +4,7 @@ use std::path::Path;
 
 use root::Root;
 
-use crate::address::Address;
+use crate::Address;
 use crate::attribute::{self, Reading};
 use crate::pci;
 

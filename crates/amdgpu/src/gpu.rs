@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::address::Address;
+use crate::Address;
 use crate::attribute::{Reading, Unknown};
 use crate::node::DeviceNode;
 use crate::partition::Partition;

@@ -5,7 +5,6 @@
 //! Everything is read beneath a [`root::Root`]. What is absent, unsupported or unreadable is an
 //! [`Unknown`] with its reason, never a zero.
 
-mod address;
 mod attribute;
 mod card;
 mod drm;
@@ -23,7 +22,7 @@ mod problem;
 pub mod processes;
 pub mod readings;
 
-pub use address::{Address, AddressError};
+pub use allocation::PciAddress as Address;
 pub use attribute::{Reading, Unknown};
 pub use drm::is_partition;
 pub use gpu::{Gfx, Gpu, Uuid};
@@ -33,5 +32,5 @@ pub use machine::{Kfd, Machine};
 pub use module::Module;
 pub use node::{DeviceNode, NodeFault};
 pub use partition::Partition;
-pub use pci::{Sriov, Vendor};
+pub use pci::{Sriov, Vendor, bridges};
 pub use problem::Problem;

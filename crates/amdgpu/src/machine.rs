@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-use crate::address::Address;
+use crate::Address;
 use crate::attribute::{self, Reading, Unknown};
 use crate::card;
 use crate::drm::{self, Minor, Parent};

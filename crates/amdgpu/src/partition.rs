@@ -2,7 +2,7 @@
 
 use root::Root;
 
-use crate::address::Address;
+use crate::Address;
 use crate::attribute::{self, Reading, Unknown};
 use crate::pci;
 

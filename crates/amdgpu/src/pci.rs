@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-use crate::address::Address;
+use crate::Address;
 use crate::attribute::{self, Reading, Unknown};
 
 const DEVICES: &str = "/sys/bus/pci/devices";
@@ -82,6 +82,15 @@ pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<String>) {
 /// The folder of a function, by the name that does not depend on the bridges above it.
 pub(crate) fn folder(address: Address) -> PathBuf {
     Path::new(DEVICES).join(address.to_string())
+}
+
+/// The bridges above a function, the root port first: the folders on the way to its own, as
+/// `../../../devices/pci0000:00/0000:00:01.1/0000:03:00.0`. None where sysfs does not say.
+#[must_use]
+pub fn bridges(root: &Root, address: Address) -> Vec<Address> {
+    let link = root.read_link(folder(address)).unwrap_or_default();
+    let folders = link.iter().filter_map(|name| name.to_str()?.parse().ok());
+    folders.filter(|other| *other != address).collect()
 }
 
 /// Runtime power management's word for a function's state (Documentation/ABI/testing/sysfs-devices-power), in its folder.

@@ -5,14 +5,10 @@
 
 use std::path::Path;
 
+use allocation::health::Age;
 use root::{Kind, Root};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-
-use crate::sample::count;
-
-/// How far a file may be from the future: the clock may be set between a write and a read.
-const AHEAD_S: u64 = 5;
 
 /// More than the daemon writes.
 const LIMIT: usize = 1 << 20;
@@ -33,9 +29,25 @@ pub trait DaemonFile: DeserializeOwned {
 /// since 1970.
 ///
 /// # Errors
-/// Says in a sentence why nothing of the file counts: it is from the future, another version's, damaged, or another user
-/// could have written it.
-pub fn read<T: DaemonFile>(root: &Root, now: f64) -> Result<Option<T>, String> {
+/// Says in a sentence why nothing of the file counts: it is from the future, or as [`last`].
+pub fn read<T: DaemonFile>(root: &Root, now: u64) -> Result<Option<T>, String> {
+    let Some(file) = last::<T>(root)? else { return Ok(None) };
+    match Age::of(file.written_at(), now, T::FRESH_S) {
+        Age::Fresh => Ok(Some(file)),
+        Age::Old => Ok(None),
+        Age::Ahead(seconds) => {
+            let path = root.shown(T::PATH);
+            Err(format!("{} is {seconds} s from the future: see whether the clock is right", path.display()))
+        }
+    }
+}
+
+/// What the daemon wrote last, however old; `None` where it wrote nothing.
+///
+/// # Errors
+/// Says in a sentence why nothing of the file counts: it is damaged, another version's, or another user could have
+/// written it.
+pub fn last<T: DaemonFile>(root: &Root) -> Result<Option<T>, String> {
     let folder = Path::new(T::PATH).parent().unwrap_or(Path::new("/"));
     match root.lstat(folder) {
         Err(error) if error.is_not_found() => return Ok(None),
@@ -49,10 +61,10 @@ pub fn read<T: DaemonFile>(root: &Root, now: f64) -> Result<Option<T>, String> {
         Err(error) if error.is_not_found() => return Ok(None),
         other => other.map_err(|error| error.to_string())?,
     };
-    parse(&bytes, now).map_err(|why| format!("{} {why}", root.shown(T::PATH).display()))
+    parse(&bytes).map(Some).map_err(|why| format!("{} {why}", root.shown(T::PATH).display()))
 }
 
-fn parse<T: DaemonFile>(bytes: &[u8], now: f64) -> Result<Option<T>, String> {
+fn parse<T: DaemonFile>(bytes: &[u8]) -> Result<T, String> {
     #[derive(Deserialize)]
     struct Version {
         schema_version: u32,
@@ -65,15 +77,5 @@ fn parse<T: DaemonFile>(bytes: &[u8], now: f64) -> Result<Option<T>, String> {
             T::SCHEMA_VERSION
         ));
     }
-    let file: T = serde_json::from_slice(bytes).map_err(damaged)?;
-    let age = now - count(file.written_at());
-    if age > count(T::FRESH_S) {
-        return Ok(None);
-    }
-    // Not a number is neither old nor new.
-    if age >= -count(AHEAD_S) {
-        Ok(Some(file))
-    } else {
-        Err(format!("is {:.0} s from the future: see whether the clock is right", -age))
-    }
+    serde_json::from_slice(bytes).map_err(damaged)
 }

@@ -83,7 +83,7 @@ impl Exporter {
 
     /// What the daemon says in a file, where that counts.
     fn of_daemon<T: DaemonFile>(&mut self, root: &Root, now: f64) -> Option<T> {
-        daemon_file::read(root, now).unwrap_or_else(|reason| {
+        daemon_file::read(root, seconds(now)).unwrap_or_else(|reason| {
             let reason = Unknown::because(reason);
             self.failed(None, &[Fault { file: PathBuf::from(T::PATH), reason }]);
             None
@@ -98,6 +98,12 @@ impl Exporter {
         }
         self.faults.extend_from_slice(faults);
     }
+}
+
+/// Whole seconds since 1970, by which the daemon's files count.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is no time counts as 1970")]
+fn seconds(now: f64) -> u64 {
+    now as u64
 }
 
 /// Without the numbers that are none. Each series stands once: a second value of it would cost Prometheus the scrape.

@@ -1,12 +1,11 @@
 //! How well rocworker's daemon judges a card to be, as samples.
 
-use allocation::PciAddress;
 use allocation::document::Document;
-use allocation::health::{FRESH_S, Health, PATH};
+use allocation::health::{FRESH_S, Health, PATH, State};
 use amdgpu::Address;
 
 use crate::daemon_file::DaemonFile;
-use crate::metrics::{GPU_HANG, GPU_HEALTH_SCORE, GPU_QUARANTINED};
+use crate::metrics::{GPU_HANG, GPU_HEALTH_SCORE, GPU_HEALTH_STATE, GPU_QUARANTINED};
 use crate::sample::{Labelled, truth};
 
 impl DaemonFile for Health {
@@ -19,11 +18,21 @@ impl DaemonFile for Health {
     }
 }
 
+/// As health.json names them.
+const STATES: [(State, &str); 4] = [
+    (State::Healthy, "healthy"),
+    (State::Degraded, "degraded"),
+    (State::Unhealthy, "unhealthy"),
+    (State::Unknown, "unknown"),
+];
+
 /// What is said of one card, whether it is awake or not.
 pub(crate) fn card(health: &Health, card: Address, to: &mut Labelled<'_>) {
-    let Address { domain, bus, device, function } = card;
-    let pci = PciAddress { domain, bus, device, function };
-    if let Some(gpu) = health.gpus.iter().find(|gpu| gpu.pci == pci) {
+    if let Some(gpu) = health.gpus.iter().find(|gpu| gpu.pci == card) {
+        for (state, name) in STATES {
+            let label = ("state", name.to_owned());
+            to.add_with(&GPU_HEALTH_STATE, [label], truth(gpu.state == state));
+        }
         to.add(&GPU_HEALTH_SCORE, gpu.score.map(f64::from));
         to.add(&GPU_HANG, gpu.hang.map(truth));
         to.add(&GPU_QUARANTINED, truth(gpu.quarantine.is_some()));

@@ -48,9 +48,8 @@ fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
     let dir = tempfile::tempdir().unwrap();
     let root = Root::open(dir.path()).unwrap();
     let path = dir.path().join(T::PATH.trim_start_matches('/'));
-    let read = |now: f64| daemon_file::read::<T>(&root, now);
-    let written = 1_000_000_990.0;
-    let fresh = f64::from(u32::try_from(T::FRESH_S).unwrap());
+    let read = |now: u64| daemon_file::read::<T>(&root, now);
+    let written = WRITTEN_AT;
     let fault = || {
         let said = read(written).unwrap_err();
         assert!(said.starts_with(path.parent().unwrap().to_str().unwrap()), "{said}");
@@ -62,14 +61,15 @@ fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
 
     let text = serde_json::to_string(content).unwrap();
     fs::write(&path, &text).unwrap();
-    for age in [-5.0, 0.0, fresh] {
-        assert_eq!(read(written + age), Ok(Some(content.clone())), "{age}");
+    for now in [written - 5, written, written + T::FRESH_S] {
+        assert_eq!(read(now), Ok(Some(content.clone())), "{now}");
     }
-    assert_eq!(read(written + fresh + 1.0), Ok(None), "a daemon that was stopped is no fault");
-    for (age, why) in [(-6.0, "is 6 s from the future"), (f64::NAN, "is NaN s from the future")] {
-        let said = read(written + age).unwrap_err();
+    assert_eq!(read(written + T::FRESH_S + 1), Ok(None), "a daemon that was stopped is no fault");
+    for (now, why) in [(written - 6, "is 6 s from the future"), (0, "is 1000000990 s from the future")] {
+        let said = read(now).unwrap_err();
         assert!(said.starts_with(path.to_str().unwrap()) && said.contains(why), "{said}");
     }
+    assert_eq!(daemon_file::last(&root), Ok(Some(content.clone())), "whatever the clock says");
     let other = text.replace("\"schema_version\":1", "\"schema_version\":2");
     for (text, why) in [
         (other.as_str(), "has schema_version 2, not 1: use one version of rocworker"),

@@ -27,20 +27,35 @@ fn scrape(exporter: &mut Exporter, laid: &Laid, age: f64) -> Vec<Sample> {
 
 /// Name, card, labels and value of each series that comes from the file.
 fn judged(samples: &[Sample]) -> Vec<String> {
-    let names = ["rocm_gpu_health_score", "rocm_gpu_hang", "rocm_gpu_quarantined"];
+    let names = ["rocm_gpu_health_score", "rocm_gpu_health_state", "rocm_gpu_hang", "rocm_gpu_quarantined"];
     let of_file = samples.iter().filter(|sample| names.contains(&sample.metric.name));
     let shown = |sample: &Sample| {
         let labels: Vec<&str> = sample.labels.iter().map(|(name, _)| *name).collect();
-        assert_eq!(labels, ["gpu", "uuid", "pci", "model", "gfx"], "{sample:?}");
-        format!("{} {} {}", sample.metric.name, sample.labels[2].1, sample.value)
+        let (of_gpu, own) = labels.split_at(5);
+        assert_eq!(of_gpu, ["gpu", "uuid", "pci", "model", "gfx"], "{sample:?}");
+        assert!(own.is_empty() || own == ["state"], "{sample:?}");
+        let state = sample.labels.get(5).map(|(_, state)| format!(" {state}")).unwrap_or_default();
+        format!("{} {}{state} {}", sample.metric.name, sample.labels[2].1, sample.value)
     };
     of_file.map(shown).collect()
 }
 
 /// Of card 2, neither score nor hang is known.
-const JUDGED: [&str; 7] = [
+const JUDGED: [&str; 19] = [
     "rocm_gpu_health_score 0000:05:00.0 10",
     "rocm_gpu_health_score 0000:15:00.0 85",
+    "rocm_gpu_health_state 0000:05:00.0 healthy 0",
+    "rocm_gpu_health_state 0000:05:00.0 degraded 0",
+    "rocm_gpu_health_state 0000:05:00.0 unhealthy 1",
+    "rocm_gpu_health_state 0000:05:00.0 unknown 0",
+    "rocm_gpu_health_state 0000:15:00.0 healthy 0",
+    "rocm_gpu_health_state 0000:15:00.0 degraded 1",
+    "rocm_gpu_health_state 0000:15:00.0 unhealthy 0",
+    "rocm_gpu_health_state 0000:15:00.0 unknown 0",
+    "rocm_gpu_health_state 0000:25:00.0 healthy 0",
+    "rocm_gpu_health_state 0000:25:00.0 degraded 0",
+    "rocm_gpu_health_state 0000:25:00.0 unhealthy 0",
+    "rocm_gpu_health_state 0000:25:00.0 unknown 1",
     "rocm_gpu_hang 0000:05:00.0 1",
     "rocm_gpu_hang 0000:15:00.0 0",
     "rocm_gpu_quarantined 0000:05:00.0 1",
@@ -91,6 +106,7 @@ fn a_suspended_card_keeps_its_judgement_and_is_not_read() {
     let expected = [
         "rocm_gpu_hang",
         "rocm_gpu_health_score",
+        "rocm_gpu_health_state",
         "rocm_gpu_info",
         "rocm_gpu_quarantined",
         "rocm_gpu_suspended",

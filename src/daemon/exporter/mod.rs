@@ -17,7 +17,7 @@ static FILE: File = File {
     lack: "the exporter does not get leases, drift, pods and GPU clients",
 };
 
-/// Publishes while it is told the machine's drift: while rocworker is set up.
+/// Publishes while rocworker is set up, with the machine's drift.
 pub fn publisher(root: Arc<Root>) -> std::io::Result<Publisher<Drift>> {
     let mut clients = Clients::default();
     Publisher::start(root, &FILE, move |root, drift| {

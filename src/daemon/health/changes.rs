@@ -13,13 +13,24 @@ pub(super) enum Change {
 pub(super) fn between(before: Option<&Health>, now: &Health) -> Vec<Change> {
     let before = |gpu: &GpuHealth| {
         let found = before.and_then(|health| health.gpus.iter().find(|it| it.pci == gpu.pci));
-        found.map_or((State::Healthy, None), |gpu| (gpu.state, gpu.leftover.as_ref()))
+        found.map_or((State::Healthy, None, None), |gpu| {
+            (gpu.state, gpu.quarantine.as_ref(), gpu.leftover.as_ref())
+        })
     };
     let mut changes = Vec::new();
     for gpu in &now.gpus {
-        let (state, leftover) = before(gpu);
+        let (state, quarantine, leftover) = before(gpu);
         if gpu.state != state {
             changes.push(state_of(gpu));
+        }
+        match (&gpu.quarantine, quarantine) {
+            (Some(now), None) => {
+                changes.push(Change::Other(format!("GPU {} is quarantined now: {}", gpu.pci, now.reason)));
+            }
+            (None, Some(_)) => {
+                changes.push(Change::Other(format!("GPU {} is no longer quarantined", gpu.pci)));
+            }
+            _ => {}
         }
         match (&gpu.leftover, leftover) {
             (Some(text), None) => changes.push(Change::Worse(format!("GPU {}: {text}", gpu.pci))),
@@ -53,7 +64,7 @@ fn state_of(gpu: &GpuHealth) -> Change {
 #[cfg(test)]
 mod tests {
     use allocation::PciAddress;
-    use allocation::health::Deduction;
+    use allocation::health::{Deduction, Quarantine};
 
     use super::*;
 
@@ -85,6 +96,11 @@ mod tests {
         let healthy = "GPU 0000:03:00.0 is healthy now, score 100";
         let worse = |text: &str| Change::Worse(text.to_owned());
         let other = |text: &str| Change::Other(text.to_owned());
+        let quarantined = "GPU 0000:03:00.0 is quarantined now: The GPU hangs.";
+        let held = |state| {
+            let reason = "The GPU hangs.".to_owned();
+            GpuHealth { quarantine: Some(Quarantine { since: 1, unhealthy_at: 1, reason }), ..gpu(state, None) }
+        };
         let well = || gpu(State::Healthy, None);
         for (before, now, expected) in [
             (None, well(), vec![]),
@@ -93,6 +109,10 @@ mod tests {
             (Some(gpu(State::Unhealthy, None)), gpu(State::Unhealthy, None), vec![]),
             (Some(gpu(State::Unhealthy, None)), well(), vec![other(healthy)]),
             (Some(well()), gpu(State::Unknown, None), vec![other(unknown)]),
+            (Some(well()), held(State::Unhealthy), vec![worse(unhealthy), other(quarantined)]),
+            (Some(held(State::Unhealthy)), held(State::Healthy), vec![other(healthy)]),
+            (Some(held(State::Healthy)), held(State::Healthy), vec![]),
+            (Some(held(State::Healthy)), well(), vec![other("GPU 0000:03:00.0 is no longer quarantined")]),
             (Some(well()), gpu(State::Healthy, Some("Left.")), vec![worse("GPU 0000:03:00.0: Left.")]),
             (
                 Some(gpu(State::Healthy, Some("Left."))),

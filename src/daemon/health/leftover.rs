@@ -13,7 +13,7 @@ use telemetry::processes::is_first_pid_namespace;
 use telemetry::published::Client;
 
 use super::super::exporter::clients::Clients;
-use crate::health::{Memory, address};
+use crate::health::Memory;
 
 /// So many processes are named.
 const MOST_NAMED: usize = 4;
@@ -42,12 +42,10 @@ impl Leftovers {
 
     /// Looks, and notes in each GPU's health what was left on it now and at the last look. `limit`: so much VRAM may be in
     /// use without a process.
-    pub(super) fn note(&mut self, memory: &[Memory], limit: Option<u64>, health: &mut Health) {
-        let memory = memory.to_vec();
+    pub(super) fn note(&mut self, memory: Vec<Memory>, limit: Option<u64>, health: &mut Health) {
         let now = self.patient.run(move |root| look(root, &memory, limit)).unwrap_or_default();
         for gpu in &mut health.gpus {
-            let pci = address(gpu.pci);
-            if let Some((before, now)) = self.before.get(&pci).zip(now.get(&pci)) {
+            if let Some((before, now)) = self.before.get(&gpu.pci).zip(now.get(&gpu.pci)) {
                 gpu.leftover = left(before, now, limit);
             }
         }

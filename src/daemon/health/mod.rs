@@ -10,9 +10,10 @@ use std::time::SystemTime;
 use allocation::document::Document as _;
 use allocation::health::{Health, PATH};
 use root::Root;
+use telemetry::daemon_file;
 
 use super::publisher::{File, Publisher};
-use crate::health::{Observer, published};
+use crate::health::{Judgement, Observer};
 use crate::timestamp::Timestamp;
 use changes::Change;
 use leftover::Leftovers;
@@ -21,7 +22,7 @@ use rules::InForce;
 static FILE: File =
     File { path: PATH, thread: "health", lack: "the wrapper and the exporter do not get the GPUs' health" };
 
-/// Publishes while it is told anything: while rocworker is set up.
+/// Publishes while rocworker is set up.
 pub fn publisher(root: Arc<Root>) -> std::io::Result<Publisher<()>> {
     let mut monitor = None;
     Publisher::start(root, &FILE, move |root, ()| {
@@ -42,8 +43,8 @@ struct Monitor {
 
 impl Monitor {
     fn begin(root: &Root) -> Self {
-        let last = published::read(root).unwrap_or_else(|problem| {
-            tracing::warn!("{problem}: which GPUs were in quarantine is not known");
+        let last = daemon_file::last(root).unwrap_or_else(|problem| {
+            tracing::warn!("{problem}: which GPUs were quarantined is not known");
             None
         });
         Self {
@@ -57,9 +58,10 @@ impl Monitor {
     fn judge(&mut self, root: &Root) -> &Health {
         self.rules.read_again(root);
         let now = Timestamp::of(SystemTime::now()).seconds();
-        let mut health = self.observer.judge(root, &self.rules.rules, self.last.as_ref(), now);
+        let rules = &self.rules.rules;
+        let Judgement { mut health, memory } = self.observer.judge(root, rules, self.last.as_ref(), now);
         health.unknown.extend(self.rules.problem.clone());
-        self.leftovers.note(self.observer.memory(), self.rules.rules.leftover_bytes, &mut health);
+        self.leftovers.note(memory, rules.leftover_bytes, &mut health);
         for change in changes::between(self.last.as_ref(), &health) {
             match change {
                 Change::Worse(text) => tracing::warn!("{text}"),

@@ -189,7 +189,7 @@ fn real_a_file_that_says_nothing_of_now_withholds_nothing_and_is_warned_of_once(
     let cases: [Case<'_>; 13] = [
         ("stale", &stale, "which says nothing of now"),
         ("future", &future, "which says nothing of now"),
-        ("damaged", &damaged, "is no account of the GPUs' health"),
+        ("damaged", &damaged, "is no health file"),
         ("newer", &newer, "has schema_version 2 of a newer version"),
         ("foreign", &foreign, "its owner is user 1"),
         ("anybody's", &anybodys, "its mode 0666 lets others write"),

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-use crate::address::Address;
+use crate::Address;
 use crate::attribute::{self, Unknown};
 use crate::gpu_metrics::GpuMetrics;
 use crate::pci;

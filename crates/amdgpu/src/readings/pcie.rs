@@ -4,7 +4,7 @@ use root::Root;
 
 use super::Pcie;
 use super::source::Source;
-use crate::address::Address;
+use crate::Address;
 use crate::attribute::{self, Reading};
 use crate::pci;
 

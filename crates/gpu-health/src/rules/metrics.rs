@@ -5,13 +5,14 @@ use telemetry::metrics::{self, ALL};
 
 /// Of a card or of a partition, but not from what [`telemetry::readings`] reads: who uses it, what is asked only of a
 /// suspended one, what takes a second to measure, and what the rules themselves say.
-static NOT_READ: [&Metric; 14] = [
+static NOT_READ: [&Metric; 15] = [
     &metrics::GPU_INFO,
     &metrics::GPU_SUSPENDED,
     &metrics::PCIE_TX,
     &metrics::PCIE_RX,
     &metrics::XGMI_LINKS,
     &metrics::GPU_HEALTH_SCORE,
+    &metrics::GPU_HEALTH_STATE,
     &metrics::GPU_HANG,
     &metrics::GPU_QUARANTINED,
     &metrics::PROCESSES,

@@ -14,6 +14,18 @@ pub static GPU_HEALTH_SCORE: Metric = Metric {
     dme: "gpu_health",
 };
 
+pub static GPU_HEALTH_STATE: Metric = Metric {
+    name: "rocm_gpu_health_state",
+    scope: Scope::Card,
+    kind: Kind::Gauge,
+    unit: "",
+    help: "1 for the state that the GPU is in, 0 for the others: healthy, degraded, unhealthy, unknown.",
+    labels: &["state"],
+    source: "/run/rocworker/health.json",
+    dcgm: "",
+    dme: "",
+};
+
 pub static GPU_HANG: Metric = Metric {
     name: "rocm_gpu_hang",
     scope: Scope::Card,

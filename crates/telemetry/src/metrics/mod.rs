@@ -19,7 +19,7 @@ pub use processes::*;
 pub use worker::*;
 
 /// All of them.
-pub static ALL: [&Metric; 55] = [
+pub static ALL: [&Metric; 56] = [
     &GPU_INFO,
     &GPU_SUSPENDED,
     &GPU_TEMPERATURE,
@@ -58,6 +58,7 @@ pub static ALL: [&Metric; 55] = [
     &XGMI_UP,
     &GPU_DEVCOREDUMP,
     &GPU_HEALTH_SCORE,
+    &GPU_HEALTH_STATE,
     &GPU_HANG,
     &GPU_QUARANTINED,
     &FIRMWARE,

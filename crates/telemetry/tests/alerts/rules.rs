@@ -135,15 +135,6 @@ fn each_alert_says_what_where_what_to_do_and_where_its_runbook_is() {
     }
 }
 
-#[test]
-fn the_alert_of_an_unhealthy_gpu_has_the_threshold_of_the_daemons_rules() {
-    let rules = files::text("crates/gpu-health/rules.toml");
-    let threshold = rules.lines().find_map(|line| line.strip_prefix("unhealthy_below = ")).unwrap();
-    let alerts = files::rules(&files::text(ALERTS));
-    let alert = alerts.iter().find(|rule| rule.name() == "AMDGPUUnhealthy").unwrap();
-    assert_eq!(alert.expression(), format!("rocm_gpu_health_score < {threshold}"));
-}
-
 /// DCGM's names of the source's map.
 #[test]
 fn the_recording_rules_give_dcgms_eight_names() {

@@ -68,17 +68,17 @@ fn a_text_that_says_nothing_of_now_is_refused_with_the_reason() {
     let text = health().to_json().unwrap();
     for now in [NOW - 5, NOW, NOW + 60] {
         assert_eq!(said(&text, now).map(|withheld| withheld.is_empty()), Ok(false), "{now}");
-        assert!(health().at(now).is_some(), "{now}: the exporter agrees");
+        assert!(health().is_fresh(now), "{now}: the exporter agrees");
     }
     for (now, shown) in
         [(NOW - 6, "2026-11-23T09:59:54Z"), (NOW + 61, "2026-11-23T10:01:01Z"), (0, "1970-01-01T00:00:00Z")]
     {
         let expected = format!("was written at 2026-11-23T10:00:00Z, which says nothing of now, {shown}");
         assert_eq!(said(&text, now), Err(expected), "{now}");
-        assert!(health().at(now).is_none(), "{now}: the exporter agrees");
+        assert!(!health().is_fresh(now), "{now}: the exporter agrees");
     }
     let newer = "has schema_version 2 of a newer version (this one reads 1)";
-    let not = |problem: &str| format!("is no account of the GPUs' health: {problem}");
+    let not = |problem: &str| format!("is no health file: {problem}");
     for (text, expected) in [
         (r#"{"schema_version":2,"written_at":1795428000,"gpus":[]}"#, newer.to_owned()),
         (r#"{"schema_version":2,"cards":{}}"#, newer.to_owned()),

@@ -235,7 +235,7 @@ fn a_card_whose_render_node_has_another_number_now_is_known_by_that() {
     assert_eq!(select(&now, "renderD129"), Ok(vec![0]));
 }
 
-/// An account of this time with these cards in quarantine since 1970.
+/// A health file of this time with these cards quarantined since 1970.
 fn quarantined(cards: &[&str]) -> Withheld {
     let quarantine = r#""quarantine":{"since":0,"unhealthy_at":0,"reason":"A ring hangs."}"#;
     let cards: Vec<String> = cards.iter().map(|card| format!(r#"{{"pci":"{card}",{quarantine}}}"#)).collect();
