@@ -182,7 +182,7 @@ fn runtime(
         }
     }
     if policy.quarantine && !policy.gives_nothing() && !DAEMON.is_wanted(config, &observations.facts) {
-        let text = "wrapper.quarantine keeps no GPU back until rocworker's daemon runs, and apply does not start it here: \
+        let text = "wrapper.quarantine withholds no GPU until rocworker's daemon runs, and apply does not start it here: \
                     set daemon.unit to true, or run `rocworker serve`";
         desired.note("wrapper", text);
     }

@@ -59,7 +59,13 @@ impl Cards {
         let mut read = self.last.clone().unwrap_or_else(|| {
             let known = last.map_or(&[][..], |health| &health.gpus);
             // Which driver a card has is not known: that the kernel's log is silent about it says nothing.
-            let card = |pci| Card { pci, bridges: Vec::new(), is_driven: false, samples: Vec::new(), unread: Vec::new() };
+            let card = |pci| Card {
+                pci,
+                bridges: Vec::new(),
+                is_driven: false,
+                samples: Vec::new(),
+                unread: Vec::new(),
+            };
             Read { cards: known.iter().map(|gpu| card(gpu.pci)).collect(), ..Read::default() }
         });
         for card in &mut read.cards {
@@ -117,34 +123,73 @@ fn driven(root: &Root, read: CardSamples) -> Card {
 mod tests {
     use std::path::PathBuf;
 
+    use allocation::PciAddress;
     use allocation::health::State;
-    use gpu_health::judge::{Judge, Known, Log};
     use gpu_health::rules::Rules;
-    use layout::{Machine, Nodes};
+    use layout::{Gpu, Machine, Nodes};
 
+    use super::super::{Judgement, Observer};
     use super::*;
 
-    /// A driver that hangs, as the kernel's log and the bus know the machine.
-    #[test]
-    fn a_reading_that_fails_changes_nothing_but_the_samples() {
-        const DRIVER: &str = "/sys/bus/pci/devices/0000:15:00.0/driver";
+    const LOG: &str = "5,0,0,-;Linux version 6.12.48+deb13-amd64 (debian-kernel@lists.debian.org)\n";
+
+    /// A machine with a card that vfio-pci drives, and how its driver begins to hang.
+    fn observer() -> (tempfile::TempDir, Root, Observer) {
         let folder = tempfile::tempdir().unwrap();
-        let machine = Machine::instinct_with_readings(2, 1);
+        let machine = Machine::instinct_with_readings(2, 1).put("/dev/kmsg", LOG);
+        let machine = machine.gpu(Gpu::amd("0000:25:00.0", 0x74a1).unbound().driver("vfio-pci"));
         machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
         let root = Root::open(folder.path()).unwrap();
-        let mut cards = Cards::new(&root);
-        let before = cards.read(None);
-        assert!(before.cards.iter().all(|card| !card.samples.is_empty() && !card.bridges.is_empty()), "{DRIVER}");
+        let observer = Observer::new(&root);
+        (folder, root, observer)
+    }
 
-        cards.patient = Patient::new(PathBuf::from("/not/there"), PATIENCE, DEADLINE);
-        let after = cards.read(None);
-        assert_eq!(after.cards.len(), before.cards.len());
-        for (after, before) in after.cards.iter().zip(&before.cards) {
-            assert_eq!((after.pci, after.is_driven), (before.pci, before.is_driven));
-            assert_eq!(after.bridges, before.bridges);
-            assert!(after.samples.is_empty());
-            assert!(after.unread[0].starts_with("The GPUs cannot be read: "), "{after:?}");
-        }
-        assert_eq!(after.problem, None);
+    fn hang(observer: &mut Observer) {
+        observer.cards.patient = Patient::new(PathBuf::from("/not/there"), PATIENCE, DEADLINE);
+    }
+
+    fn states(health: &Health) -> Vec<State> {
+        health.gpus.iter().map(|gpu| gpu.state).collect()
+    }
+
+    #[test]
+    fn a_reading_that_fails_changes_nothing_but_the_samples() {
+        let (_folder, root, mut observer) = observer();
+        let before = observer.cards.read(None);
+        assert_eq!(before.cards.iter().map(|card| card.is_driven).collect::<Vec<_>>(), [true, true, false]);
+        assert!(!before.cards[0].samples.is_empty());
+        let Judgement { health, .. } = observer.judge(&root, &Rules::built_in(), None, 1_790_000_000);
+        let expected = [State::Healthy, State::Healthy, State::Unknown];
+        assert_eq!(states(&health), expected, "{health:#?}");
+
+        hang(&mut observer);
+        let after = observer.cards.read(None);
+        let kept = |card: &Card| (card.pci, card.is_driven, card.bridges.clone());
+        assert_eq!(
+            after.cards.iter().map(kept).collect::<Vec<_>>(),
+            before.cards.iter().map(kept).collect::<Vec<_>>()
+        );
+        assert!(after.cards.iter().all(|card| card.samples.is_empty()), "{after:?}");
+        let last = Some(&health);
+        let Judgement { health, memory } = observer.judge(&root, &Rules::built_in(), last, 1_790_000_010);
+        assert_eq!(states(&health), expected, "by the kernel's log alone: {health:#?}");
+        assert!(health.gpus[0].unknown[0].starts_with("The GPUs cannot be read: "), "{health:#?}");
+        assert!(memory.iter().all(|card| card.vram_used_bytes.is_none()) && memory.len() == 2, "{memory:?}");
+    }
+
+    #[test]
+    fn cards_that_only_the_last_judgement_names_stay_and_are_unknown() {
+        let (_folder, root, mut observer) = observer();
+        let Judgement { health, .. } = observer.judge(&root, &Rules::built_in(), None, 1_790_000_000);
+        let mut later = Observer::new(&root);
+        hang(&mut later);
+        let now = 1_790_000_010;
+        let Judgement { health: found, .. } = later.judge(&root, &Rules::built_in(), Some(&health), now);
+        let addresses = |health: &Health| health.gpus.iter().map(|gpu| gpu.pci).collect::<Vec<PciAddress>>();
+        assert_eq!(addresses(&found), addresses(&health));
+        assert_eq!(states(&found), [State::Unknown; 3], "{found:#?}");
+        let Judgement { health: found, .. } = later.judge(&root, &Rules::built_in(), None, now);
+        assert_eq!(found.gpus, []);
+        assert!(found.unknown.iter().any(|it| it.starts_with("The GPUs cannot be read: ")), "{found:#?}");
     }
 }

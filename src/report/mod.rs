@@ -15,11 +15,13 @@ mod sysfs;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
+use allocation::health::{self, Health};
 use root::{CAPTURE_FILE, Recording, Root};
 use serde::Serialize;
 use serde_json::{Value, json};
+use telemetry::daemon_file;
 
 pub use collect::LeftOut;
 pub use save::new_file;
@@ -85,6 +87,11 @@ pub fn take(
     ];
     for (path, text) in answers {
         collector.put_text(path, text);
+    }
+    match daemon_file::last::<Health>(root) {
+        Ok(Some(health)) => collector.put_text(health::PATH, json(&redactor, &health)?),
+        Ok(None) => {}
+        Err(problem) => collector.leave_out(Path::new(health::PATH), redactor.text(&problem)),
     }
     // Last, since without these it still is a report.
     programs::logs(&mut collector, programs, &redactor);

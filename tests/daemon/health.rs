@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::process::Command;
 use std::time::Duration;
 
 use allocation::document::Document as _;
@@ -74,6 +75,7 @@ fn it_publishes_each_cards_health_and_what_the_kernel_says_within_ten_seconds_an
     let (_, _, said) = running.ended(Signal::SIGTERM);
     assert_eq!(said.matches(&format!("GPU {CARD} is unhealthy now")).count(), 1, "{said}");
     assert!(said.contains("ring gfx_0.0.0 timeout"), "{said}");
+    assert_eq!(said.matches(&format!("GPU {CARD} is quarantined now: ")).count(), 1, "{said}");
 }
 
 #[test]
@@ -165,6 +167,36 @@ fn what_hinders_it_is_said_once_and_left_alone() {
         assert_eq!(said.matches("do not get the GPUs' health").count(), 1, "{said}");
         assert_eq!(laid.text("etc/victim"), "as it was");
     }
+}
+
+/// The kernel ends a write past RLIMIT_FSIZE halfway, as it does on a disk that is full.
+#[test]
+fn a_write_that_fails_halfway_leaves_the_file_whole_and_is_said_once() {
+    let laid = demo(BOOT);
+    laid.run(&["apply"]).success();
+    let script = format!("#!/bin/sh\ntrap '' XFSZ\nexec {} \"$@\"\n", env!("CARGO_BIN_EXE_rocworker"));
+    laid.put_program("daemon.sh", &script);
+    let running = Running::by(&laid.path("daemon.sh"), &laid);
+    let limit = |bytes: &str| {
+        let pid = running.pid().to_string();
+        let status = Command::new("prlimit").args(["--pid", &pid, &format!("--fsize={bytes}:")]).status();
+        assert!(status.unwrap().success(), "prlimit");
+    };
+    let first = published(&laid);
+    assert!(fs::metadata(laid.path(PATH)).unwrap().len() > 128);
+    limit("128");
+    std::thread::sleep(Duration::from_secs(25));
+    let stays = published(&laid);
+    assert!(stays.written_at <= first.written_at + 10, "{stays:#?}");
+    let names = fs::read_dir(laid.path("run/rocworker")).unwrap().map(|entry| entry.unwrap().file_name());
+    let half: Vec<_> = names.filter(|name| name.to_string_lossy().contains(".rocworker-")).collect();
+    assert!(half.is_empty(), "{half:?}");
+    limit("unlimited");
+    until(&laid, "it is written again", |health| health.written_at > stays.written_at);
+    let (_, _, said) = running.ended(Signal::SIGTERM);
+    assert_eq!(said.matches("do not get the GPUs' health").count(), 1, "{said}");
+    assert!(said.contains("File too large"), "{said}");
+    assert_eq!(said.matches("health.json is written again").count(), 1, "{said}");
 }
 
 /// Synthetic, as kfd_process.c lays these files out.

@@ -280,6 +280,9 @@ fn rules_of_a_file_are_tried_even_if_the_daemon_has_judged_by_others() {
     let gpu = &answer["gpus"][0];
     assert_eq!((&answer["source"], &gpu["score"]), (&"now".into(), &20.into()), "{answer:#}");
     assert_eq!(gpu["deductions"][0]["evidence"], "rocm_power_usage is 431, above 0");
+    let said = health(root.path(), &["--rules", file.to_str().unwrap()]);
+    let expected = "Judged now by /rules.toml, from one reading. How fast counters grow is not known.\n";
+    assert_eq!(said.stderr, expected);
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn where_no_daemon_would_say_which_gpus_are_unhealthy_plan_says_so() {
     ] {
         let said = notes(&Laid::started(is_by_systemd, true, config));
         assert_eq!(said.len(), usize::from(expected), "{config}: {said:?}");
-        let begins = "wrapper.quarantine keeps no GPU back until rocworker's daemon runs";
+        let begins = "wrapper.quarantine withholds no GPU until rocworker's daemon runs";
         assert!(said.iter().all(|note| note.starts_with(begins)), "{said:?}");
     }
 }

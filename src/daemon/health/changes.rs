@@ -99,7 +99,10 @@ mod tests {
         let quarantined = "GPU 0000:03:00.0 is quarantined now: The GPU hangs.";
         let held = |state| {
             let reason = "The GPU hangs.".to_owned();
-            GpuHealth { quarantine: Some(Quarantine { since: 1, unhealthy_at: 1, reason }), ..gpu(state, None) }
+            GpuHealth {
+                quarantine: Some(Quarantine { since: 1, unhealthy_at: 1, reason }),
+                ..gpu(state, None)
+            }
         };
         let well = || gpu(State::Healthy, None);
         for (before, now, expected) in [

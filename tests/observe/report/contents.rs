@@ -201,6 +201,22 @@ fn a_suspended_card_is_not_woken_and_the_rest_of_it_is_there() {
     assert!(asked.iter().all(|name| awake.iter().any(|there| there == name)), "{awake:?}");
 }
 
+#[test]
+fn what_the_daemon_judged_is_in_the_archive_unless_another_user_could_have_written_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    const FILE: &str = "run/rocworker/health.json";
+    let root = scratch();
+    Machine::instinct_in_trouble(1, 1).lay_out(root.path(), Nodes::Recorded).unwrap();
+    let path = root.path().join(FILE);
+    let judged: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let taken: Value = serde_json::from_str(text(&entries(&archive(root.path())), FILE)).unwrap();
+    assert_eq!(taken, judged);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    let entries = entries(&archive(root.path()));
+    assert!(!entries.contains_key(FILE));
+    assert!(text(&entries, "capture.json").contains("health.json can be written by others"));
+}
+
 fn machine_of(card: Gpu) -> Machine {
     Machine::new().module(Module::new("amdgpu")).gpu(card).kfd(Kfd::new(511).node(node()))
 }

@@ -61,7 +61,7 @@ pub struct Exclusive<'a> {
     pub log: Log<'a>,
     /// Render nodes that the bundle has already, of an earlier try mostly.
     pub in_bundle: &'a [Render],
-    /// What the daemon kept back when the inventory was made.
+    /// What the daemon withheld when the inventory was made.
     pub withheld: Withheld,
     /// `linux.cgroupsPath`.
     pub cgroups_path: Option<String>,
@@ -144,7 +144,7 @@ impl<'a> Exclusive<'a> {
         }
     }
 
-    /// What the daemon keeps back by now. That it is unknown is only worth a warning where it changes something.
+    /// What the daemon withholds by now. That it is unknown is only worth a warning where it changes something.
     fn withheld_now(&self, last: &Withheld) -> Withheld {
         if !self.policy.quarantine {
             return Withheld::default();

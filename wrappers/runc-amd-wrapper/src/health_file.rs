@@ -18,7 +18,7 @@ const LIMIT: u64 = 1024 * 1024;
 pub fn read(paths: &Paths) -> Result<Withheld, String> {
     let unknown = |why: &dyn Display| {
         format!(
-            "which GPUs are unhealthy is unknown, and quarantine keeps none back: {} {why}; see systemctl status \
+            "which GPUs are unhealthy is unknown, and quarantine withholds none: {} {why}; see systemctl status \
              rocworker",
             paths.health.display()
         )

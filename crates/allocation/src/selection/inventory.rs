@@ -73,10 +73,10 @@ impl Inventory {
 
     /// What the sentence about a count that cannot be met adds; empty where no GPU is quarantined.
     #[must_use]
-    pub fn kept_back(&self) -> String {
+    pub fn quarantine_note(&self) -> String {
         match self.quarantined.len() {
             0 => String::new(),
-            number => format!("; quarantine keeps back {number}: {}", self.reasons()),
+            number => format!("; quarantine withholds {number}: {}", self.reasons()),
         }
     }
 
@@ -132,7 +132,7 @@ impl Inventory {
                     return refuse(format!(
                         "the container asks for {asked} GPUs, and the policy and the CDI spec have {}{}",
                         there.len(),
-                        self.kept_back()
+                        self.quarantine_note()
                     ));
                 }
                 Ok(packed(&there, asked, |gpu| Candidate::new(gpu, uses(gpu), false)))

@@ -85,7 +85,7 @@ impl Exclusive<'_> {
         kfd: &Kfd,
     ) -> Vec<(Render, Reason)> {
         // First: to kill an idle holder of such a GPU would give it to nobody.
-        let mut taken = self.kept_back(withheld);
+        let mut taken = self.withheld(withheld);
         taken.extend(held.into_iter().map(|held| (held.render, Reason::Holder(held.holder))));
         taken.extend(shared);
         for gpu in self.inventory.gpus() {
@@ -116,7 +116,7 @@ impl Exclusive<'_> {
     }
 
     /// What is left on a GPU keeps it from everybody. Quarantine does not take from a bundle what an earlier create gave it.
-    fn kept_back(&self, withheld: &Withheld) -> Vec<(Render, Reason)> {
+    fn withheld(&self, withheld: &Withheld) -> Vec<(Render, Reason)> {
         let why = |gpu: &Gpu| {
             let card = gpu.withheld(withheld)?;
             let quarantine = card.quarantine.as_ref().filter(|_| !self.in_bundle.contains(&gpu.render));

@@ -119,7 +119,7 @@ impl<'a> Exclusive<'a> {
             said += &format!("; and {} more", taken.len() - MOST);
         }
         if let Wanted::Count(_) = wanted {
-            said += &self.inventory.kept_back();
+            said += &self.inventory.quarantine_note();
         }
         for Waiting { ticket, .. } in waiting.iter().take(MOST) {
             said +=

@@ -255,7 +255,7 @@ fn a_quarantined_card_is_given_to_nobody_with_none_of_its_partitions() {
     let named = |why: &str| Err(format!("{why}{see}"));
     let few = |asked, have, kept: &str| {
         Err(format!(
-            "the container asks for {asked} GPUs, and the policy and the CDI spec have {have}; quarantine keeps back \
+            "the container asks for {asked} GPUs, and the policy and the CDI spec have {have}; quarantine withholds \
              {kept}{see}"
         ))
     };
@@ -324,7 +324,7 @@ fn many_quarantined_gpus_are_counted_and_three_are_named() {
     inventory.quarantine(&quarantined(&["0000:c1:00.0"]), &[]);
     let said = select(&inventory, "count 1").unwrap_err();
     assert!(
-        said.contains("have 0; quarantine keeps back 64: the GPU 0 (")
+        said.contains("have 0; quarantine withholds 64: the GPU 0 (")
             && said.ends_with("; and 61 more; see rocworker health"),
         "{said}"
     );
