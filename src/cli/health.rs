@@ -169,7 +169,7 @@ fn below(gpu: &Entry<'_>) -> String {
         writeln!(text, "{sign} {number}: {} ({rule}, -{points})", printable(reason)).ok();
         writeln!(text, "      {}", printable(evidence)).ok();
     }
-    if let Some(Quarantine { since, unhealthy_at, reason }) = &gpu.health.quarantine {
+    if let Some(Quarantine { since, unhealthy_at, reason, .. }) = &gpu.health.quarantine {
         let sign = styled(BAD, "✗");
         let [since, last] = [since, unhealthy_at].map(|at| allocation::rfc3339(*at));
         // While it is unhealthy the reason stands above.

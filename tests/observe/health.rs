@@ -225,6 +225,7 @@ fn of_the_daemon(written_at: u64) -> Health {
             since: 1_764_000_000,
             unhealthy_at: written_at,
             reason: "The daemon says so.".to_owned(),
+            rules: vec!["a-rule".to_owned()],
         }),
         leftover: Some("Process 7 still holds memory.".to_owned()),
     };

@@ -17,7 +17,7 @@ impl fmt::Display for When {
 
 impl fmt::Display for OfLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { class, message, severity, at_least, within_s, cleared_by } = self;
+        let Self { class, message, severity, at_least, within_s, open } = self;
         write!(f, "log: {at_least} × `{}`", message.clone().unwrap_or_else(|| word(*class)))?;
         match severity {
             Severity::Info => {}
@@ -28,7 +28,7 @@ impl fmt::Display for OfLog {
             Some(seconds) => write!(f, ", within {}", Span(*seconds))?,
             None => write!(f, ", since boot")?,
         }
-        cleared_by.as_ref().map_or(Ok(()), |class| write!(f, ", until `{}`", word(*class)))
+        f.write_str(if *open { ", open" } else { "" })
     }
 }
 
