@@ -46,6 +46,8 @@ fn each_pattern_names_where_its_words_and_its_sample_are_from() {
             let starts = [
                 "https://",
                 "made from the format string of ",
+                "a public file titled '",
+                "a public shell script ",
                 "kernel-log-samples.tar.gz",
                 "a user's ",
                 "QEMU",
