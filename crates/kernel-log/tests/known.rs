@@ -57,6 +57,20 @@ fn each_pattern_names_where_its_words_and_its_sample_are_from() {
     }
 }
 
+/// The most samples that may be made from a format string. Lower it when you find a line that a machine has logged.
+const MADE: usize = 64;
+
+#[test]
+fn no_more_samples_are_made_than_docs_explain_says() {
+    let knowledge = built_in();
+    let samples = || knowledge.messages().iter().flat_map(|message| &message.patterns);
+    let made = samples().filter(|pattern| pattern.sample_from.starts_with("made from ")).count();
+    assert!(made <= MADE, "{made} samples are made: find a line that a machine has logged");
+    let limit = format!("For {made} of its {} patterns", samples().count());
+    let docs = include_str!("../../../docs/explain.md");
+    assert!(docs.contains(&limit), "docs/explain.md does not say: {limit}");
+}
+
 #[test]
 fn each_class_has_a_message_and_each_message_says_something_once() {
     use Class::{
