@@ -58,7 +58,7 @@ fn each_pattern_names_where_its_words_and_its_sample_are_from() {
 }
 
 /// The most samples that may be made from a format string. Lower it when you find a line that a machine has logged.
-const MADE: usize = 64;
+const MADE: usize = 63;
 
 #[test]
 fn no_more_samples_are_made_than_docs_explain_says() {
