@@ -180,6 +180,19 @@ fn no_name_of_a_process_makes_another_message_of_a_line() {
     }
 }
 
+/// As Debian's bug 1104670 shows: the kernel says aer_cor_status of a fatal event too.
+#[test]
+fn no_line_of_a_fatal_event_that_the_firmware_reports_is_called_corrected() {
+    let knowledge = built_in();
+    for line in [
+        "<0>[965919.725591] {1}[Hardware Error]:   section_type: PCIe error",
+        "<0>[965919.725625] {1}[Hardware Error]:   aer_cor_status: 0x00002000, aer_cor_mask: 0x000031c0",
+        "<0>[965919.725630] {1}[Hardware Error]:   aer_uncor_status: 0x00100000, aer_uncor_mask: 0x00010000",
+    ] {
+        assert_eq!(id(knowledge.find(line.as_bytes()).as_ref()), Some("pcie-firmware-first"), "{line}");
+    }
+}
+
 #[test]
 fn what_stands_in_a_line_is_handed_on() {
     let knowledge = built_in();
