@@ -48,6 +48,8 @@ fn each_pattern_names_where_its_words_and_its_sample_are_from() {
             let starts = [
                 "https://",
                 "made from the format string of ",
+                "a public file titled '",
+                "a public shell script ",
                 "kernel-log-samples.tar.gz",
                 "a user's ",
                 "QEMU",
@@ -55,6 +57,20 @@ fn each_pattern_names_where_its_words_and_its_sample_are_from() {
             assert!(starts.iter().any(|start| from.starts_with(start)), "{}: {from}", message.id);
         }
     }
+}
+
+/// The most samples that may be made from a format string. Lower it when you find a line that a machine has logged.
+const MADE: usize = 63;
+
+#[test]
+fn no_more_samples_are_made_than_docs_explain_says() {
+    let knowledge = built_in();
+    let samples = || knowledge.messages().iter().flat_map(|message| &message.patterns);
+    let made = samples().filter(|pattern| pattern.sample_from.starts_with("made from ")).count();
+    assert!(made <= MADE, "{made} samples are made: find a line that a machine has logged");
+    let limit = format!("For {made} of its {} patterns", samples().count());
+    let docs = include_str!("../../../docs/explain.md");
+    assert!(docs.contains(&limit), "docs/explain.md does not say: {limit}");
 }
 
 #[test]
@@ -163,6 +179,19 @@ fn no_name_of_a_process_makes_another_message_of_a_line() {
                 assert_eq!(id(found.as_ref()), Some(expected), "{line}");
             }
         }
+    }
+}
+
+/// As Debian's bug 1104670 shows: the kernel says aer_cor_status of a fatal event too.
+#[test]
+fn no_line_of_a_fatal_event_that_the_firmware_reports_is_called_corrected() {
+    let knowledge = built_in();
+    for line in [
+        "<0>[965919.725591] {1}[Hardware Error]:   section_type: PCIe error",
+        "<0>[965919.725625] {1}[Hardware Error]:   aer_cor_status: 0x00002000, aer_cor_mask: 0x000031c0",
+        "<0>[965919.725630] {1}[Hardware Error]:   aer_uncor_status: 0x00100000, aer_uncor_mask: 0x00010000",
+    ] {
+        assert_eq!(id(knowledge.find(line.as_bytes()).as_ref()), Some("pcie-firmware-first"), "{line}");
     }
 }
 
