@@ -89,7 +89,10 @@ mod tests {
                 "pcieport 0015:00:00.0: DPC: containment event, status:0x200d, ERR_FATAL received from 0015:01:00.0",
                 Some("0015:01:00.0"),
             ),
-            ("pcieport 0000:00:01.1: AER: Correctable error message received from nobody.", Some("0000:00:01.1")),
+            (
+                "pcieport 0000:00:01.1: AER: Correctable error message received from nobody.",
+                Some("0000:00:01.1"),
+            ),
             ("[ from 0000:01:00.0 ] amdgpu 0000:03:00.0: amdgpu: failed", Some("0000:03:00.0")),
             ("[drm] Initialized amdgpu 3.42.0 20150101 for 0000:03:00.0 on minor 0", Some("0000:03:00.0")),
             ("{1}[Hardware Error]:   device_id: 0000:11:01.0", Some("0000:11:01.0")),
