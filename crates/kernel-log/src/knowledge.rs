@@ -199,8 +199,9 @@ impl Knowledge {
                 by_anchor.entry(text.anchor()).or_default().push(Place { message, pattern });
             }
         }
-        // Twice as fast as the default, and some hundred kilobytes larger.
-        let anchors = AhoCorasick::builder().kind(Some(AhoCorasickKind::DFA)).build(by_anchor.keys())?;
+        // The daemon keeps it: a DFA is a third quicker and takes 2.5 MB more.
+        let anchors =
+            AhoCorasick::builder().kind(Some(AhoCorasickKind::ContiguousNFA)).build(by_anchor.keys())?;
         let patterns_of = by_anchor.into_values().collect();
         Ok(Self { messages, anchors, patterns_of })
     }
