@@ -220,3 +220,24 @@ fn what_stands_in_a_line_is_handed_on() {
         assert_eq!(values.join(" "), expected, "{line}");
     }
 }
+
+/// The kernel drops a dump after five minutes (DEVCD_TIMEOUT in drivers/base/devcoredump.c).
+#[test]
+fn who_is_told_to_copy_the_dump_gets_the_command_that_copies_it() {
+    let mut told = 0;
+    for message in built_in().messages() {
+        let is_told = message.now.iter().any(|text| text.contains("dump") && text.contains("five minutes"));
+        let copies = message.commands.iter().any(|command| {
+            command == "cp /sys/bus/pci/devices/{pci}/devcoredump/data /var/tmp/devcoredump-{pci}"
+        });
+        assert!(copies || !is_told, "{}", message.id);
+        assert!(
+            message
+                .commands
+                .iter()
+                .all(|command| !command.starts_with("ls ") || !command.contains("devcoredump"))
+        );
+        told += usize::from(is_told);
+    }
+    assert!(told > 0);
+}

@@ -18,7 +18,11 @@ impl fmt::Display for When {
 impl fmt::Display for OfLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { class, message, severity, at_least, within_s, open } = self;
-        write!(f, "log: {at_least} × `{}`", message.clone().unwrap_or_else(|| word(*class)))?;
+        write!(f, "log: {at_least} × `{}", word(*class))?;
+        if let Some(message) = message {
+            write!(f, "/{message}")?;
+        }
+        f.write_str("`")?;
         match severity {
             Severity::Info => {}
             Severity::Warning => write!(f, ", warning or critical")?,
