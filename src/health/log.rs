@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use gpu_health::judge::Event;
 use gpu_health::rules::MOST_EVENTS;
-use kernel_log::kmsg::{Kmsg, Record};
+use kernel_log::kmsg::{self, Kmsg, Record};
 use kernel_log::knowledge::Knowledge;
 use nix::time::{ClockId, clock_gettime};
 use root::Root;
@@ -50,9 +50,11 @@ impl KernelLog {
         };
         // A reader that fails is opened again, and reads again from the beginning.
         reader.more()?;
+        let Some(is_whole) = reader.is_whole else {
+            return Err(format!("{} holds no record of the kernel's", root.shown(kmsg::PATH).display()));
+        };
         let clock = clock(root, reader.last)?;
         let events = reader.events(now, clock);
-        let is_whole = reader.is_whole == Some(true);
         self.reader = Some(reader);
         Ok((events, is_whole))
     }

@@ -25,8 +25,11 @@ pub(crate) fn next(
         State::Unknown => last.cloned(),
         State::Healthy | State::Degraded => {
             // A clock that was set back makes the hold begin anew, and not last until that time comes again.
-            let last =
-                last.map(|last| Quarantine { unhealthy_at: last.unhealthy_at.min(now), ..last.clone() });
+            let last = last.map(|last| Quarantine {
+                since: last.since.min(now),
+                unhealthy_at: last.unhealthy_at.min(now),
+                ..last.clone()
+            });
             last.filter(|last| now - last.unhealthy_at < hold_s || !last.rules.iter().all(is_judged))
         }
     }
