@@ -225,6 +225,7 @@ fn of_the_daemon(written_at: u64) -> Health {
             since: 1_764_000_000,
             unhealthy_at: written_at,
             reason: "The daemon says so.".to_owned(),
+            rules: vec!["a-rule".to_owned()],
         }),
         leftover: Some("Process 7 still holds memory.".to_owned()),
     };
@@ -254,6 +255,50 @@ fn the_daemons_judgement_is_shown_while_it_is_fresh_and_otherwise_the_machine_is
     assert_eq!((&answer["source"], &answer["gpus"][0]["score"]), (&"now".into(), &95.into()), "{answer:#}");
     // The daemon's quarantine is not over because the daemon is.
     assert_eq!(answer["gpus"][0]["quarantine"]["since"], 1_764_000_000);
+}
+
+#[test]
+fn a_quarantine_is_called_one_only_where_a_policy_and_a_daemon_keep_it() {
+    let root = laid_out(&Machine::instinct_with_readings(1, 1).put("/dev/kmsg", kmsg(&[FIRST]).as_str()));
+    let policy = root.path().join("etc/rocworker/wrapper.json");
+    std::fs::create_dir_all(policy.parent().unwrap()).unwrap();
+    for (written_at, quarantine, expected) in [
+        (now(), None, Some("wrapper.quarantine is not set")),
+        (now(), Some(false), Some("wrapper.quarantine is not set")),
+        (now() - 61, Some(true), Some("rocworker's daemon publishes no health")),
+        (now(), Some(true), None),
+    ] {
+        publish(root.path(), &of_the_daemon(written_at));
+        if let Some(quarantine) = quarantine {
+            let text = format!(r#"{{"schema_version":1,"requests":"all","quarantine":{quarantine}}}"#);
+            std::fs::write(&policy, text).unwrap();
+        }
+        let said = health(root.path(), &[]);
+        let text = timeless(&said.stdout);
+        assert_eq!(text.contains("quarantined\n"), expected.is_none(), "{text}");
+        assert_eq!(
+            text.contains("✗ 0: Quarantined since TIME, last unhealthy TIME"),
+            expected.is_none(),
+            "{text}"
+        );
+        if let Some(why) = expected {
+            let line = format!("? 0: Would be quarantined, but {why}: since TIME, last unhealthy TIME");
+            assert!(text.contains(&line), "{text}");
+        }
+        assert_eq!(json(root.path(), &[])["quarantine_enforced"], expected.is_none());
+    }
+}
+
+#[test]
+fn a_gpu_that_containers_cannot_use_is_marked_whatever_its_score() {
+    // Without /dev/kfd no GPU is usable.
+    let gpu = Gpu::amd(CARD, 0x74a1).card(1).render(129);
+    let root = laid_out(&Machine::new().gpu(gpu).put("/dev/kmsg", kmsg(&[FIRST]).as_str()));
+    let said = health(root.path(), &[]);
+    assert!(said.stdout.lines().nth(1).unwrap().ends_with(" no"), "{said:?}");
+    assert!(said.stdout.contains("? 0: Containers cannot use it: see rocworker doctor\n"), "{said:?}");
+    let whole = health(laid_out(&Machine::instinct_with_readings(1, 1)).path(), &[]);
+    assert!(!whole.stdout.contains("Containers cannot use it"), "{whole:?}");
 }
 
 #[test]

@@ -100,7 +100,7 @@ mod tests {
         let held = |state| {
             let reason = "The GPU hangs.".to_owned();
             GpuHealth {
-                quarantine: Some(Quarantine { since: 1, unhealthy_at: 1, reason }),
+                quarantine: Some(Quarantine { since: 1, unhealthy_at: 1, reason, rules: Vec::new() }),
                 ..gpu(state, None)
             }
         };
