@@ -26,6 +26,10 @@ pub enum Error {
         "the journal is not for this user to read: run this as root, or as a member of group systemd-journal or adm"
     )]
     NotAllowed,
+    #[error(
+        "none of the {0} messages that journalctl printed could be read: compare with journalctl --boot -k --output=json"
+    )]
+    Damaged(u64),
     #[error("cannot read the journal after message {after}: {cause}")]
     Read { after: u64, cause: io::Error },
     #[error(transparent)]
@@ -39,7 +43,7 @@ pub enum Error {
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct JournalRead {
     pub totals: Totals,
-    /// Entries that were no JSON, or had no message.
+    /// Entries that were no JSON, had no message, or were too long.
     pub damaged: u64,
     /// What journalctl said of files that it could not read, a sentence each.
     pub warnings: Vec<String>,
@@ -117,6 +121,9 @@ pub fn read<'k>(
     if read.totals.lines == 0 && said.contains("not seeing messages from other users") {
         return Err(Error::NotAllowed);
     }
+    if read.damaged > 0 && read.damaged == read.totals.lines {
+        return Err(Error::Damaged(read.damaged));
+    }
     read.warnings = said.lines().filter(|line| !line.trim().is_empty()).take(20).map(str::to_owned).collect();
     Ok(read)
 }
@@ -141,7 +148,7 @@ impl Scan<'_, '_> {
             }
             self.read.totals.lines += 1;
             if line.last() != Some(&b'\n') && u64::try_from(read).is_ok_and(|read| read == LONGEST) {
-                self.read.totals.cut += 1;
+                self.read.damaged += 1;
                 stdout.skip_until(b'\n').map_err(failed)?;
                 continue;
             }
@@ -220,6 +227,6 @@ mod tests {
             (7, TIMEOUT.to_owned(), None, None),
         ];
         assert_eq!(lines, expected);
-        assert_eq!((read.damaged, read.totals.cut, read.totals.lines), (2, 1, 7));
+        assert_eq!((read.damaged, read.totals.cut, read.totals.lines), (3, 0, 7));
     }
 }

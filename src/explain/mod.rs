@@ -1,11 +1,12 @@
 //! What an error means, and what to do about it on this machine.
 //!
 //! `codes` knows numbers: the source's 1 to 8 and those of HIP, HSA and AMD SMI. `advice` turns what [`kernel_log`] finds
-//! into what it means for this machine, which `here` has read. `journal` reads the messages that journald keeps. `matches`
-//! are what was found; `groups` puts equal ones together for people.
+//! into what it means for this machine, which `here` has read. `journal` reads the messages that journald keeps; `formats`
+//! knows logs that are no text. `matches` are what was found; `groups` puts equal ones together for people.
 
 pub mod advice;
 pub mod codes;
+pub mod formats;
 pub mod groups;
 pub mod here;
 pub mod journal;

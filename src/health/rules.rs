@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use gpu_health::rules::{self, Rules};
-use root::Root;
+use root::{Kind, Root};
 
 /// More than any file of rules has.
 const LIMIT: usize = 256 << 10;
@@ -35,6 +35,10 @@ pub fn of_machine(root: &Root) -> Result<Option<Rules>, String> {
 /// # Errors
 /// As [`of_machine`].
 pub fn of_file(here: &Root, path: &Path) -> Result<Rules, String> {
+    let name = path.display();
+    if here.stat(path).is_ok_and(|meta| meta.kind != Kind::Regular) {
+        return Err(format!("{name} is not a regular file: write the rules into a file and name that"));
+    }
     let bytes = here.read(path, LIMIT).map_err(|error| error.to_string())?;
     parse(path, bytes)
 }
@@ -46,5 +50,8 @@ fn parse(path: &Path, bytes: Vec<u8>) -> Result<Rules, String> {
         let line = 1 + error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count();
         format!("{name}, line {line}: this is not UTF-8 text: save the file as UTF-8")
     })?;
+    if text.trim().is_empty() {
+        return Err(format!("{name} is empty: write rules into it, as docs/health.md describes"));
+    }
     Rules::parse(&name, &text).map_err(|error| error.to_string())
 }

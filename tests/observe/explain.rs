@@ -265,6 +265,30 @@ fn what_cannot_be_read_ends_with_a_sentence_and_a_reader_that_leaves_ends_it_qui
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
 
+#[test]
+fn a_log_that_is_packed_is_refused_with_the_command_that_makes_text_of_it() {
+    let root = laid(&captures::phoenix());
+    for (start, format, command) in [
+        (&b"\x1f\x8b\x08\0"[..], "gzip", "zcat FILE"),
+        (b"\xfd7zXZ\0\0\x04", "xz", "xzcat FILE"),
+        (b"\x28\xb5\x2f\xfd\x04", "zstd", "zstdcat FILE"),
+        (b"BZh91AY&SY\x01", "bzip2", "bzcat FILE"),
+        (b"LPKSHHRH\0\0", "a file of journald's", "journalctl --file=FILE -k --output=short-iso"),
+    ] {
+        let log = [start, b" more\n".repeat(1000).as_slice()].concat();
+        for options in [&["explain", "-"][..], &["-o", "json", "explain", "-"]] {
+            let output = explain(root.path(), options, &log);
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            let expected =
+                format!("rocworker: stdin is {format}, not text: run {command} | rocworker explain -\n");
+            assert_eq!((output.status.code(), stderr), (Some(1), expected));
+            assert!(output.stdout.is_empty());
+        }
+    }
+    let text = explain(root.path(), &["explain", "-"], b"BZh and LPKSHHRH\n");
+    assert!(said(root.path(), &text).starts_with("Nothing known was found in 1 line"));
+}
+
 /// The most memory that the program had, with all read and the end still to come.
 fn peak_kib(arguments: &[&str], line: &str, bytes: usize) -> u64 {
     let root = laid(&captures::mi300x(XcpNames::Dot));

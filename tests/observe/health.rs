@@ -346,13 +346,20 @@ fn a_wrong_file_of_rules_ends_with_2_and_its_line() {
         ),
         (b"degraded_below = 90\nhold_s = \"\xff\"\n".to_vec(), "/rules.toml, line 2: this is not UTF-8 text"),
         (vec![b'#'; 1 << 20], "/rules.toml is larger than 262144 bytes"),
-        (Vec::new(), "/rules.toml, line 1: missing field `degraded_below`"),
+        (b"\n".to_vec(), "/rules.toml is empty: write rules into it"),
     ];
     for (bytes, words) in cases {
         std::fs::write(&file, bytes).unwrap();
         let said = health(root.path(), &["--rules", path]);
         assert_eq!((said.status.code(), said.stdout.as_str()), (Some(2), ""), "{said:?}");
         assert!(said.stderr.starts_with(&format!("rocworker: {words}")), "{said:?}");
+    }
+    let fifo = root.path().join("fifo");
+    nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    for path in [fifo.to_str().unwrap(), "/dev/null", "/dev/kmsg", root.path().to_str().unwrap()] {
+        let said = health(root.path(), &["--rules", path]);
+        assert_eq!((said.status.code(), said.stdout.as_str()), (Some(2), ""), "{said:?}");
+        assert!(said.stderr.contains(" is not a regular file: write the rules into a file"), "{said:?}");
     }
     let said = health(root.path(), &["--rules", "/not/there.toml"]);
     assert_eq!(said.status.code(), Some(2), "{said:?}");

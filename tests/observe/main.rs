@@ -16,6 +16,7 @@ mod detect_shapes;
 mod detect_table;
 mod explain;
 mod explain_codes;
+mod explain_journal;
 mod health;
 mod metrics;
 mod metrics_by_hand;

@@ -3,6 +3,7 @@
 mod metrics;
 mod parse;
 mod shown;
+mod unfit;
 
 use kernel_log::knowledge::{Class, Error, Severity};
 pub(crate) use shown::Span;

@@ -3,9 +3,9 @@
 mod json;
 mod text;
 
-use std::io::{self, Read, stdin};
+use std::io::{self, BufRead as _, Read, stdin};
 
-use anyhow::anyhow;
+use anyhow::{anyhow, bail};
 use kernel_log::knowledge::{Found, Knowledge};
 use kernel_log::scan::scan;
 
@@ -13,6 +13,7 @@ use crate::cli::Outcome;
 use crate::cli::next::quoted;
 use crate::cli::output::print_text;
 use crate::cli::session::{Misuse, Session, absolute, caller};
+use crate::explain::formats;
 use crate::explain::groups::Groups;
 use crate::explain::here::Here;
 use crate::explain::journal::{self, JournalRead};
@@ -28,7 +29,12 @@ pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {
 }
 
 pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
-    explain(session, "stdin", stdin().lock(), None)
+    let mut stdin = stdin().lock();
+    // What cannot be read is said where it is read again.
+    if let Some(problem) = stdin.fill_buf().ok().and_then(formats::no_text) {
+        bail!(problem);
+    }
+    explain(session, "stdin", stdin, None)
 }
 
 pub(super) fn journal(session: &Session, since: Option<&str>) -> anyhow::Result<Outcome> {

@@ -4,7 +4,8 @@
 use std::path::PathBuf;
 
 use root::Root;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The user's table.
 pub const PATH: &str = "/etc/rocworker/afids.toml";
@@ -16,6 +17,7 @@ const LIMIT: usize = 1 << 20;
 #[serde(deny_unknown_fields)]
 pub struct Afid {
     pub id: u32,
+    #[serde(deserialize_with = "name")]
     pub name: String,
     pub category: Option<String>,
     pub severity: Option<String>,
@@ -42,6 +44,14 @@ pub fn read(root: &Root) -> Result<Option<Vec<Afid>>, Error> {
     };
     let wrong = |(line, problem)| Error::Wrong { path: root.shown(PATH), line, problem };
     parse(&bytes).map(Some).map_err(wrong)
+}
+
+fn name<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    let name = String::deserialize(from)?;
+    if name.trim().is_empty() {
+        return Err(D::Error::custom("name is empty: write the name in AMD's table"));
+    }
+    Ok(name)
 }
 
 fn parse(bytes: &[u8]) -> Result<Vec<Afid>, (usize, String)> {
@@ -83,6 +93,7 @@ mod tests {
         for (text, line, problem) in [
             ("[[afid]]\nid = 24\n", 1, "missing field `name`"),
             ("[[afid]]\nid = 24\nname = \"a\"\ncolour = 1\n", 4, "unknown field `colour`"),
+            ("[[afid]]\nid = 24\nname = \" \"\n", 3, "name is empty"),
             ("[[afid]]\nid = -1\nname = \"a\"\n", 2, "invalid value"),
             (
                 "[[afid]]\nid = 1\nname = \"a\"\n[[afid]]\nid = 1\nname = \"b\"\n",

@@ -8,9 +8,8 @@ use serde::Deserialize;
 use telemetry::metric::{Kind, Metric};
 use toml::Spanned;
 
+use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When, metrics, unfit};
 use crate::knowledge::MESSAGES;
-
-use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When, metrics};
 
 /// Where a text is no rules: the byte at which the problem begins.
 pub(super) struct Fault {
@@ -80,10 +79,7 @@ struct RawSelector {
 }
 
 pub(super) fn rules(text: &str) -> Result<Rules, Fault> {
-    let file: File = toml::from_str(text).map_err(|error| Fault {
-        at: error.span().map_or(0, |span| span.start),
-        problem: format!("{}: docs/health.md describes this file", error.message()),
-    })?;
+    let file: File = toml::from_str(text).map_err(|error| unfit::fault(text, &error))?;
     let degraded_below = within(&file.degraded_below, "degraded_below", 1..=100)?;
     let unhealthy_below = within(&file.unhealthy_below, "unhealthy_below", 1..=100)?;
     if unhealthy_below > degraded_below {

@@ -41,7 +41,7 @@ pub(super) fn shown(
 }
 
 fn ending(groups: &Groups<'_>, read: &JournalRead, hint: Option<&str>) -> String {
-    let lines = count(read.totals.lines, "line");
+    let lines = count(read.totals.lines - read.damaged, "line");
     let mut text = match groups.matches {
         0 if read.totals.lines == 0 => "Nothing was read: there is not a line in it.\n".to_owned(),
         0 => format!("Nothing known was found in {lines}: the meaning is unknown.\n"),
