@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use allocation::health::{Deduction, GpuHealth, Health, Quarantine, State};
+use allocation::policy::Policy;
 use amdgpu::{Machine, names};
 use anstyle::Style;
 use serde::Serialize;
@@ -15,6 +16,7 @@ use super::detect::ranges;
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::{Misuse, Session, absolute, caller};
 use super::table::{Cell, Columns};
+use crate::desired::policy;
 use crate::health::{Observer, published, rules};
 use crate::printable::printable;
 
@@ -23,6 +25,10 @@ struct Answer<'h> {
     schema_version: u32,
     source: Source,
     written_at: u64,
+    /// Whether the wrapper keeps containers off the GPUs in quarantine.
+    quarantine_enforced: bool,
+    #[serde(skip)]
+    lacks: Option<&'static str>,
     gpus: Vec<Entry<'h>>,
     unknown: &'h [String],
 }
@@ -39,6 +45,9 @@ enum Source {
 struct Entry<'h> {
     indexes: Vec<u32>,
     name: Option<String>,
+    /// As detect calls it.
+    #[serde(skip)]
+    is_usable: bool,
     #[serde(flatten)]
     health: &'h GpuHealth,
 }
@@ -50,7 +59,17 @@ pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Out
     let machine = Patient::new(session.root.shown("/"), PATIENCE, DEADLINE).run(Machine::read)?;
     let gpus = health.gpus.iter().map(|gpu| entry(gpu, &machine)).collect();
     let Health { written_at, unknown, .. } = &health;
-    let answer = Answer { schema_version: 1, source, written_at: *written_at, gpus, unknown };
+    let lacks = lacks(session, source);
+    let quarantine_enforced = lacks.is_none();
+    let answer = Answer {
+        schema_version: 1,
+        source,
+        written_at: *written_at,
+        quarantine_enforced,
+        lacks,
+        gpus,
+        unknown,
+    };
     session.format.print(&answer, || text(&answer, session.format))?;
     let is_unhealthy = health.gpus.iter().any(|gpu| gpu.state == State::Unhealthy);
     Ok(if is_unhealthy { Outcome::Findings } else { Outcome::Done })
@@ -85,6 +104,19 @@ fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(S
     Ok((Source::Now, health))
 }
 
+/// Why the wrapper keeps no GPU back, whatever its health; `None` where it does.
+fn lacks(session: &Session, source: Source) -> Option<&'static str> {
+    // More than apply writes.
+    const LIMIT: usize = 1 << 20;
+    let policy = session.root.read_trusted(policy::PATH, LIMIT).ok();
+    let policy = policy.and_then(|bytes| Policy::parse(str::from_utf8(&bytes).ok()?).ok());
+    match source {
+        _ if !policy.is_some_and(|policy| policy.quarantine) => Some("wrapper.quarantine is not set"),
+        Source::Now => Some("rocworker's daemon publishes no health"),
+        Source::Daemon => None,
+    }
+}
+
 fn talk(text: &str) {
     writeln!(anstream::stderr(), "{}", printable(text)).ok();
 }
@@ -95,7 +127,9 @@ fn entry<'h>(health: &'h GpuHealth, machine: &Machine) -> Entry<'h> {
     let its = || machine.gpus.iter().filter(|gpu| is_its(gpu.pci));
     let mut indexes: Vec<u32> = its().filter_map(|gpu| gpu.index).collect();
     indexes.sort_unstable();
-    Entry { indexes, name: its().find_map(names::of), health }
+    // A card that is gone is not one that containers cannot use.
+    let is_usable = its().next().is_none() || its().any(amdgpu::Gpu::usable);
+    Entry { indexes, name: its().find_map(names::of), is_usable, health }
 }
 
 /// The answer for people: a row a card, what takes points off below with its evidence, then what is not known.
@@ -104,9 +138,9 @@ fn text(answer: &Answer<'_>, format: Format) -> String {
     if answer.gpus.is_empty() {
         text.push_str("No AMD GPU in this machine.\n");
     } else {
-        text.push_str(&rows(&answer.gpus, format));
+        text.push_str(&rows(answer, format));
     }
-    let below: String = answer.gpus.iter().map(below).collect();
+    let below: String = answer.gpus.iter().map(|gpu| below(gpu, answer.lacks)).collect();
     if !below.is_empty() {
         write!(text, "\n{below}").ok();
     }
@@ -116,10 +150,10 @@ fn text(answer: &Answer<'_>, format: Format) -> String {
     text
 }
 
-fn rows(gpus: &[Entry<'_>], format: Format) -> String {
+fn rows(answer: &Answer<'_>, format: Format) -> String {
     let headings = ["#", "GPU", "PCI", "STATE", "SCORE", "HANG", "CONTAINERS"];
     let mut columns = Columns::new(&headings).right(&[0, 4]).shortened(&[1]);
-    for gpu in gpus {
+    for gpu in &answer.gpus {
         let GpuHealth { pci, state, score, hang, quarantine, leftover, .. } = gpu.health;
         let (state, style) = shown(*state);
         let (hang, of_hang) = match hang {
@@ -128,9 +162,10 @@ fn rows(gpus: &[Entry<'_>], format: Format) -> String {
             None => ("unknown", DIM),
         };
         let (containers, of_containers) = match (quarantine, leftover) {
-            (Some(_), _) => ("quarantine", BAD),
-            (None, Some(_)) => ("leftover", WARN),
-            (None, None) => ("-", Style::new()),
+            _ if !gpu.is_usable => ("no", BAD),
+            (Some(_), _) if answer.quarantine_enforced => ("quarantine", BAD),
+            (_, Some(_)) => ("leftover", WARN),
+            (_, None) => ("-", Style::new()),
         };
         columns.row([
             number(gpu).into(),
@@ -160,7 +195,7 @@ fn number(gpu: &Entry<'_>) -> String {
 }
 
 /// What there is to say of a card beyond its row.
-fn below(gpu: &Entry<'_>) -> String {
+fn below(gpu: &Entry<'_>, lacks: Option<&str>) -> String {
     let mut text = String::new();
     let number = number(gpu);
     let (_, style) = shown(gpu.health.state);
@@ -169,18 +204,29 @@ fn below(gpu: &Entry<'_>) -> String {
         writeln!(text, "{sign} {number}: {} ({rule}, -{points})", printable(reason)).ok();
         writeln!(text, "      {}", printable(evidence)).ok();
     }
-    if let Some(Quarantine { since, unhealthy_at, reason }) = &gpu.health.quarantine {
-        let sign = styled(BAD, "✗");
+    if let Some(Quarantine { since, unhealthy_at, reason, .. }) = &gpu.health.quarantine {
         let [since, last] = [since, unhealthy_at].map(|at| allocation::rfc3339(*at));
         // While it is unhealthy the reason stands above.
         let reason = match gpu.health.state {
             State::Unhealthy => String::new(),
             _ => format!(": {}", printable(reason)),
         };
-        writeln!(text, "{sign} {number}: In quarantine since {since}, last unhealthy {last}{reason}").ok();
+        let period = format!("since {since}, last unhealthy {last}{reason}");
+        match lacks {
+            None => writeln!(text, "{} {number}: In quarantine {period}", styled(BAD, "✗")),
+            Some(why) => {
+                let would = format!("? {number}: Would be in quarantine, but {why}: {period}");
+                writeln!(text, "{}", styled(DIM, would))
+            }
+        }
+        .ok();
     }
     if let Some(leftover) = &gpu.health.leftover {
         writeln!(text, "{} {number}: {}", styled(WARN, "!"), printable(leftover)).ok();
+    }
+    if !gpu.is_usable {
+        let why = "Containers cannot use it: see rocworker doctor";
+        writeln!(text, "{}", styled(DIM, format_args!("? {number}: {why}"))).ok();
     }
     for unknown in &gpu.health.unknown {
         writeln!(text, "{}", styled(DIM, format_args!("? {number}: {}", printable(unknown)))).ok();

@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use gpu_health::judge::Event;
 use gpu_health::rules::MOST_EVENTS;
-use kernel_log::kmsg::{Kmsg, Record};
+use kernel_log::kmsg::{self, Kmsg, Record};
 use kernel_log::knowledge::Knowledge;
 use nix::time::{ClockId, clock_gettime};
 use root::Root;
 
-/// Of all messages together so many are kept: thirty-two of each class for eight cards.
+/// Of all messages together so many are kept: thirty-two of each of sixteen messages for eight cards.
 const MOST: usize = 4096;
 
 /// Of 4,096 records each.
@@ -50,9 +50,11 @@ impl KernelLog {
         };
         // A reader that fails is opened again, and reads again from the beginning.
         reader.more()?;
+        let Some(is_whole) = reader.is_whole else {
+            return Err(format!("{} holds no record of the kernel's", root.shown(kmsg::PATH).display()));
+        };
         let clock = clock(root, reader.last)?;
         let events = reader.events(now, clock);
-        let is_whole = reader.is_whole == Some(true);
         self.reader = Some(reader);
         Ok((events, is_whole))
     }
@@ -102,7 +104,7 @@ impl Reader {
     }
 
     fn add(&mut self, record: &Record) {
-        let Some(found) = self.knowledge.find(&record.text) else { return };
+        let Some(found) = self.knowledge.find_any(&record.text) else { return };
         let line: String = String::from_utf8_lossy(&record.text).chars().take(LONGEST).collect();
         let event = Event {
             at: 0,
@@ -110,9 +112,12 @@ impl Reader {
             severity: found.message.severity,
             gpu: found.device.or(record.device),
             message: found.message.id.clone(),
+            ring: found.values.into_iter().find(|(name, _)| *name == "ring").map(|(_, ring)| ring),
             line,
         };
-        let is_alike = |logged: &Logged| (logged.event.class, logged.event.gpu) == (event.class, event.gpu);
+        let is_alike = |Logged { event: Event { message, gpu, ring, .. }, .. }: &Logged| {
+            (message, gpu, ring) == (&event.message, &event.gpu, &event.ring)
+        };
         let alike = self.logged.iter().filter(|logged| is_alike(logged)).count();
         if alike >= MOST_EVENTS
             && let Some(oldest) = self.logged.iter().position(is_alike)

@@ -175,13 +175,17 @@ fn each_known_message_takes_off_what_the_rules_of_its_class_say_and_quotes_the_l
             });
         let line = words.collect::<Vec<_>>().join(" ");
         // A kernel's message may also be of another known kind, which stands before this one.
-        let message = knowledge.find(line.as_bytes()).unwrap_or_else(|| panic!("{line}")).message;
+        let found = knowledge.find_any(line.as_bytes()).unwrap_or_else(|| panic!("{line}"));
+        // The firmware reports errors of every device: a line that names none is no GPU's.
+        let is_nobodys = found.device.is_none() && line.contains("[Hardware Error]");
+        let message = found.message;
         let expected: Vec<String> = Rules::built_in()
             .rules
             .into_iter()
             .filter(|rule| match &rule.when {
                 When::Log(of) => {
-                    of.class == message.class
+                    !is_nobodys
+                        && of.class == message.class
                         && of.severity <= message.severity
                         && of.message.as_ref().is_none_or(|id| *id == message.id)
                 }
@@ -189,7 +193,7 @@ fn each_known_message_takes_off_what_the_rules_of_its_class_say_and_quotes_the_l
             })
             .map(|rule| rule.id)
             .collect();
-        std::fs::write(root.path().join("dev/kmsg"), kmsg(&[line.as_str(); 10])).unwrap();
+        std::fs::write(root.path().join("dev/kmsg"), kmsg(&[line.as_str(); 20])).unwrap();
         let answer = json(root.path(), &[]);
         let taken = answer["gpus"][0]["deductions"].as_array().unwrap().iter();
         let by_log = taken.filter(|taken| taken["evidence"].as_str().unwrap().ends_with(&line));
@@ -225,6 +229,7 @@ fn of_the_daemon(written_at: u64) -> Health {
             since: 1_764_000_000,
             unhealthy_at: written_at,
             reason: "The daemon says so.".to_owned(),
+            rules: vec!["a-rule".to_owned()],
         }),
         leftover: Some("Process 7 still holds memory.".to_owned()),
     };
@@ -254,6 +259,50 @@ fn the_daemons_judgement_is_shown_while_it_is_fresh_and_otherwise_the_machine_is
     assert_eq!((&answer["source"], &answer["gpus"][0]["score"]), (&"now".into(), &95.into()), "{answer:#}");
     // The daemon's quarantine is not over because the daemon is.
     assert_eq!(answer["gpus"][0]["quarantine"]["since"], 1_764_000_000);
+}
+
+#[test]
+fn a_quarantine_is_called_one_only_where_a_policy_and_a_daemon_keep_it() {
+    let root = laid_out(&Machine::instinct_with_readings(1, 1).put("/dev/kmsg", kmsg(&[FIRST]).as_str()));
+    let policy = root.path().join("etc/rocworker/wrapper.json");
+    std::fs::create_dir_all(policy.parent().unwrap()).unwrap();
+    for (written_at, quarantine, expected) in [
+        (now(), None, Some("wrapper.quarantine is not set")),
+        (now(), Some(false), Some("wrapper.quarantine is not set")),
+        (now() - 61, Some(true), Some("rocworker's daemon publishes no health")),
+        (now(), Some(true), None),
+    ] {
+        publish(root.path(), &of_the_daemon(written_at));
+        if let Some(quarantine) = quarantine {
+            let text = format!(r#"{{"schema_version":1,"requests":"all","quarantine":{quarantine}}}"#);
+            std::fs::write(&policy, text).unwrap();
+        }
+        let said = health(root.path(), &[]);
+        let text = timeless(&said.stdout);
+        assert_eq!(text.contains("quarantine\n"), expected.is_none(), "{text}");
+        assert_eq!(
+            text.contains("✗ 0: In quarantine since TIME, last unhealthy TIME"),
+            expected.is_none(),
+            "{text}"
+        );
+        if let Some(why) = expected {
+            let line = format!("? 0: Would be in quarantine, but {why}: since TIME, last unhealthy TIME");
+            assert!(text.contains(&line), "{text}");
+        }
+        assert_eq!(json(root.path(), &[])["quarantine_enforced"], expected.is_none());
+    }
+}
+
+#[test]
+fn a_gpu_that_containers_cannot_use_is_marked_whatever_its_score() {
+    // Without /dev/kfd no GPU is usable.
+    let gpu = Gpu::amd(CARD, 0x74a1).card(1).render(129);
+    let root = laid_out(&Machine::new().gpu(gpu).put("/dev/kmsg", kmsg(&[FIRST]).as_str()));
+    let said = health(root.path(), &[]);
+    assert!(said.stdout.lines().nth(1).unwrap().ends_with(" no"), "{said:?}");
+    assert!(said.stdout.contains("? 0: Containers cannot use it: see rocworker doctor\n"), "{said:?}");
+    let whole = health(laid_out(&Machine::instinct_with_readings(1, 1)).path(), &[]);
+    assert!(!whole.stdout.contains("Containers cannot use it"), "{whole:?}");
 }
 
 #[test]

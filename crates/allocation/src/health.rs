@@ -77,6 +77,8 @@ pub struct Quarantine {
     /// When it was last unhealthy, in seconds since 1970.
     pub unhealthy_at: u64,
     pub reason: String,
+    /// The ids of the rules that then took the most points: it does not end while one of them cannot be judged.
+    pub rules: Vec<String>,
 }
 
 impl Document for Health {

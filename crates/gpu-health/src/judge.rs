@@ -8,7 +8,7 @@ use kernel_log::knowledge::{Class, Severity};
 use telemetry::sample::Sample;
 
 use crate::history::History;
-use crate::rules::{Rules, When};
+use crate::rules::{Is, OfMetric, Rules, When};
 use crate::{messages, quarantine, readings};
 
 /// A message that the kernel has logged.
@@ -22,6 +22,8 @@ pub struct Event {
     pub gpu: Option<Address>,
     /// The message's id in the knowledge.
     pub message: String,
+    /// `gfx_0.0.0`, where the line names one.
+    pub ring: Option<String>,
     pub line: String,
 }
 
@@ -64,6 +66,8 @@ pub struct Known<'a> {
 #[derive(Debug, Default)]
 pub struct Judge {
     history: History,
+    /// When this one first judged: it knows no growth from before.
+    began: Option<u64>,
 }
 
 /// What a rule says of a card: `None` where it cannot be judged, or whether it holds, with the evidence.
@@ -81,14 +85,27 @@ impl Judge {
     fn gpu(&mut self, rules: &Rules, known: &Known<'_>, card: &Card) -> GpuHealth {
         let messages = messages::of(card, known);
         let mut deductions = Vec::new();
+        let began = *self.began.get_or_insert(known.now);
+        let mut unjudged = Vec::new();
         let mut is_judged = false;
+        let mut hangs = false;
         for rule in &rules.rules {
             let verdict = match &rule.when {
                 When::Log(of) => messages::judge(of, messages.as_deref(), card, known.now),
                 When::Metric(of) => readings::judge(of, rule, card, known.now, &mut self.history),
             };
             is_judged |= verdict.is_some();
+            let sees_all = match &rule.when {
+                When::Metric(OfMetric { is: Is::Grown { within_s, .. }, .. }) => {
+                    known.now.saturating_sub(began) >= *within_s
+                }
+                _ => true,
+            };
+            if verdict.is_none() || !sees_all {
+                unjudged.push(&rule.id);
+            }
             if let Some(evidence) = verdict.flatten() {
+                hangs |= rule.hang;
                 let (rule, points, reason) = (rule.id.clone(), rule.points, rule.reason.clone());
                 deductions.push(Deduction { rule, points, reason, evidence });
             }
@@ -108,8 +125,9 @@ impl Judge {
         let pci = address(card.pci);
         let last = known.last.and_then(|health| health.gpus.iter().find(|gpu| gpu.pci == pci));
         let last = last.and_then(|gpu| gpu.quarantine.as_ref());
-        let quarantine = quarantine::next(last, state, &deductions, known.now, rules.hold_s);
-        let hang = messages::hang(messages.as_deref(), card, known);
+        let is_judged = |id: &String| !unjudged.contains(&id);
+        let quarantine = quarantine::next(last, state, &deductions, is_judged, known.now, rules.hold_s);
+        let hang = if hangs { Some(true) } else { messages::hang(messages.as_deref(), card, known) };
         GpuHealth { pci, state, score, hang, deductions, unknown, quarantine, leftover: None }
     }
 }

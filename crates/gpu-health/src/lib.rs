@@ -3,6 +3,7 @@
 
 mod history;
 pub mod judge;
+mod knowledge;
 mod messages;
 mod quarantine;
 mod readings;

@@ -1,55 +1,97 @@
 //! What the kernel's log says of a card.
 
-use kernel_log::knowledge::{Class, Severity};
+use kernel_log::knowledge::{Class, Ended, Severity};
 use telemetry::metrics::GPU_DEVCOREDUMP;
 
 use crate::judge::{Card, Event, Known, Verdict};
+use crate::knowledge::MESSAGES;
 use crate::rules::{OfLog, Rules, When};
 
-/// A card's messages; `None` where the log cannot be read. A message that names no GPU is the only card's.
-pub(crate) fn of<'a>(card: &Card, known: &Known<'a>) -> Option<Vec<&'a Event>> {
-    let is_alone = known.cards.len() == 1;
-    let is_its = |event: &&Event| match event.gpu {
-        Some(gpu) => gpu == card.pci || card.bridges.contains(&gpu),
-        None => is_alone,
-    };
-    known.log.ok().map(|log| log.events.iter().filter(is_its).collect())
+/// A message, and whether no later one ends what it says.
+pub(crate) struct Logged<'a> {
+    event: &'a Event,
+    is_open: bool,
 }
 
-pub(crate) fn judge(of: &OfLog, messages: Option<&[&Event]>, card: &Card, now: u64) -> Verdict {
-    let messages = messages?;
-    let cleared = messages.iter().rposition(|event| of.cleared_by == Some(event.class));
-    let standing = messages.get(cleared.map_or(0, |at| at + 1)..).unwrap_or_default();
-    let is_meant = |event: &&&Event| {
+/// A card's messages; `None` where the log cannot be read. A message that names no GPU is the only card's.
+pub(crate) fn of<'a>(card: &Card, known: &Known<'a>) -> Option<Vec<Logged<'a>>> {
+    let is_its = |event: &&Event| match event.gpu {
+        Some(gpu) => gpu == card.pci || card.bridges.contains(&gpu),
+        None => !is_nobodys(event, known),
+    };
+    known.log.ok().map(|log| logged(log.events.iter().filter(is_its)))
+}
+
+/// Whether a message names no GPU and may be of another device. The firmware reports errors of every device of a machine
+/// (drivers/firmware/efi/cper.c).
+fn is_nobodys(event: &Event, known: &Known<'_>) -> bool {
+    event.gpu.is_none() && (known.cards.len() != 1 || event.line.contains("[Hardware Error]"))
+}
+
+/// In their order, each with whether one behind it ends it.
+fn logged<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<Logged<'a>> {
+    let mut logged: Vec<Logged<'a>> = Vec::new();
+    for event in events {
+        let ends = ends(event);
+        for before in logged.iter_mut().filter(|_| !ends.is_empty()) {
+            before.is_open &= !is_ended(before.event, event, ends);
+        }
+        logged.push(Logged { event, is_open: true });
+    }
+    logged
+}
+
+fn ends(event: &Event) -> &'static [Ended] {
+    MESSAGES.iter().find(|message| message.id == event.message).map_or(&[], |message| &message.ends)
+}
+
+/// Where both name a ring, it must be the same.
+fn is_ended(event: &Event, by: &Event, ends: &[Ended]) -> bool {
+    let is_other_ring = event.ring.is_some() && by.ring.is_some() && event.ring != by.ring;
+    let is_meant = |ended: &Ended| match ended {
+        Ended::Class(class) => *class == event.class,
+        Ended::Message(id) => *id == event.message,
+    };
+    !is_other_ring && ends.iter().any(is_meant)
+}
+
+pub(crate) fn judge(of: &OfLog, messages: Option<&[Logged<'_>]>, card: &Card, now: u64) -> Verdict {
+    let is_meant = |logged: &&Logged<'_>| {
+        let event = logged.event;
         event.class == of.class
             && event.severity >= of.severity
             && of.message.as_ref().is_none_or(|id| *id == event.message)
             && of.within_s.is_none_or(|seconds| now.saturating_sub(event.at) <= seconds)
+            && (logged.is_open || !of.open)
     };
-    let meant: Vec<&&Event> = standing.iter().filter(is_meant).collect();
+    let meant: Vec<&Logged<'_>> = messages?.iter().filter(is_meant).collect();
     match meant.last() {
         Some(last) if meant.len() >= of.at_least => Some(Some(match meant.len() {
-            1 => last.line.clone(),
-            count => format!("{count} messages, the last: {}", last.line),
+            1 => last.event.line.clone(),
+            count => format!("{count} messages, the last: {}", last.event.line),
         })),
         // Nothing is logged of a card that no driver of AMD's looks at.
         _ => card.is_driven.then_some(None),
     }
 }
 
-/// Whether the card hangs now. A message that is less than critical names a delay. The log is newer than the dump, which stays for five minutes.
-pub(crate) fn hang(messages: Option<&[&Event]>, card: &Card, known: &Known<'_>) -> Option<bool> {
-    let last = messages.and_then(|messages| {
-        messages.iter().rev().find_map(|event| match event.class {
-            Class::Hang | Class::ResetFailed if event.severity == Severity::Critical => Some(true),
-            Class::ResetRecovered => Some(false),
-            _ => None,
-        })
-    });
+/// Whether a card of which no rule says that it hangs does not: `None` where it may hang. The log is newer than the dump,
+/// which stays for five minutes.
+pub(crate) fn hang(messages: Option<&[Logged<'_>]>, card: &Card, known: &Known<'_>) -> Option<bool> {
     let dump = card.samples.iter().find(|sample| sample.metric.name == GPU_DEVCOREDUMP.name);
-    let dump = dump.map(|sample| sample.value > 0.0);
-    let is_whole = card.is_driven && known.log.is_ok_and(|log| log.is_whole);
-    last.or(dump).or(is_whole.then_some(false))
+    let has_no_dump = dump.is_some_and(|sample| sample.value == 0.0);
+    let (Ok(log), Some(messages)) = (known.log, messages) else { return has_no_dump.then_some(false) };
+    // A message that is less than critical names a delay.
+    let is_open_hang = |logged: &Logged<'_>| {
+        logged.is_open && logged.event.class == Class::Hang && logged.event.severity == Severity::Critical
+    };
+    let is_anybodys = |logged: &Logged<'_>| is_nobodys(logged.event, known) && is_open_hang(logged);
+    if messages.iter().any(is_open_hang) || logged(log.events.iter()).iter().any(is_anybodys) {
+        return None;
+    }
+    let is_recovery = |logged: &Logged<'_>| ends(logged.event).contains(&Ended::Class(Class::Hang));
+    let is_silent = card.is_driven && log.is_whole;
+    (is_silent || has_no_dump || messages.iter().any(is_recovery)).then_some(false)
 }
 
 /// What of the log belongs to no card.
@@ -65,9 +107,9 @@ pub(crate) fn unknown(rules: &Rules, known: &Known<'_>) -> Vec<String> {
     let is_ruled = |class: Class| {
         rules.rules.iter().any(|rule| matches!(&rule.when, When::Log(of) if of.class == class))
     };
-    let is_nobodys = |event: &&Event| event.gpu.is_none() && is_ruled(event.class);
-    let nobodys: Vec<&Event> = log.events.iter().filter(is_nobodys).collect();
-    if let Some(last) = nobodys.last().filter(|_| known.cards.len() != 1) {
+    let nobodys = log.events.iter().filter(|event| is_nobodys(event, known) && is_ruled(event.class));
+    let nobodys: Vec<&Event> = nobodys.collect();
+    if let Some(last) = nobodys.last() {
         let messages = match nobodys.len() {
             1 => "1 message of the kernel names".to_owned(),
             count => format!("{count} messages of the kernel name"),

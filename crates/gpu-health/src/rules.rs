@@ -14,7 +14,7 @@ pub const BUILT_IN: &str = include_str!("../rules.toml");
 /// A file that replaces the built-in rules.
 pub const PATH: &str = "/etc/rocworker/health-rules.toml";
 
-/// No rule waits for more messages of one class and GPU: whoever reads the log keeps so many of them.
+/// No rule waits for more messages: whoever reads the log keeps so many of each message, GPU and ring.
 pub const MOST_EVENTS: usize = 32;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,6 +37,8 @@ pub struct Rule {
     pub points: u8,
     /// What it means, a sentence.
     pub reason: String,
+    /// Whether the GPU hangs while it holds.
+    pub hang: bool,
     pub when: When,
 }
 
@@ -58,8 +60,8 @@ pub struct OfLog {
     pub at_least: usize,
     /// In the last so many seconds; `None`: since boot.
     pub within_s: Option<u64>,
-    /// A message of this class ends what earlier ones mean.
-    pub cleared_by: Option<Class>,
+    /// Only those that no later message of the same GPU ends.
+    pub open: bool,
 }
 
 /// A series of a metric has a value.

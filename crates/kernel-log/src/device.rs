@@ -3,12 +3,15 @@
 use amdgpu::Address;
 use memchr::{memchr_iter, memmem};
 
-/// The address that the kernel put in front of the message (`dev_printk_emit` in drivers/base/core.c: driver, address,
-/// colon), else the first address of the line.
+/// The device from which a port says that an error came. Else the address that the kernel put in front of the message
+/// (`dev_printk_emit` in drivers/base/core.c: driver, address, colon), else the first address of the line.
 ///
 /// What follows `[drm:` is the message itself, with names of processes in it, and tells nothing of the device.
 pub(crate) fn of(line: &[u8]) -> Option<Address> {
     let line = memmem::find(line, b"[drm:").and_then(|end| line.get(..end)).unwrap_or(line);
+    if let Some(source) = source(line) {
+        return Some(source);
+    }
     let mut first = None;
     for dot in memchr_iter(b'.', line) {
         let Some((address, is_prefix)) = around(line, dot) else { continue };
@@ -18,6 +21,17 @@ pub(crate) fn of(line: &[u8]) -> Option<Address> {
         first = first.or(Some(address));
     }
     first
+}
+
+/// What drivers/pci/pcie/aer.c (aer_print_port_info) and dpc.c put in front of the device that sent an error.
+const SENT_BY: [&[u8]; 2] = [b" received from ", b" received, first one from "];
+
+fn source(line: &[u8]) -> Option<Address> {
+    SENT_BY.iter().find_map(|words| {
+        let start = memmem::find(line, words)? + words.len();
+        let dot = start + memchr::memchr(b'.', line.get(start..)?)?;
+        around(line, dot).map(|(address, _)| address)
+    })
 }
 
 /// The address with its dot there, and whether it stands as a prefix: `amdgpu 0000:03:00.0: `.
@@ -63,7 +77,22 @@ mod tests {
             ("amdgpu 10000:e1:00.0: amdgpu: GPU reset begin!", Some("10000:e1:00.0")),
             ("amdgpu 0000:03:00.0: [drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring", Some("0000:03:00.0")),
             ("amdgpu 0000:03:00.0:", Some("0000:03:00.0")),
-            ("pcieport 0000:00:01.1: AER: Multiple errors received from 0000:03:00.0", Some("0000:00:01.1")),
+            (
+                "pcieport 0000:00:01.1: AER: Uncorrectable (Fatal) error message received from 0000:03:00.0",
+                Some("0000:03:00.0"),
+            ),
+            (
+                "pcieport 0000:00:01.1: AER: Multiple Correctable Error messages received, first one from 0000:03:00.1",
+                Some("0000:03:00.1"),
+            ),
+            (
+                "pcieport 0015:00:00.0: DPC: containment event, status:0x200d, ERR_FATAL received from 0015:01:00.0",
+                Some("0015:01:00.0"),
+            ),
+            (
+                "pcieport 0000:00:01.1: AER: Correctable error message received from nobody.",
+                Some("0000:00:01.1"),
+            ),
             ("[ from 0000:01:00.0 ] amdgpu 0000:03:00.0: amdgpu: failed", Some("0000:03:00.0")),
             ("[drm] Initialized amdgpu 3.42.0 20150101 for 0000:03:00.0 on minor 0", Some("0000:03:00.0")),
             ("{1}[Hardware Error]:   device_id: 0000:11:01.0", Some("0000:11:01.0")),

@@ -16,7 +16,7 @@ use root::{Kind, Root};
 use file::Lines;
 pub use record::Record;
 
-const PATH: &str = "/dev/kmsg";
+pub const PATH: &str = "/dev/kmsg";
 
 /// Documentation/admin-guide/devices.txt.
 const NUMBER: (u64, u64) = (1, 11);

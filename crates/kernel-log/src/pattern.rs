@@ -66,9 +66,11 @@ impl Pattern {
             rest = next;
         }
         let fixed: usize = parts.iter().map(|part| part.words.len()).sum();
-        if fixed <= LONGEST_PROCESS_NAME {
+        // A hole between words takes a byte or more.
+        let least = fixed + parts.len().saturating_sub(1);
+        if least <= LONGEST_PROCESS_NAME {
             return Err(format!(
-                "has {fixed} bytes of fixed words: give {} or more, or a process could be named like it",
+                "can match {least} bytes: give {} or more, or a process could be named like it",
                 LONGEST_PROCESS_NAME + 1
             ));
         }
@@ -247,10 +249,10 @@ mod tests {
     fn what_is_no_pattern_is_refused_in_a_sentence() {
         let words = "words of enough bytes";
         for (text, problem) in [
-            (String::new(), "has 0 bytes of fixed words: give 16 or more"),
-            ("{a}".to_owned(), "has 0 bytes of fixed words"),
-            ("fifteen bytes..".to_owned(), "has 15 bytes of fixed words"),
-            ("fifteen {a} bytes{b}".to_owned(), "has 14 bytes of fixed words"),
+            (String::new(), "can match 0 bytes: give 16 or more"),
+            ("{a}".to_owned(), "can match 0 bytes"),
+            ("fifteen bytes..".to_owned(), "can match 15 bytes"),
+            ("fourteen {a}byte{b}".to_owned(), "can match 14 bytes"),
             (format!("{words} {{a"), "has a brace without its other one"),
             (format!("{words} a}}"), "has a brace without its other one"),
             (format!("{words} }}a{{"), "has a brace without its other one"),
@@ -264,6 +266,8 @@ mod tests {
             let error = Pattern::try_from(text.clone()).unwrap_err();
             assert!(error.starts_with(&format!("the pattern {text:?} {problem}")), "{error}");
         }
+        // Each hole between words takes a byte: 16.
+        assert_eq!(found("sixteen at {a}last", b"sixteen at 1last").as_deref(), Some("a=1;"));
         assert_eq!(pattern("sixteen bytes...").words().collect::<Vec<_>>(), ["sixteen bytes..."]);
         let of_some = pattern("{a} long words here {b} short {c}");
         assert_eq!(of_some.words().collect::<Vec<_>>(), [" long words here ", " short "]);

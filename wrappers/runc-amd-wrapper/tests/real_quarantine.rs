@@ -44,6 +44,7 @@ fn health(written_at: u64, quarantined: &[&str], leftover: &[&str]) -> String {
             since: SINCE,
             unhealthy_at: SINCE,
             reason: "A ring hangs.".to_owned(),
+            rules: vec!["hang-now".to_owned()],
         }),
         leftover: leftover.contains(&pci).then(|| "the process 7 is left on it".to_owned()),
     };

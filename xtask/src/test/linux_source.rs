@@ -19,7 +19,7 @@ const VARIABLE: &str = "ROCWORKER_AMDGPU_HEADERS";
 const METRICS: &str = "drivers/gpu/drm/amd/include/kgd_pp_interface.h";
 
 /// Of every suite: what crates/kernel-log/knowledge/messages.toml names as `file`.
-const MESSAGES: [&str; 15] = [
+const MESSAGES: [&str; 16] = [
     "drivers/base/dd.c",
     "drivers/base/firmware_loader/main.c",
     "drivers/firmware/efi/cper.c",
@@ -32,6 +32,7 @@ const MESSAGES: [&str; 15] = [
     "drivers/pci/hotplug/pciehp_ctrl.c",
     "drivers/pci/pci.c",
     "drivers/pci/pcie/aer.c",
+    "drivers/pci/pcie/dpc.c",
     "drivers/pci/pcie/err.c",
     "kernel/module/main.c",
     "kernel/params.c",

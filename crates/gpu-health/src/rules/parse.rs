@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
-use std::sync::LazyLock;
 
-use kernel_log::knowledge::{Class, Knowledge, Severity};
+use kernel_log::knowledge::{Class, Severity};
 use serde::Deserialize;
 use telemetry::metric::{Kind, Metric};
 use toml::Spanned;
+
+use crate::knowledge::MESSAGES;
 
 use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When, metrics};
 
@@ -37,6 +38,8 @@ struct RawRule {
     id: Spanned<String>,
     points: Spanned<i64>,
     reason: Spanned<String>,
+    #[serde(default)]
+    hang: bool,
     log: Option<RawLog>,
     metric: Option<RawMetric>,
 }
@@ -49,7 +52,8 @@ struct RawLog {
     severity: Option<Severity>,
     at_least: Option<Spanned<i64>>,
     within_s: Option<Spanned<i64>>,
-    cleared_by: Option<Spanned<Class>>,
+    #[serde(default)]
+    open: bool,
 }
 
 #[derive(Deserialize)]
@@ -148,16 +152,13 @@ fn rule(raw: RawRule) -> Result<Rule, Fault> {
             return fault(&raw.id, format!("rule {id:?} has log and metric: make two rules of it"));
         }
     };
-    Ok(Rule { id, points, reason, when })
+    Ok(Rule { id, points, reason, hang: raw.hang, when })
 }
 
 fn log(raw: &RawLog) -> Result<OfLog, Fault> {
     let most = i64::try_from(MOST_EVENTS).unwrap_or(i64::MAX);
     let at_least = raw.at_least.as_ref().map_or(Ok(1), |it| within(it, "at_least", 1..=most))?;
     let within_s = raw.within_s.as_ref().map(|it| within(it, "within_s", 1..=LONGEST_S)).transpose()?;
-    if let Some(class) = raw.cleared_by.as_ref().filter(|class| *class.get_ref() == raw.class) {
-        return fault(class, "cleared_by is the class itself: take another, or leave it out".to_owned());
-    }
     let message = raw.message.as_ref().map(|id| message(id, raw.class)).transpose()?;
     Ok(OfLog {
         class: raw.class,
@@ -165,22 +166,15 @@ fn log(raw: &RawLog) -> Result<OfLog, Fault> {
         severity: raw.severity.unwrap_or(Severity::Info),
         at_least,
         within_s,
-        cleared_by: raw.cleared_by.as_ref().map(|class| *class.get_ref()),
+        open: raw.open,
     })
 }
-
-/// The ids of the known messages, each with its class: read once, for there are many.
-static MESSAGES: LazyLock<Vec<(String, Class)>> = LazyLock::new(|| {
-    let knowledge = Knowledge::built_in();
-    let messages = knowledge.as_ref().map_or(&[][..], Knowledge::messages);
-    messages.iter().map(|message| (message.id.clone(), message.class)).collect()
-});
 
 /// The id of a known message of this class.
 fn message(id: &Spanned<String>, class: Class) -> Result<String, Fault> {
     let wanted = id.get_ref();
-    let of_class = MESSAGES.iter().filter(|(_, its)| *its == class);
-    let ids: Vec<&str> = of_class.map(|(id, _)| id.as_str()).collect();
+    let of_class = MESSAGES.iter().filter(|message| message.class == class);
+    let ids: Vec<&str> = of_class.map(|message| message.id.as_str()).collect();
     if ids.contains(&wanted.as_str()) {
         return Ok(wanted.clone());
     }

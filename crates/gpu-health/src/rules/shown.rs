@@ -17,8 +17,12 @@ impl fmt::Display for When {
 
 impl fmt::Display for OfLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { class, message, severity, at_least, within_s, cleared_by } = self;
-        write!(f, "log: {at_least} × `{}`", message.clone().unwrap_or_else(|| word(*class)))?;
+        let Self { class, message, severity, at_least, within_s, open } = self;
+        write!(f, "log: {at_least} × `{}", word(*class))?;
+        if let Some(message) = message {
+            write!(f, "/{message}")?;
+        }
+        f.write_str("`")?;
         match severity {
             Severity::Info => {}
             Severity::Warning => write!(f, ", warning or critical")?,
@@ -28,7 +32,7 @@ impl fmt::Display for OfLog {
             Some(seconds) => write!(f, ", within {}", Span(*seconds))?,
             None => write!(f, ", since boot")?,
         }
-        cleared_by.as_ref().map_or(Ok(()), |class| write!(f, ", until `{}`", word(*class)))
+        f.write_str(if *open { ", open" } else { "" })
     }
 }
 

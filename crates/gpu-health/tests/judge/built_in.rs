@@ -22,11 +22,27 @@ fn a_message_takes_off_what_the_table_says() {
     use State::{Degraded, Healthy, Unhealthy};
     let day = 86_400;
     let cases: &[Case<'_>] = &[
-        (Class::Hang, Critical, 10, 1, &[("hang-now", 60), ("hang-recent", 15)], Unhealthy),
+        (
+            Class::Hang,
+            Critical,
+            10,
+            1,
+            &[("hang-now", 60), ("hang-open", 11), ("hang-recent", 15)],
+            Unhealthy,
+        ),
         (Class::Hang, Warning, 10, 30, &[], Healthy),
         (Class::ResetFailed, Warning, 10, 30, &[], Healthy),
         (Class::InitFailed, Warning, 10, 30, &[], Healthy),
-        (Class::Hang, Critical, 3601, 1, &[("hang-now", 60)], Unhealthy),
+        (
+            Class::Hang,
+            Critical,
+            600,
+            1,
+            &[("hang-now", 60), ("hang-open", 11), ("hang-recent", 15)],
+            Unhealthy,
+        ),
+        (Class::Hang, Critical, 601, 1, &[("hang-open", 11), ("hang-recent", 15)], Degraded),
+        (Class::Hang, Critical, 3601, 1, &[("hang-open", 11)], Degraded),
         (Class::ResetFailed, Critical, 9 * day, 1, &[("reset-failed", 100)], Unhealthy),
         (Class::InitFailed, Critical, 9 * day, 1, &[("init-failed", 100)], Unhealthy),
         (Class::MemoryUncorrectable, Critical, day, 1, &[("memory-uncorrectable-log", 60)], Unhealthy),
@@ -37,9 +53,9 @@ fn a_message_takes_off_what_the_table_says() {
         (Class::BadPages, Warning, 1, 1, &[], Healthy),
         (Class::IllegalOpcode, Critical, 1, 32, &[], Healthy),
         (Class::PageFault, Critical, 1, 32, &[], Healthy),
-        (Class::Pcie, Critical, 10, 1, &[("pcie-fatal", 60)], Unhealthy),
-        (Class::Pcie, Warning, 10, 10, &[("pcie-errors", 15)], Degraded),
-        (Class::Pcie, Warning, 10, 9, &[], Healthy),
+        (Class::Pcie, Critical, 10, 1, &[("pcie-fatal", 60), ("pcie-recent", 15)], Unhealthy),
+        (Class::Pcie, Warning, 10, 20, &[("pcie-errors", 15)], Degraded),
+        (Class::Pcie, Warning, 10, 19, &[], Healthy),
         (Class::Thermal, Warning, 10, 1, &[("thermal-log", 10)], Healthy),
         (Class::Thermal, Critical, 10, 1, &[("thermal-shutdown", 60), ("thermal-log", 10)], Unhealthy),
         (Class::Power, Warning, 10, 1, &[("power", 5)], Healthy),
@@ -49,7 +65,8 @@ fn a_message_takes_off_what_the_table_says() {
         (Class::Firmware, Critical, 9 * day, 1, &[("firmware", 60)], Unhealthy),
         (Class::Firmware, Warning, 10, 1, &[], Healthy),
         (Class::HardwareEvent, Critical, 10, 1, &[], Healthy),
-        (Class::ResetRecovered, Warning, 10, 32, &[], Healthy),
+        (Class::ResetRecovered, Info, 3600, 2, &[], Healthy),
+        (Class::ResetRecovered, Info, 3600, 3, &[("hang-often", 20)], Degraded),
     ];
     for (class, severity, ago, times, takes, state) in cases {
         let events = vec![Event { severity: *severity, ..event(*class, *ago) }; *times];
@@ -67,6 +84,7 @@ fn a_message_takes_off_what_the_table_says() {
 #[test]
 fn a_message_that_a_rule_names_by_its_id_takes_off_what_that_rule_says() {
     for (class, id, takes) in [
+        (Class::Hang, "gpu-reset-begin", ("reset-unfinished", 60)),
         (Class::Pcie, "pcie-link-down", ("pcie-link-down", 60)),
         (Class::HardwareEvent, "aca-events", ("hardware-event", 15)),
     ] {

@@ -2,7 +2,10 @@
 
 use std::fmt::Write as _;
 
+use std::collections::BTreeMap;
+
 use gpu_health::rules::{PATH, Rules};
+use kernel_log::knowledge::Knowledge;
 use support::document::text;
 
 fn table(rules: &Rules) -> String {
@@ -45,4 +48,18 @@ fn each_rule_is_explained() {
             rule.id
         );
     }
+}
+
+#[test]
+fn the_page_names_each_message_of_each_class() {
+    let mut ids: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for message in Knowledge::built_in().unwrap().messages() {
+        let class = toml::Value::try_from(message.class).unwrap();
+        ids.entry(class.as_str().unwrap().to_owned()).or_default().push(format!("`{}`", message.id));
+    }
+    let mut table = "| class | messages |\n| --- | --- |\n".to_owned();
+    for (class, ids) in ids {
+        writeln!(table, "| `{class}` | {} |", ids.join(", ")).unwrap();
+    }
+    assert!(text("docs/health.md").contains(&table), "docs/health.md lacks this table:\n{table}");
 }

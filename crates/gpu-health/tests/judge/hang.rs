@@ -21,7 +21,8 @@ fn a_card_hangs_until_the_log_says_that_it_recovered_and_a_dump_counts_where_the
         (&[Hang, ResetRecovered, Hang], None, true, Some(true)),
         // The dump stays for five minutes after a hang that is over.
         (&[Hang, ResetRecovered], Some(1.0), true, Some(false)),
-        (&[], Some(1.0), true, Some(true)),
+        (&[], Some(1.0), true, Some(false)),
+        (&[], Some(1.0), false, None),
         (&[], Some(0.0), false, Some(false)),
         (&[], None, true, Some(false)),
         // What the kernel has overwritten may have been a hang.
@@ -38,8 +39,8 @@ fn a_card_hangs_until_the_log_says_that_it_recovered_and_a_dump_counts_where_the
 }
 
 #[test]
-fn without_a_log_the_dump_alone_says_whether_a_card_hangs() {
-    for (dump, hangs) in [(Some(1.0), Some(true)), (Some(0.0), Some(false)), (None, None)] {
+fn without_a_log_no_dump_is_no_hang_and_a_dump_may_be_of_one_that_is_over() {
+    for (dump, hangs) in [(Some(1.0), None), (Some(0.0), Some(false)), (None, None)] {
         let samples = dump.iter().map(|dump| sample("rocm_gpu_devcoredump", &[], *dump)).collect();
         assert_eq!(judged(&Rules::built_in(), &card(samples), Err("none")).hang, hangs, "{dump:?}");
     }
@@ -53,8 +54,8 @@ fn a_hang_that_recovered_degrades_for_an_hour_and_a_new_one_is_a_hang_again() {
     assert_eq!(rules_of(&of(&card(Vec::new()), &old)), []);
     let again = [&recovered[..], &[event(Class::Hang, 5)]].concat();
     let gpu = of(&card(Vec::new()), &again);
-    assert_eq!(rules_of(&gpu), [("hang-now", 60), ("hang-recent", 15)]);
-    assert_eq!(gpu.deductions[1].evidence, "2 messages, the last: amdgpu 0000:03:00.0: Hang 5 s ago");
+    assert_eq!(rules_of(&gpu), [("hang-now", 60), ("hang-open", 11), ("hang-recent", 15)]);
+    assert_eq!(gpu.deductions[2].evidence, "2 messages, the last: amdgpu 0000:03:00.0: Hang 5 s ago");
     // A display that waits is no hang of the GPU.
     let benign = [gpu_health::judge::Event { severity: Severity::Warning, ..event(Class::Hang, 5) }];
     assert_eq!(of(&card(Vec::new()), &benign).hang, Some(false));

@@ -7,6 +7,7 @@ mod hang;
 mod over_time;
 mod properties;
 mod rules_file;
+mod sequences;
 mod which_card;
 
 use std::sync::LazyLock;
@@ -51,7 +52,8 @@ fn event(class: Class, ago: u64) -> Event {
         class,
         severity: Severity::Critical,
         gpu: Some(address("0000:03:00.0")),
-        message: "a-message".to_owned(),
+        message: if class == Class::ResetRecovered { "gpu-reset-recovered" } else { "a-message" }.to_owned(),
+        ring: None,
         line: format!("amdgpu 0000:03:00.0: {class:?} {ago} s ago"),
     }
 }

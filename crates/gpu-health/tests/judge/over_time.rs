@@ -90,7 +90,7 @@ fn quarantine_lasts_until_the_card_was_not_unhealthy_for_the_hold() {
 fn a_clock_that_is_set_back_begins_the_hold_anew() {
     let mut over = Over::new();
     let card = card(Vec::new());
-    over.at(1_000_000, &card, Ok(&[event(Class::Hang, 0)]));
+    over.at(1_000_000, &card, Ok(&[event(Class::ResetFailed, 0)]));
     let held = over.at(0, &card, Ok(&[])).quarantine.unwrap();
     assert_eq!(held.unhealthy_at, NOW);
     assert!(over.at(599, &card, Ok(&[])).quarantine.is_some());

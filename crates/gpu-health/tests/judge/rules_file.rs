@@ -41,7 +41,7 @@ fn each_mistake_is_named_with_its_line_and_what_to_do() {
         (log, "log = { class = \"pain\" }", 8, "unknown variant `pain`"),
         (log, "log = { class = \"hang\", at_least = 33 }", 8, "at_least is 33: write 1 to 32"),
         (log, "log = { class = \"hang\", within_s = 0 }", 8, "within_s is 0: write 1 to 2592000"),
-        (log, "log = { class = \"hang\", cleared_by = \"hang\" }", 8, "cleared_by is the class itself"),
+        (log, "log = { class = \"hang\", open = 1 }", 8, "invalid type: integer `1`, expected a boolean"),
         (
             log,
             "log = { class = \"hang\", message = \"aca-events\" }",

@@ -109,6 +109,7 @@ fn real_each_patterns_words_stand_in_one_string_of_each_named_kernel_or_file() {
     ] {
         let pattern = MessagePattern {
             text: Pattern::try_from(text.to_owned()).unwrap(),
+            values: BTreeMap::new(),
             kernels: kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
             file: file.map(str::to_owned),
             sample: String::new(),

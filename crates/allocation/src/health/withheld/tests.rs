@@ -26,6 +26,7 @@ fn health() -> Health {
             since: NOW - 60,
             unhealthy_at: NOW,
             reason: reason.into(),
+            rules: vec!["hang".into()],
         }),
         leftover: leftover.map(str::to_owned),
     };
