@@ -23,7 +23,7 @@ pub(crate) struct Args {
     #[arg(long)]
     journal: bool,
     /// The journal from this time on, as journalctl takes it: yesterday, "2 hours ago", 2026-11-23
-    #[arg(long, value_name = "TIME", requires = "journal")]
+    #[arg(long, value_name = "TIME", requires = "journal", conflicts_with_all = ["what", "list"])]
     since: Option<String>,
 }
 

@@ -9,6 +9,12 @@ use super::here::{Card, Here, Place};
 /// What this machine adds to a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Advice {
+    /// The line names a device of this machine that is no AMD GPU and has none below: no GPU is drained or reset.
+    #[serde(skip)]
+    pub is_of_no_gpu: bool,
+    /// What holds if a line without an address is this machine's, which has one AMD card.
+    #[serde(skip)]
+    pub if_of_this_machine: Option<Box<Advice>>,
     /// The GPU that the line names, or the one beneath the port that it names.
     pub gpu: Option<String>,
     /// The indexes of all entries of its card; `None`: this machine has no such card.
@@ -68,8 +74,8 @@ impl Advice {
                 if let [card] = **cards { Some(card) } else { None }
             }
             Some((address, Place::Other)) => {
-                notes.push(format!("{address} is a device of this machine, and no AMD GPU."));
-                None
+                notes.push(format!("{address} is no AMD GPU of this machine, and none is below it now."));
+                return Self::of_no_gpu(notes);
             }
             Some((address, Place::Absent)) => {
                 notes.push(format!(
@@ -83,19 +89,30 @@ impl Advice {
         let gpu = card.map(|card| card.address).or(address);
         let mut commands = looks(message, gpu, card);
         if message.drain && (card.is_some() || matches!(place, Some((_, Place::Above(_))))) {
-            commands.extend(drains(here));
+            let drains = drains(here);
+            if drains.is_empty() {
+                notes.push(STOP.to_owned());
+            }
+            commands.extend(drains);
         }
         if let Some(card) = card.filter(|_| message.reset && message.class != Class::ResetRecovered) {
             let resets = resets(card, here);
             if resets.is_empty() {
-                notes.push(
-                    "Neither amd-smi nor rocm-smi is installed here: a restart of the machine resets the GPU."
-                        .to_owned(),
-                );
+                let place = if here.is_beneath_root { "there" } else { "here" };
+                notes.push(format!(
+                    "Neither amd-smi nor rocm-smi is installed {place}: a restart of the machine resets the GPU."
+                ));
             }
             commands.extend(resets);
         }
+        let runs_there = |command: &Command| !command.run.starts_with("rocworker ");
+        if here.is_beneath_root && commands.iter().any(runs_there) {
+            notes
+                .push("With --root, run the commands on that machine; only rocworker's run here.".to_owned());
+        }
         Self {
+            is_of_no_gpu: false,
+            if_of_this_machine: None,
             gpu: gpu.map(|address| address.to_string()),
             indexes: card.map(|card| card.entries.iter().map(|entry| entry.index).collect()),
             hive: card.and_then(|card| card.hive).map(|hive| format!("{hive:016x}")),
@@ -104,7 +121,32 @@ impl Advice {
             notes,
         }
     }
+
+    /// Of a line without an address, from a log that may be another machine's.
+    #[must_use]
+    pub fn of_any_machine(message: &Message, here: &Here) -> Self {
+        let card = here.card_of(message);
+        let if_of_this_machine = card.map(|card| Box::new(Self::of(message, Some(card.address), here)));
+        Self { if_of_this_machine, ..Self::of(message, None, here) }
+    }
+
+    fn of_no_gpu(notes: Vec<String>) -> Self {
+        Self {
+            is_of_no_gpu: true,
+            if_of_this_machine: None,
+            gpu: None,
+            indexes: None,
+            hive: None,
+            takes_down: Vec::new(),
+            commands: Vec::new(),
+            notes,
+        }
+    }
 }
+
+/// Where no scheduler is to be asked.
+const STOP: &str = "Stop the containers that use this GPU; wrapper.quarantine: true (docs/wrapper.md) keeps new ones \
+                    off a GPU that is unhealthy.";
 
 fn unread(why: &str) -> String {
     format!("What this machine has is not known: {why}.")
@@ -142,12 +184,12 @@ fn looks(message: &Message, gpu: Option<Address>, card: Option<&Card>) -> Vec<Co
     runs.map(|run| Command { purpose: Purpose::Look, run }).collect()
 }
 
+/// None on a machine without a scheduler.
 fn drains(here: &Here) -> Vec<Command> {
     let name = |otherwise: &str| here.name.clone().unwrap_or_else(|| otherwise.to_owned());
     let worker = here.is_worker.then(|| format!("fly -t TARGET land-worker --worker {}", name("NAME")));
     let node = here.is_node.then(|| format!("kubectl drain {} --ignore-daemonsets", name("NODE")));
-    let runs = worker.into_iter().chain(node).chain(["rocworker lease list".to_owned()]);
-    runs.map(|run| Command { purpose: Purpose::Drain, run }).collect()
+    worker.into_iter().chain(node).map(|run| Command { purpose: Purpose::Drain, run }).collect()
 }
 
 /// rocm-smi takes no address: its own numbers are asked for first.

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use amdgpu::{Address, Machine};
+use kernel_log::knowledge::Message;
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 
@@ -13,6 +14,9 @@ use crate::host::hostname;
 /// kubelet's own folder (`--root-dir`), which any user may see.
 const KUBELET: &str = "/var/lib/kubelet";
 
+/// The folder of amdgpu's messages in the kernel's tree.
+const AMDGPU: &str = "drivers/gpu/drm/amd/";
+
 /// Where AMD's packages and archives put their programs.
 const PROGRAMS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/opt/rocm/bin"];
 
@@ -22,6 +26,8 @@ pub struct Here {
     pub cards: Vec<Card>,
     /// Functions of the PCI bus that are no AMD card.
     others: Vec<Address>,
+    /// The machine is not the one that this program runs on.
+    pub is_beneath_root: bool,
     /// A Concourse worker runs here.
     pub is_worker: bool,
     /// A kubelet runs here.
@@ -72,6 +78,7 @@ impl Here {
     pub fn read(root: &Root) -> Self {
         let has = |name: &str| PROGRAMS.iter().any(|folder| root.exists(Path::new(folder).join(name)));
         let around = Self {
+            is_beneath_root: !root.is_host(),
             is_worker: Unit::read(root, WORKER_UNIT, None).is_ok_and(|unit| unit.is_some()),
             is_node: root.exists(KUBELET),
             name: hostname(root),
@@ -110,10 +117,14 @@ impl Here {
         self.cards.iter().filter(|other| other.address == card.address || is_of_hive(other)).collect()
     }
 
-    /// The one AMD card of a machine that has no other.
+    /// The card that one of this machine's messages is about, although it names none: the machine has one AMD card, and
+    /// amdgpu alone says this.
     #[must_use]
-    pub fn only_card(&self) -> Option<&Card> {
-        if let [card] = &*self.cards { Some(card) } else { None }
+    pub fn card_of(&self, message: &Message) -> Option<&Card> {
+        match &*self.cards {
+            [card] if message.source.starts_with(AMDGPU) => Some(card),
+            _ => None,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ use amdgpu::Address;
 use kernel_log::knowledge::{Found, Knowledge};
 use kernel_log::scan::Totals;
 use reconcile::command::{self, Programs};
+use root::Root;
 use serde::Deserialize;
 
 use super::matches::Line;
@@ -15,11 +16,16 @@ use crate::timestamp::Timestamp;
 /// Of one entry, as JSON. A message of the kernel's has 1,024 bytes at most, of which each becomes up to four characters.
 const LONGEST: u64 = 256 << 10;
 
+/// Where journald keeps journals, a folder for each machine (systemd-journald.service(8)).
+const JOURNALS: [&str; 2] = ["/run/log/journal", "/var/log/journal"];
+
 /// Why the journal was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("journalctl is not installed here: pipe a log to `rocworker explain -`")]
     NoJournalctl,
+    #[error("this machine keeps no journal: pipe a log to `rocworker explain -`, such as dmesg's")]
+    NoJournal,
     #[error("--since={since}: {said}")]
     Since { since: String, said: String },
     #[error(
@@ -85,6 +91,7 @@ impl Message {
 /// # Errors
 /// As [`Error`] has them. What was found before has been handed over.
 pub fn read<'k>(
+    root: &Root,
     programs: &Programs,
     since: Option<&str>,
     knowledge: &'k Knowledge,
@@ -124,8 +131,17 @@ pub fn read<'k>(
     if read.damaged > 0 && read.damaged == read.totals.lines {
         return Err(Error::Damaged(read.damaged));
     }
+    if read.totals.lines == 0 && !is_kept(root) {
+        return Err(Error::NoJournal);
+    }
     read.warnings = said.lines().filter(|line| !line.trim().is_empty()).take(20).map(str::to_owned).collect();
     Ok(read)
+}
+
+/// Whether journald has a folder here for the journal of some machine. With `--output=json` journalctl does not say that
+/// it found none, and while files are rotated it may find none for a moment.
+fn is_kept(root: &Root) -> bool {
+    JOURNALS.iter().any(|folder| root.list(folder).is_ok_and(|machines| !machines.is_empty()))
 }
 
 struct Scan<'k, 'e> {

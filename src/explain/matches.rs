@@ -58,19 +58,22 @@ pub struct Meaning<'k> {
 }
 
 impl<'k> Meaning<'k> {
-    fn of(message: &'k Message) -> Self {
+    fn of(message: &'k Message, advice: &Advice) -> Self {
+        // The steps are for a GPU.
+        let is_of_gpu = !advice.is_of_no_gpu;
+        let steps = |steps: &'k [String]| if is_of_gpu { steps } else { &[] };
         Self {
             id: &message.id,
             class: message.class,
             severity: message.severity,
             blame: message.blame,
-            drain: message.drain,
-            resets: message.reset,
+            drain: message.drain && is_of_gpu,
+            resets: message.reset && is_of_gpu,
             confidence: message.confidence,
             source: &message.source,
             means: &message.means,
-            now: &message.now,
-            later: &message.later,
+            now: steps(&message.now),
+            later: steps(&message.later),
         }
     }
 }
@@ -93,26 +96,29 @@ pub struct Line<'t> {
 #[derive(Debug)]
 pub struct Explainer<'h> {
     here: &'h Here,
+    /// The log is this machine's own, and not one that somebody brought.
+    is_own_log: bool,
     advice: HashMap<(String, Option<Address>), Rc<Advice>>,
 }
 
 impl<'h> Explainer<'h> {
     #[must_use]
-    pub fn new(here: &'h Here) -> Self {
-        Self { here, advice: HashMap::new() }
+    pub fn new(here: &'h Here, is_own_log: bool) -> Self {
+        Self { here, is_own_log, advice: HashMap::new() }
     }
 
     pub fn explain<'k>(&mut self, line: Line<'_>, found: &Found<'k>) -> Match<'k> {
         let address = found.device.or(line.device);
         let evidence = evidence(line.text, found.pattern.text.words().next().unwrap_or_default());
+        let advice = self.advice(found.message, address);
         Match {
             line: line.number,
             time: line.time,
             address: address.map(|address| address.to_string()),
-            message: Meaning::of(found.message),
+            message: Meaning::of(found.message, &advice),
             evidence,
             values: found.values.iter().map(|(name, value)| (*name, printable(value))).collect(),
-            advice: self.advice(found.message, address),
+            advice,
         }
     }
 
@@ -121,7 +127,12 @@ impl<'h> Explainer<'h> {
         if let Some(known) = self.advice.get(&key) {
             return Rc::clone(known);
         }
-        let advice = Rc::new(Advice::of(message, address, self.here));
+        let only = self.here.card_of(message).map(|card| card.address).filter(|_| self.is_own_log);
+        let advice = match address.or(only) {
+            None => Advice::of_any_machine(message, self.here),
+            address => Advice::of(message, address, self.here),
+        };
+        let advice = Rc::new(advice);
         if self.advice.len() < KEPT {
             self.advice.insert(key, Rc::clone(&advice));
         }

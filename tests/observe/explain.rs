@@ -100,16 +100,12 @@ fn a_card_without_a_hive_goes_down_alone_and_its_programs_are_named() {
     );
     assert_eq!(
         commands(&machine, "drain"),
-        [
-            "fly -t TARGET land-worker --worker worker-7",
-            "kubectl drain worker-7 --ignore-daemonsets",
-            "rocworker lease list"
-        ]
+        ["fly -t TARGET land-worker --worker worker-7", "kubectl drain worker-7 --ignore-daemonsets"]
     );
     assert!(commands(&machine, "look").iter().all(|run| !run.contains('{')));
     assert!(commands(&machine, "reset").is_empty());
     let text = text(&machine, &log);
-    assert!(text.contains("Neither amd-smi nor rocm-smi is installed here"), "{text}");
+    assert!(text.contains("Neither amd-smi nor rocm-smi is installed there"), "{text}");
     assert!(text.contains("A reset takes down: this GPU alone, index 1\n"), "{text}");
     let with_old = machine.put("/opt/rocm/bin/rocm-smi", "");
     assert_eq!(commands(&with_old, "reset"), ["rocm-smi --showbus", "rocm-smi --gpureset -d N"]);
@@ -140,7 +136,98 @@ fn a_port_is_explained_as_the_gpu_beneath_it_and_a_strange_address_as_itself() {
     );
     assert!(found["notes"][0].as_str().unwrap().starts_with("This machine has no GPU 0000:07:00.0"));
     let other = json(&captures::phoenix_beside_rtx4080(), &format!("0000:09:00.0: {TIMEOUT}"));
-    assert_eq!(other["matches"][0]["notes"][0], "0000:09:00.0 is a device of this machine, and no AMD GPU.");
+    assert_eq!(other["matches"][0]["gpu"], Value::Null);
+}
+
+/// The RTX 4080 of the capture, and a hotplug port with nothing below.
+#[test]
+fn a_device_that_is_no_amd_gpu_is_not_drained() {
+    let machine =
+        captures::phoenix_beside_rtx4080().put("/sys/bus/pci/devices/0000:00:02.4/class", "0x060400\n");
+    for (address, log) in [
+        ("0000:09:00.0", format!("0000:09:00.0: {TIMEOUT}")),
+        ("0000:00:02.4", "pcieport 0000:00:02.4: pciehp: Slot(3): Link Down".to_owned()),
+    ] {
+        let note = format!("{address} is no AMD GPU of this machine, and none is below it now.");
+        assert_fields(
+            &json(&machine, &log)["matches"][0],
+            &json!({
+                "address": address, "gpu": null, "indexes": null, "takes_down": [], "drain": false,
+                "resets": false, "now": [], "later": [], "commands": [], "notes": [note],
+            }),
+        );
+        let said = text(&machine, &log);
+        assert!(said.contains("  GPU:                none\n"), "{said}");
+        assert!(said.contains("  Drain this GPU:     no\n") && said.contains(&note), "{said}");
+        assert!(!said.contains("To ") && !said.contains("reset takes down"), "{said}");
+    }
+}
+
+/// Nothing schedules containers on it.
+#[test]
+fn without_a_scheduler_a_note_says_how_a_gpu_is_drained() {
+    let log = format!("amdgpu 0000:64:00.0: {TIMEOUT}");
+    let said = text(&captures::phoenix(), &log);
+    assert!(said.contains("Stop the containers that use this GPU; wrapper.quarantine: true"), "{said}");
+    assert!(!said.contains("lease list"), "{said}");
+}
+
+#[test]
+fn a_message_that_no_reset_follows_takes_nothing_down() {
+    let said = text(&captures::phoenix(), "amdgpu 0000:64:00.0: amdgpu: Poison is created\n");
+    assert!(!said.contains("A reset takes down"), "{said}");
+}
+
+#[test]
+fn beneath_root_a_program_gets_whole_commands_too_and_a_note_says_where_the_others_run() {
+    let root = laid(&captures::phoenix());
+    let log = format!("amdgpu 0000:64:00.0: {TIMEOUT}");
+    let output = explain(root.path(), &["-o", "json", "explain", "-"], log.as_bytes());
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found = &answer["matches"][0];
+    let health = format!("rocworker --root {} health", root.path().display());
+    let runs = found["commands"].as_array().unwrap();
+    assert!(runs.iter().any(|command| command["run"] == health), "{found:#}");
+    assert!(runs.iter().all(|command| !command["run"].as_str().unwrap().starts_with("rocworker health")));
+    let note = "With --root, run the commands on that machine; only rocworker's run here.";
+    assert_eq!(*found["notes"].as_array().unwrap().last().unwrap(), note);
+}
+
+#[test]
+fn several_entries_have_a_line_for_each_gpu_above_them() {
+    let log = format!(
+        "amdgpu 0000:64:00.0: amdgpu: Poison is created\namdgpu 0000:64:00.0: {TIMEOUT}\n\
+         amdgpu 0000:64:00.0: {TIMEOUT}\namdgpu 0000:07:00.0: amdgpu: Poison is created\n"
+    );
+    let said = text(&captures::phoenix(), &log);
+    let expected = "GPU           INDEX  SEVERITY  LINES  WORST           DRAIN\n\
+                    0000:64:00.0  0      critical      3  ring-timeout    yes\n\
+                    0000:07:00.0  -      warning       1  poison-created  no\n\n";
+    assert!(said.starts_with(expected), "{said}");
+    assert!(!text(&captures::phoenix(), TIMEOUT).contains("WORST"), "one entry");
+}
+
+/// As ROCr prints them (core/runtime/runtime.cpp), and as HIP prints the name of a status.
+#[test]
+fn what_rocr_says_is_not_the_kernels_and_names_its_code() {
+    let root = laid(&captures::phoenix());
+    for (said_by_it, code) in [
+        (
+            "Memory access fault by GPU node-1 (Agent handle: 0x55ac14d27600) on address 0x7f9587e00000. Reason: Page \
+             not present or supervisor privilege.",
+            "hsa:0x2b",
+        ),
+        ("HW Exception by GPU node-1 (Agent handle: 0x1b0fc990) reason :GPU Hang", "2"),
+        ("HW Exception by GPU node-1 (Agent handle: 0x1b0fc990) reason :ECC", "7"),
+        ("Queue aborting with error : HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION: an instruction", "hsa:0x2a"),
+    ] {
+        let said = said(root.path(), &explain(root.path(), &["explain", said_by_it], b""));
+        let expected = format!(
+            "Nothing known was found in 1 line: the meaning is unknown.\n\
+             This is ROCr's message, not the kernel's: see rocworker explain {code}.\n"
+        );
+        assert_eq!(said, expected);
+    }
 }
 
 #[test]
@@ -154,9 +241,9 @@ fn a_port_above_several_gpus_names_them_all_and_chooses_none() {
         &found,
         &json!({
             "gpu": "0000:40:01.1", "indexes": null, "takes_down": [],
-            "notes": ["0000:40:01.1 is a port above 2 GPUs: 0000:43:00.0, 0000:44:00.0."],
         }),
     );
+    assert_eq!(found["notes"][0], "0000:40:01.1 is a port above 2 GPUs: 0000:43:00.0, 0000:44:00.0.");
 }
 
 #[test]
@@ -169,7 +256,18 @@ fn a_line_without_an_address_names_no_gpu() {
     let commands = found["commands"].to_string();
     assert!(!commands.contains('{') || !commands.contains("{pci}"), "{commands}");
     let said = text(&captures::phoenix(), TIMEOUT);
-    assert!(said.contains("the line names none; this machine has one AMD GPU, 0000:64:00.0"), "{said}");
+    assert!(said.contains("the line names none; if it is this machine's: 0000:64:00.0, index 0\n"), "{said}");
+    assert!(said.contains("A reset takes down: this GPU alone, index 0\n"), "{said}");
+    assert!(
+        said.contains("What is said of GPU 0000:64:00.0 holds if the line is this machine's.\n"),
+        "{said}"
+    );
+    assert!(
+        said.contains("cat /sys/bus/pci/devices/0000:64:00.0") || said.contains("--grep 0000:64:00.0"),
+        "{said}"
+    );
+    let other = text(&captures::phoenix(), "{1}[Hardware Error]:   section_type: PCIe error");
+    assert!(other.contains("GPU:                the line names none\n"), "any device's: {other}");
     let said = text(&captures::mi300x(XcpNames::Dot), TIMEOUT);
     assert!(said.contains("GPU:                the line names none\n"), "{said}");
 }
@@ -214,7 +312,7 @@ fn equal_messages_are_explained_once_and_counted() {
     let many: String =
         (0..512_u32).map(|n| format!("amdgpu {:04x}:{:02x}:00.0: {TIMEOUT}\n", n / 256, n % 256)).collect();
     let said = text(&captures::phoenix(), &many);
-    assert_eq!(said.matches("critical  ").count(), 256, "{said}");
+    assert_eq!(said.matches("critical  ring-timeout (hang)").count(), 256, "{said}");
     assert!(said.contains("\n256 lines more: of messages and GPUs only the first 256 are shown"), "{said}");
     assert!(said.ends_with("512 lines with a known message, of 512 lines read.\n"));
 }

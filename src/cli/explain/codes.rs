@@ -8,13 +8,16 @@ use crate::cli::args::Format;
 use crate::cli::output::{BAD, WARN, styled};
 use crate::cli::session::{Misuse, Session};
 use crate::cli::table::{Cell, Columns};
-use crate::explain::codes::Asked;
 use crate::explain::codes::afids::{self, Afid};
 use crate::explain::codes::errors::{self, Error};
 use crate::explain::codes::statuses::{Library, Status, Table};
+use crate::explain::codes::{Asked, libraries_with};
 use crate::printable::printable;
 
 const NAME: Style = AnsiColor::Cyan.on_default();
+
+/// As AMD's documentation of AMD SMI names it.
+const DOCUMENT: &str = "document 70122, https://docs.amd.com/r/en-US/AMD_Field_ID_70122_v1.0/AFID-Event-List";
 
 /// Of a description, in the table.
 const SHORT: usize = 40;
@@ -91,8 +94,15 @@ pub(super) fn list(session: &Session) -> anyhow::Result<Outcome> {
 fn error(session: &Session, code: &str) -> anyhow::Result<Outcome> {
     let errors = errors::all()?;
     let Some(error) = errors.iter().find(|error| code.parse() == Ok(error.code)) else {
+        let libraries: Vec<String> =
+            libraries_with(code)?.into_iter().map(|library| format!("{library}:{code}")).collect();
+        let prefixes = match &*libraries {
+            [] => "hip:, hsa:, amdsmi: or afid:".to_owned(),
+            libraries => libraries.join(" or "),
+        };
         return Err(misuse(format!(
-            "unknown ROCm error code: {code}; there are 1 to 8, see rocworker explain --list"
+            "unknown ROCm error code: {code}; there are 1 to 8, see rocworker explain --list; a library's code has \
+             its prefix: {prefixes}"
         )));
     };
     let answer = OneError { schema_version: 1, error };
@@ -145,7 +155,7 @@ fn status(session: &Session, library: Library, code: &str) -> anyhow::Result<Out
 }
 
 fn answer<'a>(library: Library, status: &'a Status, table: &'a Table) -> StatusAnswer<'a> {
-    let Status { number, name, also, meaning, blame, actions } = status;
+    let Status { number, name, also, meaning, blame, actions, says: _ } = status;
     let source = &table.source;
     StatusAnswer {
         library: library.prefix(),
@@ -187,8 +197,8 @@ fn afid(session: &Session, id: &str) -> anyhow::Result<Outcome> {
     let table = afids::read(&session.root).map_err(|error| misuse(error.to_string()))?;
     let Some(table) = table else {
         return Err(misuse(format!(
-            "AFID {number} is unknown: AMD does not publish its table (document 70122); if you have it, write {}, \
-             as docs/explain.md says",
+            "AFID {number} is unknown: rocworker does not carry AMD's table ({DOCUMENT}); write what it says into \
+             {}, as docs/explain.md shows",
             path.display()
         )));
     };

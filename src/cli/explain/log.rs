@@ -4,6 +4,7 @@ mod json;
 mod text;
 
 use std::io::{self, BufRead as _, Read, stdin};
+use std::rc::Rc;
 
 use anyhow::{anyhow, bail};
 use kernel_log::knowledge::{Found, Knowledge};
@@ -13,6 +14,8 @@ use crate::cli::Outcome;
 use crate::cli::next::quoted;
 use crate::cli::output::print_text;
 use crate::cli::session::{Misuse, Session, absolute, caller};
+use crate::explain::codes::errors;
+use crate::explain::codes::statuses::Library;
 use crate::explain::formats;
 use crate::explain::groups::Groups;
 use crate::explain::here::Here;
@@ -25,7 +28,26 @@ pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {
     let is_file = caller().is_ok_and(|it| it.stat(path).is_ok());
     let hint = is_file
         .then(|| format!("{text} is a file here: to read it, run rocworker explain - < {}.", quoted(text)));
+    let hint = match hint {
+        Some(hint) => Some(hint),
+        None => said_by_rocr(text)?,
+    };
     explain(session, "the text", text.as_bytes(), hint.as_deref())
+}
+
+/// ROCr writes its own words to a program's stderr.
+fn said_by_rocr(text: &str) -> anyhow::Result<Option<String>> {
+    let codes = Library::Hsa.table()?.codes;
+    let status = codes.iter().find(|status| status.is_said_by(text));
+    let errors = errors::all()?;
+    let is_exception = text.contains("HW Exception by GPU node");
+    let error = errors.iter().find(|it| is_exception && it.says.iter().any(|words| text.contains(words)));
+    let code = match (status, error) {
+        (Some(status), _) => format!("hsa:{:#x}", status.number),
+        (None, Some(error)) => error.code.to_string(),
+        (None, None) => return Ok(None),
+    };
+    Ok(Some(format!("This is ROCr's message, not the kernel's: see rocworker explain {code}.")))
 }
 
 pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
@@ -47,8 +69,8 @@ pub(super) fn journal(session: &Session, since: Option<&str>) -> anyhow::Result<
         ))
         .into());
     };
-    answer(session, None, |knowledge, each| {
-        journal::read(programs, since, knowledge, each).map_err(|error| match error {
+    answer(session, true, None, |knowledge, each| {
+        journal::read(&session.root, programs, since, knowledge, each).map_err(|error| match error {
             journal::Error::Since { .. } => Misuse(error.to_string()).into(),
             // The reader of the answer may have gone.
             journal::Error::Write(error) => error.into(),
@@ -58,7 +80,7 @@ pub(super) fn journal(session: &Session, since: Option<&str>) -> anyhow::Result<
 }
 
 fn explain(session: &Session, name: &str, input: impl Read, hint: Option<&str>) -> anyhow::Result<Outcome> {
-    answer(session, hint, |knowledge, each| {
+    answer(session, false, hint, |knowledge, each| {
         let mut input = Counted { input, bytes: 0, failed: None };
         let read = scan(knowledge, &mut input, &mut |hit| {
             let line = Line { number: hit.line, text: hit.text, device: None, time: None };
@@ -75,18 +97,26 @@ fn explain(session: &Session, name: &str, input: impl Read, hint: Option<&str>) 
 /// What is called with each match.
 type Each<'e, 'k> = dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()> + 'e;
 
-/// `hint`: what a person is told where nothing is known.
+/// `is_own_log`: of this machine. `hint`: what a person is told where nothing is known.
 fn answer(
     session: &Session,
+    is_own_log: bool,
     hint: Option<&str>,
     read: impl for<'k> FnOnce(&'k Knowledge, &mut Each<'_, 'k>) -> anyhow::Result<JournalRead>,
 ) -> anyhow::Result<Outcome> {
     let knowledge = Knowledge::built_in()?;
     let here = Here::read(&session.root);
-    let mut explainer = Explainer::new(&here);
+    let mut explainer = Explainer::new(&here, is_own_log);
     if session.format.is_json() {
         let mut json = Json::new();
-        let read = read(&knowledge, &mut |line, found| json.add(&explainer.explain(line, found)));
+        let read = read(&knowledge, &mut |line, found| {
+            let mut found = explainer.explain(line, found);
+            // A person who pastes a command is not on the machine beneath --root.
+            for command in &mut Rc::make_mut(&mut found.advice).commands {
+                command.run = session.options.on(&command.run);
+            }
+            json.add(&found)
+        });
         json.end(&read)?;
         warn(&read?);
         return Ok(Outcome::Done);
@@ -97,7 +127,7 @@ fn answer(
         Ok(())
     });
     if read.is_ok() || groups.matches > 0 {
-        let said = text::shown(&groups, read.as_ref().ok(), &here, hint);
+        let said = text::shown(&groups, read.as_ref().ok(), session.format, hint);
         print_text(&session.options.on(&said))?;
     }
     warn(&read?);

@@ -1,5 +1,5 @@
-//! AFIDs, AMD's numbers for what a CPER record of a GPU is about. AMD does not publish its table (document 70122), so
-//! only the user's own says what one means.
+//! AFIDs, AMD's numbers for what a CPER record of a GPU is about. rocworker does not carry AMD's table (document
+//! 70122): what the user copies from it says what one means.
 
 use std::path::PathBuf;
 

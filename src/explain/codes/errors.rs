@@ -16,6 +16,9 @@ pub struct Error {
     pub causes: Vec<String>,
     pub actions: Vec<String>,
     pub documentation: Option<String>,
+    /// Words of ROCr's `HW Exception`, which has no status code (core/runtime/runtime.cpp).
+    #[serde(default, skip_serializing)]
+    pub says: Vec<String>,
     /// Of the kernel's messages that are evidence of this error.
     pub classes: Vec<Class>,
     #[serde(default, rename(deserialize = "correction", serialize = "corrections"))]

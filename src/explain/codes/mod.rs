@@ -9,7 +9,7 @@ use statuses::Library;
 /// What a word on the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked<'a> {
-    /// `7`: an error of the table.
+    /// `7`: an error of the table. A lone number is no line of a log, in either base.
     Error(&'a str),
     /// `hip:719`, or a code's bare name.
     Status(Library, &'a str),
@@ -23,11 +23,15 @@ impl<'a> Asked<'a> {
     /// `None`: this is no code but a text, such as a line of the kernel's log.
     #[must_use]
     pub fn of(word: &'a str) -> Option<Self> {
+        let word = word.trim();
+        if is_numeral(word) {
+            return Some(Self::Error(word));
+        }
+        if let Some(code) = Self::of_parts(word) {
+            return Some(code);
+        }
         if word.is_empty() || word.contains(char::is_whitespace) {
             return None;
-        }
-        if word.bytes().all(|byte| byte.is_ascii_digit()) {
-            return Some(Self::Error(word));
         }
         let Some((prefix, code)) = word.split_once(':') else {
             return Library::ALL.into_iter().find(|it| it.names(word)).map(|it| Self::Status(it, word));
@@ -35,13 +39,46 @@ impl<'a> Asked<'a> {
         if prefix.is_empty() || !prefix.bytes().all(|byte| byte.is_ascii_alphabetic()) {
             return None;
         }
-        let library = Library::ALL.into_iter().find(|it| it.prefix().eq_ignore_ascii_case(prefix));
-        Some(match library {
-            Some(library) => Self::Status(library, code),
-            None if prefix.eq_ignore_ascii_case("afid") => Self::Afid(code),
-            None => Self::UnknownPrefix(prefix),
-        })
+        Some(Self::of_prefix(prefix, code).unwrap_or(Self::UnknownPrefix(prefix)))
     }
+
+    /// `hip 719` and `AFID=24`, as people and logs write them.
+    fn of_parts(word: &'a str) -> Option<Self> {
+        let (prefix, code) = word.split_once(|c: char| c.is_whitespace() || matches!(c, ':' | '='))?;
+        let code = code.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '='));
+        is_numeral(code).then(|| Self::of_prefix(prefix, code))?
+    }
+
+    fn of_prefix(prefix: &str, code: &'a str) -> Option<Self> {
+        let library = Library::ALL.into_iter().find(|it| it.prefix().eq_ignore_ascii_case(prefix));
+        match library {
+            Some(library) => Some(Self::Status(library, code)),
+            None => prefix.eq_ignore_ascii_case("afid").then_some(Self::Afid(code)),
+        }
+    }
+}
+
+/// Digits, of any count: a number that is too large is asked for all the same.
+fn is_numeral(word: &str) -> bool {
+    let hexadecimal = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
+    match hexadecimal {
+        Some(digits) => !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        None => !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit()),
+    }
+}
+
+/// The libraries of which this version knows a code of that number.
+///
+/// # Errors
+/// As [`Library::table`].
+pub fn libraries_with(number: &str) -> Result<Vec<&'static str>, toml::de::Error> {
+    let mut found = Vec::new();
+    for library in Library::ALL {
+        if library.table()?.find(number).is_some() {
+            found.push(library.prefix());
+        }
+    }
+    Ok(found)
 }
 
 /// A number as it is written in programs and their logs: 719, 0x1016.
@@ -75,10 +112,20 @@ mod tests {
             ("AFID:24", Some(Asked::Afid("24"))),
             ("nvml:3", Some(Asked::UnknownPrefix("nvml"))),
             ("", None),
+            (" ", None),
             ("-", None),
+            ("0x1016", Some(Asked::Error("0x1016"))),
+            ("719 ", Some(Asked::Error("719"))),
+            ("hip 719", Some(Asked::Status(Library::Hip, "719"))),
+            ("hip: 719", Some(Asked::Status(Library::Hip, "719"))),
+            ("hip:719 ", Some(Asked::Status(Library::Hip, "719"))),
+            ("hsa = 0x1016", Some(Asked::Status(Library::Hsa, "0x1016"))),
+            ("afid 24", Some(Asked::Afid("24"))),
+            ("AFID=24", Some(Asked::Afid("24"))),
             ("7 7", None),
-            ("hip: 719", None),
-            ("hip:719 ", None),
+            ("0xyz", None),
+            ("hsa failed", None),
+            ("ring 7", None),
             ("amdgpu 0000:03:00.0: ring gfx timeout", None),
             ("0000:03:00.0:", None),
             (":719", None),

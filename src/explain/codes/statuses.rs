@@ -34,6 +34,9 @@ pub struct Status {
     pub blame: Option<Blame>,
     #[serde(default)]
     pub actions: Vec<String>,
+    /// Words of what the library prints when it meets this, without the code.
+    #[serde(default)]
+    pub says: Vec<String>,
 }
 
 impl Library {
@@ -82,6 +85,14 @@ impl Table {
 }
 
 impl Status {
+    /// Whether the library prints such a text when it meets this code.
+    #[must_use]
+    pub fn is_said_by(&self, text: &str) -> bool {
+        let is_word = |word: &str| self.names().any(|name| name == word);
+        self.says.iter().any(|words| text.contains(words))
+            || text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(is_word)
+    }
+
     pub fn names(&self) -> impl Iterator<Item = &str> {
         std::iter::once(&self.name).chain(&self.also).map(String::as_str)
     }

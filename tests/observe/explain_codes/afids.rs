@@ -22,8 +22,9 @@ fn only_the_users_table_says_what_an_afid_means() {
     let path = root.path().join("etc/rocworker/afids.toml");
     let said = refusal(&beneath(root.path(), &["explain", "afid:24"]));
     let expected = format!(
-        "AFID 24 is unknown: AMD does not publish its table (document 70122); if you have it, write {}, as \
-         docs/explain.md says",
+        "AFID 24 is unknown: rocworker does not carry AMD's table (document 70122, \
+         https://docs.amd.com/r/en-US/AMD_Field_ID_70122_v1.0/AFID-Event-List); write what it says into {}, as \
+         docs/explain.md shows",
         path.display()
     );
     assert_eq!(said, expected);
@@ -33,6 +34,9 @@ fn only_the_users_table_says_what_an_afid_means() {
     let text =
         answer(&beneath(root.path(), &["explain", "AFID:24"])).replace(path.to_str().unwrap(), "AFIDS");
     insta::assert_snapshot!(text);
+    for written in ["afid 24", "AFID=24"] {
+        assert!(answer(&beneath(root.path(), &["explain", written])).starts_with("afid:24: "), "{written}");
+    }
     let json = answer(&beneath(root.path(), &["explain", "afid:25", "-o", "json"]));
     let expected = serde_json::json!({
         "schema_version": 1,

@@ -2,7 +2,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::{answer, refusal};
+use super::{answer, refusal, rocworker};
 
 fn json(arguments: &[&str]) -> Value {
     let value: Value = serde_json::from_str(&answer(&[arguments, &["-o", "json"]].concat())).unwrap();
@@ -36,6 +36,8 @@ fn codes_of_libraries_are_explained_by_number_and_name() {
         ("hip:2", "hip:hipErrorMemoryAllocation"),
         ("hsa:4118", "Hsa:HSA_STATUS_ERROR_EXCEPTION"),
         ("amdsmi:2", "amdsmi:amdsmi_status_not_supported"),
+        ("hip:719", "hip 719"),
+        ("hsa:0x1016", "HSA=0x1016"),
     ] {
         assert_eq!(answer(&["explain", one]), answer(&["explain", other]), "{other}");
     }
@@ -85,9 +87,26 @@ fn a_terminal_shows_severity_in_colour() {
 #[test]
 fn what_is_no_code_is_refused_in_a_sentence_that_says_what_to_do() {
     for (code, expected) in [
-        ("9", "unknown ROCm error code: 9; there are 1 to 8, see rocworker explain --list"),
-        ("0", "unknown ROCm error code: 0; there are 1 to 8, see rocworker explain --list"),
-        ("4294967297", "unknown ROCm error code: 4294967297; there are 1 to 8, see rocworker explain --list"),
+        (
+            "719",
+            "unknown ROCm error code: 719; there are 1 to 8, see rocworker explain --list; a library's code has its \
+             prefix: hip:719",
+        ),
+        (
+            "0x1016",
+            "unknown ROCm error code: 0x1016; there are 1 to 8, see rocworker explain --list; a library's code has \
+             its prefix: hsa:0x1016",
+        ),
+        (
+            "9",
+            "unknown ROCm error code: 9; there are 1 to 8, see rocworker explain --list; a library's code has its \
+             prefix: hip:9 or amdsmi:9",
+        ),
+        (
+            "4294967297",
+            "unknown ROCm error code: 4294967297; there are 1 to 8, see rocworker explain --list; a library's code \
+             has its prefix: hip:, hsa:, amdsmi: or afid:",
+        ),
         (
             "nvml:3",
             "nvml: is no prefix that rocworker knows: use hip:, hsa:, amdsmi: or afid:, as in hip:719",
@@ -112,6 +131,9 @@ fn what_is_no_code_is_refused_in_a_sentence_that_says_what_to_do() {
         assert_eq!(refusal(&["explain", code]), expected);
         assert_eq!(refusal(&["explain", code, "-o", "json"]), expected);
     }
+    let both = rocworker(&["explain", "--since", "yesterday", "1"]);
+    let stderr = String::from_utf8_lossy(&both.stderr);
+    assert!(both.status.code() == Some(2) && stderr.contains("--since"), "{stderr}");
     let nothing = refusal(&["explain"]);
     assert!(nothing.contains("hip:719") && nothing.contains("--journal"), "{nothing}");
 }

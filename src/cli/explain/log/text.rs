@@ -3,14 +3,15 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use kernel_log::knowledge::{Blame, Confidence, Severity};
+use kernel_log::knowledge::{Blame, Severity};
 
+use crate::cli::args::Format;
 use crate::cli::detect::ranges;
 use crate::cli::explain::word;
 use crate::cli::output::{BAD, DIM, HEADING, WARN, styled};
+use crate::cli::table::{Cell, Columns};
 use crate::explain::advice::{Advice, Purpose};
 use crate::explain::groups::{Group, Groups, MOST};
-use crate::explain::here::Here;
 use crate::explain::journal::JournalRead;
 use crate::printable::{counted, printable};
 
@@ -18,12 +19,13 @@ use crate::printable::{counted, printable};
 pub(super) fn shown(
     groups: &Groups<'_>,
     read: Option<&JournalRead>,
-    here: &Here,
+    format: Format,
     hint: Option<&str>,
 ) -> String {
-    let mut text = String::new();
-    for group in groups.by_severity() {
-        text += &explained(group, here);
+    let entries = groups.by_severity();
+    let mut text = if entries.len() > 1 { summary(&entries, format) } else { String::new() };
+    for group in entries {
+        text += &explained(group);
         text.push('\n');
     }
     if groups.more > 0 {
@@ -59,9 +61,39 @@ fn ending(groups: &Groups<'_>, read: &JournalRead, hint: Option<&str>) -> String
     text
 }
 
-fn explained(group: &Group<'_>, here: &Here) -> String {
+/// One line for each GPU of the entries; the worst of its entries decides.
+fn summary(entries: &[&Group<'_>], format: Format) -> String {
+    let mut gpus: Vec<(&Group<'_>, u64, bool)> = Vec::new();
+    for &entry in entries {
+        let (gpu, drain) = (&entry.first.advice.gpu, entry.first.message.drain);
+        match gpus.iter_mut().find(|(worst, ..)| worst.first.advice.gpu == *gpu) {
+            Some((_, lines, is_drained)) => {
+                *lines += entry.count;
+                *is_drained |= drain;
+            }
+            None => gpus.push((entry, entry.count, drain)),
+        }
+    }
+    let mut table = Columns::new(&["GPU", "INDEX", "SEVERITY", "LINES", "WORST", "DRAIN"]).right(&[3]);
+    for (worst, lines, drain) in gpus {
+        let (advice, message) = (&worst.first.advice, &worst.first.message);
+        table.row([
+            advice.gpu.as_deref().unwrap_or("none named").into(),
+            advice.indexes.as_deref().map_or_else(|| "-".to_owned(), ranges).into(),
+            Cell::styled(word(&message.severity), style(message.severity)),
+            lines.to_string().into(),
+            message.id.into(),
+            (if drain { "yes" } else { "no" }).into(),
+        ]);
+    }
+    table.shown(format) + "\n"
+}
+
+fn explained(group: &Group<'_>) -> String {
     let (first, message) = (&group.first, &group.first.message);
-    let (severity, style) = severity(message.severity);
+    // What is offered of a line that names no GPU is this machine's, if the line is.
+    let advice = first.advice.if_of_this_machine.as_deref().unwrap_or(&first.advice);
+    let (severity, style) = (word(&message.severity), style(message.severity));
     let name = format!("{} ({})", message.id, word(&message.class));
     let mut text = format!("{}  {}\n", styled(style, severity), styled(HEADING, name));
     let mut last = String::new();
@@ -71,7 +103,7 @@ fn explained(group: &Group<'_>, here: &Here) -> String {
         writeln!(text, "  {label:<20}{}", printable(value)).ok();
         name.clone_into(&mut last);
     };
-    row("GPU", &gpu(&first.advice, here));
+    row("GPU", &gpu(&first.advice));
     row("Seen", &seen(group));
     row("Evidence", &first.evidence);
     row("Meaning", message.means);
@@ -79,8 +111,10 @@ fn explained(group: &Group<'_>, here: &Here) -> String {
     row("Drain this GPU", if message.drain { "yes" } else { "no" });
     message.now.iter().for_each(|step| row("Now", step));
     message.later.iter().for_each(|step| row("Later", step));
-    row("A reset takes down", &takes_down(&first.advice));
-    for command in &first.advice.commands {
+    if message.resets {
+        row("A reset takes down", &takes_down(advice));
+    }
+    for command in &advice.commands {
         let name = match command.purpose {
             Purpose::Look => "To look",
             Purpose::Drain => "To drain",
@@ -88,16 +122,20 @@ fn explained(group: &Group<'_>, here: &Here) -> String {
         };
         row(name, &command.run);
     }
-    first.advice.notes.iter().for_each(|note| row("Note", note));
-    let source = format!("{}; confidence {}", message.source, confidence(message.confidence));
+    advice.notes.iter().for_each(|note| row("Note", note));
+    if let (None, Some(card)) = (&first.advice.gpu, &advice.gpu) {
+        row("Note", &format!("What is said of GPU {card} holds if the line is this machine's."));
+    }
+    let source = format!("{}; confidence {}", message.source, word(&message.confidence));
     row("Source", &source);
     text
 }
 
-fn gpu(advice: &Advice, here: &Here) -> String {
+fn gpu(advice: &Advice) -> String {
     let Some(address) = &advice.gpu else {
-        return match here.only_card() {
-            Some(card) => format!("the line names none; this machine has one AMD GPU, {}", card.address),
+        return match &advice.if_of_this_machine {
+            Some(own) => format!("the line names none; if it is this machine's: {}", gpu(own)),
+            None if advice.is_of_no_gpu => "none".to_owned(),
             None => "the line names none".to_owned(),
         };
     };
@@ -144,11 +182,11 @@ fn takes_down(advice: &Advice) -> String {
     }
 }
 
-fn severity(severity: Severity) -> (&'static str, Style) {
+fn style(severity: Severity) -> Style {
     match severity {
-        Severity::Critical => ("critical", BAD),
-        Severity::Warning => ("warning", WARN),
-        Severity::Info => ("info", DIM),
+        Severity::Critical => BAD,
+        Severity::Warning => WARN,
+        Severity::Info => DIM,
     }
 }
 
@@ -158,14 +196,6 @@ fn blame(blame: Blame) -> &'static str {
         Blame::Driver => "the driver",
         Blame::Hardware => "the hardware",
         Blame::Unknown => "unknown: the message alone does not tell",
-    }
-}
-
-fn confidence(confidence: Confidence) -> &'static str {
-    match confidence {
-        Confidence::Low => "low",
-        Confidence::Medium => "medium",
-        Confidence::High => "high",
     }
 }
 
