@@ -25,7 +25,7 @@ pub fn health(cards: u8, is_in_trouble: bool, written_at: u64) -> String {
                 gpu["hang"] = json!(true);
                 gpu["deductions"] = json!([deduction("hang", 90, "amdgpu: ring gfx timeout")]);
                 gpu["quarantine"] = json!({
-                    "since": written_at - 60, "unhealthy_at": written_at, "reason": "It hangs.",
+                    "since": written_at - 60, "unhealthy_at": written_at, "reason": "It hangs.", "rules": ["hang-now"],
                 });
             }
             1 if is_in_trouble => {
