@@ -345,7 +345,7 @@ mod tests {
         assert!(!knowledge.messages().is_empty());
         for message in knowledge.messages() {
             for pattern in &message.patterns {
-                assert!(knowledge.find(pattern.sample.as_bytes()).is_some(), "{}", pattern.sample);
+                assert!(knowledge.find_any(pattern.sample.as_bytes()).is_some(), "{}", pattern.sample);
             }
         }
     }
