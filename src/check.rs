@@ -3,7 +3,7 @@ use serde::Serialize;
 use crate::lxd::on_host::OnHost;
 
 /// Why a check that takes a command is skipped beneath another Root than `/`.
-pub(crate) const NO_COMMANDS: &str = "commands are not run with --root";
+pub(crate) const NO_COMMANDS: &str = "commands are not run with --root or --host";
 /// The remedy of what an apply mends.
 pub(crate) const APPLY: &str = "rocworker apply";
 

@@ -60,6 +60,9 @@ pub struct Memory {
     /// Which rocworker last set the machine up: two on one machine make two things of a configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocworker: Option<String>,
+    /// The component that alone was applied here (`apply --only`), as receipts name it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only: Option<String>,
 }
 
 /// The configuration of an apply.

@@ -26,7 +26,7 @@ const NOT_FOR_UNITS: [&str; 9] =
 pub fn find(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
     let mut why = "rocworker is not installed".to_owned();
     let on_host = running.filter(|_| root.is_host());
-    let installed = [PACKAGED, LOCAL].into_iter().map(Path::new).filter(|path| root.lstat(path).is_ok());
+    let installed = [PACKAGED, LOCAL].into_iter().map(Path::new).filter(|path| root.is_there(path));
     for path in installed.chain(on_host) {
         match stays(root, path) {
             Ok(()) => return Ok(path.to_owned()),
@@ -52,7 +52,7 @@ pub fn exporter(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> 
     let on_host = running.filter(|_| root.is_host());
     let places = installed.into_iter().chain(on_host).map(|program| program.with_file_name(EXPORTER));
     let mut source = PathBuf::from(EXPORTER);
-    for path in places.filter(|path| root.lstat(path).is_ok()) {
+    for path in places.filter(|path| root.is_there(path)) {
         match stays(root, &path) {
             Ok(()) => return Ok(path),
             Err(problem) => why = problem,

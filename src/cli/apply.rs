@@ -2,23 +2,35 @@ use std::path::Path;
 
 use anyhow::anyhow;
 
+use super::args::Only;
 use super::changes;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
 use crate::printable::counted;
 use crate::run::{self, Saved};
 
-pub(crate) fn run(session: &Session, file: Option<&Path>, dry_run: bool) -> anyhow::Result<Outcome> {
+pub(crate) fn run(
+    session: &Session,
+    file: Option<&Path>,
+    dry_run: bool,
+    only: Option<Only>,
+) -> anyhow::Result<Outcome> {
     let saved = file.map(read).transpose()?;
     let config = session.config()?;
     let stale = |error| again(error, file);
     if dry_run {
-        let planned = session.pipeline(&config)?.rehearse(saved.as_ref()).map_err(stale)?;
-        session.format.print(&planned, || plan::shown(session, &planned, file))?;
+        let run = session.pipeline(&config)?;
+        let planned = match only {
+            None => run.rehearse(saved.as_ref()).map_err(stale)?,
+            Some(Only::Exporter) => run.plan_exporter()?,
+        };
+        session.format.print(&planned, || plan::shown(session, &planned, file, only))?;
         return Ok(Outcome::Done);
     }
-    let applied =
-        session.run(&config, |run, on_progress| run.apply(saved.as_ref(), on_progress).map_err(stale))?;
+    let applied = session.run(&config, |run, on_progress| match only {
+        None => run.apply(saved.as_ref(), on_progress).map_err(stale),
+        Some(Only::Exporter) => Ok(run.apply_exporter(on_progress)?),
+    })?;
     session.format.print(&applied, || shown(session, &applied))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
 }

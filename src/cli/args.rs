@@ -62,6 +62,14 @@ pub(crate) struct Options {
     #[arg(short, long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub(crate) output: Format,
 
+    /// Ask these machines over ssh, comma-separated, instead of this one: [user@]name,… (docs/fleet.md)
+    #[arg(long, global = true, value_name = "HOSTS", value_delimiter = ',', conflicts_with = "root")]
+    pub(crate) host: Vec<String>,
+
+    /// Ask the machines of this group of the configuration's inventory
+    #[arg(long, global = true, value_name = "GROUP", conflicts_with_all = ["root", "host"])]
+    pub(crate) hosts: Option<String>,
+
     /// Say more on stderr; twice for everything
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,
@@ -82,6 +90,13 @@ impl Format {
     pub(crate) fn is_json(self) -> bool {
         self == Self::Json
     }
+}
+
+/// A part of the machine that can be applied by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Only {
+    /// rocm-exporter.service, which serves metrics to Prometheus
+    Exporter,
 }
 
 #[derive(Debug, Subcommand)]
@@ -105,6 +120,9 @@ pub(crate) enum Person {
         /// Save the plan in this file (a path of this machine, also with --root), for apply FILE
         #[arg(long, value_name = "FILE", alias = "out")]
         save: Option<PathBuf>,
+        /// Show what apply --only would change
+        #[arg(long, value_enum, value_name = "COMPONENT", conflicts_with = "save")]
+        only: Option<Only>,
     },
     /// Apply the configuration; the state before is kept for undo
     Apply {
@@ -113,6 +131,9 @@ pub(crate) enum Person {
         /// Show what would change, and change nothing
         #[arg(long)]
         dry_run: bool,
+        /// Apply this part alone; everything else stays as it is, and nothing else restarts
+        #[arg(long, value_enum, value_name = "COMPONENT", conflicts_with = "file")]
+        only: Option<Only>,
     },
     /// Show managed files, drift and pending restarts
     Status,
@@ -124,6 +145,9 @@ pub(crate) enum Person {
         /// Show what would be reverted, and change nothing
         #[arg(long)]
         dry_run: bool,
+        /// Revert this part alone
+        #[arg(long, value_enum, value_name = "COMPONENT", conflicts_with = "dry_run")]
+        only: Option<Only>,
     },
     /// Show what rocworker changed here, when, and who asked for it
     History,
@@ -160,6 +184,13 @@ pub(crate) enum Person {
         #[arg(long, value_name = "FILE")]
         rules: Option<PathBuf>,
     },
+    /// Watch GPUs, partitions and the processes on them
+    Top(super::top::Args),
+    /// Show how the GPUs are linked: XGMI, PCIe and NUMA
+    Topology(super::topology::Args),
+    /// Install, check or remove the exporter on other machines
+    #[command(subcommand)]
+    Remote(super::remote::Command),
     /// Explain an error's number, or what the kernel says of GPUs in a line, a file or the journal
     Explain(super::explain::Args),
     /// List the errors that explain knows by number, as explain --list does
@@ -211,6 +242,9 @@ pub(crate) enum Script {
     },
     #[command(subcommand, hide = true)]
     Deb(super::deb::Command),
+    /// What remote install on another machine calls here (docs/monitoring.md)
+    #[command(subcommand, hide = true)]
+    Exporter(super::exporter::Command),
     #[command(hide = true)]
     Probe(super::probe::Probe),
     /// Wait for a unit that takes long to end, and start it again

@@ -23,6 +23,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         verbose: false,
         options: Options::default(),
         programs: None,
+        remote: None,
     };
     print_text(&format!(
         "A synthetic machine is laid out in {}: an NVIDIA card, an AMD card, and an AMD card in eight partitions.\n\
@@ -48,11 +49,11 @@ fn setup(session: &Session) -> anyhow::Result<()> {
         "plan",
         "docker and containerd are there, too. What would change reads like a diff; nothing is written yet.",
     )?;
-    plan::run(session, false, None)?;
+    plan::run(session, false, None, None)?;
     step("apply", "The plan is applied, and the state before is kept.")?;
-    apply::run(session, None, false)?;
+    apply::run(session, None, false, None)?;
     step("apply", "Run again, it touches nothing.")?;
-    apply::run(session, None, false)?;
+    apply::run(session, None, false, None)?;
     Ok(())
 }
 
@@ -75,12 +76,12 @@ fn repairs(session: &Session) -> anyhow::Result<()> {
     root.write(RULES, b"KERNEL==\"kfd\", MODE=\"0666\"\n", Attributes { mode: 0o644, owner: None })?;
     status::run(session)?;
     step("apply", "apply repairs it.")?;
-    apply::run(session, None, false)?;
+    apply::run(session, None, false, None)?;
     step("apply", "compute-runtime: none turns the GPUs off: what publishes them to engines goes.")?;
     root.write(config::PATH, b"compute-runtime: none\n", Attributes { mode: 0o644, owner: None })?;
-    apply::run(session, None, false)?;
+    apply::run(session, None, false, None)?;
     root.write(config::PATH, b"compute-runtime: auto\n", Attributes { mode: 0o644, owner: None })?;
-    apply::run(session, None, false)?;
+    apply::run(session, None, false, None)?;
     Ok(())
 }
 
@@ -89,7 +90,7 @@ fn restored(session: &Session) -> anyhow::Result<()> {
         "undo",
         "Everything is as it was before, byte for byte; docker's file has only what its owner wrote.",
     )?;
-    undo::run(session, false, false)?;
+    undo::run(session, false, false, None)?;
     step("history", "Who changed what, and when.")?;
     history::run(session)?;
     Ok(())

@@ -15,6 +15,7 @@ use crate::canary::Canary;
 use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::printable::printable;
 use crate::run::Own;
+use crate::timestamp::Timestamp;
 use crate::{engines, lease};
 use reconcile::Step;
 
@@ -22,8 +23,10 @@ use reconcile::Step;
 pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let facts = session.facts()?;
-    let mut diagnosis =
-        examine(&session.root, &config, &facts, session.programs.as_ref(), Own::find().beside.as_deref());
+    // What is beside this program is no other machine's.
+    let beside = Own::find().beside.filter(|_| session.remote.is_none());
+    let (root, programs, now) = (&session.root, session.programs.as_ref(), Timestamp::of(session.now()));
+    let mut diagnosis = examine(root, &config, &facts, programs, beside.as_deref(), now);
     if let Some(limit) = canary {
         let mut shown = Shown::new(session);
         let text =
@@ -45,8 +48,8 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
     Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })
 }
 
-/// Becomes true on a signal to end: the program then removes what it has started.
-fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+/// Becomes true on a signal to end: the program then ends or removes what it has started.
+pub(super) fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
     let interrupt = Arc::new(AtomicBool::new(false));
     for signal in [SIGHUP, SIGINT, SIGTERM] {
         signal_hook::flag::register(signal, Arc::clone(&interrupt))?;

@@ -21,10 +21,10 @@ pub(crate) struct Args {
     list: bool,
     /// Look through the kernel's messages in the journal, of this boot unless --since says more
     #[arg(long)]
-    journal: bool,
+    pub(super) journal: bool,
     /// The journal from this time on, as journalctl takes it: yesterday, "2 hours ago", 2026-11-23
     #[arg(long, value_name = "TIME", requires = "journal", conflicts_with_all = ["what", "list"])]
-    since: Option<String>,
+    pub(super) since: Option<String>,
 }
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {

@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
 use allocation::health::{Deduction, GpuHealth, Health, Quarantine, State};
 use allocation::policy::Policy;
@@ -55,9 +55,9 @@ struct Entry<'h> {
 
 pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Outcome> {
     // A clock before 1970 is as good as one that was never set.
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = session.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (source, health) = health(session, rules, now)?;
-    let machine = Patient::new(session.root.shown("/"), PATIENCE, DEADLINE).run(Machine::read)?;
+    let machine = Patient::new(session.root.place(), PATIENCE, DEADLINE).run(Machine::read)?;
     let gpus = health.gpus.iter().map(|gpu| entry(gpu, &machine)).collect();
     let Health { written_at, unknown, .. } = &health;
     let lacks = lacks(session, source);

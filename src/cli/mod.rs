@@ -11,6 +11,8 @@ mod demo;
 mod detect;
 mod doctor;
 mod explain;
+mod exporter;
+mod fleet;
 mod health;
 mod history;
 mod hook;
@@ -23,6 +25,7 @@ mod output;
 mod plan;
 mod probe;
 mod progress;
+mod remote;
 mod report;
 mod serve;
 mod session;
@@ -32,6 +35,8 @@ mod table;
 mod tags;
 mod task_check;
 mod therock;
+mod top;
+mod topology;
 mod undo;
 mod visible;
 
@@ -58,6 +63,8 @@ enum Outcome {
     Findings,
     /// Something could not be applied or reverted; the answer says what.
     FellShort,
+    /// As the rocworker of another machine ended, of which no other is known.
+    OfHost(u8),
 }
 
 /// Runs the program with the process's arguments.
@@ -83,6 +90,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(3),
         Ok(Outcome::FellShort) => ExitCode::from(1),
+        Ok(Outcome::OfHost(code)) => ExitCode::from(code),
         Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = anstream::stderr();
@@ -108,6 +116,9 @@ fn is_misuse(error: &anyhow::Error) -> bool {
 }
 
 fn run(args: Args) -> anyhow::Result<Outcome> {
+    if fleet::is_meant(&args.options) {
+        return fleet::run(args);
+    }
     let session = Session::new(&args.options)?;
     match args.command {
         Command::Person(command) => for_person(&session, command),
@@ -119,10 +130,10 @@ fn for_person(session: &Session, command: Person) -> anyhow::Result<Outcome> {
     match command {
         Person::Demo => demo::run(),
         Person::Detect => detect::run(session),
-        Person::Plan { exit_code, save } => plan::run(session, exit_code, save.as_deref()),
-        Person::Apply { file, dry_run } => apply::run(session, file.as_deref(), dry_run),
+        Person::Plan { exit_code, save, only } => plan::run(session, exit_code, save.as_deref(), only),
+        Person::Apply { file, dry_run, only } => apply::run(session, file.as_deref(), dry_run, only),
         Person::Status => status::run(session),
-        Person::Undo { force, dry_run } => undo::run(session, force, dry_run),
+        Person::Undo { force, dry_run, only } => undo::run(session, force, dry_run, only),
         Person::Explain(args) => explain::run(session, &args),
         Person::ListErrors => explain::list(session),
         Person::Health { rules } => health::run(session, rules.as_deref()),
@@ -139,6 +150,9 @@ fn for_person(session: &Session, command: Person) -> anyhow::Result<Outcome> {
         Person::Metrics { format } => metrics::run(session, format),
         Person::Report { file } => report::run(session, file),
         Person::Tags { env } => tags::run(session, env),
+        Person::Top(args) => top::run(session, &args),
+        Person::Topology(args) => topology::run(session, &args),
+        Person::Remote(command) => remote::run(session, &command),
         Person::TaskCheck => task_check::run(session),
     }
 }
@@ -146,6 +160,7 @@ fn for_person(session: &Session, command: Person) -> anyhow::Result<Outcome> {
 fn for_script(session: Session, command: Script) -> anyhow::Result<Outcome> {
     match command {
         Script::Boot => boot::run(&session),
+        Script::Exporter(command) => exporter::run(&session, &command),
         Script::Deb(command) => deb::run(&session, &command),
         Script::Hook { name, guest } => hook::run(&session, name.as_deref(), guest),
         Script::Probe(args) => probe::run(&args),

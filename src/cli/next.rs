@@ -9,7 +9,10 @@ use super::visible;
 /// The options that name the machine and the configuration of an answer.
 #[derive(Debug, Default)]
 pub(crate) struct Options {
+    /// `--root`, or the other machines' option.
     root: String,
+    /// The one other machine, as ssh is told of it.
+    host: Option<String>,
     config: String,
 }
 
@@ -19,7 +22,14 @@ impl Options {
         let option = |name: &str, path: Option<&Path>| {
             path.map_or_else(String::new, |path| format!("{name} {} ", quoted(&path.to_string_lossy())))
         };
-        Self { root: option("--root", root), config: option("--config", args.config.as_deref()) }
+        let (hosts, group) = (args.host.join(","), args.hosts.as_deref().unwrap_or_default());
+        let machine = match (&*hosts, group) {
+            ("", "") => option("--root", root),
+            ("", group) => format!("--hosts {} ", quoted(group)),
+            (hosts, _) => format!("--host {} ", quoted(hosts)),
+        };
+        let host = <[String; 1]>::try_from(args.host.clone()).ok().map(|[host]| host);
+        Self { root: machine, host, config: option("--config", args.config.as_deref()) }
     }
 
     /// The text, with these options in each command of this program.
@@ -30,7 +40,17 @@ impl Options {
             let is_word =
                 !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '.' | '_'));
             let word: String = after.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
-            said += &format!("{before}{PROGRAM}");
+            said += before;
+            let elsewhere = self.host.as_deref().filter(|_| is_word && COMMANDS.contains(&word));
+            if let Some(host) = elsewhere.filter(|_| !takes_host(&word, after)) {
+                // The numbers and texts that explain knows are every machine's.
+                let is_local = LOCAL.contains(&&*word);
+                said +=
+                    &if is_local { PROGRAM.to_owned() } else { format!("ssh {} {PROGRAM}", quoted(host)) };
+                rest = after;
+                continue;
+            }
+            said += PROGRAM;
             if is_word && COMMANDS.contains(&word) {
                 said += &format!("{}{}", self.root, self.config);
             } else if is_word && after.starts_with("--config ") {
@@ -40,6 +60,16 @@ impl Options {
         }
         said + rest
     }
+}
+
+/// The commands that ask another machine.
+const FLEET: [&str; 7] = ["detect", "doctor", "status", "health", "metrics", "plan", "apply"];
+/// Those that ask none.
+const LOCAL: [&str; 6] = ["explain", "list-errors", "demo", "completions", "man", "remote"];
+
+/// Whether `--host` goes with a command. `text` begins with it.
+fn takes_host(command: &str, text: &str) -> bool {
+    FLEET.contains(&command) || text.starts_with("explain --journal")
 }
 
 static COMMANDS: LazyLock<Vec<String>> = LazyLock::new(|| {
@@ -61,7 +91,8 @@ mod tests {
 
     #[test]
     fn commands_get_the_options_and_other_words_do_not() {
-        let options = Options { root: "--root /m ".to_owned(), config: "--config c ".to_owned() };
+        let options =
+            Options { root: "--root /m ".to_owned(), config: "--config c ".to_owned(), ..Options::default() };
         for (text, shown) in [
             ("To revert: rocworker undo", "To revert: rocworker --root /m --config c undo"),
             (
@@ -76,6 +107,24 @@ mod tests {
             assert_eq!(options.on(text), shown);
         }
         assert_eq!(Options::default().on("rocworker undo"), "rocworker undo");
+    }
+
+    #[test]
+    fn a_command_for_another_machine_works_as_it_is_printed() {
+        let options = Options {
+            root: "--host amd@gpu7 ".to_owned(),
+            host: Some("amd@gpu7".to_owned()),
+            config: "--config c ".to_owned(),
+        };
+        for (text, shown) in [
+            ("then rocworker apply", "then rocworker --host amd@gpu7 --config c apply"),
+            ("rocworker explain --journal", "rocworker --host amd@gpu7 --config c explain --journal"),
+            ("see rocworker explain 7", "see rocworker explain 7"),
+            ("`rocworker lease list`", "`ssh amd@gpu7 rocworker lease list`"),
+            ("rocworker manages nothing there", "rocworker manages nothing there"),
+        ] {
+            assert_eq!(options.on(text), shown);
+        }
     }
 
     #[test]

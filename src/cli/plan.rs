@@ -5,6 +5,7 @@ use reconcile::Rehearsal;
 use root::Attributes;
 
 use super::Outcome;
+use super::args::Only;
 use super::changes::{changes, findings, found, notes};
 use super::output::{BAD, DIM, styled};
 use super::session::{Misuse, Session, caller, callers_file};
@@ -14,17 +15,26 @@ use crate::run::{Planned, Saved};
 /// More than a plan with the diffs of a megabyte of configuration has.
 pub(crate) const LIMIT: usize = 64 << 20;
 
-pub(crate) fn run(session: &Session, exit_code: bool, save: Option<&Path>) -> anyhow::Result<Outcome> {
+pub(crate) fn run(
+    session: &Session,
+    exit_code: bool,
+    save: Option<&Path>,
+    only: Option<Only>,
+) -> anyhow::Result<Outcome> {
     let file = save.map(may_be_replaced).transpose()?;
     let config = session.config()?;
-    let planned = session.pipeline(&config)?.plan(None)?;
+    let run = session.pipeline(&config)?;
+    let planned = match only {
+        None => run.plan(None)?,
+        Some(Only::Exporter) => run.plan_exporter()?,
+    };
     if let Some(path) = file {
         let mut text = serde_json::to_vec_pretty(&planned)?;
         text.push(b'\n');
         // It can hold lines of files that only root reads.
         caller()?.write(path, &text, Attributes { mode: 0o600, owner: None })?;
     }
-    session.format.print(&planned, || shown(session, &planned, save))?;
+    session.format.print(&planned, || shown(session, &planned, save, only))?;
     let pending = !planned.plan.changes.is_empty() || !planned.effects.is_empty();
     Ok(if exit_code && pending { Outcome::Findings } else { Outcome::Done })
 }
@@ -46,8 +56,12 @@ fn may_be_replaced(file: &Path) -> anyhow::Result<PathBuf> {
 }
 
 /// The plan as people read it, and what to do with it. `file`: in which it is saved.
-pub(crate) fn shown(session: &Session, planned: &Planned, file: Option<&Path>) -> String {
-    let file = file.map_or_else(String::new, |file| format!(" {}", file.display()));
+pub(crate) fn shown(session: &Session, planned: &Planned, file: Option<&Path>, only: Option<Only>) -> String {
+    let file = match (file, only) {
+        (Some(file), _) => format!(" {}", file.display()),
+        (None, Some(Only::Exporter)) => " --only exporter".to_owned(),
+        (None, None) => String::new(),
+    };
     let command = session.said(&format!("rocworker apply{file}"));
     let end = match planned.plan.changes.len() {
         0 => "nothing to change\n".to_owned(),

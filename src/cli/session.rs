@@ -1,5 +1,5 @@
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
 use reconcile::Progress;
@@ -11,7 +11,9 @@ use super::args::{self, Format};
 use super::next::Options;
 use super::progress::Shown;
 use crate::config::{ClusterBloom, Config};
+use crate::explain::journal::Printed;
 use crate::facts::Facts;
+use crate::fleet::frames::Reading;
 use crate::memory::Memory;
 use crate::printable::printable;
 use crate::render::Templates;
@@ -31,6 +33,16 @@ pub(crate) struct Session {
     pub(crate) options: Options,
     /// `None` beneath another Root than `/`.
     pub(crate) programs: Option<Programs>,
+    /// What another machine said beside its files.
+    pub(crate) remote: Option<Remote>,
+}
+
+/// Of another machine, when its files were read.
+#[derive(Debug)]
+pub(crate) struct Remote {
+    taken_at: SystemTime,
+    /// What its journalctl printed, where it was asked.
+    pub(crate) journal: Option<Printed>,
 }
 
 /// The command line names something that cannot be worked with.
@@ -43,7 +55,29 @@ impl Session {
         let root = Root::open(&args.root).map_err(|error| Misuse(not_a_folder(&args.root, &error)))?;
         let programs = Programs::of(&root);
         let (verbose, options) = (args.verbose > 0, Options::of(args));
-        Ok(Self { root, config: args.config.clone(), format: args.output, verbose, options, programs })
+        let config = args.config.clone();
+        Ok(Self { root, config, format: args.output, verbose, options, programs, remote: None })
+    }
+
+    /// Another machine, by what it said: no command is run there, and its own configuration counts. `--config` names the
+    /// file of this machine that has the inventory.
+    pub(crate) fn of_reading(args: &args::Options, reading: Reading) -> Self {
+        let Reading { files, taken_at, journal, .. } = reading;
+        let taken_at = UNIX_EPOCH.checked_add(Duration::from_secs(taken_at)).unwrap_or(UNIX_EPOCH);
+        Self {
+            root: Root::of_files(files),
+            config: None,
+            format: args.output,
+            verbose: args.verbose > 0,
+            options: Options::of(args),
+            programs: None,
+            remote: Some(Remote { taken_at, journal }),
+        }
+    }
+
+    /// The time by the machine's clock; another machine's stands at the moment when it was read.
+    pub(crate) fn now(&self) -> SystemTime {
+        self.remote.as_ref().map_or_else(SystemTime::now, |remote| remote.taken_at)
     }
 
     /// A text for people, on one line, whose commands work as they are printed.
@@ -72,12 +106,14 @@ impl Session {
     pub(crate) fn config_file(&self) -> anyhow::Result<ConfigFile> {
         let named =
             self.config.as_deref().map(|path| anyhow::Ok((caller()?, absolute(path)?))).transpose()?;
-        Ok(ConfigFile { named, environment: ClusterBloom::of(variable).map_err(Misuse)? })
+        // This machine's environment says nothing of another one.
+        let here = |name: &str| variable(name).filter(|_| self.remote.is_none());
+        Ok(ConfigFile { named, environment: ClusterBloom::of(here).map_err(Misuse)? })
     }
 
     /// The pipeline by this configuration.
     pub(crate) fn pipeline<'s>(&'s self, config: &'s Config) -> anyhow::Result<Run<'s>> {
-        let now = Timestamp::of(SystemTime::now());
+        let now = Timestamp::of(self.now());
         let caller = crate::run::caller(&caller()?);
         Ok(Run { root: &self.root, config, programs: self.programs.as_ref(), own: Own::find(), now, caller })
     }
@@ -195,4 +231,29 @@ pub(crate) fn log_to_stderr(verbose: u8) {
         .with_target(false)
         .without_time()
         .init();
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use root::files::Files;
+
+    use super::*;
+
+    #[test]
+    fn another_machine_has_its_own_clock_and_configuration_and_its_commands_name_it() {
+        let line = ["rocworker", "--host", "amd@gpu7", "--config", "/inventory.yaml", "detect"];
+        let args = args::Args::try_parse_from(line).unwrap().options;
+        let reading =
+            Reading { files: Files::default(), taken_at: 1_790_000_000, as_root: true, journal: None };
+        let session = Session::of_reading(&args, reading);
+        assert_eq!(Timestamp::of(session.now()).to_string(), "2026-09-21T14:13:20Z");
+        assert!(!session.root.is_host() && session.programs.is_none());
+        let ConfigFile { named, environment } = session.config_file().unwrap();
+        assert!(named.is_none() && environment == ClusterBloom::default());
+        assert_eq!(
+            session.said("rocworker apply, then rocworker lease list"),
+            "rocworker --host amd@gpu7 --config /inventory.yaml apply, then ssh amd@gpu7 rocworker lease list"
+        );
+    }
 }

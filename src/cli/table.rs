@@ -1,9 +1,9 @@
 use anstyle::Style;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::args::Format;
 use super::output::{HEADING, styled};
-use crate::printable::printable;
+use crate::printable::{cut, printable};
 
 /// What a terminal has at least; `-o wide` is for more.
 const WIDTH: usize = 100;
@@ -64,7 +64,12 @@ impl Columns {
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [Cell; N]) {
-        self.rows.push(cells.into());
+        self.cells(cells.into());
+    }
+
+    /// A row of a table whose columns are counted at run time.
+    pub(crate) fn cells(&mut self, cells: Vec<Cell>) {
+        self.rows.push(cells);
     }
 
     /// The table, within [`WIDTH`] unless `-o wide` asks for all.
@@ -104,21 +109,6 @@ impl Columns {
     fn width(&self, column: usize) -> usize {
         self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.text.width()).max().unwrap_or(0)
     }
-}
-
-/// As much of a text as fits, and an ellipsis for the rest.
-fn cut(text: &str, width: usize) -> String {
-    if text.width() <= width {
-        return text.to_owned();
-    }
-    let mut room = width.saturating_sub(1);
-    let fits = text.chars().take_while(|c| {
-        let wide = c.width().unwrap_or(0);
-        let fits = wide <= room;
-        room = room.saturating_sub(wide);
-        fits
-    });
-    fits.chain(['…']).collect()
 }
 
 #[cfg(test)]

@@ -1,18 +1,27 @@
 use super::Outcome;
+use super::args::Only;
 use super::changes;
 use super::plan;
 use super::session::Session;
 use crate::printable::counted;
 use crate::run;
 
-pub(crate) fn run(session: &Session, force: bool, dry_run: bool) -> anyhow::Result<Outcome> {
+pub(crate) fn run(
+    session: &Session,
+    force: bool,
+    dry_run: bool,
+    only: Option<Only>,
+) -> anyhow::Result<Outcome> {
     let config = session.config_for_undo()?;
     if dry_run {
         let planned = session.pipeline(&config)?.plan_undo(force)?;
         session.format.print(&planned, || would(session, &planned, force))?;
         return Ok(Outcome::Done);
     }
-    let undone = session.run(&config, |run, on_progress| run.undo(None, force, on_progress))?;
+    let undone = session.run(&config, |run, on_progress| match only {
+        None => run.undo(None, force, on_progress),
+        Some(Only::Exporter) => run.undo_exporter(force, on_progress),
+    })?;
     session.format.print(&undone, || shown(session, &undone))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }

@@ -11,6 +11,7 @@ use super::driver::DriverDocument;
 use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, DOCKER_CONFIG, EngineDocument};
 use super::exporter::ExporterDocument;
 use super::host::{self, Permissions};
+use super::inventory::InventoryDocument;
 use super::packages::{Packages, RepositoriesDocument, RocmDocument};
 use super::scalar::Word;
 use super::units::{BootDocument, DaemonDocument};
@@ -49,6 +50,7 @@ pub(super) struct Document {
     boot: Option<BootDocument>,
     daemon: Option<DaemonDocument>,
     exporter: Option<ExporterDocument>,
+    inventory: Option<InventoryDocument>,
     #[serde(rename = "GPU_NODE")]
     gpu_node: Option<bool>,
     #[serde(rename = "ROCM_BASE_URL")]
@@ -123,6 +125,7 @@ impl Document {
             boot: self.boot.unwrap_or_default().check(&source)?,
             daemon: self.daemon.unwrap_or_default().check(&source)?,
             exporter: self.exporter.unwrap_or_default().check(&source)?,
+            inventory: self.inventory.unwrap_or_default().check(&source)?,
             unused_variables: Vec::new(),
             says_runtime,
             clusterbloom,

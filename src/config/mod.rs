@@ -9,6 +9,7 @@ mod driver;
 mod engines;
 mod exporter;
 mod host;
+mod inventory;
 mod packages;
 mod path;
 mod releases;
@@ -30,6 +31,7 @@ pub use clusterbloom::ClusterBloom;
 pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
 pub use exporter::{ExistingUnit, Exporter};
 pub use host::{ModuleOptions, Permissions};
+pub use inventory::{Group, Inventory};
 pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
 pub use scalar::Size;
 pub use therock::TheRock;
@@ -73,6 +75,7 @@ pub struct Config {
     pub boot: Boot,
     pub daemon: Daemon,
     pub exporter: Exporter,
+    pub inventory: Inventory,
     /// Which variables of the environment it does not use, in sentences.
     pub unused_variables: Vec<String>,
     /// Whether it says `compute-runtime` or its older form.

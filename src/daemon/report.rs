@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use reconcile::{Finding, Outcome as EffectOutcome, Pending, Resource, Restarts};
 use serde::{Deserialize, Serialize};
-use telemetry::published::Drift;
 
 use super::scheduler::Cause;
 use crate::run::{Differs, Outcome};
@@ -145,18 +144,6 @@ impl Report {
         let problems = outcome.notes.into_iter().filter(|note| note.problem);
         self.problems = problems.map(|note| Problem { about: note.about, text: note.text }).collect();
         failed
-    }
-
-    /// The counts of the last look; `None` before the first, and where nothing is set up.
-    pub fn drift(&self) -> Option<Drift> {
-        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-        (self.set_up == Some(true)).then(|| Drift {
-            differs: count(self.differs.len()),
-            contested: count(self.contested.len()),
-            blocked: count(self.blocked.len()),
-            failed: self.failing.as_ref().map_or(0, |failing| count(failing.what.len())),
-            pending_restarts: count(self.pending.len()),
-        })
     }
 
     pub fn is_off(&self) -> bool {

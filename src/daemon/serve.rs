@@ -14,9 +14,9 @@ use anyhow::{Context as _, anyhow};
 use nix::time::{ClockId, clock_gettime};
 use root::Root;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use telemetry::published::Drift;
 
 use super::claim::Claim;
+use super::exporter::Drifting;
 use super::notify::{Notifier, status};
 use super::publisher::Publisher;
 use super::reconciler::{Link, Published, Reconciler};
@@ -68,7 +68,7 @@ struct Daemon {
     /// Wakes the reconciler, and is woken by it; closed once its thread has ended.
     line: UnixStream,
     published: Receiver<Published>,
-    exporter: Publisher<Drift>,
+    exporter: Publisher<Drifting>,
     health: Publisher<()>,
     is_ending: Arc<AtomicBool>,
     report: Report,
@@ -140,7 +140,7 @@ impl Daemon {
             let has_ended = has_byte(&self.line).is_none();
             if let Some(Published { report, looks }) = self.published.try_iter().last() {
                 (self.report, self.looks) = (report, looks);
-                self.exporter.set(self.report.drift());
+                self.exporter.set(Drifting::of(&self.report));
                 if let Some(is_set_up) = self.report.set_up {
                     self.health.set(is_set_up.then_some(()));
                 }

@@ -10,7 +10,7 @@ use crate::engines::{self, CHECKS, Engine, Examined};
 use crate::render::Templates;
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
-    let Subject { root, config, facts, programs, .. } = *subject;
+    let Subject { root, config, facts, programs, now, .. } = *subject;
     let about = About::all(CHECKS);
     subject.needs_amd(about.clone(), "there is no AMD GPU for engines to offer")?;
     let receipt = Store::new(root).receipt();
@@ -18,7 +18,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let mut versions = wrapper::versions(subject);
     let wrapper = wrapper::find(subject, &mut versions).map(|program| program.path);
     let templates = Templates::read(root);
-    let examined = Examined { root, config, facts, programs, wrapper, templates, receipt };
+    let examined = Examined { root, config, facts, programs, wrapper, templates, receipt, now };
     let of_engine = |engine: &Engine| match engine.left_alone(config) {
         Some(why) => vec![About::one(CHECKS, engine.name).skipped(why)],
         None => (engine.doctor)(&examined, &mut versions).unwrap_or_else(|check| vec![check]),

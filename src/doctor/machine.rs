@@ -9,6 +9,7 @@ use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::host::Around;
+use crate::timestamp::Timestamp;
 
 /// What is examined, and what several checks need to know of it.
 pub(crate) struct Subject<'a> {
@@ -22,6 +23,8 @@ pub(crate) struct Subject<'a> {
     pub(crate) programs: Option<&'a Programs>,
     /// Where the wrapper's program is that an apply would copy.
     pub(crate) beside: Option<&'a Path>,
+    /// By the machine's clock.
+    pub(crate) now: Timestamp,
 }
 
 /// What a node is for. Computing takes KFD and the render node; the card node is for displays.

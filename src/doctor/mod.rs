@@ -34,6 +34,7 @@ use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::lxd::on_host;
 use crate::selection::is_off;
+use crate::timestamp::Timestamp;
 use machine::Subject;
 use reconcile::command::Programs;
 
@@ -66,7 +67,7 @@ const COMPONENTS: [(&str, Examine); 12] = [
 type Examine = fn(&Subject<'_>) -> Result<Vec<Check>, Check>;
 
 /// Examines the machine. `programs`: `None` beneath another Root than `/`. `beside`: where the wrapper's program is that
-/// an apply would copy.
+/// an apply would copy. `now`: by the machine's clock.
 #[must_use]
 pub fn examine(
     root: &Root,
@@ -74,6 +75,7 @@ pub fn examine(
     facts: &Facts,
     programs: Option<&Programs>,
     beside: Option<&Path>,
+    now: Timestamp,
 ) -> Diagnosis {
     let checks = if is_off(config) {
         let why = match config.compute_runtime {
@@ -85,7 +87,7 @@ pub fn examine(
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
         let (groups, likely_name) = (Groups::read(root), on_host::likely_name(root));
-        let subject = Subject { root, config, facts, groups, likely_name, programs, beside };
+        let subject = Subject { root, config, facts, groups, likely_name, programs, beside, now };
         let components =
             COMPONENTS.iter().flat_map(|(_, examine)| examine(&subject).unwrap_or_else(|it| vec![it]));
         let engines = engines::check(&subject).unwrap_or_else(|it| vec![it]);

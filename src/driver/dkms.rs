@@ -61,7 +61,7 @@ impl Dkms {
                 continue;
             }
             let builds = builds(root, &name, &place)?;
-            if !builds.is_empty() || root.lstat(place.join("source")).is_ok() {
+            if !builds.is_empty() || root.is_there(place.join("source")) {
                 versions.push(Version { name: name.to_string_lossy().into_owned(), builds });
             }
         }

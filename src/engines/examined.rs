@@ -2,7 +2,7 @@
 //! itself says is in effect.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use reconcile::command::Programs;
 use reconcile::{Desired, Effect, Plan, Receipt, Resource};
@@ -32,6 +32,8 @@ pub(crate) struct Examined<'a> {
     pub(crate) wrapper: Result<PathBuf, String>,
     pub(crate) templates: Templates,
     pub(crate) receipt: Receipt,
+    /// By the machine's clock.
+    pub(crate) now: Timestamp,
 }
 
 /// What an engine that runs says of itself.
@@ -110,8 +112,7 @@ impl Examined<'_> {
         let mut checks: Vec<Check> = problems
             .map(|note| about().failed(note.text.clone(), format!("put that right, then {APPLY}")))
             .collect();
-        let now = Timestamp::of(SystemTime::now()).seconds();
-        let plan = Plan::make(self.root, desired, &self.receipt, None, false, now);
+        let plan = Plan::make(self.root, desired, &self.receipt, None, false, self.now.seconds());
         // The receipt holds what is other components', too.
         let is_its = |path: &Resource| desired.actions.iter().any(|action| action.path == *path);
         for change in plan.changes.iter().filter(|change| is_its(&change.path)) {

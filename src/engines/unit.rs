@@ -142,7 +142,7 @@ impl Unit {
 }
 
 fn find(root: &Root, name: &str) -> Option<PathBuf> {
-    FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.lstat(path).is_ok())
+    FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.is_there(path))
 }
 
 /// The drop-ins of a unit: by their names, whichever folder they are in. Of two with the same name the one in the

@@ -87,7 +87,7 @@ fn of_program(root: &Root, program: &str) -> Option<bool> {
     // A service may have another PATH.
     let name = of_shim(program).unwrap_or(program);
     let there = FOLDERS.iter().map(|folder| Path::new(folder).join(name));
-    let there: Vec<_> = there.filter(|path| root.lstat(path).is_ok()).collect();
+    let there: Vec<_> = there.filter(|path| root.is_there(path)).collect();
     let found: Vec<_> = there.iter().map(|path| of_path(root, path)).collect();
     match found.contains(&Some(true)) {
         true => Some(true),
@@ -103,7 +103,7 @@ fn of_path(root: &Root, path: &Path) -> Option<bool> {
     let Ok(found) = root.identity(path) else {
         let name = path.file_name().and_then(|name| name.to_str());
         // A link may lead to where the wrapper is put next.
-        return name.filter(|name| is_known(name) && root.lstat(path).is_err()).map(|_| false);
+        return name.filter(|name| is_known(name) && !root.is_there(path)).map(|_| false);
     };
     Some([PACKAGED, INSTALLED].iter().any(|wrapper| is_same(root, (path, &found), wrapper)))
 }

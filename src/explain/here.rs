@@ -86,7 +86,7 @@ impl Here {
             has_rocm_smi: has("rocm-smi"),
             ..Self::default()
         };
-        let mut patient = Patient::new(root.shown("/"), PATIENCE, DEADLINE);
+        let mut patient = Patient::new(root.place(), PATIENCE, DEADLINE);
         match patient.run(|root| (cards(root), addresses(root))) {
             Ok((cards, mut others)) => {
                 others.retain(|address| cards.iter().all(|card| card.address != *address));

@@ -40,6 +40,9 @@ pub enum Error {
     Read { after: u64, cause: io::Error },
     #[error(transparent)]
     Command(#[from] command::Error),
+    /// On another machine.
+    #[error("journalctl ended with exit status: {code}: {said}")]
+    Failed { code: i32, said: String },
     /// What takes the matches does not.
     #[error(transparent)]
     Write(io::Error),
@@ -86,6 +89,25 @@ impl Message {
     }
 }
 
+/// What journalctl printed on another machine, run there by [`argv`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Printed {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    /// Its exit code; 127 where a shell found no journalctl.
+    pub code: i32,
+}
+
+/// How journalctl is run, and what its answer is read as: of this boot, or from `since` on.
+#[must_use]
+pub fn argv(since: Option<&str>) -> Vec<String> {
+    let period = since.map_or_else(|| "--boot".to_owned(), |since| format!("--since={since}"));
+    let fields = "--output-fields=MESSAGE,_KERNEL_DEVICE,_TRANSPORT";
+    let mut argv = ["journalctl", "--no-pager", "--output=json", "--all", fields].map(str::to_owned).to_vec();
+    argv.extend([period, "_TRANSPORT=kernel".to_owned()]);
+    argv
+}
+
 /// Hands over each message that is known: of this boot, or from `since` on.
 ///
 /// # Errors
@@ -97,33 +119,68 @@ pub fn read<'k>(
     knowledge: &'k Knowledge,
     each: &mut dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()>,
 ) -> Result<JournalRead, Error> {
-    let period = since.map_or_else(|| "--boot".to_owned(), |since| format!("--since={since}"));
-    let argv = [
-        "journalctl",
-        "--no-pager",
-        "--output=json",
-        "--all",
-        "--output-fields=MESSAGE,_KERNEL_DEVICE,_TRANSPORT",
-        &period,
-        "_TRANSPORT=kernel",
-    ];
+    let argv = argv(since);
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     let mut scan = Scan { knowledge, each, read: JournalRead::default() };
     let mut ended = Ok(());
     let ran = programs.stream(&argv, |stdout| ended = scan.run(stdout));
-    let mut read = scan.read;
+    let read = scan.read;
     ended?;
     let said = match ran {
-        Ok(said) => String::from_utf8_lossy(&said).into_owned(),
+        Ok(said) => said,
         Err(command::Error::NotFound(_)) => return Err(Error::NoJournalctl),
-        Err(command::Error::Failed { said, .. }) if said.contains("insufficient permissions") => {
-            return Err(Error::NotAllowed);
-        }
-        Err(command::Error::Failed { said, .. }) if said.contains("Failed to parse timestamp") => {
-            let since = since.unwrap_or_default().to_owned();
-            return Err(Error::Since { since, said: said.trim_start_matches(": ").to_owned() });
-        }
+        Err(command::Error::Failed { said, .. }) if is_known(&said) => return Err(failed(&said, since)),
         Err(error) => return Err(error.into()),
     };
+    whole(read, &said, root)
+}
+
+/// The same of what journalctl printed on another machine. `root`: that machine.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_printed<'k>(
+    root: &Root,
+    printed: &Printed,
+    since: Option<&str>,
+    knowledge: &'k Knowledge,
+    each: &mut dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()>,
+) -> Result<JournalRead, Error> {
+    let mut scan = Scan { knowledge, each, read: JournalRead::default() };
+    scan.run(printed.stdout.as_slice())?;
+    match printed.code {
+        0 => whole(scan.read, &printed.stderr, root),
+        127 => Err(Error::NoJournalctl),
+        code => {
+            let said = String::from_utf8_lossy(&printed.stderr);
+            let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+            match is_known(&said) {
+                true => Err(failed(last, since)),
+                false => Err(Error::Failed { code, said: last.to_owned() }),
+            }
+        }
+    }
+}
+
+const NO_RIGHT: &str = "insufficient permissions";
+const NO_TIME: &str = "Failed to parse timestamp";
+
+fn is_known(said: &str) -> bool {
+    [NO_RIGHT, NO_TIME].iter().any(|words| said.contains(words))
+}
+
+/// Why a journalctl failed that says something known.
+fn failed(said: &str, since: Option<&str>) -> Error {
+    if said.contains(NO_RIGHT) {
+        return Error::NotAllowed;
+    }
+    let since = since.unwrap_or_default().to_owned();
+    Error::Since { since, said: said.trim_start_matches(": ").to_owned() }
+}
+
+/// What a journalctl that ended well has read. `said`: on stderr.
+fn whole(mut read: JournalRead, said: &[u8], root: &Root) -> Result<JournalRead, Error> {
+    let said = String::from_utf8_lossy(said);
     // journalctl shows such a user their own messages alone, and ends well.
     if read.totals.lines == 0 && said.contains("not seeing messages from other users") {
         return Err(Error::NotAllowed);
@@ -218,6 +275,55 @@ mod tests {
         scan.run(text.as_bytes()).unwrap();
         let read = scan.read;
         (lines, read)
+    }
+
+    #[test]
+    fn what_another_machines_journalctl_printed_has_its_errors_and_warnings() {
+        let entry = format!(r#"{{"MESSAGE":"{TIMEOUT}"}}"#);
+        let knowledge = Knowledge::built_in().unwrap();
+        let root = Root::of_files(root::files::Files::default());
+        for (stdout, stderr, code, expected) in [
+            (&*entry, "Journal file x is truncated, ignoring file.\n\n", 0, "1 read, 1 warnings"),
+            (
+                "",
+                "sh: journalctl: not found",
+                127,
+                "journalctl is not installed here: pipe a log to `rocworker explain -`",
+            ),
+            (
+                "",
+                "Failed to parse timestamp: tomorow\n",
+                1,
+                "--since=tomorow: Failed to parse timestamp: tomorow",
+            ),
+            (
+                "",
+                "Hint: You are currently not seeing messages from other users and the system.\n",
+                0,
+                "the journal is not for this user to read: run this as root, or as a member of group systemd-journal or adm",
+            ),
+            (
+                "x\n",
+                "",
+                0,
+                "none of the 1 messages that journalctl printed could be read: compare with journalctl --boot -k --output=json",
+            ),
+            (
+                "",
+                "",
+                0,
+                "this machine keeps no journal: pipe a log to `rocworker explain -`, such as dmesg's",
+            ),
+            ("", "No space left\n", 1, "journalctl ended with exit status: 1: No space left"),
+        ] {
+            let printed = Printed { stdout: stdout.into(), stderr: stderr.into(), code };
+            let read = read_printed(&root, &printed, Some("tomorow"), &knowledge, &mut |_, _| Ok(()));
+            let said = read.map_or_else(
+                |error| error.to_string(),
+                |read| format!("{} read, {} warnings", read.totals.lines, read.warnings.len()),
+            );
+            assert_eq!(said, expected);
+        }
     }
 
     /// As systemd 252 writes them, and as nothing should.

@@ -40,7 +40,7 @@ pub struct Memory {
 
 impl Cards {
     pub(super) fn new(root: &Root) -> Self {
-        Self { patient: Patient::new(root.shown("/"), PATIENCE, DEADLINE), last: None }
+        Self { patient: Patient::new(root.place(), PATIENCE, DEADLINE), last: None }
     }
 
     /// Where reading fails: the cards of the last reading without their samples, and why. `last`: the last judgement,

@@ -62,11 +62,20 @@ impl KernelLog {
 
 /// The clock by which the kernel stamps its records. A captured machine's stands at its last record.
 fn clock(root: &Root, last: Duration) -> Result<Duration, String> {
+    if root.is_in_memory() {
+        return Ok(uptime(root).map_or(last, |uptime| uptime.max(last)));
+    }
     if !root.is_host() {
         return Ok(last);
     }
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|errno| format!("no clock: {errno}"))?;
     Ok(Duration::from(now))
+}
+
+/// Another machine's when it was read, but for the time that it slept since its boot (proc_uptime(5)).
+fn uptime(root: &Root) -> Option<Duration> {
+    let text = root.read_text("/proc/uptime", 4096).ok()?;
+    Duration::try_from_secs_f64(text.split_whitespace().next()?.parse().ok()?).ok()
 }
 
 impl Reader {
@@ -113,6 +122,7 @@ impl Reader {
             gpu: found.device.or(record.device),
             message: found.message.id.clone(),
             ring: found.values.into_iter().find(|(name, _)| *name == "ring").map(|(_, ring)| ring),
+            ends: found.message.ends.clone(),
             line,
         };
         let is_alike = |Logged { event: Event { message, gpu, ring, .. }, .. }: &Logged| {
@@ -135,5 +145,29 @@ impl Reader {
             Event { at: now.saturating_sub(ago), ..logged.event.clone() }
         };
         self.logged.iter().map(dated).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use root::files::{Content, Entry, Files};
+
+    use super::*;
+
+    #[test]
+    fn another_machines_clock_is_its_uptime_and_never_behind_its_log() {
+        for (uptime, last, expected) in [
+            (Some("86400.50 600000.00\n"), 7, 86_400),
+            (Some("5.00 9.00\n"), 7, 7),
+            (Some("NaN"), 7, 7),
+            (None, 7, 7),
+        ] {
+            let entry = |text: &str| Entry { meta: None, content: Content::File(text.into()) };
+            let entries = uptime.map(|text| (PathBuf::from("/proc/uptime"), entry(text)));
+            let root = Root::of_files(Files { entries: entries.into_iter().collect(), reader: 0 });
+            assert_eq!(clock(&root, Duration::from_secs(last)).unwrap().as_secs(), expected, "{uptime:?}");
+        }
     }
 }

@@ -62,6 +62,7 @@ impl Machine<'_> {
             &facts,
             self.programs.as_ref(),
             Own::find().beside.as_deref(),
+            self.now,
         );
         let of = |status: Status| diagnosis.checks.iter().filter(move |check| check.status == status);
         Ok(Answer::new("rocworker doctor")

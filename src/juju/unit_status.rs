@@ -103,7 +103,7 @@ impl UnitStatus {
             let reboot =
                 effects(EffectOutcome::Pending).find(|it| matches!(it.effect, Effect::Reboot { .. }));
             let examine =
-                || doctor::examine(root, config, &facts, programs, Own::find().beside.as_deref()).checks;
+                || doctor::examine(root, config, &facts, programs, Own::find().beside.as_deref(), now).checks;
             why_no_gpu = reboot.map(|it| it.effect.to_string()).or_else(|| first_remedy(&examine()));
         }
         let failed = effects(EffectOutcome::Failed).map(|it| it.text.clone());

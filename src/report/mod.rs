@@ -72,8 +72,14 @@ pub fn take(
             "/doctor.json",
             match config {
                 Ok(config) => {
-                    let mut diagnosis =
-                        doctor::examine(root, config, &facts, programs, Own::find().beside.as_deref());
+                    let mut diagnosis = doctor::examine(
+                        root,
+                        config,
+                        &facts,
+                        programs,
+                        Own::find().beside.as_deref(),
+                        moment,
+                    );
                     for check in &mut diagnosis.checks {
                         check.evidence = redactor.evidence(&check.evidence);
                     }

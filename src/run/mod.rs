@@ -33,7 +33,7 @@ use crate::config::Config;
 use crate::desired;
 use crate::memory;
 use crate::timestamp::Timestamp;
-use scope::{APPLY, DAEMON, GENERATE, Request, UPGRADE};
+use scope::{APPLY, APPLY_EXPORTER, DAEMON, GENERATE, Request, UPGRADE};
 
 /// One run on one machine.
 #[derive(Debug)]
@@ -85,6 +85,11 @@ impl Run<'_> {
         on_progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Outcome, Error> {
         self.execute(&APPLY, Request::Configuration { saved }, on_progress)
+    }
+
+    /// The same of the exporter's unit alone: all else stays as it is, managed or not.
+    pub fn apply_exporter(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
+        self.execute(&APPLY_EXPORTER, Request::Configuration { saved: None }, on_progress)
     }
 
     /// The same after dpkg has put another version of this program in place. What has to come by apt waits for the next

@@ -5,7 +5,7 @@ use reconcile::{
 use serde::{Deserialize, Serialize};
 
 use super::outcome::notes_of;
-use super::scope::{APPLY, Request, UNDO};
+use super::scope::{APPLY, APPLY_EXPORTER, Request, STATUS, Scope, UNDO};
 use super::{Error, Run, State, applied_elsewhere};
 
 const VERSION: u32 = 1;
@@ -132,7 +132,7 @@ impl Run<'_> {
         let state = State::read(self.root)?;
         let elsewhere = applied_elsewhere(self.root, self.config, &state.memory);
         let elsewhere = elsewhere.filter(|_| state.is_set_up());
-        let mut planned = self.planned(state)?;
+        let mut planned = self.planned_by(&APPLY, state)?;
         if let Some((last, now)) = elsewhere {
             let text =
                 format!("the last apply was by {}, and this goes by {}", last.display(), now.display());
@@ -149,9 +149,19 @@ impl Run<'_> {
         Ok(planned)
     }
 
+    /// What an apply of the exporter's unit alone would change. Writes nothing.
+    pub fn plan_exporter(&self) -> Result<Planned, Error> {
+        self.planned_by(&APPLY_EXPORTER, State::read(self.root)?)
+    }
+
+    /// How the machine differs from what was applied, and the configuration's say in that.
     pub(crate) fn planned(&self, state: State) -> Result<Planned, Error> {
+        self.planned_by(&STATUS, state)
+    }
+
+    fn planned_by(&self, scope: &Scope, state: State) -> Result<Planned, Error> {
         let request = Request::Configuration { saved: None };
-        let Ok(target) = self.target(&APPLY, &request, state)? else { return Ok(Planned::default()) };
+        let Ok(target) = self.target(scope, &request, state)? else { return Ok(Planned::default()) };
         let receipt = &target.state.receipt;
         let plan = self.plan_for(&target, &request, receipt, None);
         let mut notes = target.desired.notes.clone();

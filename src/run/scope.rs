@@ -8,6 +8,7 @@ use reconcile::{Action, Effect, Restarts, Stage};
 use super::Saved;
 use super::published::PublishedState;
 use crate::component::Component;
+use crate::exporter_unit;
 
 /// What a run may do. [`APPLY`] and the others below are the table.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,6 +16,7 @@ pub(super) struct Scope {
     pub(super) command: &'static str,
     pub(super) aim: Aim,
     pub(super) changes: Changes,
+    pub(super) components: Components,
     /// Whether apt is asked, and packages come and go.
     pub(super) packages: bool,
     pub(super) effects: Effects,
@@ -48,6 +50,15 @@ pub(super) enum Changes {
     Files,
 }
 
+/// Whose changes a run makes. What is managed of other components stays as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Components {
+    All,
+    Only(Component),
+    /// Those of the last apply.
+    AsApplied,
+}
+
 /// Which effects a run executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effects {
@@ -57,6 +68,8 @@ pub(super) enum Effects {
     ButApts,
     /// Those of its own changes that were not pending before: an older one may start a unit that waits for this run.
     Own,
+    /// Those of this unit, and systemd's look at its units.
+    OfUnit(&'static str),
     /// As [`Rules`] says.
     Allowed,
     None,
@@ -67,6 +80,7 @@ pub(super) const APPLY: Scope = Scope {
     command: "apply",
     aim: Aim::Configured,
     changes: Changes::All,
+    components: Components::All,
     packages: true,
     effects: Effects::Pending,
     restarts: true,
@@ -75,14 +89,32 @@ pub(super) const APPLY: Scope = Scope {
 };
 
 /// dpkg, which has another version of this program in place and its lock still held.
-pub(super) const UPGRADE: Scope =
-    Scope { command: "upgrade", changes: Changes::ButPackages, packages: false, needs_set_up: true, ..APPLY };
+pub(super) const UPGRADE: Scope = Scope {
+    command: "upgrade",
+    changes: Changes::ButPackages,
+    components: Components::AsApplied,
+    packages: false,
+    needs_set_up: true,
+    ..APPLY
+};
+
+/// What `status` compares a machine with.
+pub(super) const STATUS: Scope = Scope { components: Components::AsApplied, ..APPLY };
+
+/// `apply --only exporter`: no engine is set up, and no other unit restarts.
+pub(super) const APPLY_EXPORTER: Scope = Scope {
+    components: Components::Only(Component::Exporter),
+    packages: false,
+    effects: Effects::OfUnit(exporter_unit::NAME),
+    ..APPLY
+};
 
 /// The unit that runs before engines start.
 pub(super) const BOOT: Scope = Scope {
     command: "boot",
     aim: Aim::Booted,
     changes: Changes::OfGpus,
+    components: Components::AsApplied,
     packages: false,
     effects: Effects::Own,
     restarts: false,
@@ -94,6 +126,7 @@ pub(super) const DAEMON: Scope = Scope {
     command: "serve",
     aim: Aim::Configured,
     changes: Changes::Files,
+    components: Components::AsApplied,
     packages: false,
     effects: Effects::Allowed,
     restarts: true,
@@ -102,6 +135,10 @@ pub(super) const DAEMON: Scope = Scope {
 };
 
 pub(super) const UNDO: Scope = Scope { command: "undo", aim: Aim::Reverted, ..APPLY };
+
+/// `undo --only exporter`.
+pub(super) const UNDO_EXPORTER: Scope =
+    Scope { components: APPLY_EXPORTER.components, effects: APPLY_EXPORTER.effects, ..UNDO };
 
 /// dpkg, which removes this program and has its lock held.
 pub(super) const REMOVE: Scope =
@@ -177,8 +214,21 @@ impl Scope {
             Effects::Pending => is_of_stage,
             Effects::ButApts => !matches!(effect, Effect::AptUpdate { .. } | Effect::Reboot { .. }),
             Effects::Own => own.contains(effect) && !before.contains(effect),
+            Effects::OfUnit(name) => is_of_stage && is_of_unit(effect, name),
             Effects::Allowed => is_of_stage && allowed(effect),
             Effects::None => false,
         }
+    }
+}
+
+fn is_of_unit(effect: &Effect, name: &str) -> bool {
+    match effect {
+        Effect::SystemdReload => true,
+        Effect::Start { unit }
+        | Effect::Stop { unit }
+        | Effect::Reload { unit }
+        | Effect::Restart { unit, .. }
+        | Effect::NextStart { unit, .. } => unit == name,
+        Effect::AptUpdate { .. } | Effect::Udev { .. } | Effect::Reboot { .. } => false,
     }
 }

@@ -7,7 +7,7 @@ use reconcile::{Desired, Note, Receipt, Store};
 use super::active::why_not_the_daemons;
 use super::outcome::Stopped;
 use super::published::PublishedState;
-use super::scope::{Changes, Request, Scope};
+use super::scope::{Changes, Components, Request, Scope};
 use super::{Error, Run, State};
 use crate::cdi::may_replace;
 use crate::component::Component;
@@ -81,7 +81,8 @@ impl Run<'_> {
             Request::Nothing { keeps, .. } => {
                 let undecided = keeps.iter().map(|component| component.as_ref().to_owned()).collect();
                 let undo_constraints = self.undo_constraints();
-                let desired = Desired { undo_constraints, undecided, ..Desired::default() };
+                let mut desired = Desired { undo_constraints, undecided, ..Desired::default() };
+                scope.narrow(&mut desired, &state);
                 return Ok(Ok(Target::fixed(state, desired)));
             }
             Request::Configuration { .. } => (false, None, true),
@@ -94,7 +95,8 @@ impl Run<'_> {
         let observed = self.observe(&state, scope.packages);
         let has_lost_all = !is_off(self.config) && observed.facts.amd().next().is_none();
         let wanted = is_known.then(|| {
-            let memory = self.remember(&state.memory, &observed)?;
+            let memory =
+                Memory { only: scope.remembered(&state), ..self.remember(&state.memory, &observed)? };
             Ok((memory, desired(self.config, &observed)?))
         });
         let problem = match wanted {
@@ -108,6 +110,7 @@ impl Run<'_> {
                     desired.leave(Component::Packages);
                 }
                 desired.notes.extend(self.notes_on(&state.memory, &observed));
+                scope.narrow(&mut desired, &state);
                 let observed = Some(observed);
                 return Ok(Ok(Target { state, desired, observed, memory, unknown: None, has_lost_all }));
             }
@@ -196,6 +199,33 @@ impl Run<'_> {
             note(DAEMON.component.as_ref(), text)
         });
         stale.chain(out_of_date.map(|text| note("concourse", text))).chain(other).collect()
+    }
+}
+
+impl Scope {
+    /// The component that this run may change alone.
+    fn only<'s>(&'s self, state: &'s State) -> Option<&'s str> {
+        match &self.components {
+            Components::All => None,
+            Components::Only(component) => Some(component.as_ref()),
+            Components::AsApplied => state.memory.only.as_deref(),
+        }
+    }
+
+    /// What later runs go by. An apply of one component on a machine that is set up leaves it set up.
+    fn remembered(&self, state: &State) -> Option<String> {
+        let is_set_up = state.is_set_up() && state.memory.only.is_none();
+        self.only(state).filter(|_| !is_set_up).map(str::to_owned)
+    }
+
+    /// Leaves out what belongs to components that this run may not change.
+    fn narrow(&self, desired: &mut Desired, state: &State) {
+        let Some(only) = self.only(state) else { return };
+        desired.actions.retain(|action| action.component == only);
+        desired.notes.retain(|note| note.about == only);
+        let others = state.receipt.entries.iter().map(|entry| &entry.component);
+        let others = others.filter(|component| *component != only).cloned();
+        desired.undecided.extend(others.collect::<std::collections::BTreeSet<_>>());
     }
 }
 

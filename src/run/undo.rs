@@ -9,7 +9,7 @@ use reconcile::{
 };
 
 use super::outcome::Outcome;
-use super::scope::{REMOVE, Request, Scope, UNDO};
+use super::scope::{Components, REMOVE, Request, Scope, UNDO, UNDO_EXPORTER};
 use super::{Error, Run};
 use crate::component::Component;
 use crate::config;
@@ -32,6 +32,20 @@ impl Run<'_> {
             return Ok(Outcome::of(&UNDO));
         }
         self.execute(&UNDO, Request::Nothing { keeps, force }, on_progress)
+    }
+
+    /// Reverts the exporter's unit alone.
+    pub fn undo_exporter(
+        &self,
+        force: bool,
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Outcome, Error> {
+        let receipt = Store::new(self.root).receipt()?;
+        let is_exporters = |entry: &reconcile::Entry| entry.component == Component::Exporter.as_ref();
+        if !receipt.entries.iter().any(is_exporters) {
+            return Ok(Outcome::of(&UNDO_EXPORTER));
+        }
+        self.execute(&UNDO_EXPORTER, Request::Nothing { keeps: None, force }, on_progress)
     }
 
     /// The same before dpkg removes the program: what came by apt stays. Where the rest is reverted, nothing managed
@@ -76,7 +90,11 @@ impl Run<'_> {
     }
 
     /// Before the first change: where an undo is killed half-way, the daemon must not set everything up again.
-    pub(super) fn begin_undo(&self, memory: &mut Memory) {
+    pub(super) fn begin_undo(&self, scope: &Scope, memory: &mut Memory) {
+        // The rest stays set up.
+        if scope.components != Components::All && memory.only.is_none() {
+            return;
+        }
         memory.undone = true;
         if let Err(error) = memory.write(self.root) {
             tracing::warn!("a running daemon may set up again what this undo reverts: {error}");
@@ -84,9 +102,10 @@ impl Run<'_> {
     }
 
     /// Forgets what was remembered of the last apply; but the next one looks after a driver that stays.
-    pub(super) fn end_undo(&self, was: Memory, receipt: &Receipt) -> Option<Note> {
+    pub(super) fn end_undo(&self, scope: &Scope, was: Memory, receipt: &Receipt) -> Option<Note> {
         let memory = match receipt.entries.is_empty() {
             true => Memory::default(),
+            false if scope.components != Components::All && !was.undone => was,
             false => Memory { undone: true, unverified: was.unverified, ..Memory::default() },
         };
         let error = memory.write(self.root).err()?;

@@ -8,7 +8,7 @@ use nix::sys::signal::Signal;
 use root::Root;
 use serde_json::json;
 use telemetry::daemon_file;
-use telemetry::published::{Client, Drift, Lease, PATH, Pod, Published};
+use telemetry::published::{Client, Drift, DriftState, DriftingPath, Lease, PATH, Pod, Published};
 
 use crate::laid::Laid;
 use crate::running::{Running, applied, eventually};
@@ -80,13 +80,24 @@ fn it_publishes_leases_drift_pods_and_clients_for_every_reader_and_again_while_i
     let (namespace, name) = ("ml".to_owned(), "train-0".to_owned());
     assert_eq!(first.pods, [Pod { uid: UID.to_owned(), namespace, name }]);
     assert_eq!(first.clients, [Client { pid: 7, pci: "0000:64:00.0".to_owned(), vram_bytes: Some(4096) }]);
-    assert_eq!((first.schema_version, first.drift), (1, Drift::default()));
+    assert_eq!((first.schema_version, first.drift), (2, Drift::default()));
+    assert_eq!(first.drifting, []);
+    // The apply that set it up.
+    let [apply] = first.changes.as_slice() else { panic!("{:?}", first.changes) };
+    assert_eq!(apply.command, "apply");
+    assert!(apply.text.starts_with("Created /") && apply.text.ends_with(" more."), "{}", apply.text);
 
     laid.put(SPEC, "{}");
     running.until("it says so", |daemon| daemon["differs"][0].is_object());
     let drift = Drift { differs: 1, ..Drift::default() };
     let took = eventually("the drift is published at once", || read(&laid).unwrap().unwrap().drift == drift);
     assert!(took < Duration::from_secs(5), "{took:?}");
+    let drifting = DriftingPath {
+        path: format!("/{SPEC}"),
+        state: DriftState::Differs,
+        reason: "The daemon only reports it: daemon.enforce is off.".to_owned(),
+    };
+    assert_eq!(published(&laid).drifting, [drifting]);
 
     let before = running.says();
     let since = published(&laid).written_at;

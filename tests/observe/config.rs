@@ -28,6 +28,7 @@ fn the_sample_says_what_no_file_means() {
         (&none.docker, &none.crio, &none.concourse, &none.driver, &none.restart)
     );
     assert_eq!((&sample.boot, &sample.daemon, &sample.exporter), (&none.boot, &none.daemon, &none.exporter));
+    assert_eq!(sample.inventory, none.inventory);
     assert_eq!(none.cdi.path, Path::new("/etc/cdi/amd.json"));
     assert_eq!(none.cdi.names, [NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]);
 }
@@ -68,6 +69,20 @@ fn the_older_enable_gpu_is_understood() {
     ] {
         assert_eq!(parse(text).unwrap().compute_runtime, runtime, "{text}");
     }
+}
+
+#[test]
+fn an_inventory_has_groups_in_order_and_a_user_for_names_without_one() {
+    let text = "inventory:\n  user: ops\n  groups:\n    mi300: [gpu1, root@gpu3]\n    all:\n    - gpu1\n    - 10.0.0.7\n";
+    let inventory = parse(text).unwrap().inventory;
+    let groups: Vec<&str> = inventory.groups.iter().map(|group| group.name.as_str()).collect();
+    assert_eq!(groups, ["mi300", "all"]);
+    let hosts = inventory.group("mi300").unwrap().hosts.iter().cloned();
+    let hosts: Vec<String> = hosts.map(|host| inventory.with_user(host).to_string()).collect();
+    assert_eq!(hosts, ["ops@gpu1", "root@gpu3"]);
+    assert_eq!(inventory.group("mi200").unwrap_err(), "there is no group \"mi200\": there are mi300, all");
+    let none = parse("").unwrap().inventory.group("mi300").unwrap_err();
+    assert!(none.ends_with("write inventory: {groups: {mi300: [gpu1, gpu2]}}"), "{none}");
 }
 
 #[test]
@@ -112,6 +127,34 @@ fn what_is_wrong_is_said_with_its_line() {
         ("gpu-device-ids: 0\ncompute-runtime: none\n", 1, "keep one of the two"),
         ("tag: a\ngpu-device-ids: [[[[[[[[[[[[[[[[[0]]]]]]]]]]]]]]]]]\n", 2, "nested deeper"),
         ("schema_version: 2\n", 1, "schema_version 2"),
+        (
+            "inventory:\n  groups:\n    a: [x]\n    b: []\n",
+            4,
+            "inventory.groups.b has no machine: write a list",
+        ),
+        ("inventory:\n  groups:\n    b:\n", 3, "inventory.groups.b has no machine"),
+        ("inventory:\n  groups:\n    a: [x, y, root@x]\n", 3, "inventory.groups.a has x twice: keep one"),
+        ("inventory:\n  groups:\n    a:\n    - x\n    - y\n    - x\n    b: [x]\n", 6, "has x twice"),
+        (
+            "inventory:\n  groups:\n    a: [x]\n    b: [y]\n    a: [z]\n",
+            5,
+            "inventory.groups.a is there twice",
+        ),
+        (
+            "inventory:\n  groups:\n    a: [x]\n    b: [y, -oProxyCommand=z]\n",
+            4,
+            "is no machine: write name or",
+        ),
+        (
+            "inventory:\n  groups:\n    a: [\"gpu1:22\"]\n",
+            3,
+            "ssh's port of a machine stands in ~/.ssh/config",
+        ),
+        ("inventory:\n  groups:\n    a: x\n", 3, "expected a sequence"),
+        ("inventory:\n  groups: [x]\n", 2, "groups with lists of machines, as"),
+        ("inventory:\n  hosts: [x]\n", 2, "unknown field `hosts`"),
+        ("inventory:\n  groups:\n    a b: [x]\n", 2, "is no group's name: write letters"),
+        ("tag: a\ninventory:\n  user: two words\n", 3, "is no user's name: write one, as ops"),
         ("tag: a\ntag: b\n", 2, "duplicate"),
         ("permissions: 0666\n", 1, "permissions"),
         ("restart: later\n", 1, "unknown variant `later`"),

@@ -189,7 +189,7 @@ fn beneath_root_a_program_gets_whole_commands_too_and_a_note_says_where_the_othe
     let runs = found["commands"].as_array().unwrap();
     assert!(runs.iter().any(|command| command["run"] == health), "{found:#}");
     assert!(runs.iter().all(|command| !command["run"].as_str().unwrap().starts_with("rocworker health")));
-    let note = "With --root, run the commands on that machine; only rocworker's run here.";
+    let note = "With --root or --host, run the commands on that machine; only rocworker's run here.";
     assert_eq!(*found["notes"].as_array().unwrap().last().unwrap(), note);
 }
 

@@ -49,7 +49,7 @@ usage: cargo xtask test [--yes] [--all]
        cargo xtask charmcraft
            fetches charmcraft into target/charmcraft, for the test that packs the charm; the full run does so
        cargo xtask picture
-           draws docs/demo.svg from what the demo prints
+           draws docs/demo.svg from what the demo prints, and docs/top.svg from what top shows
        cargo xtask metrics
            writes docs/metrics.md from the table of metrics in crates/telemetry
        cargo xtask captures [NAME…]

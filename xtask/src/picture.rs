@@ -1,4 +1,5 @@
-//! `cargo xtask picture`: docs/demo.svg, the README's picture, from what the demo really prints on a terminal.
+//! `cargo xtask picture`: docs/demo.svg, from what the demo really prints on a terminal, and docs/top.svg, which a test of
+//! `rocworker top` draws (tests/observe/top/picture.rs): the README's pictures.
 
 use std::ffi::OsStr;
 
@@ -42,6 +43,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let drawn = drawn(&shown(&demo(["cargo", "run", "--quiet", "--locked", "--", "demo"])?)?);
     std::fs::write(&path, drawn).with_context(|| format!("writing {}", path.display()))?;
     println!("{} is written", path.display());
+    let test = ["cargo", "test", "--quiet", "--locked", "--test", "observe", "top::picture"];
+    Command::new(test).environment("ROCWORKER_PICTURE", "1").read()?;
+    println!("{} is written", repository::top().join("docs/top.svg").display());
     Ok(())
 }
 

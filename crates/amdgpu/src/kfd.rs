@@ -1,5 +1,6 @@
 //! KFD's topology: /sys/class/kfd/kfd/topology (drivers/gpu/drm/amd/amdkfd/kfd_topology.c).
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use root::Root;
@@ -24,6 +25,7 @@ pub(crate) struct Node {
     pub(crate) domain: Option<u32>,
     /// `None` when absent or 0, which says "not known".
     pub(crate) unique_id: Option<u64>,
+    /// The XGMI hive; `None` where there is none.
     pub(crate) hive_id: Option<u64>,
 }
 
@@ -40,13 +42,10 @@ pub(crate) struct Topology {
 }
 
 pub(crate) fn topology(root: &Root) -> Topology {
-    let names = attribute::names(root, &Path::new(CLASS).join("topology/nodes"));
-    let named = names.iter().flatten();
-    let mut ids: Vec<u32> = named.filter_map(|name| number_of(name.to_str()?)).collect();
-    ids.sort_unstable();
-    let there = names.map(drop);
+    let ids = node_numbers(root);
+    let there = ids.as_ref().map(drop).map_err(Clone::clone);
     let mut topology = Topology { there, nodes: Vec::new(), hidden: 0, problems: Vec::new() };
-    for id in ids {
+    for id in ids.into_iter().flatten() {
         match attribute::text(root, &node_folder(id).join("properties")) {
             Ok(properties) => match Node::parse(id, &properties) {
                 Ok(Some(node)) => topology.nodes.push(node),
@@ -58,6 +57,12 @@ pub(crate) fn topology(root: &Root) -> Topology {
         }
     }
     topology
+}
+
+/// The numbers of all nodes, hidden ones too.
+pub(crate) fn node_numbers(root: &Root) -> Reading<BTreeSet<u32>> {
+    let names = attribute::names(root, &Path::new(CLASS).join("topology/nodes"))?;
+    Ok(names.iter().filter_map(|name| number_of(name.to_str()?)).collect())
 }
 
 /// The major that the kernel has registered for kfd's character device, `None` when there is none
@@ -126,7 +131,9 @@ impl Node {
             location_id: small("location_id"),
             domain: small("domain"),
             unique_id: number("unique_id").filter(|id| *id != 0),
-            hive_id: number("hive_id").filter(|id| *id != 0),
+            // A partitioned card without XGMI has its bus, device and function here (kgd2kfd_device_init in
+            // kfd_device.c), which cards in other PCI domains may have too.
+            hive_id: number("hive_id").filter(|id| *id > 0xffff),
         }))
     }
 }

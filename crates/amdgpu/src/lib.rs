@@ -21,6 +21,7 @@ mod pci;
 mod problem;
 pub mod processes;
 pub mod readings;
+pub mod topology;
 
 pub use allocation::PciAddress as Address;
 pub use attribute::{Reading, Unknown};

@@ -52,7 +52,7 @@ impl DeviceNode {
     pub(crate) fn examine_kfd(root: &Root) -> Self {
         let path = PathBuf::from("/dev/kfd");
         let number = Path::new(kfd::CLASS).join("dev");
-        if root.lstat(&number).is_ok() {
+        if root.is_there(&number) {
             return Self::examine(root, path, &attribute::device_number(root, &number));
         }
         match kfd::registered_major(root) {

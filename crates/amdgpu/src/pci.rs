@@ -152,7 +152,7 @@ fn read(root: &Root, address: Address) -> Reading<Option<Function>> {
 /// The function's place in SR-IOV, `None` for a card that has given out no virtual functions.
 pub(crate) fn sriov(root: &Root, address: Address) -> Option<Sriov> {
     let folder = folder(address);
-    if root.lstat(folder.join("physfn")).is_ok() {
+    if root.is_there(folder.join("physfn")) {
         return Some(Sriov::Virtual {
             of: last_component(root, &folder.join("physfn")).and_then(|s| s.parse().ok()),
         });

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use clap::Parser;
 
-/// Answers Prometheus: how the AMD GPUs of this machine are.
+/// Answers Prometheus at /metrics and browsers at /: how the AMD GPUs of this machine are.
 #[derive(Debug, Parser)]
 #[command(name = "rocworker-exporter", version)]
 pub(crate) struct Args {

@@ -1,7 +1,8 @@
-//! The program `rocworker-exporter`: GET /metrics, and nothing that changes the machine.
+//! The program `rocworker-exporter`: GET /metrics, a page at /, and nothing that changes the machine.
 
 mod args;
 mod connections;
+mod page;
 mod ready;
 mod routes;
 mod scraper;

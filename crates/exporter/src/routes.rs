@@ -3,13 +3,14 @@
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName,
-    VARY, WWW_AUTHENTICATE,
+    ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, HeaderMap, HeaderName, REFERRER_POLICY, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use telemetry::exposition::Format;
 
-use crate::scraper::Wanted;
+use crate::page;
+use crate::scraper::{View, Wanted};
 use crate::server::Server;
 use crate::web_config::Login;
 
@@ -17,8 +18,7 @@ type Answer = Response<Full<Bytes>>;
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-const PAGE: &str = "<!doctype html>\n<html lang=\"en\"><title>rocworker-exporter</title>\n\
-    <h1>rocworker-exporter</h1>\n<p>How the AMD GPUs of this machine are: <a href=\"/metrics\">/metrics</a></p></html>\n";
+const HTML: &str = "text/html; charset=utf-8";
 
 pub(crate) async fn answer(server: &Server, request: &Request<Incoming>) -> Answer {
     if let Some(config) = &server.web_config {
@@ -39,26 +39,42 @@ pub(crate) async fn answer(server: &Server, request: &Request<Incoming>) -> Answ
         return with(said(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n"), &ALLOW, "GET, HEAD");
     }
     match request.uri().path() {
-        "/metrics" => metrics(server, request.headers()).await,
+        "/" => guarded(found(server, View::Page, request.headers()).await),
+        "/metrics" => {
+            let format = Format::negotiate(&list(request.headers(), &ACCEPT));
+            found(server, View::Metrics(format), request.headers()).await
+        }
         "/healthz" => said(StatusCode::OK, TEXT, "ok\n"),
-        "/" => said(StatusCode::OK, "text/html; charset=utf-8", PAGE),
-        _ => said(StatusCode::NOT_FOUND, TEXT, "there is /metrics, /healthz and /\n"),
+        _ => said(StatusCode::NOT_FOUND, TEXT, "there are / (a page), /metrics and /healthz\n"),
     }
 }
 
-async fn metrics(server: &Server, headers: &HeaderMap) -> Answer {
-    let wanted = Wanted {
-        format: Format::negotiate(&list(headers, &ACCEPT)),
-        gzip: takes_gzip(&list(headers, &ACCEPT_ENCODING)),
-    };
+/// What a scrape has found, as one of its views.
+async fn found(server: &Server, view: View, headers: &HeaderMap) -> Answer {
+    let wanted = Wanted { view, gzip: takes_gzip(&list(headers, &ACCEPT_ENCODING)) };
     match server.scraper.scrape(wanted).await {
         Ok(bytes) => {
-            let answer = said(StatusCode::OK, wanted.format.content_type(), bytes);
+            let content_type = match view {
+                View::Metrics(format) => format.content_type(),
+                View::Page => HTML,
+            };
+            let answer = said(StatusCode::OK, content_type, bytes);
             let answer = with(answer, &VARY, "Accept, Accept-Encoding, Authorization");
             if wanted.gzip { with(answer, &CONTENT_ENCODING, "gzip") } else { answer }
         }
         Err(error) => said(StatusCode::SERVICE_UNAVAILABLE, TEXT, error + "\n"),
     }
+}
+
+/// Names on the page may be anyone's: a browser runs nothing of it, keeps nothing, and tells no other place of it.
+fn guarded(answer: Answer) -> Answer {
+    let headers = [
+        (CONTENT_SECURITY_POLICY, page::POLICY.as_str()),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (REFERRER_POLICY, "no-referrer"),
+        (CACHE_CONTROL, "no-store"),
+    ];
+    headers.into_iter().fold(answer, |answer, (name, value)| with(answer, &name, value))
 }
 
 fn header<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {

@@ -12,10 +12,12 @@ use flate2::write::GzEncoder;
 use hyper::body::Bytes;
 use telemetry::exporter::{Exporter, in_order};
 use telemetry::exposition::{self, Format};
+use telemetry::hostname::hostname;
 use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
 use telemetry::sample::Sample;
 use tokio::sync::oneshot;
 
+use crate::page;
 use crate::say;
 use crate::told::Told;
 use crate::traffic::Traffic;
@@ -23,8 +25,24 @@ use crate::traffic::Traffic;
 /// How an answer is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    pub(crate) format: Format,
+    pub(crate) view: View,
     pub(crate) gzip: bool,
+}
+
+/// Of one scrape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum View {
+    Metrics(Format),
+    Page,
+}
+
+/// What a scrape has found.
+struct Found {
+    samples: Vec<Sample>,
+    /// Seconds since 1970.
+    taken_at: f64,
+    /// What the machine calls itself.
+    host: Option<String>,
 }
 
 struct Request {
@@ -66,7 +84,7 @@ impl Scraper {
 /// What the thread has.
 struct Scrapes {
     exporter: Exporter,
-    patient: Patient<(Exporter, Vec<Sample>)>,
+    patient: Patient<(Exporter, Found)>,
     traffic: Option<Arc<Traffic>>,
     /// Which files did not answer at the last scrape.
     stuck: Vec<PathBuf>,
@@ -82,15 +100,15 @@ impl Scrapes {
             if waiting.is_empty() {
                 continue;
             }
-            let samples = self.scrape();
+            let found = self.scrape();
             let mut written: Vec<(Wanted, Bytes)> = Vec::new();
             for Request { wanted, reply } in waiting {
-                let answer = match &samples {
+                let answer = match &found {
                     Err(error) => Err(error.to_string()),
-                    Ok(samples) => Ok(match written.iter().find(|(how, _)| *how == wanted) {
+                    Ok(found) => Ok(match written.iter().find(|(how, _)| *how == wanted) {
                         Some((_, bytes)) => bytes.clone(),
                         None => {
-                            let bytes = write(samples, wanted);
+                            let bytes = self.write(found, wanted);
                             written.push((wanted, bytes.clone()));
                             bytes
                         }
@@ -101,26 +119,30 @@ impl Scrapes {
         }
     }
 
-    fn scrape(&mut self) -> Result<Vec<Sample>, patient::Error> {
+    fn scrape(&mut self) -> Result<Found, patient::Error> {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         // A thread that is left behind has a copy: what it finds later changes nothing.
         let mut exporter = self.exporter.clone();
         let result = self.patient.run(move |root| {
             let samples = exporter.scrape(root, now);
-            (exporter, samples)
+            (exporter, Found { samples, taken_at: now, host: hostname(root) })
         });
         self.report_stuck();
-        let (exporter, mut samples) = result?;
+        let (exporter, mut found) = result?;
         self.exporter = exporter;
         let faults = self.exporter.faults().iter();
         // The journal has those already that do not answer.
         let faults = faults.filter(|fault| !self.stuck.iter().any(|stuck| fault.file.starts_with(stuck)));
         let reasons = faults.map(|fault| (fault.file.clone(), fault.reason.to_string())).collect();
         self.told.news(reasons, Instant::now()).iter().for_each(|reason| say(reason));
-        let traffic = self.traffic.iter().flat_map(|traffic| traffic.samples(&samples)).collect::<Vec<_>>();
-        samples.extend(traffic);
-        samples.push(self.patient.stuck_reads(self.traffic.as_ref().map_or(0, |traffic| traffic.stuck())));
-        Ok(in_order(samples))
+        let traffic =
+            self.traffic.iter().flat_map(|traffic| traffic.samples(&found.samples)).collect::<Vec<_>>();
+        found.samples.extend(traffic);
+        found
+            .samples
+            .push(self.patient.stuck_reads(self.traffic.as_ref().map_or(0, |traffic| traffic.stuck())));
+        found.samples = in_order(found.samples);
+        Ok(found)
     }
 
     /// Tells the journal of a file that hangs, once, and of one that does no longer.
@@ -137,13 +159,20 @@ impl Scrapes {
         }
         self.stuck = stuck;
     }
+
+    fn write(&self, found: &Found, wanted: Wanted) -> Bytes {
+        let text = match wanted.view {
+            View::Metrics(format) => exposition::write(&found.samples, format),
+            View::Page => {
+                let overview = self.exporter.overview(&found.samples, found.taken_at);
+                page::render(&overview, found.host.as_deref())
+            }
+        };
+        if wanted.gzip { compressed(&text) } else { text.into() }
+    }
 }
 
-fn write(samples: &[Sample], wanted: Wanted) -> Bytes {
-    let text = exposition::write(samples, wanted.format);
-    if !wanted.gzip {
-        return text.into();
-    }
+fn compressed(text: &str) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     // Into memory, which does not fail.
     encoder.write_all(text.as_bytes()).ok();

@@ -3,7 +3,7 @@
 use allocation::document::Document as _;
 use allocation::health::{Deduction, GpuHealth, Health, State};
 use amdgpu::Address;
-use kernel_log::knowledge::{Class, Severity};
+use kernel_log::knowledge::{Class, Ended, Severity};
 use telemetry::sample::Sample;
 
 use crate::history::History;
@@ -23,6 +23,8 @@ pub struct Event {
     pub message: String,
     /// `gfx_0.0.0`, where the line names one.
     pub ring: Option<String>,
+    /// Which earlier messages about the same GPU are over with this one.
+    pub ends: Vec<Ended>,
     pub line: String,
 }
 

@@ -1,11 +1,12 @@
-//! What the kernel says of AMD GPUs.
+//! What the kernel says of AMD GPUs, as far as rules name it.
 
 use std::sync::LazyLock;
 
-use kernel_log::knowledge::{Knowledge, Message};
+use kernel_log::knowledge::{Class, Knowledge};
 
-/// The known messages: read once, for there are many.
-pub(crate) static MESSAGES: LazyLock<Vec<Message>> = LazyLock::new(|| {
-    let knowledge = Knowledge::built_in();
-    knowledge.map_or_else(|_| Vec::new(), |knowledge| knowledge.messages().to_vec())
+/// The ids of the known messages, with their classes: read once, for there are many.
+pub(crate) static IDS: LazyLock<Vec<(Class, String)>> = LazyLock::new(|| {
+    let id = |message: &kernel_log::knowledge::Message| (message.class, message.id.clone());
+    let ids = |knowledge: Knowledge| knowledge.messages().iter().map(id).collect();
+    Knowledge::built_in().map_or_else(|_| Vec::new(), ids)
 });

@@ -4,7 +4,6 @@ use kernel_log::knowledge::{Class, Ended, Severity};
 use telemetry::metrics::GPU_DEVCOREDUMP;
 
 use crate::judge::{Card, Event, Known, Verdict};
-use crate::knowledge::MESSAGES;
 use crate::rules::{OfLog, Rules, When};
 
 /// A message, and whether no later one ends what it says.
@@ -32,27 +31,22 @@ fn is_nobodys(event: &Event, known: &Known<'_>) -> bool {
 fn logged<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<Logged<'a>> {
     let mut logged: Vec<Logged<'a>> = Vec::new();
     for event in events {
-        let ends = ends(event);
-        for before in logged.iter_mut().filter(|_| !ends.is_empty()) {
-            before.is_open &= !is_ended(before.event, event, ends);
+        for before in logged.iter_mut().filter(|_| !event.ends.is_empty()) {
+            before.is_open &= !is_ended(before.event, event);
         }
         logged.push(Logged { event, is_open: true });
     }
     logged
 }
 
-fn ends(event: &Event) -> &'static [Ended] {
-    MESSAGES.iter().find(|message| message.id == event.message).map_or(&[], |message| &message.ends)
-}
-
 /// Where both name a ring, it must be the same.
-fn is_ended(event: &Event, by: &Event, ends: &[Ended]) -> bool {
+fn is_ended(event: &Event, by: &Event) -> bool {
     let is_other_ring = event.ring.is_some() && by.ring.is_some() && event.ring != by.ring;
     let is_meant = |ended: &Ended| match ended {
         Ended::Class(class) => *class == event.class,
         Ended::Message(id) => *id == event.message,
     };
-    !is_other_ring && ends.iter().any(is_meant)
+    !is_other_ring && by.ends.iter().any(is_meant)
 }
 
 pub(crate) fn judge(of: &OfLog, messages: Option<&[Logged<'_>]>, card: &Card, now: u64) -> Verdict {
@@ -89,7 +83,7 @@ pub(crate) fn hang(messages: Option<&[Logged<'_>]>, card: &Card, known: &Known<'
     if messages.iter().any(is_open_hang) || logged(log.events.iter()).iter().any(is_anybodys) {
         return None;
     }
-    let is_recovery = |logged: &Logged<'_>| ends(logged.event).contains(&Ended::Class(Class::Hang));
+    let is_recovery = |logged: &Logged<'_>| logged.event.ends.contains(&Ended::Class(Class::Hang));
     let is_silent = card.is_driven && log.is_whole;
     (is_silent || has_no_dump || messages.iter().any(is_recovery)).then_some(false)
 }

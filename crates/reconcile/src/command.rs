@@ -1,6 +1,7 @@
-//! The one doorway to commands: argv in, both streams and the status out. No shell, no standard input, and an
+//! The one doorway to commands: argv in, both streams and the status out. No shell, and an
 //! end to every command's patience: a tool that hangs on a sick driver must not hang what asks it.
 
+mod call;
 mod stream;
 
 use std::ffi::OsString;
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use root::Root;
+
+pub use call::Call;
 
 /// What is kept of each stream, where nothing else is said. The rest is read and dropped, so that the command can end.
 const KEPT: usize = 1 << 20;
@@ -199,6 +202,16 @@ impl Programs {
         stdout: PipeWriter,
         stderr: PipeWriter,
     ) -> io::Result<duct::Handle> {
+        self.command(program, argv, stdout, stderr).stdin_null().start()
+    }
+
+    fn command(
+        &self,
+        program: PathBuf,
+        argv: &[&str],
+        stdout: PipeWriter,
+        stderr: PipeWriter,
+    ) -> duct::Expression {
         let mut command = duct::cmd(program, argv.iter().skip(1));
         for (name, value) in &self.environment {
             command = command.env(name, value);
@@ -206,7 +219,6 @@ impl Programs {
         command
             // Messages and numbers as programs read them.
             .env("LC_ALL", "C.UTF-8")
-            .stdin_null()
             .stdout_file(stdout)
             .stderr_file(stderr)
             .unchecked()
@@ -215,7 +227,6 @@ impl Programs {
                 std::os::unix::process::CommandExt::process_group(command, 0);
                 Ok(())
             })
-            .start()
     }
 }
 

@@ -37,6 +37,12 @@ pub enum Error {
     /// An earlier read of this path has not come back.
     #[error("{} does not answer: a read has waited for {} s; look for the driver's messages: journalctl -k", path.display(), waited.as_secs())]
     NoAnswer { path: PathBuf, waited: std::time::Duration },
+    /// It was neither read nor listed on the machine whose files these are: whether it is there is not known.
+    #[error("{} was not read from that machine", path.display())]
+    NotRead { path: PathBuf },
+    /// A read on another machine failed, with words that are none of the kernel's.
+    #[error("cannot read {}: {words}", path.display())]
+    Unread { path: PathBuf, words: String },
     /// The record of a capture's nodes cannot be believed.
     #[error("{}: {problem}", path.display())]
     Capture { path: PathBuf, problem: String },

@@ -27,9 +27,16 @@ impl Root {
     /// What [`Root::write`] would say.
     pub fn check_way(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         for folder in path.as_ref().ancestors().skip(1) {
-            match self.folder(folder) {
+            let found = match self.memory() {
+                Some(tree) => tree.check_folder(folder).map_err(|error| match error {
+                    Error::Io { errno, .. } => self.no_folder(folder, errno),
+                    error => error,
+                }),
+                None => self.folder(folder).map(drop),
+            };
+            match found {
                 Err(error) if error.is_not_found() => {}
-                other => return other.map(drop),
+                other => return other,
             }
         }
         Ok(())
@@ -69,17 +76,22 @@ impl Root {
     /// When it is not there, is no folder, or is behind a link.
     pub fn folder(&self, path: impl AsRef<Path>) -> Result<OwnedFd, Error> {
         let path = path.as_ref();
-        self.open_folder(path).map_err(|errno| {
-            let path = self.shown(path);
-            match errno {
-                Errno::ELOOP => Error::Folder {
-                    path,
-                    problem: "it is reached through a symbolic link, which another user could have planted; name the real folder",
-                },
-                Errno::ENOTDIR => Error::Folder { path, problem: "it is not a folder; move it out of the way" },
-                errno => Error::io("open the folder", path, errno),
+        self.open_folder(path).map_err(|errno| self.no_folder(path, errno))
+    }
+
+    fn no_folder(&self, path: &Path, errno: Errno) -> Error {
+        let path = self.shown(path);
+        match errno {
+            Errno::ELOOP => Error::Folder {
+                path,
+                problem: "it is reached through a symbolic link, which another user could have planted; name the real folder",
+            },
+            Errno::ENOTDIR => Error::Folder { path, problem: "it is not a folder; move it out of the way" },
+            Errno::EROFS if self.is_in_memory() => {
+                Error::Folder { path, problem: "it is another machine's, whose files are only read here" }
             }
-        })
+            errno => Error::io("open the folder", path, errno),
+        }
     }
 
     /// Opens the folder, and makes it and those above it where they are missing. It goes one by one, and so follows no

@@ -6,15 +6,18 @@
 
 mod change;
 mod error;
+pub mod files;
 mod flags;
 mod folder;
 mod links;
 mod lock;
+mod memory;
 mod meta;
 mod node;
 mod open;
 mod place;
 mod recorded;
+mod reopen;
 mod replace;
 mod tree;
 mod trust;
@@ -39,16 +42,18 @@ pub use error::{Error, if_there};
 pub use lock::Lock;
 pub use meta::{Identity, Kind, Meta};
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
+pub use reopen::Place;
 pub use replace::New;
 pub use watch::Watch;
 pub use write::{Attributes, Written};
 
 use change::OnChange;
+use memory::Tree;
 use open::read_up_to;
 
 /// The directory that everything is beneath: `/`, or a machine laid out somewhere else.
 pub struct Root {
-    dir: OwnedFd,
+    beneath: Beneath,
     is_host: bool,
     path: PathBuf,
     /// Device nodes by path; none on the running machine.
@@ -56,6 +61,12 @@ pub struct Root {
     owner: u32,
     on_change: Option<OnChange>,
     watch: Option<Arc<dyn Watch>>,
+}
+
+/// Where a Root's files are.
+enum Beneath {
+    Folder(OwnedFd),
+    Memory(Arc<Tree>),
 }
 
 impl fmt::Debug for Root {
@@ -78,7 +89,8 @@ impl Root {
         let owner = stat::fstat(&dir).map_err(failed)?.st_uid;
         let is_host = path.is_absolute() && path.components().count() == 1;
         let (path, recorded) = (path.to_owned(), BTreeMap::new());
-        let mut root = Self { dir, is_host, path, recorded, owner, on_change: None, watch: None };
+        let beneath = Beneath::Folder(dir);
+        let mut root = Self { beneath, is_host, path, recorded, owner, on_change: None, watch: None };
         if !is_host {
             root.open_at(Path::new("/"), OFlag::O_PATH).map_err(|errno| match errno {
                 Errno::ENOSYS | Errno::EPERM => Error::Capture {
@@ -120,6 +132,9 @@ impl Root {
     pub fn read(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
+        if let Some(tree) = self.memory() {
+            return tree.read(path, limit).map(<[u8]>::to_owned);
+        }
         // O_NONBLOCK: a fifo planted in a capture must not hang the reader.
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         read_up_to(&file, limit, || self.shown(path))
@@ -133,6 +148,9 @@ impl Root {
     pub fn read_start(&self, path: impl AsRef<Path>, count: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
+        if let Some(tree) = self.memory() {
+            return tree.read_start(path, count);
+        }
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         let mut bytes = vec![0; count];
         loop {
@@ -163,6 +181,9 @@ impl Root {
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<OsString>, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
+        if let Some(tree) = self.memory() {
+            return tree.list(path);
+        }
         let failed = |errno| Error::io("list", self.shown(path), errno);
         let mut names: Vec<OsString> = Vec::new();
         let recorded = self.recorded.keys().filter(|node| node.parent() == Some(path));
@@ -209,6 +230,9 @@ impl Root {
     pub fn identity(&self, path: impl AsRef<Path>) -> Result<Identity, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
+        if let Some(tree) = self.memory() {
+            return tree.identity(path);
+        }
         let file = self.open_file("stat", path, OFlag::O_PATH)?;
         let stat = stat::fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
         Ok(Identity::from_stat(&stat))
@@ -221,6 +245,9 @@ impl Root {
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<PathBuf, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
+        if let Some(tree) = self.memory() {
+            return tree.read_link(path);
+        }
         let target = if self.is_host() {
             nix::fcntl::readlink(path)
         } else {
@@ -240,7 +267,19 @@ impl Root {
     /// Whether anything is at a path, links followed.
     #[must_use]
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
-        self.stat(path).is_ok()
+        match self.memory() {
+            Some(tree) => tree.is_there(path.as_ref(), true),
+            None => self.stat(path).is_ok(),
+        }
+    }
+
+    /// Whether anything is at a path, a link at its end not followed.
+    #[must_use]
+    pub fn is_there(&self, path: impl AsRef<Path>) -> bool {
+        match self.memory() {
+            Some(tree) => tree.is_there(path.as_ref(), false),
+            None => self.lstat(path).is_ok(),
+        }
     }
 
     fn meta(&self, path: &Path, follow: OFlag) -> Result<Meta, Error> {
@@ -248,6 +287,9 @@ impl Root {
             return Ok(*node);
         }
         let _reading = self.reading(path)?;
+        if let Some(tree) = self.memory() {
+            return tree.meta(path, !follow.contains(OFlag::O_NOFOLLOW));
+        }
         let failed = |errno| Error::io("stat", self.shown(path), errno);
         let stat = if self.is_host() {
             let flags = if follow.contains(OFlag::O_NOFOLLOW) {

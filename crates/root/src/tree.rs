@@ -91,6 +91,9 @@ impl Root {
     /// When it is not there or cannot be opened.
     pub fn open_to_read(&self, path: impl AsRef<Path>) -> Result<File, Error> {
         let path = path.as_ref();
+        if let Some(tree) = self.memory() {
+            return tree.open_to_read(path);
+        }
         let failed = |errno| Error::io("open", self.shown(path), errno);
         let (parent, name) = self.split(path, "open")?;
         Ok(open_in(&self.folder(parent)?, name).map_err(failed)?.into())

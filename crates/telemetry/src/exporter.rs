@@ -16,6 +16,7 @@ use crate::health;
 use crate::identity::{Identities, Identity, Place};
 use crate::links::Links;
 use crate::metrics::{self, BUILD, GPU_INFO, GPU_SUSPENDED, READ_ERRORS, SCRAPE_DURATION, XGMI_LINKS};
+use crate::overview::{Overview, Said};
 use crate::processes::{LabelledGpu, Processes};
 use crate::published::{self, Published};
 use crate::sample::{Label, Labelled, Sample, count, truth};
@@ -34,9 +35,20 @@ pub struct Exporter {
     /// Of the last scrape.
     faults: Vec<Fault>,
     processes: Processes,
+    /// What counted of the daemon's files at the last scrape.
+    health: Option<Health>,
+    published: Option<Published>,
 }
 
 impl Exporter {
+    /// The last scrape for people. `samples`: what it returned; `taken_at`: its `now`.
+    #[must_use]
+    pub fn overview(&self, samples: &[Sample], taken_at: f64) -> Overview {
+        let said =
+            Said { health: self.health.as_ref(), published: self.published.as_ref(), faults: &self.faults };
+        Overview::of(samples, &said, taken_at)
+    }
+
     /// The files that gave no value in the last scrape, each with the reason.
     #[must_use]
     pub fn faults(&self) -> &[Fault] {
@@ -51,8 +63,9 @@ impl Exporter {
         self.faults.clear();
         let machine = Machine::read(root);
         self.links.begin_scrape(root);
-        let health = self.of_daemon(root, now);
-        let mut scrape = Scrape { exporter: self, root, machine: &machine, health, samples: &mut samples };
+        self.health = self.of_daemon(root, now);
+        self.published = self.of_daemon(root, now);
+        let mut scrape = Scrape { exporter: self, root, machine: &machine, samples: &mut samples };
         let mut gpus = Vec::new();
         let mut places = Vec::new();
         for card in Card::all(&machine) {
@@ -73,11 +86,11 @@ impl Exporter {
     /// Who uses the GPUs, and what rocworker's daemon publishes.
     fn users(&mut self, root: &Root, now: f64, gpus: &[Labels<'_>]) -> Vec<Sample> {
         let gpus: Vec<LabelledGpu<'_>> = gpus.iter().map(|(gpu, labels)| (*gpu, &labels[..])).collect();
-        let published: Option<Published> = self.of_daemon(root, now);
-        let mut samples = self.processes.samples(root, now, &gpus, published.as_ref());
+        let published = self.published.as_ref();
+        let mut samples = self.processes.samples(root, now, &gpus, published);
+        samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
         let faults = std::mem::take(&mut self.processes.faults);
         self.failed(None, &faults);
-        samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
         samples
     }
 
@@ -128,8 +141,6 @@ struct Scrape<'s> {
     exporter: &'s mut Exporter,
     root: &'s Root,
     machine: &'s Machine,
-    /// As the daemon judges it.
-    health: Option<Health>,
     samples: &'s mut Vec<Sample>,
 }
 
@@ -161,7 +172,7 @@ impl Scrape<'_> {
             to.add_with_all(&GPU_INFO, info, 1.0);
         }
         to.add(&GPU_SUSPENDED, readings.power_state.as_ref().map(|_| truth(is_suspended)));
-        if let Some((health, pci)) = self.health.as_ref().zip(first.pci) {
+        if let Some((health, pci)) = self.exporter.health.as_ref().zip(first.pci) {
             health::card(health, pci, &mut to);
         }
         if !is_suspended {

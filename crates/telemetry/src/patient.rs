@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use root::{Root, Watch};
+use root::{Place, Root, Watch};
 
 use crate::metrics;
 use crate::sample::Sample;
@@ -43,7 +43,7 @@ pub enum Error {
 /// Runs functions that read a Root, and outlives reads that hang.
 #[derive(Debug)]
 pub struct Patient<T> {
-    root: PathBuf,
+    root: Place,
     /// How long one read may take.
     patience: Duration,
     /// How long one run may take.
@@ -87,9 +87,11 @@ struct Now {
 }
 
 impl<T: Send + 'static> Patient<T> {
+    /// `root`: [`Root::place`], or the path of a folder.
     #[must_use]
-    pub fn new(root: PathBuf, patience: Duration, deadline: Duration) -> Self {
-        let last_left = root.clone();
+    pub fn new(root: impl Into<Place>, patience: Duration, deadline: Duration) -> Self {
+        let root = root.into();
+        let last_left = root.path().to_owned();
         Self { root, patience, deadline, left: Arc::default(), last_left, worker: None }
     }
 
@@ -153,13 +155,13 @@ impl<T: Send + 'static> Patient<T> {
         }
         let reads = Arc::new(Reads {
             left: self.left.clone(),
-            now: Mutex::new(Now { path: self.root.clone(), ..Now::default() }),
+            now: Mutex::new(Now { path: self.root.path().to_owned(), ..Now::default() }),
         });
         let (jobs, next) = mpsc::channel::<Job<T>>();
         let (answer, results) = mpsc::channel();
-        let (path, watch) = (self.root.clone(), reads.clone());
+        let (place, watch) = (self.root.clone(), reads.clone());
         thread::Builder::new().name("reader".to_owned()).spawn(move || {
-            match Root::open(&path) {
+            match place.open() {
                 Ok(root) => {
                     let root = root.watched_by(watch.clone());
                     while let Ok(job) = next.recv()

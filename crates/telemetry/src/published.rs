@@ -15,7 +15,7 @@ pub const PATH: &str = "/run/rocworker/exporter.json";
 pub const FRESH_S: u64 = 30;
 
 /// Of [`Published::schema_version`].
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
@@ -24,6 +24,10 @@ pub struct Published {
     pub written_at: u64,
     pub leases: Vec<Lease>,
     pub drift: Drift,
+    /// The first of the paths that [`Published::drift`] counts.
+    pub drifting: Vec<DriftingPath>,
+    /// The last runs of rocworker that changed something, the newest first.
+    pub changes: Vec<Change>,
     pub pods: Vec<Pod>,
     pub clients: Vec<Client>,
 }
@@ -44,6 +48,36 @@ pub struct Drift {
     pub blocked: u64,
     pub failed: u64,
     pub pending_restarts: u64,
+}
+
+/// A path that is not as it should be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DriftingPath {
+    pub path: String,
+    pub state: DriftState,
+    /// A sentence. It quotes neither a file nor what a program said: every user reads this.
+    pub reason: String,
+}
+
+/// Which count of [`Drift`] a path is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DriftState {
+    Differs,
+    Contested,
+    Blocked,
+    Failed,
+}
+
+/// A run of rocworker that changed something.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// Seconds since 1970.
+    pub at: u64,
+    /// The command that made it, as `apply` or `serve`.
+    pub command: String,
+    /// What it did, a sentence.
+    pub text: String,
 }
 
 /// A pod of this node, whose uid a cgroup's path names.

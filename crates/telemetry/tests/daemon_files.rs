@@ -24,7 +24,12 @@ const WRITTEN_AT: u64 = 1_000_000_990;
 fn nothing_counts_of_exporter_json_that_is_old_or_damaged_or_from_elsewhere() {
     let client = Client { pid: 70, pci: "0000:03:00.0".to_owned(), vram_bytes: Some(4096) };
     let clients = vec![client];
-    hold(&Published { schema_version: 1, written_at: WRITTEN_AT, clients, ..Published::default() });
+    hold(&Published {
+        schema_version: Published::SCHEMA_VERSION,
+        written_at: WRITTEN_AT,
+        clients,
+        ..Published::default()
+    });
 }
 
 #[test]
@@ -40,7 +45,12 @@ fn nothing_counts_of_health_json_that_is_old_or_damaged_or_from_elsewhere() {
         leftover: None,
     };
     let gpus = vec![gpu];
-    hold(&Health { schema_version: 1, written_at: WRITTEN_AT, gpus, ..Health::default() });
+    hold(&Health {
+        schema_version: <Health as DaemonFile>::SCHEMA_VERSION,
+        written_at: WRITTEN_AT,
+        gpus,
+        ..Health::default()
+    });
 }
 
 /// What holds of a file with this content.
@@ -70,12 +80,16 @@ fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
         assert!(said.starts_with(path.to_str().unwrap()) && said.contains(why), "{said}");
     }
     assert_eq!(daemon_file::last(&root), Ok(Some(content.clone())), "whatever the clock says");
-    let other = text.replace("\"schema_version\":1", "\"schema_version\":2");
+    let version = |number: u32| format!("\"schema_version\":{number}");
+    let (ours, next) = (T::SCHEMA_VERSION, T::SCHEMA_VERSION + 1);
+    let other = text.replace(&version(ours), &version(next));
+    let of_other = format!("has schema_version {next}, not {ours}: use one version of rocworker");
+    let bare = format!("{{{}}}", version(ours));
     for (text, why) in [
-        (other.as_str(), "has schema_version 2, not 1: use one version of rocworker"),
+        (other.as_str(), of_other.as_str()),
         ("", "is damaged"),
         (&text[..text.len() - 9], "is damaged"),
-        ("{\"schema_version\":1}", "is damaged: missing field"),
+        (bare.as_str(), "is damaged: missing field"),
         ("[]", "is damaged"),
         ("\u{0}", "is damaged"),
     ] {

@@ -260,7 +260,7 @@ fn of_daemon() -> Published {
         name: name.to_owned(),
     };
     Published {
-        schema_version: 1,
+        schema_version: 2,
         written_at: 1_000_000_990,
         leases: vec![
             Lease { gpu: "renderD129".to_owned(), container: ID.to_owned() },
@@ -268,7 +268,7 @@ fn of_daemon() -> Published {
         ],
         drift: Drift { differs: 1, contested: 2, blocked: 3, failed: 4, pending_restarts: 5 },
         pods: vec![pod("other", "x"), pod(UID, "train-0")],
-        clients: Vec::new(),
+        ..Published::default()
     }
 }
 

@@ -14,8 +14,7 @@ use crate::cli::Outcome;
 use crate::cli::next::quoted;
 use crate::cli::output::print_text;
 use crate::cli::session::{Misuse, Session, absolute, caller};
-use crate::explain::codes::errors;
-use crate::explain::codes::statuses::Library;
+use crate::explain::codes::said_by_rocr;
 use crate::explain::formats;
 use crate::explain::groups::Groups;
 use crate::explain::here::Here;
@@ -30,24 +29,10 @@ pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {
         .then(|| format!("{text} is a file here: to read it, run rocworker explain - < {}.", quoted(text)));
     let hint = match hint {
         Some(hint) => Some(hint),
-        None => said_by_rocr(text)?,
+        None => said_by_rocr(text)?
+            .map(|code| format!("This is ROCr's message, not the kernel's: see rocworker explain {code}.")),
     };
     explain(session, "the text", text.as_bytes(), hint.as_deref())
-}
-
-/// ROCr writes its own words to a program's stderr.
-fn said_by_rocr(text: &str) -> anyhow::Result<Option<String>> {
-    let codes = Library::Hsa.table()?.codes;
-    let status = codes.iter().find(|status| status.is_said_by(text));
-    let errors = errors::all()?;
-    let is_exception = text.contains("HW Exception by GPU node");
-    let error = errors.iter().find(|it| is_exception && it.says.iter().any(|words| text.contains(words)));
-    let code = match (status, error) {
-        (Some(status), _) => format!("hsa:{:#x}", status.number),
-        (None, Some(error)) => error.code.to_string(),
-        (None, None) => return Ok(None),
-    };
-    Ok(Some(format!("This is ROCr's message, not the kernel's: see rocworker explain {code}.")))
 }
 
 pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
@@ -60,6 +45,11 @@ pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
 }
 
 pub(super) fn journal(session: &Session, since: Option<&str>) -> anyhow::Result<Outcome> {
+    if let Some(printed) = session.remote.as_ref().and_then(|remote| remote.journal.as_ref()) {
+        return answer(session, true, None, |knowledge, each| {
+            journal::read_printed(&session.root, printed, since, knowledge, each).map_err(of_journal)
+        });
+    }
     let Some(programs) = &session.programs else {
         let folder = session.root.shown("/var/log/journal");
         let folder = quoted(&folder.to_string_lossy());
@@ -70,13 +60,17 @@ pub(super) fn journal(session: &Session, since: Option<&str>) -> anyhow::Result<
         .into());
     };
     answer(session, true, None, |knowledge, each| {
-        journal::read(&session.root, programs, since, knowledge, each).map_err(|error| match error {
-            journal::Error::Since { .. } => Misuse(error.to_string()).into(),
-            // The reader of the answer may have gone.
-            journal::Error::Write(error) => error.into(),
-            error => error.into(),
-        })
+        journal::read(&session.root, programs, since, knowledge, each).map_err(of_journal)
     })
+}
+
+fn of_journal(error: journal::Error) -> anyhow::Error {
+    match error {
+        journal::Error::Since { .. } => Misuse(error.to_string()).into(),
+        // The reader of the answer may have gone.
+        journal::Error::Write(error) => error.into(),
+        error => error.into(),
+    }
 }
 
 fn explain(session: &Session, name: &str, input: impl Read, hint: Option<&str>) -> anyhow::Result<Outcome> {

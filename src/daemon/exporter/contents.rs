@@ -1,11 +1,13 @@
-//! What is published: leases, drift, pods and GPU clients.
+//! What is published: leases, drift, changes, pods and GPU clients.
 
 use std::time::{Instant, SystemTime};
 
 use root::Root;
-use telemetry::published::{Drift, Lease, Pod, Published, SCHEMA_VERSION};
+use telemetry::published::{Lease, Pod, Published, SCHEMA_VERSION};
 
+use super::changes::Changes;
 use super::clients::Clients;
+use super::drifting::Drifting;
 use crate::lease::{self, Held, HeldBy};
 use crate::timestamp::Timestamp;
 
@@ -16,10 +18,23 @@ const PODS: &str = "/var/log/pods";
 /// More than kubelet runs on a node.
 const MOST_PODS: usize = 1024;
 
-pub(super) fn gather(root: &Root, drift: Drift, clients: &mut Clients) -> Published {
-    let (leases, pods, clients) = (leases(root), pods(root), clients.read(root, Instant::now()));
-    let written_at = Timestamp::of(SystemTime::now()).seconds();
-    Published { schema_version: SCHEMA_VERSION, written_at, leases, drift, pods, clients }
+pub(super) fn gather(
+    root: &Root,
+    drifting: Drifting,
+    clients: &mut Clients,
+    changes: &mut Changes,
+) -> Published {
+    let Drifting { counts: drift, paths: drifting } = drifting;
+    Published {
+        schema_version: SCHEMA_VERSION,
+        leases: leases(root),
+        drift,
+        drifting,
+        changes: changes.read(root),
+        pods: pods(root),
+        clients: clients.read(root, Instant::now()),
+        written_at: Timestamp::of(SystemTime::now()).seconds(),
+    }
 }
 
 pub(super) fn json(published: &Published) -> String {

@@ -1,26 +1,38 @@
 //! What the daemon publishes for the exporter in [`PATH`].
 
+mod changes;
 pub(super) mod clients;
 mod contents;
+mod drifting;
 
 use std::sync::Arc;
 
+use reconcile::Resource;
 use root::Root;
-use telemetry::published::{Drift, PATH};
+use telemetry::published::PATH;
 
 use super::publisher::{File, Publisher};
+use changes::Changes;
 use clients::Clients;
+pub use drifting::Drifting;
+
+use crate::printable::shortened;
 
 static FILE: File = File {
     path: PATH,
     thread: "publisher",
-    lack: "the exporter does not get leases, drift, pods and GPU clients",
+    lack: "the exporter does not get leases, drift, changes, pods and GPU clients",
 };
 
 /// Publishes while rocworker is set up, with the machine's drift.
-pub fn publisher(root: Arc<Root>) -> std::io::Result<Publisher<Drift>> {
-    let mut clients = Clients::default();
-    Publisher::start(root, &FILE, move |root, drift| {
-        contents::json(&contents::gather(root, drift, &mut clients))
+pub fn publisher(root: Arc<Root>) -> std::io::Result<Publisher<Drifting>> {
+    let (mut clients, mut changes) = (Clients::default(), Changes::default());
+    Publisher::start(root, &FILE, move |root, drifting| {
+        contents::json(&contents::gather(root, drifting, &mut clients, &mut changes))
     })
+}
+
+/// What a path of any length and content is called in the file, whose size is bounded.
+fn short(path: &Resource) -> String {
+    shortened(path.to_string(), 256)
 }

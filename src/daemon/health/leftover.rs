@@ -37,7 +37,7 @@ struct Look {
 
 impl Leftovers {
     pub(super) fn new(root: &Root) -> Self {
-        Self { patient: Patient::new(root.shown("/"), PATIENCE, DEADLINE), before: BTreeMap::new() }
+        Self { patient: Patient::new(root.place(), PATIENCE, DEADLINE), before: BTreeMap::new() }
     }
 
     /// Looks, and notes in each GPU's health what was left on it now and at the last look. `limit`: so much VRAM may be in

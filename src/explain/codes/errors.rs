@@ -16,13 +16,21 @@ pub struct Error {
     pub causes: Vec<String>,
     pub actions: Vec<String>,
     pub documentation: Option<String>,
-    /// Words of ROCr's `HW Exception`, which has no status code (core/runtime/runtime.cpp).
+    /// What ROCr prints of it without a status code (core/runtime/runtime.cpp): in one line, all words of one of these.
     #[serde(default, skip_serializing)]
-    pub says: Vec<String>,
+    pub says: Vec<Vec<String>>,
     /// Of the kernel's messages that are evidence of this error.
     pub classes: Vec<Class>,
     #[serde(default, rename(deserialize = "correction", serialize = "corrections"))]
     pub corrections: Vec<Correction>,
+}
+
+impl Error {
+    /// Whether ROCr prints such a text when it meets this error.
+    #[must_use]
+    pub fn is_said_by(&self, text: &str) -> bool {
+        self.says.iter().any(|words| words.iter().all(|word| text.contains(word)))
+    }
 }
 
 /// A text of the table's source that is wrong, and is replaced above.

@@ -6,6 +6,20 @@ pub mod statuses;
 
 use statuses::Library;
 
+/// The code of an error of which ROCr writes in words of its own to a program's stderr, as `explain` takes it: `hsa:0x29`,
+/// or `3`.
+///
+/// # Errors
+/// None that can be met: tests read the same tables.
+pub fn said_by_rocr(text: &str) -> Result<Option<String>, toml::de::Error> {
+    let statuses = Library::Hsa.table()?.codes;
+    if let Some(status) = statuses.iter().find(|status| status.is_said_by(text)) {
+        return Ok(Some(format!("hsa:{:#x}", status.number)));
+    }
+    let errors = errors::all()?;
+    Ok(errors.iter().find(|error| error.is_said_by(text)).map(|error| error.code.to_string()))
+}
+
 /// What a word on the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Asked<'a> {

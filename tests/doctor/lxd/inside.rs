@@ -4,11 +4,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
+use std::time::UNIX_EPOCH;
 
 use layout::{Gpu, Kfd, KfdNode, Machine, Module, Nodes};
 use rocworker::config::Config;
 use rocworker::doctor::{Check, Status, examine};
 use rocworker::facts::Facts;
+use rocworker::timestamp::Timestamp;
 use root::Root;
 use serde_json::Value;
 use support::real;
@@ -36,7 +38,7 @@ fn laid_out(machine: &Machine) -> (tempfile::TempDir, Root) {
 fn passthrough(machine: &Machine) -> Check {
     let (_dir, root) = laid_out(machine);
     let config = Config::read(&root).unwrap();
-    let diagnosis = examine(&root, &config, &Facts::read(&root), None, None);
+    let diagnosis = examine(&root, &config, &Facts::read(&root), None, None, Timestamp::of(UNIX_EPOCH));
     let is_it = |check: &Check| check.subject.as_deref() == Some("passthrough");
     diagnosis.checks.into_iter().find(is_it).unwrap()
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use support::real;
+
 use crate::archive::Archive;
+use crate::kernel::Kernel;
 
 /// Puts a program into the archive, and the libraries that it needs where it looks for them.
 ///
@@ -20,6 +23,37 @@ pub fn copy_program(archive: &mut Archive, copied: &mut BTreeSet<PathBuf>, path:
             archive.copy(inside, 0o755, &library);
         }
     }
+}
+
+/// An archive for a machine in which `init` runs rocworker, the wrapper and this very test, named `test`, with busybox and
+/// these modules. The caller adds what is its own, and finishes it.
+///
+/// # Panics
+/// As [`copy_program`] and [`Kernel::modules_into`], and where there is no busybox.
+#[must_use]
+pub fn archive_of_rocworker(
+    init: &str,
+    kernel: &Kernel,
+    modules: &[&str],
+    programs: [(&str, &Path); 2],
+    test: &str,
+) -> Archive {
+    let mut archive = Archive::default();
+    let mut libraries = BTreeSet::new();
+    archive.file("init", 0o755, init.as_bytes());
+    archive.character_device("dev/console", 0o600, (5, 1));
+    archive.copy("bin/busybox", 0o755, &real::program("busybox").unwrap());
+    for (name, program) in programs {
+        copy_program(&mut archive, &mut libraries, &format!("bin/{name}"), program);
+    }
+    let own = std::env::current_exe().unwrap();
+    copy_program(&mut archive, &mut libraries, &format!("test/{test}"), &own);
+    kernel.modules_into(&mut archive, modules);
+    archive.file("etc/group", 0o644, b"root:x:0:\nvideo:x:44:\nrender:x:104:\n");
+    archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/:/bin/sh\n");
+    archive.file("etc/rocworker/config.yaml", 0o644, b"daemon: {interval-s: 86400}\n");
+    archive.folder("var/lib");
+    archive
 }
 
 /// The files in ldd's answer: `NAME => PATH (ADDRESS)`, and `PATH (ADDRESS)` for the loader.

@@ -23,10 +23,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use qemu_machine::archive::Archive;
 use qemu_machine::boot::boot_counted;
 use qemu_machine::kernel::Kernel;
-use qemu_machine::libraries::copy_program;
+use qemu_machine::libraries::archive_of_rocworker;
 use rocworker::daemon::report::Report;
 use rocworker::daemon::scheduler::Cause;
 use rocworker::daemon::socket::{Answer, ask};
@@ -268,21 +267,9 @@ fn hold(measured: &Value, loads: usize) {
 }
 
 fn archive(kernel: &Kernel, rocworker: &Path, wrapper: &Path) -> Vec<u8> {
-    let mut archive = Archive::default();
-    let mut libraries = BTreeSet::new();
-    archive.file("init", 0o755, INIT.as_bytes());
-    archive.character_device("dev/console", 0o600, (5, 1));
-    archive.copy("bin/busybox", 0o755, &real::program("busybox").unwrap());
-    for (name, program) in [("rocworker", rocworker), ("runc-amd-wrapper", wrapper)] {
-        copy_program(&mut archive, &mut libraries, &format!("bin/{name}"), program);
-    }
-    copy_program(&mut archive, &mut libraries, "test/real_daemon", &std::env::current_exe().unwrap());
-    kernel.modules_into(&mut archive, &["amdgpu", "vgem"]);
+    let programs = [("rocworker", rocworker), ("runc-amd-wrapper", wrapper)];
+    let mut archive = archive_of_rocworker(INIT, kernel, &["amdgpu", "vgem"], programs, "real_daemon");
     laid::into(&mut archive);
-    archive.file("etc/group", 0o644, b"root:x:0:\nvideo:x:44:\nrender:x:104:\n");
-    archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/:/bin/sh\n");
-    archive.file("etc/rocworker/config.yaml", 0o644, b"daemon: {interval-s: 86400}\n");
     archive.file(LOADS_FILE, 0o644, loads().to_string().as_bytes());
-    archive.folder("var/lib");
     archive.finish()
 }

@@ -8,17 +8,15 @@
     reason = "a test fails by panicking, and runs itself in the machine; the figures of a boot are for the reader"
 )]
 
-use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use kernel_log::kmsg::Kmsg;
 use kernel_log::knowledge::Knowledge;
 use nix::unistd::{Uid, seteuid};
-use qemu_machine::archive::Archive;
 use qemu_machine::boot::boot;
 use qemu_machine::kernel::Kernel;
-use qemu_machine::libraries::copy_program;
+use qemu_machine::libraries::archive_of_rocworker;
 use root::Root;
 use serde_json::{Value, json};
 use support::real;
@@ -101,19 +99,6 @@ fn real_messages_of_a_real_kernel_are_known_and_a_program_that_imitates_it_is_no
 }
 
 fn archive(kernel: &Kernel, rocworker: &Path, wrapper: &Path) -> Vec<u8> {
-    let mut archive = Archive::default();
-    let mut libraries = BTreeSet::new();
-    archive.file("init", 0o755, INIT.as_bytes());
-    archive.character_device("dev/console", 0o600, (5, 1));
-    archive.copy("bin/busybox", 0o755, &real::program("busybox").unwrap());
-    for (name, program) in [("rocworker", rocworker), ("runc-amd-wrapper", wrapper)] {
-        copy_program(&mut archive, &mut libraries, &format!("bin/{name}"), program);
-    }
-    copy_program(&mut archive, &mut libraries, "test/real_kernel_log", &std::env::current_exe().unwrap());
-    kernel.modules_into(&mut archive, &["amdgpu"]);
-    archive.file("etc/group", 0o644, b"root:x:0:\nvideo:x:44:\nrender:x:104:\n");
-    archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/:/bin/sh\n");
-    archive.file("etc/rocworker/config.yaml", 0o644, b"daemon: {interval-s: 86400}\n");
-    archive.folder("var/lib");
-    archive.finish()
+    let programs = [("rocworker", rocworker), ("runc-amd-wrapper", wrapper)];
+    archive_of_rocworker(INIT, kernel, &["amdgpu"], programs, "real_kernel_log").finish()
 }

@@ -89,7 +89,7 @@ impl Stage {
 }
 
 /// A group goes once those in it have gone and nobody is left in any of them.
-fn remove_group(group: &Path) {
+pub(crate) fn remove_group(group: &Path) {
     for entry in fs::read_dir(group).unwrap().map(Result::unwrap) {
         if entry.file_type().unwrap().is_dir() {
             remove_group(&entry.path());

@@ -25,6 +25,19 @@ pub fn blocks(document: &str, heading: &str) -> Vec<String> {
     blocks.map(|block| block.lines().map(|line| format!("{}\n", line.trim_start())).collect()).collect()
 }
 
+/// The fenced blocks of a document: the word behind the fence, and the lines.
+pub fn fenced(document: &str) -> impl Iterator<Item = (&str, &str)> {
+    document.split("```").skip(1).step_by(2).filter_map(|part| part.split_once('\n'))
+}
+
+/// The commands of all blocks of a console, each with what stands below it.
+pub fn consoles(document: &str) -> impl Iterator<Item = (&str, &str)> {
+    let blocks = fenced(document).filter(|(kind, _)| *kind == "console").map(|(_, block)| block);
+    blocks
+        .flat_map(|block| block.strip_prefix("$ ").unwrap_or(block).split("\n$ "))
+        .map(|part| part.split_once('\n').unwrap_or((part, "")))
+}
+
 /// A quick start of the README: its commands, and what is no command, such as a pipeline's step.
 ///
 /// # Panics

@@ -68,7 +68,7 @@ exec "$@"
 "#;
 
 /// What the stage's /etc has of this host's.
-const SHARED: &str = "alternatives ca-certificates debian_version group gshadow hostname hosts ld.so.cache ld.so.conf \
+pub(crate) const SHARED: &str = "alternatives ca-certificates debian_version group gshadow hostname hosts ld.so.cache ld.so.conf \
                       ld.so.conf.d localtime login.defs lsb-release machine-id nsswitch.conf os-release pam.d passwd \
                       profile protocols resolv.conf security services shadow ssl subgid subuid systemd/system.conf";
 

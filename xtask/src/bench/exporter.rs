@@ -53,6 +53,11 @@ impl Exporter {
         scrape(&self.address)
     }
 
+    /// The page for people, and how long it takes.
+    pub(crate) fn page(&self) -> Result<(String, Duration)> {
+        get(&self.address, "/")
+    }
+
     /// The field of proc_pid_status(5) in KiB: `VmHWM`.
     pub(crate) fn memory_kib(&self, field: &str) -> Result<u32> {
         let path = format!("/proc/{}/status", self.child.id());
@@ -84,11 +89,15 @@ impl Exporter {
 
 /// One GET of `/metrics`.
 pub(crate) fn scrape(address: &str) -> Result<(String, Duration)> {
+    get(address, "/metrics")
+}
+
+fn get(address: &str, path: &str) -> Result<(String, Duration)> {
     let began = Instant::now();
     let mut connection = TcpStream::connect(address).with_context(|| format!("connecting to {address}"))?;
     connection.set_read_timeout(Some(LONGEST)).context("setting a time limit")?;
-    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
-    connection.write_all(request.as_bytes()).context("asking for /metrics")?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    connection.write_all(request.as_bytes()).with_context(|| format!("asking for {path}"))?;
     let mut answer = String::new();
     connection.read_to_string(&mut answer).context("reading the answer")?;
     let took = began.elapsed();

@@ -6,6 +6,7 @@ mod daemon;
 mod detect;
 mod explain;
 mod exporter;
+mod fleet;
 mod machine;
 mod programs;
 mod report;
@@ -31,7 +32,7 @@ struct Options {
     rocworker: Option<PathBuf>,
     exporter: Option<PathBuf>,
     /// A part of the name of what is wanted, and nothing but that: of the wrapper's situations, detect, apply, daemon,
-    /// explain, scrape.
+    /// explain, fleet, scrape.
     only: Option<String>,
     /// A tool with its options, the rest of the command line, under which the wrapper is run instead of being timed.
     under: Option<Vec<String>>,
@@ -104,6 +105,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     if "explain".contains(only) {
         explain::measure(&rocworker, work.path(), runs, &mut report);
+    }
+    if "fleet".contains(only) {
+        fleet::measure(&rocworker, &mut report);
     }
     if "scrape".contains(only) {
         let exporter = options.exporter.map_or_else(static_program::release_exporter, Ok)?;

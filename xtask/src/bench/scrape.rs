@@ -19,14 +19,19 @@ use super::slow_machine;
 /// What the design allows.
 const ALLOWED_MS: f64 = 20.0;
 const ALLOWED_CALLS: f64 = 3.0;
+/// A page is a scrape that is written in another way.
+const ALLOWED_PAGE: f64 = 1.25;
 const RESIDENT_KIB: f64 = 16.0 * 1024.0;
 
 /// Cards of the machine, and what each is cut into.
 pub(super) const CARDS: u8 = 8;
 pub(super) const PARTITIONS: u8 = 8;
 
-/// After so many scrapes its memory is looked at.
+/// After so many scrapes, of which each tenth is for the page, its memory is looked at.
 const SCRAPES: u32 = 1_000;
+
+/// People ask less often than Prometheus.
+const PAGES: usize = 200;
 
 /// Adds the rows; what cannot be measured is a row with its reason.
 pub(crate) fn measure(exporter: &Path, work: &Path, runs: usize, report: &mut Report) {
@@ -41,6 +46,7 @@ pub(crate) fn measure(exporter: &Path, work: &Path, runs: usize, report: &mut Re
         Err(error) => return add("scrape", 1.0, "× 20 ms", Err(error)),
     };
     add("scrape, 8 cards × 8 partitions", 1.0, "× 20 ms", time(exporter, &root, runs));
+    add("scrape, as the page at /", ALLOWED_PAGE, "× a scrape", page(exporter, &root, runs));
     add("scrape, system calls", ALLOWED_CALLS, "a value", system_calls(exporter, &root, work));
     add("scrape, resident at most after 1,000", 1.0, "× 16 MiB", resident(exporter, &root));
     add("scrape, 1 ms a read: beyond linear", 1.0, "× 50 ms", slow_machine::beyond_linear(exporter, &root));
@@ -109,6 +115,28 @@ fn time(program: &Path, root: &Path, runs: usize) -> Result<Outcome> {
     Ok(Outcome::Measured { figures, ratio: ours / ALLOWED_MS })
 }
 
+/// The page's median beside a scrape's, in turns.
+fn page(program: &Path, root: &Path, runs: usize) -> Result<Outcome> {
+    let exporter = Exporter::start(program, root, &[])?;
+    judge(root)?;
+    let mut series: [Vec<Duration>; 2] = Default::default();
+    let mut bytes = 0;
+    for _ in 0..runs.min(PAGES) {
+        let (page, took) = exporter.page()?;
+        ensure!(
+            page.matches("<tr>").count() >= usize::from(CARDS) * usize::from(PARTITIONS),
+            "it lacks GPUs"
+        );
+        bytes = page.len();
+        series[0].push(took);
+        series[1].push(exporter.scrape()?.1);
+    }
+    let [page, scrape] =
+        series.map(|mut durations| super::timing::median(&mut durations).as_secs_f64() * 1e3);
+    let figures = format!("{page:.2} ms, {bytes} bytes; a scrape {scrape:.2} ms");
+    Ok(Outcome::Measured { figures, ratio: page / scrape })
+}
+
 /// All calls of the program, those of the network too: of a run with eleven scrapes, less those of a run with one.
 fn system_calls(program: &Path, root: &Path, work: &Path) -> Result<Outcome> {
     judge(root)?;
@@ -137,8 +165,12 @@ fn calls_of(scrapes: u32, program: &Path, root: &Path, work: &Path) -> Result<(u
 fn resident(program: &Path, root: &Path) -> Result<Outcome> {
     let exporter = Exporter::start(program, root, &[])?;
     judge(root)?;
-    for _ in 0..SCRAPES {
-        exporter.scrape()?;
+    for number in 0..SCRAPES {
+        if number % 10 == 0 {
+            exporter.page()?
+        } else {
+            exporter.scrape()?
+        };
     }
     let (most, now) = (exporter.memory_kib("VmHWM")?, exporter.memory_kib("VmRSS")?);
     let figures = format!("{most} KiB; now {now} KiB");

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every check, on a machine that has a Rust toolchain and perhaps nothing else.
 
+mod browser;
 pub(crate) mod charm;
 mod engines;
 mod headers;
@@ -171,6 +172,9 @@ fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
     steps.run("charmcraft", remedy, charm::make)?;
     let remedy = "see whether pypi.org can be reached, and remove target/grafana-sdk where it is damaged";
     steps.run("Grafana's SDK", remedy, || python::GRAFANA.make(|_| Ok(())))?;
+    let remedy =
+        "see whether registry.npmjs.org can be reached, and remove target/browser where it is damaged";
+    steps.run("axe and Chromium's driver", remedy, browser::make)?;
     Ok(kernels)
 }
 
@@ -310,6 +314,7 @@ impl Tests {
             releases::INCUS.variable(),
             charm::variable(),
             python::GRAFANA.variable(),
+            browser::variable(),
             smi::variable(),
             rocm_headers::variable(),
         ];

@@ -51,6 +51,16 @@ const PACKAGES: &[(&str, &str)] = &[
     ("openssl", "makes certificates for it"),
     ("python3-apt", "charmcraft asks apt through it"),
     ("binutils", "takes debug information out of the charm's program"),
+    ("openssh-server", "sshd of the machines that a fleet consists of"),
+    ("openssh-client", "ssh, by which rocworker asks them"),
+    ("tcsh", "the login shell of a user of such a machine"),
+    ("fish", "the login shell of another"),
+    ("sudo", "lets a user of such a machine read what root alone may"),
+    ("iproute2", "gives each of them a network of its own"),
+    ("tmux", "the terminal in which top runs"),
+    ("chromium", "shows the exporter's page"),
+    ("nodejs", "drives Chromium"),
+    ("npm", "installs what does, and axe, which judges the page"),
     ("libcap2-bin", "takes capabilities away from a test's process"),
 ];
 
@@ -140,7 +150,12 @@ fn installed_packages() -> anyhow::Result<BTreeSet<String>> {
     }
     let names = PACKAGES.iter().map(|(name, _)| *name);
     let query = ["dpkg-query", "--show", "--showformat=${Package} ${db:Status-Status}\\n"];
-    Ok(read_dpkg(&Command::new(query).arguments(names).read_whatever_it_ends_with()?))
+    let mut installed = read_dpkg(&Command::new(query).arguments(names).read_whatever_it_ends_with()?);
+    // Node's own packages of nodejs bring npm along and refuse Debian's.
+    if which::which("npm").is_ok() {
+        installed.insert("npm".to_owned());
+    }
+    Ok(installed)
 }
 
 /// The packages that are installed in a dpkg-query answer of `NAME STATUS` lines.

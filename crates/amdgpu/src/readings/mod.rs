@@ -9,7 +9,7 @@
 mod hwmon;
 mod levels;
 mod metrics;
-mod pcie;
+pub(crate) mod pcie;
 mod ras;
 mod source;
 

@@ -20,21 +20,26 @@ pub(super) fn read(source: &mut Source<'_>) -> Pcie {
     }
 }
 
-/// `16.0 GT/s PCIe`. The kernel says `Unknown` or `Unknown speed` of a link that it does not know.
 fn speed(source: &mut Source<'_>, name: &str) -> Option<f64> {
-    let gigatransfers = |text: &str| {
-        if text.starts_with("Unknown") {
-            return Some(None);
-        }
-        let number: f64 = text.split_once(" GT/s")?.0.parse().ok()?;
-        (number.is_finite() && number > 0.0).then_some(Some(number * 1e9))
-    };
-    source.parsed(name, "speed of a link", gigatransfers).flatten()
+    source.parsed(name, "speed of a link", transfers_per_second).flatten()
+}
+
+/// `16.0 GT/s PCIe`. The kernel says `Unknown` or `Unknown speed` of a link that it does not know.
+pub(crate) fn transfers_per_second(text: &str) -> Option<Option<f64>> {
+    if text.starts_with("Unknown") {
+        return Some(None);
+    }
+    let number: f64 = text.split_once(" GT/s")?.0.parse().ok()?;
+    (number.is_finite() && number > 0.0).then_some(Some(number * 1e9))
+}
+
+fn width(source: &mut Source<'_>, name: &str) -> Option<u32> {
+    source.number(name).filter(|width| is_width(*width))
 }
 
 /// 0 and 255 (`PCIE_LNK_WIDTH_UNKNOWN`) are no widths: a virtual function has no link of its own.
-fn width(source: &mut Source<'_>, name: &str) -> Option<u32> {
-    source.number(name).filter(|width| *width != 0 && *width != 255)
+pub(crate) fn is_width(lanes: u32) -> bool {
+    lanes != 0 && lanes != 255
 }
 
 /// What a card received and sent in one second, at most: packets times their maximum payload.

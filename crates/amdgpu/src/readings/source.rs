@@ -40,7 +40,7 @@ impl<'a> Source<'a> {
 
     /// Does not open it.
     pub(super) fn is_there(&self, name: &str) -> bool {
-        self.root.lstat(self.folder.join(name)).is_ok()
+        self.root.is_there(self.folder.join(name))
     }
 
     /// All of an attribute: one open, one read, one close.

@@ -12,6 +12,7 @@ mod hanging;
 mod health;
 mod hung_cards;
 mod logins;
+mod page;
 mod prometheus;
 mod running;
 mod start;

@@ -9,7 +9,7 @@ use telemetry::metric::{Kind, Metric};
 use toml::Spanned;
 
 use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When, metrics, unfit};
-use crate::knowledge::MESSAGES;
+use crate::knowledge::IDS;
 
 /// Where a text is no rules: the byte at which the problem begins.
 pub(super) struct Fault {
@@ -169,8 +169,8 @@ fn log(raw: &RawLog) -> Result<OfLog, Fault> {
 /// The id of a known message of this class.
 fn message(id: &Spanned<String>, class: Class) -> Result<String, Fault> {
     let wanted = id.get_ref();
-    let of_class = MESSAGES.iter().filter(|message| message.class == class);
-    let ids: Vec<&str> = of_class.map(|message| message.id.as_str()).collect();
+    let of_class = IDS.iter().filter(|(of, _)| *of == class);
+    let ids: Vec<&str> = of_class.map(|(_, id)| id.as_str()).collect();
     if ids.contains(&wanted.as_str()) {
         return Ok(wanted.clone());
     }

@@ -16,7 +16,7 @@ use allocation::health::{GpuHealth, Health};
 use amdgpu::Address;
 use gpu_health::judge::{Card, Event, Judge, Known, Log};
 use gpu_health::rules::Rules;
-use kernel_log::knowledge::{Class, Severity};
+use kernel_log::knowledge::{Class, Ended, Severity};
 use telemetry::metrics::ALL;
 use telemetry::sample::Sample;
 
@@ -54,6 +54,13 @@ fn event(class: Class, ago: u64) -> Event {
         gpu: Some(address("0000:03:00.0")),
         message: if class == Class::ResetRecovered { "gpu-reset-recovered" } else { "a-message" }.to_owned(),
         ring: None,
+        // Those of gpu-reset-recovered in crates/kernel-log/knowledge/messages.toml.
+        ends: match class {
+            Class::ResetRecovered => {
+                [Class::Hang, Class::ResetFailed, Class::InitFailed, Class::Firmware].map(Ended::Class).into()
+            }
+            _ => Vec::new(),
+        },
         line: format!("amdgpu 0000:03:00.0: {class:?} {ago} s ago"),
     }
 }

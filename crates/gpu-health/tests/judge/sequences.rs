@@ -25,6 +25,7 @@ fn logged(lines: &[(u64, String)]) -> Vec<Event> {
             gpu: found.device,
             message: found.message.id.clone(),
             ring: found.values.into_iter().find(|(name, _)| *name == "ring").map(|(_, ring)| ring),
+            ends: found.message.ends.clone(),
             line: line.clone(),
         })
     });

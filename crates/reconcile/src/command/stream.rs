@@ -51,7 +51,7 @@ impl Programs {
     }
 
     /// What starts the command so that it ends with this program. Without setpriv, the command ends at its next write.
-    fn with_its_parent(&self, argv: &[&str]) -> Result<(PathBuf, Vec<String>), Error> {
+    pub(super) fn with_its_parent(&self, argv: &[&str]) -> Result<(PathBuf, Vec<String>), Error> {
         let program = self.program_of(argv)?;
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
         let (Ok(setpriv), Some(path)) = (self.program_of(&WITH_ITS_PARENT), program.to_str()) else {

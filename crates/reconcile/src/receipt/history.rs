@@ -9,7 +9,8 @@ use super::document::{read_document, write_document};
 use crate::error::Error;
 use crate::model::{LIMIT, Resource, Verb};
 
-pub(crate) const PATH: &str = "/var/lib/rocworker/history.json";
+/// Mode 0644. A new file with each run that changed something.
+pub const PATH: &str = "/var/lib/rocworker/history.json";
 
 /// As many runs as are remembered; the oldest go first.
 const KEPT: usize = 1000;

@@ -1,0 +1,154 @@
+//! The cards, each with what containers can get of it.
+
+use maud::{Markup, html};
+use telemetry::overview::{Card, Gpu, Overview};
+
+use super::health;
+use super::words::{bar, bytes, container, counted, foreign, known, table, unknown};
+
+pub(super) fn section(overview: &Overview) -> Markup {
+    html! {
+        section aria-labelledby="gpus" {
+            h2 id="gpus" { "GPUs" }
+            @if overview.cards.is_empty() {
+                p { "No AMD GPU was found. " code { "rocworker detect" } " lists what this machine has." }
+            } @else {
+                div.cards {
+                    @for (number, card) in overview.cards.iter().enumerate() {
+                        (article(number, card, overview))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn article(number: usize, card: &Card, overview: &Overview) -> Markup {
+    let id = format!("card-{number}");
+    let is_partitioned = card.gpus.iter().any(|gpu| gpu.partition.is_some());
+    let modes = [&card.compute_partition, &card.memory_partition].into_iter().flatten();
+    let facts = [&card.pci, &card.gfx].into_iter().flatten().chain(modes);
+    html! {
+        article.card aria-labelledby=(id) {
+            header {
+                h3 id=(id) { (name(card)) }
+                (health::of_card(card))
+            }
+            p.model { (known(card.model.as_deref(), foreign)) }
+            p.soft.code {
+                @for (place, fact) in facts.enumerate() { @if place > 0 { " · " } (foreign(fact)) }
+            }
+            (health::reasons(card, overview.daemon.is_some()))
+            @if card.is_suspended == Some(true) {
+                p { strong { "Suspended." } " Nothing is read of it, so that it stays asleep." }
+            } @else {
+                (readings(card, is_partitioned, overview))
+            }
+            @if is_partitioned { (partitions(number, card)) }
+        }
+    }
+}
+
+/// `GPU 0`, or `GPUs 0 to 7` of one card.
+fn name(card: &Card) -> String {
+    let mut indexes = card.gpus.iter().filter_map(|gpu| gpu.index);
+    let (first, last) = (indexes.next(), indexes.next_back());
+    match (first, last) {
+        (Some(first), Some(last)) => format!("GPUs {first} to {last}"),
+        (Some(first), None) => format!("GPU {first}"),
+        (None, _) => "GPU without an index".to_owned(),
+    }
+}
+
+fn readings(card: &Card, is_partitioned: bool, overview: &Overview) -> Markup {
+    let lacks_any = card.temperatures.is_empty()
+        || [card.busy_percent, card.memory_used_bytes, card.memory_total_bytes, card.power_watts]
+            .contains(&None)
+        || is_partitioned
+            && card.gpus.iter().any(|gpu| gpu.busy_percent.is_none() || gpu.processes.is_none());
+    html! {
+        dl {
+            dt { "Busy" }
+            dd { (known(card.busy_percent, |busy| html! { (format!("{busy:.0} %")) (bar(busy, 100.0)) })) }
+            dt { "Memory" }
+            dd { (part(card.memory_used_bytes, card.memory_total_bytes, bytes)) }
+            dt { "Power" }
+            dd { (part(card.power_watts, card.power_limit_watts, |watts| format!("{watts:.0} W"))) }
+            dt { "Temperature" }
+            dd {
+                @if card.temperatures.is_empty() { (unknown()) }
+                @for (place, (sensor, celsius)) in card.temperatures.iter().enumerate() {
+                    @if place > 0 { ", " }
+                    (foreign(sensor)) " " (format!("{celsius:.0} °C"))
+                }
+            }
+            @if let (false, Some(gpu)) = (is_partitioned, card.gpus.first()) {
+                dt { "Used by" }
+                dd { (users(gpu)) }
+            }
+        }
+        @if lacks_any {
+            p.soft {
+                @if overview.unknown.is_empty() { "What is unknown, the driver does not report for this GPU." }
+                @else { "Why something is unknown: " a href="#unknown" { "what could not be read" } "." }
+            }
+        }
+    }
+}
+
+/// `12 W of 300 W`, and a bar where both are known.
+fn part(part: Option<f64>, whole: Option<f64>, shown: impl Fn(f64) -> String) -> Markup {
+    html! {
+        (known(part, |part| html! { (shown(part)) }))
+        @if let Some(whole) = whole { " of " (shown(whole)) }
+        @if let (Some(part), Some(whole)) = (part, whole) { (bar(part, whole)) }
+    }
+}
+
+fn users(gpu: &Gpu) -> Markup {
+    let processes = gpu.processes.and_then(|count| usize::try_from(count).ok());
+    html! {
+        (known(processes, |count| html! {
+            @if count == 0 { "no process" } @else { (counted(count, "process", "processes")) }
+        }))
+        @if let Some(holder) = &gpu.lease { ", leased by " (container(holder)) }
+    }
+}
+
+fn partitions(number: usize, card: &Card) -> Markup {
+    let used = card.gpus.iter().filter(|gpu| gpu.processes.is_some_and(|count| count > 0)).count();
+    let is_unknown = card.gpus.iter().any(|gpu| gpu.processes.is_none());
+    let leased = card.gpus.iter().filter(|gpu| gpu.lease.is_some()).count();
+    let rows = html! { @for gpu in &card.gpus { (row(gpu, leased > 0)) } };
+    let caption = format!("{}, as containers get them", name(card));
+    let mut heads =
+        vec![("GPU", false), ("Partition", true), ("Busy", true), ("Memory", true), ("Processes", true)];
+    if leased > 0 {
+        heads.push(("Lease", false));
+    }
+    html! {
+        details {
+            summary {
+                (counted(card.gpus.len(), "partition", "partitions")) ": "
+                @if is_unknown && used == 0 { "use unknown" } @else { (used) " in use" }
+                @if leased > 0 { ", " (leased) " leased" }
+            }
+            (table(&format!("partitions-{number}"), &caption, &heads, &rows))
+        }
+    }
+}
+
+fn row(gpu: &Gpu, has_leases: bool) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (known(gpu.index, |index| html! { (index) })) }
+            td.number { (known(gpu.partition, |partition| html! { (partition) })) }
+            td.number { (known(gpu.busy_percent, |busy| html! { (format!("{busy:.0} %")) })) }
+            td.number { (known(gpu.memory_total_bytes, |total| html! { (bytes(total)) })) }
+            td.number { (known(gpu.processes, |count| html! { (count) })) }
+            @if has_leases {
+                td { @match &gpu.lease { Some(holder) => { (container(holder)) }, None => { "none" } } }
+            }
+        }
+    }
+}

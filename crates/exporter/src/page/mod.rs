@@ -1,0 +1,94 @@
+//! The page at `/`: what the GPUs do, for people. One document without scripts, whose only resource is the style in it.
+
+mod gpus;
+mod health;
+mod processes;
+#[cfg(test)]
+mod tests;
+mod words;
+mod worker;
+
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest as _, Sha256};
+use telemetry::overview::Overview;
+
+use words::{foreign, moment, plain};
+
+const STYLE: &str = include_str!("style.css");
+
+/// Content-Security-Policy: whatever a name on the page may be, a browser runs nothing and loads nothing.
+pub(crate) static POLICY: LazyLock<String> = LazyLock::new(|| {
+    let style = STANDARD.encode(Sha256::digest(STYLE));
+    format!(
+        "default-src 'none'; style-src 'sha256-{style}'; img-src data:; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    )
+});
+
+/// `host`: what the machine calls itself.
+pub(crate) fn render(overview: &Overview, host: Option<&str>) -> String {
+    let name = host.map_or_else(|| "this machine".to_owned(), plain);
+    let title = format!("{name}: {}", health::worst(overview));
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                // Browsers ask for /favicon.ico otherwise.
+                link rel="icon" href="data:,";
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                header { (beginning(overview, &name)) }
+                main {
+                    (gpus::section(overview))
+                    (processes::section(overview))
+                    (worker::sections(overview.daemon.as_ref()))
+                    (unread(&overview.unknown))
+                }
+                footer {
+                    p {
+                        "rocworker-exporter " (env!("CARGO_PKG_VERSION")) ". For Prometheus: "
+                        a href="metrics" { "metrics" } "."
+                    }
+                }
+            }
+        }
+    }
+    .into_string()
+}
+
+fn beginning(overview: &Overview, name: &str) -> Markup {
+    html! {
+        h1 { (name) }
+        @if !overview.cards.is_empty() {
+            ul.overall aria-label="Health of the GPUs" {
+                @for (judgement, text) in health::counts(overview) { li { (health::badge(judgement, &text)) } }
+            }
+        }
+        p.soft { "Read at " (moment(seconds(overview.taken_at))) ". " a href="." { "Refresh" } }
+    }
+}
+
+fn unread(sentences: &[String]) -> Markup {
+    html! {
+        @if !sentences.is_empty() {
+            section aria-labelledby="unknown" {
+                h2 id="unknown" { "What could not be read" }
+                ul { @for sentence in sentences { li { (foreign(sentence)) } } }
+            }
+        }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is no time counts as 1970")]
+fn seconds(time: f64) -> u64 {
+    time as u64
+}

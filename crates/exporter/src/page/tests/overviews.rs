@@ -1,0 +1,210 @@
+//! Machines as a scrape finds them. **All is invented.**
+
+use allocation::PciAddress;
+use allocation::health::{Deduction, GpuHealth, Quarantine, State};
+use telemetry::overview::{Card, Change, Daemon, Gpu, Overview, Process};
+use telemetry::published::{Drift, DriftState, DriftingPath, Lease};
+
+const GIB: f64 = 1_073_741_824.0;
+pub(super) const TAKEN_AT: u32 = 1_795_246_620;
+pub(super) const CONTAINER: &str = "605439acbd4fb18c145069289094b17f17e0cfa938f78012d4960bc797305f22";
+
+fn at(seconds_ago: u32) -> u64 {
+    u64::from(TAKEN_AT - seconds_ago)
+}
+
+/// A card in so many partitions; one is a whole card.
+fn card(number: u8, partitions: u8) -> Card {
+    let gpu = |partition: u8| Gpu {
+        index: Some(u32::from(number * partitions + partition)),
+        partition: (partitions > 1).then_some(u32::from(partition)),
+        busy_percent: Some(f64::from(partition)),
+        memory_total_bytes: Some(192.0 * GIB / f64::from(partitions)),
+        processes: Some(u32::from(partition % 2)),
+        lease: None,
+    };
+    let mode = |whole: &str, several: &str| Some(if partitions > 1 { several } else { whole }.to_owned());
+    Card {
+        pci: Some(format!("0000:{number:02x}:00.0")),
+        model: Some("AMD Instinct MI300X OAM".to_owned()),
+        gfx: Some("gfx942".to_owned()),
+        compute_partition: mode("SPX", "CPX"),
+        memory_partition: mode("NPS1", "NPS1"),
+        is_suspended: Some(false),
+        temperatures: vec![("junction".to_owned(), 51.0), ("mem".to_owned(), 41.4)],
+        power_watts: Some(431.0),
+        power_limit_watts: Some(740.0),
+        memory_used_bytes: Some(17.0 * GIB),
+        memory_total_bytes: Some(192.0 * GIB),
+        busy_percent: Some(61.2),
+        gpus: (0..partitions).map(gpu).collect(),
+        health: Some(health(number, State::Healthy, Some(100))),
+    }
+}
+
+fn health(number: u8, state: State, score: Option<u8>) -> GpuHealth {
+    GpuHealth {
+        pci: PciAddress::parse(&format!("0000:{number:02x}:00.0")).unwrap(),
+        state,
+        score,
+        hang: Some(false),
+        deductions: Vec::new(),
+        unknown: Vec::new(),
+        quarantine: None,
+        leftover: None,
+    }
+}
+
+fn process(pid: u32, name: &str, gpu: u32) -> Process {
+    Process {
+        pid,
+        name: Some(name.to_owned()),
+        gpu: Some(gpu),
+        vram_bytes: Some(3.0 * GIB),
+        ..Process::default()
+    }
+}
+
+/// Eight whole cards, all well.
+pub(super) fn eight() -> Overview {
+    Overview {
+        taken_at: f64::from(TAKEN_AT),
+        cards: (0..8).map(|number| card(number, 1)).collect(),
+        processes: vec![
+            Process { container: Some(CONTAINER.to_owned()), ..process(71, "python3", 1) },
+            Process {
+                container: Some(CONTAINER.to_owned()),
+                pod: Some("ml/train-0".to_owned()),
+                ..process(72, "train", 2)
+            },
+            Process { pod: Some("ml/train-1".to_owned()), ..process(73, "train", 3) },
+            Process { unit: Some("vllm.service".to_owned()), ..process(74, "vllm", 4) },
+            Process { vram_bytes: None, ..process(75, "bash", 5) },
+        ],
+        daemon: Some(Daemon { written_at: at(2), ..Daemon::default() }),
+        ..Overview::default()
+    }
+}
+
+/// Eight cards of eight partitions, with more processes than the page lists.
+pub(super) fn sixty_four() -> Overview {
+    Overview {
+        cards: (0..8).map(|number| card(number, 8)).collect(),
+        processes: (0..300)
+            .map(|pid| Process {
+                container: Some(CONTAINER.to_owned()),
+                pod: Some("machine-learning/training-of-a-large-model-worker-0".to_owned()),
+                ..process(10_000 + pid, "python3", pid % 64)
+            })
+            .collect(),
+        ..eight()
+    }
+}
+
+/// Nothing but the time.
+pub(super) fn nothing() -> Overview {
+    Overview { taken_at: f64::from(TAKEN_AT), ..Overview::default() }
+}
+
+/// A card of which nothing is known, one that sleeps, and one whose partitions do not say who uses them.
+pub(super) fn unknown() -> Overview {
+    let mut asleep = Card { is_suspended: Some(true), ..card(1, 1) };
+    asleep.gpus[0].lease = Some("build-8".to_owned());
+    let mut silent = card(2, 2);
+    for gpu in &mut silent.gpus {
+        (gpu.processes, gpu.busy_percent) = (None, None);
+    }
+    Overview {
+        cards: vec![Card { gpus: vec![Gpu::default()], ..Card::default() }, asleep, silent],
+        processes: vec![Process { pid: 9, ..Process::default() }],
+        unknown: vec!["/sys/bus/pci/devices/0000:00:00.0/gpu_metrics does not answer since 40 s".to_owned()],
+        ..nothing()
+    }
+}
+
+/// A card in quarantine, one degraded, one that cannot be judged or leased; leases, drift and changes.
+pub(super) fn trouble() -> Overview {
+    let deduction = |rule: &str, points: u8, reason: &str| Deduction {
+        rule: rule.to_owned(),
+        points,
+        reason: reason.to_owned(),
+        evidence: "amdgpu 0000:00:00.0: amdgpu: ring gfx timeout".to_owned(),
+    };
+    let mut cards: Vec<Card> = (0..3).map(|number| card(number, 1)).collect();
+    let hang = "The GPU does not finish its work.";
+    cards[0].health = Some(GpuHealth {
+        hang: Some(true),
+        deductions: vec![deduction("hang", 90, hang)],
+        quarantine: Some(Quarantine {
+            since: at(3600),
+            unhealthy_at: at(0),
+            reason: "The GPU has hung three times.".to_owned(),
+            rules: vec!["hang".to_owned()],
+        }),
+        ..health(0, State::Unhealthy, Some(10))
+    });
+    cards[1].health = Some(GpuHealth {
+        deductions: vec![deduction("thermal", 15, "The firmware limits the clocks.")],
+        leftover: Some("Process 812 is left on it.".to_owned()),
+        ..health(1, State::Degraded, Some(85))
+    });
+    cards[2].health = Some(GpuHealth {
+        unknown: vec!["Its readings cannot be read.".to_owned()],
+        ..health(2, State::Unknown, None)
+    });
+    cards[2].gpus[0].lease = Some(CONTAINER.to_owned());
+    let drifting = |path: &str, state, reason: &str| DriftingPath {
+        path: path.to_owned(),
+        state,
+        reason: reason.to_owned(),
+    };
+    let daemon = Daemon {
+        written_at: at(2),
+        leases: vec![Lease { gpu: "renderD130".to_owned(), container: CONTAINER.to_owned() }],
+        drift: Drift { differs: 60, contested: 1, blocked: 1, failed: 1, pending_restarts: 2 },
+        drifting: vec![
+            drifting("/etc/cdi/amd.json", DriftState::Failed, "A change failed."),
+            drifting("/etc/docker/daemon.json", DriftState::Contested, "Another program changes it."),
+            drifting("/etc/a", DriftState::Blocked, "rocworker cannot change it."),
+            drifting("package amdgpu-dkms", DriftState::Differs, "Only rocworker apply changes it."),
+        ],
+        changes: vec![Change {
+            at: at(600),
+            command: "serve".to_owned(),
+            text: "Repaired /etc/cdi/amd.json.".to_owned(),
+        }],
+    };
+    Overview { cards, daemon: Some(daemon), ..nothing() }
+}
+
+/// What a process, a container, a file or the kernel's log could say to change the page.
+pub(super) const HOSTILE: &str = "</td><script>alert(1)</script>\"'&amp;<!--\u{202e}\u{2066}\u{1b}[31m\r\n\0";
+
+/// The same everywhere.
+pub(super) fn hostile() -> Overview {
+    let text = || HOSTILE.to_owned();
+    let mut overview = trouble();
+    let card = &mut overview.cards[0];
+    (card.pci, card.model, card.gfx) = (Some(text()), Some(text()), Some(text()));
+    (card.compute_partition, card.memory_partition) = (Some(text()), Some(text()));
+    card.temperatures = vec![(text(), f64::MAX)];
+    card.gpus[0].lease = Some(text());
+    if let Some(health) = &mut card.health {
+        health.unknown = vec![text()];
+        health.leftover = Some(text());
+        health.deductions[0].rule = text();
+        health.deductions[0].reason = text();
+        health.deductions[0].evidence = text();
+        health.quarantine.as_mut().unwrap().reason = text();
+    }
+    overview.processes = vec![
+        Process { name: Some(text()), container: Some(text()), pod: Some(text()), ..Process::default() },
+        Process { unit: Some(text()), ..Process::default() },
+    ];
+    let daemon = overview.daemon.as_mut().unwrap();
+    daemon.leases = vec![Lease { gpu: text(), container: text() }];
+    (daemon.drifting[0].path, daemon.drifting[0].reason) = (text(), text());
+    (daemon.changes[0].command, daemon.changes[0].text) = (text(), text());
+    overview.unknown = vec![text()];
+    overview
+}

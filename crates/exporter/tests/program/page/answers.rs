@@ -1,0 +1,159 @@
+//! What comes with the page, and the page while much is asked, or little can be read.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::time::{Duration, Instant};
+
+use flate2::read::GzDecoder;
+use layout::{Machine, Nodes};
+use support::captures;
+use support::fuse::{self, Fault, Served};
+
+use super::machine;
+use crate::running::{Answer, Running};
+
+const POLICY: &str = "content-security-policy";
+
+#[test]
+fn a_page_comes_with_headers_that_let_a_browser_run_and_keep_nothing() {
+    let folder = machine::busy();
+    let running = Running::start(folder.path(), &[]);
+    let page = running.get("/");
+    assert_eq!((page.status(), page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    for (name, expected) in [
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "no-referrer"),
+        ("cache-control", "no-store"),
+    ] {
+        assert_eq!(page.header(name), Some(expected), "{}", page.head);
+    }
+    assert!(
+        page.header(POLICY).unwrap().starts_with("default-src 'none'; style-src 'sha256-"),
+        "{}",
+        page.head
+    );
+    for said in
+        ["<title>worker-1: 1 of 4 GPUs unhealthy</title>", "&lt;script&gt;x", "/etc/docker/daemon.json"]
+    {
+        assert!(page.text().contains(said), "{said}: {}", page.text());
+    }
+    assert!(page.body.len() < 200_000, "{} bytes", page.body.len());
+
+    let packed = running.get_with("/", "Accept-Encoding: gzip\r\n");
+    assert_eq!(packed.header("content-encoding"), Some("gzip"));
+    let mut text = String::new();
+    GzDecoder::new(&packed.body[..]).read_to_string(&mut text).unwrap();
+    assert!(text.ends_with("</html>") && packed.body.len() < page.body.len() / 3, "{}", packed.body.len());
+
+    let head = running.send(b"HEAD / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    assert_eq!((head.status(), head.body.len()), (200, 0));
+    assert!(head.header(POLICY).is_some() && head.header("content-length").is_some(), "{}", head.head);
+    let other = running.get("/index.html");
+    assert_eq!((other.status(), other.text()), (404, "there are / (a page), /metrics and /healthz\n"));
+    let post = running.send(b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+    assert_eq!((post.status(), post.header("allow")), (405, Some("GET, HEAD")));
+}
+
+#[test]
+fn without_a_daemon_or_with_another_versions_the_page_says_what_to_do() {
+    let folder = machine::busy();
+    let running = Running::start(folder.path(), &[]);
+    let file = folder.path().join("run/rocworker/exporter.json");
+    let text = fs::read_to_string(&file).unwrap();
+    let unsaid = "rocworker's daemon says nothing, or what it wrote is more than 30 seconds old";
+    assert!(!running.get("/").text().contains(unsaid));
+    fs::write(&file, text.replace("\"schema_version\":2", "\"schema_version\":1")).unwrap();
+    let page = running.get("/");
+    for said in [unsaid, "schema_version 1, not 2: use one version of rocworker"] {
+        assert!(page.text().contains(said), "{said}: {}", page.text());
+    }
+    fs::remove_file(&file).unwrap();
+    let page = running.get("/");
+    for said in [unsaid, "systemctl status rocworker", "rocworker apply"] {
+        assert!(page.text().contains(said), "{said}: {}", page.text());
+    }
+    fs::remove_file(folder.path().join("run/rocworker/health.json")).unwrap();
+    let page = running.get("/");
+    assert!(page.text().contains("<title>worker-1: 4 GPUs health unknown</title>"), "{}", page.text());
+}
+
+#[test]
+fn a_thousand_requests_for_the_page_at_once_are_all_answered_and_scrapes_beside_them() {
+    let root = tempfile::tempdir().unwrap();
+    Machine::instinct_with_readings(8, 8).lay_out(root.path(), Nodes::Recorded).unwrap();
+    let running = Running::start(root.path(), &[]);
+    let begun = Instant::now();
+    let request = |number: u32| {
+        let path = if number.is_multiple_of(10) { "/metrics" } else { "/" };
+        let mut stream = running.connect();
+        stream
+            .write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())
+            .unwrap();
+        stream
+    };
+    let streams: Vec<_> = (0..1000).map(request).collect();
+    // Read side by side: a client that waits for its turn to read is a slow one.
+    let readers: Vec<_> = streams
+        .into_iter()
+        .map(|stream| {
+            std::thread::Builder::new().stack_size(128 << 10).spawn(|| Answer::read(stream).status()).unwrap()
+        })
+        .collect();
+    let statuses: Vec<u16> = readers.into_iter().map(|reader| reader.join().unwrap()).collect();
+    let answered = statuses.iter().filter(|status| **status == 200).count();
+    assert_eq!(answered, 1000, "after {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn memory_does_not_grow_with_pages() {
+    let root = tempfile::tempdir().unwrap();
+    Machine::instinct_with_readings(8, 8).lay_out(root.path(), Nodes::Recorded).unwrap();
+    let running = Running::start(root.path(), &[]);
+    let ask = |count| {
+        for _ in 0..count {
+            for path in ["/", "/metrics"] {
+                assert_eq!(running.get(path).status(), 200);
+            }
+        }
+    };
+    ask(20);
+    let (resident, threads) = (running.resident_kib(), running.threads());
+    ask(60);
+    assert!(running.resident_kib() < resident + 1024, "{resident} KiB became {}", running.resident_kib());
+    assert_eq!(running.threads(), threads);
+}
+
+#[test]
+fn real_fuse_a_page_says_what_hangs_and_shows_the_rest() {
+    if !fuse::require() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    captures::phoenix().lay_out(folder.path(), Nodes::Recorded).unwrap();
+    let served = Served::new(folder.path());
+    let running = Running::start(served.path(), &[]);
+    let whole = running.get("/");
+    assert!(!whole.text().contains("What could not be read"), "{}", whole.text());
+    let file = "/sys/bus/pci/devices/0000:64:00.0/mem_info_gtt_used";
+    served.fault(file, Fault::Block);
+    let begun = Instant::now();
+    let page = running.get("/");
+    assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
+    assert_eq!(page.status(), 200);
+    for said in [
+        "What could not be read",
+        "mem_info_gtt_used does not answer",
+        "0000:64:00.0",
+        "<dt>Memory</dt><dd><span class=\"unknown\">unknown</span>",
+    ] {
+        assert!(page.text().contains(said), "{said}: {}", page.text());
+    }
+    assert!(page.text().contains(" W</dd>") || page.text().contains(" W<"), "{}", page.text());
+    served.mend();
+    served.release();
+    let begun = Instant::now();
+    while running.get("/").text().contains("What could not be read") {
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+}

@@ -1,0 +1,179 @@
+//! A command that gets an input, and whose end is an answer whatever its exit code: `ssh` ends with that of another
+//! machine's command.
+
+use std::io::{self, PipeReader, Read, pipe};
+use std::ops::ControlFlow;
+use std::process::ExitStatus;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::{Error, GLANCE, LINGER, Programs, Stream, kill};
+
+/// Chunks that wait to be taken: a command that writes faster than they are taken waits.
+const WAITING: usize = 16;
+
+/// What goes in, and for how long.
+#[derive(Debug, Clone, Copy)]
+pub struct Call<'c> {
+    pub argv: &'c [&'c str],
+    /// Its standard input.
+    pub input: &'c [u8],
+    /// Then it is killed with its children.
+    pub limit: Duration,
+}
+
+impl Programs {
+    /// Runs a command, and hands over what it writes as it comes. It ends with this program, where setpriv is there.
+    ///
+    /// # Errors
+    /// When it is not there, cannot be started, does not end, or is interrupted, also by `take` with `Break`. An exit
+    /// code is no error.
+    pub fn call(
+        &self,
+        call: Call<'_>,
+        take: &mut dyn FnMut(Stream, &[u8]) -> ControlFlow<()>,
+    ) -> Result<ExitStatus, Error> {
+        let (program, words) = self.with_its_parent(call.argv)?;
+        let argv = call.argv.join(" ");
+        let start = |cause| Error::Start { argv: argv.clone(), cause };
+        let (stdout, stdout_of_child) = pipe().map_err(start)?;
+        let (stderr, stderr_of_child) = pipe().map_err(start)?;
+        let (send, chunks) = sync_channel(WAITING);
+        // Before the command starts: where the kernel gives no thread, there is nothing to kill.
+        read(Stream::Stdout, stdout, send.clone()).map_err(start)?;
+        read(Stream::Stderr, stderr, send).map_err(start)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let command = self.command(program, &words, stdout_of_child, stderr_of_child);
+        let handle = command.stdin_bytes(call.input).start().map_err(start)?;
+        // duct keeps its ends of both pipes for further starts.
+        drop(command);
+        let ended = self.attend(&handle, call.limit, &chunks, take).map_err(start)?;
+        if let Attended::Ended = ended {
+            return Ok(handle.wait().map_err(start)?.status);
+        }
+        kill(&handle);
+        let argv = argv.clone();
+        Err(match ended {
+            Attended::TimedOut => Error::TimedOut { argv, limit: call.limit },
+            Attended::Held => Error::Held { argv },
+            Attended::Ended | Attended::Interrupted => Error::Interrupted { argv },
+        })
+    }
+
+    fn attend(
+        &self,
+        handle: &duct::Handle,
+        limit: Duration,
+        chunks: &Receiver<(Stream, Vec<u8>)>,
+        take: &mut dyn FnMut(Stream, &[u8]) -> ControlFlow<()>,
+    ) -> io::Result<Attended> {
+        let until = Instant::now() + limit;
+        let mut ended_at: Option<Instant> = None;
+        loop {
+            match chunks.recv_timeout(GLANCE) {
+                Ok((stream, chunk)) => {
+                    if take(stream, &chunk).is_break() {
+                        return Ok(Attended::Interrupted);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                // Both streams have ended, and the command is about to.
+                Err(RecvTimeoutError::Disconnected) => {
+                    let left = until.saturating_duration_since(Instant::now()).min(GLANCE);
+                    if handle.wait_timeout(left)?.is_some() {
+                        return Ok(Attended::Ended);
+                    }
+                }
+            }
+            if ended_at.is_none() && handle.try_wait()?.is_some() {
+                ended_at = Some(Instant::now());
+            }
+            if ended_at.is_some_and(|at| at.elapsed() > LINGER) {
+                return Ok(Attended::Held);
+            }
+            if self.is_interrupted() {
+                return Ok(Attended::Interrupted);
+            }
+            if Instant::now() >= until {
+                return Ok(Attended::TimedOut);
+            }
+        }
+    }
+}
+
+enum Attended {
+    Ended,
+    TimedOut,
+    Held,
+    Interrupted,
+}
+
+/// Reads a stream to its end on a thread of its own, so that neither stream waits for the other.
+fn read(stream: Stream, mut pipe: PipeReader, to: SyncSender<(Stream, Vec<u8>)>) -> io::Result<()> {
+    thread::Builder::new().spawn(move || {
+        let mut chunk = [0_u8; 16 << 10];
+        while let Ok(count @ 1..) = pipe.read(&mut chunk) {
+            // After a kill no thread listens.
+            if to.send((stream, chunk.get(..count).unwrap_or_default().to_vec())).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn here() -> Programs {
+        Programs::in_folders("/usr/bin:/bin")
+    }
+
+    fn call(argv: &[&str], input: &[u8], limit: Duration) -> (Result<ExitStatus, Error>, Vec<u8>, Vec<u8>) {
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let ended = here().call(Call { argv, input, limit }, &mut |stream, chunk| {
+            match stream {
+                Stream::Stdout => stdout.extend(chunk),
+                Stream::Stderr => stderr.extend(chunk),
+            }
+            ControlFlow::Continue(())
+        });
+        (ended, stdout, stderr)
+    }
+
+    #[test]
+    fn an_input_goes_in_and_an_exit_code_comes_back_with_both_streams() {
+        let (ended, stdout, stderr) = call(&["sh", "-s"], b"echo out; echo err >&2; exit 7", LONG);
+        assert_eq!((ended.unwrap().code(), &*stdout, &*stderr), (Some(7), &b"out\n"[..], &b"err\n"[..]));
+        let large = vec![b'x'; 3 << 20];
+        assert!(call(&["cat"], &large, LONG).1 == large, "an input larger than pipes comes back");
+        let (ended, ..) = call(&["true"], &large, LONG);
+        assert!(ended.unwrap().success(), "an input that nobody reads is no error");
+    }
+
+    #[test]
+    fn one_without_an_end_is_killed_at_its_limit_and_when_no_more_is_taken() {
+        let before = Instant::now();
+        let (ended, stdout, _) =
+            call(&["sh", "-c", "echo begun; sleep 600"], b"", Duration::from_millis(300));
+        assert!(matches!(ended, Err(Error::TimedOut { .. })), "{ended:?}");
+        assert_eq!(stdout, b"begun\n");
+        let mut taken = 0;
+        let ended = here().call(Call { argv: &["yes"], input: b"", limit: LONG }, &mut |_, chunk| {
+            taken += chunk.len();
+            if taken > 1 << 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        assert!(matches!(ended, Err(Error::Interrupted { .. })), "{ended:?}");
+        assert!(before.elapsed() < LONG, "they were waited for");
+    }
+
+    #[test]
+    fn one_that_leaves_its_streams_to_a_child_has_an_end() {
+        let (ended, ..) = call(&["setsid", "--fork", "sleep", "8"], b"", LONG);
+        assert!(matches!(ended, Err(Error::Held { .. })), "{ended:?}");
+    }
+}

@@ -1,0 +1,180 @@
+//! From entries by any path to a tree without links.
+
+use std::collections::HashMap;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+
+use super::walk::{MOST_LINKS, names};
+use super::{Id, Node, TOP, Tree};
+use crate::files::{Content, Entry, Files};
+
+/// A link of sysfs is known by a path through two others at the most.
+const ROUNDS: usize = 8;
+
+/// Where links point, by their paths without links.
+type Links<'f> = HashMap<PathBuf, &'f Path>;
+
+impl Tree {
+    pub(crate) fn of(files: Files) -> Self {
+        let Files { entries, reader } = files;
+        let top = Node { is_there: true, ..Node::new(TOP, OsString::new()) };
+        let mut tree = Self { nodes: vec![top], reader };
+        let links: Vec<(PathBuf, PathBuf)> =
+            links(&entries).into_iter().map(|(path, target)| (path, target.to_owned())).collect();
+        for (path, target) in links {
+            if let Some(id) = tree.make(&path) {
+                tree.put(id, Entry { meta: None, content: Content::Link(target) });
+            }
+        }
+        // What is absent comes last: it makes no folder where one was not found.
+        let (absent, there): (Vec<_>, Vec<_>) =
+            entries.into_iter().partition(|(_, entry)| is_absent(&entry.content));
+        for (path, mut entry) in there.into_iter().chain(absent) {
+            let place = match &entry.content {
+                Content::Link(_) => tree.make_itself(&path),
+                _ => tree.make(&path),
+            };
+            if let Content::Folder(names) = &mut entry.content {
+                names.sort_unstable();
+                names.dedup();
+            }
+            if let Some(id) = place {
+                tree.put(id, entry);
+            }
+        }
+        tree
+    }
+
+    /// What two aliases say of one place is one answer: what was read counts before what failed.
+    fn put(&mut self, id: Id, entry: Entry) {
+        let Entry { meta, content } = entry;
+        let is_absent = is_absent(&content);
+        let Some(node) = self.nodes.get_mut(id) else { return };
+        if is_absent && node.is_there {
+            return;
+        }
+        node.meta = meta.or(node.meta);
+        if says(Some(&content)) > says(node.content.as_ref()) {
+            node.content = Some(content);
+        }
+        let mut at = Some(id).filter(|_| !is_absent);
+        while let Some(node) = at.and_then(|id| self.nodes.get_mut(id)).filter(|node| !node.is_there) {
+            node.is_there = true;
+            at = Some(node.above);
+        }
+    }
+
+    /// The node of a path, links followed. `None`: of a loop.
+    fn make(&mut self, path: &Path) -> Option<Id> {
+        let mut rest: Vec<OsString> = names(path).into_iter().map(owned).collect();
+        let (mut at, mut followed) = (TOP, 0);
+        while let Some(name) = rest.pop() {
+            match name.as_bytes() {
+                b"" | b"." => continue,
+                b".." => {
+                    at = self.node(at)?.above;
+                    continue;
+                }
+                _ => {}
+            }
+            let next = self.child(at, &name)?;
+            match self.node(next).and_then(|node| node.content.as_ref()) {
+                Some(Content::Link(target)) => {
+                    followed += 1;
+                    if followed > MOST_LINKS {
+                        return None;
+                    }
+                    if target.is_absolute() {
+                        at = TOP;
+                    }
+                    rest.extend(target.as_os_str().as_bytes().split(|byte| *byte == b'/').rev().map(owned));
+                }
+                _ => at = next,
+            }
+        }
+        Some(at)
+    }
+
+    /// The same, and a link at the end is not followed.
+    fn make_itself(&mut self, path: &Path) -> Option<Id> {
+        let folder = self.make(path.parent()?)?;
+        self.child(folder, path.file_name()?)
+    }
+
+    fn child(&mut self, above: Id, name: &OsStr) -> Option<Id> {
+        if let Some(id) = self.node(above)?.children.get(name) {
+            return Some(*id);
+        }
+        let id = self.nodes.len();
+        self.nodes.push(Node::new(above, name.to_owned()));
+        self.nodes.get_mut(above)?.children.insert(name.to_owned(), id);
+        Some(id)
+    }
+}
+
+fn owned(name: &[u8]) -> OsString {
+    OsString::from_vec(name.to_owned())
+}
+
+/// How much an answer says of what is at a path.
+fn says(content: Option<&Content>) -> u8 {
+    match content {
+        None | Some(Content::Failed(Errno::EISDIR)) => 0,
+        Some(Content::Node) => 1,
+        Some(Content::Failed(_) | Content::Unread(_)) => 2,
+        Some(Content::File(_) | Content::Folder(_) | Content::Link(_)) => 3,
+    }
+}
+
+fn is_absent(content: &Content) -> bool {
+    matches!(content, Content::Failed(Errno::ENOENT | Errno::ENOTDIR))
+}
+
+/// The links by their paths without links. A path may lead through links that stand later in the list, so they are
+/// resolved until nothing changes.
+fn links(entries: &std::collections::BTreeMap<PathBuf, Entry>) -> Links<'_> {
+    let mut links = Links::new();
+    for _ in 0..ROUNDS {
+        let next = entries.iter().filter_map(|(path, entry)| {
+            let Content::Link(target) = &entry.content else { return None };
+            let folder = path.parent()?;
+            let folder = without_links(&links, folder).unwrap_or_else(|| folder.to_owned());
+            Some((folder.join(path.file_name()?), target.as_path()))
+        });
+        let next = next.collect();
+        if next == links {
+            break;
+        }
+        links = next;
+    }
+    links
+}
+
+fn without_links(links: &Links<'_>, path: &Path) -> Option<PathBuf> {
+    let mut rest: Vec<&[u8]> = names(path);
+    let (mut at, mut followed) = (PathBuf::from("/"), 0);
+    while let Some(name) = rest.pop() {
+        match name {
+            b"" | b"." => continue,
+            b".." => {
+                at.pop();
+                continue;
+            }
+            name => at.push(OsStr::from_bytes(name)),
+        }
+        let Some(target) = links.get(&at) else { continue };
+        followed += 1;
+        if followed > MOST_LINKS {
+            return None;
+        }
+        at.pop();
+        if target.is_absolute() {
+            at = PathBuf::from("/");
+        }
+        rest.extend(target.as_os_str().as_bytes().split(|byte| *byte == b'/').rev());
+    }
+    Some(at)
+}

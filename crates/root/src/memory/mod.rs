@@ -1,0 +1,96 @@
+//! The files of a Root in memory. It answers as the machine's kernel would for what was read there, and says
+//! [`Error::NotRead`] of everything else: unknown is not absent.
+
+mod build;
+mod reads;
+mod walk;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::files::Content;
+use crate::{Error, Kind, Meta};
+
+/// A node's place in [`Tree::nodes`].
+type Id = usize;
+
+/// `/`.
+const TOP: Id = 0;
+
+/// Files and folders by their paths without links.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    nodes: Vec<Node>,
+    /// The uid that read them.
+    reader: u32,
+}
+
+#[derive(Debug)]
+struct Node {
+    above: Id,
+    name: OsString,
+    meta: Option<Meta>,
+    /// `None`: a folder on the way to what was read.
+    content: Option<Content>,
+    children: BTreeMap<OsString, Id>,
+    /// Whether something was found here or beneath it.
+    is_there: bool,
+}
+
+impl Tree {
+    pub(crate) fn reader(&self) -> u32 {
+        self.reader
+    }
+
+    fn node(&self, id: Id) -> Option<&Node> {
+        self.nodes.get(id)
+    }
+
+    /// The path without any link.
+    fn path_of(&self, id: Id) -> PathBuf {
+        let above = std::iter::successors(self.node(id), |node| self.node(node.above));
+        let names: Vec<&OsStr> =
+            above.map(|node| node.name.as_os_str()).take_while(|name| !name.is_empty()).collect();
+        Path::new("/").join(names.into_iter().rev().collect::<PathBuf>())
+    }
+}
+
+impl Node {
+    fn new(above: Id, name: OsString) -> Self {
+        Self { above, name, meta: None, content: None, children: BTreeMap::new(), is_there: false }
+    }
+
+    /// `None`: not known.
+    fn kind(&self) -> Option<Kind> {
+        let of_content = match &self.content {
+            Some(Content::File(_)) => Some(Kind::Regular),
+            Some(Content::Folder(_)) | None => Some(Kind::Directory),
+            Some(Content::Link(_)) => Some(Kind::Link),
+            _ if self.children.values().next().is_some() => Some(Kind::Directory),
+            _ => None,
+        };
+        self.meta.map(|meta| meta.kind).or(of_content)
+    }
+
+    /// Kind, owner and rights as far as they were read. A folder on the way has none.
+    fn meta(&self) -> Option<Meta> {
+        let (uid, gid) = (Meta::UNKNOWN_OWNER, Meta::UNKNOWN_OWNER);
+        self.meta.or_else(|| {
+            let len = match &self.content {
+                Some(Content::File(bytes)) => i64::try_from(bytes.len()).unwrap_or(i64::MAX),
+                _ => 0,
+            };
+            Some(Meta { kind: self.kind()?, mode: 0, uid, gid, len, modified_s: 0 })
+        })
+    }
+}
+
+/// As a person on that machine would name it.
+fn shown(path: &Path) -> PathBuf {
+    Path::new("/").join(path)
+}
+
+fn not_read(path: &Path) -> Error {
+    Error::NotRead { path: shown(path) }
+}

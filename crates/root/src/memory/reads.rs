@@ -1,0 +1,195 @@
+//! The reads of [`crate::Root`], of files in memory.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::walk::{Found, Links, Missing};
+use super::{Node, Tree, not_read, shown};
+use crate::error::of_rustix;
+use crate::files::Content;
+use crate::{Error, Identity, Kind, Meta};
+
+impl Tree {
+    pub(crate) fn read(&self, path: &Path, limit: usize) -> Result<&[u8], Error> {
+        let bytes = self.get("open", path, Links::Followed)?.bytes(path)?;
+        if bytes.len() > limit { Err(Error::TooLarge { path: shown(path), limit }) } else { Ok(bytes) }
+    }
+
+    pub(crate) fn read_start(&self, path: &Path, count: usize) -> Result<Vec<u8>, Error> {
+        let bytes = self.get("open", path, Links::Followed)?.bytes(path)?;
+        Ok(bytes.get(..count).unwrap_or(bytes).to_owned())
+    }
+
+    /// What is at a path, and its bytes if `believe` lets them count.
+    pub(crate) fn read_trusted(
+        &self,
+        path: &Path,
+        limit: usize,
+        believe: impl FnOnce(&Meta) -> Result<(), Error>,
+    ) -> Result<&[u8], Error> {
+        let is_link = || Error::NotAFile { path: shown(path), found: Kind::Link.described() };
+        let node = match self.get("open", path, Links::NotAtTheEnd) {
+            // As for a folder's Root, which does not ask where the link was.
+            Err(Error::Io { errno: Errno::ELOOP, .. }) => return Err(is_link()),
+            node => node?,
+        };
+        if let Some(Content::Link(_)) = node.content {
+            return Err(is_link());
+        }
+        // One that could not be opened is not examined.
+        if let Some(Content::Failed(_) | Content::Unread(_)) = node.content {
+            node.bytes(path)?;
+        }
+        believe(&node.meta().ok_or_else(|| node.unknown(path))?)?;
+        self.read(path, limit)
+    }
+
+    /// The file as one that a program can read on.
+    pub(crate) fn open_to_read(&self, path: &Path) -> Result<File, Error> {
+        let failed = |errno| Error::io("open", shown(path), errno);
+        let node = self.get("open", path, Links::Refused)?;
+        if let Some(Content::Link(_)) = node.content {
+            return Err(failed(Errno::ELOOP));
+        }
+        let bytes = node.bytes(path)?;
+        let file = memfd_create("file", MemfdFlags::CLOEXEC).map_err(|error| failed(of_rustix(error)))?;
+        let mut file = File::from(file);
+        let written = file.write_all(bytes).and_then(|()| file.seek(SeekFrom::Start(0)));
+        written.map_err(|error| failed(Errno::from_raw(error.raw_os_error().unwrap_or(0))))?;
+        Ok(file)
+    }
+
+    pub(crate) fn list(&self, path: &Path) -> Result<Vec<OsString>, Error> {
+        let failed = |errno| Error::io("list", shown(path), errno);
+        let node = self.get("list", path, Links::Followed)?;
+        match (&node.content, node.kind()) {
+            (Some(Content::Folder(names)), _) => Ok(names.clone()),
+            (_, Some(kind)) if kind != Kind::Directory => Err(failed(Errno::ENOTDIR)),
+            (Some(Content::Failed(errno)), _) => Err(failed(*errno)),
+            (Some(Content::Unread(words)), _) => Err(unread(path, words)),
+            _ => Err(not_read(path)),
+        }
+    }
+
+    pub(crate) fn each_link(&self, path: &Path, mut found: impl FnMut(&OsStr, &[u8])) -> Result<(), Error> {
+        self.list(path)?;
+        let folder = self.get("list", path, Links::Followed)?;
+        for (name, id) in &folder.children {
+            if let Some(Content::Link(target)) = self.node(*id).and_then(|node| node.content.as_ref()) {
+                found(name, target.as_os_str().as_bytes());
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn meta(&self, path: &Path, is_followed: bool) -> Result<Meta, Error> {
+        let links = if is_followed { Links::Followed } else { Links::NotAtTheEnd };
+        let node = self.get("stat", path, links)?;
+        node.meta().ok_or_else(|| node.unknown(path))
+    }
+
+    /// Of the path without links: which names are hard links of one file was not read.
+    pub(crate) fn identity(&self, path: &Path) -> Result<Identity, Error> {
+        let found = self.walk(path, Links::Followed).map_err(|missing| missing.error("stat", path))?;
+        let Found::Node(id) = found else { return Err(not_read(path)) };
+        let meta = self.node(id).and_then(Node::meta).ok_or_else(|| not_read(path))?;
+        let changed_ns = meta.modified_s.saturating_mul(1_000_000_000);
+        Ok(Identity { device: 0, inode: u64::try_from(id).unwrap_or(u64::MAX), len: meta.len, changed_ns })
+    }
+
+    pub(crate) fn read_link(&self, path: &Path) -> Result<PathBuf, Error> {
+        let node = self.get("open", path, Links::NotAtTheEnd)?;
+        match (&node.content, node.kind()) {
+            (Some(Content::Link(target)), _) => Ok(target.clone()),
+            (_, Some(kind)) if kind != Kind::Link => {
+                Err(Error::io("read the link", shown(path), Errno::EINVAL))
+            }
+            _ => Err(not_read(path)),
+        }
+    }
+
+    /// Whether anything is at a path, read or not.
+    pub(crate) fn is_there(&self, path: &Path, is_followed: bool) -> bool {
+        let links = if is_followed { Links::Followed } else { Links::NotAtTheEnd };
+        self.walk(path, links).is_ok()
+    }
+
+    /// Whether a folder is at a path without links.
+    pub(crate) fn check_folder(&self, path: &Path) -> Result<(), Error> {
+        let failed = |errno| Error::io("open the folder", shown(path), errno);
+        match self.get("open the folder", path, Links::Refused)?.kind() {
+            Some(Kind::Directory) => Ok(()),
+            Some(Kind::Link) => Err(failed(Errno::ELOOP)),
+            Some(_) => Err(failed(Errno::ENOTDIR)),
+            None => Err(not_read(path)),
+        }
+    }
+
+    pub(crate) fn without_links(&self, path: &Path) -> Option<PathBuf> {
+        match self.walk(path, Links::Followed) {
+            Ok(Found::Node(id)) => Some(self.path_of(id)),
+            Ok(Found::Listed) => {
+                let folder = self.without_links(path.parent()?)?;
+                Some(folder.join(path.file_name()?))
+            }
+            Err(_) => None,
+        }
+    }
+
+    fn get(&self, action: &'static str, path: &Path, links: Links) -> Result<&Node, Error> {
+        match self.walk(path, links) {
+            Ok(Found::Node(id)) => self.node(id).ok_or_else(|| not_read(path)),
+            Ok(Found::Listed) => Err(not_read(path)),
+            Err(missing) => Err(missing.error(action, path)),
+        }
+    }
+}
+
+impl Missing {
+    fn error(self, action: &'static str, path: &Path) -> Error {
+        match self {
+            Self::Kernel(errno) => Error::io(action, shown(path), errno),
+            Self::NotRead => not_read(path),
+        }
+    }
+}
+
+impl Node {
+    fn bytes(&self, path: &Path) -> Result<&[u8], Error> {
+        match &self.content {
+            Some(Content::File(bytes)) => Ok(bytes),
+            _ if self.kind() == Some(Kind::Directory) => Err(Error::io("read", shown(path), Errno::EISDIR)),
+            _ => Err(self.unknown(path)),
+        }
+    }
+
+    /// Why no more is known of it.
+    fn unknown(&self, path: &Path) -> Error {
+        match &self.content {
+            Some(Content::Failed(errno)) => Error::io(self.refused(path, *errno), shown(path), *errno),
+            Some(Content::Unread(words)) => unread(path, words),
+            _ => not_read(path),
+        }
+    }
+
+    /// Which call the kernel refused. It looks at rights when a file is opened; a driver answers when it is read. EPERM is
+    /// a device's answer to the first (`devkmsg_open` in printk.c), and KFD's to the second (kfd_topology.c).
+    fn refused(&self, path: &Path, errno: Errno) -> &'static str {
+        let is_device = matches!(self.kind(), Some(Kind::Character { .. })) || path.starts_with("/dev");
+        match errno {
+            Errno::EACCES | Errno::ELOOP | Errno::ENOENT | Errno::ENOTDIR | Errno::ENXIO => "open",
+            Errno::EPERM if is_device => "open",
+            _ => "read",
+        }
+    }
+}
+
+fn unread(path: &Path, words: &str) -> Error {
+    Error::Unread { path: shown(path), words: words.to_owned() }
+}

@@ -1,0 +1,89 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::files::Files;
+use crate::memory::Tree;
+use crate::{Beneath, Error, Root};
+
+/// What a Root is opened from, again and in any thread.
+#[derive(Debug, Clone)]
+pub struct Place(Kind);
+
+#[derive(Debug, Clone)]
+enum Kind {
+    Folder(PathBuf),
+    Memory(Arc<Tree>),
+}
+
+impl Place {
+    /// # Errors
+    /// As [`Root::open`]; of files in memory none.
+    pub fn open(&self) -> Result<Root, Error> {
+        match &self.0 {
+            Kind::Folder(path) => Root::open(path),
+            Kind::Memory(tree) => Ok(Root::of_tree(tree.clone())),
+        }
+    }
+
+    /// The Root's own path, as a person at a shell would name it; of another machine's files that machine's `/`.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        match &self.0 {
+            Kind::Folder(path) => path,
+            Kind::Memory(_) => Path::new("/"),
+        }
+    }
+}
+
+/// A folder, which need not be there yet.
+impl From<PathBuf> for Place {
+    fn from(path: PathBuf) -> Self {
+        Self(Kind::Folder(path))
+    }
+}
+
+impl Root {
+    /// Another machine's files, as they were read there. Nothing is ever written to them.
+    ///
+    /// A path that was neither read nor listed gives [`Error::NotRead`]. A path is as on that machine, without a prefix.
+    #[must_use]
+    pub fn of_files(files: Files) -> Self {
+        Self::of_tree(Arc::new(Tree::of(files)))
+    }
+
+    fn of_tree(tree: Arc<Tree>) -> Self {
+        let owner = tree.reader();
+        Self {
+            beneath: Beneath::Memory(tree),
+            is_host: false,
+            path: "/".into(),
+            recorded: BTreeMap::new(),
+            owner,
+            on_change: None,
+            watch: None,
+        }
+    }
+
+    /// From which this Root can be opened again.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        Place(match &self.beneath {
+            Beneath::Folder(_) => Kind::Folder(self.path.clone()),
+            Beneath::Memory(tree) => Kind::Memory(tree.clone()),
+        })
+    }
+
+    /// Whether this is another machine's files in memory.
+    #[must_use]
+    pub fn is_in_memory(&self) -> bool {
+        self.memory().is_some()
+    }
+
+    pub(crate) fn memory(&self) -> Option<&Tree> {
+        match &self.beneath {
+            Beneath::Folder(_) => None,
+            Beneath::Memory(tree) => Some(tree),
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! What the GPUs of a machine do at one moment, for people: `rocworker top` and the exporter's page print it.
+//!
+//! It is made of the same samples that Prometheus gets. What is unknown is `None`, never 0.
+
+use std::collections::BTreeMap;
+
+use allocation::health::{GpuHealth, Health};
+use amdgpu::readings::Fault;
+use serde::{Serialize, Serializer};
+
+use crate::metric::Metric;
+use crate::metrics::{
+    GPU_INFO, GPU_SUSPENDED, GPU_TEMPERATURE, GPU_UTILIZATION, LEASE, MEMORY_TOTAL, MEMORY_USED, POWER_LIMIT,
+    POWER_USAGE, PROCESS_CU, PROCESS_QUEUES, PROCESS_VRAM, PROCESSES,
+};
+pub use crate::published::Change;
+use crate::published::{Drift, DriftingPath, Lease, Published};
+use crate::sample::Sample;
+
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Overview {
+    /// Seconds since 1970.
+    pub taken_at: f64,
+    /// In the order of their indexes.
+    pub cards: Vec<Card>,
+    /// The version of the kernel module amdgpu, where it says one: mainline's does not.
+    pub driver_version: Option<String>,
+    /// In the order of their numbers, a process on several GPUs once for each.
+    pub processes: Vec<Process>,
+    /// What rocworker's daemon publishes; `None` where it publishes nothing, or what it wrote is old.
+    pub daemon: Option<Daemon>,
+    /// What could not be read, a sentence each.
+    pub unknown: Vec<String>,
+}
+
+/// A card, and what containers can get of it.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Card {
+    pub pci: Option<String>,
+    pub model: Option<String>,
+    pub gfx: Option<String>,
+    /// As amdgpu names the modes: SPX, NPS1.
+    pub compute_partition: Option<String>,
+    pub memory_partition: Option<String>,
+    /// `None` where the kernel does not say. Of a suspended card nothing below is known.
+    pub is_suspended: Option<bool>,
+    /// By sensor, in °C.
+    #[serde(serialize_with = "by_name")]
+    pub temperatures: Vec<(String, f64)>,
+    pub power_watts: Option<f64>,
+    pub power_limit_watts: Option<f64>,
+    /// Of the memory that the card works in: VRAM, on an APU GTT.
+    pub memory_used_bytes: Option<f64>,
+    pub memory_total_bytes: Option<f64>,
+    pub busy_percent: Option<f64>,
+    /// At least one: a whole card is its own only entry.
+    pub gpus: Vec<Gpu>,
+    /// The daemon's judgement, while it is fresh.
+    pub health: Option<GpuHealth>,
+}
+
+/// What a container can get: a card, or a partition of one.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Gpu {
+    /// As `rocworker detect` numbers them.
+    pub index: Option<u32>,
+    /// Its number on its card; `None` for a whole card.
+    pub partition: Option<u32>,
+    pub busy_percent: Option<f64>,
+    pub memory_total_bytes: Option<f64>,
+    pub processes: Option<u32>,
+    /// The container that holds it exclusively.
+    pub lease: Option<String>,
+}
+
+/// A process on a GPU.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Process {
+    pub pid: u32,
+    pub name: Option<String>,
+    /// The index of its GPU.
+    pub gpu: Option<u32>,
+    pub partition: Option<u32>,
+    pub container: Option<String>,
+    /// `namespace/name` of a Kubernetes pod; its uid where they are not known.
+    pub pod: Option<String>,
+    /// Of systemd, where no container holds it.
+    pub unit: Option<String>,
+    pub vram_bytes: Option<f64>,
+    pub compute_units: Option<f64>,
+}
+
+/// What the daemon says of the machine.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Daemon {
+    /// Seconds since 1970.
+    pub written_at: u64,
+    pub leases: Vec<Lease>,
+    pub drift: Drift,
+    /// The first of the paths that `drift` counts.
+    pub drifting: Vec<DriftingPath>,
+    /// The last changes that rocworker made here, the newest first.
+    pub changes: Vec<Change>,
+}
+
+/// Names and values as one object.
+fn by_name<S: Serializer>(values: &[(String, f64)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
+}
+
+/// What a scrape knows beside its samples.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Said<'a> {
+    /// The daemon's files, while they are fresh.
+    pub health: Option<&'a Health>,
+    pub published: Option<&'a Published>,
+    pub faults: &'a [Fault],
+}
+
+impl Overview {
+    /// Of one scrape's samples. `taken_at`: seconds since 1970.
+    #[must_use]
+    pub fn of(samples: &[Sample], said: &Said<'_>, taken_at: f64) -> Self {
+        let machine = said.health.iter().flat_map(|health| health.unknown.iter().cloned());
+        let mut overview = Self {
+            taken_at,
+            driver_version: samples.iter().find_map(|sample| text(sample, "driver_version")),
+            daemon: said.published.map(daemon),
+            unknown: said.faults.iter().map(|fault| fault.reason.to_string()).chain(machine).collect(),
+            ..Self::default()
+        };
+        overview.cards = cards(samples);
+        for card in &mut overview.cards {
+            let pci = card.pci.as_deref();
+            let its = |gpu: &&GpuHealth| pci == Some(gpu.pci.to_string().as_str());
+            card.health = said.health.and_then(|health| health.gpus.iter().find(its)).cloned();
+        }
+        overview.processes = processes(samples);
+        overview
+    }
+}
+
+fn daemon(published: &Published) -> Daemon {
+    let Published { written_at, leases, drift, drifting, changes, .. } = published.clone();
+    Daemon { written_at, leases, drift, drifting, changes }
+}
+
+fn text(sample: &Sample, name: &str) -> Option<String> {
+    sample.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.clone())
+}
+
+fn number(sample: &Sample, name: &str) -> Option<u32> {
+    text(sample, name)?.parse().ok()
+}
+
+fn is_of(sample: &Sample, metric: &'static Metric) -> bool {
+    std::ptr::eq(sample.metric, metric)
+}
+
+/// Where a series belongs: its card by the address or, where sysfs does not tell the card, by the GPU's index.
+#[derive(PartialEq)]
+enum Place {
+    Card(String),
+    Gpu(u32),
+}
+
+fn place(sample: &Sample) -> Option<Place> {
+    text(sample, "pci").map(Place::Card).or_else(|| number(sample, "gpu").map(Place::Gpu))
+}
+
+fn cards(samples: &[Sample]) -> Vec<Card> {
+    let mut found: Vec<(Place, Vec<&Sample>)> = Vec::new();
+    for sample in samples {
+        let Some(place) = place(sample) else { continue };
+        match found.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, samples)) => samples.push(sample),
+            None => found.push((place, vec![sample])),
+        }
+    }
+    let mut cards: Vec<Card> = found.iter().map(|(_, samples)| card(samples)).collect();
+    cards.sort_by_key(|card| card.gpus.first().and_then(|gpu| gpu.index));
+    cards
+}
+
+/// `samples`: of this card and of its partitions.
+fn card(samples: &[&Sample]) -> Card {
+    let (of_partitions, own): (Vec<&Sample>, Vec<&Sample>) =
+        samples.iter().partition(|sample| text(sample, "partition").is_some());
+    // A partition whose card is not known stands alone.
+    let said = || own.iter().chain(&of_partitions);
+    let info = |name: &str| said().filter(|it| is_of(it, &GPU_INFO)).find_map(|it| text(it, name));
+    let value = |metric| own.iter().find(|it| is_of(it, metric)).map(|it| it.value);
+    let of_sensor = |it: &&&Sample| is_of(it, &GPU_TEMPERATURE);
+    let limit = own.iter().filter(|it| is_of(it, &POWER_LIMIT));
+    let gpus = if of_partitions.is_empty() { gpus(&own) } else { gpus(&of_partitions) };
+    Card {
+        pci: info("pci"),
+        model: info("model"),
+        gfx: info("gfx"),
+        compute_partition: info("compute_partition"),
+        memory_partition: info("memory_partition"),
+        is_suspended: value(&GPU_SUSPENDED).map(|value| value > 0.0),
+        temperatures: own
+            .iter()
+            .filter(of_sensor)
+            .filter_map(|it| Some((text(it, "sensor")?, it.value)))
+            .collect(),
+        power_watts: value(&POWER_USAGE),
+        power_limit_watts: limit
+            .filter(|it| text(it, "limit").as_deref() == Some("current"))
+            .map(|it| it.value)
+            .next(),
+        memory_used_bytes: value(&MEMORY_USED),
+        memory_total_bytes: value(&MEMORY_TOTAL),
+        busy_percent: value(&GPU_UTILIZATION),
+        gpus,
+        health: None,
+    }
+}
+
+/// Each GPU that these samples name, in the order of their indexes.
+fn gpus(samples: &[&Sample]) -> Vec<Gpu> {
+    let mut gpus: BTreeMap<Option<u32>, Gpu> = BTreeMap::new();
+    for sample in samples {
+        let (index, partition) = (number(sample, "gpu"), number(sample, "partition"));
+        let gpu = gpus.entry(index).or_insert_with(|| Gpu { index, partition, ..Gpu::default() });
+        if is_of(sample, &GPU_UTILIZATION) {
+            gpu.busy_percent = Some(sample.value);
+        } else if is_of(sample, &MEMORY_TOTAL) {
+            gpu.memory_total_bytes = Some(sample.value);
+        } else if is_of(sample, &PROCESSES) {
+            gpu.processes = whole(sample.value);
+        } else if is_of(sample, &LEASE) {
+            gpu.lease = text(sample, "container");
+        }
+    }
+    gpus.into_values().collect()
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count of processes")]
+fn whole(value: f64) -> Option<u32> {
+    (0.0..=f64::from(u32::MAX)).contains(&value).then_some(value as u32)
+}
+
+fn processes(samples: &[Sample]) -> Vec<Process> {
+    let mut found: BTreeMap<(u32, Option<u32>), Process> = BTreeMap::new();
+    let metrics = [&PROCESS_VRAM, &PROCESS_CU, &PROCESS_QUEUES];
+    for sample in samples.iter().filter(|sample| metrics.iter().any(|metric| is_of(sample, metric))) {
+        let Some(pid) = number(sample, "pid") else { continue };
+        let gpu = number(sample, "gpu");
+        let process = found.entry((pid, gpu)).or_insert_with(|| Process {
+            pid,
+            name: text(sample, "name"),
+            gpu,
+            partition: number(sample, "partition"),
+            container: text(sample, "container"),
+            pod: pod(sample),
+            unit: text(sample, "unit"),
+            ..Process::default()
+        });
+        if is_of(sample, &PROCESS_VRAM) {
+            process.vram_bytes = Some(sample.value);
+        } else if is_of(sample, &PROCESS_CU) {
+            process.compute_units = Some(sample.value);
+        }
+    }
+    found.into_values().collect()
+}
+
+/// By its uid where its name is not known.
+fn pod(sample: &Sample) -> Option<String> {
+    let pod = text(sample, "pod")?;
+    Some(text(sample, "namespace").map_or(pod.clone(), |namespace| format!("{namespace}/{pod}")))
+}

@@ -1,0 +1,170 @@
+//! One scrape for people, by captured and synthetic machines. The expected values are worked out from the raw files.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::float_cmp,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+
+use allocation::health::State;
+use layout::{JUDGED_AT, Machine};
+use root::Root;
+use support::captures;
+use support::laid::Laid;
+use telemetry::exporter::Exporter;
+use telemetry::overview::{Gpu, Overview, Process};
+use telemetry::published::{Drift, Lease, Published, SCHEMA_VERSION};
+use telemetry::sample::count;
+
+const GIB: f64 = 1_073_741_824.0;
+
+fn overview(laid: &Laid) -> Overview {
+    let mut exporter = Exporter::default();
+    let now = count(JUDGED_AT);
+    let samples = exporter.scrape(&Root::open(laid.top()).unwrap(), now);
+    let overview = exporter.overview(&samples, now);
+    assert_eq!(overview.taken_at, now);
+    overview
+}
+
+#[test]
+fn a_whole_card_is_its_own_only_gpu() {
+    let overview = overview(&Laid::out(&Machine::instinct_with_readings(2, 1)));
+    let [first, second] = &overview.cards[..] else { panic!("{overview:#?}") };
+    assert_eq!((first.pci.as_deref(), first.gfx.as_deref()), (Some("0000:05:00.0"), Some("gfx942")));
+    assert_eq!(
+        (first.compute_partition.as_deref(), first.memory_partition.as_deref()),
+        (Some("SPX"), Some("NPS1"))
+    );
+    assert_eq!(first.power_watts, Some(431.0));
+    assert_eq!(first.power_limit_watts, Some(740.0));
+    assert_eq!(first.busy_percent, Some(61.0));
+    assert_eq!(first.memory_used_bytes, Some(17.0 * GIB + 4096.0));
+    assert_eq!(first.memory_total_bytes, Some(192.0 * GIB));
+    let sensor = |name: &str| first.temperatures.iter().find(|(sensor, _)| sensor == name).map(|it| it.1);
+    assert_eq!((sensor("junction"), sensor("mem"), sensor("edge")), (Some(51.0), Some(41.0), None));
+    let whole = Gpu {
+        index: Some(0),
+        busy_percent: Some(61.0),
+        memory_total_bytes: Some(192.0 * GIB),
+        processes: first.gpus[0].processes,
+        ..Gpu::default()
+    };
+    assert_eq!(format!("{:?}", first.gpus), format!("{:?}", [whole]));
+    assert_eq!((second.gpus[0].index, second.power_watts), (Some(1), Some(432.0)));
+    assert!(overview.daemon.is_none() && first.health.is_none(), "no daemon publishes anything there");
+}
+
+#[test]
+fn eight_cards_of_eight_partitions_are_64_gpus() {
+    let overview = overview(&Laid::out(&Machine::instinct_with_readings(8, 8)));
+    assert_eq!(overview.cards.len(), 8);
+    let indexes: Vec<_> = overview.cards.iter().flat_map(|card| &card.gpus).map(|gpu| gpu.index).collect();
+    assert_eq!(indexes, (0..64).map(Some).collect::<Vec<_>>());
+    let last = &overview.cards[7];
+    assert_eq!(
+        last.gpus.iter().map(|gpu| gpu.partition).collect::<Vec<_>>(),
+        (0..8).map(Some).collect::<Vec<_>>()
+    );
+    assert_eq!(last.power_watts, Some(438.0), "of the card alone");
+    // gfx_busy_inst: 10, the card's number, the partition's only XCC.
+    assert_eq!(last.gpus[3].busy_percent, Some(10.0 + 7.0 + 3.0));
+    assert_eq!(last.memory_total_bytes, Some(192.0 * GIB));
+    assert_eq!(last.gpus[3].memory_total_bytes.map(|bytes| bytes < 192.0 * GIB), Some(true), "{last:#?}");
+}
+
+#[test]
+fn of_a_suspended_card_nothing_but_its_name_is_known() {
+    let file = "/sys/bus/pci/devices/0000:05:00.0/power/runtime_status";
+    let overview = overview(&Laid::out(&Machine::instinct_with_readings(2, 2).put(file, "suspended\n")));
+    let card = &overview.cards[0];
+    assert_eq!(card.is_suspended, Some(true));
+    assert_eq!((card.power_watts, card.memory_used_bytes, card.busy_percent), (None, None, None));
+    assert!(card.temperatures.is_empty(), "{card:#?}");
+    assert_eq!(card.gpus.iter().map(|gpu| gpu.index).collect::<Vec<_>>(), [Some(0), Some(1)]);
+    assert!(card.gpus.iter().all(|gpu| gpu.processes.is_none()), "unknown is not zero: {card:#?}");
+    assert!(overview.cards[1].power_watts.is_some());
+}
+
+#[test]
+fn an_apu_has_the_memory_that_it_works_in() {
+    let overview = overview(&Laid::out(&captures::phoenix()));
+    let [card] = &overview.cards[..] else { panic!("{overview:#?}") };
+    let laid = Laid::out(&captures::phoenix());
+    let file = |name: &str| -> Option<f64> {
+        laid.text(&format!("/sys/bus/pci/devices/{}/{name}", card.pci.as_deref()?)).trim().parse().ok()
+    };
+    assert_eq!(card.memory_total_bytes, file("mem_info_gtt_total"));
+    assert_eq!(card.memory_used_bytes, file("mem_info_gtt_used"));
+}
+
+#[test]
+fn other_vendors_cards_are_not_amds() {
+    let overview = overview(&Laid::out(&captures::phoenix_beside_rtx4080()));
+    assert_eq!(overview.cards.len(), 1, "{overview:#?}");
+    assert!(self::overview(&Laid::out(&captures::a380())).cards.is_empty());
+}
+
+#[test]
+fn the_daemons_judgement_stands_with_its_card() {
+    let overview = overview(&Laid::out(&Machine::instinct_in_trouble(3, 8)));
+    let state = |card: usize| overview.cards[card].health.as_ref().map(|health| (health.state, health.score));
+    assert_eq!(state(0), Some((State::Unhealthy, Some(10))));
+    assert_eq!(state(1), Some((State::Degraded, Some(85))));
+    assert_eq!(state(2), Some((State::Unknown, None)));
+}
+
+#[test]
+fn a_process_stands_once_for_each_gpu_and_a_lease_with_its_gpu() {
+    let laid = Laid::out(&Machine::instinct_with_readings(2, 1));
+    let root = Root::open(laid.top()).unwrap();
+    let machine = amdgpu::Machine::read(&root);
+    let amds = || machine.gpus.iter().filter(|gpu| gpu.index.is_some());
+    let ids: Vec<u32> = amds()
+        .map(|gpu| amdgpu::processes::gpu_id(&root, gpu.kfd_node.unwrap(), &mut Vec::new()).unwrap())
+        .collect();
+    laid.put("proc/70/comm", "python3\n");
+    laid.put("proc/70/cgroup", "0::/system.slice/train.service\n");
+    laid.put(&format!("sys/class/kfd/kfd/proc/70/vram_{}", ids[0]), "4096\n");
+    laid.put(&format!("sys/class/kfd/kfd/proc/70/vram_{}", ids[1]), "8192\n");
+    laid.put(&format!("sys/class/kfd/kfd/proc/70/stats_{}/cu_occupancy", ids[1]), "12\n");
+    let render = amds()
+        .nth(1)
+        .unwrap()
+        .render
+        .as_ref()
+        .unwrap()
+        .path
+        .file_name()
+        .unwrap()
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let published = Published {
+        schema_version: SCHEMA_VERSION,
+        written_at: JUDGED_AT,
+        leases: vec![Lease { gpu: render, container: "build-7".to_owned() }],
+        drift: Drift { differs: 1, pending_restarts: 2, ..Drift::default() },
+        ..Published::default()
+    };
+    let published = serde_json::to_string(&published).unwrap();
+    laid.put("run/rocworker/exporter.json", &published);
+    let overview = overview(&laid);
+    let process = |gpu: u32, vram: f64, units: Option<f64>| Process {
+        pid: 70,
+        name: Some("python3".to_owned()),
+        gpu: Some(gpu),
+        unit: Some("train.service".to_owned()),
+        vram_bytes: Some(vram),
+        compute_units: units,
+        ..Process::default()
+    };
+    let expected = [process(0, 4096.0, None), process(1, 8192.0, Some(12.0))];
+    assert_eq!(format!("{:?}", overview.processes), format!("{expected:?}"));
+    let [first, second] = &overview.cards[..] else { panic!("{overview:#?}") };
+    assert_eq!((first.gpus[0].processes, first.gpus[0].lease.as_deref()), (Some(1), None));
+    assert_eq!((second.gpus[0].processes, second.gpus[0].lease.as_deref()), (Some(1), Some("build-7")));
+    let daemon = overview.daemon.unwrap();
+    assert_eq!((daemon.written_at, daemon.drift.differs, daemon.drift.pending_restarts), (JUDGED_AT, 1, 2));
+}

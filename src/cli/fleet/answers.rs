@@ -1,0 +1,159 @@
+//! The answers of several machines as one.
+
+mod exposition;
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::Named;
+use crate::cli::args::Format;
+use crate::cli::metrics::TextFormat;
+use crate::cli::output::{BAD, HEADING, print_text, styled};
+use crate::fleet::host::Host;
+use crate::printable::printable;
+
+/// What this program said of one machine.
+#[derive(Debug)]
+pub(super) struct Answered {
+    /// Its exit code, or why it has none.
+    pub(super) ended: Result<i32, String>,
+    stdout: Vec<u8>,
+    /// What it said beside its answer, a line each.
+    pub(super) said: Vec<String>,
+    /// Why there is no answer, or no whole one.
+    pub(super) error: Option<String>,
+    pub(super) took: Duration,
+}
+
+impl Answered {
+    pub(super) fn new(
+        host: &Host,
+        ended: Result<i32, String>,
+        stdout: Vec<u8>,
+        stderr: &[u8],
+        took: Duration,
+    ) -> Self {
+        let stderr = String::from_utf8_lossy(stderr);
+        let mut said: Vec<String> =
+            stderr.lines().filter(|line| !line.trim().is_empty()).map(printable).collect();
+        let error = match &ended {
+            Ok(0 | 3) => None,
+            Ok(code) => {
+                Some(last_of(&mut said, host).unwrap_or_else(|| format!("it ended with exit code {code}")))
+            }
+            Err(why) => Some(why.clone()),
+        };
+        Self { ended, stdout, said, error, took }
+    }
+
+    pub(super) fn code(&self) -> i32 {
+        *self.ended.as_ref().unwrap_or(&1)
+    }
+
+    /// Its JSON as it came, if it is JSON.
+    fn json(&self) -> Option<&RawValue> {
+        let text = str::from_utf8(&self.stdout).ok()?;
+        serde_json::from_str(text.trim()).ok()
+    }
+}
+
+/// The sentence of an error, without the names that stand before it already: the program's, or the last line. With `-v`
+/// more lines follow it.
+fn last_of(said: &mut Vec<String>, host: &Host) -> Option<String> {
+    const PROGRAM: &str = "rocworker: ";
+    let of_program = said.iter().rposition(|line| line.starts_with(PROGRAM));
+    let line = said.remove(of_program.or(said.len().checked_sub(1))?);
+    let text = line.strip_prefix(PROGRAM).unwrap_or(&line);
+    Some(text.strip_prefix(&format!("{host}: ")).unwrap_or(text).to_owned())
+}
+
+#[derive(Serialize)]
+struct Joined<'a> {
+    schema_version: u32,
+    hosts: Vec<Entry<'a>>,
+}
+
+#[derive(Serialize)]
+struct Entry<'a> {
+    host: &'a str,
+    code: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+/// Who prints the answers in the order asked: text as soon as all before it are there, JSON and metrics at the end.
+pub(super) struct Shown<'h> {
+    hosts: &'h [Named],
+    format: Format,
+    metrics: Option<TextFormat>,
+    /// Texts that wait for one before them.
+    waiting: Vec<Option<String>>,
+    next: usize,
+}
+
+impl<'h> Shown<'h> {
+    pub(super) fn new(hosts: &'h [Named], format: Format, metrics: Option<TextFormat>) -> Self {
+        Self { hosts, format, metrics, waiting: hosts.iter().map(|_| None).collect(), next: 0 }
+    }
+
+    pub(super) fn add(&mut self, place: usize, answered: &Answered) -> anyhow::Result<()> {
+        if self.format.is_json() || self.metrics.is_some() {
+            return Ok(());
+        }
+        if let (Some(slot), Some(named)) = (self.waiting.get_mut(place), self.hosts.get(place)) {
+            *slot = Some(text(named, answered));
+        }
+        while let Some(text) = self.waiting.get_mut(self.next).and_then(Option::take) {
+            let between = if self.next == 0 { "" } else { "\n" };
+            print_text(&format!("{between}{text}"))?;
+            self.next += 1;
+        }
+        Ok(())
+    }
+
+    /// What is still to be printed. A machine without an answer was not asked, or was not before the end.
+    pub(super) fn end(&mut self, answers: &[Option<Answered>]) -> anyhow::Result<()> {
+        if self.format.is_json() {
+            return self.print_json(answers);
+        }
+        if let Some(format) = self.metrics {
+            return print_text(&exposition::joined(self.hosts, answers, format));
+        }
+        for text in std::mem::take(&mut self.waiting).into_iter().flatten() {
+            print_text(&format!("\n{text}"))?;
+        }
+        Ok(())
+    }
+
+    fn print_json(&self, answers: &[Option<Answered>]) -> anyhow::Result<()> {
+        let hosts = self.hosts.iter().zip(answers).map(|(named, answered)| {
+            let Some(answered) = answered else {
+                let error = Some("interrupted before it was asked");
+                return Entry { host: &named.name, code: 1, answer: None, error };
+            };
+            let answer = answered.json();
+            let error = answered.error.as_deref();
+            let is_none = answer.is_none() && error.is_none();
+            let code = if is_none { 1 } else { answered.code() };
+            let error = if is_none { Some("its answer is no JSON") } else { error };
+            Entry { host: &named.name, code, answer, error }
+        });
+        let joined = Joined { schema_version: 1, hosts: hosts.collect() };
+        let mut json = serde_json::to_string_pretty(&joined)?;
+        json.push('\n');
+        print_text(&json)
+    }
+}
+
+/// The machine's name, its answer as it came, and what is wrong.
+fn text(named: &Named, answered: &Answered) -> String {
+    let heading = styled(HEADING, format_args!("==> {} <==", printable(&named.name)));
+    let answer = String::from_utf8_lossy(&answered.stdout);
+    let end = if answer.is_empty() || answer.ends_with('\n') { "" } else { "\n" };
+    let error = answered.error.as_ref().map(|error| format!("{} {error}\n", styled(BAD, "✗")));
+    format!("{heading}\n{answer}{end}{}", error.unwrap_or_default())
+}

@@ -1,0 +1,102 @@
+//! What another machine's program prints, line by line as a terminal may be shown it.
+
+use std::io::{self, Write};
+
+use crate::cli::args::Format;
+use crate::printable::printable;
+
+/// Of a line without an end.
+const MOST: usize = 1 << 20;
+
+pub(super) struct Passed<W> {
+    to: W,
+    format: Format,
+    /// The line that has not ended.
+    begun: Vec<u8>,
+    written: io::Result<()>,
+}
+
+impl<W: Write> Passed<W> {
+    pub(super) fn new(to: W, format: Format) -> Self {
+        Self { to, format, begun: Vec::new(), written: Ok(()) }
+    }
+
+    pub(super) fn take(&mut self, chunk: &[u8]) {
+        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
+            match part.split_last() {
+                Some((b'\n', part)) => {
+                    self.begun.extend(part);
+                    self.write("\n");
+                }
+                _ => self.begun.extend(part),
+            }
+            if self.begun.len() > MOST {
+                self.write("");
+            }
+        }
+    }
+
+    /// # Errors
+    /// What could not be written.
+    pub(super) fn end(mut self) -> io::Result<()> {
+        self.write("");
+        self.written
+    }
+
+    fn write(&mut self, end: &str) {
+        let line = String::from_utf8_lossy(&self.begun);
+        let line = match self.format {
+            Format::Table | Format::Wide => printable(&line),
+            Format::Json => in_json(&line),
+        };
+        // Once the reader has gone, the command there goes on to its end.
+        if self.written.is_ok() {
+            self.written =
+                self.to.write_all(format!("{line}{end}").as_bytes()).and_then(|()| self.to.flush());
+        }
+        self.begun.clear();
+    }
+}
+
+/// A line of JSON has such characters in its strings alone, where they can be escaped.
+fn in_json(line: &str) -> String {
+    let mut text = String::with_capacity(line.len());
+    for c in line.chars() {
+        let mut buffer = [0; 4];
+        if printable(c.encode_utf8(&mut buffer)).starts_with('\\') && c != '\\' {
+            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
+        } else {
+            text.push(c);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn passed(chunks: &[&[u8]], format: Format) -> String {
+        let mut to = Vec::new();
+        let mut passed = Passed::new(&mut to, format);
+        chunks.iter().for_each(|chunk| passed.take(chunk));
+        passed.end().unwrap();
+        String::from_utf8(to).unwrap()
+    }
+
+    #[test]
+    fn lines_come_as_they_are_and_control_characters_do_not() {
+        let chunks: [&[u8]; 4] = [b"one\ntw\xc3", b"\xa4\n", b"\x1b[2Jthree\r\n", b"four"];
+        assert_eq!(passed(&chunks, Format::Table), "one\ntw\u{e4}\n\\u{1b}[2Jthree\\r\nfour");
+    }
+
+    #[test]
+    fn json_stays_the_same_json() {
+        let json = "{\n  \"a\": \"x\u{9b}2J\u{202e}\\\\ \\n\"\n}\n";
+        let shown = passed(&[json.as_bytes()], Format::Json);
+        assert_eq!(shown, "{\n  \"a\": \"x\\u009b2J\\u202e\\\\ \\n\"\n}\n");
+        let [one, other] =
+            [json, &shown].map(|text| serde_json::from_str::<serde_json::Value>(text).unwrap());
+        assert_eq!(one, other);
+    }
+}

@@ -1,0 +1,153 @@
+//! Several machines: this very program for each of them, with `--host` and its name.
+
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use reconcile::command::{Call, Error as CommandError, Programs, Stream};
+
+use super::answers::{self, Answered};
+use super::{Asked, Named};
+use crate::cli::Outcome;
+use crate::cli::args::{Format, Options};
+use crate::cli::doctor::interrupt;
+use crate::cli::session::Session;
+use crate::fleet::host::Host;
+use crate::fleet::{pool, ssh};
+use crate::printable::printable;
+
+/// Beyond what a program for one machine takes at most by itself: its tries to connect, and its answer.
+const MORE: Duration = Duration::from_secs(120);
+
+pub(super) fn run(
+    session: &Session,
+    options: &Options,
+    hosts: &[Named],
+    asked: &Asked,
+) -> anyhow::Result<Outcome> {
+    let programs = session.programs.as_ref().context("--host asks from the machine itself")?;
+    let stop = interrupt()?;
+    let programs = programs.interrupted_by(Arc::clone(&stop));
+    let program = std::env::current_exe().context("where this program is")?;
+    let program = program.to_str().context("this program's path is no UTF-8")?;
+    let format = match asked.metrics {
+        // They are joined from values.
+        Some(_) => Format::Json,
+        None => options.output,
+    };
+    let argv = |host: &Host| argv(program, options, format, host, asked);
+    let mut shown = answers::Shown::new(hosts, options.output, asked.metrics);
+    let mut ended = 0;
+    let mut failed = Ok(());
+    let answers = pool::each(
+        hosts,
+        pool::AT_ONCE,
+        &stop,
+        |named: &Named| ask(&programs, &argv(&named.host), &named.host),
+        |place, answered| {
+            ended += 1;
+            if let Some(named) = hosts.get(place) {
+                tell(named, answered, ended, hosts.len());
+            }
+            if failed.is_ok() {
+                failed = shown.add(place, answered);
+            }
+        },
+    );
+    if stop.load(Ordering::Relaxed) {
+        tell_of_rest(hosts, &answers, asked.writes);
+    }
+    failed?;
+    shown.end(&answers)?;
+    let codes = || answers.iter().map(|it| it.as_ref().map_or(1, Answered::code));
+    Ok(match () {
+        () if codes().any(|code| !matches!(code, 0 | 3)) => Outcome::FellShort,
+        () if codes().any(|code| code == 3) => Outcome::Findings,
+        () => Outcome::Done,
+    })
+}
+
+fn argv(program: &str, options: &Options, format: Format, host: &Host, asked: &Asked) -> Vec<String> {
+    let format = match format {
+        Format::Table => "table",
+        Format::Wide => "wide",
+        Format::Json => "json",
+    };
+    let mut argv: Vec<String> =
+        [program, "-o", format, "--host", &host.to_string()].map(str::to_owned).to_vec();
+    argv.extend((0..options.verbose).map(|_| "-v".to_owned()));
+    if let Some(config) = &options.config {
+        argv.extend(["--config".to_owned(), config.to_string_lossy().into_owned()]);
+    }
+    let is_format = |word: &&String| asked.metrics.is_some() && word.starts_with("--format");
+    argv.extend(asked.words.iter().filter(|word| !is_format(word)).cloned());
+    argv
+}
+
+fn ask(programs: &Programs, argv: &[String], host: &Host) -> Answered {
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let before = Instant::now();
+    let call = Call { argv: &argv, input: b"", limit: ssh::LIMIT + MORE };
+    let status = programs.call(call, &mut |stream, chunk| {
+        let (kept, most) = match stream {
+            Stream::Stdout => (&mut stdout, ssh::MOST),
+            Stream::Stderr => (&mut stderr, ssh::MOST / 64),
+        };
+        kept.extend(chunk);
+        if kept.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    });
+    let ended = match status {
+        Ok(status) => status.code().ok_or_else(|| format!("it ended with {status}")),
+        Err(_) if stdout.len() > ssh::MOST || stderr.len() > ssh::MOST / 64 => {
+            Err(format!("it answered with more than {} MiB", ssh::MOST >> 20))
+        }
+        Err(CommandError::Interrupted { .. }) => Err("interrupted before it had ended".to_owned()),
+        Err(error) => Err(error.to_string()),
+    };
+    Answered::new(host, ended, stdout, &stderr, before.elapsed())
+}
+
+/// A line for the machine, and what was said of it beside its answer.
+fn tell(named: &Named, answered: &Answered, ended: usize, of: usize) {
+    let mut stderr = anstream::stderr();
+    let name = printable(&named.name);
+    let seconds = answered.took.as_secs_f64();
+    let how = match (&answered.error, answered.code()) {
+        (None, 3) => format!("done in {seconds:.1} s, with findings"),
+        (None, _) => format!("done in {seconds:.1} s"),
+        (Some(error), _) => format!("failed after {seconds:.1} s: {error}"),
+    };
+    // A reader of stderr that has gone is no reason to stop half-way.
+    writeln!(stderr, "[{ended}/{of}] {name}: {how}").ok();
+    for line in &answered.said {
+        writeln!(stderr, "  {name}: {line}").ok();
+    }
+}
+
+/// After a signal: what is not known of which machine.
+fn tell_of_rest(hosts: &[Named], answers: &[Option<Answered>], writes: bool) {
+    let names = |holds: &dyn Fn(&Option<Answered>) -> bool| {
+        let names = hosts.iter().zip(answers).filter(|(_, answer)| holds(answer));
+        names.map(|(named, _)| printable(&named.name)).collect::<Vec<_>>().join(",")
+    };
+    let mut stderr = anstream::stderr();
+    let unfinished = names(&|answer| answer.as_ref().is_some_and(|answer| answer.ended.is_err()));
+    if !unfinished.is_empty() {
+        writeln!(stderr, "Interrupted, not finished: {unfinished}").ok();
+        if writes {
+            writeln!(
+                stderr,
+                "apply may still be at work there: rocworker --host {unfinished} status shows it"
+            )
+            .ok();
+        }
+    }
+    let not_begun = names(&Option::is_none);
+    if !not_begun.is_empty() {
+        writeln!(stderr, "Interrupted, not asked: {not_begun}").ok();
+    }
+}

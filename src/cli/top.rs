@@ -1,0 +1,154 @@
+use std::fmt::Write as _;
+use std::io::{IsTerminal as _, stdin, stdout};
+use std::time::Duration;
+
+use allocation::health::State as Health;
+use anstyle::Style;
+use serde::Serialize;
+use telemetry::overview::{Card, Overview};
+
+use super::Outcome;
+use super::args::Format;
+use super::output::{BAD, DIM, GOOD, WARN, styled};
+use super::session::{Misuse, Session, variable};
+use super::table::{Cell, Columns};
+use crate::printable::printable;
+use crate::top::reader::Reader;
+use crate::top::{State, live, say};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Print one view as text, for scripts and pipes; with --output json for programs
+    #[arg(long)]
+    once: bool,
+    /// Read the GPUs this often, 0.2 to 60
+    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval, conflicts_with = "once")]
+    interval: Duration,
+}
+
+fn interval(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.2..=60.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| "it is a number of seconds from 0.2 to 60".to_owned())
+}
+
+#[derive(Serialize)]
+struct Answer<'o> {
+    schema_version: u32,
+    host: Option<&'o str>,
+    #[serde(flatten)]
+    overview: &'o Overview,
+}
+
+pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
+    let root = session.root.shown("/");
+    if args.once {
+        let reading = Reader::new(root).read()?;
+        let answer = Answer { schema_version: 1, host: reading.host.as_deref(), overview: &reading.overview };
+        session.format.print(&answer, || text(&reading.overview, session.format))?;
+        return Ok(Outcome::Done);
+    }
+    needs_a_terminal(session)?;
+    // no-color.org: whatever its value, unless that is empty.
+    let is_plain = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
+    live::run(root, State::new(args.interval, is_plain))?;
+    Ok(Outcome::Done)
+}
+
+fn needs_a_terminal(session: &Session) -> Result<(), Misuse> {
+    let why = match variable("TERM").as_deref() {
+        _ if session.format == Format::Json => "--output json prints one view",
+        _ if !stdin().is_terminal() || !stdout().is_terminal() => "top needs a terminal to watch the GPUs",
+        None | Some("" | "dumb") => "top needs a terminal that can move its cursor, and TERM names none",
+        Some(_) => return Ok(()),
+    };
+    Err(Misuse(format!("{why}: say `rocworker top --once`")))
+}
+
+/// One view for people: GPUs and partitions, processes, and what is not known.
+fn text(overview: &Overview, format: Format) -> String {
+    let mut text = String::new();
+    if overview.cards.is_empty() {
+        text.push_str("No AMD GPU in this machine.\n");
+    } else {
+        text.push_str(&gpus(overview, format));
+        text.push('\n');
+        text.push_str(&processes(overview, format));
+    }
+    let no_daemon = overview.daemon.is_none() && !overview.cards.is_empty();
+    let unknown = overview.unknown.iter().map(String::as_str).chain(no_daemon.then_some(say::NO_DAEMON));
+    for unknown in unknown {
+        writeln!(text, "{}", styled(DIM, format_args!("? {}", printable(unknown)))).ok();
+    }
+    text
+}
+
+fn gpus(overview: &Overview, format: Format) -> String {
+    let headings =
+        ["#", "GPU", "PCI", "MODE", "BUSY", "MEMORY", "TEMP", "POWER", "PROCESSES", "HEALTH", "LEASED BY"];
+    let mut columns =
+        Columns::new(&headings).right(&[0, 4, 5, 6, 7, 8]).only_wide(&[2, 3, 10]).shortened(&[1]);
+    for card in &overview.cards {
+        let is_partitioned = say::is_partitioned(card);
+        let is_suspended = card.is_suspended == Some(true);
+        let memory = say::memory(card.memory_used_bytes, card.memory_total_bytes);
+        let dash = || say::UNKNOWN.to_owned();
+        let lease = card.gpus.first().filter(|_| !is_partitioned).and_then(|gpu| gpu.lease.clone());
+        columns.row([
+            say::indexes(card).into(),
+            say::name(card, usize::MAX).into(),
+            card.pci.clone().unwrap_or_else(dash).into(),
+            say::modes(card).unwrap_or_else(dash).into(),
+            say::percent(card.busy_percent).into(),
+            if is_suspended { "suspended".into() } else { memory.into() },
+            say::celsius(say::temperature(card)).into(),
+            say::power(card.power_watts, card.power_limit_watts).into(),
+            say::count(say::process_count(card).map(f64::from)).into(),
+            Cell::styled(say::health(card), of_health(card)),
+            lease.unwrap_or_else(dash).into(),
+        ]);
+        for gpu in card.gpus.iter().filter(|_| is_partitioned) {
+            columns.row([
+                say::count(gpu.index.map(f64::from)).into(),
+                format!("  partition {}", say::count(gpu.partition.map(f64::from))).into(),
+                "".into(),
+                "".into(),
+                say::percent(gpu.busy_percent).into(),
+                say::bytes(gpu.memory_total_bytes).into(),
+                "".into(),
+                "".into(),
+                say::count(gpu.processes.map(f64::from)).into(),
+                "".into(),
+                gpu.lease.clone().unwrap_or_else(dash).into(),
+            ]);
+        }
+    }
+    columns.shown(format)
+}
+
+fn of_health(card: &Card) -> Style {
+    match card.health.as_ref().map(|health| health.state) {
+        Some(Health::Healthy) => GOOD,
+        Some(Health::Degraded) => WARN,
+        Some(Health::Unhealthy) => BAD,
+        Some(Health::Unknown) | None => DIM,
+    }
+}
+
+fn processes(overview: &Overview, format: Format) -> String {
+    if overview.processes.is_empty() {
+        return format!("{}\n", say::no_process(overview));
+    }
+    let headings = ["PID", "NAME", "GPU", "VRAM", "CUS", "POD, CONTAINER OR UNIT"];
+    let mut columns = Columns::new(&headings).right(&[0, 2, 3, 4]).shortened(&[5, 1]);
+    for process in &overview.processes {
+        columns.row([
+            process.pid.to_string().into(),
+            process.name.clone().unwrap_or_else(|| say::UNKNOWN.to_owned()).into(),
+            say::count(process.gpu.map(f64::from)).into(),
+            say::bytes(process.vram_bytes).into(),
+            say::count(process.compute_units).into(),
+            say::owner(process).into(),
+        ]);
+    }
+    columns.shown(format)
+}

@@ -1,0 +1,195 @@
+//! `topology`: how the GPUs are linked, as a matrix or as a tree.
+
+mod tree;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+use amdgpu::Machine;
+
+use super::Outcome;
+use super::args::Format;
+use super::detect::ranges;
+use super::output::{BAD, DIM, styled};
+use super::session::Session;
+use super::table::{Cell, Columns};
+use crate::printable::printable;
+use crate::topology::matrix::{Matrix, SELF, UNKNOWN, Unit};
+use crate::topology::{Answer, Entry, Link};
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// As a tree: NUMA node, host bridge, bridges, card, partitions
+    #[arg(long)]
+    tree: bool,
+}
+
+/// As many columns of links as a table of 100 columns has room for.
+const ABREAST: usize = 10;
+
+/// Of reasons why links are not known, as many are printed.
+const REASONS: usize = 5;
+
+pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
+    let answer = Answer::read(&session.root, &Machine::read(&session.root));
+    session.format.print(&answer, || {
+        let shown = if args.tree { tree::text(&answer) } else { matrix(&answer, session.format) };
+        shown + &problems(&answer)
+    })?;
+    Ok(Outcome::Done)
+}
+
+fn matrix(answer: &Answer, format: Format) -> String {
+    if answer.gpus.is_empty() {
+        return "No AMD GPU on the PCI bus of this machine.\n".to_owned();
+    }
+    let is_wide = format == Format::Wide;
+    let matrix = if is_wide { Matrix::of_gpus(answer) } else { Matrix::of_cards(answer) };
+    let mut text = String::new();
+    let abreast = if is_wide { matrix.units.len() } else { ABREAST };
+    for first in (0..matrix.units.len()).step_by(abreast) {
+        text += &block(&matrix, first, abreast, format);
+        text.push('\n');
+    }
+    text += &legend(&matrix, answer);
+    text += &hives(answer, format);
+    text += &numa_nodes(answer, format);
+    text + &unknown(&matrix)
+}
+
+/// The matrix' columns from `first` on, each row's card before them.
+fn block(matrix: &Matrix, first: usize, abreast: usize, format: Format) -> String {
+    let labels: Vec<String> = matrix.units.iter().map(label).collect();
+    let mut headings = vec!["GPU", "PCI"];
+    headings.extend(labels.iter().skip(first).take(abreast).map(String::as_str));
+    let mut columns = Columns::new(&headings);
+    for ((unit, label), row) in matrix.units.iter().zip(&labels).zip(&matrix.rows) {
+        let mut cells: Vec<Cell> =
+            vec![label.as_str().into(), unit.pci.as_deref().unwrap_or("-").to_owned().into()];
+        cells.extend(row.iter().skip(first).take(abreast).map(|word| match word.as_str() {
+            SELF => Cell::styled(SELF, DIM),
+            UNKNOWN => Cell::styled(UNKNOWN, BAD),
+            word => word.into(),
+        }));
+        columns.cells(cells);
+    }
+    columns.shown(format)
+}
+
+fn label(unit: &Unit) -> String {
+    ranges(&unit.gpus)
+}
+
+/// What the words mean that stand in the matrix.
+fn legend(matrix: &Matrix, answer: &Answer) -> String {
+    let mut lines: BTreeMap<(u8, &str), String> = BTreeMap::new();
+    let is_of_cards = matrix.units.iter().any(|unit| unit.gpus.len() > 1);
+    let words: BTreeSet<&str> = matrix.rows.iter().flatten().map(String::as_str).collect();
+    for word in words {
+        let (place, meaning) = match word {
+            SELF if is_of_cards => (0, "the card itself; -o wide shows its partitions".to_owned()),
+            SELF => (0, "the GPU itself".to_owned()),
+            "CARD" => (1, format!("partitions of one card{}", bandwidth(word, answer))),
+            "XGMI" => {
+                (2, format!("XGMI; KFD names no hops between partitioned cards{}", bandwidth(word, answer)))
+            }
+            "PIX" => (3, "PCIe through at most one switch".to_owned()),
+            "PXB" => (4, "PCIe through several switches, below one host bridge".to_owned()),
+            "PHB" => (5, "PCIe through one host bridge".to_owned()),
+            "NODE" => (6, "PCIe through host bridges of one NUMA node".to_owned()),
+            "SYS" => (7, "PCIe and the connection between NUMA nodes".to_owned()),
+            UNKNOWN => (8, "not known".to_owned()),
+            xgmi => {
+                let hops = xgmi.trim_start_matches("XGMI");
+                let unit = if hops == "1" { "hop" } else { "hops" };
+                (2, format!("XGMI, {hops} {unit}{}", bandwidth(word, answer)))
+            }
+        };
+        lines.insert((place, word), meaning);
+    }
+    let lines = lines.into_iter().map(|((_, word), meaning)| format!("{word:<5}  {meaning}\n"));
+    styled(DIM, lines.collect::<String>().trim_end()) + "\n"
+}
+
+/// The least and the most that KFD says of these links.
+fn bandwidth(word: &str, answer: &Answer) -> String {
+    let links = || answer.links.iter().filter(|link| link.word().as_deref() == Some(word));
+    let least = links().filter_map(|link: &Link| link.min_megabytes_per_second).min();
+    let most = links().filter_map(|link: &Link| link.max_megabytes_per_second).max();
+    match (least, most) {
+        (Some(least), Some(most)) if least != most => {
+            format!("; {} to {} GB/s", gigabytes(least), gigabytes(most))
+        }
+        (Some(most), _) | (_, Some(most)) => format!("; {} GB/s", gigabytes(most)),
+        (None, None) => String::new(),
+    }
+}
+
+fn gigabytes(megabytes: u64) -> String {
+    match megabytes % 1_000 {
+        0 => (megabytes / 1_000).to_string(),
+        rest => format!("{}.{}", megabytes / 1_000, rest / 100),
+    }
+}
+
+fn hives(answer: &Answer, format: Format) -> String {
+    if answer.hives.is_empty() {
+        return String::new();
+    }
+    let mut columns = Columns::new(&["HIVE", "CARDS", "GPUS"]).right(&[1]).shortened(&[2]);
+    for hive in &answer.hives {
+        let cards = hive.cards.len().to_string();
+        columns.row([hive.id.as_str().into(), cards.into(), ranges(&hive.gpus).into()]);
+    }
+    format!("\n{}", columns.shown(format))
+}
+
+/// Which GPUs are near which CPUs.
+fn numa_nodes(answer: &Answer, format: Format) -> String {
+    // Those of which no node is known come last.
+    let place = |gpu: &Entry| (gpu.numa_node.is_none(), gpu.numa_node, gpu.local_cpus.clone());
+    let mut gpus: Vec<&Entry> = answer.gpus.iter().collect();
+    gpus.sort_by_key(|gpu| (place(gpu), gpu.index));
+    let mut columns = Columns::new(&["NUMA", "GPUS", "CPUS"]).shortened(&[2, 1]);
+    for gpus in gpus.chunk_by(|a, b| place(a) == place(b)) {
+        let Some(first) = gpus.first() else { continue };
+        let node = first.numa_node.map_or_else(|| UNKNOWN.to_owned(), |node| node.to_string());
+        let cpus = first.local_cpus.as_deref().unwrap_or(UNKNOWN);
+        let indexes: Vec<u32> = gpus.iter().map(|gpu| gpu.index).collect();
+        columns.row([node.into(), ranges(&indexes).into(), cpus.into()]);
+    }
+    format!("\n{}", columns.shown(format))
+}
+
+/// Why links are not known: a line a reason, with the first two that it holds for.
+fn unknown(matrix: &Matrix) -> String {
+    let mut reasons: Vec<(&str, String, usize)> = Vec::new();
+    for (a, b, why) in &matrix.unknown {
+        match reasons.iter_mut().find(|(known, ..)| known == why) {
+            Some((.., count)) => *count += 1,
+            None => {
+                let of = |place: &usize| matrix.units.get(*place).map(label).unwrap_or_default();
+                reasons.push((why, format!("{} and {}", of(a), of(b)), 1));
+            }
+        }
+    }
+    let mut text = String::new();
+    for (why, pair, count) in reasons.iter().take(REASONS) {
+        let more = match count - 1 {
+            0 => String::new(),
+            more => format!("; and so for {more} more"),
+        };
+        writeln!(text, "{} {pair}: {}{more}", styled(BAD, UNKNOWN), printable(why)).ok();
+    }
+    match reasons.len().saturating_sub(REASONS) {
+        0 => {}
+        more => _ = writeln!(text, "{} {more} more reasons: -o json has them", styled(BAD, UNKNOWN)),
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+fn problems(answer: &Answer) -> String {
+    let line = |problem: &String| format!("{} {}\n", styled(BAD, "problem:"), printable(problem));
+    let text: String = answer.problems.iter().map(line).collect();
+    if text.is_empty() { text } else { format!("\n{text}") }
+}

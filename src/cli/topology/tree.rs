@@ -1,0 +1,87 @@
+//! The tree: a line a place, the places below it further to the right.
+
+use std::fmt::Write;
+
+use super::super::detect::ranges;
+use super::super::output::{DIM, HEADING, styled};
+use crate::printable::printable;
+use crate::topology::Answer;
+use crate::topology::tree::{Branch, CardEntry, Place};
+
+pub(super) fn text(answer: &Answer) -> String {
+    if answer.tree.is_empty() {
+        return "No GPU on the PCI bus of this machine.\n".to_owned();
+    }
+    let mut text = String::new();
+    for branch in &answer.tree {
+        writeln!(text, "{}", line(&branch.place)).ok();
+        below(branch, "", &mut text);
+    }
+    text
+}
+
+fn below(branch: &Branch, indent: &str, text: &mut String) {
+    let mut leaves = branch.children.iter().peekable();
+    while let Some(mut child) = leaves.next() {
+        let (fork, bar) = if leaves.peek().is_some() { ("├─ ", "│  ") } else { ("└─ ", "   ") };
+        let mut shown = line(&child.place);
+        // Bridges in a row with nothing beside them are one line.
+        while let (Place::Bridge { .. }, [only @ Branch { place: Place::Bridge { .. }, .. }]) =
+            (&child.place, child.children.as_slice())
+        {
+            child = only;
+            shown = format!("{shown} > {}", line(&child.place));
+        }
+        writeln!(text, "{}{shown}", styled(DIM, format_args!("{indent}{fork}"))).ok();
+        let indent = format!("{indent}{bar}");
+        below(child, &indent, text);
+        if let Place::Card(card) = &child.place {
+            partitions(card, &indent, text);
+        }
+    }
+}
+
+fn line(place: &Place) -> String {
+    match place {
+        Place::NumaNode { numa_node, local_cpus } => {
+            let node = numa_node
+                .map_or_else(|| "NUMA node not known".to_owned(), |node| format!("NUMA node {node}"));
+            let cpus = local_cpus.as_ref().map(|cpus| format!(", CPUs {}", printable(cpus)));
+            styled(HEADING, format_args!("{node}{}", cpus.unwrap_or_default()))
+        }
+        Place::HostBridge { name: Some(name) } => format!("host bridge {}", printable(name)),
+        Place::HostBridge { name: None } => "host bridge not known".to_owned(),
+        Place::Bridge { pci, on_card: false } => format!("bridge {pci}"),
+        Place::Bridge { pci, on_card: true } => format!("{pci} on the card"),
+        Place::Card(card) => line_of_card(card),
+    }
+}
+
+/// `0000:05:00.0  GPU 0-7  AMD Instinct MI300X OAM  32 GT/s x16  hive …`.
+fn line_of_card(card: &CardEntry) -> String {
+    let indexes: Vec<u32> = card.gpus.iter().map(|part| part.index).collect();
+    let mut parts = vec![card.pci.clone().unwrap_or_else(|| "card not known".to_owned())];
+    match indexes.as_slice() {
+        [] if card.vendor == "amd" => {}
+        [] => parts.push("not AMD".to_owned()),
+        indexes => parts.push(format!("GPU {}", ranges(indexes))),
+    }
+    parts.extend(card.name.as_deref().map(printable));
+    let speed = card.link_transfers_per_second.map(|transfers| format!("{} GT/s", transfers / 1e9));
+    let lanes = card.link_lanes.map(|lanes| format!("x{lanes}"));
+    let link: Vec<String> = speed.into_iter().chain(lanes).collect();
+    if !link.is_empty() {
+        parts.push(link.join(" "));
+    }
+    parts.extend(card.hive.as_ref().map(|hive| format!("hive {hive}")));
+    parts.join("  ")
+}
+
+fn partitions(card: &CardEntry, indent: &str, text: &mut String) {
+    let mut parts = card.gpus.iter().filter(|_| card.gpus.len() > 1).peekable();
+    while let Some(part) = parts.next() {
+        let fork = if parts.peek().is_some() { "├─ " } else { "└─ " };
+        let partition = part.partition.map(|id| format!("partition {id}: ")).unwrap_or_default();
+        writeln!(text, "{}{partition}GPU {}", styled(DIM, format_args!("{indent}{fork}")), part.index).ok();
+    }
+}

@@ -1,0 +1,156 @@
+//! The other machines that `--hosts GROUP` asks. Nothing but the command line reads it: it makes no drift.
+
+use std::fmt::{self, Formatter};
+
+use serde::Deserialize;
+use serde::de::{Deserializer, MapAccess, Visitor};
+
+use super::scalar::Word;
+use super::{Error, Source, is_of_key, words};
+use crate::fleet::host::Host;
+
+/// Machines by group, in the order of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Inventory {
+    /// As whom ssh logs in where a name says nothing.
+    pub user: Option<String>,
+    pub groups: Vec<Group>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group {
+    pub name: String,
+    /// At least one, and each once. As they were written: without [`Inventory::user`].
+    pub hosts: Vec<Host>,
+}
+
+impl Inventory {
+    /// The machine with the user whom ssh is told.
+    #[must_use]
+    pub fn with_user(&self, host: Host) -> Host {
+        Host { user: host.user.or_else(|| self.user.clone()), ..host }
+    }
+
+    /// # Errors
+    /// Names the groups that there are.
+    pub fn group(&self, name: &str) -> Result<&Group, String> {
+        self.groups.iter().find(|group| group.name == name).ok_or_else(|| {
+            let groups: Vec<&str> = self.groups.iter().map(|group| group.name.as_str()).collect();
+            match &*groups {
+                [] => format!(
+                    "there is no group {name:?}: the configuration has none; write inventory: {{groups: {{{}: [gpu1, \
+                     gpu2]}}}}",
+                    if is_word(name) { name } else { "mi300" }
+                ),
+                groups => format!("there is no group {name:?}: there are {}", groups.join(", ")),
+            }
+        })
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    expecting = "keys with values, as `groups: {mi300: [gpu1, gpu2]}`"
+)]
+pub(super) struct InventoryDocument {
+    user: Option<Word>,
+    groups: Option<Groups>,
+}
+
+impl InventoryDocument {
+    pub(super) fn check(self, source: &Source) -> Result<Inventory, Error> {
+        let user = self.user.map(|Word(user)| user);
+        if let Some(user) = &user {
+            let fits = format!("{user}@name").parse::<Host>().map(drop);
+            let fits = fits.map_err(|_| format!("{user:?} is no user's name: write one, as ops"));
+            source.check("inventory.user", user, fits)?;
+        }
+        let mut groups: Vec<Group> = Vec::new();
+        for (name, hosts) in self.groups.unwrap_or_default().0 {
+            let key = format!("inventory.groups.{name}");
+            if !is_word(&name) {
+                let problem = format!("{name:?} is no group's name: write letters, digits and ._-, as mi300");
+                return Err(source.wrong("inventory.groups", Some(&name), problem));
+            }
+            if groups.iter().any(|group| group.name == name) {
+                let problem = format!("{key} is there twice: write one list of machines");
+                return Err(source.wrong_at(source.second_group(&name), problem));
+            }
+            let hosts = checked(&key, &hosts, source)?;
+            groups.push(Group { name, hosts });
+        }
+        Ok(Inventory { user, groups })
+    }
+}
+
+fn checked(key: &str, written: &[String], source: &Source) -> Result<Vec<Host>, Error> {
+    if written.is_empty() {
+        let problem =
+            format!("{key} has no machine: write a list, as [gpu1, root@gpu2], or remove the group");
+        return Err(source.wrong(key, None, problem));
+    }
+    let mut hosts: Vec<Host> = Vec::new();
+    for word in written {
+        let host: Host = source.check(key, word, word.parse())?;
+        if hosts.iter().any(|known| known.name == host.name) {
+            let problem = format!("{key} has {} twice: keep one of them", host.name);
+            return Err(source.wrong_at(source.last_of(key, word), problem));
+        }
+        hosts.push(host);
+    }
+    Ok(hosts)
+}
+
+/// What `--hosts` takes without quotes, and no option.
+fn is_word(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    !name.is_empty() && !name.starts_with('-') && name.chars().all(fits)
+}
+
+impl Source {
+    fn second_group(&self, name: &str) -> usize {
+        let lines = (1..).zip(self.text.lines()).filter(|(_, line)| is_of_key(line, name));
+        lines.map(|(number, _)| number).nth(1).unwrap_or(1)
+    }
+
+    /// The last line of a list that has this word.
+    fn last_of(&self, key: &str, word: &str) -> usize {
+        let Error::Wrong { line: of_key, .. } = self.wrong(key, None, "") else { return 1 };
+        let lines = (1..).zip(self.text.lines()).skip(of_key - 1);
+        // The list ends where the next key begins.
+        let of_list = lines.take_while(|(number, line)| *number == of_key || !line.contains(':'));
+        let has_word = |line: &str| words(line).any(|it| it == word);
+        of_list.filter(|(_, line)| has_word(line)).last().map_or(of_key, |(number, _)| number)
+    }
+}
+
+/// In the order of the file, and with a name that is there twice.
+#[derive(Debug, Default)]
+struct Groups(Vec<(String, Vec<String>)>);
+
+impl<'de> Deserialize<'de> for Groups {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(GroupsVisitor)
+    }
+}
+
+struct GroupsVisitor;
+
+impl<'de> Visitor<'de> for GroupsVisitor {
+    type Value = Groups;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("groups with lists of machines, as `mi300: [gpu1, root@gpu2]`")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Groups, A::Error> {
+        let mut groups = Vec::new();
+        while let Some(Word(name)) = map.next_key()? {
+            let hosts: Option<Vec<Word>> = map.next_value()?;
+            groups.push((name, hosts.unwrap_or_default().into_iter().map(|Word(host)| host).collect()));
+        }
+        Ok(Groups(groups))
+    }
+}

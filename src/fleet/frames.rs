@@ -1,0 +1,349 @@
+//! What the script of [`super::script`] prints: what is at each path, or why that is not known.
+//!
+//! Behind a marker, which nobody there can know before the run, stand frames `KIND A B`: A bytes of a path or of names, B
+//! bytes of what is there. What comes without a length is between marks: the contents of files in one stream, each with
+//! the reader's own environment behind it, and what a command prints. So no file and no banner of a login can forge a
+//! frame: of the marks in a stream there must be exactly as many as files were asked for.
+
+mod ls;
+mod words;
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use root::files::{Content, Entry, Files};
+
+use crate::explain::journal::Printed;
+use crate::printable::printable;
+
+/// Of one machine, so much is taken apart: 64 partitions with all readings are 2 MiB.
+const MOST_BYTES: usize = 256 << 20;
+/// And so many paths and names.
+const MOST_ENTRIES: usize = 400_000;
+
+/// What a machine said.
+#[derive(Debug)]
+pub struct Reading {
+    pub files: Files,
+    /// When, by that machine's clock: seconds since 1970.
+    pub taken_at: u64,
+    /// Whether root read it.
+    pub as_root: bool,
+    /// How journalctl ended there, where it was asked.
+    pub journal: Option<Printed>,
+}
+
+/// Takes a script's whole output apart. `token`: the script's.
+///
+/// # Errors
+/// Says in a sentence at which frame the output is no script's, or that it ended too early.
+pub(super) fn parse(token: &str, stdout: &[u8]) -> Result<Reading, String> {
+    if stdout.len() > MOST_BYTES {
+        return Err(format!(
+            "it printed more than {} MiB: no machine's files are that much",
+            MOST_BYTES >> 20
+        ));
+    }
+    let begin = format!("\nrocworker-frames 1 {token}\n");
+    let Some(at) = find(stdout, begin.as_bytes()) else {
+        let first = String::from_utf8_lossy(stdout.get(..200).unwrap_or(stdout)).into_owned();
+        return Err(match first.trim() {
+            "" => "it printed nothing: its shell may not run a script that comes by stdin".to_owned(),
+            said => format!("it did not run rocworker's script, and printed: {}", printable(said)),
+        });
+    };
+    let rest = stdout.get(at + begin.len()..).unwrap_or_default();
+    let mut parser = Parser {
+        token,
+        rest,
+        frame: 0,
+        paths: 0,
+        prefix: Vec::new(),
+        files: Files::default(),
+        contents: Vec::new(),
+    };
+    parser.all().map_err(|problem| match problem {
+        Problem::Ended => format!("its answer ended too early, at frame {}", parser.frame),
+        Problem::Wrong(why) => format!("its answer is damaged at frame {}: {why}", parser.frame),
+    })
+}
+
+enum Problem {
+    Ended,
+    Wrong(&'static str),
+}
+
+struct Frame<'o> {
+    kind: &'o [u8],
+    about: &'o [u8],
+    bytes: &'o [u8],
+}
+
+struct Parser<'o> {
+    token: &'o str,
+    rest: &'o [u8],
+    /// How many frames have begun.
+    frame: usize,
+    /// How many paths and names have come.
+    paths: usize,
+    /// What stands before each path in what programs say.
+    prefix: Vec<u8>,
+    files: Files,
+    /// Where a link leads is known at the end.
+    contents: Vec<(&'o [u8], Content)>,
+}
+
+impl<'o> Parser<'o> {
+    fn all(&mut self) -> Result<Reading, Problem> {
+        let about = self.next()?;
+        if about.kind != b"about" {
+            return Err(Problem::Wrong("the first one does not say who reads"));
+        }
+        self.prefix = about.about.to_owned();
+        let said = str::from_utf8(about.bytes).unwrap_or_default();
+        let (uid, time) = said.split_once(' ').unwrap_or_default();
+        let (Ok(uid), Ok(taken_at)) = (uid.parse(), time.parse()) else {
+            return Err(Problem::Wrong("it says neither who reads nor when"));
+        };
+        self.files.reader = uid;
+        let mut journal = None;
+        loop {
+            let frame = self.next()?;
+            match frame.kind {
+                b"end" => break,
+                b"d" => self.folder(&frame)?,
+                b"t" => self.put(frame.about, Content::File(frame.bytes.to_owned()))?,
+                b"a" => self.all_failed(frame.bytes, Errno::ENOENT)?,
+                b"p" => self.all_failed(frame.bytes, Errno::EACCES)?,
+                b"l" => self.listed(&frame, false)?,
+                b"m" => self.listed(&frame, true)?,
+                b"e" => self.empty_folders(&frame)?,
+                b"f" => self.contents(frame.bytes)?,
+                b"k" => self.kernel_log()?,
+                b"j" => journal = Some(self.journal()?),
+                _ => return Err(Problem::Wrong("no frame is of that kind")),
+            }
+        }
+        for (path, content) in std::mem::take(&mut self.contents) {
+            self.content(path, content);
+        }
+        Ok(Reading { files: std::mem::take(&mut self.files), taken_at, as_root: uid == 0, journal })
+    }
+
+    fn next(&mut self) -> Result<Frame<'o>, Problem> {
+        self.frame += 1;
+        // The longest header has two numbers of nine digits.
+        let header = self.rest.get(..40).unwrap_or(self.rest);
+        let Some(end) = header.iter().position(|byte| *byte == b'\n') else {
+            return Err(if header.len() < 40 { Problem::Ended } else { Problem::Wrong("it has no header") });
+        };
+        let header = self.take(end + 1)?;
+        let mut words = header.trim_ascii_end().split(|byte| *byte == b' ');
+        let [kind, a, b] = std::array::from_fn(|_| words.next());
+        let number = |word: Option<&[u8]>| -> Option<usize> { str::from_utf8(word?).ok()?.parse().ok() };
+        let (Some(kind), Some(a), Some(b), None) = (kind, number(a), number(b), words.next()) else {
+            return Err(Problem::Wrong("its header is none"));
+        };
+        let (about, bytes) = (self.take(a)?, self.take(b)?);
+        if self.take(1)? != b"\n" {
+            // A stream's frame ends with its header.
+            return Err(Problem::Wrong("it is longer than it says"));
+        }
+        Ok(Frame { kind, about, bytes })
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'o [u8], Problem> {
+        let (taken, rest) = self.rest.split_at_checked(count).ok_or(Problem::Ended)?;
+        self.rest = rest;
+        Ok(taken)
+    }
+
+    /// What comes before a mark.
+    fn until(&mut self, mark: &[u8]) -> Result<&'o [u8], Problem> {
+        let taken = self.take(find(self.rest, mark).ok_or(Problem::Ended)?)?;
+        self.take(mark.len())?;
+        Ok(taken)
+    }
+
+    fn counted(&mut self) -> Result<(), Problem> {
+        self.paths += 1;
+        if self.paths > MOST_ENTRIES { Err(Problem::Wrong("it names too many paths")) } else { Ok(()) }
+    }
+
+    /// A second word on a path counts where it says more: a file may go while it is asked for.
+    fn put(&mut self, path: &[u8], content: Content) -> Result<(), Problem> {
+        self.counted()?;
+        if !path.starts_with(b"/") {
+            return Err(Problem::Wrong("it names a path that does not begin with a slash"));
+        }
+        let entry =
+            self.files.entries.entry(path_of(path)).or_insert(Entry { meta: None, content: Content::Node });
+        entry.content = content;
+        Ok(())
+    }
+
+    fn folder(&mut self, frame: &Frame<'_>) -> Result<(), Problem> {
+        let mut names = Vec::new();
+        for name in frame.bytes.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
+            self.counted()?;
+            names.push(OsStr::from_bytes(name).to_owned());
+        }
+        self.put(frame.about, Content::Folder(names))
+    }
+
+    fn all_failed(&mut self, paths: &[u8], errno: Errno) -> Result<(), Problem> {
+        for path in lines(paths) {
+            if !self.files.entries.contains_key(&path_of(path)) {
+                self.put(path, Content::Failed(errno))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What `ls -ldn` said of paths; with `-L` of what links lead to.
+    fn listed(&mut self, frame: &Frame<'_>, is_followed: bool) -> Result<(), Problem> {
+        let asked: Vec<&[u8]> = lines(frame.about).collect();
+        for (path, found) in asked.iter().zip(ls::found(&asked, &self.prefix, frame.bytes)) {
+            self.counted()?;
+            let target = self.files.entries.get(&path_of(path)).and_then(|entry| match &entry.content {
+                Content::Link(target) => Some(target.clone()),
+                _ => None,
+            });
+            let place = match target.filter(|_| is_followed) {
+                Some(target) => behind(&path_of(path), &target),
+                None if is_followed => continue,
+                None => path_of(path),
+            };
+            let entry = match found {
+                ls::Found::Link(target, meta) => Entry { meta: Some(meta), content: Content::Link(target) },
+                ls::Found::Other(meta) => Entry { meta: Some(meta), content: Content::Node },
+                ls::Found::Gone => Entry { meta: None, content: Content::Failed(Errno::ENOENT) },
+                ls::Found::Twice => Entry {
+                    meta: None,
+                    content: Content::Unread("ls says two things of it: a name has a line break".to_owned()),
+                },
+            };
+            let known = self.files.entries.remove(&place);
+            let entry = match known {
+                // A folder's names are known already: of a link, those of the folder that it leads to.
+                Some(Entry { content: names @ Content::Folder(_), .. }) => {
+                    if let Content::Link(target) = &entry.content {
+                        let behind = behind(&place, target);
+                        self.files.entries.insert(behind, Entry { meta: None, content: names });
+                        entry
+                    } else {
+                        Entry { meta: entry.meta, content: names }
+                    }
+                }
+                _ => entry,
+            };
+            self.files.entries.insert(place, entry);
+        }
+        Ok(())
+    }
+
+    /// Folders that had no name in them: what `ls` says of those that it could not list.
+    fn empty_folders(&mut self, frame: &Frame<'_>) -> Result<(), Problem> {
+        let asked: Vec<&[u8]> = lines(frame.about).collect();
+        for (path, said) in words::by_path(&asked, &self.prefix, frame.bytes).by_path {
+            self.put(path, words::content(said))?;
+        }
+        Ok(())
+    }
+
+    /// Files' contents, one behind the other, each with the reader's environment behind it.
+    fn contents(&mut self, asked: &'o [u8]) -> Result<(), Problem> {
+        let asked: Vec<&[u8]> = lines(asked).collect();
+        let mark = format!("R={}\0", self.token);
+        let mut contents = Vec::with_capacity(asked.len());
+        for path in &asked {
+            contents.push((*path, self.until(mark.as_bytes())?));
+        }
+        if self.take(1)? != b"\n" {
+            return Err(Problem::Wrong("a file has the script's mark in it"));
+        }
+        let mut failed = Vec::new();
+        let said = loop {
+            let frame = self.next()?;
+            match frame.kind {
+                b"x" => failed.push((frame.about, frame.bytes)),
+                b"w" => break frame.bytes,
+                _ => return Err(Problem::Wrong("it stands among files' contents")),
+            }
+        };
+        let words = words::by_path(&asked, &self.prefix, said);
+        failed.extend(words.by_path.iter().copied());
+        let failed: std::collections::BTreeMap<&[u8], &[u8]> = failed.into_iter().collect();
+        for (path, bytes) in contents {
+            let content = match failed.get(path) {
+                Some(said) => words::content(said),
+                // Somebody said something that names no file, and this one may be meant.
+                None if bytes.is_empty() && !words.others.is_empty() => {
+                    Content::Unread(printable(&String::from_utf8_lossy(words.others)))
+                }
+                None => Content::File(bytes.to_owned()),
+            };
+            self.counted()?;
+            self.contents.push((path, content));
+        }
+        Ok(())
+    }
+
+    /// A file's content: behind a link, where `ls` has said that there is one.
+    fn content(&mut self, path: &[u8], content: Content) {
+        let mut place = path_of(path);
+        if let Some(Entry { content: Content::Link(target), .. }) = self.files.entries.get(&place) {
+            place = behind(&place, target);
+        }
+        let entry = self.files.entries.entry(place).or_insert(Entry { meta: None, content: Content::Node });
+        entry.content = content;
+    }
+
+    /// What a command printed, what it said, and how it ended.
+    fn stream(&mut self) -> Result<(&'o [u8], Frame<'o>), Problem> {
+        let mark = format!("\n{}\n", self.token);
+        let stdout = self.until(mark.as_bytes())?;
+        let said = self.next()?;
+        if said.kind != b"w" {
+            Err(Problem::Wrong("it says nothing of a command"))
+        } else {
+            Ok((stdout, said))
+        }
+    }
+
+    fn kernel_log(&mut self) -> Result<(), Problem> {
+        let (records, said) = self.stream()?;
+        let failed = words::of_one(b"/dev/kmsg", &self.prefix, said.bytes);
+        let content = match failed {
+            Some(said) if records.is_empty() => words::content(said),
+            _ => Content::File(records.to_owned()),
+        };
+        self.put(b"/dev/kmsg", content)
+    }
+
+    fn journal(&mut self) -> Result<Printed, Problem> {
+        let (stdout, said) = self.stream()?;
+        let code = str::from_utf8(said.about).ok().and_then(|code| code.parse().ok());
+        let code = code.ok_or(Problem::Wrong("it does not say how journalctl ended"))?;
+        Ok(Printed { stdout: stdout.to_owned(), stderr: said.bytes.to_owned(), code })
+    }
+}
+
+fn find(bytes: &[u8], mark: &[u8]) -> Option<usize> {
+    memchr::memmem::find(bytes, mark)
+}
+
+fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
+}
+
+fn path_of(bytes: &[u8]) -> PathBuf {
+    PathBuf::from(OsStr::from_bytes(bytes))
+}
+
+/// The path to where a link points.
+fn behind(link: &Path, target: &Path) -> PathBuf {
+    link.parent().unwrap_or(Path::new("/")).join(target)
+}

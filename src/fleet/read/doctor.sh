@@ -1,0 +1,121 @@
+# What `doctor` reads beside the machine: rocworker's own files, the driver's, and the engines'. A file that only
+# another file's text names is not read.
+doctor() {
+  meta /etc /run /usr /usr/lib /usr/local /usr/local/lib /var /var/lib /lib
+  meta /run/rocworker /var/lib/rocworker /usr/lib/rocworker
+  owned /var/lib/rocworker/receipt.json /var/lib/rocworker/memory.json /var/lib/rocworker/history.json
+  configs /etc/rocworker
+  configs /etc/rocworker/templates
+  configs /usr/lib/rocworker/templates
+  programs
+  driver
+  engines
+  units
+}
+
+# A folder, and the plain files in it that are no programs: of some kinds, or all.
+configs() {
+  folder "$1"
+  for path in "$R$1"/*; do
+    [ -f "$path" ] || continue
+    case ${path##*/} in ${2-*}) owned "$1/${path##*/}" ;; esac
+  done
+}
+
+# Where programs are is looked at; they are not read.
+programs() {
+  meta /usr/lib/rocworker/runc-amd-wrapper /usr/local/lib/rocworker /usr/local/lib/rocworker/runc-amd-wrapper \
+    /usr/local/lib/rocworker/shim /usr/local/lib/rocworker/concourse-containerd /usr/local/lib/rocworker/shim/runc
+  for at in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
+    for name in containerd dockerd crio runc crun podman concourse rocm-smi amd-smi rocminfo modinfo dkms mokutil; do
+      meta $at/$name
+    done
+  done
+  meta /snap/docker/current /var/lib/concourse/bin/concourse /usr/local/concourse/bin/concourse
+}
+
+driver() {
+  owned /etc/group /etc/passwd /etc/subgid /etc/subuid /etc/hostname /etc/os-release /usr/lib/os-release
+  file /proc/sys/kernel/hostname /proc/sys/kernel/osrelease /proc/version /proc/cmdline /proc/modules \
+    /proc/self/uid_map /proc/self/gid_map /proc/self/mountinfo /sys/module/module/parameters/sig_enforce \
+    /sys/kernel/security/lockdown /opt/rocm/.info/version \
+    /sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c \
+    /sys/firmware/efi/efivars/MokListRT-605dab50-e046-4300-abb6-3dd810dd8b23 \
+    /sys/firmware/efi/mok-variables/MokListRT
+  owned /var/lib/dpkg/status /var/lib/dpkg/arch /var/lib/dkms/mok.pub /var/lib/shim-signed/mok/MOK.der \
+    /etc/dkms/framework.conf
+  configs /etc/dkms/framework.conf.d
+  folder /var/lib/dpkg/updates
+  for at in /etc/modprobe.d /run/modprobe.d /usr/local/lib/modprobe.d /usr/lib/modprobe.d /lib/modprobe.d; do
+    configs $at '*.conf'
+  done
+  configs /etc/modules-load.d '*.conf'
+  owned /etc/apt/sources.list
+  configs /etc/apt/sources.list.d
+  release=
+  meta /lib/modules
+  if [ -f "$R/proc/sys/kernel/osrelease" ]; then read -r release <"$R/proc/sys/kernel/osrelease" || :; fi
+  case $release in
+    '' | .* | */*) ;;
+    *)
+      modules=/lib/modules/$release
+      meta "$modules" "$modules/build" "$modules/build/include"
+      file "$modules/modules.dep"
+      modules "$modules/updates"
+      modules "$modules/updates/dkms"
+      modules "$modules/extra" ;;
+  esac
+  folder /var/lib/dkms/amdgpu
+  for path in "$R"/var/lib/dkms/amdgpu/*; do
+    [ -d "$path" ] || continue
+    version=/var/lib/dkms/amdgpu/${path##*/}
+    folder "$version"
+    for kernel in "$path"/*; do [ ! -d "$kernel" ] || folder "$version/${kernel##*/}"; done
+  done
+}
+
+# Modules on disk are looked at, not read.
+modules() {
+  folder "$1"
+  for path in "$R$1"/*; do [ ! -e "$path" ] || meta "$1/${path##*/}"; done
+}
+
+engines() {
+  configs /etc/cdi '*.[jy]*'
+  configs /run/cdi '*.[jy]*'
+  meta /var/run /var/run/cdi
+  configs /etc/containerd '*.toml'
+  configs /etc/containerd/conf.d '*.toml'
+  configs /etc/docker '*.json'
+  owned /etc/crio/crio.conf /etc/containers/containers.conf /usr/share/containers/containers.conf
+  configs /etc/crio/crio.conf.d
+  configs /etc/containers/containers.conf.d
+  configs /usr/share/containers/containers.conf.d
+  configs /etc/default 'concourse*'
+  owned /etc/default/docker /var/lib/concourse/containerd-gpu.toml /var/lib/concourse-worker/worker-config.env
+  configs /var/lib/concourse '*.toml'
+  configs /etc/concourse
+  owned /var/run/docker.pid /run/docker.pid
+  meta /run/containerd /run/docker.sock /run/containerd/containerd.sock /var/lib/containerd /var/lib/docker
+}
+
+units() {
+  for at in /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system /usr/lib/systemd/system \
+    /lib/systemd/system; do
+    folder $at
+    for name in containerd docker crio concourse-worker concourse podman rocworker rocworker-boot \
+      rocworker-exporter rocm-exporter; do
+      meta $at/$name.service
+      if [ -f "$R$at/$name.service" ]; then file $at/$name.service; fi
+      drop_ins $at/$name.service.d
+    done
+    for path in "$R$at"/*concourse*.service; do
+      [ ! -f "$path" ] || owned "$at/${path##*/}"
+    done
+    drop_ins $at/concourse-.service.d
+    drop_ins $at/service.d
+  done
+  folder /etc/systemd/system/multi-user.target.wants
+}
+
+drop_ins() { if [ -e "$R$1" ]; then configs "$1" '*.conf'; else gone "$1"; fi; }

@@ -1,0 +1,141 @@
+# What each part of the script uses. A frame is `KIND A B`, A bytes of a path or of names, B bytes of what is there.
+# Nothing is written here but to stdout: a full disk does not matter. LC_ALL=C: ${#x} counts bytes, errors are English.
+LC_ALL=C
+export LC_ALL
+set -u
+N='
+'
+# Variables that end in _ are a function's own: POSIX has no others.
+# Paths, one a line: files to read, the same with a mark behind each, what ls is asked about (of links, and of what they
+# lead to), what is not there or not to be entered, folders that seem empty.
+F= C= AF= AC= L= M= A= P= E=
+
+frame() { printf '%s %s %s\n%s%s\n' "$1" ${#2} ${#3} "$2" "$3"; }
+
+# Whether a name has in it what parts paths here, or a link from its end in what ls says: such a file is listed and
+# never read.
+broken() { case $1 in *"$N"* | *' -> '*) ;; *) return 1 ;; esac; }
+
+# What cannot be reached is not there, unless a folder on the way may not be entered.
+gone() {
+  up_=${1%/*} top_=$1
+  while [ -n "$up_" ] && ! [ -d "$R$up_" ]; do top_=$up_ up_=${up_%/*}; done
+  if [ -x "$R$up_/" ]; then
+    A=$A$1$N
+    if [ "$top_" != "$1" ] && ! [ -e "$R$top_" ]; then A=$A$top_$N; fi
+  else P=$P$1$N; fi
+}
+
+# Files to read. What is no plain file is asked of ls alone: a fifo would never end.
+file() {
+  for it_ do
+    if [ -f "$R$it_" ]; then
+      broken "$it_" && continue
+      F=$F$it_$N C=$C$R$it_$N/proc/self/environ$N
+    elif [ -e "$R$it_" ] || [ -L "$R$it_" ]; then L=$L$it_$N
+    else gone "$it_"; fi
+  done
+}
+
+# What is at a path, a link itself and not what it leads to.
+meta() {
+  for it_ do
+    broken "$it_" && continue
+    if [ -L "$R$it_" ]; then
+      L=$L$it_$N
+      if [ -e "$R$it_" ]; then M=$M$it_$N; fi
+    elif [ -e "$R$it_" ]; then L=$L$it_$N
+    else gone "$it_"; fi
+  done
+}
+
+# Files whose owner and mode count.
+owned() { file "$@"; meta "$@"; }
+
+# A link alone, in a folder of the kernel's.
+link() { for it_ do broken "$it_" || L=$L$it_$N; done; }
+
+# The names in a folder, for the caller in $@ after `cd`: a name holds no slash, so slashes part them.
+folder() {
+  if [ -d "$R$1" ] && cd "$R$1" 2>/dev/null; then
+    in_=$1
+    set -- *
+    if [ $# = 1 ] && ! [ -e "./$1" ] && ! [ -L "./$1" ]; then set --; fi
+    case $in_ in
+      /sys/*) ;; # The kernel hides no name.
+      *)
+        for name_ in .[!.]* ..?*; do
+          if [ -e "./$name_" ] || [ -L "./$name_" ]; then set -- "$@" "$name_"; fi
+        done ;;
+    esac
+    IFS=/
+    frame d "$in_" "$*"
+    IFS=$W
+    if [ $# = 0 ]; then E=$E$in_$N; fi
+    cd /
+  elif [ -e "$R$1" ] || [ -L "$R$1" ]; then L=$L$1$N E=$E$1$N
+  else gone "$1"; fi
+}
+W=' 	'$N
+
+# Writes the contents: the files one behind the other, each with this very process' environment behind it, which holds
+# nothing but a word that is new each time. So one process reads all, and bytes that no shell can hold pass through.
+contents() {
+  AF=$AF$F AC=$AC$C F= C=
+  [ -n "$AF" ] || return 0
+  frame f "" "$AF"
+  IFS=$N
+  set -f
+  { said=$(env -i "R=$T" "$cat" $AC 2>&1 >&3 3>&-); } 3>&1
+  printf '\n'
+  # busybox does not say which file it could not read: those that give nothing are tried one by one.
+  case $said in
+    *"read error"*)
+      for path in $AF; do
+        read -r line <"$R$path" || [ -n "$line" ] || {
+          line=$("$cat" "$R$path" 2>&1 >/dev/null)
+          [ -z "$line" ] || frame x "$path" "$line"
+        }
+      done 2>/dev/null
+      said= ;;
+  esac
+  set +f
+  IFS=$W
+  frame w "" "$said"
+  AF= AC=
+}
+
+# A device's files are together: a shell adds to a short list faster. Contents, where the list of all grows long: a
+# command's arguments have a limit.
+some() {
+  AF=$AF$F AC=$AC$C F= C=
+  [ ${#AC} -lt 400000 ] || contents
+}
+
+begin() {
+  cat=$(command -v cat)
+  printf '\nrocworker-frames 1 %s\n' "$T"
+  frame about "$R" "$(id -u) $(date +%s)"
+}
+
+# Everything that was collected.
+collected() {
+  frame a "" "$A"
+  frame p "" "$P"
+  IFS=$N
+  set -f
+  prefixed=
+  for path in $L; do prefixed=$prefixed$R$path$N; done
+  if [ -n "$L" ]; then frame l "$L" "$(ls -ldn $prefixed 2>/dev/null)"; fi
+  prefixed=
+  for path in $M; do prefixed=$prefixed$R$path$N; done
+  if [ -n "$M" ]; then frame m "$M" "$(ls -ldnL $prefixed 2>/dev/null)"; fi
+  prefixed=
+  for path in $E; do prefixed=$prefixed$R$path$N; done
+  if [ -n "$E" ]; then frame e "$E" "$(ls $prefixed 2>&1 >/dev/null)"; fi
+  set +f
+  IFS=$W
+  contents
+}
+
+end() { frame end "" ""; }

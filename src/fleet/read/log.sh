@@ -1,0 +1,54 @@
+# The kernel's log as /dev/kmsg has it, and the journal.
+kmsg() {
+  [ -e "$R/dev/kmsg" ] || return 0
+  frame k '' ''
+  { said=$(dd "if=$R/dev/kmsg" iflag=nonblock bs=8192 2>&1 >&3 3>&-); } 3>&1
+  case $said in
+    *iflag*)
+      # busybox' dd always waits for the next record.
+      said=$(dd "if=$R/dev/kmsg" bs=8192 count=0 2>&1)
+      case $said in *"can't open"*) ;; *) follow ;; esac ;;
+  esac
+  printf '\n%s\n' "$T"
+  frame w "" "$said"
+}
+
+# Prints the log and ends the process that does once it waits for the next record: its read of the log, and no write,
+# is the call that it sleeps in.
+follow() {
+  "$cat" "$R/dev/kmsg" 2>/dev/null &
+  reader=$!
+  tries=0
+  while [ $tries -lt 100 ]; do
+    tries=$((tries + 1)) ended= call=
+    read -r _ _ ended _ <"/proc/$reader/stat" || break
+    [ "$ended" != Z ] || break
+    read -r _ call _ <"/proc/$reader/syscall" || :
+    case $call in 0x[03-9]) break ;; esac
+    sleep 0.05 || sleep 1
+  done 2>/dev/null
+  kill "$reader" 2>/dev/null
+  wait "$reader" 2>/dev/null
+}
+
+# What decides how health is judged.
+judged() {
+  owned /etc/rocworker/health-rules.toml /etc/rocworker/wrapper.json
+  [ -e "$R/dev/kmsg" ] || gone /dev/kmsg
+}
+
+journal() {
+  folder /run/log/journal
+  folder /var/log/journal
+}
+
+# What a program prints, what it says, and how it ends; 127 where it is not there.
+printed() {
+  frame j '' ''
+  code=127 said=
+  if command -v "$1" >/dev/null; then
+    { said=$("$@" 2>&1 >&3 3>&-); code=$?; } 3>&1
+  fi
+  printf '\n%s\n' "$T"
+  frame w "$code" "$said"
+}

@@ -1,0 +1,291 @@
+//! The exporter on another machine: installed, checked, removed. Scripts in POSIX sh carry the package there, and keep how
+//! the machine was; the rocworker that is then there does the rest.
+
+pub mod package;
+pub mod scrape;
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use reconcile::Digest;
+use reconcile::command::Programs;
+use serde::{Deserialize, Serialize};
+
+use super::host::Host;
+use super::ssh::{self, Request, Rights};
+use crate::printable::printable;
+use package::Package;
+
+const COMMON: &str = include_str!("common.sh");
+const LOOK: &str = include_str!("look.sh");
+const REVERT: &str = include_str!("revert.sh");
+const INSTALL: &str = include_str!("install.sh");
+const CHECK: &str = include_str!("check.sh");
+const UNINSTALL: &str = include_str!("uninstall.sh");
+
+/// A slow line carries ten megabytes in that time, and dpkg waits for a slow disk.
+const LIMIT: Duration = Duration::from_secs(900);
+
+/// Of what a machine says on stderr, for a person.
+const LINES: usize = 40;
+
+/// How the exporter answers on its own machine: what `rocworker exporter scrape` prints there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scrape {
+    /// As the configuration has it: an IP address with a port.
+    pub listen: String,
+    pub tls: bool,
+    /// Of HTTP; null where TLS hides it.
+    pub status: Option<u16>,
+}
+
+/// What a machine has of the exporter.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// As dpkg-query says: `installed 0.1.0-1`, `not-installed`.
+    pub package: String,
+    /// As dpkg has it: `amd64`.
+    pub architecture: Option<String>,
+    /// AMD's, by PCI.
+    pub cards: Option<u32>,
+    /// Whether `remote install` has been here, and `remote uninstall` not since.
+    pub is_remote: bool,
+    /// rocm-exporter.service.
+    pub unit: Unit,
+    /// As `systemctl is-active` says.
+    pub active: Option<String>,
+    pub scrape: Option<Scrape>,
+    /// Sentences on what was kept, and why.
+    pub kept: Vec<String>,
+    pub is_nothing: bool,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Unit {
+    #[default]
+    None,
+    Own,
+    Foreign {
+        file: String,
+        runs: String,
+    },
+}
+
+/// Why a machine has not got what was asked. Each says which, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(transparent)]
+    Ssh(#[from] ssh::Error),
+    /// `said`: the lines that came before it, for a person.
+    #[error("{host}: {problem}")]
+    Refused { host: Host, problem: String, said: Vec<String> },
+}
+
+/// What to install.
+#[derive(Debug)]
+pub struct Wanted<'w> {
+    /// `None`: the machine has one.
+    pub package: Option<&'w Package>,
+    /// `None`: what the configuration there says, and else [`DEFAULT_LISTEN`].
+    pub listen: Option<&'w str>,
+    /// Whether a foreign unit is replaced.
+    pub replaces: bool,
+}
+
+/// Every address: Prometheus runs on another machine.
+pub const DEFAULT_LISTEN: &str = "0.0.0.0:9401";
+
+/// What the machine has, and whether the exporter can be installed there. Changes nothing.
+///
+/// # Errors
+/// Where it cannot be asked, or lacks what the exporter needs.
+pub fn look(programs: &Programs, host: &Host) -> Result<Found, Error> {
+    run(programs, host, Rights::Root, &[COMMON, LOOK].concat())
+}
+
+/// How the exporter is there. Changes nothing.
+///
+/// # Errors
+/// Where the machine cannot be asked.
+pub fn check(programs: &Programs, host: &Host) -> Result<Found, Error> {
+    run(programs, host, Rights::Root, &[COMMON, CHECK].concat())
+}
+
+/// Installs and starts the exporter. A second time changes nothing.
+///
+/// # Errors
+/// Says what has failed there, and whether it was reverted.
+pub fn install(programs: &Programs, host: &Host, wanted: &Wanted<'_>) -> Result<Found, Error> {
+    run(programs, host, Rights::Root, &install_script(wanted))
+}
+
+fn install_script(wanted: &Wanted<'_>) -> String {
+    let mut options = match wanted.listen {
+        Some(listen) => format!("--listen {listen}"),
+        None => format!("--default-listen {DEFAULT_LISTEN}"),
+    };
+    if wanted.replaces {
+        options.push_str(" --replace");
+    }
+    let (bytes, sum) = match wanted.package {
+        Some(package) => (package.bytes.as_slice(), Digest::of(&package.bytes).as_str().to_owned()),
+        None => (&[][..], String::new()),
+    };
+    let mut text = [COMMON, REVERT, INSTALL].concat();
+    // An address has no quote.
+    text.push_str(&format!(
+        "options='{options}' size={} sha256='{sum}'\npayload() {{\nbase64 -d <<'END'\n",
+        bytes.len()
+    ));
+    for line in STANDARD.encode(bytes).as_bytes().chunks(76) {
+        text.push_str(&String::from_utf8_lossy(line));
+        text.push('\n');
+    }
+    text.push_str("END\n}\ninstall\n");
+    text
+}
+
+/// Removes what install has brought, and restores what was there before. `force`: also where the unit has been edited.
+///
+/// # Errors
+/// Says what stays, and why.
+pub fn uninstall(programs: &Programs, host: &Host, force: bool) -> Result<Found, Error> {
+    let call = if force { "uninstall --force\n" } else { "uninstall\n" };
+    run(programs, host, Rights::Root, &[COMMON, REVERT, UNINSTALL, call].concat())
+}
+
+fn run(programs: &Programs, host: &Host, rights: Rights, script: &str) -> Result<Found, Error> {
+    let answer = ssh::run(programs, host, &Request { script, rights, limit: LIMIT })?;
+    let said: Vec<String> = String::from_utf8_lossy(&answer.stderr).lines().map(printable).collect();
+    let said = said.get(said.len().saturating_sub(LINES)..).unwrap_or_default().to_vec();
+    let refused = |problem| Err(Error::Refused { host: host.clone(), problem, said: said.clone() });
+    match Found::parse(&String::from_utf8_lossy(&answer.stdout)) {
+        Ok(found) if answer.code == 0 => Ok(found),
+        Ok(_) => {
+            let last = said.last().map_or_else(String::new, |line| format!(": {line}"));
+            refused(format!("the script ended there with {}{last}", answer.code))
+        }
+        Err(problem) => refused(problem),
+    }
+}
+
+impl Found {
+    /// Reads a script's answer.
+    ///
+    /// # Errors
+    /// The problem that it names.
+    fn parse(stdout: &str) -> Result<Self, String> {
+        let mut found = Self::default();
+        let (mut file, mut runs, mut is_foreign) = (String::new(), String::new(), false);
+        for line in stdout.lines() {
+            let Some((key, value)) = line.split_once('\t') else {
+                return Err(format!("it answered with a line that no script prints: {}", printable(line)));
+            };
+            let value = printable(value);
+            match key {
+                "problem" => return Err(value),
+                "package" => found.package = value.trim().to_owned(),
+                "architecture" => found.architecture = Some(value),
+                "cards" => found.cards = value.parse().ok(),
+                "installed-by" => found.is_remote = true,
+                "unit" if value == "own" => found.unit = Unit::Own,
+                "unit" => is_foreign = true,
+                "unit-file" => file = value,
+                "unit-runs" => runs = value,
+                "active" => found.active = Some(value),
+                "scrape" => found.scrape = serde_json::from_str(&value).ok(),
+                "kept" | "stays" => found.kept.push(value),
+                "nothing" => found.is_nothing = true,
+                // A later version's.
+                _ => {}
+            }
+        }
+        if is_foreign {
+            found.unit = Unit::Foreign { file, runs };
+        }
+        Ok(found)
+    }
+
+    /// The version that dpkg has as installed.
+    #[must_use]
+    pub fn version(&self) -> Option<&str> {
+        self.package.strip_prefix("installed ").map(str::trim)
+    }
+
+    /// What a script of this version knows to be wrong; empty where the exporter is as it should be.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.version().is_none() {
+            problems.push("rocworker's package is not installed".to_owned());
+        }
+        match (&self.unit, self.active.as_deref()) {
+            (Unit::None, _) => problems.push("there is no rocm-exporter.service".to_owned()),
+            (Unit::Foreign { file, runs }, _) => {
+                problems.push(format!("rocm-exporter.service is not rocworker's: {file} runs {runs}"));
+            }
+            (Unit::Own, Some("active")) => {}
+            (Unit::Own, state) => {
+                problems.push(format!("rocm-exporter.service is {}", state.unwrap_or("in an unknown state")));
+            }
+        }
+        if self.unit == Unit::Own && self.scrape.is_none() {
+            problems.push("the exporter does not answer on its own machine".to_owned());
+        }
+        problems
+    }
+
+    /// Where Prometheus finds the metrics, by the host's name as it was given.
+    #[must_use]
+    pub fn url(&self, host: &Host) -> Option<String> {
+        let scrape = self.scrape.as_ref()?;
+        let (_, port) = scrape.listen.rsplit_once(':')?;
+        let scheme = if scrape.tls { "https" } else { "http" };
+        let name = &host.name;
+        let name = if name.contains(':') { format!("[{name}]") } else { name.clone() };
+        Some(format!("{scheme}://{name}:{port}/metrics"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(scrape: &str) -> Found {
+        Found::parse(&format!("package\tinstalled 0.1.0-1\nunit\town\nactive\tactive\nscrape\t{scrape}\n"))
+            .unwrap()
+    }
+
+    #[test]
+    fn an_answer_says_what_is_there_and_where_the_metrics_are() {
+        for (listen, tls, name, url) in [
+            ("0.0.0.0:9401", false, "gpu1", "http://gpu1:9401/metrics"),
+            ("[::]:9500", true, "gpu1.example.org", "https://gpu1.example.org:9500/metrics"),
+            ("0.0.0.0:9401", false, "fd00::1", "http://[fd00::1]:9401/metrics"),
+        ] {
+            let found = found(&format!("{{\"listen\":\"{listen}\",\"tls\":{tls},\"status\":null}}"));
+            let host = Host { user: Some("ops".to_owned()), name: name.to_owned() };
+            assert_eq!(found.url(&host).as_deref(), Some(url));
+            assert_eq!((found.version(), found.problems()), (Some("0.1.0-1"), Vec::new()));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_sentences() {
+        let problem = |text: &str| Found::parse(text).unwrap().problems().join("; ");
+        assert_eq!(
+            problem("package\tnot-installed\n"),
+            "rocworker's package is not installed; there is no rocm-exporter.service"
+        );
+        assert_eq!(
+            problem(
+                "package\tinstalled 1\nunit\tforeign\nunit-file\t/etc/x\nunit-runs\t/bin/y\u{1b}[2J\nactive\tactive\n"
+            ),
+            format!("rocm-exporter.service is not rocworker's: /etc/x runs {}", printable("/bin/y\u{1b}[2J"))
+        );
+        assert!(problem("package\tinstalled 1\nunit\town\nactive\tfailed\n").contains("is failed"));
+        assert_eq!(Found::parse("problem\tthe disk is full\n").unwrap_err(), "the disk is full");
+        assert!(Found::parse("Welcome!\n").is_err());
+    }
+}

@@ -1,0 +1,120 @@
+//! A small client of the exporter: whether it answers.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// A scrape takes 20 ms at most (docs/monitoring.md); a machine under load is slower.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Between two tries.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Of the answer: its first lines suffice.
+const MOST: u64 = 64 << 10;
+
+/// Where a client on the same machine reaches what listens on this address.
+#[must_use]
+pub fn nearest(listen: SocketAddr) -> SocketAddr {
+    let ip = match listen.ip() {
+        ip if !ip.is_unspecified() => ip,
+        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+    };
+    SocketAddr::new(ip, listen.port())
+}
+
+/// Asks until it answers or the time is over; at least once. Gives HTTP's status, 200 or 401: one that wants a password
+/// answers too. Of TLS only the connection is tried, and there is no status.
+///
+/// # Errors
+/// Why it has not answered, in a sentence without the address.
+pub fn scrape(address: SocketAddr, tls: bool, wait: Duration) -> Result<Option<u16>, String> {
+    let until = Instant::now() + wait;
+    loop {
+        let answered = once(address, tls);
+        if answered.is_ok() || Instant::now() >= until {
+            return answered;
+        }
+        thread::sleep(PAUSE);
+    }
+}
+
+/// The same of a host by its name.
+///
+/// # Errors
+/// As [`scrape`], and where there is no such name.
+pub fn scrape_by_name(name: &str, port: u16, tls: bool) -> Result<Option<u16>, String> {
+    let addresses = (name, port).to_socket_addrs().map_err(|error| error.to_string())?;
+    let mut why = "the name has no address".to_owned();
+    for address in addresses {
+        match scrape(address, tls, Duration::ZERO) {
+            Err(error) => why = error,
+            answered => return answered,
+        }
+    }
+    Err(why)
+}
+
+fn once(address: SocketAddr, tls: bool) -> Result<Option<u16>, String> {
+    let failed = |error: std::io::Error| error.to_string();
+    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(failed)?;
+    if tls {
+        return Ok(None);
+    }
+    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+    stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
+    let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).map_err(failed)?;
+    let mut answer = Vec::new();
+    stream.take(MOST).read_to_end(&mut answer).map_err(failed)?;
+    judged(&String::from_utf8_lossy(&answer))
+}
+
+fn judged(answer: &str) -> Result<Option<u16>, String> {
+    let status =
+        answer.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).and_then(|it| it.parse().ok());
+    match status {
+        Some(200) if answer.contains("\nrocm_") => Ok(status),
+        Some(200) => Err("what answers there has no metrics of AMD GPUs".to_owned()),
+        Some(401) => Ok(status),
+        Some(other) => Err(format!("it answers with HTTP status {other}")),
+        None => Err("what answers there speaks no HTTP".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_counts_when_it_is_the_exporters() {
+        for (answer, expected) in [
+            ("HTTP/1.1 200 OK\r\n\r\n# HELP rocm_x\nrocm_x 1\n", Ok(Some(200))),
+            ("HTTP/1.1 401 Unauthorized\r\n\r\n", Ok(Some(401))),
+            ("HTTP/1.1 200 OK\r\n\r\nnode_load1 1\n", Err("has no metrics of AMD GPUs")),
+            ("HTTP/1.1 503 Busy\r\n\r\n", Err("HTTP status 503")),
+            ("SSH-2.0-OpenSSH\r\n", Err("speaks no HTTP")),
+        ] {
+            match (judged(answer), expected) {
+                (Ok(status), Ok(expected)) => assert_eq!(status, expected),
+                (Err(said), Err(expected)) => assert!(said.contains(expected), "{said}"),
+                (got, _) => panic!("{answer:?}: {got:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn who_does_not_listen_does_not_answer() {
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap();
+        drop(free);
+        assert!(scrape(address, false, Duration::ZERO).is_err());
+        assert_eq!(nearest("0.0.0.0:1".parse().unwrap()).to_string(), "127.0.0.1:1");
+        assert_eq!(nearest("[::]:1".parse().unwrap()).to_string(), "[::1]:1");
+        assert_eq!(nearest("10.0.0.5:1".parse().unwrap()).to_string(), "10.0.0.5:1");
+    }
+}

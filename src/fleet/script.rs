@@ -1,0 +1,127 @@
+//! The script that reads a machine's files, in POSIX sh.
+//!
+//! Its parts are under read/. It collects paths with what a shell has built in, and three processes do the rest: `ls` for
+//! links and device nodes, `env` which becomes one `cat` for all contents. See read/frames.sh for what it prints.
+
+use std::collections::hash_map::RandomState;
+use std::fmt::Write as _;
+use std::hash::{BuildHasher as _, Hasher as _};
+use std::path::Path;
+
+use super::frames::{self, Reading};
+use crate::explain::journal::argv;
+
+/// What a command reads there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// `detect`
+    Machine,
+    /// `metrics`
+    Readings,
+    /// `health`
+    Health,
+    /// `doctor`
+    Doctor,
+    /// `explain --journal`, from this time on, or this boot's
+    Journal,
+}
+
+const FRAMES: &str = include_str!("read/frames.sh");
+const MACHINE: &str = include_str!("read/machine.sh");
+const READINGS: &str = include_str!("read/readings.sh");
+const LOG: &str = include_str!("read/log.sh");
+const DOCTOR: &str = include_str!("read/doctor.sh");
+
+/// A script for one run.
+#[derive(Debug, Clone)]
+pub struct Script {
+    /// For `sh -s`.
+    pub text: String,
+    /// A word that nobody there can know before the run.
+    token: String,
+}
+
+impl Script {
+    /// `since`: as journalctl takes it, for [`Wanted::Journal`] alone.
+    #[must_use]
+    pub fn new(wanted: Wanted, since: Option<&str>) -> Self {
+        Self::beneath(Path::new(""), wanted, since)
+    }
+
+    /// The same for a machine that is laid out beneath a folder there, named by an absolute path.
+    #[must_use]
+    pub fn beneath(folder: &Path, wanted: Wanted, since: Option<&str>) -> Self {
+        let token = token();
+        let machine = "begin; machine";
+        let (parts, calls): (&[&str], &str) = match wanted {
+            Wanted::Machine => (&[MACHINE], "collected"),
+            Wanted::Readings => (&[MACHINE, READINGS], "published; readings; processes; links; collected"),
+            Wanted::Health => {
+                (&[MACHINE, READINGS, LOG], "published; judged; readings; file /proc/uptime; collected; kmsg")
+            }
+            Wanted::Doctor => (&[MACHINE, DOCTOR], "doctor; collected"),
+            Wanted::Journal => (&[MACHINE, LOG], "journal; collected; messages"),
+        };
+        let mut text = String::new();
+        writeln!(text, "T={token} R={}", quoted(&folder.to_string_lossy())).ok();
+        for part in [FRAMES].iter().chain(parts) {
+            text.push_str(part);
+        }
+        if wanted == Wanted::Journal {
+            let argv: Vec<String> = argv(since).iter().map(|word| quoted(word)).collect();
+            writeln!(text, "messages() {{ printed {}; }}", argv.join(" ")).ok();
+        }
+        // All of it is read before anything runs, and nothing that it runs eats of the script.
+        writeln!(text, "main() {{ {machine}; {calls}; end; }}\nmain </dev/null").ok();
+        Self { text, token }
+    }
+
+    /// What the script printed.
+    ///
+    /// # Errors
+    /// Says in a sentence at which frame the output is no script's, or that it ended too early.
+    pub fn parse(&self, stdout: &[u8]) -> Result<Reading, String> {
+        frames::parse(&self.token, stdout)
+    }
+}
+
+/// One word for a shell, whatever is in it.
+fn quoted(text: &str) -> String {
+    // No argument of a program has a NUL in it.
+    format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
+}
+
+/// 128 bits that nobody can guess: what keys the standard library's hash tables, hashed.
+fn token() -> String {
+    let state = RandomState::new();
+    let half = |n: u8| {
+        let mut hasher = state.build_hasher();
+        hasher.write_u8(n);
+        hasher.finish()
+    };
+    format!("{:016x}{:016x}", half(0), half(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_one_word_whatever_it_holds() {
+        for (text, word) in [
+            ("yesterday", "'yesterday'"),
+            ("2 hours ago", "'2 hours ago'"),
+            ("'; touch /x #", r"''\''; touch /x #'"),
+            ("$(id)`id`\n", "'$(id)`id`\n'"),
+        ] {
+            assert_eq!(quoted(text), word);
+        }
+    }
+
+    #[test]
+    fn no_two_runs_have_the_same_word() {
+        let tokens: std::collections::BTreeSet<String> = (0..100).map(|_| token()).collect();
+        assert_eq!(tokens.len(), 100);
+        assert!(tokens.iter().all(|token| token.len() == 32));
+    }
+}

@@ -1,0 +1,127 @@
+//! What comes by one connection: before the script began, and after.
+
+use std::ops::ControlFlow;
+
+use reconcile::command::Stream;
+
+use super::words;
+
+/// The script's first line on both streams, which come each for itself. What a login shell's start files print stands
+/// before it.
+const BEGUN: &str = "rocworker: the script begins";
+
+/// Of what comes before the script begins, and of a last line.
+const MOST_BEFORE: usize = 256 << 10;
+const MOST_OF_LINE: usize = 4 << 10;
+
+/// The script as `sh -s` gets it: a shell runs a group of commands when it has read its end.
+pub(super) fn input(script: &str) -> String {
+    format!("{{\nprintf '\\n{BEGUN}\\n'\nprintf '\\n{BEGUN}\\n' >&2\n{script}\n}}\n")
+}
+
+pub(super) struct Attempt<'t> {
+    take: &'t mut dyn FnMut(Stream, &[u8]) -> bool,
+    pub(super) has_begun: bool,
+    has_begun_on_stderr: bool,
+    /// More came than there is room for.
+    pub(super) is_flooded: bool,
+    /// What was said on stderr before the script began.
+    pub(super) before: Vec<u8>,
+    /// What was printed before the script began.
+    printed: Vec<u8>,
+    /// The end of stderr, whenever it came.
+    last: Vec<u8>,
+}
+
+impl<'t> Attempt<'t> {
+    pub(super) fn new(take: &'t mut dyn FnMut(Stream, &[u8]) -> bool) -> Self {
+        let (before, printed, last) = (Vec::new(), Vec::new(), Vec::new());
+        Self { take, has_begun: false, has_begun_on_stderr: false, is_flooded: false, before, printed, last }
+    }
+
+    pub(super) fn take(&mut self, stream: Stream, chunk: &[u8]) -> ControlFlow<()> {
+        if stream == Stream::Stderr {
+            self.last.extend(chunk);
+            let more = self.last.len().saturating_sub(MOST_OF_LINE);
+            self.last.drain(..more);
+        }
+        let is_room = self.pass(stream, chunk);
+        self.is_flooded |= !is_room;
+        if is_room { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    fn pass(&mut self, stream: Stream, chunk: &[u8]) -> bool {
+        let (before, has_begun) = match stream {
+            Stream::Stdout => (&mut self.printed, &mut self.has_begun),
+            Stream::Stderr => (&mut self.before, &mut self.has_begun_on_stderr),
+        };
+        if *has_begun {
+            return (self.take)(stream, chunk);
+        }
+        let line = format!("\n{BEGUN}\n");
+        // The line may have come in two parts.
+        let from = before.len().saturating_sub(line.len());
+        before.extend(chunk);
+        let new = before.get(from..).unwrap_or_default();
+        let Some(place) = new.windows(line.len()).position(|window| window == line.as_bytes()) else {
+            return before.len() <= MOST_BEFORE;
+        };
+        *has_begun = true;
+        let rest = before.split_off(from + place + line.len());
+        before.truncate(from + place);
+        rest.is_empty() || (self.take)(stream, &rest)
+    }
+
+    /// What was last said, on one line that a terminal may be shown; empty where nothing was.
+    pub(super) fn last_line(&self) -> String {
+        words::last_line(&String::from_utf8_lossy(&self.last).replace(BEGUN, ""))
+    }
+
+    /// Why no script began, though ssh had no error.
+    pub(super) fn not_begun(&self) -> String {
+        if self.is_flooded {
+            return format!(
+                "its login shell prints more than {} KiB before it runs a command: silence its start files",
+                MOST_BEFORE >> 10
+            );
+        }
+        let said = match self.last_line() {
+            empty if empty.is_empty() => words::last_line(&String::from_utf8_lossy(&self.printed)),
+            said => said,
+        };
+        words::of_no_shell(&said)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_start_files_print_is_dropped_in_whatever_parts_it_comes() {
+        let all = format!("Welcome to gpu1\nno end\n{BEGUN}\nan answer\n");
+        for size in [1, 2, 7, 30, 1000] {
+            let mut stdout = Vec::new();
+            let mut take = |_: Stream, chunk: &[u8]| {
+                stdout.extend(chunk);
+                true
+            };
+            let mut attempt = Attempt::new(&mut take);
+            for part in all.as_bytes().chunks(size) {
+                assert!(attempt.take(Stream::Stdout, part).is_continue());
+            }
+            assert!(attempt.has_begun);
+            assert_eq!(String::from_utf8(stdout).unwrap(), "an answer\n", "in parts of {size}");
+        }
+    }
+
+    #[test]
+    fn start_files_without_an_end_are_given_up() {
+        let mut take = |_: Stream, _: &[u8]| true;
+        let mut attempt = Attempt::new(&mut take);
+        let chunk = [b'x'; 8192];
+        let taken = (0..1000).take_while(|_| attempt.take(Stream::Stdout, &chunk).is_continue()).count();
+        assert_eq!((taken, attempt.is_flooded), (32, true));
+        assert!(attempt.not_begun().contains("silence its start files"), "{}", attempt.not_begun());
+    }
+}

@@ -1,0 +1,184 @@
+//! What ssh's own words mean. ssh has one exit code for all, 255; OpenSSH does not translate what it says.
+
+use crate::fleet::host::Host;
+use crate::printable::{printable, shortened};
+
+pub(super) const NO_SSH: &str =
+    "ssh is not installed on this machine: install it (on Debian and Ubuntu, apt install openssh-client)";
+
+/// Of a line that is quoted, in characters.
+const MOST: usize = 300;
+
+/// Why nothing has begun there.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// It can be tried again.
+    NoConnection(String),
+    /// It would be refused again.
+    Refused(String),
+}
+
+/// ssh.c, sshconnect.c, kex.c and packet.c of OpenSSH 9.2 print each of these where there is no connection. Its sshd
+/// leaves a connection over MaxStartups without a word, which is the third.
+const NO_CONNECTION: [&str; 7] = [
+    "ssh: connect to host ",
+    "Could not resolve hostname ",
+    "kex_exchange_identification: Connection closed by ",
+    "Connection reset by ",
+    "timed out",
+    // Of a jump host's sshd: what it was to connect to does not listen (channels.c).
+    "open failed: connect failed: ",
+    "Broken pipe",
+];
+
+/// sshconnect2.c; the second is sshd's own, from auth.c.
+const LOGIN: [&str; 3] = [
+    "Permission denied (",
+    "Too many authentication failures",
+    "No supported authentication methods available",
+];
+
+/// sshconnect.c.
+const HOST_KEY: [&str; 3] =
+    ["Host key verification failed.", "REMOTE HOST IDENTIFICATION HAS CHANGED!", "host key is known for "];
+
+/// What ssh means with this on stderr, before a command had begun.
+pub(super) fn meaning(host: &Host, stderr: &str) -> Meaning {
+    let line = |words: &[&str]| {
+        stderr.lines().find(|line| words.iter().any(|word| line.contains(word))).map(last_line)
+    };
+    let name = &host.name;
+    if line(&HOST_KEY).is_some() {
+        let said = if stderr.contains("IDENTIFICATION HAS CHANGED!") {
+            format!(
+                "its host key is not the one that is known here. Whoever answers may not be {name}. If it was installed \
+                 anew, compare the key's fingerprint on its console, then run `ssh-keygen -R {name}` and `ssh {host}`"
+            )
+        } else {
+            format!(
+                "its host key is not known here. Run `ssh {host}` once, and answer yes if the fingerprint is that of \
+                 `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on its console. ssh-keyscan alone is not safe: it \
+                 believes whoever answers"
+            )
+        };
+        return Meaning::Refused(said);
+    }
+    if let Some(said) = line(&LOGIN) {
+        return Meaning::Refused(format!(
+            "it does not let you in without a password ({said}): make `ssh {host} true` work by a key, as ssh-copy-id \
+             {host} does"
+        ));
+    }
+    if let Some(said) = line(&NO_CONNECTION) {
+        let advice = if said.contains("Could not resolve hostname ") {
+            format!("check the name, or give {name} an address in ~/.ssh/config")
+        } else {
+            format!("check that {name} is up and that its sshd listens")
+        };
+        return Meaning::NoConnection(format!("{said}; {advice}"));
+    }
+    let said = match last_line(stderr) {
+        empty if empty.is_empty() => "ssh ended without a word".to_owned(),
+        said => format!("ssh says: {said}"),
+    };
+    Meaning::Refused(format!("{said}; see `ssh -v {host} true`"))
+}
+
+/// `said`: ssh's last line, if there is one.
+pub(super) fn of_lost(said: &str) -> String {
+    let said = if said.is_empty() { "ssh ended without a word" } else { said };
+    format!("{said}; see whether it is up, then run this again")
+}
+
+/// `said`: sudo's last line.
+pub(super) fn of_sudo(host: &Host, said: &str) -> String {
+    let user = host.user.as_deref().unwrap_or("ssh's user");
+    let said = if said.is_empty() { "sudo refuses" } else { said };
+    let name = &host.name;
+    format!(
+        "{user} is not root there and may not become root without a password ({said}): allow it with NOPASSWD in \
+         sudoers, or name root@{name}"
+    )
+}
+
+/// `said`: what came in place of a script's answer.
+pub(super) fn of_no_shell(said: &str) -> String {
+    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
+    format!("its login shell did not run the command sh -c{said}")
+}
+
+/// The last line that is not empty, as a terminal may be shown it.
+pub(super) fn last_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    shortened(printable(line), MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Host {
+        "ops@gpu1".parse().unwrap()
+    }
+
+    /// Each as OpenSSH_9.2p1 of Debian 12 printed it with LogLevel=ERROR, unless it says otherwise.
+    #[test]
+    fn what_can_be_tried_again_is_told_from_what_cannot() {
+        let again = [
+            "ssh: connect to host 127.0.0.1 port 40223: Connection refused\n",
+            "ssh: connect to host 10.9.9.9 port 22: Connection timed out\n",
+            "ssh: connect to host 10.9.9.9 port 22: No route to host\n",
+            "ssh: Could not resolve hostname no.such.invalid: Name or service not known\n",
+            "Connection timed out during banner exchange\n",
+            "kex_exchange_identification: Connection closed by remote host\n",
+            "kex_exchange_identification: read: Connection reset by peer\n",
+            "ssh: connect to host 127.0.0.1 port 40224: Connection reset by peer\n",
+            // sshconnect.c's ssh_exchange_identification in packet.c: the limit passed while keys were agreed on.
+            "Connection to 10.9.9.9 port 22 timed out\n",
+            // By way of a jump host.
+            "channel 0: open failed: connect failed: Connection refused\nstdio forwarding failed\n\
+             kex_exchange_identification: Connection closed by remote host\n",
+        ];
+        for stderr in again {
+            assert!(matches!(meaning(&host(), stderr), Meaning::NoConnection(_)), "{stderr}");
+        }
+        let refused = [
+            (
+                "root@127.0.0.1: Permission denied (publickey,password,keyboard-interactive).\n",
+                "ssh-copy-id ops@gpu1",
+            ),
+            ("Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures\n", "by a key"),
+            ("Host key verification failed.\n", "Run `ssh ops@gpu1` once"),
+            (
+                "No ED25519 host key is known for [127.0.0.1]:40222 and you have requested strict checking.\n\
+                 Host key verification failed.\n",
+                "Run `ssh ops@gpu1` once",
+            ),
+            (
+                "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.\n",
+                "run `ssh-keygen -R gpu1`",
+            ),
+            // A jump host that refuses: the second line alone would be tried again.
+            (
+                "ops@jump: Permission denied (publickey).\n\
+                 kex_exchange_identification: Connection closed by remote host\n",
+                "without a password (ops@jump: Permission denied (publickey).)",
+            ),
+            ("command-line: line 0: Bad configuration option: x\n", "ssh says: command-line: line 0"),
+            ("", "ssh ended without a word"),
+        ];
+        for (stderr, part) in refused {
+            let Meaning::Refused(said) = meaning(&host(), stderr) else { panic!("tried again: {stderr}") };
+            assert!(said.contains(part), "{stderr}: {said}");
+        }
+    }
+
+    #[test]
+    fn words_of_another_machine_cannot_steer_a_terminal() {
+        assert_eq!(
+            last_line("first\n\u{1b}]0;title\u{7}last\u{9b}2J \n\n"),
+            "\\u{1b}]0;title\\u{7}last\\u{9b}2J"
+        );
+        assert_eq!(last_line(&"x".repeat(1000)).chars().count(), MOST + 1);
+    }
+}

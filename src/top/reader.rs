@@ -1,0 +1,89 @@
+//! Reads the machine again and again, in a thread of its own.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use telemetry::exporter::Exporter;
+use telemetry::overview::Overview;
+use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
+
+use crate::host;
+
+/// What one reading gives.
+#[derive(Debug, Clone, Default)]
+pub struct Reading {
+    pub overview: Overview,
+    /// What the machine calls itself; `None` where nothing says so.
+    pub host: Option<String>,
+    /// How many reads have not come back.
+    pub stuck: usize,
+}
+
+/// How often the machine is read; `None`: not now.
+pub type Pace = Option<Duration>;
+
+/// Reads a machine. It outlives files that hang, and keeps what a suspended GPU was called.
+#[derive(Debug)]
+pub struct Reader {
+    exporter: Exporter,
+    patient: Patient<(Exporter, Reading)>,
+}
+
+impl Reader {
+    /// `root`: the machine's folder, `/` for this one.
+    #[must_use]
+    pub fn new(root: PathBuf) -> Self {
+        Self { exporter: Exporter::default(), patient: Patient::new(root, PATIENCE, DEADLINE) }
+    }
+
+    /// Reads the machine once.
+    ///
+    /// # Errors
+    /// As [`Patient::run`].
+    pub fn read(&mut self) -> Result<Reading, patient::Error> {
+        // A clock before 1970 is as good as one that was never set.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+        // A thread that is left behind has a copy: what it finds later changes nothing.
+        let mut exporter = self.exporter.clone();
+        let (exporter, mut reading) = self.patient.run(move |root| {
+            let samples = exporter.scrape(root, now);
+            let overview = exporter.overview(&samples, now);
+            (exporter, Reading { overview, host: host::hostname(root), stuck: 0 })
+        })?;
+        self.exporter = exporter;
+        reading.stuck = self.patient.stuck();
+        Ok(reading)
+    }
+
+    /// Reads until nobody listens any more. `paces`: how often from now on.
+    pub(super) fn run(
+        mut self,
+        mut pace: Pace,
+        paces: &Receiver<Pace>,
+        mut on_read: impl FnMut(Result<Reading, patient::Error>) -> bool,
+    ) {
+        let mut last = None::<Instant>;
+        loop {
+            let wait = match (pace, last) {
+                (None, _) => None,
+                (Some(_), None) => Some(Duration::ZERO),
+                (Some(interval), Some(last)) => Some(interval.saturating_sub(last.elapsed())),
+            };
+            let next = match wait {
+                Some(wait) => paces.recv_timeout(wait),
+                None => paces.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match next {
+                Ok(next) => pace = next,
+                Err(RecvTimeoutError::Disconnected) => return,
+                Err(RecvTimeoutError::Timeout) => {
+                    last = Some(Instant::now());
+                    if !on_read(self.read()) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}

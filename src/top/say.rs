@@ -1,0 +1,190 @@
+//! How values are written for people. What is unknown is a dash, never 0.
+
+use allocation::health::State;
+use telemetry::overview::{Card, Gpu, Overview, Process};
+
+use crate::printable::printable;
+
+const KIB: f64 = 1024.0;
+const MIB: f64 = KIB * 1024.0;
+const GIB: f64 = MIB * 1024.0;
+
+/// What is shown where nothing is known.
+pub const UNKNOWN: &str = "-";
+
+fn or_unknown(text: Option<String>) -> String {
+    text.unwrap_or_else(|| UNKNOWN.to_owned())
+}
+
+#[must_use]
+pub fn percent(value: Option<f64>) -> String {
+    or_unknown(value.map(|value| format!("{value:.0}%")))
+}
+
+/// One digit after the point where there is room for it.
+fn of_unit(value: f64) -> String {
+    if value < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") }
+}
+
+/// `17.0 GiB`.
+#[must_use]
+pub fn bytes(value: Option<f64>) -> String {
+    let said = |value: f64| match value {
+        _ if value >= GIB => format!("{} GiB", of_unit(value / GIB)),
+        _ if value >= MIB => format!("{} MiB", of_unit(value / MIB)),
+        _ => format!("{} KiB", of_unit(value / KIB)),
+    };
+    or_unknown(value.map(said))
+}
+
+/// Used and total, in GiB.
+#[must_use]
+pub fn memory(used: Option<f64>, total: Option<f64>) -> String {
+    let gib = |value: Option<f64>| or_unknown(value.map(|value| of_unit(value / GIB)));
+    match (used, total) {
+        (None, None) => UNKNOWN.to_owned(),
+        _ => format!("{}/{} GiB", gib(used), gib(total)),
+    }
+}
+
+/// How full the memory is.
+#[must_use]
+pub fn memory_share(used: Option<f64>, total: Option<f64>) -> String {
+    percent(used.zip(total).filter(|(_, total)| *total > 0.0).map(|(used, total)| used / total * 100.0))
+}
+
+/// Draw and limit.
+#[must_use]
+pub fn power(watts: Option<f64>, limit: Option<f64>) -> String {
+    match (watts, limit) {
+        (None, None) => UNKNOWN.to_owned(),
+        (watts, None) => watts_alone(watts),
+        (watts, Some(limit)) => {
+            format!("{}/{limit:.0} W", or_unknown(watts.map(|watts| format!("{watts:.0}"))))
+        }
+    }
+}
+
+#[must_use]
+pub fn watts_alone(watts: Option<f64>) -> String {
+    or_unknown(watts.map(|watts| format!("{watts:.0} W")))
+}
+
+#[must_use]
+pub fn celsius(value: Option<f64>) -> String {
+    or_unknown(value.map(|value| format!("{value:.0} °C")))
+}
+
+/// The temperature by which a card limits itself: of its hottest spot where the driver tells it.
+#[must_use]
+pub fn temperature(card: &Card) -> Option<f64> {
+    let of = |name: &str| card.temperatures.iter().find(|(sensor, _)| sensor == name);
+    of("junction").or_else(|| of("edge")).or_else(|| card.temperatures.first()).map(|(_, celsius)| *celsius)
+}
+
+#[must_use]
+pub fn count(value: Option<f64>) -> String {
+    or_unknown(value.map(|value| format!("{value:.0}")))
+}
+
+/// As few words of a card's name as fit, its number among them.
+#[must_use]
+pub fn name(card: &Card, room: usize) -> String {
+    let model = card.model.as_ref().or(card.gfx.as_ref()).map_or("AMD GPU", String::as_str);
+    let mut name = printable(model);
+    for word in ["AMD ", "Instinct ", "Radeon "] {
+        if name.chars().count() > room {
+            name = name.replacen(word, "", 1);
+        }
+    }
+    name
+}
+
+/// The daemon's judgement in a word; a dash where it gives none.
+#[must_use]
+pub fn health(card: &Card) -> &'static str {
+    match card.health.as_ref().map(|health| health.state) {
+        Some(State::Healthy) => "healthy",
+        Some(State::Degraded) => "degraded",
+        Some(State::Unhealthy) => "unhealthy",
+        Some(State::Unknown) => "unknown",
+        None => UNKNOWN,
+    }
+}
+
+/// Of four letters, for a narrow terminal.
+#[must_use]
+pub fn health_in_short(card: &Card) -> &'static str {
+    match card.health.as_ref().map(|health| health.state) {
+        Some(State::Healthy) => "ok",
+        Some(State::Degraded) => "degr",
+        Some(State::Unhealthy) => "bad",
+        Some(State::Unknown) => "?",
+        None => UNKNOWN,
+    }
+}
+
+/// Who started a process: its pod and its container, or its unit.
+#[must_use]
+pub fn owner(process: &Process) -> String {
+    /// Of a container's id, as the engines' own lists show it.
+    const SHORT: usize = 12;
+    let is_id = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
+    let container = process.container.as_deref().map(|container| match is_id(container) {
+        true => container.get(..SHORT).unwrap_or(container),
+        false => container,
+    });
+    let said = match (process.pod.as_deref(), container) {
+        (Some(pod), Some(container)) => Some(format!("{pod} {container}")),
+        (Some(one), None) | (None, Some(one)) => Some(one.to_owned()),
+        (None, None) => process.unit.clone(),
+    };
+    printable(&or_unknown(said))
+}
+
+/// Whether containers get the card's partitions, not the card.
+#[must_use]
+pub fn is_partitioned(card: &Card) -> bool {
+    card.gpus.iter().any(|gpu| gpu.partition.is_some())
+}
+
+/// The indexes of a card's GPUs: `3`, `8-15`.
+#[must_use]
+pub fn indexes(card: &Card) -> String {
+    let index = |gpu: Option<&Gpu>| gpu.and_then(|gpu| gpu.index);
+    match (index(card.gpus.first()), index(card.gpus.last())) {
+        (Some(first), Some(last)) if first != last => format!("{first}-{last}"),
+        (Some(first), _) => first.to_string(),
+        (None, _) => UNKNOWN.to_owned(),
+    }
+}
+
+/// The processes on a card and all its partitions; `None` where they are not known of one.
+#[must_use]
+pub fn process_count(card: &Card) -> Option<u32> {
+    card.gpus.iter().map(|gpu| gpu.processes).sum()
+}
+
+/// The compute and the memory mode: `CPX/NPS4`.
+#[must_use]
+pub fn modes(card: &Card) -> Option<String> {
+    match (&card.compute_partition, &card.memory_partition) {
+        (Some(compute), Some(memory)) => Some(format!("{compute}/{memory}")),
+        (Some(one), None) | (None, Some(one)) => Some(one.clone()),
+        (None, None) => None,
+    }
+}
+
+/// What is unknown without the daemon.
+pub const NO_DAEMON: &str =
+    "rocworker's daemon publishes nothing here: leases, drift and the names of pods are not known.";
+
+/// What is said where the list of processes is empty: that none is there, unless that is not known.
+#[must_use]
+pub fn no_process(overview: &Overview) -> &'static str {
+    let mut gpus = overview.cards.iter().flat_map(|card| &card.gpus);
+    match gpus.any(|gpu| gpu.processes.is_some()) {
+        true => "No process uses a GPU.",
+        false => "Which processes use the GPUs is not known.",
+    }
+}

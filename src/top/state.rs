@@ -1,0 +1,285 @@
+//! What is on the screen, and how each event changes it.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use telemetry::overview::{Overview, Process};
+
+use super::history::History;
+use super::keys::Key as Pressed;
+use super::processes::{self, Sort};
+use super::reader::Reading;
+use super::rows::{CardKey, Key, Row, rows};
+use super::say;
+
+/// The bounds of `--interval`, and what + and - step through. In milliseconds.
+pub(super) const INTERVALS_MS: [u64; 9] = [200, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 30_000, 60_000];
+
+/// A machine with more GPUs begins with its partitions folded.
+const FEW: usize = 16;
+
+/// A page, for the keys that move by one.
+const PAGE: usize = 10;
+
+/// Longer texts are not typed.
+const LONGEST_FILTER: usize = 64;
+
+#[derive(Debug)]
+pub enum Event {
+    Key(Pressed),
+    /// The machine was read, or why it was not.
+    Read(Box<Result<Reading, String>>),
+    /// The reading that is under way takes so long already.
+    Waiting(Duration),
+    /// The screen has another size.
+    Resized,
+}
+
+/// What an event asks of the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Do {
+    Draw,
+    Quit,
+    /// Stop as a shell's job, until it continues it.
+    Stop,
+}
+
+/// What lies over the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Over {
+    Help,
+    Unknown,
+}
+
+/// Which table the keys move in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Focus {
+    Gpus,
+    Processes,
+}
+
+#[derive(Debug, Clone)]
+pub struct State {
+    pub interval: Duration,
+    pub is_paused: bool,
+    /// Without colours, for NO_COLOR.
+    pub is_plain: bool,
+    pub(super) reading: Option<Reading>,
+    /// Why the last reading failed.
+    pub(super) failure: Option<String>,
+    pub(super) waiting: Option<Duration>,
+    pub(super) history: History,
+    pub(super) folded: BTreeSet<CardKey>,
+    pub(super) selected: Option<Key>,
+    pub(super) selected_process: usize,
+    pub(super) focus: Focus,
+    /// Only the processes of this line are shown.
+    pub(super) only: Option<Key>,
+    pub(super) sort: Sort,
+    pub(super) is_reversed: bool,
+    pub(super) filter: String,
+    pub(super) is_typing: bool,
+    pub(super) over: Option<Over>,
+}
+
+impl State {
+    #[must_use]
+    pub fn new(interval: Duration, is_plain: bool) -> Self {
+        Self {
+            interval,
+            is_paused: false,
+            is_plain,
+            reading: None,
+            failure: None,
+            waiting: None,
+            history: History::default(),
+            folded: BTreeSet::new(),
+            selected: None,
+            selected_process: 0,
+            focus: Focus::Gpus,
+            only: None,
+            sort: Sort::default(),
+            is_reversed: false,
+            filter: String::new(),
+            is_typing: false,
+            over: None,
+        }
+    }
+
+    /// What becomes of the state, and what the program does then.
+    pub fn on(&mut self, event: Event) -> Do {
+        match event {
+            Event::Key(Pressed::Interrupt) => return Do::Quit,
+            Event::Key(Pressed::Stop) => return Do::Stop,
+            Event::Key(key) if self.is_typing => self.typed(key),
+            Event::Key(key) if self.over.is_some() => return self.key_over(key),
+            Event::Key(key) => return self.key(key),
+            Event::Read(read) => self.read(*read),
+            Event::Waiting(duration) => self.waiting = Some(duration),
+            Event::Resized => {}
+        }
+        Do::Draw
+    }
+
+    fn read(&mut self, read: Result<Reading, String>) {
+        self.waiting = None;
+        match read {
+            // The one that was under way.
+            _ if self.is_paused => {}
+            Err(why) => self.failure = Some(why),
+            Ok(reading) => {
+                self.failure = None;
+                let cards = &reading.overview.cards;
+                let is_first = self.reading.is_none();
+                if is_first && cards.iter().map(|card| card.gpus.len()).sum::<usize>() > FEW {
+                    self.folded = cards.iter().map(CardKey::of).collect();
+                }
+                self.history.add(&reading.overview);
+                self.reading = Some(reading);
+            }
+        }
+    }
+
+    fn key(&mut self, key: Pressed) -> Do {
+        match key {
+            Pressed::Up | Pressed::Character('k') => self.go(|at, _| at.saturating_sub(1)),
+            Pressed::Down | Pressed::Character('j') => self.go(|at, _| at + 1),
+            Pressed::PageUp => self.go(|at, _| at.saturating_sub(PAGE)),
+            Pressed::PageDown => self.go(|at, _| at + PAGE),
+            Pressed::Home | Pressed::Character('g') => self.go(|_, _| 0),
+            Pressed::End | Pressed::Character('G') => self.go(|_, count| count),
+            Pressed::Tab => {
+                self.focus = match self.focus {
+                    Focus::Gpus => Focus::Processes,
+                    Focus::Processes => Focus::Gpus,
+                }
+            }
+            Pressed::Enter => self.restrict(),
+            Pressed::Character(' ') => self.fold(),
+            Pressed::Character('s' | '>') => self.sort = self.sort.step(true),
+            Pressed::Character('<') => self.sort = self.sort.step(false),
+            Pressed::Character('r') => self.is_reversed = !self.is_reversed,
+            Pressed::Character('/') => self.is_typing = true,
+            Pressed::Character('p') => self.is_paused = !self.is_paused,
+            Pressed::Character('+' | '=') => self.step_interval(true),
+            Pressed::Character('-') => self.step_interval(false),
+            Pressed::Character('?' | 'h') => self.over = Some(Over::Help),
+            Pressed::Character('u') => self.over = Some(Over::Unknown),
+            Pressed::Character('q') => return Do::Quit,
+            // What narrows the view goes first.
+            Pressed::Escape if self.only.is_some() => self.only = None,
+            Pressed::Escape if !self.filter.is_empty() => self.filter.clear(),
+            Pressed::Escape => return Do::Quit,
+            _ => {}
+        }
+        Do::Draw
+    }
+
+    /// While the help or the list of what is unknown is shown.
+    fn key_over(&mut self, key: Pressed) -> Do {
+        if key == Pressed::Character('q') {
+            return Do::Quit;
+        }
+        self.over = None;
+        Do::Draw
+    }
+
+    fn typed(&mut self, key: Pressed) {
+        match key {
+            Pressed::Character(c) if self.filter.chars().count() < LONGEST_FILTER => self.filter.push(c),
+            Pressed::Backspace => drop(self.filter.pop()),
+            Pressed::Enter => self.is_typing = false,
+            Pressed::Escape => {
+                self.filter.clear();
+                self.is_typing = false;
+            }
+            _ => {}
+        }
+        self.selected_process = 0;
+    }
+
+    /// Moves in the table of the focus: from a place and the number of lines to a place.
+    fn go(&mut self, to: impl FnOnce(usize, usize) -> usize) {
+        match self.focus {
+            Focus::Gpus => {
+                let rows = self.rows();
+                let place = to(self.selected_row(), rows.len()).min(rows.len().saturating_sub(1));
+                self.selected = rows.get(place).map(Row::key);
+            }
+            Focus::Processes => {
+                let count = self.processes().len();
+                let at = self.selected_process.min(count.saturating_sub(1));
+                self.selected_process = to(at, count).min(count.saturating_sub(1));
+            }
+        }
+    }
+
+    /// The chosen line's processes alone, or all again.
+    fn restrict(&mut self) {
+        let chosen = self.rows().get(self.selected_row()).map(Row::key);
+        self.only = if self.only == chosen { None } else { chosen };
+        self.selected_process = 0;
+    }
+
+    /// Folds or unfolds the partitions of the chosen card; of a whole card, chooses its processes.
+    fn fold(&mut self) {
+        let Some(row) = self.rows().get(self.selected_row()).copied() else { return };
+        if !say::is_partitioned(row.card) {
+            return self.restrict();
+        }
+        let key = CardKey::of(row.card);
+        // The line of a partition goes with the fold.
+        self.selected = Some(Key { card: key.clone(), partition: None });
+        if !self.folded.remove(&key) {
+            self.folded.insert(key);
+        }
+    }
+
+    fn step_interval(&mut self, is_longer: bool) {
+        let mut all = INTERVALS_MS.into_iter().map(Duration::from_millis);
+        let next = match is_longer {
+            true => all.find(|it| *it > self.interval),
+            false => all.rfind(|it| *it < self.interval),
+        };
+        self.interval = next.unwrap_or(self.interval);
+    }
+
+    pub(super) fn overview(&self) -> Option<&Overview> {
+        self.reading.as_ref().map(|reading| &reading.overview)
+    }
+
+    /// The lines of the table of GPUs.
+    pub(super) fn rows(&self) -> Vec<Row<'_>> {
+        self.overview().map(|overview| rows(overview, &self.folded)).unwrap_or_default()
+    }
+
+    /// Where the chosen line is; where it is gone, its card's, or else the first.
+    pub(super) fn selected_row(&self) -> usize {
+        let Some(selected) = &self.selected else { return 0 };
+        let rows = self.rows();
+        let exact = rows.iter().position(|row| row.key() == *selected);
+        exact.or_else(|| rows.iter().position(|row| CardKey::of(row.card) == selected.card)).unwrap_or(0)
+    }
+
+    /// What a card is called where its line is not looked at.
+    pub(super) fn card_said(&self, key: &CardKey) -> String {
+        let cards = self.overview().map_or(&[][..], |overview| &overview.cards);
+        let card = cards.iter().find(|card| CardKey::of(card) == *key);
+        card.map_or_else(|| "a GPU that is gone".to_owned(), |card| format!("GPU {}", say::indexes(card)))
+    }
+
+    /// The processes that are shown, in their order.
+    pub(super) fn processes(&self) -> Vec<&Process> {
+        let Some(overview) = self.overview() else { return Vec::new() };
+        let all = rows(overview, &BTreeSet::new());
+        let only = self.only.as_ref().map(|only| all.iter().find(|row| row.key() == *only));
+        let is_wanted = |process: &&Process| {
+            // A card that is gone has no processes.
+            let is_on = only.is_none_or(|row| row.is_some_and(|row| row.has(process.gpu)));
+            is_on && (self.filter.is_empty() || processes::matches(process, &self.filter))
+        };
+        let mut shown: Vec<&Process> = overview.processes.iter().filter(is_wanted).collect();
+        processes::sort(&mut shown, self.sort, self.is_reversed);
+        shown
+    }
+}

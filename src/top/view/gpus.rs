@@ -1,0 +1,243 @@
+//! The table of GPUs, and the line below it on the chosen one.
+
+use allocation::health::State as Health;
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{HighlightSpacing, Row as Cells, Table};
+use telemetry::overview::Card;
+
+use super::{BOLD, MARK, of_chosen, range, scrolled, sentence, style};
+use crate::printable::{cut, printable};
+use crate::top::columns::{Column, GAP, constraints, fill};
+use crate::top::history::{Readings, sparkline};
+use crate::top::rows::{CardKey, Row};
+use crate::top::say;
+use crate::top::state::{Focus, State};
+
+/// Below this, bars and limits are left out.
+const NARROW: u16 = 76;
+/// From here on, there is room for everything.
+const WIDE: u16 = 110;
+
+/// Which temperatures a sparkline is of, in °C: from a cool room's to where chips limit themselves.
+const CELSIUS: (f64, f64) = (25.0, 105.0);
+
+/// What a cell says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Index,
+    /// Of a card's partitions, the first one's.
+    FirstIndex,
+    Name,
+    Modes,
+    Busy,
+    Memory,
+    MemoryShare,
+    /// With so many bars.
+    Temperature(usize),
+    /// With the limit, and so many bars.
+    Power(usize),
+    PowerAlone,
+    Processes,
+    Health,
+    HealthInShort,
+}
+
+pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let rows = state.rows();
+    if rows.is_empty() {
+        let text = match (&state.reading, &state.failure) {
+            (Some(_), _) => "There is no AMD GPU here. See `rocworker doctor` if there should be.",
+            (None, Some(_)) => "Nothing has been read yet.",
+            (None, None) => "Reading the machine…",
+        };
+        return sentence(text, frame, area);
+    }
+    let selected = state.selected_row();
+    let marks = area.width.saturating_sub(2);
+    let (whats, mut columns) = columns(&rows, area.width, marks);
+    if let Some(shown) = range(selected, rows.len(), area)
+        && let Some(column) =
+            whats.iter().position(|what| *what == What::Name).and_then(|at| columns.get_mut(at))
+    {
+        column.extend(&shown);
+    }
+    let heading = Cells::new(columns.iter().map(Column::heading)).style(BOLD);
+    let lines = rows.iter().map(|row| {
+        let history = state.history.of(&CardKey::of(row.card));
+        let cells = whats.iter().zip(&columns).map(|(what, column)| {
+            let (text, style) = said(state, *what, row, history, usize::from(column.width));
+            column.cell(&text, style)
+        });
+        Cells::new(cells)
+    });
+    let table = Table::new(lines, constraints(&columns))
+        .header(heading)
+        .column_spacing(GAP)
+        .highlight_symbol(format!("{MARK} "))
+        .highlight_spacing(HighlightSpacing::Always)
+        .row_highlight_style(of_chosen(state, Focus::Gpus));
+    frame.render_stateful_widget(table, area, &mut scrolled(selected, rows.len(), area));
+}
+
+fn columns(rows: &[Row<'_>], screen: u16, width: u16) -> (Vec<What>, Vec<Column>) {
+    let is_narrow = screen < NARROW;
+    let length = |row: &Row<'_>| index(row.card, is_narrow).len();
+    let index =
+        Column::right("#", rows.iter().map(length).max().and_then(|it| it.try_into().ok()).unwrap_or(1));
+    let name = Column::left("GPU", 4);
+    let busy = Column::right("BUSY", 4);
+    let all = match screen {
+        ..NARROW => vec![
+            (What::FirstIndex, index),
+            (What::Name, name),
+            (What::Busy, busy),
+            (What::MemoryShare, Column::right("MEM", 4)),
+            (What::Temperature(0), Column::right("TEMP", 5)),
+            (What::PowerAlone, Column::right("POWER", 6)),
+            (What::HealthInShort, Column::left("STAT", 4)),
+        ],
+        NARROW.. => {
+            let bars = bars(screen);
+            let with_bars = |width: usize| u16::try_from(width + 1 + bars).unwrap_or(u16::MAX);
+            let mut all = vec![
+                (What::Index, index),
+                (What::Name, name),
+                (What::Busy, busy),
+                (What::Memory, Column::right("MEMORY", 13)),
+                (What::Temperature(bars), Column::right("TEMPERATURE", with_bars(5).max(11))),
+                (What::Power(bars), Column::right("POWER", with_bars(9))),
+                (What::Health, Column::left("HEALTH", 9)),
+            ];
+            if screen >= WIDE {
+                all.insert(2, (What::Modes, Column::left("MODE", 9)));
+                all.insert(7, (What::Processes, Column::right("PROCS", 5)));
+            }
+            all
+        }
+    };
+    let (whats, mut columns): (Vec<What>, Vec<Column>) = all.into_iter().unzip();
+    fill(&mut columns, 1, width);
+    (whats, columns)
+}
+
+/// How many readings a sparkline shows: 5 on 80 columns, 10 from 110 on.
+fn bars(screen: u16) -> usize {
+    (5 + usize::from(screen.saturating_sub(80)) / 6).min(10)
+}
+
+/// A cell's text and style. `room`: its columns.
+fn said(
+    state: &State,
+    what: What,
+    row: &Row<'_>,
+    history: Option<&Readings>,
+    room: usize,
+) -> (String, Style) {
+    let card = row.card;
+    let plain = |text: String| (text, Style::new());
+    if let Some(gpu) = row.partition {
+        let nothing = String::new();
+        return plain(match what {
+            What::Index | What::FirstIndex => say::count(gpu.index.map(f64::from)),
+            What::Name => {
+                let number = say::count(gpu.partition.map(f64::from));
+                if room < 8 { format!(" p. {number}") } else { format!(" part. {number}") }
+            }
+            What::Busy => say::percent(gpu.busy_percent),
+            What::Memory => say::bytes(gpu.memory_total_bytes),
+            What::Processes => say::count(gpu.processes.map(f64::from)),
+            _ => nothing,
+        });
+    }
+    let is_suspended = card.is_suspended == Some(true);
+    plain(match what {
+        What::Index => index(card, false),
+        What::FirstIndex => index(card, true),
+        What::Name => name(state, row, room),
+        What::Modes => say::modes(card).map_or(say::UNKNOWN.to_owned(), |modes| printable(&modes)),
+        What::Memory if is_suspended => "suspended".to_owned(),
+        What::MemoryShare if is_suspended => "susp".to_owned(),
+        What::Busy => say::percent(card.busy_percent),
+        What::Memory => say::memory(card.memory_used_bytes, card.memory_total_bytes),
+        What::MemoryShare => say::memory_share(card.memory_used_bytes, card.memory_total_bytes),
+        What::Temperature(0) => say::celsius(say::temperature(card)),
+        What::Temperature(width) => {
+            let line = history.map(|it| sparkline(&it.celsius, CELSIUS.0, CELSIUS.1, width));
+            format!("{} {}", say::celsius(say::temperature(card)), line.unwrap_or_default())
+        }
+        What::Power(width) => {
+            let highest = card.power_limit_watts.unwrap_or_else(|| most(history));
+            let line = history.map(|it| sparkline(&it.watts, 0.0, highest, width));
+            format!("{} {}", say::power(card.power_watts, card.power_limit_watts), line.unwrap_or_default())
+        }
+        What::PowerAlone => say::watts_alone(card.power_watts),
+        What::Processes => say::count(say::process_count(card).map(f64::from)),
+        What::Health => return (say::health(card).to_owned(), of_health(state, card)),
+        What::HealthInShort => return (say::health_in_short(card).to_owned(), of_health(state, card)),
+    })
+}
+
+/// A card's indexes, or the first of them.
+fn index(card: &Card, is_first_alone: bool) -> String {
+    match (is_first_alone, card.gpus.first()) {
+        (true, Some(gpu)) => say::count(gpu.index.map(f64::from)),
+        _ => say::indexes(card),
+    }
+}
+
+/// The most that a card has drawn, where it names no limit.
+fn most(history: Option<&Readings>) -> f64 {
+    history.iter().flat_map(|it| &it.watts).flatten().copied().fold(0.0, f64::max)
+}
+
+/// With a sign where partitions can be shown or folded.
+fn name(state: &State, row: &Row<'_>, room: usize) -> String {
+    let sign = match say::is_partitioned(row.card) {
+        false => "",
+        true if state.folded.contains(&CardKey::of(row.card)) => "+ ",
+        true => "- ",
+    };
+    format!("{sign}{}", say::name(row.card, room.saturating_sub(sign.len())))
+}
+
+fn of_health(state: &State, card: &Card) -> Style {
+    match card.health.as_ref().map(|health| health.state) {
+        Some(Health::Healthy) => style(state, Color::Green),
+        Some(Health::Degraded) => style(state, Color::Yellow),
+        Some(Health::Unhealthy) => style(state, Color::Red),
+        Some(Health::Unknown) | None => Style::new(),
+    }
+}
+
+/// What the columns do not say of the chosen GPU.
+pub(super) fn detail(state: &State, width: u16) -> Line<'static> {
+    let rows = state.rows();
+    let Some(row) = rows.get(state.selected_row()) else { return Line::default() };
+    let card = row.card;
+    let mut parts: Vec<String> =
+        [&card.pci, &card.gfx].into_iter().flatten().map(|it| printable(it)).collect();
+    parts.extend(reasons(card));
+    let leased = |lease: &String| format!("leased by {}", printable(lease));
+    let gpus = card.gpus.iter().filter(|gpu| row.has(gpu.index));
+    parts.extend(gpus.filter_map(|gpu| gpu.lease.as_ref()).map(leased));
+    let sensor = |(sensor, celsius): &(String, f64)| format!("{} {celsius:.0} °C", printable(sensor));
+    let sensors: Vec<String> = card.temperatures.iter().map(sensor).collect();
+    parts.extend((!sensors.is_empty()).then(|| sensors.join(", ")));
+    let text = cut(&format!("  {}", parts.join("  ")), usize::from(width));
+    Line::from(Span::raw(text))
+}
+
+/// Why a card is not well, the gravest first as the daemon lists them.
+fn reasons(card: &Card) -> Vec<String> {
+    let Some(health) = &card.health else { return Vec::new() };
+    let mut reasons = Vec::new();
+    reasons.extend(health.quarantine.is_some().then(|| "in quarantine".to_owned()));
+    let taken = |it: &allocation::health::Deduction| format!("✗ {} (-{})", printable(&it.reason), it.points);
+    reasons.extend(health.deductions.iter().map(taken));
+    reasons.extend(health.leftover.iter().map(|it| format!("! {}", printable(it))));
+    reasons.extend(health.unknown.iter().map(|it| format!("? {}", printable(it))));
+    reasons
+}

@@ -1,0 +1,85 @@
+//! The table of processes.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::Style;
+use ratatui::widgets::{HighlightSpacing, Row, Table};
+use telemetry::overview::{Overview, Process};
+
+use super::{BOLD, MARK, of_chosen, range, scrolled, sentence};
+use crate::printable::printable;
+use crate::top::columns::{Column, GAP, constraints, fill};
+use crate::top::processes::Sort;
+use crate::top::say;
+use crate::top::state::{Focus, State};
+
+/// Below this there is no room for who owns a process.
+const NARROW: u16 = 64;
+
+pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
+    let Some(overview) = state.overview() else { return };
+    let processes = state.processes();
+    if processes.is_empty() {
+        return sentence(&why_none(state, overview), frame, area);
+    }
+    let selected = state.selected_process.min(processes.len() - 1);
+    let sorts: Vec<Sort> = match area.width {
+        ..NARROW => Sort::ALL.into_iter().filter(|it| !matches!(it, Sort::Owner)).collect(),
+        NARROW.. => Sort::ALL.to_vec(),
+    };
+    let mut columns: Vec<Column> = sorts.iter().map(|sort| column(state, *sort)).collect();
+    let widest = if area.width < NARROW { Sort::Name } else { Sort::Owner };
+    let widest = sorts.iter().position(|sort| *sort == widest).unwrap_or(0);
+    fill(&mut columns, widest, area.width.saturating_sub(2));
+    if let (Some(shown), Some(column)) = (range(selected, processes.len(), area), columns.get_mut(widest)) {
+        column.extend(&shown);
+    }
+    let heading = Row::new(columns.iter().map(Column::heading)).style(BOLD);
+    let rows = processes.iter().map(|process| {
+        let cells = sorts.iter().zip(&columns);
+        Row::new(cells.map(|(sort, column)| column.cell(&said(process, *sort), Style::new())))
+    });
+    let table = Table::new(rows, constraints(&columns))
+        .header(heading)
+        .column_spacing(GAP)
+        .highlight_symbol(format!("{MARK} "))
+        .highlight_spacing(HighlightSpacing::Always)
+        .row_highlight_style(of_chosen(state, Focus::Processes));
+    frame.render_stateful_widget(table, area, &mut scrolled(selected, processes.len(), area));
+}
+
+/// The column by which they are sorted has a sign.
+fn column(state: &State, sort: Sort) -> Column {
+    let column = match sort {
+        Sort::Pid => Column::right("PID", 8),
+        Sort::Name => Column::left("NAME", 16),
+        Sort::Gpu => Column::right("GPU", 4),
+        Sort::Vram => Column::right("VRAM", 9),
+        Sort::Units => Column::right("CUS", 5),
+        Sort::Owner => Column::left("OWNER", 12),
+    };
+    let arrow = if state.is_reversed { "↑" } else { "↓" };
+    let sign = if sort == state.sort { arrow } else { "" };
+    Column { heading: format!("{}{sign}", sort.heading()), ..column }
+}
+
+fn said(process: &Process, sort: Sort) -> String {
+    let dash = || say::UNKNOWN.to_owned();
+    match sort {
+        Sort::Pid => process.pid.to_string(),
+        Sort::Name => process.name.as_ref().map_or_else(dash, |name| printable(name)),
+        Sort::Gpu => process.gpu.map_or_else(dash, |gpu| gpu.to_string()),
+        Sort::Vram => say::bytes(process.vram_bytes),
+        Sort::Units => say::count(process.compute_units),
+        Sort::Owner => say::owner(process),
+    }
+}
+
+fn why_none(state: &State, overview: &Overview) -> String {
+    match (overview.processes.is_empty(), state.filter.is_empty()) {
+        _ if overview.cards.is_empty() => String::new(),
+        (true, _) => say::no_process(overview).to_owned(),
+        (false, true) => "No process uses the chosen GPU (Esc: all GPUs).".to_owned(),
+        (false, false) => format!("No process matches /{} (Esc: all).", printable(&state.filter)),
+    }
+}

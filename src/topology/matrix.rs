@@ -1,0 +1,104 @@
+//! The links as a matrix of words, between cards or between all GPUs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Answer, Link};
+
+/// A word for each two units.
+#[derive(Debug)]
+pub struct Matrix {
+    pub units: Vec<Unit>,
+    /// A row for each unit, a word for each unit in it: [`SELF`] on the diagonal.
+    pub rows: Vec<Vec<String>>,
+    /// Where a word is [`UNKNOWN`]: the places of the two units, and why.
+    pub unknown: Vec<(usize, usize, String)>,
+}
+
+/// A card with its partitions, or one GPU.
+#[derive(Debug)]
+pub struct Unit {
+    pub pci: Option<String>,
+    /// Indexes, ascending.
+    pub gpus: Vec<u32>,
+}
+
+/// A unit and itself.
+pub const SELF: &str = "X";
+/// What is not known.
+pub const UNKNOWN: &str = "?";
+
+impl Link {
+    /// The link's kind in one word, with the hops of XGMI where they are known.
+    #[must_use]
+    pub fn word(&self) -> Option<String> {
+        match (self.kind?, self.hops) {
+            ("card", _) => Some("CARD".to_owned()),
+            ("xgmi", None) => Some("XGMI".to_owned()),
+            ("xgmi", Some(hops)) => Some(format!("XGMI{hops}")),
+            _ => self.pcie.map(str::to_owned),
+        }
+    }
+}
+
+impl Matrix {
+    /// Between cards; a GPU without one stands for itself.
+    #[must_use]
+    pub fn of_cards(answer: &Answer) -> Self {
+        let mut units: Vec<Unit> = Vec::new();
+        for gpu in &answer.gpus {
+            match units.iter_mut().find(|unit| unit.pci.is_some() && unit.pci == gpu.pci) {
+                Some(unit) => unit.gpus.push(gpu.index),
+                None => units.push(Unit { pci: gpu.pci.clone(), gpus: vec![gpu.index] }),
+            }
+        }
+        Self::between(units, answer)
+    }
+
+    /// Between all GPUs.
+    #[must_use]
+    pub fn of_gpus(answer: &Answer) -> Self {
+        let unit = |gpu: &super::Entry| Unit { pci: gpu.pci.clone(), gpus: vec![gpu.index] };
+        Self::between(answer.gpus.iter().map(unit).collect(), answer)
+    }
+
+    fn between(units: Vec<Unit>, answer: &Answer) -> Self {
+        let links: BTreeMap<(u32, u32), &Link> = answer.links.iter().map(|link| (link.gpus, link)).collect();
+        let mut rows = Vec::new();
+        let mut unknown = Vec::new();
+        for (at, unit) in units.iter().enumerate() {
+            let mut row = Vec::new();
+            for (other_at, other) in units.iter().enumerate() {
+                if at == other_at {
+                    row.push(SELF.to_owned());
+                    continue;
+                }
+                let pairs = unit.gpus.iter().flat_map(|a| other.gpus.iter().map(move |b| (*a, *b)));
+                let found = pairs.filter_map(|(a, b)| links.get(&(a.min(b), a.max(b))).copied());
+                row.push(one_word(found).unwrap_or_else(|why| {
+                    if at < other_at {
+                        unknown.push((at, other_at, why));
+                    }
+                    UNKNOWN.to_owned()
+                }));
+            }
+            rows.push(row);
+        }
+        Self { units, rows, unknown }
+    }
+}
+
+/// The word for all links between two cards, or why there is not one.
+fn one_word<'l>(links: impl Iterator<Item = &'l Link>) -> Result<String, String> {
+    let mut words = BTreeSet::new();
+    for link in links {
+        match link.word() {
+            Some(word) => _ = words.insert(word),
+            None => return Err(link.unknown.get("kind").cloned().unwrap_or_default()),
+        }
+    }
+    if words.len() > 1 {
+        let words: Vec<String> = words.into_iter().collect();
+        return Err(format!("their partitions are linked in several ways ({}): -o wide", words.join(", ")));
+    }
+    words.pop_first().ok_or_else(|| "no link is known".to_owned())
+}

@@ -1,0 +1,142 @@
+//! The GPUs where they are: NUMA node, host bridge, bridges, card, partitions.
+
+use std::collections::VecDeque;
+
+use amdgpu::topology::Card;
+use amdgpu::{Gpu, Machine, names};
+use serde::Serialize;
+
+use super::hive_name;
+
+/// A place, and what is below it.
+#[derive(Debug, Serialize)]
+pub struct Branch {
+    #[serde(flatten)]
+    pub place: Place,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Branch>,
+}
+
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Place {
+    /// `numa_node` is null where the kernel names none for a card.
+    NumaNode {
+        numa_node: Option<u32>,
+        local_cpus: Option<String>,
+    },
+    /// `name` is null where sysfs does not tell.
+    HostBridge {
+        name: Option<String>,
+    },
+    /// `on_card`: it belongs to the card below it.
+    Bridge {
+        pci: String,
+        on_card: bool,
+    },
+    Card(CardEntry),
+}
+
+/// A card, of any vendor.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct CardEntry {
+    /// Null for GPUs of which sysfs does not tell the card.
+    pub pci: Option<String>,
+    pub vendor: &'static str,
+    pub name: Option<String>,
+    /// The PCIe link between the card and the machine as it is now.
+    pub link_transfers_per_second: Option<f64>,
+    pub link_lanes: Option<u32>,
+    pub hive: Option<String>,
+    /// What a container can get of it; none of another vendor's card.
+    pub gpus: Vec<Part>,
+    /// Why the card or its link is not known.
+    pub unknown: Option<String>,
+}
+
+/// A GPU of a card.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Part {
+    pub index: u32,
+    /// Its number among the card's partitions.
+    pub partition: Option<u32>,
+}
+
+/// The tree of a machine's cards. Those without a NUMA node come last, and then GPUs without a card.
+pub(super) fn of(cards: &[Card], machine: &Machine) -> Vec<Branch> {
+    let mut cards: Vec<&Card> = cards.iter().collect();
+    cards.sort_by_key(|card| (card.numa_node.is_err(), card.numa_node.clone().ok(), card.address));
+    let mut tree = grow(cards.iter().map(|card| path(card, &cards, machine)).collect());
+    let places = machine.gpus.iter().enumerate();
+    let homeless: Vec<usize> = places.filter(|(_, gpu)| gpu.pci.is_none()).map(|(place, _)| place).collect();
+    let gpus = parts(&homeless, machine);
+    if !gpus.is_empty() {
+        let place = Place::Card(CardEntry {
+            pci: None,
+            vendor: "amd",
+            name: None,
+            link_transfers_per_second: None,
+            link_lanes: None,
+            hive: None,
+            gpus,
+            unknown: Some("sysfs does not tell the card of these GPUs".to_owned()),
+        });
+        tree.push(Branch { place, children: Vec::new() });
+    }
+    tree
+}
+
+/// Joins paths that begin alike.
+fn grow(paths: Vec<VecDeque<Place>>) -> Vec<Branch> {
+    let mut groups: Vec<(Place, Vec<VecDeque<Place>>)> = Vec::new();
+    for mut path in paths {
+        let Some(place) = path.pop_front() else { continue };
+        match groups.iter_mut().find(|(known, _)| *known == place) {
+            Some((_, rests)) => rests.push(path),
+            None => groups.push((place, vec![path])),
+        }
+    }
+    groups.into_iter().map(|(place, rests)| Branch { place, children: grow(rests) }).collect()
+}
+
+/// From the NUMA node to the card.
+fn path(card: &Card, cards: &[&Card], machine: &Machine) -> VecDeque<Place> {
+    let numa_node = card.numa_node.clone().ok();
+    let neighbours = cards.iter().filter(|other| other.numa_node.clone().ok() == numa_node);
+    let local_cpus = neighbours.filter_map(|other| other.local_cpus.clone().ok()).next();
+    let machines = card.bridges.len().saturating_sub(card.own_bridges);
+    let bridge = |(at, address): (usize, &amdgpu::Address)| Place::Bridge {
+        pci: address.to_string(),
+        on_card: at >= machines,
+    };
+    let mut path = VecDeque::from([
+        Place::NumaNode { numa_node, local_cpus },
+        Place::HostBridge { name: card.host_bridge.clone() },
+    ]);
+    path.extend(card.bridges.iter().enumerate().map(bridge));
+    path.push_back(Place::Card(entry(card, machine)));
+    path
+}
+
+fn entry(card: &Card, machine: &Machine) -> CardEntry {
+    let gpu = card.gpus.first().and_then(|place| machine.gpus.get(*place));
+    let unknown = card.speed.as_ref().err().or(card.width.as_ref().err());
+    CardEntry {
+        pci: Some(card.address.to_string()),
+        vendor: card.vendor.name(),
+        name: gpu.and_then(names::of),
+        link_transfers_per_second: card.speed.clone().ok(),
+        link_lanes: card.width.clone().ok(),
+        hive: gpu.and_then(|gpu| gpu.hive_id).map(hive_name),
+        gpus: parts(&card.gpus, machine),
+        unknown: unknown.map(ToString::to_string),
+    }
+}
+
+fn parts(places: &[usize], machine: &Machine) -> Vec<Part> {
+    let gpus = places.iter().filter_map(|place| machine.gpus.get(*place));
+    let part = |gpu: &Gpu| {
+        Some(Part { index: gpu.index?, partition: gpu.partition.as_ref().map(|partition| partition.id) })
+    };
+    gpus.filter_map(part).collect()
+}

@@ -1,0 +1,153 @@
+//! Several machines by one command.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use support::machines::{self, Fleet};
+use support::waiting::eventually;
+
+use crate::asker::PROGRAM;
+
+/// A rocworker there that says its machine's name, and ends as it is told.
+fn fake(code: u8) -> String {
+    format!(
+        "printf '#!/bin/sh\\ncase \"$*\" in *json*) echo \"{{\\\\\"name\\\\\": \\\\\"$(uname -n)\\\\\", \
+         \\\\\"big\\\\\": 18446744073709551615}}\";; *) uname -n; esac; echo a word from there >&2; exit {code}\\n' \
+         > /usr/local/bin/rocworker; chmod 755 /usr/local/bin/rocworker"
+    )
+}
+
+fn set_up(fleet: &Fleet) {
+    std::thread::scope(|threads| {
+        for (name, prepare) in
+            [("gpu1", fake(0)), ("gpu2", fake(3)), ("gpu3", fake(1)), ("gpu4", "true".to_owned())]
+        {
+            threads.spawn(move || {
+                fleet.machine(name, |machine| machine.prepare(&prepare));
+            });
+        }
+    });
+    fleet.put(
+        "etc/rocworker/config.yaml",
+        "inventory:\n  user: root\n  groups:\n    good: [gpu1, root@gpu2]\n    all: [gpu1, gpu2, gpu3, gpu4]\n",
+    );
+}
+
+#[test]
+fn real_answers_stand_in_the_order_asked_and_one_that_fails_stops_no_other() {
+    if !machines::require() {
+        return;
+    }
+    let fleet = Fleet::new();
+    set_up(&fleet);
+    let ask = |words: &[&str]| fleet.run(&[&[PROGRAM], words].concat());
+
+    let said = ask(&["--hosts", "good", "status"]);
+    assert_eq!(said.status.code(), Some(3), "{}", said.stderr);
+    assert_eq!(said.stdout, "==> gpu1 <==\ngpu1\n\n==> root@gpu2 <==\ngpu2\n");
+    let mut lines: Vec<&str> = said.stderr.lines().filter(|line| line.starts_with('[')).collect();
+    lines.sort_by_key(|line| line.contains("gpu2"));
+    assert!(lines[0].contains("/2] gpu1: done in ") && lines[0].ends_with(" s"), "{lines:?}");
+    assert!(
+        lines[1].contains("/2] root@gpu2: done in ") && lines[1].ends_with(" s, with findings"),
+        "{lines:?}"
+    );
+    assert!(said.stderr.contains("\n  gpu1: a word from there\n"), "{}", said.stderr);
+
+    let said = ask(&["--hosts", "all", "-o", "json", "status"]);
+    assert_eq!(said.status.code(), Some(1), "{}", said.stderr);
+    let answer: Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(
+        answer,
+        json!({
+            "schema_version": 1,
+            "hosts": [
+                { "host": "gpu1", "code": 0, "answer": { "name": "gpu1", "big": u64::MAX } },
+                { "host": "gpu2", "code": 3, "answer": { "name": "gpu2", "big": u64::MAX } },
+                { "host": "gpu3", "code": 1, "answer": { "name": "gpu3", "big": u64::MAX }, "error": "a word from there" },
+                { "host": "gpu4", "code": 1,
+                  "error": "rocworker is not installed there, and status asks it: rocworker remote install root@gpu4 \
+                            installs it" },
+            ]
+        })
+    );
+    // The first two are one.
+    let said = ask(&["--host", "gpu1,root@gpu1,nowhere", "status"]);
+    assert_eq!(said.status.code(), Some(1), "{}", said.stderr);
+    assert!(
+        said.stdout.starts_with("==> gpu1 <==\ngpu1\n\n==> nowhere <==\n✗ cannot connect, after 3 tries: ")
+    );
+    assert!(said.stderr.contains("[2/2] nowhere: failed after "), "{}", said.stderr);
+    let said = ask(&["--hosts", "mi300", "status"]);
+    assert_eq!(said.status.code(), Some(2));
+    assert_eq!(said.stderr, "rocworker: --hosts: there is no group \"mi300\": there are good, all\n");
+}
+
+#[test]
+fn real_an_interrupted_apply_names_the_machines_that_have_not_finished_and_those_not_asked() {
+    if !machines::require() {
+        return;
+    }
+    let fleet = Fleet::new();
+    let endless = "printf '#!/bin/sh\\necho at work > /root/begun; exec sleep 600\\n' > /usr/local/bin/rocworker; \
+                   chmod 755 /usr/local/bin/rocworker";
+    let gpu1 = fleet.machine("gpu1", |machine| machine.prepare(endless));
+    // One machine under many names: eight are asked at once.
+    let names: Vec<String> = (0..10).map(|number| format!("name{number}")).collect();
+    let hosts: String =
+        names.iter().map(|name| format!("Host {name}\nHostName gpu1\nHostKeyAlias gpu1\n")).collect();
+    fleet.put("root/.ssh/config", &hosts);
+    let mut command = fleet.command(&[PROGRAM, "--host", &names.join(","), "apply"]);
+    let asked = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    eventually("eight are asked", || {
+        gpu1.shell("pgrep -x sleep | wc -l").well().trim().parse::<usize>().unwrap() >= 9
+    });
+    // The oldest of them asks the others.
+    fleet.shell("kill -INT $(pgrep -o -x rocworker)").well();
+    let said = asked.wait_with_output().unwrap();
+    let stderr = String::from_utf8(said.stderr).unwrap();
+    assert_eq!(said.status.code(), Some(1), "{stderr}");
+    let eight = names[..8].join(",");
+    let expected = format!(
+        "Interrupted, not finished: {eight}\napply may still be at work there: rocworker --host {eight} status shows \
+         it\nInterrupted, not asked: name8,name9\n"
+    );
+    assert!(stderr.ends_with(&expected), "{stderr}");
+    eventually("its children have ended", || fleet.shell("! pgrep -x 'ssh|rocworker'").status.success());
+}
+
+/// No machine is asked for what is refused.
+#[test]
+fn what_no_other_machine_can_be_asked_is_refused_with_what_can() {
+    let ask = |words: &[&str]| {
+        let output =
+            std::process::Command::new(PROGRAM).args(["--host", "gpu1.invalid"]).args(words).output();
+        let said: support::said::Said = output.unwrap().into();
+        assert_eq!(said.status.code(), Some(2), "{words:?}: {}", said.stderr);
+        said.stderr
+    };
+    for words in [
+        &["undo"][..],
+        &["report"],
+        &["demo"],
+        &["serve"],
+        &["tags"],
+        &["cdi", "list"],
+        &["completions", "bash"],
+    ] {
+        let said = ask(words);
+        assert!(
+            said.starts_with("rocworker: this command is for this machine. --host and --hosts go with "),
+            "{said}"
+        );
+    }
+    for (words, part) in [
+        (&["explain", "7"][..], "of explain only --journal asks a machine"),
+        (&["plan", "--save", "plan.json"], "save what `rocworker --host HOST -o json plan` prints"),
+        (&["apply", "plan.json"], "a saved plan is for one machine"),
+        (&["doctor", "--canary"], "run it on the machine itself"),
+    ] {
+        let said = ask(words);
+        assert!(said.contains(part), "{said}");
+    }
+}

@@ -1,0 +1,100 @@
+//! What commands answer about a Root.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, UNIX_EPOCH};
+
+use amdgpu::Machine;
+use kernel_log::kmsg::Kmsg;
+use layout::JUDGED_AT;
+use rocworker::config::Config;
+use rocworker::detection::Detection;
+use rocworker::doctor;
+use rocworker::facts::Facts;
+use rocworker::fleet::frames::Reading;
+use rocworker::fleet::script::Wanted;
+use rocworker::health::{Observer, rules};
+use rocworker::timestamp::Timestamp;
+use root::files::{Content, Entry};
+use root::{CAPTURE_FILE, Recording, Root, Watch};
+use telemetry::exporter::Exporter;
+use telemetry::{daemon_file, readings};
+
+/// The commands that a shell reads for.
+pub(crate) const COMMANDS: [Wanted; 4] = [Wanted::Machine, Wanted::Readings, Wanted::Health, Wanted::Doctor];
+
+/// What a command says of a machine, without what differs from one run to the next. `named`: how its errors name the
+/// machine's folder.
+pub(crate) fn answer(root: &Root, wanted: Wanted, named: &Path) -> String {
+    let text = match wanted {
+        Wanted::Machine | Wanted::Journal => {
+            serde_json::to_string_pretty(&Detection::new(&Facts::read(root))).unwrap()
+        }
+        Wanted::Readings => {
+            let mut exporter = Exporter::default();
+            let mut samples = exporter.scrape(root, 1_764_000_000.0);
+            samples.retain(|sample| sample.metric.name != telemetry::metrics::SCRAPE_DURATION.name);
+            format!("{samples:#?}\n{:#?}", exporter.faults())
+        }
+        Wanted::Health => {
+            let machine = Machine::read(root);
+            let read = readings::read(root, &machine);
+            let bridges: Vec<_> =
+                machine.gpus.iter().filter_map(|gpu| gpu.pci).map(|pci| amdgpu::bridges(root, pci)).collect();
+            let last = daemon_file::last::<allocation::health::Health>(root);
+            let log = Kmsg::open(root).and_then(|mut log| log.read()).map(|read| read.records.len());
+            let judged = Observer::new(root).judge(root, &rules::in_force(root).0, None, JUDGED_AT).health;
+            let rules = rules::of_machine(root);
+            // Read for the clock of the kernel's messages, where there are some.
+            let uptime = root.read_text("/proc/uptime", 4096).is_ok();
+            let policy =
+                root.read_trusted("/etc/rocworker/wrapper.json", 1 << 20).map_err(|error| error.to_string());
+            format!("{read:#?}\n{bridges:?}\n{last:#?}\n{log:?}\n{rules:?}\n{policy:?}\n{judged:#?} {uptime}")
+        }
+        Wanted::Doctor => {
+            let config = Config::read(root).unwrap();
+            let diagnosis =
+                doctor::examine(root, &config, &Facts::read(root), None, None, Timestamp::of(UNIX_EPOCH));
+            serde_json::to_string_pretty(&diagnosis).unwrap()
+        }
+    };
+    text.replace(&format!("{}/", named.display()), "/")
+}
+
+/// What was read, with the device nodes that a laid-out machine has recorded: an ordinary user makes none.
+pub(crate) fn with_nodes(mut reading: Reading, folder: &Path) -> Reading {
+    let Ok(text) = std::fs::read_to_string(folder.join(CAPTURE_FILE.trim_start_matches('/'))) else {
+        return reading;
+    };
+    let recording: Recording = serde_json::from_str(&text).unwrap();
+    let root = Root::open(folder).unwrap();
+    for node in recording.nodes {
+        let meta = Some(root.stat(&node.path).unwrap());
+        reading.files.entries.insert(node.path, Entry { meta, content: Content::Node });
+    }
+    reading
+}
+
+/// The paths that a command asks a Root for.
+#[derive(Debug, Default)]
+pub(crate) struct Asked(pub(crate) Mutex<Vec<PathBuf>>);
+
+impl Watch for Asked {
+    fn begin(&self, path: &Path) -> Result<(), Duration> {
+        self.0.lock().unwrap().push(path.to_owned());
+        Ok(())
+    }
+
+    fn end(&self) {}
+}
+
+/// Those that a command asks for on a laid-out machine.
+pub(crate) fn asked(folder: &Path, wanted: Wanted) -> Vec<PathBuf> {
+    let asked = Arc::new(Asked::default());
+    let root = Root::open(folder).unwrap().watched_by(asked.clone());
+    answer(&root, wanted, folder);
+    let mut paths = std::mem::take(&mut *asked.0.lock().unwrap());
+    paths.sort_unstable();
+    paths.dedup();
+    paths
+}

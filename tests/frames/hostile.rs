@@ -1,0 +1,208 @@
+//! Output, names and times that somebody else has written.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use layout::Machine;
+use proptest::prelude::*;
+use rocworker::fleet::script::{Script, Wanted};
+use root::Root;
+use root::files::Content;
+
+use crate::{machines, shells};
+
+/// What the script's first shell prints of a small machine.
+fn printed(wanted: Wanted) -> (Script, Vec<u8>) {
+    let folder = machines::laid_out(&machines::odd());
+    let script = Script::beneath(folder.path(), wanted, None);
+    let output = shells::all()[0].run(&script.text);
+    (script, output.stdout)
+}
+
+fn token(script: &Script) -> String {
+    script.text.split(['=', ' ']).nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn a_banner_is_skipped_and_a_cut_answer_is_an_error_at_its_frame() {
+    let (script, stdout) = printed(Wanted::Machine);
+    let banner = [b"Welcome!\nrocworker-frames 1 0\nend 0 0\n\n".as_slice(), &stdout].concat();
+    assert_eq!(script.parse(&banner).unwrap().files, script.parse(&stdout).unwrap().files);
+    for end in 0..stdout.len() {
+        let problem = script.parse(&stdout[..end]).unwrap_err();
+        assert!(
+            problem.starts_with("its answer ended too early, at frame ")
+                || problem.starts_with("it did not run rocworker's script, and printed: ")
+                || problem.starts_with("it printed nothing: "),
+            "{end}: {problem}"
+        );
+    }
+    let (other, _) = printed(Wanted::Machine);
+    let problem = other.parse(&stdout).unwrap_err();
+    assert!(problem.starts_with("it did not run rocworker's script"), "{problem}");
+    assert_eq!(
+        script.parse(b"This account is \x1b[31mlocked\n").unwrap_err(),
+        "it did not run rocworker's script, and printed: This account is \\u{1b}[31mlocked"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn no_output_makes_the_parser_panic(
+        edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0_usize..60), 1..20)
+    ) {
+        static PRINTED: std::sync::OnceLock<(Script, Vec<u8>)> = std::sync::OnceLock::new();
+        let (script, stdout) = PRINTED.get_or_init(|| printed(Wanted::Health));
+        let mut bytes = stdout.clone();
+        for (at, byte, cut) in edits {
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            let end = (at + cut).min(bytes.len());
+            bytes.drain(at..end);
+        }
+        // What is left may be whole: an edit of a file's bytes is none of the frames'.
+        if let Ok(reading) = script.parse(&bytes) {
+            Root::of_files(reading.files).list("/sys/class/drm").ok();
+        }
+    }
+}
+
+#[test]
+fn a_file_that_holds_a_whole_answer_forges_nothing() {
+    let (_, answer) = printed(Wanted::Machine);
+    for shell in shells::all() {
+        let folder = machines::laid_out(&machines::odd());
+        let config = folder.path().join("etc/rocworker/config.yaml");
+        fs::create_dir_all(config.parent().unwrap()).unwrap();
+        fs::write(&config, [&answer, b"\0R=\0\nend 0 0\n\n".as_slice(), &answer].concat()).unwrap();
+        let reading = shell.read(folder.path(), Wanted::Doctor);
+        let found = &reading.files.entries[Path::new("/etc/rocworker/config.yaml")];
+        assert!(matches!(&found.content, Content::File(bytes) if *bytes == fs::read(&config).unwrap()));
+
+        // Whoever could know the script's word in advance can spoil an answer, and forge none.
+        let script = Script::beneath(folder.path(), Wanted::Doctor, None);
+        fs::write(&config, format!("R={}\0\nend 0 0\n\n", token(&script))).unwrap();
+        let problem = script.parse(&shell.run(&script.text).stdout).unwrap_err();
+        assert!(problem.contains("a file has the script's mark in it"), "{problem}");
+    }
+}
+
+#[test]
+fn names_are_taken_as_they_are() {
+    let names: [&[u8]; 12] = [
+        b"a b.yaml",
+        b"-n.yaml",
+        b"* ?[a].yaml",
+        b"$(id)`id`.yaml",
+        b"%s\\n.yaml",
+        b"'quoted\".yaml",
+        b"caf\xc3\xa9.yaml",
+        b"\xff\xfe.yaml",
+        b"a: No such file.yaml",
+        b"a -> b.yaml",
+        b"line\nbreak.yaml",
+        b".hidden",
+    ];
+    for shell in shells::all() {
+        let folder = machines::laid_out(&Machine::new());
+        let place = folder.path().join("etc/rocworker");
+        fs::create_dir_all(&place).unwrap();
+        for name in names {
+            fs::write(place.join(OsStr::from_bytes(name)), name).unwrap();
+        }
+        let reading = shell.read(folder.path(), Wanted::Doctor);
+        let root = Root::of_files(reading.files);
+        let local = Root::open(folder.path()).unwrap();
+        assert_eq!(
+            root.list("/etc/rocworker").unwrap(),
+            local.list("/etc/rocworker").unwrap(),
+            "{}",
+            shell.name
+        );
+        for name in names {
+            let path = Path::new("/etc/rocworker").join(OsStr::from_bytes(name));
+            // Names that would part what ls says, and hidden ones, are listed and not read.
+            let is_read =
+                !name.starts_with(b".") && !name.contains(&b'\n') && !name.windows(4).any(|it| it == b" -> ");
+            let found = root.read(&path, 4096).ok();
+            assert_eq!(found.as_deref(), is_read.then_some(name), "{}: {path:?}", shell.name);
+            // busybox' ls writes a question mark for what is not ASCII: such a file is read, and its owner is not known.
+            if is_read && (name.is_ascii() || shell.name != "busybox") {
+                let (mine, theirs) = (local.stat(&path).unwrap(), root.stat(&path).unwrap());
+                assert_eq!(
+                    (mine.kind, mine.mode, mine.uid, mine.gid, mine.len),
+                    (theirs.kind, theirs.mode, theirs.uid, theirs.gid, theirs.len)
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_time_is_never_code_and_journalctls_end_comes_back() {
+    let Some(shell) = shells::busybox() else { return };
+    let folder = machines::laid_out(&machines::odd());
+    let run = |since: Option<&str>| {
+        let script = Script::beneath(folder.path(), Wanted::Journal, since);
+        script.parse(&shell.run(&script.text).stdout).unwrap().journal.unwrap()
+    };
+    assert_eq!(run(None).code, 127);
+    shell.put(
+        "journalctl",
+        "#!/bin/sh\nfor word; do printf '<%s>\\n' \"$word\"; done\necho said >&2\nexit 3\n",
+    );
+    let since = "'; touch /tmp/x; $(touch /tmp/x) `touch /tmp/x` \\ #\n\"";
+    let journal = run(Some(since));
+    let stdout = String::from_utf8(journal.stdout).unwrap();
+    assert!(
+        stdout.contains(&format!("<--since={since}>")) && stdout.ends_with("<_TRANSPORT=kernel>\n"),
+        "{stdout}"
+    );
+    assert_eq!((journal.code, journal.stderr.as_slice()), (3, b"said".as_slice()));
+    assert!(!Path::new("/tmp/x").exists());
+    assert!(String::from_utf8(run(None).stdout).unwrap().contains("<--boot>"));
+}
+
+#[test]
+fn real_the_kernels_log_is_read_to_its_end_by_each_shell() {
+    if !support::real::require_root(&["busybox", "dash"]) {
+        return;
+    }
+    let mut local = kernel_log::kmsg::Kmsg::open(&Root::open(Path::new("/")).unwrap()).unwrap();
+    let mut records = Vec::new();
+    loop {
+        let read = local.read().unwrap();
+        records.extend(read.records);
+        if !read.more {
+            break;
+        }
+    }
+    for shell in shells::all() {
+        let script = Script::new(Wanted::Health, None);
+        let output = shell.run(&script.text);
+        let reading = script.parse(&output.stdout).unwrap();
+        assert!(reading.as_root && reading.taken_at > 1_700_000_000);
+        let mut there = kernel_log::kmsg::Kmsg::open(&Root::of_files(reading.files)).unwrap();
+        let mut remote = Vec::new();
+        loop {
+            let read = there.read().unwrap();
+            remote.extend(read.records);
+            if !read.more {
+                break;
+            }
+        }
+        // The kernel may have said more since, and have overwritten its oldest records.
+        let last = records.last().unwrap().sequence;
+        assert!(
+            remote.iter().any(|it| it.sequence == last),
+            "{}: {} of {}",
+            shell.name,
+            remote.len(),
+            records.len()
+        );
+    }
+}

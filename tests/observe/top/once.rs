@@ -1,0 +1,62 @@
+use assert_cmd::Command;
+use layout::Machine;
+use serde_json::Value;
+use support::laid::Laid;
+
+use super::eight;
+
+fn top(laid: &Laid, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rocworker"));
+    command.arg("--root").arg(laid.top()).arg("top").args(arguments);
+    command
+}
+
+#[test]
+fn once_prints_one_view_without_escapes() {
+    let laid = eight();
+    let output = top(&laid, &["--once"]).assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    assert!(!text.contains('\u{1b}'), "{text}");
+    insta::assert_snapshot!("top_once", text);
+    for line in text.lines() {
+        assert!(line.chars().count() <= 100, "{line}");
+    }
+    let output = top(&laid, &["--once", "-o", "wide"]).assert().success().get_output().stdout.clone();
+    insta::assert_snapshot!("top_once_wide", String::from_utf8(output).unwrap());
+}
+
+#[test]
+fn once_as_json_is_the_overview_with_its_version() {
+    let output = top(&eight(), &["--once", "-o", "json"]).assert().success().get_output().stdout.clone();
+    let answer: Value = serde_json::from_slice(&output).unwrap();
+    assert_eq!((&answer["schema_version"], &answer["host"]), (&1.into(), &"gpu-host-1".into()));
+    assert_eq!(answer["cards"].as_array().unwrap().len(), 8);
+    assert_eq!(answer["cards"][0]["power_watts"], 431.0);
+    assert_eq!(answer["cards"][0]["temperatures"]["junction"], 51.0);
+    assert_eq!(answer["daemon"], Value::Null, "unknown is null");
+    assert_eq!(answer["processes"][0]["pid"], 4711);
+}
+
+#[test]
+fn a_machine_without_a_gpu_is_no_error() {
+    let laid = Laid::out(&Machine::new());
+    top(&laid, &["--once"]).assert().success().stdout("No AMD GPU in this machine.\n");
+}
+
+#[test]
+fn without_a_terminal_a_sentence_names_once() {
+    let laid = eight();
+    for (arguments, why) in [
+        (&[][..], "top needs a terminal to watch the GPUs: say `rocworker --root"),
+        (&["-o", "json"], "--output json prints one view: say `rocworker --root"),
+    ] {
+        let output = top(&laid, arguments).assert().code(2).stdout("").get_output().stderr.clone();
+        let said = String::from_utf8(output).unwrap();
+        assert!(said.starts_with("rocworker: ") && said.contains(why), "{said}");
+        assert!(said.ends_with("top --once`\n"), "{said}");
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+    for interval in ["0.1", "61", "nan", "x", "-1"] {
+        top(&laid, &[&format!("--interval={interval}")]).assert().code(2).stdout("");
+    }
+}

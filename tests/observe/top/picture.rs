@@ -1,0 +1,144 @@
+//! docs/top.svg, the README's picture: what top shows of the demo's machine. **Its readings and its processes are
+//! invented**, so that the picture is the same each time. `cargo xtask picture` writes it.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use anstyle::{AnsiColor, Style};
+use layout::{JUDGED_AT, Machine};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::style::{Color, Modifier};
+use rocworker::top::reader::Reading;
+use rocworker::top::{Event, State, view};
+use support::laid::Laid;
+use telemetry::overview::{Daemon, Overview, Process};
+
+use super::{press, reading};
+
+const COLUMNS: u16 = 96;
+const LINES: u16 = 21;
+const GIB: f64 = 1_073_741_824.0;
+
+/// How far the invented load has risen at each reading, from 0 to 1.
+const LOAD: [f64; 12] = [0.1, 0.15, 0.4, 0.7, 0.8, 0.75, 0.5, 0.6, 0.8, 0.9, 0.95, 0.9];
+
+/// What its cards do under this load.
+fn invented(mut overview: Overview, load: f64) -> Overview {
+    for (card, (celsius, watts, limit, memory)) in
+        overview.cards.iter_mut().zip([(38.0, 30.0, 295.0, 48.0), (40.0, 140.0, 750.0, 192.0)])
+    {
+        card.temperatures = vec![("junction".to_owned(), celsius + 45.0 * load), ("mem".to_owned(), 52.0)];
+        card.memory_total_bytes = Some(memory * GIB);
+        card.power_watts = Some(watts + (limit - watts) * load);
+        card.power_limit_watts = Some(limit);
+        card.busy_percent = Some((100.0 * load).round());
+        card.memory_used_bytes = card.memory_total_bytes.map(|total| total * (0.2 + 0.5 * load));
+        for (busy, gpu) in (0_u32..).zip(&mut card.gpus) {
+            gpu.busy_percent = Some(f64::from(99 - 7 * busy) * load);
+            gpu.processes = Some(0);
+        }
+    }
+    let process =
+        |pid, name: &str, gpu, gib: f64, units, pod: Option<&str>, container: Option<&str>| Process {
+            pid,
+            name: Some(name.to_owned()),
+            gpu: Some(gpu),
+            vram_bytes: Some(gib * GIB),
+            compute_units: Some(units),
+            pod: pod.map(str::to_owned),
+            container: container.map(str::to_owned),
+            ..Process::default()
+        };
+    let mut ollama = process(2817, "ollama", 0, 31.5, 96.0, None, None);
+    ollama.unit = Some("ollama.service".to_owned());
+    overview.processes = vec![
+        process(4711, "python3", 1, 22.4, 38.0, Some("team-a/train-0"), None),
+        process(4802, "python3", 2, 21.9, 38.0, Some("team-a/train-1"), None),
+        process(5150, "vllm", 3, 18.2, 31.0, None, Some("build-1042")),
+        ollama,
+    ];
+    overview.daemon = Some(Daemon { written_at: JUDGED_AT, ..Daemon::default() });
+    overview
+}
+
+fn state() -> State {
+    let laid = Laid::out(&Machine::demo());
+    laid.put("run/rocworker/health.json", &healthy(&reading(&laid).overview));
+    laid.put("etc/hostname", "gpu-worker-1\n");
+    let first = reading(&laid);
+    let mut state = State::new(Duration::from_secs(1), false);
+    for load in LOAD {
+        let overview = invented(first.overview.clone(), load);
+        state.on(Event::Read(Box::new(Ok(Reading { overview, ..first.clone() }))));
+    }
+    press(&mut state, "jjj");
+    state
+}
+
+/// health.json of these cards, all of them well.
+fn healthy(overview: &Overview) -> String {
+    let gpu = |pci: &String| {
+        serde_json::json!({"pci": pci, "state": "healthy", "score": 100, "hang": false, "deductions": [],
+            "unknown": [], "quarantine": null, "leftover": null})
+    };
+    let gpus: Vec<_> = overview.cards.iter().filter_map(|card| card.pci.as_ref()).map(gpu).collect();
+    serde_json::json!({"schema_version": 1, "written_at": JUDGED_AT, "gpus": gpus, "unknown": []}).to_string()
+}
+
+/// The screen with its colours, as a terminal gets it.
+fn coloured(state: &State) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(COLUMNS, LINES)).unwrap();
+    terminal.draw(|frame| view(state, frame)).unwrap();
+    let cells = terminal.backend().buffer();
+    let mut text = String::new();
+    for y in 0..LINES {
+        let mut last = Style::new();
+        for x in 0..COLUMNS {
+            let cell = &cells[(x, y)];
+            let style = style(cell.fg, cell.modifier);
+            if style != last {
+                write!(text, "{last:#}{style}").unwrap();
+                last = style;
+            }
+            text.push_str(cell.symbol());
+        }
+        write!(text, "{last:#}").unwrap();
+        text.push('\n');
+    }
+    text
+}
+
+fn style(color: Color, modifier: Modifier) -> Style {
+    let color = match color {
+        Color::Green => Some(AnsiColor::Green),
+        Color::Yellow => Some(AnsiColor::Yellow),
+        Color::Red => Some(AnsiColor::Red),
+        Color::Reset => None,
+        other => panic!("the picture has no {other}"),
+    };
+    let mut style = Style::new().fg_color(color.map(Into::into));
+    for (its, effect) in [
+        (Modifier::BOLD, Style::bold as fn(Style) -> Style),
+        (Modifier::DIM, Style::dimmed),
+        (Modifier::REVERSED, Style::invert),
+    ] {
+        if modifier.contains(its) {
+            style = effect(style);
+        }
+    }
+    style
+}
+
+#[test]
+fn the_picture_in_the_readme_is_what_top_shows_now() {
+    let text = coloured(&state());
+    let drawn = anstyle_svg::Term::new().min_width_px(usize::from(COLUMNS) * 8).render_svg(&text);
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/top.svg");
+    if std::env::var_os("ROCWORKER_PICTURE").is_some() {
+        std::fs::write(&place, &drawn).unwrap();
+    }
+    let kept = std::fs::read_to_string(&place).unwrap_or_default();
+    assert!(kept == drawn, "docs/top.svg is stale: run `cargo xtask picture`, which draws\n{text}");
+}

@@ -1,0 +1,134 @@
+use layout::{JUDGED_AT, Machine, health};
+use rocworker::top::keys::Key;
+use rocworker::top::reader::Reading;
+use rocworker::top::{Event, State};
+use support::captures;
+use support::laid::Laid;
+
+use super::{eight, press, reading, screen, state};
+
+/// The three sizes that are promised.
+const SIZES: [(u16, u16); 3] = [(80, 24), (40, 15), (120, 40)];
+
+fn shown(name: &str, state: &State) {
+    for (columns, lines) in SIZES {
+        insta::assert_snapshot!(format!("top_{name}_{columns}x{lines}"), screen(state, columns, lines));
+    }
+}
+
+#[test]
+fn eight_gpus_with_processes() {
+    shown("eight", &state(&eight()));
+}
+
+#[test]
+fn eight_cards_of_eight_partitions_begin_folded_and_scroll_once_unfolded() {
+    let laid = Laid::out(&Machine::instinct_with_readings(8, 8));
+    laid.put("run/rocworker/health.json", &health(8, false, JUDGED_AT));
+    let mut state = state(&laid);
+    shown("cpx_folded", &state);
+    press(&mut state, " jjj");
+    shown("cpx_one_unfolded", &state);
+    // All of them, from the last to the first: 8 and 64 lines. The first is folded again, and unfolded.
+    press(&mut state, " ");
+    for card in (0..8).rev() {
+        press(&mut state, &format!("g{} ", "j".repeat(card)));
+    }
+    press(&mut state, "G");
+    let text = screen(&state, 80, 24);
+    assert!(text.contains(">    63"), "the chosen line is shown: {text}");
+    press(&mut state, "g");
+    let text = screen(&state, 80, 24);
+    assert!(text.contains(">   0-7") && !text.contains("  63"), "{text}");
+}
+
+#[test]
+fn a_suspended_card_says_so_beside_one_that_is_awake() {
+    let file = "/sys/bus/pci/devices/0000:05:00.0/power/runtime_status";
+    let laid = Laid::out(&Machine::instinct_with_readings(2, 1).put(file, "suspended\n"));
+    shown("suspended", &state(&laid));
+}
+
+#[test]
+fn a_machine_without_an_amd_gpu() {
+    shown("no_gpu", &state(&Laid::out(&captures::a380())));
+}
+
+#[test]
+fn readings_that_are_unknown_are_dashes_with_their_reasons_on_request() {
+    let file = |name: &str| format!("/sys/bus/pci/devices/0000:05:00.0/{name}");
+    let machine = ["gpu_busy_percent", "mem_info_vram_used", "gpu_metrics", "hwmon/hwmon2/power1_input"]
+        .iter()
+        .fold(Machine::instinct_with_readings(1, 1), |machine, name| machine.put(&file(name), "no number\n"));
+    let laid = Laid::out(&machine.remove("/sys/class/kfd/kfd/proc"));
+    let mut state = state(&laid);
+    shown("unknown", &state);
+    press(&mut state, "u");
+    insta::assert_snapshot!("top_unknown_listed", screen(&state, 80, 24));
+}
+
+#[test]
+fn an_apu_has_no_limit_and_its_own_memory() {
+    shown("apu", &state(&Laid::out(&captures::phoenix())));
+}
+
+#[test]
+fn help_names_each_key_in_any_size() {
+    let mut state = state(&eight());
+    press(&mut state, "?");
+    shown("help", &state);
+    press(&mut state, "x");
+    assert!(screen(&state, 80, 24).contains("MEMORY"));
+}
+
+#[test]
+fn a_terminal_that_is_too_small_gets_a_sentence() {
+    let state = state(&eight());
+    for (columns, lines) in [(39, 24), (80, 9), (1, 1), (5, 40)] {
+        let text = screen(&state, columns, lines);
+        assert!(!text.contains("MI300X"), "{text}");
+    }
+    let text = screen(&state, 39, 12);
+    let words: Vec<&str> = text.split_whitespace().collect();
+    assert_eq!(words.join(" "), "This terminal is too small for top: it needs 40 columns and 10 lines.");
+}
+
+#[test]
+fn every_size_is_drawn_without_a_panic() {
+    let (laid, many) = (eight(), Laid::out(&Machine::instinct_with_readings(2, 8)));
+    for state in [state(&laid), state(&many)] {
+        for columns in [1, 2, 39, 40, 41, 63, 64, 75, 76, 77, 109, 110, 111, 300] {
+            for lines in [1, 2, 9, 10, 11, 12, 17, 24, 100] {
+                screen(&state, columns, lines);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_reading_that_fails_keeps_what_was_known() {
+    let laid = eight();
+    let mut state = state(&laid);
+    state.on(Event::Read(Box::new(Err("cannot open /x: No such file or directory".to_owned()))));
+    let text = screen(&state, 80, 24);
+    assert!(text.contains("MI300X") && text.contains("cannot open /x"), "{text}");
+    state.on(Event::Waiting(std::time::Duration::from_millis(3200)));
+    let text = screen(&state, 80, 24);
+    assert!(text.contains("The reading under way has taken 3 s: a file may hang."), "{text}");
+    let stuck = Reading { stuck: 2, ..reading(&laid) };
+    state.on(Event::Read(Box::new(Ok(stuck))));
+    assert!(screen(&state, 80, 24).contains("2 reads have not come back"), "{}", screen(&state, 80, 24));
+}
+
+#[test]
+fn nothing_steers_the_terminal_and_no_colour_is_needed() {
+    let mut state = state(&eight());
+    press(&mut state, "/evil");
+    state.on(Event::Key(Key::Enter));
+    let text = screen(&state, 80, 24);
+    assert!(text.contains("evil?[31mname"), "{text}");
+    assert!(!text.contains('\u{1b}'));
+    for word in ["unhealthy", "degraded", "unknown", "healthy"] {
+        assert!(text.contains(word), "the state is a word: {text}");
+    }
+}

@@ -1,0 +1,168 @@
+//! The machine that asks.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use super::machine::{Machine, Setup};
+use crate::booted::remove_group;
+use crate::said::Said;
+use crate::stage::{SHARED, build};
+
+const ASKER: &str = include_str!("asker.sh");
+
+/// The machine that asks, as root of which a test runs ssh and rocworker, and the others that it can ask.
+#[derive(Debug)]
+pub struct Fleet {
+    process: Child,
+    /// Its end is the end of all.
+    stdin: Option<ChildStdin>,
+    /// Of process 1 of the asker, as this host counts.
+    pid: String,
+    machines: AtomicU16,
+    /// What has started a machine each, and ends with it.
+    starters: Mutex<Vec<Child>>,
+    /// Control groups of machines with systemd, which go once all have ended. Those of a killed test stay, empty.
+    groups: Mutex<Vec<String>>,
+}
+
+impl Fleet {
+    /// The asker alone: /root/.ssh holds its key, and known_hosts without a host. /etc has no configuration of rocworker's.
+    ///
+    /// # Panics
+    /// Where namespaces cannot be made.
+    #[expect(clippy::new_without_default, reason = "it starts processes")]
+    pub fn new() -> Self {
+        let mut process = Command::new("unshare")
+            .args(["--mount", "--net", "--uts", "--ipc", "--pid", "--fork"])
+            .args(["--propagation", "private", "sh", "-c", ASKER, "asker"])
+            .arg(build())
+            .arg(SHARED)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdin = process.stdin.take();
+        let pid = first_line(&mut process);
+        Self {
+            process,
+            stdin,
+            pid,
+            machines: AtomicU16::new(0),
+            starters: Mutex::default(),
+            groups: Mutex::default(),
+        }
+    }
+
+    /// Starts a machine of this name and waits until its sshd listens. The asker knows its address and its host key.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn machine(&self, name: &str, set_up: impl FnOnce(Setup) -> Setup) -> Machine<'_> {
+        let number = self.machines.fetch_add(1, Ordering::Relaxed);
+        Machine::start(self, name, number, set_up(Setup::default()))
+    }
+
+    /// What runs a program on the asker as root.
+    pub fn command(&self, argv: &[&str]) -> Command {
+        let mut command = Command::new("nsenter");
+        command
+            .args(["--target", &self.pid, "--mount", "--net", "--uts", "--ipc", "--pid", "--wdns=/", "--"]);
+        command.args(argv).env("HOME", "/root");
+        command
+    }
+
+    /// Runs a program on the asker.
+    ///
+    /// # Panics
+    /// Where there is no nsenter(1).
+    pub fn run(&self, argv: &[&str]) -> Said {
+        self.command(argv).stdin(Stdio::null()).output().unwrap().into()
+    }
+
+    /// Runs a shell's script on the asker.
+    ///
+    /// # Panics
+    /// As [`Fleet::run`].
+    pub fn shell(&self, script: &str) -> Said {
+        self.run(&["sh", "-ec", script])
+    }
+
+    /// Where a path of the asker's is for the test.
+    pub fn path(&self, path: &str) -> PathBuf {
+        Path::new("/proc").join(&self.pid).join("root").join(path.trim_start_matches('/'))
+    }
+
+    /// Writes a file of the asker's, with the folders that it needs.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    pub fn put(&self, path: &str, text: &str) {
+        let path = self.path(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    /// Adds a line to a file of the asker's.
+    ///
+    /// # Panics
+    /// Where it cannot be written.
+    pub fn append(&self, path: &str, line: &str) {
+        let mut file = fs::OpenOptions::new().append(true).create(true).open(self.path(path)).unwrap();
+        // One write: machines may be started side by side.
+        file.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    /// What a test's death does: nobody holds the pipe any more.
+    #[cfg(test)]
+    pub(super) fn forsake(&mut self) {
+        drop(self.stdin.take());
+    }
+
+    /// Of its process 1, as this host counts.
+    pub(super) fn pid(&self) -> &str {
+        &self.pid
+    }
+
+    /// Removes this control group at the end.
+    pub(super) fn clean_up(&self, group: String) {
+        self.groups.lock().unwrap().push(group);
+    }
+
+    /// Lets a machine's starter end with the fleet.
+    pub(super) fn hold(&self, starter: Child) {
+        self.starters.lock().unwrap().push(starter);
+    }
+}
+
+impl Drop for Fleet {
+    fn drop(&mut self) {
+        drop(self.stdin.take());
+        self.process.wait().ok();
+        for mut starter in self.starters.lock().map(|mut it| std::mem::take(&mut *it)).unwrap_or_default() {
+            starter.wait().ok();
+        }
+        for group in self.groups.lock().map(|mut it| std::mem::take(&mut *it)).unwrap_or_default() {
+            for hierarchy in ["systemd", "unified"] {
+                let group = Path::new("/sys/fs/cgroup").join(hierarchy).join(&group);
+                if group.exists() {
+                    remove_group(&group);
+                }
+            }
+        }
+    }
+}
+
+/// The line by which a process says that it is ready: its number.
+pub(super) fn first_line(process: &mut Child) -> String {
+    let mut line = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    if line.is_empty() {
+        panic!("it ended before it was ready: {}", process.wait().unwrap());
+    }
+    line.trim().to_owned()
+}
