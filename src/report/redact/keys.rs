@@ -37,6 +37,8 @@ pub(crate) const ROCWORKER: Keys<'_> = &[
     ("", &["enable-gpu", "GPU_NODE", "ROCM_BASE_URL", "ROCM_DEB_PACKAGE"]),
     ("cdi", &["path", "names"]),
     ("module-options", &[]),
+    // Names of machines and users: no report needs them.
+    ("inventory", &[]),
     ("wrapper", &["runtime", "requests", "default", "pods", "sharing", "folders"]),
     ("wrapper", &["wait-limit-s", "idle-grace-s", "quarantine"]),
     ("wrapper.edits", &["shm-size", "memlock"]),

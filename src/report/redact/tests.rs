@@ -261,6 +261,7 @@ fn rocworkers_keys_are_known_at_their_places_alone() {
         "key: Sec1hunter\n",
         "packages: {extra: {proxy: Sec1hunter}}\n",
         "module-options: {tag: Sec1hunter}\n",
+        "inventory: {user: Sec1hunter, groups: {all: [Sec1hunter]}}\n",
     ] {
         let found = redactor().configuration(Format::Yaml(ROCWORKER), text);
         assert!(!found.contains("hunter") && found.contains("[removed: "), "{text}: {found}");
