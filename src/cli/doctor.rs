@@ -23,7 +23,7 @@ use reconcile::Step;
 pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let facts = session.facts()?;
-    // What is beside this program is no other machine's.
+    // The programs beside this one belong to this machine.
     let beside = Own::find().beside.filter(|_| session.remote.is_none());
     let (root, programs, now) = (&session.root, session.programs.as_ref(), Timestamp::of(session.now()));
     let mut diagnosis = examine(root, &config, &facts, programs, beside.as_deref(), now);

@@ -63,8 +63,8 @@ enum Outcome {
     Findings,
     /// Something could not be applied or reverted; the answer says what.
     FellShort,
-    /// As the rocworker of another machine ended, of which no other is known.
-    OfHost(u8),
+    /// Another exit code of a rocworker on another machine.
+    RemoteExit(u8),
 }
 
 /// Runs the program with the process's arguments.
@@ -90,7 +90,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(3),
         Ok(Outcome::FellShort) => ExitCode::from(1),
-        Ok(Outcome::OfHost(code)) => ExitCode::from(code),
+        Ok(Outcome::RemoteExit(code)) => ExitCode::from(code),
         Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = anstream::stderr();

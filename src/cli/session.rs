@@ -33,15 +33,16 @@ pub(crate) struct Session {
     pub(crate) options: Options,
     /// `None` beneath another Root than `/`.
     pub(crate) programs: Option<Programs>,
-    /// What another machine said beside its files.
+    /// What came from another machine besides its files.
     pub(crate) remote: Option<Remote>,
 }
 
-/// Of another machine, when its files were read.
+/// What came from another machine besides its files.
 #[derive(Debug)]
 pub(crate) struct Remote {
+    /// When its files were read, by its clock.
     taken_at: SystemTime,
-    /// What its journalctl printed, where it was asked.
+    /// What its journalctl printed, for `explain --journal`.
     pub(crate) journal: Option<Printed>,
 }
 
@@ -59,8 +60,8 @@ impl Session {
         Ok(Self { root, config, format: args.output, verbose, options, programs, remote: None })
     }
 
-    /// Another machine, by what it said: no command is run there, and its own configuration counts. `--config` names the
-    /// file of this machine that has the inventory.
+    /// A machine whose files were read over ssh. It runs no command there and uses that machine's configuration: `--config`
+    /// names this machine's file with the inventory.
     pub(crate) fn of_reading(args: &args::Options, reading: Reading) -> Self {
         let Reading { files, taken_at, journal, .. } = reading;
         let taken_at = UNIX_EPOCH.checked_add(Duration::from_secs(taken_at)).unwrap_or(UNIX_EPOCH);
@@ -75,7 +76,7 @@ impl Session {
         }
     }
 
-    /// The time by the machine's clock; another machine's stands at the moment when it was read.
+    /// The time by the machine's clock. For another machine: when its files were read.
     pub(crate) fn now(&self) -> SystemTime {
         self.remote.as_ref().map_or_else(SystemTime::now, |remote| remote.taken_at)
     }

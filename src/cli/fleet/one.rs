@@ -109,7 +109,7 @@ fn installed(programs: &Programs, options: &Options, host: &Host, asked: &Asked)
             asked.words.first().map_or("the command", String::as_str)
         ),
         // A process there that a signal ended.
-        code => Outcome::OfHost(u8::try_from(code).unwrap_or(1)),
+        code => Outcome::RemoteExit(u8::try_from(code).unwrap_or(1)),
     })
 }
 
