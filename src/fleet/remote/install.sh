@@ -1,32 +1,40 @@
 # Before it: $options for `rocworker exporter configure`, $size and $sha256 of the package, and payload, which prints it.
-keep_state() {
-    if [ -e "$state" ]; then return 0; fi
-    fresh=true
-    mkdir -m 700 "$work/state" && printf '%s\n' "$had" > "$work/state/package" || return 1
-    if [ -d /etc/rocworker ]; then cp -a /etc/rocworker "$work/state/etc" || return 1; fi
-    if [ -d /var/lib/rocworker ]; then cp -a /var/lib/rocworker "$work/state/lib" || return 1; fi
-    if is_own "$(unit_file)"; then : > "$work/state/own" || return 1; fi
-    sync
-    mv "$work/state" "$state" || return 1
-    sync
+install() {
+    fresh=false
+    begin
+    # The folders that dpkg has purged are nowhere but in the state.
+    if [ -e "$state/how" ]; then revert; fi
+    had=$(package_status)
+    if [ "${had%% *}" = installed ]; then
+        has_exporter || fail "rocworker ${had#* } there is too old: upgrade its package there first; nothing was changed there"
+    else
+        unpack
+    fi
+    keep_state || fail "how the machine is cannot be kept in $state: is the disk full? Nothing was changed there"
+    if [ "${had%% *}" != installed ]; then
+        # It also fails where the trigger of another package does.
+        said=$("$dpkg" --install "$file" 2>&1) || [ "$(package_status | cut -d " " -f 1)" = installed ] ||
+            give_up "dpkg cannot install the package: $(why)"
+        printf '%s\n' "$said"
+        has_exporter || give_up "rocworker $version_there is too old: name another package with --package"
+    fi
+    # Without quotes: options, each a word.
+    # shellcheck disable=SC2086
+    said=$("$program" exporter configure --keep "$state/config.after" $options 2>&1) || give_up "$(last)"
+    : > "$state/applied"
+    applied=0
+    said=$("$program" apply --only exporter 2>&1) || applied=$?
+    if [ "$applied" -eq 2 ]; then give_up "$(last)"; fi
+    printf '%s\n' "$said"
+    fact package "$(package_status)"
+    verify
+    if [ "$applied" -ne 0 ]; then
+        fail "the exporter answers, and rocworker apply --only exporter has failed there: the lines above say why"
+    fi
 }
 
-# Why nothing came of it; what this run has begun goes again.
-give_up() {
-    if [ -e "$work/said" ]; then cat "$work/said"; fi
-    if $fresh; then
-        revert
-        fail "$1; nothing was changed there"
-    fi
-    fail "$1"
-}
-
-# room FOLDER KIB WHY
-room() {
-    free=$(df -Pk "$1" | awk 'END { print $4 }')
-    if [ "$free" -lt "$2" ]; then
-        fail "the disk is full there: $3 needs $(($2 / 1024)) MiB in $1, and $((free / 1024)) MiB are free; nothing was changed there"
-    fi
+has_exporter() {
+    "$program" exporter --help > /dev/null 2>&1
 }
 
 unpack() {
@@ -37,44 +45,48 @@ unpack() {
         fail "the package arrived there damaged; nothing was changed there"
     fi
     # shellcheck disable=SC2016
-    dpkg-deb --show --showformat='${Package} ${Version} ${Architecture} ${Installed-Size}\n' "$file" \
-        > "$work/control" 2> "$work/said" || fail "what was copied is no Debian package: $(said); nothing was changed there"
+    said=$("$dpkg_deb" --show --showformat='${Package} ${Version} ${Architecture} ${Installed-Size}\n' "$file" 2>&1 \
+        > "$work/control") || fail "what was copied is no Debian package: $(last); nothing was changed there"
     read -r name version_there architecture installed_size < "$work/control"
     if [ "$name" != rocworker ]; then
         fail "the package is $name, not rocworker: name another with --package; nothing was changed there"
     fi
-    if [ "$architecture" != all ] && [ "$architecture" != "$(dpkg --print-architecture)" ]; then
-        fail "the package is for $architecture, and that machine is $(dpkg --print-architecture): nothing was changed there"
+    if [ "$architecture" != all ] && [ "$architecture" != "$("$dpkg" --print-architecture)" ]; then
+        fail "the package is for $architecture, and that machine is $("$dpkg" --print-architecture): nothing was changed there"
     fi
     room /usr "$((installed_size + 4096))" "rocworker $version_there"
 }
 
-install() {
-    fresh=false
-    begin
-    had=$(package_status)
-    if [ "${had%% *}" != installed ]; then unpack; fi
-    keep_state || fail "how the machine is cannot be kept in $state: is the disk full? Nothing was changed there"
-    if [ "${had%% *}" != installed ]; then
-        # It also fails where the trigger of another package does.
-        dpkg --install "$file" 2> "$work/said" || [ "$(package_status | cut -d " " -f 1)" = installed ] ||
-            give_up "dpkg cannot install the package: $(said)"
-        cat "$work/said"
-        rm -f "$work/said"
+# room FOLDER KIB WHY
+room() {
+    free=$(df -Pk "$1" | awk 'END { print $4 }')
+    if [ "$free" -lt "$2" ]; then
+        fail "the disk is full there: $3 needs $(($2 / 1024)) MiB in $1, and $((free / 1024)) MiB are free; nothing was changed there"
     fi
-    if ! "$program" exporter --help > /dev/null 2>&1; then
-        give_up "rocworker ${had#* } there is too old: upgrade its package there first"
+}
+
+keep_state() {
+    if [ -e "$state" ]; then return 0; fi
+    fresh=true
+    mkdir -m 700 "$work/state" && printf '%s\n' "$had" > "$work/state/package" || return 1
+    if [ -d /etc/rocworker ]; then cp -a /etc/rocworker "$work/state/etc" || return 1; fi
+    if [ -d /var/lib/rocworker ]; then cp -a /var/lib/rocworker "$work/state/lib" || return 1; fi
+    if is_own "$(unit_file)"; then : > "$work/state/own" || return 1; fi
+    sync -f "$work"
+    mv "$work/state" "$state" || return 1
+    sync -f /var/lib
+}
+
+# Why nothing came of it; what this run has begun goes again.
+give_up() {
+    printf '%s\n' "$said"
+    if $fresh; then
+        # Where the disk is full, dpkg needs room to remove.
+        rm -f "$work/rocworker.deb"
+        revert
+        fail "$1; nothing was changed there"
     fi
-    # Without quotes: options, each a word.
-    # shellcheck disable=SC2086
-    "$program" exporter configure --keep "$state/config.after" $options 2> "$work/said" || give_up "$(said)"
-    rm -f "$work/said"
-    applied=0
-    "$program" apply --only exporter 2> "$work/said" || applied=$?
-    cat "$work/said"
-    if [ "$applied" -eq 2 ]; then give_up "$(said)"; fi
-    fact package "$(package_status)"
-    verify
+    fail "$1"
 }
 
 verify() {
@@ -82,11 +94,11 @@ verify() {
         journal
         fail "rocm-exporter.service is not rocworker's: the lines above say why"
     fi
-    if ! "$program" exporter scrape --wait 10 > "$work/scrape" 2> "$work/said"; then
+    if ! said=$("$program" exporter scrape --wait 10 2>&1); then
         journal
-        fail "the exporter does not answer there: $(said); correct it and install again, or rocworker remote uninstall"
+        fail "the exporter does not answer there: $(last); correct it and install again, or rocworker remote uninstall"
     fi
-    fact scrape "$(cat "$work/scrape")"
+    fact scrape "$(last)"
     active=$(systemctl is-active "$unit" || true)
     fact active "$active"
     if [ "$active" != active ]; then

@@ -1,9 +1,9 @@
 fact machine "$(uname -m)"
-if ! command -v dpkg > /dev/null; then fail "there is no dpkg: rocworker's package is for Debian and Ubuntu"; fi
+if [ ! -x "$dpkg" ]; then fail "there is no dpkg: rocworker's package is for Debian and Ubuntu"; fi
 if [ ! -d /run/systemd/system ] || ! command -v systemctl > /dev/null; then
     fail "systemd does not run there: the exporter is a unit of systemd"
 fi
-fact architecture "$(dpkg --print-architecture)"
+fact architecture "$("$dpkg" --print-architecture)"
 cards=0
 for vendor in /sys/bus/pci/devices/*/vendor; do
     [ -e "$vendor" ] || continue
@@ -14,9 +14,7 @@ done
 fact cards "$cards"
 package=$(package_status)
 fact package "$package"
-if [ -e "$state/package" ]; then
-    fact installed-by remote
-elif [ "${package%% *}" != installed ] && [ -e /var/lib/rocworker/receipt.json ]; then
+if [ ! -e "$state" ] && [ "${package%% *}" != installed ] && [ -e /var/lib/rocworker/receipt.json ]; then
     fail "another rocworker than the package manages this machine: run rocworker undo there, or install the package"
 fi
 unit_facts
