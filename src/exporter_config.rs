@@ -1,4 +1,4 @@
-//! The key `exporter` in the configuration, written for a person who installs the exporter from another machine.
+//! Adds the key `exporter` to the configuration for `remote install`.
 
 use std::net::SocketAddr;
 
@@ -20,8 +20,8 @@ pub enum Listen {
 /// already. `replaces`: rocworker's unit takes the place of another's.
 ///
 /// # Errors
-/// A sentence where a key `exporter` says something else, or the GPUs are off: what a person has written there is theirs
-/// to change.
+/// A sentence where a key `exporter` says something else, or the GPUs are off: rocworker never edits an
+/// existing key.
 pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<Option<String>, String> {
     let path = config.path().display();
     if is_off(config) {
@@ -53,7 +53,7 @@ pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<
     }
     if written.is_some() {
         return Err(format!(
-            "{path} has a key exporter that says something else: write {} into it, then install again",
+            "{path} already has a key exporter with other values: set {} there, then install again",
             keys.join(" and ")
         ));
     }
@@ -67,7 +67,7 @@ pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<
         Ok(Some(new))
     } else {
         Err(format!(
-            "{path} takes no further line: add `exporter: {{{}}}` to it, then install again",
+            "rocworker cannot append to {path}: add `exporter: {{{}}}` yourself, then install again",
             keys.join(", ")
         ))
     }
@@ -126,8 +126,8 @@ mod tests {
         let error = edited(own, asked(EVERY), true).unwrap_err();
         assert_eq!(
             error,
-            "/etc/rocworker/config.yaml has a key exporter that says something else: write listen: \"0.0.0.0:9401\" and \
-             existing: replace into it, then install again"
+            "/etc/rocworker/config.yaml already has a key exporter with other values: set listen: \"0.0.0.0:9401\" and \
+             existing: replace there, then install again"
         );
         assert!(edited("exporter: {unit: false}\n", asked(EVERY), false).unwrap_err().contains("unit: true"));
         for off in ["compute-runtime: none\n", "GPU_NODE: false\n"] {
@@ -135,7 +135,7 @@ mod tests {
             assert!(error.contains("compute-runtime") && error.contains("GPU_NODE"), "{error}");
         }
         assert!(
-            edited("{boot: {unit: false}}\n", asked(EVERY), false).unwrap_err().contains("no further line")
+            edited("{boot: {unit: false}}\n", asked(EVERY), false).unwrap_err().contains("cannot append")
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The exporter on other machines. Each is asked for itself: what one lacks stops no other.
+//! The exporter on other machines. A failure on one machine does not stop the others.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
@@ -22,33 +22,33 @@ use crate::fleet::remote::{self, Error, Found, InstallOptions, Unit};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Install the exporter there, start it, and check that it answers
+    /// Install the exporter on these hosts, start it, and check that it answers
     Install {
         /// [user@]name, as ssh takes it
         #[arg(id = "machines", required = true, value_name = "HOST")]
         hosts: Vec<Host>,
-        /// rocworker's package; left out, the one of this version here, in target/dist or in apt's archives
+        /// Package to install [default: this version's, from this folder, target/dist or apt's archives]
         #[arg(long, value_name = "FILE")]
         package: Option<PathBuf>,
-        /// Where it listens there. Left out: what the configuration there says, or 0.0.0.0:9401, which is every address
+        /// Address on which the exporter listens [default: the host's configuration, or 0.0.0.0:9401 (every address)]
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen: Option<SocketAddr>,
         /// Replace another tool's rocm-exporter.service without a question; uninstall restores it
         #[arg(long)]
         replace: bool,
     },
-    /// Check the exporter there; ends with 3 where something is not in order
+    /// Check the exporter on these hosts; exit with 3 if one has a problem
     Check {
         /// [user@]name, as ssh takes it
         #[arg(id = "machines", required = true, value_name = "HOST")]
         hosts: Vec<Host>,
     },
-    /// Remove what install has brought, and restore what was there before
+    /// Remove what install added, and restore the previous state
     Uninstall {
         /// [user@]name, as ssh takes it
         #[arg(id = "machines", required = true, value_name = "HOST")]
         hosts: Vec<Host>,
-        /// Also where the unit has been edited since
+        /// Also revert a unit that was edited after the installation
         #[arg(long)]
         force: bool,
     },
@@ -131,7 +131,7 @@ fn each<T: Sync>(
         answer.report(*took, ended, all.len());
     });
     let not_begun = |it: &T| {
-        Answer::refused(host(it), "interrupted before it began: nothing was changed there".to_owned())
+        Answer::refused(host(it), "interrupted before it began; the machine is unchanged".to_owned())
     };
     let answers = all.iter().zip(answers).map(|(it, answer)| match answer {
         Some((answer, _)) => answer,
@@ -215,7 +215,7 @@ fn decide(host: &Host, found: &Found, replace: bool) -> Result<Step, String> {
         return Err(format!("its architecture is {there}, and rocworker's package is for amd64"));
     }
     if found.cards == Some(0) {
-        return Err("it has no AMD GPU: rocworker detect there says what it sees".to_owned());
+        return Err(format!("it has no AMD GPU: `rocworker --host {host} detect` lists what it has"));
     }
     let step = Step { needs_package: found.version().is_none(), replaces: false };
     let Unit::Foreign { file, runs } = &found.unit else { return Ok(step) };
@@ -226,7 +226,7 @@ fn decide(host: &Host, found: &Found, replace: bool) -> Result<Step, String> {
     if is_agreed {
         Ok(Step { replaces: true, ..step })
     } else {
-        Err("you kept its rocm-exporter.service: nothing was changed there".to_owned())
+        Err("you chose to keep rocm-exporter.service; the machine is unchanged".to_owned())
     }
 }
 
@@ -255,7 +255,7 @@ fn installed(programs: &Programs, host: &Host, options: &InstallOptions<'_>) -> 
         answer.listen.as_ref().filter(|it| it.starts_with("0.0.0.0:") || it.starts_with("[::]:"))
     {
         let note =
-            format!("it listens on {listen}: whoever reaches an address of this host can read the metrics");
+            format!("the exporter listens on {listen}: anyone who can reach this host can read the metrics");
         answer.notes.push(note);
     }
     answer.try_from_here(host, &found);
@@ -280,9 +280,9 @@ fn uninstalled(programs: &Programs, host: &Host, force: bool) -> Answer {
         Ok(found) => {
             let mut answer = Answer::of(host, &found, 0);
             let text = match () {
-                () if found.is_nothing => "remote install was not used on this host: nothing to do",
-                () if found.kept.is_empty() => "removed; what was there before is restored",
-                () => "removed; what was there before is restored, except:",
+                () if found.is_nothing => "remote install did not set up this host; nothing to do",
+                () if found.kept.is_empty() => "exporter removed, previous state restored",
+                () => "exporter removed, previous state restored, except:",
             };
             answer.notes.insert(0, text.to_owned());
             answer
@@ -328,7 +328,7 @@ impl Answer {
         let is_midway = error.is_midway();
         let mut answer = Self::failed(host, error);
         if is_midway {
-            answer.notes.push("the next install or uninstall finishes what has begun there".to_owned());
+            answer.notes.push("the next install or uninstall finishes this one".to_owned());
         }
         answer
     }
@@ -359,7 +359,7 @@ impl Answer {
         let address: Option<SocketAddr> = scrape.listen.parse().ok();
         let Some(address) = address else { return };
         if address.ip().is_loopback() {
-            self.notes.push(format!("it listens on {address}: only that machine itself can reach it"));
+            self.notes.push(format!("the exporter listens on {address}: only its own host can reach it"));
             return;
         }
         let answered = scrape_by_name(&host.name, address.port(), scrape.tls);

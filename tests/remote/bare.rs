@@ -20,7 +20,7 @@ fn from_bare_to_bare(asker: &Asker, gpu1: &Machine<'_>) {
     assert_eq!(asker.remote(&["check", "gpu1"]).status.code(), Some(3));
     let said = asker.install(&["gpu1"]);
     assert_eq!(said.clone().well(), "Metrics available at: http://gpu1:9401/metrics\n", "{said:?}");
-    assert!(said.stderr.contains("whoever reaches an address"), "{said:?}");
+    assert!(said.stderr.contains("anyone who can reach this host"), "{said:?}");
     assert_eq!(
         gpu1.shell("cat /etc/rocworker/config.yaml; ls /etc/cdi 2> /dev/null || :; ls /etc/systemd/system")
             .well(),
@@ -50,7 +50,7 @@ fn from_bare_to_bare(asker: &Asker, gpu1: &Machine<'_>) {
     assert!(stderr.contains("does not answer on its host: 0.0.0.0:9401: connection refused"), "{said:?}");
 
     let said = asker.remote(&["uninstall", "gpu1"]);
-    assert!(said.stderr.contains("gpu1: removed; what was there before is restored"), "{said:?}");
+    assert!(said.stderr.contains("gpu1: exporter removed, previous state restored"), "{said:?}");
     said.well();
     is_as_before(gpu1, &before);
     let said = asker.remote(&["uninstall", "gpu1"]);
@@ -72,7 +72,7 @@ fn real_a_configuration_that_was_there_is_followed_and_restored() {
         "# ours\nrestart: never\nexporter: {listen: \"0.0.0.0:9500\"}\n"
     );
     let said = asker.install(&["gpu1", "--listen", "0.0.0.0:9600"]);
-    assert!(said.stderr.contains("has a key exporter that says something else"), "{said:?}");
+    assert!(said.stderr.contains("already has a key exporter with other values"), "{said:?}");
     assert_eq!(said.status.code(), Some(1));
     asker.remote(&["uninstall", "gpu1"]).well();
     is_as_before(&gpu1, &before);
@@ -82,6 +82,6 @@ fn real_a_configuration_that_was_there_is_followed_and_restored() {
     let before = tree(&gpu1);
     let said = asker.install(&["gpu1"]);
     assert!(said.stderr.contains("config.yaml:1:"), "{said:?}");
-    assert!(said.stderr.contains("nothing was changed there"), "{said:?}");
+    assert!(said.stderr.contains("the machine is unchanged"), "{said:?}");
     is_as_before(&gpu1, &before);
 }

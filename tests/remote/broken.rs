@@ -6,7 +6,7 @@ use support::waiting::eventually;
 use crate::asker::{Asker, PROGRAM, is_as_before, tree};
 
 #[test]
-fn real_what_a_machine_lacks_is_said_and_nothing_changes() {
+fn real_missing_requirements_are_reported_and_nothing_changes() {
     let Some(asker) = Asker::new() else { return };
     let gpu1 = asker.machine("gpu1", |m| m);
     let bare = asker.fleet.machine("bare", |m| m);
@@ -16,13 +16,13 @@ fn real_what_a_machine_lacks_is_said_and_nothing_changes() {
     let wrong = asker.fleet.path("/root/wrong.deb");
     std::fs::write(&wrong, "no package").unwrap();
     let said = asker.remote(&["install", "gpu1", "--package", "/root/wrong.deb"]);
-    assert!(said.stderr.contains("/root/wrong.deb is no Debian package"), "{said:?}");
+    assert!(said.stderr.contains("/root/wrong.deb is not a Debian package"), "{said:?}");
     assert_eq!(said.status.code(), Some(2));
     let mut cut = std::fs::read(asker.package()).unwrap();
     cut.truncate(100_000);
     std::fs::write(&wrong, cut).unwrap();
     let said = asker.remote(&["install", "gpu1", "--package", "/root/wrong.deb"]);
-    assert!(said.stderr.contains("nothing was changed there"), "{said:?}");
+    assert!(said.stderr.contains("the machine is unchanged"), "{said:?}");
     is_as_before(&gpu1, &before);
 
     // One failure stops no other.
@@ -30,7 +30,7 @@ fn real_what_a_machine_lacks_is_said_and_nothing_changes() {
     assert_eq!(said.status.code(), Some(1));
     assert_eq!(said.stdout, "Metrics available at: http://gpu1:9401/metrics\n");
     for part in [
-        "bare: problem: systemd does not run there",
+        "bare: problem: systemd is not running",
         "cardless: problem: it has no AMD GPU",
         "nowhere.invalid: problem: ",
     ] {
@@ -64,7 +64,7 @@ fn real_a_disk_that_fills_while_dpkg_is_at_work_is_dpkgs_reason_and_nothing_chan
     for part in [
         "problem: dpkg cannot install the package: dpkg: unrecoverable fatal error, aborting: unable",
         "No space left on device",
-        "nothing was changed",
+        "machine is unchanged",
     ] {
         assert!(said.stderr.contains(part), "{part}: {said:?}");
     }
@@ -117,10 +117,7 @@ fn real_an_interrupt_says_of_each_host_what_became_of_it() {
         "{said:?}"
     );
     assert_eq!(said.stderr.matches("the next install or uninstall finishes").count(), 8, "{said:?}");
-    assert!(
-        said.stderr.contains("name8: problem: interrupted before it began: nothing was changed"),
-        "{said:?}"
-    );
+    assert!(said.stderr.contains("name8: problem: interrupted before it began; the machine"), "{said:?}");
 }
 
 #[test]

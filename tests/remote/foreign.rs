@@ -6,7 +6,7 @@ const UNIT: &str = "[Unit]\nDescription=ROCm SMI Prometheus Exporter\n[Service]\
                     [Install]\nWantedBy=multi-user.target\n";
 
 #[test]
-fn real_another_tools_unit_is_replaced_only_when_that_is_said_and_comes_back() {
+fn real_a_foreign_unit_is_replaced_only_with_replace_and_restored() {
     let Some(asker) = Asker::new() else { return };
     let gpu1 = asker.machine("gpu1", |m| m);
     gpu1.put("etc/systemd/system/rocm-exporter.service", UNIT);
@@ -44,7 +44,10 @@ fn real_a_person_at_a_terminal_is_asked_and_a_unit_that_was_stopped_stays_so() {
     let said = answer("n");
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
     assert!(text.contains("Replace it until rocworker remote uninstall restores it? [y/N]"), "{text}");
-    assert!(said.status.code() == Some(1) && text.contains("you kept its rocm-exporter.service"), "{text}");
+    assert!(
+        said.status.code() == Some(1) && text.contains("you chose to keep rocm-exporter.service"),
+        "{text}"
+    );
     is_as_before(&gpu1, &before);
     let said = answer("y");
     let text = String::from_utf8_lossy(&said.stdout).into_owned();

@@ -71,7 +71,7 @@ facts() {
 # One at a time; the lock leaves no file. What a killed one has left in its folder goes.
 begin() {
     exec 9< /var/lib
-    flock --wait 60 9 || fail "another rocworker remote is at work there: wait until it has ended"
+    flock --wait 60 9 || fail "another \`rocworker remote\` is running on this machine: wait until it finishes"
     rm -rf "$work"
     mkdir -m 700 "$work" 2> /dev/null || fail "cannot make the folder $work: the disk is full, or read-only"
     trap 'rm -rf "$work"' EXIT

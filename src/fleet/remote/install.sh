@@ -6,11 +6,11 @@ install() {
     if [ -e "$state/how" ]; then revert; fi
     had=$(package_status)
     if [ "${had%% *}" = installed ]; then
-        has_exporter || fail "rocworker ${had#* } there is too old: upgrade its package there first; nothing was changed there"
+        has_exporter || fail "rocworker ${had#* } there is too old: upgrade its package there first; the machine is unchanged"
     else
         unpack
     fi
-    keep_state || fail "how the machine is cannot be kept in $state: is the disk full? Nothing was changed there"
+    keep_state || fail "cannot save the machine's state in $state (is the disk full?); the machine is unchanged"
     if [ "${had%% *}" != installed ]; then
         # It also fails where the trigger of another package does.
         said=$("$dpkg" --install "$file" 2>&1) || [ "$(package_status | cut -d " " -f 1)" = installed ] ||
@@ -29,7 +29,7 @@ install() {
     fact package "$(package_status)"
     verify
     if [ "$applied" -ne 0 ]; then
-        fail "the exporter answers, and rocworker apply --only exporter has failed there: the lines above say why"
+        fail "the exporter answers, but \`rocworker apply --only exporter\` failed: the lines above say why"
     fi
 }
 
@@ -40,19 +40,19 @@ has_exporter() {
 unpack() {
     file=$work/rocworker.deb
     room /var/lib $((size / 1024 + 8192)) "the package"
-    payload > "$file" || fail "the package cannot be written into $work: is the disk full? Nothing was changed there"
+    payload > "$file" || fail "cannot write the package to $work (is the disk full?); the machine is unchanged"
     if [ "$(wc -c < "$file")" -ne "$size" ] || [ "$(sha256sum < "$file" | cut -c 1-64)" != "$sha256" ]; then
-        fail "the package arrived there damaged; nothing was changed there"
+        fail "the package was damaged in transfer; the machine is unchanged"
     fi
     # shellcheck disable=SC2016
     said=$("$dpkg_deb" --show --showformat='${Package} ${Version} ${Architecture} ${Installed-Size}\n' "$file" 2>&1 \
-        > "$work/control") || fail "what was copied is no Debian package: $(last); nothing was changed there"
+        > "$work/control") || fail "dpkg-deb cannot read the package: $(last); the machine is unchanged"
     read -r name version_there architecture installed_size < "$work/control"
     if [ "$name" != rocworker ]; then
-        fail "the package is $name, not rocworker: name another with --package; nothing was changed there"
+        fail "the package is $name, not rocworker: name another with --package; the machine is unchanged"
     fi
     if [ "$architecture" != all ] && [ "$architecture" != "$("$dpkg" --print-architecture)" ]; then
-        fail "the package is for $architecture, and that machine is $("$dpkg" --print-architecture): nothing was changed there"
+        fail "the package is for $architecture, and that machine is $("$dpkg" --print-architecture); the machine is unchanged"
     fi
     room /usr "$((installed_size + 4096))" "rocworker $version_there"
 }
@@ -61,7 +61,7 @@ unpack() {
 room() {
     free=$(df -Pk "$1" | awk 'END { print $4 }')
     if [ "$free" -lt "$2" ]; then
-        fail "the disk is full there: $3 needs $(($2 / 1024)) MiB in $1, and $((free / 1024)) MiB are free; nothing was changed there"
+        fail "the disk is full: $3 needs $(($2 / 1024)) MiB in $1, and $((free / 1024)) MiB are free; the machine is unchanged"
     fi
 }
 
@@ -77,14 +77,14 @@ keep_state() {
     sync -f /var/lib
 }
 
-# Why nothing came of it; what this run has begun goes again.
+# Fails, after it has reverted what this run began.
 give_up() {
     printf '%s\n' "$said"
     if $fresh; then
         # Where the disk is full, dpkg needs room to remove.
         rm -f "$work/rocworker.deb"
         revert
-        fail "$1; nothing was changed there"
+        fail "$1; the machine is unchanged"
     fi
     fail "$1"
 }
@@ -96,14 +96,14 @@ verify() {
     fi
     if ! said=$("$program" exporter scrape --wait 10 2>&1); then
         journal
-        fail "the exporter does not answer there: $(last); correct it and install again, or rocworker remote uninstall"
+        fail "the exporter does not answer: $(last); fix this and install again, or run \`rocworker remote uninstall\`"
     fi
     fact scrape "$(last)"
     active=$(systemctl is-active "$unit" || true)
     fact active "$active"
     if [ "$active" != active ]; then
         journal
-        fail "rocm-exporter.service is $active, and something else answers on its port"
+        fail "rocm-exporter.service is $active, but another program answers on its port"
     fi
 }
 

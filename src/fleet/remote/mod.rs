@@ -169,7 +169,7 @@ fn run(programs: &Programs, host: &Host, script: &str) -> Result<Found, Error> {
         Ok(found) if answer.code == 0 => Ok(found),
         Ok(_) => {
             let last = said.last().map_or_else(String::new, |line| format!(": {line}"));
-            refused(format!("the script ended there with {}{last}", answer.code))
+            refused(format!("the script exited with code {}{last}", answer.code))
         }
         Err(problem) => refused(problem),
     }
@@ -185,7 +185,7 @@ impl Found {
         let (mut file, mut runs, mut is_foreign) = (String::new(), String::new(), false);
         for line in stdout.lines() {
             let Some((key, value)) = line.split_once('\t') else {
-                return Err(format!("it answered with a line that no script prints: {}", printable(line)));
+                return Err(format!("unexpected line in the script's output: {}", printable(line)));
             };
             let value = printable(value);
             match key {

@@ -25,10 +25,10 @@ pub enum Error {
     /// In /tmp, another user may have put it there.
     #[error("{0}; or name the file with --package, which needs no trust in its folder")]
     Untrusted(root::Error),
-    #[error("{} is no Debian package: name one with --package", .0.display())]
+    #[error("{} is not a Debian package: name one with --package", .0.display())]
     NotOne(PathBuf),
     #[error(
-        "there is no package of rocworker {version} here: name its file with --package, or build it with `cargo xtask \
+        "no package of rocworker {version} found: name the file with --package, or build it with `cargo xtask \
          dist`; looked for rocworker_{version}-*_amd64.deb in {}",
         folders.join(", ")
     )]
@@ -101,7 +101,7 @@ mod tests {
         // Where others can write, one of them may have put it there.
         for path in [folder.path().to_owned(), folder.path().join(&name)] {
             let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            let mode = fs::metadata(&path).unwrap().permissions().mode();
+            let mode = machine.stat(&path).unwrap().mode;
             set(0o777);
             let error = Package::find(&machine, None, folder.path()).unwrap_err().to_string();
             assert!(error.contains("can be written by others") && error.contains("--package"), "{error}");
@@ -111,7 +111,7 @@ mod tests {
         put("some.txt", b"text");
         let named = folder.path().join("some.txt");
         let error = Package::find(&machine, Some(&named), folder.path()).unwrap_err().to_string();
-        assert!(error.ends_with("some.txt is no Debian package: name one with --package"), "{error}");
+        assert!(error.ends_with("some.txt is not a Debian package: name one with --package"), "{error}");
     }
 
     #[test]

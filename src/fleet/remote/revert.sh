@@ -13,7 +13,7 @@ revert_unit() {
     if [ -e "$state/own" ]; then
         revert_config
         if [ -e "$state/applied" ] && [ -x "$program" ]; then
-            "$program" apply --only exporter || fail "the exporter's unit as it was before does not run"
+            "$program" apply --only exporter || fail "rocworker cannot restore the previous exporter unit"
         fi
         return 0
     fi
@@ -47,9 +47,9 @@ revert_config() {
         # 1: no line is left, which is no failure.
         grep -vxFf "$work/line" "$config" > "$config.new" || [ $? -eq 1 ] || config_stays
         mv "$config.new" "$config"
-        fact kept "$config has changed since the installation: only the key exporter was removed"
+        fact kept "$config changed after the installation: only the key exporter was removed"
     else
-        fact kept "$config has changed since the installation, and its key exporter too: it stays as it is"
+        fact kept "$config and its key exporter changed after the installation: the file stays as it is"
     fi
 }
 
@@ -79,7 +79,7 @@ decide() {
     elif [ "${before%% *}" = config-files ] || ! is_as_before etc /etc/rocworker; then
         how=--remove
     fi
-    printf '%s\n' "$how" > "$work/how" || fail "the disk is full there: make room, then rocworker remote uninstall"
+    printf '%s\n' "$how" > "$work/how" || fail "the disk is full: make room, then run \`rocworker remote uninstall\`"
     mv "$work/how" "$state/how"
 }
 
@@ -87,7 +87,7 @@ revert_package() {
     now=$(package_status)
     decide
     if [ "$how" = stays ]; then
-        fact kept "rocworker manages more there by now: its package stays"
+        fact kept "rocworker manages other components now, so its package stays"
         return 0
     fi
     case $now in
@@ -100,7 +100,7 @@ revert_package() {
         ;;
     esac
     if [ "$how" = --remove ] && [ "${before%% *}" != config-files ]; then
-        fact kept "/etc/rocworker has changed since the installation: it stays, until dpkg --purge rocworker"
+        fact kept "/etc/rocworker changed after the installation and stays; \`dpkg --purge rocworker\` removes it"
     fi
 }
 

@@ -88,7 +88,7 @@ fn once(address: SocketAddr, tls: bool, patience: Duration) -> Result<Option<u16
 }
 
 fn late(patience: Duration) -> String {
-    format!("it has not answered within {} s", patience.as_secs_f32())
+    format!("it did not answer within {} s", patience.as_secs_f32())
 }
 
 fn judged(answer: &str) -> Result<Option<u16>, String> {
@@ -96,10 +96,10 @@ fn judged(answer: &str) -> Result<Option<u16>, String> {
         answer.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).and_then(|it| it.parse().ok());
     match status {
         Some(200) if answer.contains("\nrocm_") => Ok(status),
-        Some(200) => Err("what answers there has no metrics of AMD GPUs".to_owned()),
+        Some(200) => Err("the server returns no AMD GPU metrics".to_owned()),
         Some(401) => Ok(status),
-        Some(other) => Err(format!("it answers with HTTP status {other}")),
-        None => Err("what answers there speaks no HTTP".to_owned()),
+        Some(other) => Err(format!("the server answers with HTTP status {other}")),
+        None => Err("the server does not speak HTTP".to_owned()),
     }
 }
 
@@ -114,9 +114,9 @@ mod tests {
         for (answer, expected) in [
             ("HTTP/1.1 200 OK\r\n\r\n# HELP rocm_x\nrocm_x 1\n", Ok(Some(200))),
             ("HTTP/1.1 401 Unauthorized\r\n\r\n", Ok(Some(401))),
-            ("HTTP/1.1 200 OK\r\n\r\nnode_load1 1\n", Err("has no metrics of AMD GPUs")),
+            ("HTTP/1.1 200 OK\r\n\r\nnode_load1 1\n", Err("returns no AMD GPU metrics")),
             ("HTTP/1.1 503 Busy\r\n\r\n", Err("HTTP status 503")),
-            ("SSH-2.0-OpenSSH\r\n", Err("speaks no HTTP")),
+            ("SSH-2.0-OpenSSH\r\n", Err("does not speak HTTP")),
         ] {
             match (judged(answer), expected) {
                 (Ok(status), Ok(expected)) => assert_eq!(status, expected),
@@ -138,13 +138,13 @@ mod tests {
         });
         let before = Instant::now();
         let error = once(address, false, Duration::from_millis(300)).unwrap_err();
-        assert_eq!(error, "it has not answered within 0.3 s");
+        assert_eq!(error, "it did not answer within 0.3 s");
         assert!(before.elapsed() < Duration::from_secs(3), "{:?}", before.elapsed());
         drips.join().unwrap();
     }
 
     #[test]
-    fn who_does_not_listen_does_not_answer() {
+    fn a_closed_port_is_an_error() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
         drop(free);
