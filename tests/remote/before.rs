@@ -1,7 +1,9 @@
 //! Machines that had something of rocworker's before, and what a person does to one between install and uninstall.
 
 use std::fs;
+use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
 
 use crate::asker::{Asker, has_the_tree, is_as_before, tree};
 
@@ -99,6 +101,15 @@ fn real_what_a_person_has_edited_since_stays_and_is_said() {
     let said = asker.remote(&["uninstall", "gpu1"]);
     assert_eq!(said.status.code(), Some(1), "{said:?}");
     assert!(said.stderr.contains("unit was not reverted"), "{said:?}");
+    // No room in the configuration's folder.
+    let edited = fs::read_to_string(gpu1.path(CONFIG)).unwrap();
+    let full = "mount -t tmpfs -o size=8k none /mnt; cp /etc/rocworker/config.yaml /mnt; cat /dev/zero > /mnt/fill || :; \
+                mount --bind /mnt /etc/rocworker";
+    gpu1.shell(full).well();
+    let said = asker.remote(&["uninstall", "--force", "gpu1"]);
+    assert!(said.stderr.contains("config.yaml cannot be restored, and stays as it is"), "{said:?}");
+    assert_eq!(fs::read_to_string(gpu1.path(CONFIG)).unwrap(), edited);
+    gpu1.shell("umount /etc/rocworker").well();
     let said = asker.remote(&["uninstall", "--force", "gpu1"]);
     for part in
         ["restored, except:", "only the key exporter was removed", "`dpkg --purge rocworker` removes it"]
@@ -107,4 +118,23 @@ fn real_what_a_person_has_edited_since_stays_and_is_said() {
     }
     assert_eq!(fs::read_to_string(gpu1.path(CONFIG)).unwrap(), "# first\n# last\n");
     assert!(!gpu1.path(unit).exists() && !gpu1.path("/var/lib/rocworker-remote").exists());
+}
+
+#[test]
+fn real_an_uninstall_waits_for_an_install_that_has_not_saved_the_state_yet() {
+    let Some(asker) = Asker::new() else { return };
+    let gpu1 = asker.machine("gpu1", |m| m);
+    let before = tree(&gpu1);
+    let work = "/var/lib/rocworker-remote.tmp";
+    let install = format!(
+        "mkdir -p {work}/state; echo not-installed > {work}/state/package; \
+         flock /var/lib sh -c 'echo locked; sleep 2; mv {work}/state /var/lib/rocworker-remote'"
+    );
+    let mut install = gpu1.command(&["sh", "-c", &install]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut locked = [0; 7];
+    install.stdout.as_mut().unwrap().read_exact(&mut locked).unwrap();
+    let said = asker.remote(&["uninstall", "gpu1"]);
+    assert!(said.stderr.contains("previous state restored"), "{said:?}");
+    install.wait().unwrap();
+    is_as_before(&gpu1, &before);
 }
