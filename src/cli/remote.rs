@@ -130,13 +130,11 @@ fn each<T: Sync>(
         ended += 1;
         answer.report(*took, ended, all.len());
     });
-    let not_begun = |it: &T| {
-        Answer::refused(host(it), "interrupted before it began; the machine is unchanged".to_owned())
-    };
     let answers = all.iter().zip(answers).map(|(it, answer)| match answer {
         Some((answer, _)) => answer,
         None => {
-            let answer = not_begun(it);
+            let problem = "interrupted before it began; the machine is unchanged".to_owned();
+            let answer = Answer::refused(host(it), problem);
             answer.report_lines();
             answer
         }
