@@ -1,10 +1,11 @@
-//! The key `exporter` in the configuration, written for a person who installs the exporter from another machine.
+//! Adds the key `exporter` to the configuration for `remote install`.
 
 use std::net::SocketAddr;
 
 use yaml_serde::{Mapping, Value};
 
 use crate::config::{Config, ExistingUnit};
+use crate::selection::is_off;
 
 /// Where the exporter is to listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,8 +20,15 @@ pub enum Listen {
 /// already. `replaces`: rocworker's unit takes the place of another's.
 ///
 /// # Errors
-/// A sentence where a key `exporter` says something else: what a person has written there is theirs to change.
+/// A sentence where a key `exporter` says something else, or the GPUs are off: rocworker never edits an
+/// existing key.
 pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<Option<String>, String> {
+    let path = config.path().display();
+    if is_off(config) {
+        return Err(format!(
+            "{path} turns AMD's GPUs off (compute-runtime, or GPU_NODE): change that key, then install again"
+        ));
+    }
     let written = written(config);
     let says_listen = written.as_ref().is_some_and(|keys| keys.contains_key("listen"));
     let exporter = &config.exporter;
@@ -43,10 +51,9 @@ pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<
     if !exporter.unit {
         keys.push("unit: true".to_owned());
     }
-    let path = config.path().display();
     if written.is_some() {
         return Err(format!(
-            "{path} has a key exporter that says something else: write {} into it, then install again",
+            "{path} already has a key exporter with other values: set {} there, then install again",
             keys.join(" and ")
         ));
     }
@@ -60,7 +67,7 @@ pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<
         Ok(Some(new))
     } else {
         Err(format!(
-            "{path} takes no further line: add `exporter: {{{}}}` to it, then install again",
+            "rocworker cannot append to {path}: add `exporter: {{{}}}` yourself, then install again",
             keys.join(", ")
         ))
     }
@@ -119,12 +126,16 @@ mod tests {
         let error = edited(own, asked(EVERY), true).unwrap_err();
         assert_eq!(
             error,
-            "/etc/rocworker/config.yaml has a key exporter that says something else: write listen: \"0.0.0.0:9401\" and \
-             existing: replace into it, then install again"
+            "/etc/rocworker/config.yaml already has a key exporter with other values: set listen: \"0.0.0.0:9401\" and \
+             existing: replace there, then install again"
         );
         assert!(edited("exporter: {unit: false}\n", asked(EVERY), false).unwrap_err().contains("unit: true"));
+        for off in ["compute-runtime: none\n", "GPU_NODE: false\n"] {
+            let error = edited(off, asked(EVERY), false).unwrap_err();
+            assert!(error.contains("compute-runtime") && error.contains("GPU_NODE"), "{error}");
+        }
         assert!(
-            edited("{boot: {unit: false}}\n", asked(EVERY), false).unwrap_err().contains("no further line")
+            edited("{boot: {unit: false}}\n", asked(EVERY), false).unwrap_err().contains("cannot append")
         );
     }
 }

@@ -242,7 +242,7 @@ pub(crate) enum Script {
     },
     #[command(subcommand, hide = true)]
     Deb(super::deb::Command),
-    /// What remote install on another machine calls here (docs/monitoring.md)
+    /// Subcommands that `rocworker remote` runs on the target machine (docs/monitoring.md)
     #[command(subcommand, hide = true)]
     Exporter(super::exporter::Command),
     #[command(hide = true)]

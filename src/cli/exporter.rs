@@ -1,10 +1,10 @@
-//! What `rocworker remote` on another machine calls here; nothing else does.
+//! Subcommands that `rocworker remote` runs on the target machine.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::bail;
+use anyhow::Context as _;
 use clap::Subcommand;
 use root::Attributes;
 
@@ -15,33 +15,29 @@ use crate::config::{self, Config};
 use crate::exporter_config::{Listen, with_exporter};
 use crate::fleet::remote::Scrape;
 use crate::fleet::remote::scrape::{nearest, scrape};
+use crate::memory::Memory;
 
 /// More than a file with keys for TLS and passwords has.
 const LIMIT: usize = 1 << 20;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Write the key exporter into the configuration, unless it says the same already
+    /// Add the key exporter to the configuration, unless it already has these values
     Configure {
         /// Listen here
-        #[arg(
-            long,
-            value_name = "ADDRESS",
-            conflicts_with = "default_listen",
-            required_unless_present = "default_listen"
-        )]
-        listen: Option<SocketAddr>,
-        /// Listen here where the configuration says nothing
         #[arg(long, value_name = "ADDRESS")]
-        default_listen: Option<SocketAddr>,
-        /// Replace another's rocm-exporter.service
+        listen: SocketAddr,
+        /// Let the address of the configuration count, where it has one
+        #[arg(long)]
+        unless_set: bool,
+        /// Replace another tool's rocm-exporter.service
         #[arg(long)]
         replace: bool,
         /// Write the new text into this file first
         #[arg(long, value_name = "FILE")]
         keep: PathBuf,
     },
-    /// Say as JSON where the exporter listens, once it answers
+    /// Wait until the exporter answers, then print its address as JSON
     Scrape {
         /// How long to try
         #[arg(long, value_name = "SECONDS", default_value_t = 0)]
@@ -51,24 +47,30 @@ pub(crate) enum Command {
 
 pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcome> {
     match command {
-        Command::Configure { listen, default_listen, replace, keep } => {
-            let listen = match (listen, default_listen) {
-                (Some(address), _) => Listen::Asked(*address),
-                (None, Some(address)) => Listen::Default(*address),
-                (None, None) => bail!("--listen is missing"),
-            };
-            // Scripts go by one file alone.
+        Command::Configure { listen, unless_set, replace, keep } => {
+            let listen = if *unless_set { Listen::Default(*listen) } else { Listen::Asked(*listen) };
+            if let Some(other) = Memory::read(&session.root)?.config.and_then(|applied| applied.other) {
+                let other = other.display();
+                let text = format!(
+                    "this machine was set up with --config {other}: set exporter there, then rocworker --config {other} apply"
+                );
+                return Err(Misuse(text).into());
+            }
+            // remote's scripts save and restore only this file.
             let config = Config::read(&session.root)?;
             let Some(text) = with_exporter(&config, listen, *replace).map_err(Misuse)? else {
                 return Ok(Outcome::Done);
             };
-            let how = Attributes { mode: 0o644, owner: None };
+            let how = match root::if_there(session.root.stat(config::PATH))? {
+                Some(meta) => Attributes { mode: meta.mode, owner: Some((meta.uid, meta.gid)) },
+                None => Attributes { mode: 0o644, owner: None },
+            };
             session.root.write(keep, text.as_bytes(), Attributes { mode: 0o600, owner: None })?;
             session.root.write(config::PATH, text.as_bytes(), how)?;
         }
         Command::Scrape { wait } => {
             let config = session.config_in_force()?;
-            let tls = has_tls(session, &config);
+            let tls = has_tls(session, &config)?;
             let listen = config.exporter.listen;
             let status = scrape(nearest(listen), tls, Duration::from_secs(*wait))
                 .map_err(|why| anyhow::anyhow!("{listen}: {why}"))?;
@@ -80,9 +82,10 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
 }
 
 /// Whether the file of `exporter.web-config` asks for TLS.
-fn has_tls(session: &Session, config: &Config) -> bool {
-    let Some(path) = &config.exporter.web_config else { return false };
-    let text = session.root.read_text(path, LIMIT).unwrap_or_default();
-    let document: Result<yaml_serde::Value, _> = yaml_serde::from_str(&text);
-    document.is_ok_and(|document| document.get("tls_server_config").is_some_and(|keys| !keys.is_null()))
+fn has_tls(session: &Session, config: &Config) -> anyhow::Result<bool> {
+    let Some(path) = &config.exporter.web_config else { return Ok(false) };
+    let text = session.root.read_text(path, LIMIT)?;
+    let document: yaml_serde::Value =
+        yaml_serde::from_str(&text).with_context(|| path.display().to_string())?;
+    Ok(document.get("tls_server_config").is_some_and(|keys| !keys.is_null()))
 }

@@ -32,12 +32,17 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
 
 /// A machine, by the name that the user gave it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Named {
+pub(super) struct Named {
     name: String,
-    host: Host,
+    pub(super) host: Host,
 }
 
-/// Each machine once, in the order of the arguments or of the group. A name without a user gets the inventory's.
+impl From<&Host> for Named {
+    fn from(host: &Host) -> Self {
+        Self { name: host.to_string(), host: host.clone() }
+    }
+}
+
 fn hosts(session: &Session, options: &Options) -> anyhow::Result<Vec<Named>> {
     let misuse = |problem: String| anyhow!(Misuse(problem));
     let mut hosts = Vec::new();
@@ -52,7 +57,12 @@ fn hosts(session: &Session, options: &Options) -> anyhow::Result<Vec<Named>> {
         let host = name.parse().map_err(|problem| misuse(format!("--host: {problem}")))?;
         hosts.push(Named { name: name.clone(), host });
     }
-    if options.host.iter().any(|name| !name.contains('@'))
+    each_once(session, hosts)
+}
+
+/// Each machine once, in this order. A name without a user gets the inventory's.
+pub(super) fn each_once(session: &Session, mut hosts: Vec<Named>) -> anyhow::Result<Vec<Named>> {
+    if hosts.iter().any(|named| named.host.user.is_none())
         && let Some(inventory) = may_read(session.config())?.map(|config| config.inventory)
     {
         hosts.iter_mut().for_each(|named| named.host = inventory.with_user(named.host.clone()));

@@ -1,61 +1,61 @@
-//! The exporter on other machines. Each is asked for itself: what one lacks stops no other.
+//! The exporter on other machines. A failure on one machine does not stop the others.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
 use reconcile::command::Programs;
 use serde::Serialize;
 
 use super::Outcome;
+use super::doctor::interrupt;
+use super::fleet::{Named, each_once};
 use super::session::{Misuse, Session, absolute, caller};
 use crate::fleet::host::Host;
+use crate::fleet::pool;
 use crate::fleet::remote::package::Package;
 use crate::fleet::remote::scrape::scrape_by_name;
-use crate::fleet::remote::{self, DEFAULT_LISTEN, Error, Found, Unit, Wanted};
-
-/// At a time: sshd refuses many of 100 connections that come at once.
-const AT_ONCE: usize = 8;
+use crate::fleet::remote::{self, Error, Found, InstallOptions, Unit};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
-    /// Install the exporter there, start it, and check that it answers
+    /// Install the exporter on these hosts, start it, and check that it answers
     Install {
         /// [user@]name, as ssh takes it
         #[arg(id = "machines", required = true, value_name = "HOST")]
         hosts: Vec<Host>,
-        /// rocworker's package; left out, the one of this version here, in target/dist or in apt's archives
+        /// Package to install [default: this version's, from this folder, target/dist or apt's archives]
         #[arg(long, value_name = "FILE")]
         package: Option<PathBuf>,
-        /// Where it listens there. Left out: what the configuration there says, or 0.0.0.0:9401, which is every address
+        /// Address on which the exporter listens [default: the host's configuration, or 0.0.0.0:9401 (every address)]
         #[arg(long, value_name = "ADDRESS:PORT")]
         listen: Option<SocketAddr>,
         /// Replace another tool's rocm-exporter.service without a question; uninstall restores it
         #[arg(long)]
         replace: bool,
     },
-    /// Check the exporter there; ends with 3 where something is not in order
+    /// Check the exporter on these hosts; exit with 3 if one has a problem
     Check {
         /// [user@]name, as ssh takes it
         #[arg(id = "machines", required = true, value_name = "HOST")]
         hosts: Vec<Host>,
     },
-    /// Remove what install has brought, and restore what was there before
+    /// Remove what install added, and restore the previous state
     Uninstall {
         /// [user@]name, as ssh takes it
         #[arg(id = "machines", required = true, value_name = "HOST")]
         hosts: Vec<Host>,
-        /// Also where the unit has been edited since
+        /// Also revert a unit that was edited after the installation
         #[arg(long)]
         force: bool,
     },
 }
 
 /// What came of one machine. `remote --output json`, documented in docs/json.md.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 struct Answer {
     host: String,
     /// As the exit code of a command for this host alone.
@@ -72,6 +72,9 @@ struct Answer {
     answers_here: Option<bool>,
     problems: Vec<String>,
     notes: Vec<String>,
+    /// What its programs said before it failed, for a person.
+    #[serde(skip)]
+    stderr: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -84,18 +87,23 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     let programs = session
         .programs
         .as_ref()
-        .ok_or_else(|| Misuse("remote asks other machines: leave --root out".to_owned()))?;
+        .ok_or_else(|| Misuse("remote cannot be used with --root: it asks other machines".to_owned()))?;
     let (Command::Install { hosts, .. } | Command::Check { hosts } | Command::Uninstall { hosts, .. }) =
         command;
-    let hosts = named(session, hosts);
-    let each = match command {
+    let hosts: Vec<Host> = each_once(session, hosts.iter().map(Named::from).collect())?
+        .into_iter()
+        .map(|named| named.host)
+        .collect();
+    let hosts = match command {
         Command::Install { package, listen, replace, .. } => {
             install(session, programs, &hosts, package.as_ref(), *listen, *replace)?
         }
-        Command::Check { .. } => at_once(&hosts, |host| checked(programs, host)),
-        Command::Uninstall { force, .. } => at_once(&hosts, |host| uninstalled(programs, host, *force)),
+        Command::Check { .. } => each(programs, &hosts, |host| host, checked)?,
+        Command::Uninstall { force, .. } => {
+            each(programs, &hosts, |host| host, |programs, host| uninstalled(programs, host, *force))?
+        }
     };
-    let answers = Answers { schema_version: 1, hosts: each };
+    let answers = Answers { schema_version: 1, hosts };
     session.format.print(&answers, || answers.shown(matches!(command, Command::Check { .. })))?;
     Ok(match () {
         () if answers.hosts.iter().any(|it| it.code == 1) => Outcome::FellShort,
@@ -104,17 +112,34 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     })
 }
 
-/// Each host once, with the inventory's user. No configuration that is wrong here hinders what is done there.
-fn named(session: &Session, hosts: &[Host]) -> Vec<Host> {
-    let inventory = session.config().map(|config| config.inventory).unwrap_or_default();
-    let mut named: Vec<Host> = Vec::new();
-    for host in hosts {
-        let host = inventory.with_user(host.clone());
-        if !named.contains(&host) {
-            named.push(host);
+/// Does it on all, and reports each as it ends. Gives the answers in the order of the hosts.
+fn each<T: Sync>(
+    programs: &Programs,
+    all: &[T],
+    host: impl Fn(&T) -> &Host,
+    work: impl Fn(&Programs, &T) -> Answer + Sync,
+) -> anyhow::Result<Vec<Answer>> {
+    let stop = interrupt()?;
+    let programs = programs.interrupted_by(Arc::clone(&stop));
+    let mut ended = 0;
+    let timed = |it: &T| {
+        let before = Instant::now();
+        (work(&programs, it), before.elapsed())
+    };
+    let answers = pool::each(all, pool::AT_ONCE, &stop, timed, |_, (answer, took)| {
+        ended += 1;
+        answer.report(*took, ended, all.len());
+    });
+    let answers = all.iter().zip(answers).map(|(it, answer)| match answer {
+        Some((answer, _)) => answer,
+        None => {
+            let problem = "interrupted before it began; the machine is unchanged".to_owned();
+            let answer = Answer::refused(host(it), problem);
+            answer.report_lines();
+            answer
         }
-    }
-    named
+    });
+    Ok(answers.collect())
 }
 
 fn install(
@@ -128,96 +153,108 @@ fn install(
     if let Some(listen) = listen.filter(|listen| listen.port() < 1024) {
         return Err(Misuse(format!("--listen {listen}: name a port from 1024 to 65535")).into());
     }
-    // A file that is named and wrong is said at once; one that no host needs is not searched.
-    let named =
-        package.map(|path| Package::find(&caller()?, Some(&absolute(path)?), &here()?).map_err(wrong));
-    let named = named.transpose()?;
-    let looked = at_once(hosts, |host| remote::look(programs, host));
-    let needs = looked.iter().flatten().any(|found| found.version().is_none());
-    let package = match named {
-        None if needs => Some(Package::find(&caller()?, None, &here()?).map_err(wrong)?),
-        named => named,
-    };
-    let listen_text = listen.map(|listen| listen.to_string());
+    let find = |named: Option<&Path>| anyhow::Ok(Package::find(&caller()?, named, &absolute(".".as_ref())?));
+    // Report a wrong --package before asking any host.
+    let named = package.map(|path| find(Some(&absolute(path)?))).transpose()?.transpose();
+    let named = named.map_err(|error| Misuse(error.to_string()))?;
+    // It changes nothing there: a signal just ends it, and the questions too.
+    let look = |host: &Host| remote::look(programs, host);
+    let looked = pool::each(hosts, pool::AT_ONCE, &AtomicBool::new(false), look, |_, _| {});
     // Questions one after the other, before anything is changed.
-    let decided: Vec<_> = hosts
-        .iter()
-        .zip(looked)
-        .map(|(host, looked)| {
-            let found = looked.map_err(|error| failure(host, &error))?;
-            decide(host, &found, replace)
-        })
-        .collect();
-    let pairs: Vec<_> = hosts.iter().cloned().zip(decided).collect();
-    let every = session.format.is_json();
-    let each = at_once(&pairs, |(host, decided)| match decided {
-        Err(problem) => Answer::refused(host, problem.clone()),
-        Ok(step) => {
-            let package = package.as_ref().filter(|_| step.needs_package);
-            if let (Some(package), false) = (package, every) {
-                say(host, &format!("copying {} ({} KiB)", package.path.display(), package.bytes.len() >> 10));
-            }
-            let wanted = Wanted { package, listen: listen_text.as_deref(), replaces: step.replaces };
-            installed(programs, host, &wanted)
-        }
+    let decided = hosts.iter().zip(looked.into_iter().flatten()).map(|(host, looked)| {
+        let step = match looked {
+            Ok(found) => decide(host, &found, replace).map_err(|problem| Answer::refused(host, problem)),
+            Err(error) => Err(Answer::failed(host, error)),
+        };
+        (host, step)
     });
-    Ok(each)
+    let decided: Vec<(&Host, Result<Step, Answer>)> = decided.collect();
+    let needs = decided.iter().any(|(_, step)| step.as_ref().is_ok_and(|step| step.needs_package));
+    let package = match named {
+        Some(package) => Some(Ok(package)),
+        None if needs => Some(find(None)?.map_err(|error| error.to_string())),
+        None => None,
+    };
+    let listen = listen.map(|listen| listen.to_string());
+    each(
+        programs,
+        &decided,
+        |(host, _)| host,
+        |programs, (host, step)| {
+            let Step { needs_package, replaces } = match step {
+                Ok(step) => *step,
+                Err(answer) => return answer.clone(),
+            };
+            let package = match package.as_ref().filter(|_| needs_package) {
+                Some(Ok(package)) => Some(package),
+                Some(Err(problem)) => return Answer::refused(host, problem.clone()),
+                None => None,
+            };
+            if let (Some(package), false) = (package, session.format.is_json()) {
+                say(
+                    &host.to_string(),
+                    &format!("copying {} ({} KiB)", package.path.display(), package.bytes.len() >> 10),
+                );
+            }
+            installed(programs, host, &InstallOptions { package, listen: listen.as_deref(), replaces })
+        },
+    )
 }
 
 /// What is to be done with a machine that can have the exporter.
+#[derive(Clone, Copy)]
 struct Step {
     needs_package: bool,
     replaces: bool,
 }
 
 fn decide(host: &Host, found: &Found, replace: bool) -> Result<Step, String> {
-    if found.architecture.as_deref().is_some_and(|it| it != "amd64") {
-        let there = found.architecture.as_deref().unwrap_or_default();
+    if let Some(there) = found.architecture.as_deref().filter(|it| *it != "amd64") {
         return Err(format!("its architecture is {there}, and rocworker's package is for amd64"));
     }
     if found.cards == Some(0) {
-        return Err("it has no AMD GPU: rocworker detect there says what it sees".to_owned());
+        return Err(format!("it has no AMD GPU: `rocworker --host {host} detect` lists what it has"));
     }
     let step = Step { needs_package: found.version().is_none(), replaces: false };
     let Unit::Foreign { file, runs } = &found.unit else { return Ok(step) };
     let is_agreed = replace || {
-        let question = format!("{host}: rocm-exporter.service is not rocworker's. {file} runs: {runs}");
-        ask(&question, "Replace it until rocworker remote uninstall restores it?")?
+        let what = format!("rocm-exporter.service is not rocworker's. {file} runs: {runs}");
+        ask(host, &what, "Replace it until rocworker remote uninstall restores it?")?
     };
     if is_agreed {
         Ok(Step { replaces: true, ..step })
     } else {
-        Err("you kept its rocm-exporter.service: nothing was changed there".to_owned())
+        Err("you chose to keep rocm-exporter.service; the machine is unchanged".to_owned())
     }
 }
 
 /// Asks the person at this terminal; without one nobody can agree.
-fn ask(what: &str, question: &str) -> Result<bool, String> {
+fn ask(host: &Host, what: &str, question: &str) -> Result<bool, String> {
     if !std::io::stdin().is_terminal() {
-        let what = what.split_once(": ").map_or(what, |(_, rest)| rest);
         return Err(format!(
             "{what}; nobody is asked without a terminal: --replace replaces it until uninstall"
         ));
     }
     let mut stderr = anstream::stderr();
-    write!(stderr, "{what}\n{question} [y/N] ").ok();
+    write!(stderr, "{host}: {what}\n{question} [y/N] ").ok();
     stderr.flush().ok();
     let mut reply = String::new();
     std::io::stdin().lock().read_line(&mut reply).map_err(|error| error.to_string())?;
     Ok(matches!(reply.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-fn installed(programs: &Programs, host: &Host, wanted: &Wanted<'_>) -> Answer {
-    let found = match remote::install(programs, host, wanted) {
+fn installed(programs: &Programs, host: &Host, options: &InstallOptions<'_>) -> Answer {
+    let found = match remote::install(programs, host, options) {
         Ok(found) => Found { unit: Unit::Own, ..found },
-        Err(error) => return Answer::failed(host, &error),
+        Err(error) => return Answer::midway(host, error),
     };
     let mut answer = Answer::of(host, &found, 0);
-    if answer.listen.as_deref().is_some_and(|it| it.starts_with("0.0.0.0:") || it.starts_with("[::]:")) {
-        let listen = answer.listen.as_deref().unwrap_or(DEFAULT_LISTEN);
-        answer.notes.push(format!(
-            "it listens on {listen}: whoever reaches an address of this host can read the metrics"
-        ));
+    if let Some(listen) =
+        answer.listen.as_ref().filter(|it| it.starts_with("0.0.0.0:") || it.starts_with("[::]:"))
+    {
+        let note =
+            format!("the exporter listens on {listen}: anyone who can reach this host can read the metrics");
+        answer.notes.push(note);
     }
     answer.try_from_here(host, &found);
     answer
@@ -232,7 +269,7 @@ fn checked(programs: &Programs, host: &Host) -> Answer {
             answer.try_from_here(host, &found);
             answer
         }
-        Err(error) => Answer::failed(host, &error),
+        Err(error) => Answer::failed(host, error),
     }
 }
 
@@ -240,15 +277,15 @@ fn uninstalled(programs: &Programs, host: &Host, force: bool) -> Answer {
     match remote::uninstall(programs, host, force) {
         Ok(found) => {
             let mut answer = Answer::of(host, &found, 0);
-            let text = if found.is_nothing {
-                "remote install has brought nothing here: nothing to do"
-            } else {
-                "removed; what was there before is restored"
+            let text = match () {
+                () if found.is_nothing => "remote install did not set up this host; nothing to do",
+                () if found.kept.is_empty() => "exporter removed, previous state restored",
+                () => "exporter removed, previous state restored, except:",
             };
             answer.notes.insert(0, text.to_owned());
             answer
         }
-        Err(error) => Answer::failed(host, &error),
+        Err(error) => Answer::midway(host, error),
     }
 }
 
@@ -269,6 +306,7 @@ impl Answer {
             answers_here: None,
             problems: Vec::new(),
             notes: found.kept.clone(),
+            stderr: Vec::new(),
         }
     }
 
@@ -276,8 +314,41 @@ impl Answer {
         Self { problems: vec![problem], ..Self::of(host, &Found::default(), 1) }
     }
 
-    fn failed(host: &Host, error: &Error) -> Self {
-        Self::refused(host, failure(host, error))
+    fn failed(host: &Host, error: Error) -> Self {
+        let text = error.to_string();
+        let problem = text.strip_prefix(&format!("{host}: ")).unwrap_or(&text).to_owned();
+        let stderr = if let Error::Refused { stderr, .. } = error { stderr } else { Vec::new() };
+        Self { stderr, ..Self::refused(host, problem) }
+    }
+
+    /// The same of what may have changed the machine.
+    fn midway(host: &Host, error: Error) -> Self {
+        let is_midway = error.is_midway();
+        let mut answer = Self::failed(host, error);
+        if is_midway {
+            answer.notes.push("the next install or uninstall finishes this one".to_owned());
+        }
+        answer
+    }
+
+    /// Of several hosts, a line says how far all are.
+    fn report(&self, took: Duration, ended: usize, of: usize) {
+        if of > 1 {
+            let how = match self.code {
+                0 => "done in",
+                3 => "done, with findings, in",
+                _ => "failed after",
+            };
+            let line = format!("[{ended}/{of}] {}: {how} {:.1} s\n", self.host, took.as_secs_f64());
+            write!(anstream::stderr(), "{line}").ok();
+        }
+        self.report_lines();
+    }
+
+    fn report_lines(&self) {
+        self.stderr.iter().for_each(|line| say(&self.host, line));
+        self.problems.iter().for_each(|problem| say(&self.host, &format!("problem: {problem}")));
+        self.notes.iter().for_each(|note| say(&self.host, note));
     }
 
     /// A firewall between is no fault of the machine: Prometheus may stand elsewhere.
@@ -286,7 +357,7 @@ impl Answer {
         let address: Option<SocketAddr> = scrape.listen.parse().ok();
         let Some(address) = address else { return };
         if address.ip().is_loopback() {
-            self.notes.push(format!("it listens on {address}: only that machine itself can reach it"));
+            self.notes.push(format!("the exporter listens on {address}: only its own host can reach it"));
             return;
         }
         let answered = scrape_by_name(&host.name, address.port(), scrape.tls);
@@ -304,12 +375,6 @@ impl Answers {
     fn shown(&self, is_check: bool) -> String {
         let mut text = String::new();
         for it in &self.hosts {
-            for problem in &it.problems {
-                say_of(&it.host, &format!("problem: {problem}"));
-            }
-            for note in &it.notes {
-                say_of(&it.host, note);
-            }
             if is_check && it.code != 1 {
                 let version = it.version.as_deref().unwrap_or("not installed");
                 let active = it.active.as_deref().unwrap_or("unknown");
@@ -327,50 +392,6 @@ impl Answers {
     }
 }
 
-/// Says what the machine said before it failed. Gives the problem, without the host's name.
-fn failure(host: &Host, error: &Error) -> String {
-    if let Error::Refused { said, .. } = error {
-        said.iter().for_each(|line| say(host, line));
-    }
-    let text = error.to_string();
-    text.strip_prefix(&format!("{host}: ")).unwrap_or(&text).to_owned()
-}
-
-fn here() -> anyhow::Result<PathBuf> {
-    absolute(std::path::Path::new("."))
-}
-
-fn wrong(error: remote::package::Error) -> anyhow::Error {
-    anyhow!(Misuse(error.to_string()))
-}
-
-fn say(host: &Host, text: &str) {
-    say_of(&host.to_string(), text);
-}
-
-fn say_of(host: &str, text: &str) {
+fn say(host: &str, text: &str) {
     writeln!(anstream::stderr(), "{host}: {}", crate::printable::printable(text)).ok();
-}
-
-/// Asks all, eight at a time, and gives what each said in the order of the list.
-fn at_once<A: Sync, T: Send>(all: &[A], ask: impl Fn(&A) -> T + Sync) -> Vec<T> {
-    let next = AtomicUsize::new(0);
-    let answers: Mutex<Vec<(usize, T)>> = Mutex::default();
-    std::thread::scope(|threads| {
-        for _ in 0..all.len().min(AT_ONCE) {
-            threads.spawn(|| {
-                while let Some((number, one)) = Some(next.fetch_add(1, Ordering::Relaxed))
-                    .and_then(|number| Some((number, all.get(number)?)))
-                {
-                    let answer = ask(one);
-                    if let Ok(mut answers) = answers.lock() {
-                        answers.push((number, answer));
-                    }
-                }
-            });
-        }
-    });
-    let mut answers = answers.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    answers.sort_by_key(|(number, _)| *number);
-    answers.into_iter().map(|(_, answer)| answer).collect()
 }

@@ -1,9 +1,7 @@
 //! Other machines, over the system's ssh.
 //!
-//! `host`: whom to ask. `ssh`: one connection, its tries and its time limit. `pool`: several
-//! machines at once. `script` and `frames`: reading a machine's
-//! files with nothing but a shell there, in one round trip. `reading`: what came, as a Root. `install`: rocworker's
-//! exporter on another machine.
+//! `host`: a machine's name. `ssh`: one connection, its retries and time limit. `pool`: several machines at once.
+//! `script`, `frames`: read a machine's files in one round trip. `remote`: the exporter on other machines.
 
 pub mod frames;
 pub mod host;

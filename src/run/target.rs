@@ -94,11 +94,8 @@ impl Run<'_> {
         }
         let observed = self.observe(&state, scope.packages);
         let has_lost_all = !is_off(self.config) && observed.facts.amd().next().is_none();
-        let wanted = is_known.then(|| {
-            let memory =
-                Memory { only: scope.remembered(&state), ..self.remember(&state.memory, &observed)? };
-            Ok((memory, desired(self.config, &observed)?))
-        });
+        let wanted = is_known
+            .then(|| Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?)));
         let problem = match wanted {
             Some(Ok((mut memory, mut desired))) => {
                 if is_daemon {
@@ -161,9 +158,18 @@ impl Run<'_> {
         }
     }
 
-    /// What an apply by this remembers.
-    fn remember(&self, memory: &Memory, observed: &Observations) -> Result<Memory, config::Error> {
-        let mut memory = memory.clone();
+    /// What an apply by this remembers. One component alone leaves what a machine was set up by as it is.
+    fn remember(
+        &self,
+        scope: &Scope,
+        state: &State,
+        observed: &Observations,
+    ) -> Result<Memory, config::Error> {
+        let mut memory = state.memory.clone();
+        if matches!(scope.components, Components::Only(_)) && state.is_set_up() && memory.only.is_none() {
+            return Ok(memory);
+        }
+        memory.only = scope.only(state).map(str::to_owned);
         memory.chosen = choose(self.config, &observed.facts)?;
         memory.versions.clone_from(&observed.versions);
         memory.overrides = observed.templates.first_seen(&memory.overrides);
@@ -210,12 +216,6 @@ impl Scope {
             Components::Only(component) => Some(component.as_ref()),
             Components::AsApplied => state.memory.only.as_deref(),
         }
-    }
-
-    /// What later runs go by. An apply of one component on a machine that is set up leaves it set up.
-    fn remembered(&self, state: &State) -> Option<String> {
-        let is_set_up = state.is_set_up() && state.memory.only.is_none();
-        self.only(state).filter(|_| !is_set_up).map(str::to_owned)
     }
 
     /// Leaves out what belongs to components that this run may not change.

@@ -34,7 +34,7 @@ impl Run<'_> {
         self.execute(&UNDO, Request::Nothing { keeps, force }, on_progress)
     }
 
-    /// Reverts the exporter's unit alone.
+    /// Reverts the exporter's unit alone. One that was killed may have left a restart of that unit, and no entry.
     pub fn undo_exporter(
         &self,
         force: bool,
@@ -42,7 +42,8 @@ impl Run<'_> {
     ) -> Result<Outcome, Error> {
         let receipt = Store::new(self.root).receipt()?;
         let is_exporters = |entry: &reconcile::Entry| entry.component == Component::Exporter.as_ref();
-        if !receipt.entries.iter().any(is_exporters) {
+        let has_ended = Memory::read(self.root).is_ok_and(|memory| !memory.undone);
+        if !receipt.entries.iter().any(is_exporters) && !receipt.is_unfinished() && has_ended {
             return Ok(Outcome::of(&UNDO_EXPORTER));
         }
         self.execute(&UNDO_EXPORTER, Request::Nothing { keeps: None, force }, on_progress)

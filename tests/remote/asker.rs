@@ -1,5 +1,7 @@
 //! A fleet whose asker has the package and this build's program.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -8,11 +10,11 @@ use support::real;
 use support::said::Said;
 use support::tree::Tree;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 
 /// What `remote` may change; what dpkg, journald and ssh write of themselves is left out.
 const FOLDERS: [&str; 5] = ["etc", "usr/lib/systemd", "usr/lib/rocworker", "var/lib", "root"];
-const OTHERS: [&str; 10] = [
+const OTHERS: [&str; 11] = [
     "etc/ssh",
     "etc/machine-id",
     "var/log",
@@ -23,6 +25,8 @@ const OTHERS: [&str; 10] = [
     "var/lib/dpkg/lock-frontend",
     "var/lib/dpkg/triggers/Lock",
     "var/lib/dpkg/updates",
+    // Of a dpkg that was killed before it knew the package: the next one removes it.
+    "var/lib/dpkg/tmp.ci",
 ];
 
 /// dpkg has the host's, of groups that the machine lacks.
@@ -64,6 +68,27 @@ impl Asker {
         self.remote(&[&["install", "--package", self.package.to_str().unwrap()], words].concat())
     }
 
+    /// Puts the package, or another, into the machine's /root.
+    pub(crate) fn put_package(&self, machine: &Machine<'_>, package: &Path) -> &'static str {
+        fs::copy(package, machine.path("/root/rocworker.deb")).unwrap();
+        "/root/rocworker.deb"
+    }
+
+    /// One of a version that knows nothing of the exporter.
+    pub(crate) fn old_package(&self) -> PathBuf {
+        let folder = self.fleet.path("/root/old");
+        fs::create_dir_all(folder.join("DEBIAN")).unwrap();
+        fs::create_dir_all(folder.join("usr/bin")).unwrap();
+        let control = "Package: rocworker\nVersion: 0.0.1-1\nArchitecture: amd64\nMaintainer: a test <a@test>\n\
+                       Installed-Size: 1\nDescription: old\n";
+        fs::write(folder.join("DEBIAN/control"), control).unwrap();
+        let program = folder.join("usr/bin/rocworker");
+        fs::write(&program, "#!/bin/sh\nexit 2\n").unwrap();
+        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        self.fleet.shell("dpkg-deb --root-owner-group --build /root/old /root/old.deb").well();
+        self.fleet.path("/root/old.deb")
+    }
+
     pub(crate) fn package(&self) -> &Path {
         &self.package
     }
@@ -74,12 +99,17 @@ pub(crate) fn tree(machine: &Machine<'_>) -> Tree {
     Tree::of(&machine.path("/"), &folders).without(&OTHERS)
 }
 
-/// Fails where the machine is not as it was.
+/// Fails where the machine is not as it was; of the package nothing is left.
 pub(crate) fn is_as_before(machine: &Machine<'_>, before: &Tree) {
-    let differences = [tree(machine).differences(&[before]), before.differences(&[&tree(machine)])].concat();
-    assert!(differences.is_empty(), "{differences:#?}");
+    has_the_tree(machine, before);
     let status = machine.shell("dpkg-query -W -f '${db:Status-Status}' rocworker 2> /dev/null || echo none");
     assert!(["none\n", "not-installed"].contains(&&*status.well()));
+}
+
+/// Fails where the machine's files are not as they were.
+pub(crate) fn has_the_tree(machine: &Machine<'_>, before: &Tree) {
+    let differences = [tree(machine).differences(&[before]), before.differences(&[&tree(machine)])].concat();
+    assert!(differences.is_empty(), "{differences:#?}");
     assert_eq!(
         machine
             .shell("ls /tmp /var/tmp | grep -v systemd-private || true")

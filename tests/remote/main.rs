@@ -9,5 +9,7 @@
 
 mod asker;
 mod bare;
+mod before;
 mod broken;
 mod foreign;
+mod scripts;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use reconcile::Progress;
@@ -158,6 +159,33 @@ fn a_run_that_ends_in_the_middle_tells_how_far_it_came_and_so_does_its_history()
     fs::rename(laid.path("receipt.aside"), laid.path(RECEIPT)).unwrap();
     laid.run(&["undo"]).success();
     assert_eq!(laid.tree(), before);
+}
+
+#[test]
+fn an_undo_of_the_exporter_that_was_killed_before_it_restarted_a_unit_is_finished_by_the_next() {
+    const REPLACE: &str = "exporter: {existing: replace}\n";
+    let laid = with_containerd("");
+    for program in ["rocworker", "rocworker-exporter"] {
+        laid.put_program(&format!("usr/bin/{program}"), "stands for the program\n");
+    }
+    laid.put("etc/systemd/system/rocm-exporter.service", "[Service]\nExecStart=/usr/bin/sleep 1000\n");
+    let before = laid.tree();
+    with_setup(&laid, REPLACE, true, |setup| setup.apply_exporter(&mut |_| {}).unwrap());
+    assert_ne!(laid.tree(), before);
+    let killed = with_setup(&laid, REPLACE, true, |setup| {
+        let mut kill = |progress: Progress<'_>| {
+            assert!(!matches!(progress, Progress::Settles(_)), "killed");
+        };
+        catch_unwind(AssertUnwindSafe(|| setup.undo_exporter(false, &mut kill)))
+    });
+    assert!(killed.is_err() && laid.path(RECEIPT).exists());
+    assert_eq!(laid.tree(), before);
+    let calls = laid.path("stand-ins/calls");
+    fs::remove_file(&calls).unwrap();
+    let undone = with_setup(&laid, "", true, |setup| setup.undo_exporter(false, &mut |_| {}).unwrap());
+    let calls = fs::read_to_string(calls).unwrap();
+    assert!(calls.contains("start rocm-exporter.service"), "{calls}{:?}", undone.effects);
+    assert!(!laid.path(RECEIPT).exists() && !laid.path(MEMORY).exists());
 }
 
 #[test]

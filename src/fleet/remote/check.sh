@@ -1,11 +1,9 @@
-if ! command -v dpkg-query > /dev/null || ! command -v systemctl > /dev/null; then
-    fact package not-installed
-    exit 0
-fi
-fact package "$(package_status)"
-if [ -e "$state/package" ]; then fact installed-by remote; fi
-unit_facts
+facts
 if [ -x "$program" ]; then
-    said=$("$program" exporter scrape --wait 0 2> /dev/null) && fact scrape "$said"
+    if said=$("$program" exporter scrape --wait 0 2>&1); then
+        fact scrape "$(last)"
+    else
+        fact no-scrape "$(last)"
+    fi
 fi
 exit 0

@@ -5,12 +5,16 @@ exec < /dev/null 3>&1 >&2
 umask 022
 PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 export PATH LC_ALL DEBIAN_FRONTEND
+# By their paths: busybox' sh has applets of these names, and prefers them.
+dpkg=/usr/bin/dpkg dpkg_deb=/usr/bin/dpkg-deb
 unit=rocm-exporter.service
 config=/etc/rocworker/config.yaml
 program=/usr/bin/rocworker
-# How the machine was before the first install. It is whole or not there, and goes last.
+# How the machine was before the first install. It appears and disappears by one rename; uninstall removes it last.
 state=/var/lib/rocworker-remote
 work=$state.tmp
+# What a command has said: in no file, for the disk may be full.
+said=
 
 fact() {
     printf '%s\t%s\n' "$1" "$2" >&3
@@ -21,12 +25,18 @@ fail() {
     exit 1
 }
 
-# The last line that a command has written into $work/said.
-said() {
-    tail -n 1 "$work/said"
+# Its last line, without rocworker's own name.
+last() {
+    printf '%s\n' "$said" | tail -n 1 | sed 's/^rocworker: //'
 }
 
-# `installed 0.1.0-1`, or `not-installed`; dpkg has further words for what was broken off.
+# dpkg's reason: its last line names only the archive or the package.
+why() {
+    reason=$(printf '%s\n' "$said" | sed -n '/^dpkg: .*error/{p;n;p;q;}' | tr -s '\n ' '  ')
+    printf '%s\n' "${reason:-$(last)}"
+}
+
+# `installed 0.1.0-1`, or `not-installed`; dpkg has other states, of an interrupted installation.
 package_status() {
     # shellcheck disable=SC2016
     dpkg-query --show --showformat='${db:Status-Status} ${Version}' rocworker 2> /dev/null || echo not-installed
@@ -52,10 +62,16 @@ unit_facts() {
     fact active "$(systemctl is-active "$unit" || true)"
 }
 
+# Also of a machine without dpkg or systemd.
+facts() {
+    fact package "$(package_status)"
+    if [ -d /run/systemd/system ]; then unit_facts; fi
+}
+
 # One at a time; the lock leaves no file. What a killed one has left in its folder goes.
 begin() {
     exec 9< /var/lib
-    flock --wait 60 9 || fail "another rocworker remote is at work there: wait until it has ended"
+    flock --wait 60 9 || fail "another \`rocworker remote\` is running on this machine: wait until it finishes"
     rm -rf "$work"
     mkdir -m 700 "$work" 2> /dev/null || fail "cannot make the folder $work: the disk is full, or read-only"
     trap 'rm -rf "$work"' EXIT

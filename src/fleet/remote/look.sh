@@ -1,9 +1,9 @@
 fact machine "$(uname -m)"
-if ! command -v dpkg > /dev/null; then fail "there is no dpkg: rocworker's package is for Debian and Ubuntu"; fi
+if [ ! -x "$dpkg" ]; then fail "dpkg is missing: rocworker's package needs Debian or Ubuntu"; fi
 if [ ! -d /run/systemd/system ] || ! command -v systemctl > /dev/null; then
-    fail "systemd does not run there: the exporter is a unit of systemd"
+    fail "systemd is not running: the exporter runs as a systemd unit"
 fi
-fact architecture "$(dpkg --print-architecture)"
+fact architecture "$("$dpkg" --print-architecture)"
 cards=0
 for vendor in /sys/bus/pci/devices/*/vendor; do
     [ -e "$vendor" ] || continue
@@ -14,9 +14,7 @@ done
 fact cards "$cards"
 package=$(package_status)
 fact package "$package"
-if [ -e "$state/package" ]; then
-    fact installed-by remote
-elif [ "${package%% *}" != installed ] && [ -e /var/lib/rocworker/receipt.json ]; then
-    fail "another rocworker than the package manages this machine: run rocworker undo there, or install the package"
+if [ ! -e "$state" ] && [ "${package%% *}" != installed ] && [ -e /var/lib/rocworker/receipt.json ]; then
+    fail "a rocworker that dpkg did not install manages this machine: run its \`rocworker undo\`, or install the package"
 fi
 unit_facts

@@ -4,8 +4,6 @@
 pub mod package;
 pub mod scrape;
 
-use std::time::Duration;
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reconcile::Digest;
@@ -23,9 +21,6 @@ const REVERT: &str = include_str!("revert.sh");
 const INSTALL: &str = include_str!("install.sh");
 const CHECK: &str = include_str!("check.sh");
 const UNINSTALL: &str = include_str!("uninstall.sh");
-
-/// A slow line carries ten megabytes in that time, and dpkg waits for a slow disk.
-const LIMIT: Duration = Duration::from_secs(900);
 
 /// Of what a machine says on stderr, for a person.
 const LINES: usize = 40;
@@ -49,14 +44,14 @@ pub struct Found {
     pub architecture: Option<String>,
     /// AMD's, by PCI.
     pub cards: Option<u32>,
-    /// Whether `remote install` has been here, and `remote uninstall` not since.
-    pub is_remote: bool,
     /// rocm-exporter.service.
     pub unit: Unit,
     /// As `systemctl is-active` says.
     pub active: Option<String>,
     pub scrape: Option<Scrape>,
-    /// Sentences on what was kept, and why.
+    /// Why it does not answer on its own machine.
+    pub no_scrape: Option<String>,
+    /// Sentences on what was not restored, and why.
     pub kept: Vec<String>,
     pub is_nothing: bool,
 }
@@ -72,19 +67,28 @@ pub enum Unit {
     },
 }
 
-/// Why a machine has not got what was asked. Each says which, and what to do.
+/// Why the command failed on a machine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Ssh(#[from] ssh::Error),
-    /// `said`: the lines that came before it, for a person.
+    /// `stderr`: the lines that came before it, for a person.
     #[error("{host}: {problem}")]
-    Refused { host: Host, problem: String, said: Vec<String> },
+    Refused { host: Host, problem: String, stderr: Vec<String> },
+}
+
+impl Error {
+    /// Whether the command may have ended half-way there.
+    #[must_use]
+    pub fn is_midway(&self) -> bool {
+        use ssh::Error::{Interrupted, Lost, TimedOut};
+        matches!(self, Self::Ssh(Interrupted { .. } | Lost { .. } | TimedOut { .. }))
+    }
 }
 
 /// What to install.
 #[derive(Debug)]
-pub struct Wanted<'w> {
+pub struct InstallOptions<'w> {
     /// `None`: the machine has one.
     pub package: Option<&'w Package>,
     /// `None`: what the configuration there says, and else [`DEFAULT_LISTEN`].
@@ -101,7 +105,7 @@ pub const DEFAULT_LISTEN: &str = "0.0.0.0:9401";
 /// # Errors
 /// Where it cannot be asked, or lacks what the exporter needs.
 pub fn look(programs: &Programs, host: &Host) -> Result<Found, Error> {
-    run(programs, host, Rights::Root, &[COMMON, LOOK].concat())
+    run(programs, host, &[COMMON, LOOK].concat())
 }
 
 /// How the exporter is there. Changes nothing.
@@ -109,21 +113,21 @@ pub fn look(programs: &Programs, host: &Host) -> Result<Found, Error> {
 /// # Errors
 /// Where the machine cannot be asked.
 pub fn check(programs: &Programs, host: &Host) -> Result<Found, Error> {
-    run(programs, host, Rights::Root, &[COMMON, CHECK].concat())
+    run(programs, host, &[COMMON, CHECK].concat())
 }
 
 /// Installs and starts the exporter. A second time changes nothing.
 ///
 /// # Errors
 /// Says what has failed there, and whether it was reverted.
-pub fn install(programs: &Programs, host: &Host, wanted: &Wanted<'_>) -> Result<Found, Error> {
-    run(programs, host, Rights::Root, &install_script(wanted))
+pub fn install(programs: &Programs, host: &Host, wanted: &InstallOptions<'_>) -> Result<Found, Error> {
+    run(programs, host, &install_script(wanted))
 }
 
-fn install_script(wanted: &Wanted<'_>) -> String {
+fn install_script(wanted: &InstallOptions<'_>) -> String {
     let mut options = match wanted.listen {
         Some(listen) => format!("--listen {listen}"),
-        None => format!("--default-listen {DEFAULT_LISTEN}"),
+        None => format!("--listen {DEFAULT_LISTEN} --unless-set"),
     };
     if wanted.replaces {
         options.push_str(" --replace");
@@ -152,19 +156,20 @@ fn install_script(wanted: &Wanted<'_>) -> String {
 /// Says what stays, and why.
 pub fn uninstall(programs: &Programs, host: &Host, force: bool) -> Result<Found, Error> {
     let call = if force { "uninstall --force\n" } else { "uninstall\n" };
-    run(programs, host, Rights::Root, &[COMMON, REVERT, UNINSTALL, call].concat())
+    run(programs, host, &[COMMON, REVERT, UNINSTALL, call].concat())
 }
 
-fn run(programs: &Programs, host: &Host, rights: Rights, script: &str) -> Result<Found, Error> {
-    let answer = ssh::run(programs, host, &Request { script, rights, limit: LIMIT })?;
+fn run(programs: &Programs, host: &Host, script: &str) -> Result<Found, Error> {
+    let request = Request { script, rights: Rights::Root, limit: ssh::LIMIT };
+    let answer = ssh::run(programs, host, &request)?;
     let said: Vec<String> = String::from_utf8_lossy(&answer.stderr).lines().map(printable).collect();
     let said = said.get(said.len().saturating_sub(LINES)..).unwrap_or_default().to_vec();
-    let refused = |problem| Err(Error::Refused { host: host.clone(), problem, said: said.clone() });
+    let refused = |problem| Err(Error::Refused { host: host.clone(), problem, stderr: said.clone() });
     match Found::parse(&String::from_utf8_lossy(&answer.stdout)) {
         Ok(found) if answer.code == 0 => Ok(found),
         Ok(_) => {
             let last = said.last().map_or_else(String::new, |line| format!(": {line}"));
-            refused(format!("the script ended there with {}{last}", answer.code))
+            refused(format!("the script exited with code {}{last}", answer.code))
         }
         Err(problem) => refused(problem),
     }
@@ -180,7 +185,7 @@ impl Found {
         let (mut file, mut runs, mut is_foreign) = (String::new(), String::new(), false);
         for line in stdout.lines() {
             let Some((key, value)) = line.split_once('\t') else {
-                return Err(format!("it answered with a line that no script prints: {}", printable(line)));
+                return Err(format!("unexpected line in the script's output: {}", printable(line)));
             };
             let value = printable(value);
             match key {
@@ -188,14 +193,14 @@ impl Found {
                 "package" => found.package = value.trim().to_owned(),
                 "architecture" => found.architecture = Some(value),
                 "cards" => found.cards = value.parse().ok(),
-                "installed-by" => found.is_remote = true,
                 "unit" if value == "own" => found.unit = Unit::Own,
                 "unit" => is_foreign = true,
                 "unit-file" => file = value,
                 "unit-runs" => runs = value,
                 "active" => found.active = Some(value),
                 "scrape" => found.scrape = serde_json::from_str(&value).ok(),
-                "kept" | "stays" => found.kept.push(value),
+                "no-scrape" => found.no_scrape = Some(value),
+                "kept" => found.kept.push(value),
                 "nothing" => found.is_nothing = true,
                 // A later version's.
                 _ => {}
@@ -231,7 +236,8 @@ impl Found {
             }
         }
         if self.unit == Unit::Own && self.scrape.is_none() {
-            problems.push("the exporter does not answer on its own machine".to_owned());
+            let why = self.no_scrape.as_deref().unwrap_or("the reason is unknown");
+            problems.push(format!("the exporter does not answer on its host: {why}"));
         }
         problems
     }

@@ -22,10 +22,13 @@ pub struct Package {
 pub enum Error {
     #[error(transparent)]
     Unreadable(#[from] root::Error),
-    #[error("{} is no Debian package: name one with --package", .0.display())]
+    /// In /tmp, another user may have put it there.
+    #[error("{0}; or name the file with --package, which needs no trust in its folder")]
+    Untrusted(root::Error),
+    #[error("{} is not a Debian package: name one with --package", .0.display())]
     NotOne(PathBuf),
     #[error(
-        "there is no package of rocworker {version} here: name its file with --package, or build it with `cargo xtask \
+        "no package of rocworker {version} found: name the file with --package, or build it with `cargo xtask \
          dist`; looked for rocworker_{version}-*_amd64.deb in {}",
         folders.join(", ")
     )]
@@ -34,28 +37,31 @@ pub enum Error {
 
 impl Package {
     /// The file that is named, or else the first of this program's version in `folder`, its target/dist, and apt's
-    /// archives. `machine` is this machine's root.
+    /// archives. There only root and the caller may have put it. `machine` is this machine's root.
     ///
     /// # Errors
     /// As [`Error`] has them.
     pub fn find(machine: &Root, named: Option<&Path>, folder: &Path) -> Result<Self, Error> {
         if let Some(path) = named {
-            return Self::read(machine, path);
+            return Self::of(path, machine.read(path, LIMIT)?);
         }
         let version = env!("CARGO_PKG_VERSION");
         let folders = [folder.to_owned(), folder.join("target/dist"), "/var/cache/apt/archives".into()];
-        let path = folders.iter().find_map(|folder| {
-            let mut names = machine.list(folder).ok()?.into_iter();
-            names
-                .find(|name| name.to_str().is_some_and(|it| is_of(it, version)))
-                .map(|name| folder.join(name))
-        });
-        let shown = || folders.iter().map(|folder| folder.display().to_string()).collect();
-        Self::read(machine, &path.ok_or_else(|| Error::None { version, folders: shown() })?)
+        for folder in &folders {
+            let names = root::if_there(machine.list(folder))?.into_iter().flatten();
+            let mut ours = names.filter(|name| name.to_str().is_some_and(|name| is_of(name, version)));
+            if let Some(name) = ours.next() {
+                let path = folder.join(name);
+                let believed = machine.believe_folder(folder);
+                let bytes = believed.and_then(|()| machine.read_trusted(&path, LIMIT));
+                return Self::of(&path, bytes.map_err(Error::Untrusted)?);
+            }
+        }
+        let folders = folders.iter().map(|folder| folder.display().to_string()).collect();
+        Err(Error::None { version, folders })
     }
 
-    fn read(machine: &Root, path: &Path) -> Result<Self, Error> {
-        let bytes = machine.read(path, LIMIT)?;
+    fn of(path: &Path, bytes: Vec<u8>) -> Result<Self, Error> {
         let is_one = bytes.starts_with(MAGIC);
         if is_one { Ok(Self { path: path.to_owned(), bytes }) } else { Err(Error::NotOne(path.to_owned())) }
     }
@@ -70,6 +76,9 @@ fn is_of(name: &str, version: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
     use super::*;
 
     #[test]
@@ -89,10 +98,20 @@ mod tests {
         assert_eq!(found.path, folder.path().join("target/dist").join(&name));
         put(&name, MAGIC);
         assert_eq!(Package::find(&machine, None, folder.path()).unwrap().path, folder.path().join(&name));
+        // Where others can write, one of them may have put it there.
+        for path in [folder.path().to_owned(), folder.path().join(&name)] {
+            let set = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            let mode = machine.stat(&path).unwrap().mode;
+            set(0o777);
+            let error = Package::find(&machine, None, folder.path()).unwrap_err().to_string();
+            assert!(error.contains("can be written by others") && error.contains("--package"), "{error}");
+            assert!(Package::find(&machine, Some(&folder.path().join(&name)), folder.path()).is_ok());
+            set(mode);
+        }
         put("some.txt", b"text");
         let named = folder.path().join("some.txt");
         let error = Package::find(&machine, Some(&named), folder.path()).unwrap_err().to_string();
-        assert!(error.ends_with("some.txt is no Debian package: name one with --package"), "{error}");
+        assert!(error.ends_with("some.txt is not a Debian package: name one with --package"), "{error}");
     }
 
     #[test]

@@ -1,21 +1,30 @@
-# revert UNDO_OPTION…: what install has brought goes, in the reverse order. Each step may come twice.
+# Reverts install, last step first. Each step can run again.
+# revert UNDO_OPTION…
 revert() {
-    if [ -x "$program" ] && ! "$program" undo --only exporter "$@" 2> "$work/said"; then
-        cat "$work/said"
-        fail "the exporter's unit was not reverted: $(said)"
-    fi
-    systemctl reset-failed "$unit" 2> /dev/null || true
-    revert_config
-    if [ -e "$state/own" ] && [ -x "$program" ]; then
-        "$program" apply --only exporter || fail "the exporter's unit as it was before does not run"
-    fi
+    revert_unit "$@"
     read -r before < "$state/package"
-    case $before in
-    installed*) fact stays "rocworker ${before#installed } was there before, and stays" ;;
-    *) revert_package ;;
-    esac
-    # Whatever ends this now, the state is whole or not there.
+    case $before in installed*) how=stays ;; *) revert_package ;; esac
+    revert_folders
     mv "$state" "$work/done"
+}
+
+# What was not applied has changed no unit.
+revert_unit() {
+    if [ -e "$state/own" ]; then
+        revert_config
+        if [ -e "$state/applied" ] && [ -x "$program" ]; then
+            "$program" apply --only exporter || fail "rocworker cannot restore the previous exporter unit"
+        fi
+        return 0
+    fi
+    if [ -e "$state/applied" ] && [ -x "$program" ]; then
+        said=$("$program" undo --only exporter "$@" 2>&1) || {
+            printf '%s\n' "$said"
+            fail "the exporter's unit was not reverted: $(last)"
+        }
+        systemctl reset-failed "$unit" 2> /dev/null || true
+    fi
+    revert_config
 }
 
 revert_config() {
@@ -24,7 +33,7 @@ revert_config() {
     if [ ! -e "$config" ] || { [ -e "$old" ] && cmp -s "$config" "$old"; }; then return 0; fi
     if cmp -s "$config" "$state/config.after"; then
         if [ -e "$old" ]; then
-            cp -a "$old" "$config.new"
+            cp -a "$old" "$config.new" || config_stays
             mv "$config.new" "$config"
         else
             rm "$config"
@@ -32,15 +41,21 @@ revert_config() {
         return 0
     fi
     # It has changed since: only the line that install has added goes.
-    tail -n 1 "$state/config.after" > "$work/line"
+    tail -n 1 "$state/config.after" > "$work/line" || config_stays
     if [ "$(grep -cxFf "$work/line" "$config")" = 1 ]; then
-        cp -a "$config" "$config.new"
-        grep -vxFf "$work/line" "$config" > "$config.new" || true
+        cp -a "$config" "$config.new" || config_stays
+        # 1: no line is left, which is no failure.
+        grep -vxFf "$work/line" "$config" > "$config.new" || [ $? -eq 1 ] || config_stays
         mv "$config.new" "$config"
-        fact kept "$config has changed since the installation: only the key exporter was removed"
+        fact kept "$config changed after the installation: only the key exporter was removed"
     else
-        fact kept "$config has changed since the installation, and its key exporter too: it stays as it is"
+        fact kept "$config and its key exporter changed after the installation: the file stays as it is"
     fi
+}
+
+config_stays() {
+    rm -f "$config.new"
+    fail "$config cannot be restored, and stays as it is: is the disk full? Make room, then uninstall again"
 }
 
 # Whether a folder holds what it held before.
@@ -52,43 +67,63 @@ is_as_before() {
     fi
 }
 
+# What a killed dpkg has left says nothing: then the decision from before it counts.
+decide() {
+    if [ -e "$state/how" ] && [ "${now%% *}" != installed ]; then
+        read -r how < "$state/how"
+        return 0
+    fi
+    how=--purge
+    if [ -e /var/lib/rocworker/receipt.json ]; then
+        how=stays
+    elif [ "${before%% *}" = config-files ] || ! is_as_before etc /etc/rocworker; then
+        how=--remove
+    fi
+    printf '%s\n' "$how" > "$work/how" || fail "the disk is full: make room, then run \`rocworker remote uninstall\`"
+    mv "$work/how" "$state/how"
+}
+
 revert_package() {
     now=$(package_status)
-    if [ -e /var/lib/rocworker/receipt.json ]; then
-        fact kept "rocworker manages more there by now: its package stays"
+    decide
+    if [ "$how" = stays ]; then
+        fact kept "rocworker manages other components now, so its package stays"
         return 0
     fi
     case $now in
     not-installed*) ;;
     *)
-        how=--purge
-        if [ "${before%% *}" = config-files ]; then
-            how=--remove
-        elif [ "${now%% *}" = config-files ] && ! is_as_before etc /etc/rocworker; then
-            how=
-        elif ! is_as_before etc /etc/rocworker; then
-            how=--remove
-            fact kept "/etc/rocworker has changed since the installation: it stays, until dpkg --purge rocworker"
-        fi
-        if [ -n "$how" ]; then
-            dpkg --force-remove-reinstreq "$how" rocworker 2> "$work/said" || {
-                cat "$work/said"
-                fail "dpkg cannot remove rocworker: $(said)"
-            }
-        fi
+        said=$("$dpkg" --force-remove-reinstreq "$how" rocworker 2>&1) || {
+            printf '%s\n' "$said"
+            fail "dpkg cannot remove rocworker: $(why)"
+        }
         ;;
     esac
-    revert_folder etc /etc/rocworker
-    revert_folder lib /var/lib/rocworker
+    if [ "$how" = --remove ] && [ "${before%% *}" != config-files ]; then
+        fact kept "/etc/rocworker changed after the installation and stays; \`dpkg --purge rocworker\` removes it"
+    fi
 }
 
-# A purge removes these folders, whoever made them.
-revert_folder() {
-    if [ -d "$state/$1" ] && [ ! -e "$2" ]; then
-        rm -rf "$2.new"
+# A purge removes both folders, whoever made them. Without a receipt nothing is managed, and what else is in
+# /var/lib/rocworker tells of this installation.
+revert_folders() {
+    if [ "$how" = --purge ]; then
+        restore etc /etc/rocworker
+    elif [ ! -d "$state/etc" ] && [ -d /etc/rocworker ]; then
+        rmdir /etc/rocworker 2> /dev/null || true
+    fi
+    if [ ! -e /var/lib/rocworker/receipt.json ] && [ ! -e "$state/lib/receipt.json" ]; then
+        restore lib /var/lib/rocworker
+    fi
+}
+
+restore() {
+    rm -rf "$2.new"
+    if [ -d "$state/$1" ]; then
         cp -a "$state/$1" "$2.new"
+        rm -rf "$2"
         mv "$2.new" "$2"
-    elif [ ! -d "$state/$1" ] && [ -d "$2" ]; then
-        rmdir "$2" 2> /dev/null || true
+    else
+        rm -rf "$2"
     fi
 }

@@ -1,18 +1,18 @@
 //! A small client of the exporter: whether it answers.
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A scrape takes 20 ms at most (docs/monitoring.md); a machine under load is slower.
+/// For a whole scrape. It takes 20 ms at most (docs/monitoring.md); a machine under load is slower.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Of the answer: its first lines suffice.
-const MOST: u64 = 64 << 10;
+const MOST: usize = 64 << 10;
 
 /// Where a client on the same machine reaches what listens on this address.
 #[must_use]
@@ -33,7 +33,7 @@ pub fn nearest(listen: SocketAddr) -> SocketAddr {
 pub fn scrape(address: SocketAddr, tls: bool, wait: Duration) -> Result<Option<u16>, String> {
     let until = Instant::now() + wait;
     loop {
-        let answered = once(address, tls);
+        let answered = once(address, tls, PATIENCE);
         if answered.is_ok() || Instant::now() >= until {
             return answered;
         }
@@ -57,19 +57,38 @@ pub fn scrape_by_name(name: &str, port: u16, tls: bool) -> Result<Option<u16>, S
     Err(why)
 }
 
-fn once(address: SocketAddr, tls: bool) -> Result<Option<u16>, String> {
-    let failed = |error: std::io::Error| error.to_string();
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE).map_err(failed)?;
+fn once(address: SocketAddr, tls: bool, patience: Duration) -> Result<Option<u16>, String> {
+    let until = Instant::now() + patience;
+    let failed = |error: std::io::Error| match error.kind() {
+        ErrorKind::WouldBlock | ErrorKind::TimedOut => late(patience),
+        _ => error.to_string(),
+    };
+    let mut stream = TcpStream::connect_timeout(&address, patience).map_err(failed)?;
     if tls {
         return Ok(None);
     }
-    stream.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    stream.set_write_timeout(Some(PATIENCE)).map_err(failed)?;
     let request = format!("GET /metrics HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.set_write_timeout(Some(patience)).map_err(failed)?;
     stream.write_all(request.as_bytes()).map_err(failed)?;
-    let mut answer = Vec::new();
-    stream.take(MOST).read_to_end(&mut answer).map_err(failed)?;
+    let (mut answer, mut part) = (Vec::new(), [0; 8192]);
+    while answer.len() < MOST {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(late(patience));
+        }
+        stream.set_read_timeout(Some(left)).map_err(failed)?;
+        match stream.read(&mut part) {
+            Ok(0) => break,
+            Ok(read) => answer.extend(part.iter().take(read)),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
     judged(&String::from_utf8_lossy(&answer))
+}
+
+fn late(patience: Duration) -> String {
+    format!("it did not answer within {} s", patience.as_secs_f32())
 }
 
 fn judged(answer: &str) -> Result<Option<u16>, String> {
@@ -77,10 +96,10 @@ fn judged(answer: &str) -> Result<Option<u16>, String> {
         answer.strip_prefix("HTTP/1.").and_then(|rest| rest.get(2..5)).and_then(|it| it.parse().ok());
     match status {
         Some(200) if answer.contains("\nrocm_") => Ok(status),
-        Some(200) => Err("what answers there has no metrics of AMD GPUs".to_owned()),
+        Some(200) => Err("the server returns no AMD GPU metrics".to_owned()),
         Some(401) => Ok(status),
-        Some(other) => Err(format!("it answers with HTTP status {other}")),
-        None => Err("what answers there speaks no HTTP".to_owned()),
+        Some(other) => Err(format!("the server answers with HTTP status {other}")),
+        None => Err("the server does not speak HTTP".to_owned()),
     }
 }
 
@@ -95,9 +114,9 @@ mod tests {
         for (answer, expected) in [
             ("HTTP/1.1 200 OK\r\n\r\n# HELP rocm_x\nrocm_x 1\n", Ok(Some(200))),
             ("HTTP/1.1 401 Unauthorized\r\n\r\n", Ok(Some(401))),
-            ("HTTP/1.1 200 OK\r\n\r\nnode_load1 1\n", Err("has no metrics of AMD GPUs")),
+            ("HTTP/1.1 200 OK\r\n\r\nnode_load1 1\n", Err("returns no AMD GPU metrics")),
             ("HTTP/1.1 503 Busy\r\n\r\n", Err("HTTP status 503")),
-            ("SSH-2.0-OpenSSH\r\n", Err("speaks no HTTP")),
+            ("SSH-2.0-OpenSSH\r\n", Err("does not speak HTTP")),
         ] {
             match (judged(answer), expected) {
                 (Ok(status), Ok(expected)) => assert_eq!(status, expected),
@@ -108,7 +127,24 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_listen_does_not_answer() {
+    fn an_answer_that_drips_in_ends_with_the_whole_scrapes_limit() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let drips = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            while stream.write_all(b"x").is_ok() {
+                thread::sleep(Duration::from_millis(20));
+            }
+        });
+        let before = Instant::now();
+        let error = once(address, false, Duration::from_millis(300)).unwrap_err();
+        assert_eq!(error, "it did not answer within 0.3 s");
+        assert!(before.elapsed() < Duration::from_secs(3), "{:?}", before.elapsed());
+        drips.join().unwrap();
+    }
+
+    #[test]
+    fn a_closed_port_is_an_error() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = free.local_addr().unwrap();
         drop(free);

@@ -1,11 +1,11 @@
 # uninstall UNDO_OPTION…
 uninstall() {
-    if [ ! -e "$state" ]; then
-        if [ -e "$work" ]; then begin; fi
+    # An install that runs has the lock before its state is there.
+    if [ -e "$state" ] || [ -e "$work" ]; then begin; fi
+    if [ -e "$state" ]; then
+        revert "$@"
+    else
         fact nothing yes
-        return 0
     fi
-    begin
-    revert "$@"
-    fact active "$(systemctl is-active "$unit" || true)"
+    facts
 }

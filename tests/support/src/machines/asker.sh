@@ -30,7 +30,8 @@ done
 # A machine whose programs are busybox'.
 mkdir -p /mnt/.busybox/bin
 for applet in $(busybox --list); do
-    # What has a place of its own in a system, as init and login do, stays as it is.
+    # What has a place of its own in a system, as init and login do, stays as it is; and Debian's dpkg with its tar.
+    case $applet in dpkg* | tar) continue ;; esac
     if [ -e "/usr/bin/$applet" ]; then ln -s busybox "/mnt/.busybox/bin/$applet"; fi
 done
 ln -sf busybox /mnt/.busybox/bin/sh
