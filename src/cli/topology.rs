@@ -90,9 +90,7 @@ fn legend(matrix: &Matrix, answer: &Answer) -> String {
             SELF if is_of_cards => (0, "the card itself; -o wide shows its partitions".to_owned()),
             SELF => (0, "the GPU itself".to_owned()),
             "CARD" => (1, format!("partitions of one card{}", bandwidth(word, answer))),
-            "XGMI" => {
-                (2, format!("XGMI; KFD does not name the hops{}", bandwidth(word, answer)))
-            }
+            "XGMI" => (2, format!("XGMI; KFD does not name the hops{}", bandwidth(word, answer))),
             "PIX" => (3, "PCIe through at most one switch".to_owned()),
             "PXB" => (4, "PCIe through several switches, below one host bridge".to_owned()),
             "PHB" => (5, "PCIe through one host bridge".to_owned()),

@@ -178,8 +178,7 @@ pub fn modes(card: &Card) -> Option<String> {
 }
 
 /// What is unknown without the daemon.
-pub const NO_DAEMON: &str =
-    "rocworker's daemon publishes nothing: leases, drift and pod names are unknown.";
+pub const NO_DAEMON: &str = "rocworker's daemon publishes nothing: leases, drift and pod names are unknown.";
 
 /// What is said where the list of processes is empty: that none is there, unless that is not known.
 #[must_use]

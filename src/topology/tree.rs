@@ -68,7 +68,8 @@ pub(super) fn of(cards: &[Card], machine: &Machine) -> Vec<Branch> {
     cards.sort_by_key(|card| (card.numa_node.is_err(), card.numa_node.clone().ok(), card.address));
     let mut tree = grow(cards.iter().map(|card| path(card, &cards, machine)).collect());
     let places = machine.gpus.iter().enumerate();
-    let without_card: Vec<usize> = places.filter(|(_, gpu)| gpu.pci.is_none()).map(|(place, _)| place).collect();
+    let without_card: Vec<usize> =
+        places.filter(|(_, gpu)| gpu.pci.is_none()).map(|(place, _)| place).collect();
     let gpus = parts(&without_card, machine);
     if !gpus.is_empty() {
         let place = Place::Card(CardEntry {
