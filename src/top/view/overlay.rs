@@ -78,6 +78,9 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
         for c in word.chars() {
             let wide = c.width().unwrap_or(0);
             if used + wide > width {
+                if c == ' ' {
+                    continue;
+                }
                 lines.push(String::new());
                 used = 0;
             }

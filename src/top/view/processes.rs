@@ -15,6 +15,8 @@ use crate::top::state::{Focus, State};
 
 /// Below this there is no room for both the name and the owner of a process.
 const NARROW: u16 = 64;
+/// What 40 columns leave to the only column of text.
+const LEAST: u16 = 8;
 /// From here on, the owner's whole heading fits.
 const WIDE: u16 = 72;
 
@@ -54,16 +56,17 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
 
 /// The column by which they are sorted has a sign: whether values rise or fall from line to line.
 fn column(state: &State, sort: Sort, screen: u16) -> Column {
+    let least = |width| if screen < NARROW { LEAST } else { width };
     let column = match sort {
         Sort::Pid => Column::right("PID", 8),
-        Sort::Name => Column::left("NAME", 16),
+        Sort::Name => Column::left("NAME", least(16)),
         Sort::Gpu => Column::right("GPU", 4),
         Sort::Vram => Column::right("VRAM", 9),
         Sort::Units => Column::right("CUS", 5),
-        Sort::Owner => Column::left("OWNER", 12),
+        Sort::Owner => Column::left("OWNER", least(12)),
     };
     let heading = match sort {
-        Sort::Owner if screen < WIDE => "POD OR UNIT",
+        Sort::Owner if screen < WIDE => "OWNER",
         _ => sort.heading(),
     };
     let arrow = if sort.is_descending() == state.is_reversed { "↑" } else { "↓" };

@@ -155,7 +155,7 @@ fn real_tmux_top_draws_hears_keys_and_leaves_the_terminal_as_it_was() {
     }
     let laid = eight();
     let tmux = Tmux::started(laid.top(), (100, 30), "--interval 0.2");
-    assert!(tmux.screen().contains("ollama.service"));
+    tmux.until("processes are shown", |it| it.contains("ollama.service"));
     assert_eq!(tmux.run(&["display-message", "-p", "#{alternate_on}"]), "1\n");
     tmux.types("s");
     tmux.until("it sorts by the next column", |it| it.contains("CUS↓"));
