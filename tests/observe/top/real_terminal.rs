@@ -80,14 +80,18 @@ impl Tmux {
         tmux
     }
 
+    /// Whether the alternate screen is on, and the cursor.
+    fn flags(&self) -> String {
+        self.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"])
+    }
+
     /// Whether the shell's screen, its cursor and its terminal's modes are back.
     #[track_caller]
     fn is_the_shells(&self) {
         self.until("the shell's screen is back", |screen| {
             screen.contains("before top") && !screen.contains("431/740 W")
         });
-        let flags = || self.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]);
-        eventually("the cursor is back", || flags() == "0 1\n");
+        eventually("the cursor is back", || self.flags() == "0 1\n");
         self.commands("stty -a | tr ' ' '\\n' | grep -xE -e '-?(icanon|echo|isig)' | tr '\\n' '+'");
         self.until("the modes are back", |screen| {
             ["+icanon+", "+echo+"].iter().all(|it| format!("+{screen}").contains(it))
@@ -101,7 +105,7 @@ impl Tmux {
     #[track_caller]
     fn is_tops(&self) {
         self.until("the screen is back", |it| it.contains("431/740 W") && !it.contains("READY$"));
-        assert_eq!(self.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]), "1 0\n");
+        eventually("the cursor is hidden", || self.flags() == "1 0\n");
         self.types("?");
         self.until("keys are heard", |it| it.contains("Keys of rocworker top"));
         self.types("x");
@@ -156,7 +160,6 @@ fn real_tmux_top_draws_hears_keys_and_leaves_the_terminal_as_it_was() {
     let laid = eight();
     let tmux = Tmux::started(laid.top(), (100, 30), "--interval 0.2");
     tmux.until("processes are shown", |it| it.contains("ollama.service"));
-    assert_eq!(tmux.run(&["display-message", "-p", "#{alternate_on}"]), "1\n");
     tmux.types("s");
     tmux.until("it sorts by the next column", |it| it.contains("CUS↓"));
     tmux.types("/olla");
