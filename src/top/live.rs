@@ -163,7 +163,7 @@ fn spawn(
 ) -> io::Result<()> {
     thread::Builder::new().name(name.to_owned()).spawn(move || {
         if catch_unwind(AssertUnwindSafe(|| run(&messages))).is_err() {
-            let why = format!("top's thread \"{name}\" panicked: this is a defect, report it");
+            let why = format!("top's thread \"{name}\" panicked: please report this defect");
             messages.send(Message::Failed(io::Error::other(why))).ok();
         }
     })?;

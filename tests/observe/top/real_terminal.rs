@@ -89,7 +89,7 @@ impl Tmux {
     #[track_caller]
     fn is_the_shells(&self) {
         self.until("the shell's screen is back", |screen| {
-            screen.contains("before top") && !screen.contains("431/740 W")
+            screen.contains("before top") && !screen.contains("431/740 W") && is_prompt(screen)
         });
         eventually("the cursor is back", || self.flags() == "0 1\n");
         self.commands("stty -a | tr ' ' '\\n' | grep -xE -e '-?(icanon|echo|isig)' | tr '\\n' '+'");
@@ -115,7 +115,7 @@ impl Tmux {
     /// Whether top has ended with this code and left the terminal as it was.
     #[track_caller]
     fn ends(&self, code: u8) {
-        self.until("the shell's screen is back", |screen| screen.contains("before top"));
+        self.until("the shell's screen is back", |it| it.contains("before top") && is_prompt(it));
         self.commands("echo ended $?");
         self.until("it has ended so", |screen| screen.contains(&format!("ended {code}")));
         self.is_the_shells();
@@ -146,6 +146,11 @@ impl Drop for Tmux {
 
 fn top(root: &Path, arguments: &str) -> String {
     format!("echo before top; {} --root {} top {arguments}", env!("CARGO_BIN_EXE_rocworker"), root.display())
+}
+
+/// Whether the shell waits for a command. Before that, top may still read what is typed.
+fn is_prompt(screen: &str) -> bool {
+    screen.trim_end().ends_with("READY$")
 }
 
 fn widest(screen: &str) -> usize {
@@ -247,7 +252,7 @@ fn real_tmux_a_stopped_top_goes_on_or_ends_as_bash_asks() {
     };
     start();
     tmux.signals(Signal::SIGSTOP);
-    tmux.until("the shell speaks", |it| it.contains("READY$"));
+    tmux.until("the shell speaks", is_prompt);
     tmux.commands("fg");
     tmux.is_tops();
     tmux.presses("C-z");

@@ -136,6 +136,16 @@ fn a_partition_names_its_memory_and_not_its_use() {
 }
 
 #[test]
+fn bytes_are_written_as_on_the_page() {
+    for (bytes, expected) in
+        [(0.0, "0 B"), (1023.0, "1023 B"), (1024.0, "1.0 KiB"), (1.5 * 1048576.0, "1.5 MiB")]
+    {
+        assert_eq!(rocworker::top::say::bytes(Some(bytes)), expected);
+    }
+    assert_eq!(rocworker::top::say::bytes(None), "-");
+}
+
+#[test]
 fn wide_and_bidirectional_names_keep_the_columns() {
     let laid = eight();
     for (pid, name) in [(7007, "漢字漢字漢"), (7008, "漢字漢字漢字漢字漢字"), (7009, "a\u{202e}b")]
