@@ -14,7 +14,7 @@ use super::session::{Misuse, Session, variable};
 use super::table::{Cell, Columns};
 use crate::printable::printable;
 use crate::top::reader::Reader;
-use crate::top::{State, live, say};
+use crate::top::{INTERVALS, State, live, say};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -27,8 +27,11 @@ pub(crate) struct Args {
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
-    let seconds = text.parse::<f64>().ok().filter(|seconds| (0.2..=60.0).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| "it is a number of seconds from 0.2 to 60".to_owned())
+    let interval = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    interval.filter(|interval| INTERVALS.contains(interval)).ok_or_else(|| {
+        let (shortest, longest) = (INTERVALS.start().as_secs_f64(), INTERVALS.end().as_secs_f64());
+        format!("it is a number of seconds from {shortest} to {longest}")
+    })
 }
 
 #[derive(Serialize)]
@@ -40,9 +43,9 @@ struct Answer<'o> {
 }
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
-    let root = session.root.shown("/");
+    let place = session.root.place();
     if args.once {
-        let reading = Reader::new(root).read()?;
+        let reading = Reader::new(place).read()?;
         let answer = Answer { schema_version: 1, host: reading.host.as_deref(), overview: &reading.overview };
         session.format.print(&answer, || text(&reading.overview, session.format))?;
         return Ok(Outcome::Done);
@@ -50,7 +53,7 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     needs_a_terminal(session)?;
     // no-color.org: whatever its value, unless that is empty.
     let is_plain = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-    live::run(root, State::new(args.interval, is_plain))?;
+    live::run(place, State::new(args.interval, is_plain))?;
     Ok(Outcome::Done)
 }
 
@@ -113,7 +116,7 @@ fn gpus(overview: &Overview, format: Format) -> String {
                 "".into(),
                 "".into(),
                 say::percent(gpu.busy_percent).into(),
-                say::bytes(gpu.memory_total_bytes).into(),
+                say::memory(None, gpu.memory_total_bytes).into(),
                 "".into(),
                 "".into(),
                 say::count(gpu.processes.map(f64::from)).into(),

@@ -27,7 +27,7 @@ pub(crate) struct Args {
 /// As many columns of links as a table of 100 columns has room for.
 const ABREAST: usize = 10;
 
-/// Of reasons why links are not known, as many are printed.
+/// Of reasons why links or NUMA nodes are not known, as many are printed.
 const REASONS: usize = 5;
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
@@ -54,7 +54,7 @@ fn matrix(answer: &Answer, format: Format) -> String {
     text += &legend(&matrix, answer);
     text += &hives(answer, format);
     text += &numa_nodes(answer, format);
-    text + &unknown(&matrix)
+    text + &unknown(&matrix, answer)
 }
 
 /// The matrix' columns from `first` on, each row's card before them.
@@ -90,9 +90,7 @@ fn legend(matrix: &Matrix, answer: &Answer) -> String {
             SELF if is_of_cards => (0, "the card itself; -o wide shows its partitions".to_owned()),
             SELF => (0, "the GPU itself".to_owned()),
             "CARD" => (1, format!("partitions of one card{}", bandwidth(word, answer))),
-            "XGMI" => {
-                (2, format!("XGMI; KFD names no hops between partitioned cards{}", bandwidth(word, answer)))
-            }
+            "XGMI" => (2, format!("XGMI; KFD does not name the hops{}", bandwidth(word, answer))),
             "PIX" => (3, "PCIe through at most one switch".to_owned()),
             "PXB" => (4, "PCIe through several switches, below one host bridge".to_owned()),
             "PHB" => (5, "PCIe through one host bridge".to_owned()),
@@ -161,8 +159,23 @@ fn numa_nodes(answer: &Answer, format: Format) -> String {
     format!("\n{}", columns.shown(format))
 }
 
-/// Why links are not known: a line a reason, with the first two that it holds for.
-fn unknown(matrix: &Matrix) -> String {
+/// Why links and NUMA nodes are not known: a line a reason.
+fn unknown(matrix: &Matrix, answer: &Answer) -> String {
+    let mut reasons = unknown_links(matrix);
+    reasons.extend(unknown_places(answer));
+    let mut text = String::new();
+    for reason in reasons.iter().take(REASONS) {
+        writeln!(text, "{} {}", styled(BAD, UNKNOWN), printable(reason)).ok();
+    }
+    match reasons.len().saturating_sub(REASONS) {
+        0 => {}
+        more => _ = writeln!(text, "{} {more} more reasons; -o json lists them", styled(BAD, UNKNOWN)),
+    }
+    if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// Each reason with the first two that it holds for.
+fn unknown_links(matrix: &Matrix) -> Vec<String> {
     let mut reasons: Vec<(&str, String, usize)> = Vec::new();
     for (a, b, why) in &matrix.unknown {
         match reasons.iter_mut().find(|(known, ..)| known == why) {
@@ -173,19 +186,26 @@ fn unknown(matrix: &Matrix) -> String {
             }
         }
     }
-    let mut text = String::new();
-    for (why, pair, count) in reasons.iter().take(REASONS) {
-        let more = match count - 1 {
-            0 => String::new(),
-            more => format!("; and so for {more} more"),
-        };
-        writeln!(text, "{} {pair}: {}{more}", styled(BAD, UNKNOWN), printable(why)).ok();
+    let line = |(why, pair, count): (&str, String, usize)| match count - 1 {
+        0 => format!("{pair}: {why}"),
+        more => format!("{pair}: {why}; and so for {more} more"),
+    };
+    reasons.into_iter().map(line).collect()
+}
+
+/// Each reason with the GPUs that it holds for. Files of several cards are one reason: `*` stands for the card.
+fn unknown_places(answer: &Answer) -> Vec<String> {
+    let mut reasons: Vec<(String, Vec<u32>)> = Vec::new();
+    for gpu in &answer.gpus {
+        for why in gpu.unknown.values() {
+            let why = gpu.pci.as_ref().map_or_else(|| why.clone(), |pci| why.replace(pci, "*"));
+            match reasons.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, gpus)) => gpus.push(gpu.index),
+                None => reasons.push((why, vec![gpu.index])),
+            }
+        }
     }
-    match reasons.len().saturating_sub(REASONS) {
-        0 => {}
-        more => _ = writeln!(text, "{} {more} more reasons: -o json has them", styled(BAD, UNKNOWN)),
-    }
-    if text.is_empty() { text } else { format!("\n{text}") }
+    reasons.into_iter().map(|(why, gpus)| format!("{}: {why}", ranges(&gpus))).collect()
 }
 
 fn problems(answer: &Answer) -> String {

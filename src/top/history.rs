@@ -39,6 +39,14 @@ impl History {
         self.cards = cards;
     }
 
+    /// Leaves a gap for a reading that failed.
+    pub(super) fn miss(&mut self) {
+        for readings in self.cards.values_mut() {
+            push(&mut readings.celsius, None);
+            push(&mut readings.watts, None);
+        }
+    }
+
     pub(super) fn of(&self, card: &CardKey) -> Option<&Readings> {
         self.cards.get(card)
     }

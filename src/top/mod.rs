@@ -16,5 +16,5 @@ mod state;
 mod terminal;
 mod view;
 
-pub use state::{Do, Event, State};
+pub use state::{Effect, Event, INTERVALS, State};
 pub use view::view;

@@ -43,7 +43,7 @@ impl Sort {
     }
 
     /// What is used most comes first, names and numbers from the beginning.
-    fn is_descending(self) -> bool {
+    pub(super) fn is_descending(self) -> bool {
         matches!(self, Self::Vram | Self::Units)
     }
 

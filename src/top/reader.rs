@@ -1,9 +1,9 @@
 //! Reads the machine again and again, in a thread of its own.
 
-use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use root::Place;
 use telemetry::exporter::Exporter;
 use telemetry::overview::Overview;
 use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
@@ -31,10 +31,10 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// `root`: the machine's folder, `/` for this one.
+    /// Reads the machine whose Root is at `place`.
     #[must_use]
-    pub fn new(root: PathBuf) -> Self {
-        Self { exporter: Exporter::default(), patient: Patient::new(root, PATIENCE, DEADLINE) }
+    pub fn new(place: Place) -> Self {
+        Self { exporter: Exporter::default(), patient: Patient::new(place, PATIENCE, DEADLINE) }
     }
 
     /// Reads the machine once.
@@ -56,12 +56,13 @@ impl Reader {
         Ok(reading)
     }
 
-    /// Reads until nobody listens any more. `paces`: how often from now on.
+    /// Calls `on_due` for each reading that is due, until it answers false or nobody sends paces any more. `paces`: how often
+    /// from now on.
     pub(super) fn run(
         mut self,
         mut pace: Pace,
         paces: &Receiver<Pace>,
-        mut on_read: impl FnMut(Result<Reading, patient::Error>) -> bool,
+        mut on_due: impl FnMut(&mut Self) -> bool,
     ) {
         let mut last = None::<Instant>;
         loop {
@@ -79,7 +80,7 @@ impl Reader {
                 Err(RecvTimeoutError::Disconnected) => return,
                 Err(RecvTimeoutError::Timeout) => {
                     last = Some(Instant::now());
-                    if !on_read(self.read()) {
+                    if !on_due(&mut self) {
                         return;
                     }
                 }

@@ -2,6 +2,7 @@
 
 use allocation::health::State;
 use telemetry::overview::{Card, Gpu, Overview, Process};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::printable::printable;
 
@@ -32,7 +33,8 @@ pub fn bytes(value: Option<f64>) -> String {
     let said = |value: f64| match value {
         _ if value >= GIB => format!("{} GiB", of_unit(value / GIB)),
         _ if value >= MIB => format!("{} MiB", of_unit(value / MIB)),
-        _ => format!("{} KiB", of_unit(value / KIB)),
+        _ if value >= KIB => format!("{} KiB", of_unit(value / KIB)),
+        _ => format!("{value:.0} B"),
     };
     or_unknown(value.map(said))
 }
@@ -87,13 +89,13 @@ pub fn count(value: Option<f64>) -> String {
     or_unknown(value.map(|value| format!("{value:.0}")))
 }
 
-/// As few words of a card's name as fit, its number among them.
+/// The name without vendor and family words where room is short.
 #[must_use]
 pub fn name(card: &Card, room: usize) -> String {
     let model = card.model.as_ref().or(card.gfx.as_ref()).map_or("AMD GPU", String::as_str);
     let mut name = printable(model);
     for word in ["AMD ", "Instinct ", "Radeon "] {
-        if name.chars().count() > room {
+        if name.width() > room {
             name = name.replacen(word, "", 1);
         }
     }
@@ -176,8 +178,7 @@ pub fn modes(card: &Card) -> Option<String> {
 }
 
 /// What is unknown without the daemon.
-pub const NO_DAEMON: &str =
-    "rocworker's daemon publishes nothing here: leases, drift and the names of pods are not known.";
+pub const NO_DAEMON: &str = "rocworker's daemon publishes nothing: leases, drift and pod names are unknown.";
 
 /// What is said where the list of processes is empty: that none is there, unless that is not known.
 #[must_use]

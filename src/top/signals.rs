@@ -1,29 +1,51 @@
-//! Signals that end `top`: the terminal is restored first.
+//! Signals that end, stop or continue `top`: it restores the terminal before it obeys them.
+//!
+//! Every thread blocks them, and one waits for them. A handler could not obey: only the kernel's own action of SIGTSTP
+//! spares a process that no shell would continue.
 
-use std::io::{self, Read as _};
-use std::os::unix::net::UnixStream;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::io;
 use std::thread;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
-use signal_hook::{flag, low_level};
+use nix::sys::signal::{SigSet, Signal, kill, raise};
+use nix::unistd::Pid;
 
-const ENDING: [i32; 4] = [SIGHUP, SIGINT, SIGQUIT, SIGTERM];
+const ENDING: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
 
-/// Calls `on_signal` with the first of the signals, in a thread of its own.
-pub(super) fn hear(on_signal: impl FnOnce(i32) + Send + 'static) -> io::Result<()> {
-    let place = Arc::new(AtomicUsize::new(0));
-    let (mut hears, says) = UnixStream::pair()?;
-    for (number, signal) in ENDING.into_iter().enumerate() {
-        // In this order: the byte wakes the thread, which then looks at the number.
-        flag::register_usize(signal, Arc::clone(&place), number)?;
-        low_level::pipe::register(signal, says.try_clone()?)?;
-    }
+/// Calls `on_signal` with each signal, in a thread of its own. Call this before other threads start: they inherit the mask.
+pub(super) fn receive(on_signal: impl Fn(Signal) + Send + 'static) -> io::Result<()> {
+    let signals: SigSet = ENDING.into_iter().chain([Signal::SIGTSTP, Signal::SIGCONT]).collect();
+    signals.thread_block()?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
-        if hears.read_exact(&mut [0]).is_ok() {
-            on_signal(ENDING.get(place.load(Ordering::SeqCst)).copied().unwrap_or(SIGTERM));
+        let mut is_ending = false;
+        while let Ok(signal) = signals.wait() {
+            let ends = ENDING.contains(&signal);
+            // The main thread has not ended since the first one: it may wait in a write to the terminal.
+            if ends && is_ending {
+                obey(signal).ok();
+            }
+            is_ending |= ends;
+            on_signal(signal);
         }
     })?;
     Ok(())
+}
+
+/// Lets a signal do to this process what it does by default.
+pub(super) fn obey(signal: Signal) -> io::Result<()> {
+    let mask = SigSet::from(signal);
+    mask.thread_unblock()?;
+    raise(signal)?;
+    Ok(mask.thread_block()?)
+}
+
+/// Asks this process and all others of its job to stop, as the terminal does for Ctrl-Z.
+pub(super) fn stop_job() -> io::Result<()> {
+    Ok(kill(Pid::from_raw(0), Signal::SIGTSTP)?)
+}
+
+/// Stops this process until a shell continues it. [`receive`] hears SIGCONT afterwards, also where nothing has stopped.
+pub(super) fn stop() -> io::Result<()> {
+    obey(Signal::SIGTSTP)?;
+    // The kernel stops no process whose job no shell controls.
+    Ok(kill(Pid::this(), Signal::SIGCONT)?)
 }

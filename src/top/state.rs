@@ -1,6 +1,7 @@
 //! What is on the screen, and how each event changes it.
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use telemetry::overview::{Overview, Process};
@@ -12,8 +13,12 @@ use super::reader::Reading;
 use super::rows::{CardKey, Key, Row, rows};
 use super::say;
 
-/// The bounds of `--interval`, and what + and - step through. In milliseconds.
-pub(super) const INTERVALS_MS: [u64; 9] = [200, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 30_000, 60_000];
+/// What + and - step through, in milliseconds.
+const INTERVALS_MS: [u64; 9] = [200, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 30_000, 60_000];
+
+/// The intervals between two readings that `--interval` and the keys offer.
+pub const INTERVALS: RangeInclusive<Duration> =
+    Duration::from_millis(INTERVALS_MS[0])..=Duration::from_millis(INTERVALS_MS[INTERVALS_MS.len() - 1]);
 
 /// A machine with more GPUs begins with its partitions folded.
 const FEW: usize = 16;
@@ -37,7 +42,7 @@ pub enum Event {
 
 /// What an event asks of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Do {
+pub enum Effect {
     Draw,
     Quit,
     /// Stop as a shell's job, until it continues it.
@@ -46,7 +51,7 @@ pub enum Do {
 
 /// What lies over the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Over {
+pub(super) enum Overlay {
     Help,
     Unknown,
 }
@@ -79,7 +84,7 @@ pub struct State {
     pub(super) is_reversed: bool,
     pub(super) filter: String,
     pub(super) is_typing: bool,
-    pub(super) over: Option<Over>,
+    pub(super) overlay: Option<Overlay>,
 }
 
 impl State {
@@ -102,23 +107,23 @@ impl State {
             is_reversed: false,
             filter: String::new(),
             is_typing: false,
-            over: None,
+            overlay: None,
         }
     }
 
     /// What becomes of the state, and what the program does then.
-    pub fn on(&mut self, event: Event) -> Do {
+    pub fn on(&mut self, event: Event) -> Effect {
         match event {
-            Event::Key(Pressed::Interrupt) => return Do::Quit,
-            Event::Key(Pressed::Stop) => return Do::Stop,
+            Event::Key(Pressed::Interrupt) => return Effect::Quit,
+            Event::Key(Pressed::Stop) => return Effect::Stop,
             Event::Key(key) if self.is_typing => self.typed(key),
-            Event::Key(key) if self.over.is_some() => return self.key_over(key),
+            Event::Key(key) if self.overlay.is_some() => return self.key_over(key),
             Event::Key(key) => return self.key(key),
             Event::Read(read) => self.read(*read),
             Event::Waiting(duration) => self.waiting = Some(duration),
             Event::Resized => {}
         }
-        Do::Draw
+        Effect::Draw
     }
 
     fn read(&mut self, read: Result<Reading, String>) {
@@ -126,7 +131,10 @@ impl State {
         match read {
             // The one that was under way.
             _ if self.is_paused => {}
-            Err(why) => self.failure = Some(why),
+            Err(why) => {
+                self.history.miss();
+                self.failure = Some(why);
+            }
             Ok(reading) => {
                 self.failure = None;
                 let cards = &reading.overview.cards;
@@ -140,7 +148,7 @@ impl State {
         }
     }
 
-    fn key(&mut self, key: Pressed) -> Do {
+    fn key(&mut self, key: Pressed) -> Effect {
         match key {
             Pressed::Up | Pressed::Character('k') => self.go(|at, _| at.saturating_sub(1)),
             Pressed::Down | Pressed::Character('j') => self.go(|at, _| at + 1),
@@ -163,25 +171,25 @@ impl State {
             Pressed::Character('p') => self.is_paused = !self.is_paused,
             Pressed::Character('+' | '=') => self.step_interval(true),
             Pressed::Character('-') => self.step_interval(false),
-            Pressed::Character('?' | 'h') => self.over = Some(Over::Help),
-            Pressed::Character('u') => self.over = Some(Over::Unknown),
-            Pressed::Character('q') => return Do::Quit,
+            Pressed::Character('?' | 'h') => self.overlay = Some(Overlay::Help),
+            Pressed::Character('u') => self.overlay = Some(Overlay::Unknown),
+            Pressed::Character('q') => return Effect::Quit,
             // What narrows the view goes first.
             Pressed::Escape if self.only.is_some() => self.only = None,
             Pressed::Escape if !self.filter.is_empty() => self.filter.clear(),
-            Pressed::Escape => return Do::Quit,
+            Pressed::Escape => return Effect::Quit,
             _ => {}
         }
-        Do::Draw
+        Effect::Draw
     }
 
     /// While the help or the list of what is unknown is shown.
-    fn key_over(&mut self, key: Pressed) -> Do {
+    fn key_over(&mut self, key: Pressed) -> Effect {
         if key == Pressed::Character('q') {
-            return Do::Quit;
+            return Effect::Quit;
         }
-        self.over = None;
-        Do::Draw
+        self.overlay = None;
+        Effect::Draw
     }
 
     fn typed(&mut self, key: Pressed) {
@@ -214,18 +222,18 @@ impl State {
         }
     }
 
-    /// The chosen line's processes alone, or all again.
+    /// The selected line's processes alone, or all again.
     fn restrict(&mut self) {
-        let chosen = self.rows().get(self.selected_row()).map(Row::key);
-        self.only = if self.only == chosen { None } else { chosen };
+        let selected = self.rows().get(self.selected_row()).map(Row::key);
+        self.only = if self.only == selected { None } else { selected };
         self.selected_process = 0;
     }
 
-    /// Folds or unfolds the partitions of the chosen card; of a whole card, chooses its processes.
+    /// Folds or unfolds the partitions of the selected card.
     fn fold(&mut self) {
         let Some(row) = self.rows().get(self.selected_row()).copied() else { return };
         if !say::is_partitioned(row.card) {
-            return self.restrict();
+            return;
         }
         let key = CardKey::of(row.card);
         // The line of a partition goes with the fold.
@@ -253,7 +261,7 @@ impl State {
         self.overview().map(|overview| rows(overview, &self.folded)).unwrap_or_default()
     }
 
-    /// Where the chosen line is; where it is gone, its card's, or else the first.
+    /// Where the selected line is; where it is gone, its card's, or else the first.
     pub(super) fn selected_row(&self) -> usize {
         let Some(selected) = &self.selected else { return 0 };
         let rows = self.rows();
@@ -262,7 +270,7 @@ impl State {
     }
 
     /// What a card is called where its line is not looked at.
-    pub(super) fn card_said(&self, key: &CardKey) -> String {
+    pub(super) fn card_label(&self, key: &CardKey) -> String {
         let cards = self.overview().map_or(&[][..], |overview| &overview.cards);
         let card = cards.iter().find(|card| CardKey::of(card) == *key);
         card.map_or_else(|| "a GPU that is gone".to_owned(), |card| format!("GPU {}", say::indexes(card)))

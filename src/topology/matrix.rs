@@ -98,7 +98,10 @@ fn one_word<'l>(links: impl Iterator<Item = &'l Link>) -> Result<String, String>
     }
     if words.len() > 1 {
         let words: Vec<String> = words.into_iter().collect();
-        return Err(format!("their partitions are linked in several ways ({}): -o wide", words.join(", ")));
+        return Err(format!(
+            "their partitions are linked in several ways ({}): use -o wide",
+            words.join(", ")
+        ));
     }
     words.pop_first().ok_or_else(|| "no link is known".to_owned())
 }

@@ -98,10 +98,11 @@ fn entries(machine: &Machine, cards: &[Card]) -> Vec<Entry> {
         let mut unknown = BTreeMap::new();
         let numa_node = gpu.numa_node.as_ref();
         let numa_node = numa_node.inspect_err(|why| drop(unknown.insert("numa_node", why.to_string())));
-        let local_cpus = card.and_then(|card| {
-            let cpus = card.local_cpus.as_ref();
-            cpus.inspect_err(|why| drop(unknown.insert("local_cpus", why.to_string()))).ok()
-        });
+        let local_cpus = match card {
+            Some(card) => card.local_cpus.clone().map_err(|why| why.to_string()),
+            None => Err("sysfs does not name the GPU's card".to_owned()),
+        };
+        let local_cpus = local_cpus.map_err(|why| unknown.insert("local_cpus", why));
         entries.push(Entry {
             index,
             pci: gpu.pci.map(|address| address.to_string()),
@@ -109,7 +110,7 @@ fn entries(machine: &Machine, cards: &[Card]) -> Vec<Entry> {
             kfd_node: gpu.kfd_node,
             hive: gpu.hive_id.map(hive_name),
             numa_node: numa_node.ok().copied(),
-            local_cpus: local_cpus.cloned(),
+            local_cpus: local_cpus.ok(),
             unknown,
         });
     }

@@ -68,8 +68,9 @@ pub(super) fn of(cards: &[Card], machine: &Machine) -> Vec<Branch> {
     cards.sort_by_key(|card| (card.numa_node.is_err(), card.numa_node.clone().ok(), card.address));
     let mut tree = grow(cards.iter().map(|card| path(card, &cards, machine)).collect());
     let places = machine.gpus.iter().enumerate();
-    let homeless: Vec<usize> = places.filter(|(_, gpu)| gpu.pci.is_none()).map(|(place, _)| place).collect();
-    let gpus = parts(&homeless, machine);
+    let without_card: Vec<usize> =
+        places.filter(|(_, gpu)| gpu.pci.is_none()).map(|(place, _)| place).collect();
+    let gpus = parts(&without_card, machine);
     if !gpus.is_empty() {
         let place = Place::Card(CardEntry {
             pci: None,
@@ -79,7 +80,7 @@ pub(super) fn of(cards: &[Card], machine: &Machine) -> Vec<Branch> {
             link_lanes: None,
             hive: None,
             gpus,
-            unknown: Some("sysfs does not tell the card of these GPUs".to_owned()),
+            unknown: Some("sysfs does not name the card of these GPUs".to_owned()),
         });
         tree.push(Branch { place, children: Vec::new() });
     }
@@ -103,11 +104,13 @@ fn grow(paths: Vec<VecDeque<Place>>) -> Vec<Branch> {
 fn path(card: &Card, cards: &[&Card], machine: &Machine) -> VecDeque<Place> {
     let numa_node = card.numa_node.clone().ok();
     let neighbours = cards.iter().filter(|other| other.numa_node.clone().ok() == numa_node);
-    let local_cpus = neighbours.filter_map(|other| other.local_cpus.clone().ok()).next();
-    let machines = card.bridges.len().saturating_sub(card.own_bridges);
+    let mut lists = neighbours.filter_map(|other| other.local_cpus.as_ref().ok());
+    // Cards of which no node is known may be near different CPUs.
+    let local_cpus = lists.next().filter(|first| lists.all(|list| list == *first)).cloned();
+    let off_card = card.bridges.len().saturating_sub(card.own_bridges);
     let bridge = |(at, address): (usize, &amdgpu::Address)| Place::Bridge {
         pci: address.to_string(),
-        on_card: at >= machines,
+        on_card: at >= off_card,
     };
     let mut path = VecDeque::from([
         Place::NumaNode { numa_node, local_cpus },

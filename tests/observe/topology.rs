@@ -45,20 +45,22 @@ fn properties(kind: u64, from: u32, to: u32, weight: u64, bandwidth: (u64, u64))
     )
 }
 
-/// A GPU of a pair, at the end of a switch, and its KFD node without links.
-fn pair(first: &str, bridge: &str, second: &str, other_bridge: &str) -> Machine {
-    let gpu = |address: &str, bridge: &str, minor: u32| {
-        Gpu::amd(address, 0x74a1).class(0x12_0000).behind(bridge).card(minor).render(128 + minor)
-    };
-    let node = |id: u32, address: &str| {
-        KfdNode::gpu(id, 0x74a1, 90_402).at(address).render(127 + id).property("hive_id", 0)
-    };
-    let kfd = Kfd::new(511).node(KfdNode::cpu(8)).node(node(1, first)).node(node(2, second));
-    Machine::new()
-        .module(Module::new("amdgpu"))
-        .gpu(gpu(first, bridge, 0).numa_node(0).attribute("local_cpulist", "0-7"))
-        .gpu(gpu(second, other_bridge, 1).numa_node(0).attribute("local_cpulist", "0-7"))
-        .kfd(kfd)
+/// AMD's GPUs, each with the bridges above it and its NUMA node, and KFD's nodes without links. All of it is invented.
+fn on_bus(gpus: &[(&str, &str, i32)]) -> Machine {
+    let mut machine = Machine::new().module(Module::new("amdgpu"));
+    let mut kfd = Kfd::new(511).node(KfdNode::cpu(8));
+    for (minor, (address, bridges, numa_node)) in (0..).zip(gpus) {
+        let gpu = Gpu::amd(address, 0x74a1).class(0x12_0000).behind(bridges).card(minor).render(128 + minor);
+        let cpus = format!("{}-{}", 8 * numa_node, 8 * numa_node + 7);
+        machine = machine.gpu(gpu.numa_node(*numa_node).attribute("local_cpulist", cpus.as_str()));
+        let node = KfdNode::gpu(minor + 1, 0x74a1, 90_402).at(address).render(128 + minor);
+        kfd = kfd.node(node.property("hive_id", 0));
+    }
+    machine.kfd(kfd)
+}
+
+fn pair(first: &str, bridges: &str, second: &str, other_bridges: &str) -> Machine {
+    on_bus(&[(first, bridges, 0), (second, other_bridges, 0)])
 }
 
 fn neighbours() -> Machine {
@@ -121,7 +123,7 @@ fn a_matrix_of_cards_and_a_tree_of_partitions() {
     assert_eq!((count("X"), count("CARD"), count("XGMI")), (1, 7, 55), "{words:?}");
 }
 
-/// Their machines have one GPU each, KFD's links to the CPU, or none.
+/// Their machines have one GPU each, KFD's links to the CPU, or none. The bridges above them are invented.
 #[test]
 fn machines_with_one_card_have_no_links() {
     for (name, machine) in captures::ALL.into_iter().filter(|(name, _)| *name != "mi300x-cpx-kfd") {
@@ -184,40 +186,69 @@ fn pcie_goes_through_the_nearest_that_both_are_below() {
     assert_eq!(kind(&one), "NODE");
 }
 
-/// A switch as servers have it: root port, upstream port, a downstream port for each card, and a second switch below one.
-/// On the card at the end of it a switch of AMD's own (vendor 1002). All of it is invented.
+/// A switch as servers have it: root port, upstream port, and a downstream port for each card.
+const SWITCH: &str = "0000:00:01.1/0000:01:00.0";
+
+/// On the card at the end is a switch of AMD's own (vendor 1002), or a second one of the machine's.
 #[test]
 fn switches_of_the_machine_count_and_those_of_cards_do_not() {
-    let devices = "/sys/bus/pci/devices";
-    let on = |first: &str, second: &str, amds: &[&str]| {
-        let mut machine = neighbours();
-        for (address, folder) in [("0000:03:00.0", first), ("0000:04:00.0", second)] {
-            machine = machine
-                .remove(&format!("{devices}/{address}"))
-                .put(
-                    &format!("/sys/devices/pci0000:00/{folder}/{address}/uevent"),
-                    "DRIVER=amdgpu\nPCI_CLASS=120000\nPCI_ID=1002:74A1\n",
-                )
-                .put(&format!("/sys/devices/pci0000:00/{folder}/{address}/numa_node"), "0\n")
-                .put(
-                    &format!("{devices}/{address}"),
-                    layout::Entry::Link(format!("../../../devices/pci0000:00/{folder}/{address}")),
-                );
-        }
-        let vendor =
-            |machine: Machine, bridge: &&str| machine.put(&format!("{devices}/{bridge}/vendor"), "0x1002\n");
-        let answer = answer(&amds.iter().fold(machine, vendor));
-        // The render nodes have stayed where they were, and so KFD's nodes are of no known card: PCIe is known all the same.
-        let cards: Vec<&Value> =
-            answer["links"].as_array().unwrap().iter().map(|link| &link["pcie"]).collect();
-        cards.into_iter().find(|word| !word.is_null()).cloned().unwrap_or(Value::Null)
+    let pcie = |bridges: &str, amds: &[&str]| {
+        let first = format!("{SWITCH}/0000:02:00.0");
+        let machine = pair("0000:03:00.0", &first, "0000:07:00.0", &format!("{SWITCH}/{bridges}"));
+        link(&answer(&with_vendor(machine, amds)), 0, 1)["pcie"].clone()
     };
-    let switch = "0000:00:01.1/0000:01:00.0";
-    let (a, b) = (format!("{switch}/0000:02:00.0"), format!("{switch}/0000:02:01.0"));
-    assert_eq!(on(&a, &b, &[]), "PIX");
-    let deeper = format!("{b}/0000:05:00.0/0000:06:00.0");
-    assert_eq!(on(&a, &deeper, &[]), "PXB");
-    assert_eq!(on(&a, &deeper, &["0000:05:00.0", "0000:06:00.0"]), "PIX");
+    assert_eq!(pcie("0000:02:01.0", &[]), "PIX");
+    let deeper = "0000:02:01.0/0000:05:00.0/0000:06:00.0";
+    assert_eq!(pcie(deeper, &[]), "PXB");
+    assert_eq!(pcie(deeper, &["0000:05:00.0", "0000:06:00.0"]), "PIX");
+}
+
+/// Makes bridges AMD's graphics division's.
+fn with_vendor(machine: Machine, bridges: &[&str]) -> Machine {
+    bridges.iter().fold(machine, |machine, bridge| {
+        machine.put(&format!("/sys/bus/pci/devices/{bridge}/vendor"), "0x1002\n")
+    })
+}
+
+#[test]
+fn each_way_over_pcie_has_its_word_and_each_place_its_branch() {
+    let below = |bridges: &str| format!("{SWITCH}/{bridges}");
+    let machine = on_bus(&[
+        ("0000:03:00.0", &below("0000:02:00.0"), 0),
+        ("0000:06:00.0", &below("0000:02:01.0/0000:04:00.0/0000:05:00.0"), 0),
+        ("0000:09:00.0", &below("0000:02:02.0/0000:07:00.0/0000:08:00.0"), 0),
+        ("0000:0b:00.0", "0000:00:02.1", 0),
+        ("0000:43:00.0", "0000:40:01.1", 0),
+        ("0000:83:00.0", "0000:80:01.1", 1),
+    ]);
+    let upstream = "/sys/bus/pci/devices/0000:04:00.0";
+    let machine = with_vendor(machine, &["0000:04:00.0", "0000:05:00.0"])
+        .put(&format!("{upstream}/current_link_speed"), "32.0 GT/s PCIe\n")
+        .put(&format!("{upstream}/current_link_width"), "16\n");
+    insta::assert_snapshot!("each_way_over_pcie", shown(&machine, &[]));
+    insta::assert_snapshot!("each_way_over_pcie_as_a_tree", shown(&machine, &["--tree"]));
+}
+
+#[test]
+fn a_branch_has_the_cpus_that_all_its_cards_name() {
+    let tree = |machine: &Machine| answer(machine)["tree"][0]["local_cpus"].clone();
+    assert_eq!(tree(&neighbours()), "0-7");
+    // No node is known of either, as they may be near different CPUs.
+    let list = "/sys/bus/pci/devices/0000:04:00.0/local_cpulist";
+    assert_eq!(tree(&neighbours().put(list, "8-15\n")), Value::Null);
+    assert_eq!(tree(&neighbours().remove(list)), "0-7");
+}
+
+#[test]
+fn what_is_unknown_of_numa_has_its_reason_below() {
+    let file = |card: &str, name: &str| format!("/sys/bus/pci/devices/0000:{card}:00.0/{name}");
+    let machine = neighbours()
+        .put(&file("03", "numa_node"), "-1\n")
+        .put(&file("04", "numa_node"), "-1\n")
+        .remove(&file("04", "local_cpulist"));
+    let text = shown(&machine, &[]);
+    assert!(text.contains("\n? 0-1: /sys/bus/pci/devices/*/numa_node "), "{text}");
+    assert!(text.contains("\n? 1: /sys/bus/pci/devices/*/local_cpulist is not there\n"), "{text}");
 }
 
 #[test]

@@ -85,3 +85,45 @@ fn partitions(card: &CardEntry, indent: &str, text: &mut String) {
         writeln!(text, "{}{partition}GPU {}", styled(DIM, format_args!("{indent}{fork}")), part.index).ok();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::topology::tree::Part;
+
+    fn card(pci: Option<&str>, gpus: &[u32]) -> Branch {
+        let part = |index: &u32| Part { index: *index, partition: None };
+        let entry = CardEntry {
+            pci: pci.map(str::to_owned),
+            vendor: "amd",
+            name: None,
+            link_transfers_per_second: None,
+            link_lanes: None,
+            hive: None,
+            gpus: gpus.iter().map(part).collect(),
+            unknown: None,
+        };
+        Branch { place: Place::Card(entry), children: Vec::new() }
+    }
+
+    #[test]
+    fn what_sysfs_does_not_name_is_a_branch_of_its_own() {
+        let bridge = Place::HostBridge { name: None };
+        let bridge = Branch { place: bridge, children: vec![card(Some("0000:03:00.0"), &[0])] };
+        let node = Place::NumaNode { numa_node: None, local_cpus: None };
+        let tree = vec![Branch { place: node, children: vec![bridge] }, card(None, &[1, 2])];
+        let answer = Answer {
+            schema_version: 1,
+            gpus: Vec::new(),
+            links: Vec::new(),
+            hives: Vec::new(),
+            tree,
+            problems: Vec::new(),
+        };
+        let expected = "NUMA node not known\n\
+                        └─ host bridge not known\n\
+                        \x20  └─ 0000:03:00.0  GPU 0\n\
+                        card not known  GPU 1-2\n";
+        assert_eq!(anstream::adapter::strip_str(&text(&answer)).to_string(), expected);
+    }
+}

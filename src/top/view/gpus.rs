@@ -1,4 +1,4 @@
-//! The table of GPUs, and the line below it on the chosen one.
+//! The table of GPUs, and the line below it on the selected one.
 
 use allocation::health::State as Health;
 use ratatui::Frame;
@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{HighlightSpacing, Row as Cells, Table};
 use telemetry::overview::Card;
 
-use super::{BOLD, MARK, of_chosen, range, scrolled, sentence, style};
+use super::{BOLD, MARK, highlight, range, scrolled, sentence, style};
 use crate::printable::{cut, printable};
 use crate::top::columns::{Column, GAP, constraints, fill};
 use crate::top::history::{Readings, sparkline};
@@ -24,9 +24,9 @@ const WIDE: u16 = 110;
 /// Which temperatures a sparkline is of, in °C: from a cool room's to where chips limit themselves.
 const CELSIUS: (f64, f64) = (25.0, 105.0);
 
-/// What a cell says.
+/// What a cell shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum Field {
     Index,
     /// Of a card's partitions, the first one's.
     FirstIndex,
@@ -49,7 +49,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let rows = state.rows();
     if rows.is_empty() {
         let text = match (&state.reading, &state.failure) {
-            (Some(_), _) => "There is no AMD GPU here. See `rocworker doctor` if there should be.",
+            (Some(_), _) => "No AMD GPU found. Run `rocworker doctor` if you expect one.",
             (None, Some(_)) => "Nothing has been read yet.",
             (None, None) => "Reading the machine…",
         };
@@ -57,18 +57,18 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     }
     let selected = state.selected_row();
     let marks = area.width.saturating_sub(2);
-    let (whats, mut columns) = columns(&rows, area.width, marks);
+    let (fields, mut columns) = columns(&rows, area.width, marks);
     if let Some(shown) = range(selected, rows.len(), area)
         && let Some(column) =
-            whats.iter().position(|what| *what == What::Name).and_then(|at| columns.get_mut(at))
+            fields.iter().position(|field| *field == Field::Name).and_then(|at| columns.get_mut(at))
     {
         column.extend(&shown);
     }
     let heading = Cells::new(columns.iter().map(Column::heading)).style(BOLD);
     let lines = rows.iter().map(|row| {
         let history = state.history.of(&CardKey::of(row.card));
-        let cells = whats.iter().zip(&columns).map(|(what, column)| {
-            let (text, style) = said(state, *what, row, history, usize::from(column.width));
+        let cells = fields.iter().zip(&columns).map(|(field, column)| {
+            let (text, style) = cell(state, *field, row, history, usize::from(column.width));
             column.cell(&text, style)
         });
         Cells::new(cells)
@@ -78,11 +78,11 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
         .column_spacing(GAP)
         .highlight_symbol(format!("{MARK} "))
         .highlight_spacing(HighlightSpacing::Always)
-        .row_highlight_style(of_chosen(state, Focus::Gpus));
+        .row_highlight_style(highlight(state, Focus::Gpus));
     frame.render_stateful_widget(table, area, &mut scrolled(selected, rows.len(), area));
 }
 
-fn columns(rows: &[Row<'_>], screen: u16, width: u16) -> (Vec<What>, Vec<Column>) {
+fn columns(rows: &[Row<'_>], screen: u16, width: u16) -> (Vec<Field>, Vec<Column>) {
     let is_narrow = screen < NARROW;
     let length = |row: &Row<'_>| index(row.card, is_narrow).len();
     let index =
@@ -91,36 +91,36 @@ fn columns(rows: &[Row<'_>], screen: u16, width: u16) -> (Vec<What>, Vec<Column>
     let busy = Column::right("BUSY", 4);
     let all = match screen {
         ..NARROW => vec![
-            (What::FirstIndex, index),
-            (What::Name, name),
-            (What::Busy, busy),
-            (What::MemoryShare, Column::right("MEM", 4)),
-            (What::Temperature(0), Column::right("TEMP", 5)),
-            (What::PowerAlone, Column::right("POWER", 6)),
-            (What::HealthInShort, Column::left("STAT", 4)),
+            (Field::FirstIndex, index),
+            (Field::Name, name),
+            (Field::Busy, busy),
+            (Field::MemoryShare, Column::right("MEM", 4)),
+            (Field::Temperature(0), Column::right("TEMP", 5)),
+            (Field::PowerAlone, Column::right("POWER", 6)),
+            (Field::HealthInShort, Column::left("STAT", 4)),
         ],
         NARROW.. => {
             let bars = bars(screen);
             let with_bars = |width: usize| u16::try_from(width + 1 + bars).unwrap_or(u16::MAX);
             let mut all = vec![
-                (What::Index, index),
-                (What::Name, name),
-                (What::Busy, busy),
-                (What::Memory, Column::right("MEMORY", 13)),
-                (What::Temperature(bars), Column::right("TEMPERATURE", with_bars(5).max(11))),
-                (What::Power(bars), Column::right("POWER", with_bars(9))),
-                (What::Health, Column::left("HEALTH", 9)),
+                (Field::Index, index),
+                (Field::Name, name),
+                (Field::Busy, busy),
+                (Field::Memory, Column::right("MEMORY", 13)),
+                (Field::Temperature(bars), Column::right("TEMPERATURE", with_bars(5).max(11))),
+                (Field::Power(bars), Column::right("POWER", with_bars(9))),
+                (Field::Health, Column::left("HEALTH", 9)),
             ];
             if screen >= WIDE {
-                all.insert(2, (What::Modes, Column::left("MODE", 9)));
-                all.insert(7, (What::Processes, Column::right("PROCS", 5)));
+                all.insert(2, (Field::Modes, Column::left("MODE", 9)));
+                all.insert(7, (Field::Processes, Column::right("PROCS", 5)));
             }
             all
         }
     };
-    let (whats, mut columns): (Vec<What>, Vec<Column>) = all.into_iter().unzip();
+    let (fields, mut columns): (Vec<Field>, Vec<Column>) = all.into_iter().unzip();
     fill(&mut columns, 1, width);
-    (whats, columns)
+    (fields, columns)
 }
 
 /// How many readings a sparkline shows: 5 on 80 columns, 10 from 110 on.
@@ -129,9 +129,9 @@ fn bars(screen: u16) -> usize {
 }
 
 /// A cell's text and style. `room`: its columns.
-fn said(
+fn cell(
     state: &State,
-    what: What,
+    field: Field,
     row: &Row<'_>,
     history: Option<&Readings>,
     room: usize,
@@ -140,43 +140,43 @@ fn said(
     let plain = |text: String| (text, Style::new());
     if let Some(gpu) = row.partition {
         let nothing = String::new();
-        return plain(match what {
-            What::Index | What::FirstIndex => say::count(gpu.index.map(f64::from)),
-            What::Name => {
+        return plain(match field {
+            Field::Index | Field::FirstIndex => say::count(gpu.index.map(f64::from)),
+            Field::Name => {
                 let number = say::count(gpu.partition.map(f64::from));
                 if room < 8 { format!(" p. {number}") } else { format!(" part. {number}") }
             }
-            What::Busy => say::percent(gpu.busy_percent),
-            What::Memory => say::bytes(gpu.memory_total_bytes),
-            What::Processes => say::count(gpu.processes.map(f64::from)),
+            Field::Busy => say::percent(gpu.busy_percent),
+            Field::Memory => say::memory(None, gpu.memory_total_bytes),
+            Field::Processes => say::count(gpu.processes.map(f64::from)),
             _ => nothing,
         });
     }
     let is_suspended = card.is_suspended == Some(true);
-    plain(match what {
-        What::Index => index(card, false),
-        What::FirstIndex => index(card, true),
-        What::Name => name(state, row, room),
-        What::Modes => say::modes(card).map_or(say::UNKNOWN.to_owned(), |modes| printable(&modes)),
-        What::Memory if is_suspended => "suspended".to_owned(),
-        What::MemoryShare if is_suspended => "susp".to_owned(),
-        What::Busy => say::percent(card.busy_percent),
-        What::Memory => say::memory(card.memory_used_bytes, card.memory_total_bytes),
-        What::MemoryShare => say::memory_share(card.memory_used_bytes, card.memory_total_bytes),
-        What::Temperature(0) => say::celsius(say::temperature(card)),
-        What::Temperature(width) => {
+    plain(match field {
+        Field::Index => index(card, false),
+        Field::FirstIndex => index(card, true),
+        Field::Name => name(state, row, room),
+        Field::Modes => say::modes(card).map_or(say::UNKNOWN.to_owned(), |modes| printable(&modes)),
+        Field::Memory if is_suspended => "suspended".to_owned(),
+        Field::MemoryShare if is_suspended => "susp".to_owned(),
+        Field::Busy => say::percent(card.busy_percent),
+        Field::Memory => say::memory(card.memory_used_bytes, card.memory_total_bytes),
+        Field::MemoryShare => say::memory_share(card.memory_used_bytes, card.memory_total_bytes),
+        Field::Temperature(0) => say::celsius(say::temperature(card)),
+        Field::Temperature(width) => {
             let line = history.map(|it| sparkline(&it.celsius, CELSIUS.0, CELSIUS.1, width));
             format!("{} {}", say::celsius(say::temperature(card)), line.unwrap_or_default())
         }
-        What::Power(width) => {
+        Field::Power(width) => {
             let highest = card.power_limit_watts.unwrap_or_else(|| most(history));
             let line = history.map(|it| sparkline(&it.watts, 0.0, highest, width));
             format!("{} {}", say::power(card.power_watts, card.power_limit_watts), line.unwrap_or_default())
         }
-        What::PowerAlone => say::watts_alone(card.power_watts),
-        What::Processes => say::count(say::process_count(card).map(f64::from)),
-        What::Health => return (say::health(card).to_owned(), of_health(state, card)),
-        What::HealthInShort => return (say::health_in_short(card).to_owned(), of_health(state, card)),
+        Field::PowerAlone => say::watts_alone(card.power_watts),
+        Field::Processes => say::count(say::process_count(card).map(f64::from)),
+        Field::Health => return (say::health(card).to_owned(), of_health(state, card)),
+        Field::HealthInShort => return (say::health_in_short(card).to_owned(), of_health(state, card)),
     })
 }
 
@@ -212,7 +212,7 @@ fn of_health(state: &State, card: &Card) -> Style {
     }
 }
 
-/// What the columns do not say of the chosen GPU.
+/// What the columns do not say of the selected GPU.
 pub(super) fn detail(state: &State, width: u16) -> Line<'static> {
     let rows = state.rows();
     let Some(row) = rows.get(state.selected_row()) else { return Line::default() };
@@ -234,7 +234,7 @@ pub(super) fn detail(state: &State, width: u16) -> Line<'static> {
 fn reasons(card: &Card) -> Vec<String> {
     let Some(health) = &card.health else { return Vec::new() };
     let mut reasons = Vec::new();
-    reasons.extend(health.quarantine.is_some().then(|| "in quarantine".to_owned()));
+    reasons.extend(health.quarantine.is_some().then(|| "quarantined".to_owned()));
     let taken = |it: &allocation::health::Deduction| format!("✗ {} (-{})", printable(&it.reason), it.points);
     reasons.extend(health.deductions.iter().map(taken));
     reasons.extend(health.leftover.iter().map(|it| format!("! {}", printable(it))));

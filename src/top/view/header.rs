@@ -62,7 +62,8 @@ fn daemon(state: &State) -> String {
             let drift = daemon.drift;
             match drift.differs + drift.contested + drift.blocked + drift.failed {
                 0 => "daemon: in sync".to_owned(),
-                paths => format!("daemon: drift of {paths}"),
+                1 => "daemon: 1 path drifts".to_owned(),
+                paths => format!("daemon: {paths} paths drift"),
             }
         }
         None if is_judged => "daemon: health only".to_owned(),
@@ -100,15 +101,16 @@ fn have(stuck: usize) -> String {
     if stuck == 1 { "1 read has".to_owned() } else { format!("{stuck} reads have") }
 }
 
-/// By what fewer processes are shown.
-fn narrowed(state: &State) -> Option<String> {
+/// By what fewer processes are shown, in so many columns.
+fn narrowed(state: &State, width: usize) -> Option<String> {
+    const ALL: &str = " (Esc: all)";
     let filter = (!state.filter.is_empty()).then(|| format!("/{}", printable(&state.filter)));
     let only = state.only.as_ref().map(|only| match only.partition {
         Some(index) => format!("only GPU {index}"),
-        None => format!("only {}", state.card_said(&only.card)),
+        None => format!("only {}", state.card_label(&only.card)),
     });
     let all: Vec<String> = [only, filter].into_iter().flatten().collect();
-    (!all.is_empty()).then(|| format!("{} (Esc: all)", all.join(" ")))
+    (!all.is_empty()).then(|| cut(&all.join(" "), width.saturating_sub(ALL.len())) + ALL)
 }
 
 /// The last line: the filter while it is typed, else the keys that matter here.
@@ -118,8 +120,8 @@ pub(super) fn keys(state: &State, width: u16) -> Line<'static> {
         // The end of a long filter is what is being typed.
         let filter = printable(&state.filter);
         let room = width.saturating_sub(3);
-        let skip = filter.chars().count().saturating_sub(room);
-        let shown: String = filter.chars().skip(skip).collect();
+        let mut ends = filter.char_indices().filter_map(|(at, _)| filter.get(at..));
+        let shown = ends.find(|end| end.width() <= room).unwrap_or_default();
         return Line::from(format!("/{shown}_"));
     }
     let fold = "Space fold";
@@ -131,7 +133,8 @@ pub(super) fn keys(state: &State, width: u16) -> Line<'static> {
             ["? help", "q quit", "/ filter", "s sort", "r reverse", "Tab GPUs", "p pause", "+ -"]
         }
     };
-    let mut text = narrowed(state).unwrap_or_default();
+    // The first key stays, however long the filter is.
+    let mut text = narrowed(state, width.saturating_sub(all[0].len() + GAP)).unwrap_or_default();
     for key in all {
         let next = if text.is_empty() { key.to_owned() } else { format!("{text}  {key}") };
         if next.width() > width {

@@ -2,7 +2,7 @@
 
 mod gpus;
 mod header;
-mod over;
+mod overlay;
 mod processes;
 
 use ratatui::Frame;
@@ -16,7 +16,10 @@ use super::state::{Focus, State};
 /// The least size that shows something of each table.
 const LEAST: (u16, u16) = (40, 10);
 
-/// In front of the chosen line: the sign beside the colours.
+/// The lines of the header, the detail, two of processes, and the keys.
+const OTHERS: u16 = 5;
+
+/// In front of the selected line: the sign beside the colours.
 const MARK: &str = ">";
 
 /// Draws the screen.
@@ -29,16 +32,17 @@ pub fn view(state: &State, frame: &mut Frame<'_>) {
         frame.render_widget(Paragraph::new(text).wrap(Wrap { trim: true }), area);
         return;
     }
-    if let Some(over) = state.over {
-        return over::draw(state, over, frame, area);
+    if let Some(overlay) = state.overlay {
+        return overlay::draw(state, overlay, frame, area);
     }
-    let of_gpus = gpus_height(state, area);
+    let status_text = header::status(state);
+    let of_status = u16::from(status_text.is_some());
     let parts = Layout::vertical([
         Constraint::Length(1),
-        Constraint::Length(of_gpus),
+        Constraint::Length(gpus_height(state, area, of_status)),
         Constraint::Length(1),
         Constraint::Min(2),
-        Constraint::Length(u16::from(header::status(state).is_some())),
+        Constraint::Length(of_status),
         Constraint::Length(1),
     ]);
     let [top, table, detail, below, status, keys] = parts.areas(area);
@@ -46,20 +50,20 @@ pub fn view(state: &State, frame: &mut Frame<'_>) {
     gpus::draw(state, frame, table);
     frame.render_widget(gpus::detail(state, detail.width), detail);
     processes::draw(state, frame, below);
-    if let Some(text) = header::status(state) {
+    if let Some(text) = status_text {
         let text = crate::printable::cut(&text, usize::from(status.width));
         frame.render_widget(Paragraph::new(text).style(style(state, Color::Yellow)), status);
     }
     frame.render_widget(header::keys(state, keys.width), keys);
 }
 
-/// The table of GPUs with its heading: up to three fifths of the screen.
-fn gpus_height(state: &State, area: Rect) -> u16 {
+/// The table of GPUs with its heading: up to three fifths of the screen, and never the lines of the other parts.
+fn gpus_height(state: &State, area: Rect, of_status: u16) -> u16 {
     let rows = u16::try_from(state.rows().len().max(1)).unwrap_or(u16::MAX).saturating_add(1);
-    rows.min(area.height * 3 / 5).max(2)
+    rows.min(area.height * 3 / 5).min(area.height - OTHERS - of_status)
 }
 
-/// A colour where colours are wanted. It never stands for a thing alone.
+/// A colour where colours are wanted. No information is shown by colour alone.
 fn style(state: &State, color: Color) -> Style {
     if state.is_plain { Style::new() } else { Style::new().fg(color) }
 }
@@ -67,12 +71,12 @@ fn style(state: &State, color: Color) -> Style {
 const BOLD: Style = Style::new().add_modifier(Modifier::BOLD);
 const DIM: Style = Style::new().add_modifier(Modifier::DIM);
 
-/// The chosen line of the table in which the keys move stands out more than that of the other one.
-fn of_chosen(state: &State, focus: Focus) -> Style {
+/// The selected line of the table in which the keys move stands out more than that of the other one.
+fn highlight(state: &State, focus: Focus) -> Style {
     if state.focus == focus { Style::new().add_modifier(Modifier::REVERSED) } else { BOLD }
 }
 
-/// The chosen line in the middle, where there are more than fit.
+/// The selected line in the middle, where there are more than fit.
 fn scrolled(selected: usize, count: usize, area: Rect) -> TableState {
     let shown = usize::from(area.height.saturating_sub(1));
     let offset = selected.saturating_sub(shown / 2).min(count.saturating_sub(shown));

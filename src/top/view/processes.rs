@@ -6,15 +6,19 @@ use ratatui::style::Style;
 use ratatui::widgets::{HighlightSpacing, Row, Table};
 use telemetry::overview::{Overview, Process};
 
-use super::{BOLD, MARK, of_chosen, range, scrolled, sentence};
+use super::{BOLD, MARK, highlight, range, scrolled, sentence};
 use crate::printable::printable;
 use crate::top::columns::{Column, GAP, constraints, fill};
 use crate::top::processes::Sort;
 use crate::top::say;
 use crate::top::state::{Focus, State};
 
-/// Below this there is no room for who owns a process.
+/// Below this there is no room for both the name and the owner of a process.
 const NARROW: u16 = 64;
+/// What 40 columns leave to the only column of text.
+const LEAST: u16 = 8;
+/// From here on, the owner's whole heading fits.
+const WIDE: u16 = 72;
 
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let Some(overview) = state.overview() else { return };
@@ -23,12 +27,14 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
         return sentence(&why_none(state, overview), frame, area);
     }
     let selected = state.selected_process.min(processes.len() - 1);
-    let sorts: Vec<Sort> = match area.width {
-        ..NARROW => Sort::ALL.into_iter().filter(|it| !matches!(it, Sort::Owner)).collect(),
-        NARROW.. => Sort::ALL.to_vec(),
+    // What they are sorted by is always shown.
+    let (hidden, widest) = match state.sort {
+        _ if area.width >= NARROW => (None, Sort::Owner),
+        Sort::Owner => (Some(Sort::Name), Sort::Owner),
+        _ => (Some(Sort::Owner), Sort::Name),
     };
-    let mut columns: Vec<Column> = sorts.iter().map(|sort| column(state, *sort)).collect();
-    let widest = if area.width < NARROW { Sort::Name } else { Sort::Owner };
+    let sorts: Vec<Sort> = Sort::ALL.into_iter().filter(|sort| Some(*sort) != hidden).collect();
+    let mut columns: Vec<Column> = sorts.iter().map(|sort| column(state, *sort, area.width)).collect();
     let widest = sorts.iter().position(|sort| *sort == widest).unwrap_or(0);
     fill(&mut columns, widest, area.width.saturating_sub(2));
     if let (Some(shown), Some(column)) = (range(selected, processes.len(), area), columns.get_mut(widest)) {
@@ -37,33 +43,38 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let heading = Row::new(columns.iter().map(Column::heading)).style(BOLD);
     let rows = processes.iter().map(|process| {
         let cells = sorts.iter().zip(&columns);
-        Row::new(cells.map(|(sort, column)| column.cell(&said(process, *sort), Style::new())))
+        Row::new(cells.map(|(sort, column)| column.cell(&cell(process, *sort), Style::new())))
     });
     let table = Table::new(rows, constraints(&columns))
         .header(heading)
         .column_spacing(GAP)
         .highlight_symbol(format!("{MARK} "))
         .highlight_spacing(HighlightSpacing::Always)
-        .row_highlight_style(of_chosen(state, Focus::Processes));
+        .row_highlight_style(highlight(state, Focus::Processes));
     frame.render_stateful_widget(table, area, &mut scrolled(selected, processes.len(), area));
 }
 
-/// The column by which they are sorted has a sign.
-fn column(state: &State, sort: Sort) -> Column {
+/// The column by which they are sorted has a sign: whether values rise or fall from line to line.
+fn column(state: &State, sort: Sort, screen: u16) -> Column {
+    let least = |width| if screen < NARROW { LEAST } else { width };
     let column = match sort {
         Sort::Pid => Column::right("PID", 8),
-        Sort::Name => Column::left("NAME", 16),
+        Sort::Name => Column::left("NAME", least(16)),
         Sort::Gpu => Column::right("GPU", 4),
         Sort::Vram => Column::right("VRAM", 9),
         Sort::Units => Column::right("CUS", 5),
-        Sort::Owner => Column::left("OWNER", 12),
+        Sort::Owner => Column::left("OWNER", least(12)),
     };
-    let arrow = if state.is_reversed { "↑" } else { "↓" };
+    let heading = match sort {
+        Sort::Owner if screen < WIDE => "OWNER",
+        _ => sort.heading(),
+    };
+    let arrow = if sort.is_descending() == state.is_reversed { "↑" } else { "↓" };
     let sign = if sort == state.sort { arrow } else { "" };
-    Column { heading: format!("{}{sign}", sort.heading()), ..column }
+    Column { heading: format!("{heading}{sign}"), ..column }
 }
 
-fn said(process: &Process, sort: Sort) -> String {
+fn cell(process: &Process, sort: Sort) -> String {
     let dash = || say::UNKNOWN.to_owned();
     match sort {
         Sort::Pid => process.pid.to_string(),
@@ -79,7 +90,7 @@ fn why_none(state: &State, overview: &Overview) -> String {
     match (overview.processes.is_empty(), state.filter.is_empty()) {
         _ if overview.cards.is_empty() => String::new(),
         (true, _) => say::no_process(overview).to_owned(),
-        (false, true) => "No process uses the chosen GPU (Esc: all GPUs).".to_owned(),
+        (false, true) => "No process uses the selected GPU (Esc: all GPUs).".to_owned(),
         (false, false) => format!("No process matches /{} (Esc: all).", printable(&state.filter)),
     }
 }

@@ -59,7 +59,8 @@ impl Gpu {
         Self::new(address, 0x1a03, 0x2000).subsystem(0x1a03, 0x2000).revision(0x52).driver("ast")
     }
 
-    /// Puts the function behind a PCI bridge at this address; several may share one.
+    /// Puts the function behind a PCI bridge at this address, or behind several: `0000:00:01.1/0000:01:00.0`, the root port
+    /// first. Functions may share them.
     #[must_use]
     pub fn behind(mut self, bridge: &str) -> Self {
         self.behind = Some(bridge.to_owned());

@@ -13,7 +13,7 @@ pub(crate) fn lay_out(gpu: &Gpu, tree: &mut Tree) -> Result<String, Error> {
     let address: Address = gpu.address.parse()?;
     let parent = match &gpu.behind {
         None => host_bridge(address),
-        Some(bridge) => add_bridge(bridge.parse()?, address.bus, tree),
+        Some(bridges) => add_bridges(bridges, address.bus, tree)?,
     };
     let folder = format!("{parent}/{address}");
     let by_address = format!("/sys/bus/pci/devices/{address}");
@@ -107,8 +107,18 @@ fn host_bridge(address: Address) -> String {
     format!("/sys/devices/pci{:04x}:{:02x}", address.domain, address.bus)
 }
 
-fn add_bridge(bridge: Address, secondary_bus: u8, tree: &mut Tree) -> String {
-    let folder = format!("{}/{bridge}", host_bridge(bridge));
+/// Adds bridges, one below the other; answers the folder of the last.
+fn add_bridges(bridges: &str, bus: u8, tree: &mut Tree) -> Result<String, Error> {
+    let bridges: Vec<Address> = bridges.split('/').map(str::parse).collect::<Result<_, _>>()?;
+    let mut folder = bridges.first().copied().map(host_bridge).unwrap_or_default();
+    for (at, bridge) in bridges.iter().enumerate() {
+        folder = format!("{folder}/{bridge}");
+        add_bridge(*bridge, &folder, bridges.get(at + 1).map_or(bus, |next| next.bus), tree);
+    }
+    Ok(folder)
+}
+
+fn add_bridge(bridge: Address, folder: &str, secondary_bus: u8, tree: &mut Tree) {
     let identity = Identity {
         vendor: BRIDGE.0,
         device: BRIDGE.1,
@@ -117,15 +127,14 @@ fn add_bridge(bridge: Address, secondary_bus: u8, tree: &mut Tree) -> String {
         revision: 0,
         driver: Some("pcieport"),
     };
-    common(&folder, bridge, &identity, -1, tree);
+    common(folder, bridge, &identity, -1, tree);
     tree.put(&format!("{folder}/config"), header(&identity, Some((bridge.bus, secondary_bus))));
     let by_address = format!("/sys/bus/pci/devices/{bridge}");
-    tree.put(&by_address, Entry::Link(relative(&by_address, &folder)));
+    tree.put(&by_address, Entry::Link(relative(&by_address, folder)));
     let link = format!("{folder}/driver");
     tree.put(&link, Entry::Link(relative(&link, "/sys/bus/pci/drivers/pcieport")));
     let back = format!("/sys/bus/pci/drivers/pcieport/{bridge}");
-    tree.put(&back, Entry::Link(relative(&back, &folder)));
-    folder
+    tree.put(&back, Entry::Link(relative(&back, folder)));
 }
 
 /// The 64 bytes of the configuration header (PCI Local Bus 3.0, 6.1; type 1 for a bridge with

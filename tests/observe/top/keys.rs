@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use layout::Machine;
 use rocworker::top::keys::Key;
-use rocworker::top::{Do, Event, State};
+use rocworker::top::{Effect, Event, State};
 use support::laid::Laid;
 
 use super::{eight, press, reading, screen, state};
@@ -24,14 +24,40 @@ fn s_sorts_by_the_next_column_and_r_reverses() {
     press(&mut state, "r");
     assert_eq!(pids(&state), ["6006", "5150", "4711", "4711"]);
     press(&mut state, "r<<<");
-    assert!(screen(&state, 80, 24).contains("PID↓"));
+    assert!(screen(&state, 80, 24).contains("PID↑"));
     press(&mut state, ">");
-    assert!(screen(&state, 80, 24).contains("NAME↓"));
+    assert!(screen(&state, 80, 24).contains("NAME↑"));
     assert_eq!(pids(&state), ["6006", "5150", "4711", "4711"]);
     press(&mut state, "sss");
     assert_eq!(pids(&state), ["4711", "4711", "5150", "6006"], "by CUS, what is unknown last");
     press(&mut state, "r");
     assert_eq!(pids(&state), ["5150", "4711", "4711", "6006"]);
+}
+
+/// Values rise with ↑ from line to line and fall with ↓. On any width, what they are sorted by is shown.
+#[test]
+fn the_arrow_names_the_direction_and_is_shown_on_any_width() {
+    let mut state = state(&eight());
+    for (keys, column) in [("", "VRAM↓"), ("r", "VRAM↑"), ("rs", "CUS↓"), ("s", "↑"), ("r", "↓")] {
+        press(&mut state, keys);
+        for columns in [40, 63, 64, 71, 72, 120] {
+            let text = screen(&state, columns, 24);
+            let heading = text.lines().find(|line| line.contains("PID")).unwrap();
+            assert!(heading.contains(column), "{column} on {columns}: {text}");
+        }
+    }
+    let text = screen(&state, 40, 24);
+    assert!(text.contains("OWNER↓") && text.contains(" ollama.…\n"), "in place of the name: {text}");
+}
+
+#[test]
+fn a_long_filter_leaves_room_for_its_end_and_for_help() {
+    let mut state = state(&eight());
+    press(&mut state, &format!("/{}b", "漢".repeat(63)));
+    let last = |state: &State| screen(state, 40, 15).lines().last().unwrap().to_owned();
+    assert_eq!(last(&state), format!("/{}b_", "漢".repeat(18)), "40 columns, and no half of a character");
+    state.on(Event::Key(Key::Enter));
+    assert_eq!(last(&state), format!("/{}… (Esc: all)  ? help", "漢".repeat(9)));
 }
 
 #[test]
@@ -42,7 +68,7 @@ fn a_filter_is_typed_kept_and_cleared() {
     state.on(Event::Key(Key::Backspace));
     state.on(Event::Key(Key::Enter));
     assert_eq!(pids(&state), ["5150"]);
-    assert_eq!(state.on(Event::Key(Key::Escape)), Do::Draw);
+    assert_eq!(state.on(Event::Key(Key::Escape)), Effect::Draw);
     assert_eq!(pids(&state).len(), 4);
     press(&mut state, "/605439");
     assert_eq!(pids(&state), ["4711", "4711"], "a container's id");
@@ -58,11 +84,13 @@ fn enter_shows_one_gpus_processes_and_escape_all_again() {
     state.on(Event::Key(Key::Enter));
     assert_eq!(pids(&state), ["5150", "6006"]);
     state.on(Event::Key(Key::Up));
-    assert_eq!(pids(&state), ["5150", "6006"], "moving chooses another line, not other processes");
+    assert_eq!(pids(&state), ["5150", "6006"], "moving selects another line, not other processes");
     state.on(Event::Key(Key::Escape));
     assert_eq!(pids(&state).len(), 4);
     press(&mut state, "G ");
-    assert!(screen(&state, 80, 24).contains("No process uses the chosen GPU"));
+    assert_eq!(pids(&state).len(), 4, "a whole card has nothing to fold");
+    state.on(Event::Key(Key::Enter));
+    assert!(screen(&state, 80, 24).contains("No process uses the selected GPU"));
 }
 
 #[test]
@@ -77,20 +105,20 @@ fn space_folds_a_cards_partitions_from_any_of_its_lines() {
 }
 
 #[test]
-fn the_chosen_line_stays_with_its_gpu_when_others_go() {
+fn the_selection_follows_its_gpu() {
     let mut state = state(&eight());
     press(&mut state, "jjj");
-    let chosen = |state: &State| {
+    let selected = |state: &State| {
         let text = screen(state, 80, 24);
         text.lines().find(|line| line.starts_with('>')).unwrap().split_whitespace().nth(1).unwrap().to_owned()
     };
-    assert_eq!(chosen(&state), "3");
+    assert_eq!(selected(&state), "3");
     let mut less = reading(&eight());
     less.overview.cards.remove(0);
     state.on(Event::Read(Box::new(Ok(less))));
-    assert_eq!(chosen(&state), "3");
+    assert_eq!(selected(&state), "3");
     state.on(Event::Read(Box::new(Ok(reading(&Laid::out(&Machine::instinct_with_readings(1, 1)))))));
-    assert_eq!(chosen(&state), "0");
+    assert_eq!(selected(&state), "0");
 }
 
 #[test]
@@ -113,9 +141,9 @@ fn plus_and_minus_stay_within_the_bounds_and_a_pause_holds_the_screen() {
 fn q_escape_and_control_c_end() {
     let mut state = state(&eight());
     for key in [Key::Character('q'), Key::Escape, Key::Interrupt] {
-        assert_eq!(state.on(Event::Key(key)), Do::Quit, "{key:?}");
+        assert_eq!(state.on(Event::Key(key)), Effect::Quit, "{key:?}");
     }
-    assert_eq!(state.on(Event::Key(Key::Stop)), Do::Stop);
+    assert_eq!(state.on(Event::Key(Key::Stop)), Effect::Stop);
     press(&mut state, "?");
-    assert_eq!(state.on(Event::Key(Key::Interrupt)), Do::Quit, "from the help too");
+    assert_eq!(state.on(Event::Key(Key::Interrupt)), Effect::Quit, "from the help too");
 }

@@ -15,6 +15,7 @@ use rocworker::top::{Event, State, view};
 use root::Root;
 use support::laid::Laid;
 use telemetry::exporter::Exporter;
+use unicode_width::UnicodeWidthStr as _;
 
 /// The id of a container, as the kernel's cgroups name it.
 const CONTAINER: &str = "605439acbd4fb18c145069289094b17f17e0cfa938f78012d4960bc797305f22";
@@ -86,7 +87,16 @@ fn screen(state: &State, columns: u16, lines: u16) -> String {
     let mut terminal = Terminal::new(TestBackend::new(columns, lines)).unwrap();
     terminal.draw(|frame| view(state, frame)).unwrap();
     let cells = terminal.backend().buffer();
-    let line =
-        |y| (0..columns).map(|x| cells[(x, y)].symbol()).collect::<String>().trim_end().to_owned() + "\n";
+    let line = |y| {
+        let mut text = String::new();
+        let mut x = 0;
+        while x < columns {
+            let symbol = cells[(x, y)].symbol();
+            text += symbol;
+            // A wide character has the next cell too.
+            x += u16::try_from(symbol.width().max(1)).unwrap();
+        }
+        text.trim_end().to_owned() + "\n"
+    };
     (0..lines).map(line).collect()
 }

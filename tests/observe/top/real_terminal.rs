@@ -4,7 +4,9 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output};
 
-use layout::{Machine, Nodes};
+use layout::{Machine, Nodes, health};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use support::fuse::{self, Fault, Served};
 use support::laid::Laid;
 use support::real;
@@ -70,12 +72,26 @@ impl Tmux {
         assert!(waited.is_ok(), "not so that {what}:\n{last}");
     }
 
+    /// Starts top in it, and waits until it has drawn.
+    fn started(root: &Path, (columns, lines): (u16, u16), arguments: &str) -> Self {
+        let tmux = Self::new(columns, lines);
+        tmux.commands(&top(root, arguments));
+        tmux.until("it is drawn", |it| it.contains("431/740 W"));
+        tmux
+    }
+
+    /// Whether the alternate screen is on, and the cursor.
+    fn flags(&self) -> String {
+        self.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"])
+    }
+
     /// Whether the shell's screen, its cursor and its terminal's modes are back.
     #[track_caller]
-    fn is_restored(&self, end: &str) {
-        self.until(end, |screen| screen.contains(end));
-        self.until("the shell's screen is back", |screen| screen.contains("before top"));
-        assert_eq!(self.run(&["display-message", "-p", "#{alternate_on} #{cursor_flag}"]), "0 1\n");
+    fn is_the_shells(&self) {
+        self.until("the shell's screen is back", |screen| {
+            screen.contains("before top") && !screen.contains("431/740 W") && is_prompt(screen)
+        });
+        eventually("the cursor is back", || self.flags() == "0 1\n");
         self.commands("stty -a | tr ' ' '\\n' | grep -xE -e '-?(icanon|echo|isig)' | tr '\\n' '+'");
         self.until("the modes are back", |screen| {
             ["+icanon+", "+echo+"].iter().all(|it| format!("+{screen}").contains(it))
@@ -83,6 +99,30 @@ impl Tmux {
                 && !screen.contains("-icanon+")
                 && !screen.contains("-echo+")
         });
+    }
+
+    /// Whether top has the terminal: it draws, and hears a key without Enter.
+    #[track_caller]
+    fn is_tops(&self) {
+        self.until("the screen is back", |it| it.contains("431/740 W") && !it.contains("READY$"));
+        eventually("the cursor is hidden", || self.flags() == "1 0\n");
+        self.types("?");
+        self.until("keys are heard", |it| it.contains("Keys of rocworker top"));
+        self.types("x");
+        self.until("the tables are back", |it| it.contains("431/740 W"));
+    }
+
+    /// Whether top has ended with this code and left the terminal as it was.
+    #[track_caller]
+    fn ends(&self, code: u8) {
+        self.until("the shell's screen is back", |it| it.contains("before top") && is_prompt(it));
+        self.commands("echo ended $?");
+        self.until("it has ended so", |screen| screen.contains(&format!("ended {code}")));
+        self.is_the_shells();
+    }
+
+    fn signals(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child()), signal).unwrap();
     }
 
     /// The only child of the shell.
@@ -105,11 +145,12 @@ impl Drop for Tmux {
 }
 
 fn top(root: &Path, arguments: &str) -> String {
-    format!(
-        "echo before top; {} --root {} top {arguments}; echo ended $?",
-        env!("CARGO_BIN_EXE_rocworker"),
-        root.display()
-    )
+    format!("echo before top; {} --root {} top {arguments}", env!("CARGO_BIN_EXE_rocworker"), root.display())
+}
+
+/// Whether the shell waits for a command. Before that, top may still read what is typed.
+fn is_prompt(screen: &str) -> bool {
+    screen.trim_end().ends_with("READY$")
 }
 
 fn widest(screen: &str) -> usize {
@@ -122,12 +163,8 @@ fn real_tmux_top_draws_hears_keys_and_leaves_the_terminal_as_it_was() {
         return;
     }
     let laid = eight();
-    let tmux = Tmux::new(100, 30);
-    tmux.commands(&top(laid.top(), "--interval 0.2"));
-    tmux.until("GPUs and processes are shown", |it| {
-        it.contains("431/740 W") && it.contains("ollama.service")
-    });
-    assert_eq!(tmux.run(&["display-message", "-p", "#{alternate_on}"]), "1\n");
+    let tmux = Tmux::started(laid.top(), (100, 30), "--interval 0.2");
+    tmux.until("processes are shown", |it| it.contains("ollama.service"));
     tmux.types("s");
     tmux.until("it sorts by the next column", |it| it.contains("CUS↓"));
     tmux.types("/olla");
@@ -147,27 +184,28 @@ fn real_tmux_top_draws_hears_keys_and_leaves_the_terminal_as_it_was() {
     tmux.presses("Down");
     tmux.until("the next GPU is chosen", |it| it.contains("> 1 "));
     tmux.types("q");
-    tmux.is_restored("ended 0");
+    tmux.ends(0);
 }
 
 #[test]
 fn real_tmux_signals_and_control_c_restore_the_terminal() {
-    use nix::sys::signal::{Signal, kill};
     if !real::require(&["tmux"]) {
         return;
     }
     let laid = eight();
-    for (end, code) in
-        [(Some(Signal::SIGTERM), "ended 143"), (Some(Signal::SIGHUP), "ended 129"), (None, "ended 0")]
-    {
-        let tmux = Tmux::new(80, 24);
-        tmux.commands(&top(laid.top(), ""));
-        tmux.until("it is drawn", |it| it.contains("431/740 W"));
+    for (end, code) in [
+        (Some(Signal::SIGTERM), 143),
+        (Some(Signal::SIGHUP), 129),
+        (Some(Signal::SIGINT), 130),
+        (Some(Signal::SIGQUIT), 131),
+        (None, 0),
+    ] {
+        let tmux = Tmux::started(laid.top(), (80, 24), "");
         match end {
-            Some(signal) => kill(nix::unistd::Pid::from_raw(tmux.child()), signal).unwrap(),
+            Some(signal) => tmux.signals(signal),
             None => tmux.presses("C-c"),
         }
-        tmux.is_restored(code);
+        tmux.ends(code);
     }
 }
 
@@ -177,32 +215,90 @@ fn real_tmux_control_z_gives_the_shell_back_and_fg_the_screen() {
         return;
     }
     let laid = eight();
-    let tmux = Tmux::new(80, 24);
-    tmux.commands(&top(laid.top(), ""));
-    tmux.until("it is drawn", |it| it.contains("431/740 W"));
+    let tmux = Tmux::started(laid.top(), (80, 24), "");
     tmux.presses("C-z");
-    tmux.until("the shell is back", |it| it.contains("before top") && !it.contains("431/740 W"));
-    tmux.commands("fg");
-    tmux.until("the screen is back", |it| it.contains("431/740 W"));
-    tmux.types("?");
-    tmux.until("keys are heard", |it| it.contains("Keys of rocworker top"));
+    tmux.is_the_shells();
+    tmux.commands("clear; echo before top; fg");
+    tmux.is_tops();
+    // From outside, and as a shell's script.
+    tmux.signals(Signal::SIGTSTP);
+    tmux.is_the_shells();
+    tmux.commands("clear; echo before top; fg");
+    tmux.is_tops();
     tmux.presses("C-c");
-    tmux.until("the shell is back", |it| it.contains("before top"));
+    tmux.ends(0);
+    tmux.commands(&format!("clear; sh -c '{}; echo after top'", top(laid.top(), "")));
+    tmux.is_tops();
+    tmux.presses("C-z");
+    tmux.is_the_shells();
+    tmux.commands("clear; echo before top; fg");
+    tmux.is_tops();
+    tmux.types("q");
+    tmux.until("the script goes on", |it| it.contains("after top"));
 }
 
+/// bash sets its own modes while a job is stopped, and `kill` there also sends SIGCONT.
 #[test]
-fn real_tmux_a_terminal_that_cannot_and_no_colour() {
+fn real_tmux_a_stopped_top_goes_on_or_ends_as_bash_asks() {
+    if !real::require(&["tmux", "bash"]) {
+        return;
+    }
+    let laid = eight();
+    let tmux = Tmux::new(80, 24);
+    tmux.commands("exec bash --norc --noprofile");
+    let start = || {
+        tmux.commands(&format!("clear; {}", top(laid.top(), "")));
+        tmux.is_tops();
+    };
+    start();
+    tmux.signals(Signal::SIGSTOP);
+    tmux.until("the shell speaks", is_prompt);
+    tmux.commands("fg");
+    tmux.is_tops();
+    tmux.presses("C-z");
+    tmux.is_the_shells();
+    let stat = format!("/proc/{}/stat", tmux.child());
+    tmux.commands("clear; echo before top; kill %1");
+    eventually("top is gone", || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z ")));
+    tmux.is_the_shells();
+}
+
+/// A job that no shell controls cannot be continued: the kernel does not stop it.
+#[test]
+fn real_tmux_control_z_without_a_shell_changes_nothing() {
     if !real::require(&["tmux"]) {
         return;
     }
     let laid = eight();
+    let tmux = Tmux::new(80, 24);
+    let program = env!("CARGO_BIN_EXE_rocworker");
+    tmux.run(&["new-window", program, "--root", laid.top().to_str().unwrap(), "top"]);
+    tmux.is_tops();
+    tmux.presses("C-z");
+    tmux.is_tops();
+}
+
+#[test]
+fn real_tmux_dumb_is_refused_and_no_color_is_honoured() {
+    if !real::require(&["tmux"]) {
+        return;
+    }
+    let laid = eight();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs();
+    laid.put("run/rocworker/health.json", &health(8, true, now));
     let tmux = Tmux::new(100, 30);
-    tmux.commands(&format!("export TERM=dumb; {}", top(laid.top(), "")));
-    tmux.until("dumb is refused", |it| it.contains("TERM names none") && it.contains("ended 2"));
-    tmux.commands(&format!("clear; export NO_COLOR=1 TERM=screen; {}", top(laid.top(), "")));
-    tmux.until("it is drawn", |it| it.contains("431/740 W"));
-    let colours = tmux.run(&["capture-pane", "-p", "-e"]);
-    assert!(!["\u{1b}[3", "\u{1b}[9", "\u{1b}[4"].iter().any(|it| has_colour(&colours, it)), "{colours:?}");
+    tmux.commands(&format!("TERM=dumb; {}", top(laid.top(), "")));
+    tmux.until("dumb is refused", |it| it.contains("TERM names none"));
+    tmux.ends(2);
+    for (setting, is_coloured) in [("", true), ("NO_COLOR=1", false)] {
+        tmux.commands(&format!("clear; export TERM=screen {setting}; {}", top(laid.top(), "")));
+        tmux.until("it is drawn", |it| it.contains("431/740 W") && it.contains("unhealthy"));
+        let shown = tmux.run(&["capture-pane", "-p", "-e"]);
+        let colours = ["\u{1b}[3", "\u{1b}[9", "\u{1b}[4"];
+        assert_eq!(colours.iter().any(|it| has_colour(&shown, it)), is_coloured, "{setting}: {shown:?}");
+        tmux.types("q");
+        tmux.ends(0);
+    }
 }
 
 /// Whether a sequence sets a colour: SGR 30 to 37, 90 to 97, 40 to 47. Italics (3) and underline (4) end at once.
@@ -218,9 +314,7 @@ fn real_fuse_keys_answer_while_a_card_hangs() {
     let folder = support::detect::scratch();
     Machine::instinct_with_readings(2, 1).lay_out(folder.path(), Nodes::Recorded).unwrap();
     let laid = Served::new(folder.path());
-    let tmux = Tmux::new(100, 30);
-    tmux.commands(&top(laid.path(), "--interval 0.2"));
-    tmux.until("it is drawn", |it| it.contains("431/740 W"));
+    let tmux = Tmux::started(laid.path(), (100, 30), "--interval 0.2");
     laid.fault("/sys/bus/pci/devices/0000:05:00.0/gpu_busy_percent", Fault::Block);
     eventually("a read hangs", || laid.hanging() > 0);
     tmux.types("?");
@@ -238,7 +332,25 @@ fn real_fuse_keys_answer_while_a_card_hangs() {
     // The kernel ends no process whose read FUSE has not answered.
     laid.mend();
     laid.release();
-    tmux.until("it ends", |it| it.contains("ended 0"));
+    tmux.ends(0);
+}
+
+#[test]
+fn real_fuse_a_late_first_reading_is_told_whatever_the_interval() {
+    if !fuse::require() || !real::require(&["tmux"]) {
+        return;
+    }
+    let folder = support::detect::scratch();
+    Machine::instinct_with_readings(2, 1).lay_out(folder.path(), Nodes::Recorded).unwrap();
+    let laid = Served::new(folder.path());
+    laid.fault_everywhere(Fault::Delay(std::time::Duration::from_millis(400)));
+    let tmux = Tmux::new(100, 30);
+    tmux.commands(&top(laid.path(), "--interval 10"));
+    tmux.until("it says that it waits", |it| it.contains("The reading under way has taken"));
+    tmux.types("q");
+    laid.mend();
+    laid.release();
+    tmux.ends(0);
 }
 
 #[test]
@@ -279,9 +391,7 @@ fn real_tmux_top_ends_with_its_terminal() {
         return;
     }
     let laid = eight();
-    let tmux = Tmux::new(80, 24);
-    tmux.commands(&top(laid.top(), ""));
-    tmux.until("it is drawn", |it| it.contains("431/740 W"));
+    let tmux = Tmux::started(laid.top(), (80, 24), "");
     let stat = format!("/proc/{}/stat", tmux.child());
     drop(tmux);
     let is_gone = || std::fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));

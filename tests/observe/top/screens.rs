@@ -1,14 +1,17 @@
+use std::collections::BTreeSet;
+
 use layout::{JUDGED_AT, Machine, health};
 use rocworker::top::keys::Key;
 use rocworker::top::reader::Reading;
 use rocworker::top::{Event, State};
 use support::captures;
 use support::laid::Laid;
+use unicode_width::UnicodeWidthStr as _;
 
-use super::{eight, press, reading, screen, state};
+use super::{eight, press, reading, screen, state, use_gpu};
 
-/// The three sizes that are promised.
-const SIZES: [(u16, u16); 3] = [(80, 24), (40, 15), (120, 40)];
+/// The sizes that are promised: the usual one, the least one, and those from which on there is more.
+const SIZES: [(u16, u16); 4] = [(80, 24), (40, 10), (40, 15), (120, 40)];
 
 fn shown(name: &str, state: &State) {
     for (columns, lines) in SIZES {
@@ -65,6 +68,7 @@ fn readings_that_are_unknown_are_dashes_with_their_reasons_on_request() {
     shown("unknown", &state);
     press(&mut state, "u");
     insta::assert_snapshot!("top_unknown_listed", screen(&state, 80, 24));
+    insta::assert_snapshot!("top_unknown_listed_in_part", screen(&state, 40, 10));
 }
 
 #[test]
@@ -77,6 +81,25 @@ fn help_names_each_key_in_any_size() {
     let mut state = state(&eight());
     press(&mut state, "?");
     shown("help", &state);
+    for (columns, lines) in SIZES {
+        let text = screen(&state, columns, lines);
+        for key in [
+            "↑ ↓ j k",
+            "PgUp PgDn Home End",
+            "Tab",
+            "Enter",
+            "Space",
+            "s < > r",
+            "/",
+            "p + -",
+            "u ",
+            "q Esc",
+            "Ctrl-Z",
+        ] {
+            assert!(text.contains(key), "{key}: {text}");
+        }
+        assert!(!text.contains('…') && text.contains("fg resumes"), "{text}");
+    }
     press(&mut state, "x");
     assert!(screen(&state, 80, 24).contains("MEMORY"));
 }
@@ -91,6 +114,57 @@ fn a_terminal_that_is_too_small_gets_a_sentence() {
     let text = screen(&state, 39, 12);
     let words: Vec<&str> = text.split_whitespace().collect();
     assert_eq!(words.join(" "), "This terminal is too small for top: it needs 40 columns and 10 lines.");
+}
+
+/// Eight GPUs want nine lines of ten.
+#[test]
+fn the_least_size_has_each_part() {
+    let mut state = state(&eight());
+    state.on(Event::Waiting(std::time::Duration::from_secs(3)));
+    let text = screen(&state, 40, 10);
+    for part in
+        ["rocworker top", "> 0 MI300X", "0000:05:00.0", "PID", "4711", "The reading under way", "? help"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn a_partition_names_its_memory_and_not_its_use() {
+    let text = screen(&state(&Laid::out(&Machine::instinct_with_readings(1, 8))), 80, 24);
+    assert_eq!(text.matches(" -/24.0 GiB").count(), 8, "{text}");
+}
+
+#[test]
+fn bytes_are_written_as_on_the_page() {
+    for (bytes, expected) in
+        [(0.0, "0 B"), (1023.0, "1023 B"), (1024.0, "1.0 KiB"), (1.5 * 1048576.0, "1.5 MiB")]
+    {
+        assert_eq!(rocworker::top::say::bytes(Some(bytes)), expected);
+    }
+    assert_eq!(rocworker::top::say::bytes(None), "-");
+}
+
+#[test]
+fn wide_and_bidirectional_names_keep_the_columns() {
+    let laid = eight();
+    for (pid, name) in [(7007, "漢字漢字漢"), (7008, "漢字漢字漢字漢字漢字"), (7009, "a\u{202e}b")]
+    {
+        use_gpu(&laid, &(pid, name, "0::/system.slice/wide.service\n", 3, 12, Some(7)));
+    }
+    for (columns, lines) in [(80, 30), (40, 24)] {
+        let text = screen(&state(&laid), columns, lines);
+        let processes: Vec<&str> = text.lines().skip_while(|line| !line.contains("PID")).skip(1).collect();
+        let ends: BTreeSet<usize> = processes
+            .iter()
+            .filter_map(|line| line.split_once(" GiB"))
+            .map(|(start, _)| start.width())
+            .collect();
+        assert_eq!(ends.len(), 1, "{text}");
+        assert!(!text.contains('\u{202e}'), "{text}");
+    }
+    let text = screen(&state(&laid), 80, 30);
+    assert!(text.contains(" 漢字漢字漢 ") && text.contains(" a\\u{202e}b "), "{text}");
 }
 
 #[test]
@@ -112,6 +186,9 @@ fn a_reading_that_fails_keeps_what_was_known() {
     state.on(Event::Read(Box::new(Err("cannot open /x: No such file or directory".to_owned()))));
     let text = screen(&state, 80, 24);
     assert!(text.contains("MI300X") && text.contains("cannot open /x"), "{text}");
+    state.on(Event::Read(Box::new(Ok(reading(&laid)))));
+    let text = screen(&state, 80, 24);
+    assert!(text.contains("51 °C   ▃ ▃ 431/740 W   ▅ ▅ "), "a sparkline has a gap: {text}");
     state.on(Event::Waiting(std::time::Duration::from_millis(3200)));
     let text = screen(&state, 80, 24);
     assert!(text.contains("The reading under way has taken 3 s: a file may hang."), "{text}");

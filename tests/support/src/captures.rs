@@ -29,6 +29,7 @@ pub const ALL: [Captured; 9] = [
     ("mi300x-cpx-kfd", || mi300x(XcpNames::Dot)),
 ];
 
+/// Invented, and the same for every card: the captures do not have what is above a card.
 const BRIDGE: &str = "0000:00:01.1";
 
 /// Radeon 780M, an APU with a whole KFD tree: card1, renderD128.

@@ -96,7 +96,7 @@ impl Card {
     }
 
     /// The bridges between the card and its host bridge.
-    fn machines_bridges(&self) -> &[Address] {
+    fn bridges_off_card(&self) -> &[Address] {
         self.bridges.get(..self.bridges.len().saturating_sub(self.own_bridges)).unwrap_or_default()
     }
 
@@ -117,7 +117,7 @@ impl Card {
                 }
             };
         }
-        let (above, others) = (self.machines_bridges(), other.machines_bridges());
+        let (above, others) = (self.bridges_off_card(), other.bridges_off_card());
         let shared = above.iter().zip(others).take_while(|(a, b)| a == b).count();
         Ok(match (shared, above.len().max(others.len()).saturating_sub(shared)) {
             (0, _) => Nearest::Phb,
