@@ -14,13 +14,21 @@ use crate::cli::output::{BAD, HEADING, print_text, styled};
 use crate::fleet::host::Host;
 use crate::printable::printable;
 
-/// What this program said of one machine.
+/// How this program ended for one machine.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Code(i32),
+    /// A signal to the program that asks all machines ended it.
+    Interrupted,
+    Failed(String),
+}
+
+/// What this program printed for one machine.
 #[derive(Debug)]
 pub(super) struct Answered {
-    /// Its exit code, or why it has none.
-    pub(super) ended: Result<i32, String>,
+    pub(super) ended: Ended,
     stdout: Vec<u8>,
-    /// What it said beside its answer, a line each.
+    /// Its other lines on stderr.
     pub(super) said: Vec<String>,
     /// Why there is no answer, or no whole one.
     pub(super) error: Option<String>,
@@ -28,28 +36,27 @@ pub(super) struct Answered {
 }
 
 impl Answered {
-    pub(super) fn new(
-        host: &Host,
-        ended: Result<i32, String>,
-        stdout: Vec<u8>,
-        stderr: &[u8],
-        took: Duration,
-    ) -> Self {
+    pub(super) fn new(host: &Host, ended: Ended, stdout: Vec<u8>, stderr: &[u8], took: Duration) -> Self {
         let stderr = String::from_utf8_lossy(stderr);
         let mut said: Vec<String> =
             stderr.lines().filter(|line| !line.trim().is_empty()).map(printable).collect();
         let error = match &ended {
-            Ok(0 | 3) => None,
-            Ok(code) => {
-                Some(last_of(&mut said, host).unwrap_or_else(|| format!("it ended with exit code {code}")))
-            }
-            Err(why) => Some(why.clone()),
+            Ended::Code(0 | 3) => None,
+            Ended::Code(code) => Some(
+                last_of(&mut said, host)
+                    .unwrap_or_else(|| format!("rocworker exited with code {code} and no error message")),
+            ),
+            Ended::Interrupted => Some("interrupted before it finished".to_owned()),
+            Ended::Failed(why) => Some(why.clone()),
         };
         Self { ended, stdout, said, error, took }
     }
 
     pub(super) fn code(&self) -> i32 {
-        *self.ended.as_ref().unwrap_or(&1)
+        match self.ended {
+            Ended::Code(code) => code,
+            Ended::Interrupted | Ended::Failed(_) => 1,
+        }
     }
 
     /// Its JSON as it came, if it is JSON.
@@ -85,7 +92,7 @@ struct Entry<'a> {
     error: Option<&'a str>,
 }
 
-/// Who prints the answers in the order asked: text as soon as all before it are there, JSON and metrics at the end.
+/// Prints the answers in the order of the hosts: text as soon as all before it are there, JSON and metrics at the end.
 pub(super) struct Shown<'h> {
     hosts: &'h [Named],
     format: Format,
@@ -132,14 +139,14 @@ impl<'h> Shown<'h> {
     fn print_json(&self, answers: &[Option<Answered>]) -> anyhow::Result<()> {
         let hosts = self.hosts.iter().zip(answers).map(|(named, answered)| {
             let Some(answered) = answered else {
-                let error = Some("interrupted before it was asked");
+                let error = Some("interrupted before rocworker queried it");
                 return Entry { host: &named.name, code: 1, answer: None, error };
             };
             let answer = answered.json();
             let error = answered.error.as_deref();
             let is_none = answer.is_none() && error.is_none();
             let code = if is_none { 1 } else { answered.code() };
-            let error = if is_none { Some("its answer is no JSON") } else { error };
+            let error = if is_none { Some("its answer is not JSON") } else { error };
             Entry { host: &named.name, code, answer, error }
         });
         let joined = Joined { schema_version: 1, hosts: hosts.collect() };

@@ -1,4 +1,4 @@
-//! What another machine's program prints, line by line as a terminal may be shown it.
+//! Prints a remote program's output line by line, with control characters escaped.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! Several machines: this very program for each of them, with `--host` and its name.
+//! Several machines: this program runs once for each of them, with `--host NAME`.
 
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -7,9 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use reconcile::command::{Call, Error as CommandError, Programs, Stream};
+use reconcile::command::{Call, Error as CommandError, Programs};
 
-use super::answers::{self, Answered};
+use super::answers::{self, Answered, Ended};
 use super::{Asked, Named};
 use crate::cli::Outcome;
 use crate::cli::args::{Format, Options};
@@ -28,7 +28,7 @@ pub(super) fn run(
     hosts: &[Named],
     asked: &Asked,
 ) -> anyhow::Result<Outcome> {
-    let programs = session.programs.as_ref().context("--host asks from the machine itself")?;
+    let programs = session.programs.as_ref().context("--host cannot be used with --root")?;
     let stop = interrupt()?;
     let programs = programs.interrupted_by(Arc::clone(&stop));
     let program = std::env::current_exe().context("where this program is")?;
@@ -50,7 +50,7 @@ pub(super) fn run(
         |place, answered| {
             ended += 1;
             if let Some(named) = hosts.get(place) {
-                tell(named, answered, ended, hosts.len());
+                print_progress(named, answered, ended, hosts.len());
             }
             if failed.is_ok() {
                 failed = shown.add(place, answered);
@@ -58,7 +58,7 @@ pub(super) fn run(
         },
     );
     if stop.load(Ordering::Relaxed) {
-        tell_of_rest(hosts, &answers, asked.writes);
+        print_interrupted(hosts, &answers, asked.writes);
     }
     failed?;
     shown.end(&answers)?;
@@ -71,13 +71,8 @@ pub(super) fn run(
 }
 
 fn argv(program: &str, options: &Options, format: Format, host: &Host, asked: &Asked) -> Vec<String> {
-    let format = match format {
-        Format::Table => "table",
-        Format::Wide => "wide",
-        Format::Json => "json",
-    };
     let mut argv: Vec<String> =
-        [program, "-o", format, "--host", &host.to_string()].map(str::to_owned).to_vec();
+        [program, "-o", format.name(), "--host", &host.to_string()].map(str::to_owned).to_vec();
     argv.extend((0..options.verbose).map(|_| "-v".to_owned()));
     if let Some(config) = &options.config {
         argv.extend(["--config".to_owned(), config.to_string_lossy().into_owned()]);
@@ -89,30 +84,27 @@ fn argv(program: &str, options: &Options, format: Format, host: &Host, asked: &A
 
 fn ask(programs: &Programs, argv: &[String], host: &Host) -> Answered {
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut streams = ssh::Streams::default();
+    let mut is_whole = true;
     let before = Instant::now();
     let call = Call { argv: &argv, input: b"", limit: ssh::LIMIT + MORE };
     let status = programs.call(call, &mut |stream, chunk| {
-        let (kept, most) = match stream {
-            Stream::Stdout => (&mut stdout, ssh::MOST),
-            Stream::Stderr => (&mut stderr, ssh::MOST / 64),
-        };
-        kept.extend(chunk);
-        if kept.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        is_whole = streams.take(stream, chunk);
+        if is_whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     let ended = match status {
-        Ok(status) => status.code().ok_or_else(|| format!("it ended with {status}")),
-        Err(_) if stdout.len() > ssh::MOST || stderr.len() > ssh::MOST / 64 => {
-            Err(format!("it answered with more than {} MiB", ssh::MOST >> 20))
+        Ok(status) => {
+            status.code().map_or_else(|| Ended::Failed(format!("it ended with {status}")), Ended::Code)
         }
-        Err(CommandError::Interrupted { .. }) => Err("interrupted before it had ended".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(_) if !is_whole => Ended::Failed(ssh::too_large()),
+        Err(CommandError::Interrupted { .. }) => Ended::Interrupted,
+        Err(error) => Ended::Failed(error.to_string()),
     };
-    Answered::new(host, ended, stdout, &stderr, before.elapsed())
+    Answered::new(host, ended, streams.stdout, &streams.stderr, before.elapsed())
 }
 
 /// A line for the machine, and what was said of it beside its answer.
-fn tell(named: &Named, answered: &Answered, ended: usize, of: usize) {
+fn print_progress(named: &Named, answered: &Answered, ended: usize, of: usize) {
     let mut stderr = anstream::stderr();
     let name = printable(&named.name);
     let seconds = answered.took.as_secs_f64();
@@ -121,7 +113,7 @@ fn tell(named: &Named, answered: &Answered, ended: usize, of: usize) {
         (None, _) => format!("done in {seconds:.1} s"),
         (Some(error), _) => format!("failed after {seconds:.1} s: {error}"),
     };
-    // A reader of stderr that has gone is no reason to stop half-way.
+    // If nobody reads stderr any more, the other machines go on.
     writeln!(stderr, "[{ended}/{of}] {name}: {how}").ok();
     for line in &answered.said {
         writeln!(stderr, "  {name}: {line}").ok();
@@ -129,21 +121,19 @@ fn tell(named: &Named, answered: &Answered, ended: usize, of: usize) {
 }
 
 /// After a signal: what is not known of which machine.
-fn tell_of_rest(hosts: &[Named], answers: &[Option<Answered>], writes: bool) {
+fn print_interrupted(hosts: &[Named], answers: &[Option<Answered>], writes: bool) {
     let names = |holds: &dyn Fn(&Option<Answered>) -> bool| {
         let names = hosts.iter().zip(answers).filter(|(_, answer)| holds(answer));
         names.map(|(named, _)| printable(&named.name)).collect::<Vec<_>>().join(",")
     };
     let mut stderr = anstream::stderr();
-    let unfinished = names(&|answer| answer.as_ref().is_some_and(|answer| answer.ended.is_err()));
+    let unfinished =
+        names(&|answer| answer.as_ref().is_some_and(|answer| answer.ended == Ended::Interrupted));
     if !unfinished.is_empty() {
         writeln!(stderr, "Interrupted, not finished: {unfinished}").ok();
         if writes {
-            writeln!(
-                stderr,
-                "apply may still be at work there: rocworker --host {unfinished} status shows it"
-            )
-            .ok();
+            let status = format!("rocworker --host {unfinished} status");
+            writeln!(stderr, "apply may still be running there: check with `{status}`").ok();
         }
     }
     let not_begun = names(&Option::is_none);

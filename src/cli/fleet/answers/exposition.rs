@@ -58,6 +58,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::cli::fleet::answers::Ended;
     use crate::fleet::host::Host;
 
     /// One machine failed, and one has a name that must be escaped.
@@ -72,9 +73,10 @@ mod tests {
                 {{"metric":"rocm_energy_joules_total","kind":"counter","unit":"joules","labels":{{"gpu":"0"}},"value":{value}}}
                 ]}}"#
             );
-            Some(Answered::new(&host, Ok(0), json.into_bytes(), b"", Duration::ZERO))
+            Some(Answered::new(&host, Ended::Code(0), json.into_bytes(), b"", Duration::ZERO))
         };
-        let failed = Some(Answered::new(&host, Ok(1), Vec::new(), b"rocworker: gpu1: no\n", Duration::ZERO));
+        let failed =
+            Some(Answered::new(&host, Ended::Code(1), Vec::new(), b"rocworker: gpu1: no\n", Duration::ZERO));
         let hosts = [named("gpu1"), named("ops@gpu2"), named("gpu3")];
         let text = joined(&hosts, &[answered("1e3"), failed, answered("0.5")], TextFormat::Prometheus);
         assert_eq!(
