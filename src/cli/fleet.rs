@@ -158,7 +158,7 @@ impl Asked {
             }
             Person::Apply { file: Some(_), .. } => {
                 return refused(
-                    "apply FILE works on this machine only: copy FILE to HOST, and run `rocworker apply FILE` there",
+                    "apply FILE works on this machine only: copy FILE to HOST, and run `apply FILE` there",
                 );
             }
             Person::Apply { dry_run, file: None, only } => {

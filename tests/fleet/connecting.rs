@@ -62,7 +62,11 @@ fn real_a_jump_host_is_passed_and_never_prompts_on_the_terminal() {
     let fleet = Fleet::new();
     fleet.machine("gpu1", |machine| machine);
     fleet.machine("gpu2", |machine| machine);
-    fleet.put("root/.ssh/config", "Host gpu2\nProxyJump gpu1\n");
+    // Only the asker knows names.
+    let gpu2 = fleet.shell("getent hosts gpu2").well();
+    let address = gpu2.split_whitespace().next().unwrap();
+    let config = format!("Host gpu2\nHostName {address}\nHostKeyAlias gpu2\nProxyJump gpu1\n");
+    fleet.put("root/.ssh/config", &config);
     let ask = || fleet.shell(&format!("script -qec '{PROGRAM} --host gpu2 detect' /dev/null < /dev/null"));
     let said = ask();
     assert!(said.stdout.contains("of 0 AMD GPUs usable"), "{said:?}");

@@ -76,7 +76,8 @@ fn real_an_answer_passes_line_by_line_and_an_interrupted_apply_says_what_is_not_
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(asked.stdout.take().unwrap()));
     assert_eq!(lines.next().unwrap().unwrap(), "-o wide apply");
     assert_eq!(lines.next().unwrap().unwrap(), "\\u{1b}]0;title\\u{7}");
-    fleet.shell("kill -INT $(pgrep -x rocworker)").well();
+    // The oldest: the fake is a script of the same name until it sleeps.
+    fleet.shell("kill -INT $(pgrep -o -x rocworker)").well();
     let said = asked.wait_with_output().unwrap();
     let stderr = String::from_utf8(said.stderr).unwrap();
     assert_eq!(said.status.code(), Some(1), "{stderr}");

@@ -145,7 +145,7 @@ fn commands_without_host_support_are_refused() {
     for (words, part) in [
         (&["explain", "7"][..], "explain takes --host only with --journal"),
         (&["plan", "--save", "plan.json"], "save the output of `rocworker --host HOST -o json plan`"),
-        (&["apply", "plan.json"], "run `rocworker apply FILE` there"),
+        (&["apply", "plan.json"], "run `apply FILE` there"),
         (&["doctor", "--canary"], "run it on the machine itself"),
     ] {
         let said = ask(words);

@@ -58,7 +58,7 @@ pub(super) fn run(
         },
     );
     if stop.load(Ordering::Relaxed) {
-        print_interrupted(hosts, &answers, asked.writes);
+        write!(anstream::stderr(), "{}", interrupted(hosts, &answers, asked.writes)).ok();
     }
     failed?;
     shown.end(&answers)?;
@@ -120,24 +120,44 @@ fn print_progress(named: &Named, answered: &Answered, ended: usize, of: usize) {
     }
 }
 
-/// After a signal: what is not known of which machine.
-fn print_interrupted(hosts: &[Named], answers: &[Option<Answered>], writes: bool) {
+/// After a signal: which machines did not finish, and which rocworker did not ask. A machine that failed is neither.
+fn interrupted(hosts: &[Named], answers: &[Option<Answered>], writes: bool) -> String {
     let names = |holds: &dyn Fn(&Option<Answered>) -> bool| {
         let names = hosts.iter().zip(answers).filter(|(_, answer)| holds(answer));
         names.map(|(named, _)| printable(&named.name)).collect::<Vec<_>>().join(",")
     };
-    let mut stderr = anstream::stderr();
+    let mut text = String::new();
     let unfinished =
         names(&|answer| answer.as_ref().is_some_and(|answer| answer.ended == Ended::Interrupted));
     if !unfinished.is_empty() {
-        writeln!(stderr, "Interrupted, not finished: {unfinished}").ok();
+        text += &format!("Interrupted, not finished: {unfinished}\n");
         if writes {
             let status = format!("rocworker --host {unfinished} status");
-            writeln!(stderr, "apply may still be running there: check with `{status}`").ok();
+            text += &format!("apply may still be running there: check with `{status}`\n");
         }
     }
     let not_begun = names(&Option::is_none);
     if !not_begun.is_empty() {
-        writeln!(stderr, "Interrupted, not asked: {not_begun}").ok();
+        text += &format!("Interrupted, not asked: {not_begun}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_interrupted_machines_those_that_failed_by_themselves_are_not_named() {
+        let hosts = ["gpu1", "gpu2", "gpu3", "gpu4"]
+            .map(|name| Named { name: name.to_owned(), host: name.parse().unwrap() });
+        let answer = |ended| Some(Answered::new(&hosts[0].host, ended, Vec::new(), b"", Duration::ZERO));
+        let failed = Ended::Failed("ssh is not installed".to_owned());
+        let answers = [answer(Ended::Code(0)), answer(failed), answer(Ended::Interrupted), None];
+        assert_eq!(
+            interrupted(&hosts, &answers, true),
+            "Interrupted, not finished: gpu3\napply may still be running there: check with `rocworker --host gpu3 \
+             status`\nInterrupted, not asked: gpu4\n"
+        );
     }
 }
