@@ -25,7 +25,7 @@ pub(crate) fn is_meant(options: &Options) -> bool {
 
 /// Runs the command for the machines that the arguments name.
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
-    let asked = Asked::of(&args.command)?;
+    let asked = RemoteCommand::of(&args.command)?;
     let session = Session::new(&args.options)?;
     let hosts = hosts(&session, &args.options)?;
     match (&*args.options.host, &*hosts) {
@@ -91,8 +91,8 @@ fn may_read<T>(config: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
 
 /// How a command runs for another machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Asked {
-    way: Way,
+struct RemoteCommand {
+    method: Method,
     /// Its arguments, for this program and for the one on that machine.
     words: Vec<String>,
     /// The text that metrics of several machines become.
@@ -102,20 +102,20 @@ struct Asked {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Way {
+enum Method {
     /// A shell there reads; this program answers.
     Read { wanted: Wanted, since: Option<String> },
     /// The rocworker there answers.
     Installed,
 }
 
-impl Asked {
+impl RemoteCommand {
     fn of(command: &Command) -> anyhow::Result<Self> {
         let Command::Person(command) = command else { return refused(HERE) };
-        let read = |wanted| Way::Read { wanted, since: None };
+        let read = |wanted| Method::Read { wanted, since: None };
         let mut metrics = None;
         let mut writes = false;
-        let (way, words): (_, Vec<&str>) = match command {
+        let (method, words): (_, Vec<&str>) = match command {
             Person::Detect => (read(Wanted::Machine), vec!["detect"]),
             Person::Metrics { format } => {
                 metrics = Some(format.unwrap_or(TextFormat::Prometheus));
@@ -141,12 +141,12 @@ impl Asked {
                     Some(since) => vec!["explain", "--journal", "--since", since],
                     None => vec!["explain", "--journal"],
                 };
-                (Way::Read { wanted: Wanted::Journal, since }, words)
+                (Method::Read { wanted: Wanted::Journal, since }, words)
             }
             Person::Explain(_) => {
                 return refused("explain takes --host only with --journal: add --journal, or remove --host");
             }
-            Person::Status => (Way::Installed, vec!["status"]),
+            Person::Status => (Method::Installed, vec!["status"]),
             Person::Plan { save: Some(_), .. } => {
                 return refused(
                     "plan --save works on this machine only: save the output of `rocworker --host HOST -o json plan`, \
@@ -154,7 +154,7 @@ impl Asked {
                 );
             }
             Person::Plan { exit_code, save: None, only } => {
-                (Way::Installed, given(&["plan"], &[(*exit_code, "--exit-code"), exporter(*only)]))
+                (Method::Installed, with_options(&["plan"], &[(*exit_code, "--exit-code"), exporter(*only)]))
             }
             Person::Apply { file: Some(_), .. } => {
                 return refused(
@@ -163,11 +163,11 @@ impl Asked {
             }
             Person::Apply { dry_run, file: None, only } => {
                 writes = !dry_run;
-                (Way::Installed, given(&["apply"], &[(*dry_run, "--dry-run"), exporter(*only)]))
+                (Method::Installed, with_options(&["apply"], &[(*dry_run, "--dry-run"), exporter(*only)]))
             }
             _ => return refused(HERE),
         };
-        Ok(Self { way, words: words.into_iter().map(str::to_owned).collect(), metrics, writes })
+        Ok(Self { method, words: words.into_iter().map(str::to_owned).collect(), metrics, writes })
     }
 }
 
@@ -179,7 +179,7 @@ fn exporter(only: Option<Only>) -> (bool, &'static str) {
 }
 
 /// A command with those of its options that are given.
-fn given<'w>(command: &[&'w str], options: &[(bool, &'w str)]) -> Vec<&'w str> {
+fn with_options<'w>(command: &[&'w str], options: &[(bool, &'w str)]) -> Vec<&'w str> {
     let options = options.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option);
     command.iter().copied().chain(options).collect()
 }
@@ -202,7 +202,7 @@ mod tests {
         for command in TAKE_HOST {
             let words = ["rocworker", "--host", "gpu1"].into_iter().chain(command.split(' '));
             let args = Args::try_parse_from(words).unwrap();
-            let asked = Asked::of(&args.command).unwrap_or_else(|error| panic!("{command}: {error}"));
+            let asked = RemoteCommand::of(&args.command).unwrap_or_else(|error| panic!("{command}: {error}"));
             assert_eq!(asked.words, command.split(' ').collect::<Vec<_>>());
         }
     }

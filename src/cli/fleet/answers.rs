@@ -25,7 +25,7 @@ pub(super) enum Ended {
 
 /// What this program printed for one machine.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct HostResult {
     pub(super) ended: Ended,
     stdout: Vec<u8>,
     /// Its other lines on stderr.
@@ -35,7 +35,7 @@ pub(super) struct Answered {
     pub(super) took: Duration,
 }
 
-impl Answered {
+impl HostResult {
     pub(super) fn new(host: &Host, ended: Ended, stdout: Vec<u8>, stderr: &[u8], took: Duration) -> Self {
         let stderr = String::from_utf8_lossy(stderr);
         let mut said: Vec<String> =
@@ -93,7 +93,7 @@ struct Entry<'a> {
 }
 
 /// Prints the answers in the order of the hosts: text as soon as all before it are there, JSON and metrics at the end.
-pub(super) struct Shown<'h> {
+pub(super) struct OrderedOutput<'h> {
     hosts: &'h [Named],
     format: Format,
     metrics: Option<TextFormat>,
@@ -102,12 +102,12 @@ pub(super) struct Shown<'h> {
     next: usize,
 }
 
-impl<'h> Shown<'h> {
+impl<'h> OrderedOutput<'h> {
     pub(super) fn new(hosts: &'h [Named], format: Format, metrics: Option<TextFormat>) -> Self {
         Self { hosts, format, metrics, waiting: hosts.iter().map(|_| None).collect(), next: 0 }
     }
 
-    pub(super) fn add(&mut self, place: usize, answered: &Answered) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, place: usize, answered: &HostResult) -> anyhow::Result<()> {
         if self.format.is_json() || self.metrics.is_some() {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl<'h> Shown<'h> {
     }
 
     /// What is still to be printed. A machine without an answer was not asked, or was not before the end.
-    pub(super) fn end(&mut self, answers: &[Option<Answered>]) -> anyhow::Result<()> {
+    pub(super) fn end(&mut self, answers: &[Option<HostResult>]) -> anyhow::Result<()> {
         if self.format.is_json() {
             return self.print_json(answers);
         }
@@ -136,7 +136,7 @@ impl<'h> Shown<'h> {
         Ok(())
     }
 
-    fn print_json(&self, answers: &[Option<Answered>]) -> anyhow::Result<()> {
+    fn print_json(&self, answers: &[Option<HostResult>]) -> anyhow::Result<()> {
         let hosts = self.hosts.iter().zip(answers).map(|(named, answered)| {
             let Some(answered) = answered else {
                 let error = Some("interrupted before rocworker queried it");
@@ -157,7 +157,7 @@ impl<'h> Shown<'h> {
 }
 
 /// The machine's name, its answer as it came, and what is wrong.
-fn text(named: &Named, answered: &Answered) -> String {
+fn text(named: &Named, answered: &HostResult) -> String {
     let heading = styled(HEADING, format_args!("==> {} <==", printable(&named.name)));
     let answer = String::from_utf8_lossy(&answered.stdout);
     let end = if answer.is_empty() || answer.ends_with('\n') { "" } else { "\n" };

@@ -8,8 +8,8 @@ use anyhow::{Context as _, anyhow, bail};
 use reconcile::command::{Programs, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::passed::Passed;
-use super::{Asked, Named, Way};
+use super::passed::EscapedLines;
+use super::{Method, Named, RemoteCommand};
 use crate::cli::Outcome;
 use crate::cli::args::{Command, Format, Options};
 use crate::cli::doctor::interrupt;
@@ -27,14 +27,14 @@ pub(super) fn run(
     session: &Session,
     options: &Options,
     Named { host, .. }: &Named,
-    asked: &Asked,
+    asked: &RemoteCommand,
     command: Command,
 ) -> anyhow::Result<Outcome> {
     // Beneath / there are programs.
     let programs = session.programs.as_ref().context("--host cannot be used with --root")?;
     let programs = programs.interrupted_by(interrupt()?);
-    match &asked.way {
-        Way::Read { wanted, since } => {
+    match &asked.method {
+        Method::Read { wanted, since } => {
             let reading = read(&programs, host, *wanted, since.as_deref())?;
             let session = Session::of_reading(options, reading);
             match command {
@@ -42,7 +42,7 @@ pub(super) fn run(
                 Command::Script(_) => bail!("this command works on this machine only"),
             }
         }
-        Way::Installed => {
+        Method::Installed => {
             let done = installed(&programs, options, host, asked);
             if !asked.writes {
                 return done;
@@ -68,6 +68,9 @@ fn read(programs: &Programs, host: &Host, wanted: Wanted, since: Option<&str>) -
     let answer = ssh::run(programs, host, &request)?;
     // From here on nothing looks at the interrupt.
     ended.store(true, Ordering::Relaxed);
+    if programs.is_interrupted() {
+        return Err(ssh::Error::Interrupted { host: host.clone() }.into());
+    }
     let said = answer.last_said();
     if answer.code != 0 {
         let said = if said.is_empty() { said } else { format!(" ({said})") };
@@ -95,12 +98,17 @@ fn default_from_then_on() -> anyhow::Result<Arc<AtomicBool>> {
 }
 
 /// Runs the rocworker there as root, and prints what it prints.
-fn installed(programs: &Programs, options: &Options, host: &Host, asked: &Asked) -> anyhow::Result<Outcome> {
+fn installed(
+    programs: &Programs,
+    options: &Options,
+    host: &Host,
+    asked: &RemoteCommand,
+) -> anyhow::Result<Outcome> {
     let script = command_line(options, &asked.words);
     let request = Request { script: &script, rights: Rights::Root, limit: ssh::LIMIT };
-    let mut stdout = Passed::new(anstream::stdout(), options.output);
-    // What is said is for people, whatever the answer is.
-    let mut stderr = Passed::new(anstream::stderr(), Format::Table);
+    let mut stdout = EscapedLines::new(anstream::stdout(), options.output);
+    // stderr is text for people, whatever the answer's format is.
+    let mut stderr = EscapedLines::new(anstream::stderr(), Format::Table);
     let code = ssh::follow(programs, host, &request, &mut |stream, chunk| match stream {
         Stream::Stdout => stdout.take(chunk),
         Stream::Stderr => stderr.take(chunk),

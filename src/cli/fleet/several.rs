@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use reconcile::command::{Call, Error as CommandError, Programs};
 
-use super::answers::{self, Answered, Ended};
-use super::{Asked, Named};
+use super::answers::{self, Ended, HostResult};
+use super::{Named, RemoteCommand};
 use crate::cli::Outcome;
 use crate::cli::args::{Format, Options};
 use crate::cli::doctor::interrupt;
@@ -26,7 +26,7 @@ pub(super) fn run(
     session: &Session,
     options: &Options,
     hosts: &[Named],
-    asked: &Asked,
+    asked: &RemoteCommand,
 ) -> anyhow::Result<Outcome> {
     let programs = session.programs.as_ref().context("--host cannot be used with --root")?;
     let stop = interrupt()?;
@@ -39,7 +39,7 @@ pub(super) fn run(
         None => options.output,
     };
     let argv = |host: &Host| argv(program, options, format, host, asked);
-    let mut shown = answers::Shown::new(hosts, options.output, asked.metrics);
+    let mut shown = answers::OrderedOutput::new(hosts, options.output, asked.metrics);
     let mut ended = 0;
     let mut failed = Ok(());
     let answers = pool::each(
@@ -62,7 +62,7 @@ pub(super) fn run(
     }
     failed?;
     shown.end(&answers)?;
-    let codes = || answers.iter().map(|it| it.as_ref().map_or(1, Answered::code));
+    let codes = || answers.iter().map(|it| it.as_ref().map_or(1, HostResult::code));
     Ok(match () {
         () if codes().any(|code| !matches!(code, 0 | 3)) => Outcome::FellShort,
         () if codes().any(|code| code == 3) => Outcome::Findings,
@@ -70,7 +70,7 @@ pub(super) fn run(
     })
 }
 
-fn argv(program: &str, options: &Options, format: Format, host: &Host, asked: &Asked) -> Vec<String> {
+fn argv(program: &str, options: &Options, format: Format, host: &Host, asked: &RemoteCommand) -> Vec<String> {
     let mut argv: Vec<String> =
         [program, "-o", format.name(), "--host", &host.to_string()].map(str::to_owned).to_vec();
     argv.extend((0..options.verbose).map(|_| "-v".to_owned()));
@@ -82,7 +82,7 @@ fn argv(program: &str, options: &Options, format: Format, host: &Host, asked: &A
     argv
 }
 
-fn ask(programs: &Programs, argv: &[String], host: &Host) -> Answered {
+fn ask(programs: &Programs, argv: &[String], host: &Host) -> HostResult {
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     let mut streams = ssh::Streams::default();
     let mut is_whole = true;
@@ -100,11 +100,11 @@ fn ask(programs: &Programs, argv: &[String], host: &Host) -> Answered {
         Err(CommandError::Interrupted { .. }) => Ended::Interrupted,
         Err(error) => Ended::Failed(error.to_string()),
     };
-    Answered::new(host, ended, streams.stdout, &streams.stderr, before.elapsed())
+    HostResult::new(host, ended, streams.stdout, &streams.stderr, before.elapsed())
 }
 
 /// A line for the machine, and what was said of it beside its answer.
-fn print_progress(named: &Named, answered: &Answered, ended: usize, of: usize) {
+fn print_progress(named: &Named, answered: &HostResult, ended: usize, of: usize) {
     let mut stderr = anstream::stderr();
     let name = printable(&named.name);
     let seconds = answered.took.as_secs_f64();
@@ -121,8 +121,8 @@ fn print_progress(named: &Named, answered: &Answered, ended: usize, of: usize) {
 }
 
 /// After a signal: which machines did not finish, and which rocworker did not ask. A machine that failed is neither.
-fn interrupted(hosts: &[Named], answers: &[Option<Answered>], writes: bool) -> String {
-    let names = |holds: &dyn Fn(&Option<Answered>) -> bool| {
+fn interrupted(hosts: &[Named], answers: &[Option<HostResult>], writes: bool) -> String {
+    let names = |holds: &dyn Fn(&Option<HostResult>) -> bool| {
         let names = hosts.iter().zip(answers).filter(|(_, answer)| holds(answer));
         names.map(|(named, _)| printable(&named.name)).collect::<Vec<_>>().join(",")
     };
@@ -151,7 +151,7 @@ mod tests {
     fn of_interrupted_machines_those_that_failed_by_themselves_are_not_named() {
         let hosts = ["gpu1", "gpu2", "gpu3", "gpu4"]
             .map(|name| Named { name: name.to_owned(), host: name.parse().unwrap() });
-        let answer = |ended| Some(Answered::new(&hosts[0].host, ended, Vec::new(), b"", Duration::ZERO));
+        let answer = |ended| Some(HostResult::new(&hosts[0].host, ended, Vec::new(), b"", Duration::ZERO));
         let failed = Ended::Failed("ssh is not installed".to_owned());
         let answers = [answer(Ended::Code(0)), answer(failed), answer(Ended::Interrupted), None];
         assert_eq!(
