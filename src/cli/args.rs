@@ -86,6 +86,15 @@ pub(crate) enum Format {
 }
 
 impl Format {
+    /// As `-o` takes it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Wide => "wide",
+            Self::Json => "json",
+        }
+    }
+
     /// Whether a program asks, rather than a person.
     pub(crate) fn is_json(self) -> bool {
         self == Self::Json

@@ -14,14 +14,18 @@ use super::session::{Misuse, Session};
 use crate::fleet::host::Host;
 use crate::fleet::script::Wanted;
 
+/// The commands for other machines.
+pub(crate) const TAKE_HOST: [&str; 8] =
+    ["detect", "metrics", "health", "doctor", "explain --journal", "status", "plan", "apply"];
+
 /// Whether the arguments name other machines.
 pub(crate) fn is_meant(options: &Options) -> bool {
     !options.host.is_empty() || options.hosts.is_some()
 }
 
-/// Does the command on the machines that the arguments name.
+/// Runs the command for the machines that the arguments name.
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
-    let asked = Asked::of(&args.command)?;
+    let asked = RemoteCommand::of(&args.command)?;
     let session = Session::new(&args.options)?;
     let hosts = hosts(&session, &args.options)?;
     match (&*args.options.host, &*hosts) {
@@ -76,8 +80,8 @@ pub(super) fn each_once(session: &Session, mut hosts: Vec<Named>) -> anyhow::Res
     Ok(each_once)
 }
 
-/// A configuration that only root may read is none for a user who names machines. A wrong one is an error: with another
-/// user than the one that it means, a machine may lock the account.
+/// `None` of a configuration that this user may not read. An invalid one is an error: if ssh tried another user than
+/// `inventory.user`, a machine might lock the account.
 fn may_read<T>(config: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
     let is_denied = |error: &anyhow::Error| {
         error.chain().any(|cause| cause.downcast_ref().is_some_and(root::Error::is_denied))
@@ -85,21 +89,21 @@ fn may_read<T>(config: anyhow::Result<T>) -> anyhow::Result<Option<T>> {
     match config {
         Ok(config) => Ok(Some(config)),
         Err(error) if is_denied(&error) => {
-            tracing::info!("{error:#}: no user of its inventory is known");
+            tracing::info!("{error:#}; continuing without inventory.user");
             Ok(None)
         }
         Err(error) => {
             Err(error
-                .context("whom to log in as stands in the configuration: name USER@HOST to do without it"))
+                .context("cannot read inventory.user (write USER@HOST to log in without the configuration)"))
         }
     }
 }
 
-/// How a command is done on another machine.
+/// How a command runs for another machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Asked {
-    way: Way,
-    /// Its arguments, as this program and the one there take them.
+struct RemoteCommand {
+    method: Method,
+    /// Its arguments, for this program and for the one on that machine.
     words: Vec<String>,
     /// The text that metrics of several machines become.
     metrics: Option<TextFormat>,
@@ -108,20 +112,20 @@ struct Asked {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Way {
+enum Method {
     /// A shell there reads; this program answers.
     Read { wanted: Wanted, since: Option<String> },
     /// The rocworker there answers.
     Installed,
 }
 
-impl Asked {
+impl RemoteCommand {
     fn of(command: &Command) -> anyhow::Result<Self> {
-        let Command::Person(command) = command else { return refused("this command is for this machine") };
-        let read = |wanted| Way::Read { wanted, since: None };
+        let Command::Person(command) = command else { return refused(HERE) };
+        let read = |wanted| Method::Read { wanted, since: None };
         let mut metrics = None;
         let mut writes = false;
-        let (way, words): (_, Vec<&str>) = match command {
+        let (method, words): (_, Vec<&str>) = match command {
             Person::Detect => (read(Wanted::Machine), vec!["detect"]),
             Person::Metrics { format } => {
                 metrics = Some(format.unwrap_or(TextFormat::Prometheus));
@@ -147,33 +151,33 @@ impl Asked {
                     Some(since) => vec!["explain", "--journal", "--since", since],
                     None => vec!["explain", "--journal"],
                 };
-                (Way::Read { wanted: Wanted::Journal, since }, words)
+                (Method::Read { wanted: Wanted::Journal, since }, words)
             }
             Person::Explain(_) => {
-                return refused(
-                    "of explain only --journal asks a machine: leave --host out, or add --journal",
-                );
+                return refused("explain takes --host only with --journal: add --journal, or remove --host");
             }
-            Person::Status => (Way::Installed, vec!["status"]),
+            Person::Status => (Method::Installed, vec!["status"]),
             Person::Plan { save: Some(_), .. } => {
                 return refused(
-                    "plan --save keeps a plan of this machine: save what `rocworker --host HOST -o json plan` \
-                                prints, and apply that on HOST",
+                    "plan --save works on this machine only: save the output of `rocworker --host HOST -o json plan`, \
+                     and apply that file on HOST",
                 );
             }
             Person::Plan { exit_code, save: None, only } => {
-                (Way::Installed, given(&["plan"], &[(*exit_code, "--exit-code"), exporter(*only)]))
+                (Method::Installed, with_options(&["plan"], &[(*exit_code, "--exit-code"), exporter(*only)]))
             }
             Person::Apply { file: Some(_), .. } => {
-                return refused("a saved plan is for one machine: copy it there, and run apply FILE there");
+                return refused(
+                    "apply FILE works on this machine only: copy FILE to HOST, and run `apply FILE` there",
+                );
             }
             Person::Apply { dry_run, file: None, only } => {
                 writes = !dry_run;
-                (Way::Installed, given(&["apply"], &[(*dry_run, "--dry-run"), exporter(*only)]))
+                (Method::Installed, with_options(&["apply"], &[(*dry_run, "--dry-run"), exporter(*only)]))
             }
-            _ => return refused("this command is for this machine"),
+            _ => return refused(HERE),
         };
-        Ok(Self { way, words: words.into_iter().map(str::to_owned).collect(), metrics, writes })
+        Ok(Self { method, words: words.into_iter().map(str::to_owned).collect(), metrics, writes })
     }
 }
 
@@ -185,14 +189,31 @@ fn exporter(only: Option<Only>) -> (bool, &'static str) {
 }
 
 /// A command with those of its options that are given.
-fn given<'w>(command: &[&'w str], options: &[(bool, &'w str)]) -> Vec<&'w str> {
+fn with_options<'w>(command: &[&'w str], options: &[(bool, &'w str)]) -> Vec<&'w str> {
     let options = options.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option);
     command.iter().copied().chain(options).collect()
 }
 
+const HERE: &str = "this command works on this machine only";
+
 fn refused<T>(why: &str) -> anyhow::Result<T> {
-    let text = format!(
-        "{why}. --host and --hosts go with detect, metrics, health, doctor, explain --journal, status, plan and apply"
-    );
-    Err(Misuse(text).into())
+    let commands = TAKE_HOST.join(", ");
+    Err(Misuse(format!("{why}. Commands that take --host and --hosts: {commands}")).into())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn each_command_that_is_said_to_take_host_takes_it() {
+        for command in TAKE_HOST {
+            let words = ["rocworker", "--host", "gpu1"].into_iter().chain(command.split(' '));
+            let args = Args::try_parse_from(words).unwrap();
+            let asked = RemoteCommand::of(&args.command).unwrap_or_else(|error| panic!("{command}: {error}"));
+            assert_eq!(asked.words, command.split(' ').collect::<Vec<_>>());
+        }
+    }
 }

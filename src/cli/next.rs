@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use super::args;
+use super::fleet::TAKE_HOST;
 use super::visible;
 
 /// The options that name the machine and the configuration of an answer.
@@ -11,7 +12,7 @@ use super::visible;
 pub(crate) struct Options {
     /// `--root`, or the other machines' option.
     root: String,
-    /// The one other machine, as ssh is told of it.
+    /// The one other machine, as passed to ssh.
     host: Option<String>,
     config: String,
 }
@@ -43,7 +44,7 @@ impl Options {
             said += before;
             let elsewhere = self.host.as_deref().filter(|_| is_word && COMMANDS.contains(&word));
             if let Some(host) = elsewhere.filter(|_| !takes_host(&word, after)) {
-                // The numbers and texts that explain knows are every machine's.
+                // explain's numbers and texts are the same on every machine.
                 let is_local = LOCAL.contains(&&*word);
                 said +=
                     &if is_local { PROGRAM.to_owned() } else { format!("ssh {} {PROGRAM}", quoted(host)) };
@@ -62,14 +63,12 @@ impl Options {
     }
 }
 
-/// The commands that ask another machine.
-const FLEET: [&str; 7] = ["detect", "doctor", "status", "health", "metrics", "plan", "apply"];
-/// Those that ask none.
+/// The commands that ask no machine.
 const LOCAL: [&str; 6] = ["explain", "list-errors", "demo", "completions", "man", "remote"];
 
 /// Whether `--host` goes with a command. `text` begins with it.
 fn takes_host(command: &str, text: &str) -> bool {
-    FLEET.contains(&command) || text.starts_with("explain --journal")
+    TAKE_HOST.iter().any(|known| *known == command || known.contains(' ') && text.starts_with(known))
 }
 
 static COMMANDS: LazyLock<Vec<String>> = LazyLock::new(|| {

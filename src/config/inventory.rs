@@ -38,11 +38,11 @@ impl Inventory {
             let groups: Vec<&str> = self.groups.iter().map(|group| group.name.as_str()).collect();
             match &*groups {
                 [] => format!(
-                    "there is no group {name:?}: the configuration has none; write inventory: {{groups: {{{}: [gpu1, \
+                    "no group {name:?}: the configuration defines no groups; write inventory: {{groups: {{{}: [gpu1, \
                      gpu2]}}}}",
                     if is_word(name) { name } else { "mi300" }
                 ),
-                groups => format!("there is no group {name:?}: there are {}", groups.join(", ")),
+                groups => format!("no group {name:?}: the groups are {}", groups.join(", ")),
             }
         })
     }
@@ -64,18 +64,19 @@ impl InventoryDocument {
         let user = self.user.map(|Word(user)| user);
         if let Some(user) = &user {
             let fits = format!("{user}@name").parse::<Host>().map(drop);
-            let fits = fits.map_err(|_| format!("{user:?} is no user's name: write one, as ops"));
+            let fits = fits.map_err(|_| format!("{user:?} is not a user name: write one such as ops"));
             source.check("inventory.user", user, fits)?;
         }
         let mut groups: Vec<Group> = Vec::new();
         for (name, hosts) in self.groups.unwrap_or_default().0 {
             let key = format!("inventory.groups.{name}");
             if !is_word(&name) {
-                let problem = format!("{name:?} is no group's name: write letters, digits and ._-, as mi300");
+                let problem =
+                    format!("{name:?} is not a group name: use letters, digits and ._-, for example mi300");
                 return Err(source.wrong("inventory.groups", Some(&name), problem));
             }
             if groups.iter().any(|group| group.name == name) {
-                let problem = format!("{key} is there twice: write one list of machines");
+                let problem = format!("{key} is defined twice: merge the two lists");
                 return Err(source.wrong_at(source.second_group(&name), problem));
             }
             let hosts = checked(&key, &hosts, source)?;
@@ -88,14 +89,14 @@ impl InventoryDocument {
 fn checked(key: &str, written: &[String], source: &Source) -> Result<Vec<Host>, Error> {
     if written.is_empty() {
         let problem =
-            format!("{key} has no machine: write a list, as [gpu1, root@gpu2], or remove the group");
+            format!("{key} lists no machines: write a list such as [gpu1, root@gpu2], or remove the group");
         return Err(source.wrong(key, None, problem));
     }
     let mut hosts: Vec<Host> = Vec::new();
     for word in written {
         let host: Host = source.check(key, word, word.parse())?;
         if hosts.iter().any(|known| known.name == host.name) {
-            let problem = format!("{key} has {} twice: keep one of them", host.name);
+            let problem = format!("{key} lists {} twice: remove one", host.name);
             return Err(source.wrong_at(source.last_of(key, word), problem));
         }
         hosts.push(host);
@@ -111,16 +112,26 @@ fn is_word(name: &str) -> bool {
 
 impl Source {
     fn second_group(&self, name: &str) -> usize {
-        let lines = (1..).zip(self.text.lines()).filter(|(_, line)| is_of_key(line, name));
-        lines.map(|(number, _)| number).nth(1).unwrap_or(1)
+        let of_groups = self.line_of("inventory.groups");
+        let lines = (1..).zip(self.text.lines()).skip(of_groups - 1);
+        // On one line both may stand.
+        lines.filter(|(_, line)| is_of_key(line, name)).map(|(number, _)| number).nth(1).unwrap_or(of_groups)
+    }
+
+    fn line_of(&self, key: &str) -> usize {
+        match self.wrong(key, None, "") {
+            Error::Wrong { line, .. } => line.max(1),
+            _ => 1,
+        }
     }
 
     /// The last line of a list that has this word.
     fn last_of(&self, key: &str, word: &str) -> usize {
-        let Error::Wrong { line: of_key, .. } = self.wrong(key, None, "") else { return 1 };
+        let of_key = self.line_of(key);
         let lines = (1..).zip(self.text.lines()).skip(of_key - 1);
-        // The list ends where the next key begins.
-        let of_list = lines.take_while(|(number, line)| *number == of_key || !line.contains(':'));
+        // The list ends where the next key begins. An address of IPv6 has colons of its own.
+        let has_key = |line: &str| line.contains(": ") || line.trim_end().ends_with(':');
+        let of_list = lines.take_while(|(number, line)| *number == of_key || !has_key(line));
         let has_word = |line: &str| words(line).any(|it| it == word);
         of_list.filter(|(_, line)| has_word(line)).last().map_or(of_key, |(number, _)| number)
     }

@@ -1,13 +1,13 @@
-//! What the script of [`super::script`] prints: what is at each path, or why that is not known.
+//! Parses what the script of [`super::script`] prints: what is at each path, or why that is not known.
 //!
-//! Behind a marker, which nobody there can know before the run, stand frames `KIND A B`: A bytes of a path or of names, B
-//! bytes of what is there. What comes without a length is between marks: the contents of files in one stream, each with
-//! the reader's own environment behind it, and what a command prints. So no file and no banner of a login can forge a
-//! frame: of the marks in a stream there must be exactly as many as files were asked for.
+//! After a random marker come frames `KIND A B`: A bytes of a path or of names, then B bytes of data. File contents and
+//! a command's output have no length, so marks separate them. A file or a login banner cannot forge a frame: the parser
+//! expects exactly one mark per file.
 
+mod errno;
 mod ls;
-mod words;
 
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,14 @@ use root::files::{Content, Entry, Files};
 use crate::explain::journal::Printed;
 use crate::printable::printable;
 
-/// Of one machine, so much is taken apart: 64 partitions with all readings are 2 MiB.
-const MOST_BYTES: usize = 256 << 20;
-/// And so many paths and names.
+/// Paths and names of one machine.
 const MOST_ENTRIES: usize = 400_000;
+/// Bytes of a path, or of where a link points (PATH_MAX in linux/limits.h, which counts a NUL).
+const LONGEST_PATH: usize = 4095;
+/// Links behind one path, as the kernel follows them (MAXSYMLINKS).
+const MOST_LINKS: usize = 40;
 
-/// What a machine said.
+/// What a machine answered.
 #[derive(Debug)]
 pub struct Reading {
     pub files: Files,
@@ -35,17 +37,11 @@ pub struct Reading {
     pub journal: Option<Printed>,
 }
 
-/// Takes a script's whole output apart. `token`: the script's.
+/// Parses a script's whole output. `token`: the script's.
 ///
 /// # Errors
 /// Says in a sentence at which frame the output is no script's, or that it ended too early.
 pub(super) fn parse(token: &str, stdout: &[u8]) -> Result<Reading, String> {
-    if stdout.len() > MOST_BYTES {
-        return Err(format!(
-            "it printed more than {} MiB: no machine's files are that much",
-            MOST_BYTES >> 20
-        ));
-    }
     let begin = format!("\nrocworker-frames 1 {token}\n");
     let Some(at) = find(stdout, begin.as_bytes()) else {
         let first = String::from_utf8_lossy(stdout.get(..200).unwrap_or(stdout)).into_owned();
@@ -88,11 +84,11 @@ struct Parser<'o> {
     frame: usize,
     /// How many paths and names have come.
     paths: usize,
-    /// What stands before each path in what programs say.
+    /// Programs print each path with this in front.
     prefix: Vec<u8>,
     files: Files,
-    /// Where a link leads is known at the end.
-    contents: Vec<(&'o [u8], Content)>,
+    /// Contents of files and folders, which wait until every link is known.
+    contents: Vec<(PathBuf, Content)>,
 }
 
 impl<'o> Parser<'o> {
@@ -115,8 +111,8 @@ impl<'o> Parser<'o> {
                 b"end" => break,
                 b"d" => self.folder(&frame)?,
                 b"t" => self.put(frame.about, Content::File(frame.bytes.to_owned()))?,
-                b"a" => self.all_failed(frame.bytes, Errno::ENOENT)?,
-                b"p" => self.all_failed(frame.bytes, Errno::EACCES)?,
+                b"a" => self.all_missing(frame.bytes, &Content::Failed(Errno::ENOENT))?,
+                b"p" => self.all_missing(frame.bytes, &Content::Unreachable(Errno::EACCES))?,
                 b"l" => self.listed(&frame, false)?,
                 b"m" => self.listed(&frame, true)?,
                 b"e" => self.empty_folders(&frame)?,
@@ -127,7 +123,9 @@ impl<'o> Parser<'o> {
             }
         }
         for (path, content) in std::mem::take(&mut self.contents) {
-            self.content(path, content);
+            if let Some(end) = self.end_of(path) {
+                self.entry(end).content = content;
+            }
         }
         Ok(Reading { files: std::mem::take(&mut self.files), taken_at, as_root: uid == 0, journal })
     }
@@ -167,21 +165,40 @@ impl<'o> Parser<'o> {
         Ok(taken)
     }
 
+    /// Counts and checks a path: no machine's answer may occupy this one without end.
+    fn path(&mut self, path: &[u8]) -> Result<PathBuf, Problem> {
+        self.counted()?;
+        if !path.starts_with(b"/") {
+            return Err(Problem::Wrong("it names a path that does not begin with a slash"));
+        }
+        short(path)
+    }
+
     fn counted(&mut self) -> Result<(), Problem> {
         self.paths += 1;
         if self.paths > MOST_ENTRIES { Err(Problem::Wrong("it names too many paths")) } else { Ok(()) }
     }
 
-    /// A second word on a path counts where it says more: a file may go while it is asked for.
+    fn entry(&mut self, path: PathBuf) -> &mut Entry {
+        self.files.entries.entry(path).or_insert(Entry { meta: None, content: Content::Node })
+    }
+
+    /// A second frame on a path replaces the first: a file may go while it is asked for.
     fn put(&mut self, path: &[u8], content: Content) -> Result<(), Problem> {
-        self.counted()?;
-        if !path.starts_with(b"/") {
-            return Err(Problem::Wrong("it names a path that does not begin with a slash"));
-        }
-        let entry =
-            self.files.entries.entry(path_of(path)).or_insert(Entry { meta: None, content: Content::Node });
-        entry.content = content;
+        let path = self.path(path)?;
+        self.entry(path).content = content;
         Ok(())
+    }
+
+    /// Where the links at the end of a path lead, as far as they are known. `None`: in a circle.
+    fn end_of(&self, mut path: PathBuf) -> Option<PathBuf> {
+        for _ in 0..MOST_LINKS {
+            let Some(Entry { content: Content::Link(target), .. }) = self.files.entries.get(&path) else {
+                return Some(path);
+            };
+            path = path.parent().unwrap_or(Path::new("/")).join(target);
+        }
+        None
     }
 
     fn folder(&mut self, frame: &Frame<'_>) -> Result<(), Problem> {
@@ -190,14 +207,15 @@ impl<'o> Parser<'o> {
             self.counted()?;
             names.push(OsStr::from_bytes(name).to_owned());
         }
-        self.put(frame.about, Content::Folder(names))
+        let path = self.path(frame.about)?;
+        self.contents.push((path, Content::Folder(names)));
+        Ok(())
     }
 
-    fn all_failed(&mut self, paths: &[u8], errno: Errno) -> Result<(), Problem> {
+    fn all_missing(&mut self, paths: &[u8], content: &Content) -> Result<(), Problem> {
         for path in lines(paths) {
-            if !self.files.entries.contains_key(&path_of(path)) {
-                self.put(path, Content::Failed(errno))?;
-            }
+            let path = self.path(path)?;
+            self.files.entries.entry(path).or_insert(Entry { meta: None, content: content.clone() });
         }
         Ok(())
     }
@@ -205,41 +223,36 @@ impl<'o> Parser<'o> {
     /// What `ls -ldn` said of paths; with `-L` of what links lead to.
     fn listed(&mut self, frame: &Frame<'_>, is_followed: bool) -> Result<(), Problem> {
         let asked: Vec<&[u8]> = lines(frame.about).collect();
+        let errors = errno::by_path(&asked, &self.prefix, frame.bytes).by_path;
+        let errors: BTreeMap<&[u8], &[u8]> = errors.into_iter().collect();
         for (path, found) in asked.iter().zip(ls::found(&asked, &self.prefix, frame.bytes)) {
-            self.counted()?;
-            let target = self.files.entries.get(&path_of(path)).and_then(|entry| match &entry.content {
-                Content::Link(target) => Some(target.clone()),
-                _ => None,
-            });
-            let place = match target.filter(|_| is_followed) {
-                Some(target) => behind(&path_of(path), &target),
-                None if is_followed => continue,
-                None => path_of(path),
-            };
-            let entry = match found {
-                ls::Found::Link(target, meta) => Entry { meta: Some(meta), content: Content::Link(target) },
-                ls::Found::Other(meta) => Entry { meta: Some(meta), content: Content::Node },
-                ls::Found::Gone => Entry { meta: None, content: Content::Failed(Errno::ENOENT) },
-                ls::Found::Twice => Entry {
-                    meta: None,
-                    content: Content::Unread("ls says two things of it: a name has a line break".to_owned()),
-                },
-            };
-            let known = self.files.entries.remove(&place);
-            let entry = match known {
-                // A folder's names are known already: of a link, those of the folder that it leads to.
-                Some(Entry { content: names @ Content::Folder(_), .. }) => {
-                    if let Content::Link(target) = &entry.content {
-                        let behind = behind(&place, target);
-                        self.files.entries.insert(behind, Entry { meta: None, content: names });
-                        entry
-                    } else {
-                        Entry { meta: entry.meta, content: names }
-                    }
+            let mut place = self.path(path)?;
+            if is_followed {
+                match self.end_of(place.clone()) {
+                    Some(end) if end != place => place = end,
+                    _ => continue,
                 }
-                _ => entry,
+            }
+            let (meta, content) = match found {
+                ls::Found::Link(target, meta) => {
+                    (Some(meta), Content::Link(short(target.as_os_str().as_bytes())?))
+                }
+                ls::Found::Other(meta) => (Some(meta), Content::Node),
+                ls::Found::Nothing => match errors.get(path).map(|said| errno::content(said)) {
+                    Some(Content::Failed(Errno::EACCES)) => (None, Content::Unreachable(Errno::EACCES)),
+                    Some(content) => (None, content),
+                    None => (None, Content::Unread("ls says nothing of it".to_owned())),
+                },
+                ls::Found::Twice => {
+                    (None, Content::Unread("ls says two things of it: a name has a line break".to_owned()))
+                }
             };
-            self.files.entries.insert(place, entry);
+            let entry = Entry { meta, content };
+            if meta.is_some() {
+                self.files.entries.insert(place, entry);
+            } else {
+                self.files.entries.entry(place).or_insert(entry);
+            }
         }
         Ok(())
     }
@@ -247,14 +260,15 @@ impl<'o> Parser<'o> {
     /// Folders that had no name in them: what `ls` says of those that it could not list.
     fn empty_folders(&mut self, frame: &Frame<'_>) -> Result<(), Problem> {
         let asked: Vec<&[u8]> = lines(frame.about).collect();
-        for (path, said) in words::by_path(&asked, &self.prefix, frame.bytes).by_path {
-            self.put(path, words::content(said))?;
+        for (path, said) in errno::by_path(&asked, &self.prefix, frame.bytes).by_path {
+            let path = self.path(path)?;
+            self.contents.push((path, errno::content(said)));
         }
         Ok(())
     }
 
-    /// Files' contents, one behind the other, each with the reader's environment behind it.
-    fn contents(&mut self, asked: &'o [u8]) -> Result<(), Problem> {
+    /// Files' contents. After each stands the reader's environment, which is the mark.
+    fn contents(&mut self, asked: &[u8]) -> Result<(), Problem> {
         let asked: Vec<&[u8]> = lines(asked).collect();
         let mark = format!("R={}\0", self.token);
         let mut contents = Vec::with_capacity(asked.len());
@@ -273,32 +287,22 @@ impl<'o> Parser<'o> {
                 _ => return Err(Problem::Wrong("it stands among files' contents")),
             }
         };
-        let words = words::by_path(&asked, &self.prefix, said);
+        let words = errno::by_path(&asked, &self.prefix, said);
         failed.extend(words.by_path.iter().copied());
-        let failed: std::collections::BTreeMap<&[u8], &[u8]> = failed.into_iter().collect();
+        let failed: BTreeMap<&[u8], &[u8]> = failed.into_iter().collect();
         for (path, bytes) in contents {
             let content = match failed.get(path) {
-                Some(said) => words::content(said),
-                // Somebody said something that names no file, and this one may be meant.
+                Some(said) => errno::content(said),
+                // A message that names no file may be about this one.
                 None if bytes.is_empty() && !words.others.is_empty() => {
                     Content::Unread(printable(&String::from_utf8_lossy(words.others)))
                 }
                 None => Content::File(bytes.to_owned()),
             };
-            self.counted()?;
+            let path = self.path(path)?;
             self.contents.push((path, content));
         }
         Ok(())
-    }
-
-    /// A file's content: behind a link, where `ls` has said that there is one.
-    fn content(&mut self, path: &[u8], content: Content) {
-        let mut place = path_of(path);
-        if let Some(Entry { content: Content::Link(target), .. }) = self.files.entries.get(&place) {
-            place = behind(&place, target);
-        }
-        let entry = self.files.entries.entry(place).or_insert(Entry { meta: None, content: Content::Node });
-        entry.content = content;
     }
 
     /// What a command printed, what it said, and how it ended.
@@ -315,10 +319,11 @@ impl<'o> Parser<'o> {
 
     fn kernel_log(&mut self) -> Result<(), Problem> {
         let (records, said) = self.stream()?;
-        let failed = words::of_one(b"/dev/kmsg", &self.prefix, said.bytes);
+        // EAGAIN: the end of the log. After any other error the newest records are missing.
+        let failed = errno::of_one(b"/dev/kmsg", &self.prefix, said.bytes).map(errno::content);
         let content = match failed {
-            Some(said) if records.is_empty() => words::content(said),
-            _ => Content::File(records.to_owned()),
+            None | Some(Content::Failed(Errno::EAGAIN)) => Content::File(records.to_owned()),
+            Some(failed) => failed,
         };
         self.put(b"/dev/kmsg", content)
     }
@@ -339,11 +344,9 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty())
 }
 
-fn path_of(bytes: &[u8]) -> PathBuf {
-    PathBuf::from(OsStr::from_bytes(bytes))
-}
-
-/// The path to where a link points.
-fn behind(link: &Path, target: &Path) -> PathBuf {
-    link.parent().unwrap_or(Path::new("/")).join(target)
+fn short(path: &[u8]) -> Result<PathBuf, Problem> {
+    if path.len() > LONGEST_PATH {
+        return Err(Problem::Wrong("it names a path that is longer than any"));
+    }
+    Ok(PathBuf::from(OsStr::from_bytes(path)))
 }

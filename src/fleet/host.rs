@@ -1,7 +1,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// A machine as ssh is told of it: `[user@]name`.
+/// A machine as passed to ssh: `[user@]name`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Host {
     /// `None`: ssh's own configuration decides.
@@ -23,7 +23,7 @@ impl FromStr for Host {
     type Err = String;
 
     /// # Errors
-    /// Says in a sentence why ssh would not take it for a machine.
+    /// Says in a sentence why it is not a host name.
     fn from_str(text: &str) -> Result<Self, String> {
         let (user, name) = match text.rsplit_once('@') {
             Some((user, name)) => (Some(user), name),
@@ -36,13 +36,11 @@ impl FromStr for Host {
                 && word.chars().all(|c| c.is_ascii_alphanumeric() || "._-:%".contains(c))
         };
         if !is_word(name) || user.is_some_and(|user| !is_word(user)) {
-            return Err(format!("{text:?} is no machine: write name or user@name"));
+            return Err(format!("{text:?} is not a host name: write NAME or USER@NAME"));
         }
         // An IPv6 address has more colons.
         if name.matches(':').count() == 1 {
-            return Err(format!(
-                "{text:?} is no machine: ssh's port of a machine stands in ~/.ssh/config (Port)"
-            ));
+            return Err(format!("{text:?} is not a host name: set the port in ~/.ssh/config (Port)"));
         }
         Ok(Self { user: user.map(str::to_owned), name: name.to_owned() })
     }

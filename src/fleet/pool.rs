@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
-/// A third of 100 connections at once would be refused by sshds behind one jump host (MaxStartups), and not of 8.
+/// Eight connections stay below the MaxStartups of a jump host's sshd.
 pub const AT_ONCE: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
-/// Does `work` on each item, so many at once, in their order; `done` hears of each as it ends. Once `stop` is true none
-/// is begun any more: their places stay `None`.
+/// Runs `work` on the items in order, `at_once` at a time, and calls `done` for each result. After `stop` no item
+/// starts: its place stays `None`.
 pub fn each<T: Sync, R: Send>(
     items: &[T],
     at_once: NonZeroUsize,

@@ -1,7 +1,7 @@
 //! The script that reads a machine's files, in POSIX sh.
 //!
-//! Its parts are under read/. It collects paths with what a shell has built in, and three processes do the rest: `ls` for
-//! links and device nodes, `env` which becomes one `cat` for all contents. See read/frames.sh for what it prints.
+//! Its parts are under read/. Builtins collect paths; `ls` describes links and nodes; one `cat`, started by `env`, prints
+//! all contents. See read/frames.sh for the format.
 
 use std::collections::hash_map::RandomState;
 use std::fmt::Write as _;
@@ -31,13 +31,14 @@ const MACHINE: &str = include_str!("read/machine.sh");
 const READINGS: &str = include_str!("read/readings.sh");
 const LOG: &str = include_str!("read/log.sh");
 const DOCTOR: &str = include_str!("read/doctor.sh");
+const UNITS: &str = include_str!("read/units.sh");
 
 /// A script for one run.
 #[derive(Debug, Clone)]
 pub struct Script {
     /// For `sh -s`.
     pub text: String,
-    /// A word that nobody there can know before the run.
+    /// Random for each run.
     token: String,
 }
 
@@ -59,8 +60,8 @@ impl Script {
             Wanted::Health => {
                 (&[MACHINE, READINGS, LOG], "published; judged; readings; file /proc/uptime; collected; kmsg")
             }
-            Wanted::Doctor => (&[MACHINE, DOCTOR], "doctor; collected"),
-            Wanted::Journal => (&[MACHINE, LOG], "journal; collected; messages"),
+            Wanted::Doctor => (&[MACHINE, UNITS, DOCTOR], "doctor; collected"),
+            Wanted::Journal => (&[MACHINE, UNITS, LOG], "journal; here; collected; messages"),
         };
         let mut text = String::new();
         writeln!(text, "T={token} R={}", quoted(&folder.to_string_lossy())).ok();
@@ -71,7 +72,7 @@ impl Script {
             let argv: Vec<String> = argv(since).iter().map(|word| quoted(word)).collect();
             writeln!(text, "messages() {{ printed {}; }}", argv.join(" ")).ok();
         }
-        // All of it is read before anything runs, and nothing that it runs eats of the script.
+        // The shell parses the whole script first; with </dev/null no child consumes stdin.
         writeln!(text, "main() {{ {machine}; {calls}; end; }}\nmain </dev/null").ok();
         Self { text, token }
     }
@@ -91,7 +92,7 @@ fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
 }
 
-/// 128 bits that nobody can guess: what keys the standard library's hash tables, hashed.
+/// 128 unpredictable bits, from the standard library's hash keys.
 fn token() -> String {
     let state = RandomState::new();
     let half = |n: u8| {

@@ -1,16 +1,17 @@
 //! One command on one machine, by the system's ssh.
 
 mod attempt;
-mod words;
+mod diagnosis;
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reconcile::command::{Call, Error as CommandError, Programs, Stream};
 
 use super::host::Host;
 use attempt::Attempt;
-use words::Meaning;
+use diagnosis::Diagnosis;
+pub(crate) use diagnosis::sudo_refused;
 
 /// How long a command may take there.
 pub const LIMIT: Duration = Duration::from_secs(300);
@@ -21,28 +22,31 @@ pub const MOST: usize = 64 << 20;
 /// The exit code of [`Rights::Root`] where sudo refuses.
 const NO_ROOT: i32 = 77;
 
-/// ssh's own exit code where there is no other (ssh(1), EXIT STATUS).
-const OF_SSH: i32 = 255;
+/// Between two looks at whether the caller wants it to end.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// ssh's exit code for its own errors (ssh(1), EXIT STATUS).
+const SSH_ERROR: i32 = 255;
 
 /// What is to run on a machine.
 #[derive(Debug, Clone)]
 pub struct Request<'r> {
-    /// POSIX sh, which dash and busybox run: it comes to `sh -s` by stdin. None of it runs before all of it is there.
+    /// POSIX sh, as dash and busybox run it. It is piped to `sh -s`, and starts after all of it has arrived.
     pub script: &'r str,
     pub rights: Rights,
     pub limit: Duration,
 }
 
-/// As whom a script runs, where ssh's user is not root.
+/// Which user runs a script, where ssh's user is not root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
-    /// As root by `sudo -n`; as ssh's user where sudo refuses. The script sees by `id -u` which.
+    /// root by `sudo -n`, or ssh's user where sudo refuses. `id -u` tells the script which.
     RootIfAllowed,
-    /// As root by `sudo -n`, or not at all.
+    /// root by `sudo -n`, or nobody.
     Root,
 }
 
-/// What came back from a command that ended by itself.
+/// The output of a script that ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub stdout: Vec<u8>,
@@ -56,18 +60,18 @@ impl Answer {
     /// The last line on stderr, as a terminal may be shown it; empty where there is none.
     #[must_use]
     pub fn last_said(&self) -> String {
-        words::last_line(&String::from_utf8_lossy(&self.stderr))
+        diagnosis::last_line(&String::from_utf8_lossy(&self.stderr))
     }
 }
 
 /// How a machine is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Connecting {
-    /// Until its sshd has said who it is and agreed on keys: whole seconds.
+    /// Limit for connecting and key exchange, in whole seconds.
     pub limit: Duration,
     /// Before the second and the third try.
     pub pauses: [Duration; 2],
-    /// A machine that is silent for three times as long has gone: whole seconds.
+    /// Keepalive interval in whole seconds; three unanswered ones mean a lost connection.
     pub alive: Duration,
 }
 
@@ -85,15 +89,15 @@ pub enum Error {
     Connect { host: Host, tries: u32, said: String },
     #[error("{host}: {said}")]
     Refused { host: Host, said: String },
-    #[error("{host}: the command had not ended after {} s: log in there, and see what hangs", limit.as_secs())]
+    #[error("{host}: the command did not finish within {} s: log in and find what hangs", limit.as_secs())]
     TimedOut { host: Host, limit: Duration },
-    #[error("{host}: the connection ended before the command did: {said}")]
+    #[error("{host}: connection lost while the command ran: {said}")]
     Lost { host: Host, said: String },
-    #[error("{host}: interrupted before the command had ended")]
+    #[error("{host}: interrupted before the command finished")]
     Interrupted { host: Host },
 }
 
-/// Runs a script there. Connecting is tried three times; a command that has begun is never run again.
+/// Runs a script on the machine. It tries three times to connect, and never runs a script twice.
 ///
 /// # Errors
 /// As [`Error`] has them.
@@ -101,7 +105,7 @@ pub fn run(programs: &Programs, host: &Host, request: &Request<'_>) -> Result<An
     run_by(programs, &CONNECTING, host, request)
 }
 
-/// As [`run`], reaching the machine in this way.
+/// As [`run`], with these limits.
 ///
 /// # Errors
 /// As [`Error`] has them.
@@ -111,20 +115,39 @@ pub fn run_by(
     host: &Host,
     request: &Request<'_>,
 ) -> Result<Answer, Error> {
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let (code, before) = tried(programs, connecting, host, request, &mut |stream, chunk| {
+    let mut streams = Streams::default();
+    let (code, before) =
+        tried(programs, connecting, host, request, &mut |stream, chunk| streams.take(stream, chunk))?;
+    Ok(Answer { stdout: streams.stdout, stderr: [before, streams.stderr].concat(), code })
+}
+
+/// Both streams of a program, as far as there is room.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+}
+
+impl Streams {
+    /// False where the answer has become too large: one that is cut off is none. Of stderr the start is enough.
+    pub(crate) fn take(&mut self, stream: Stream, chunk: &[u8]) -> bool {
         let (kept, most) = match stream {
-            Stream::Stdout => (&mut stdout, MOST),
-            Stream::Stderr => (&mut stderr, MOST / 64),
+            Stream::Stdout => (&mut self.stdout, MOST),
+            Stream::Stderr => (&mut self.stderr, MOST / 64),
         };
-        // An answer that is cut off is none; of the talk, the start is enough.
         let is_room = kept.len() + chunk.len() <= most;
         if is_room {
             kept.extend(chunk);
         }
         is_room || stream == Stream::Stderr
-    })?;
-    Ok(Answer { stdout, stderr: [before, stderr].concat(), code })
+    }
+}
+
+pub(crate) fn too_large() -> String {
+    format!(
+        "its answer is larger than {} MiB and was discarded; for explain --journal, name a later --since",
+        MOST >> 20
+    )
 }
 
 /// As [`run`], and hands over what the script prints as it comes. Gives its exit code.
@@ -144,7 +167,7 @@ pub fn follow(
     Ok(code)
 }
 
-/// The exit code, and what was said on stderr before the script began. `take`: false where it is too much.
+/// The exit code, and stderr before the script began. `take`: false where the output is too large.
 fn tried(
     programs: &Programs,
     connecting: &Connecting,
@@ -152,8 +175,13 @@ fn tried(
     request: &Request<'_>,
     take: &mut dyn FnMut(Stream, &[u8]) -> bool,
 ) -> Result<(i32, Vec<u8>), Error> {
+    // BatchMode does not reach the ssh that connects to a jump host. OpenSSH 8.4 and later ask this program alone.
+    let programs =
+        &programs.with_environment(&[("SSH_ASKPASS", "/bin/false"), ("SSH_ASKPASS_REQUIRE", "force")]);
     let mut pauses = connecting.pauses.iter();
-    for tries in 1.. {
+    let mut tries = 0;
+    loop {
+        tries += 1;
         let said = match once(programs, connecting, host, request, take)? {
             Once::Ended(code, before) => return Ok((code, before)),
             Once::NoConnection(said) => said,
@@ -162,14 +190,19 @@ fn tried(
             return Err(Error::Connect { host: host.clone(), tries, said });
         };
         tracing::debug!("{host}: {said}; trying again in {} ms", pause.as_millis());
-        thread::sleep(*pause);
+        let until = Instant::now() + *pause;
+        while Instant::now() < until && !programs.is_interrupted() {
+            thread::sleep(GLANCE);
+        }
+        if programs.is_interrupted() {
+            return Err(Error::Interrupted { host: host.clone() });
+        }
     }
-    Err(Error::Interrupted { host: host.clone() })
 }
 
 enum Once {
     Ended(i32, Vec<u8>),
-    /// Nothing has begun there: it can be tried again.
+    /// The script did not begin: it can be tried again.
     NoConnection(String),
 }
 
@@ -191,38 +224,35 @@ fn once(
     let code = match ended {
         Ok(status) => status.code(),
         Err(_) if is_flooded && has_begun => {
-            return refused(format!(
-                "it answered with more than {} MiB, of which nothing is used",
-                MOST >> 20
-            ));
+            return refused(too_large());
         }
         Err(_) if is_flooded => return refused(attempt.not_begun()),
-        Err(CommandError::NotFound(_)) => return refused(words::NO_SSH.to_owned()),
+        Err(CommandError::NotFound(_)) => return refused(diagnosis::NO_SSH.to_owned()),
         Err(CommandError::TimedOut { limit, .. }) => {
             return Err(Error::TimedOut { host: host.clone(), limit });
         }
         Err(CommandError::Interrupted { .. }) => return Err(Error::Interrupted { host: host.clone() }),
         Err(CommandError::Held { .. }) => {
-            return refused("ssh has ended, and a process that it started holds its output open".to_owned());
+            return refused("ssh exited, but a process that it started keeps its output open".to_owned());
         }
         Err(error) => return refused(error.to_string()),
     };
     match code {
-        Some(OF_SSH) | None if has_begun => {
-            Err(Error::Lost { host: host.clone(), said: words::of_lost(&attempt.last_line()) })
+        Some(SSH_ERROR) | None if has_begun => {
+            Err(Error::Lost { host: host.clone(), said: diagnosis::connection_lost(&attempt.last_line()) })
         }
         Some(code) if has_begun => Ok(Once::Ended(code, attempt.before)),
-        Some(OF_SSH) => match words::meaning(host, &String::from_utf8_lossy(&attempt.before)) {
-            Meaning::NoConnection(said) => Ok(Once::NoConnection(said)),
-            Meaning::Refused(said) => refused(said),
+        Some(SSH_ERROR) => match diagnosis::diagnose(host, &String::from_utf8_lossy(&attempt.before)) {
+            Diagnosis::NoConnection(said) => Ok(Once::NoConnection(said)),
+            Diagnosis::Refused(said) => refused(said),
         },
-        Some(NO_ROOT) => refused(words::of_sudo(host, &attempt.last_line())),
+        Some(NO_ROOT) => refused(diagnosis::sudo_refused(host, &attempt.last_line())),
         Some(_) | None => refused(attempt.not_begun()),
     }
 }
 
-/// What every login shell reads alike, csh and fish among them: one word in single quotes, in which there is no quote,
-/// backslash, exclamation mark or line end.
+/// The remote command is one word in single quotes without quote, backslash, exclamation mark or line end: every login
+/// shell reads that alike, csh and fish too.
 fn argv(connecting: &Connecting, host: &Host, rights: Rights) -> Vec<String> {
     let otherwise = match rights {
         Rights::RootIfAllowed => "exec sh -s".to_owned(),
@@ -240,7 +270,7 @@ fn argv(connecting: &Connecting, host: &Host, rights: Rights) -> Vec<String> {
         "ServerAliveCountMax=3".to_owned(),
         // Without banners, and with every error, whatever the user's configuration says.
         "LogLevel=ERROR".to_owned(),
-        // A master that stays would hold the streams open. One that is there is used.
+        // A master that stays would hold the streams open. An existing master is used.
         "ControlMaster=no".to_owned(),
         "ClearAllForwardings=yes".to_owned(),
         "PermitLocalCommand=no".to_owned(),
@@ -251,4 +281,45 @@ fn argv(connecting: &Connecting, host: &Host, rights: Rights) -> Vec<String> {
     argv.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option]));
     argv.extend(["--".to_owned(), host.to_string(), command]);
     argv
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the test writes a program")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn an_interrupt_between_two_tries_ends_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ssh, tries) = (folder.path().join("ssh"), folder.path().join("tries"));
+        let script = format!(
+            "#!/bin/sh\necho x >> {}\necho 'ssh: connect to host gpu1 port 22: Connection refused' >&2\nexit 255\n",
+            tries.display()
+        );
+        std::fs::write(&ssh, script).unwrap();
+        std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let path = format!("{}:/usr/bin:/bin", folder.path().display());
+        let programs = Programs::in_folders(path).interrupted_by(Arc::clone(&stop));
+        let connecting = Connecting { pauses: [Duration::from_secs(60); 2], ..CONNECTING };
+        let request = Request { script: "true", rights: Rights::RootIfAllowed, limit: LIMIT };
+        let before = Instant::now();
+        let error = thread::scope(|scope| {
+            let ran = scope.spawn(|| run_by(&programs, &connecting, &"gpu1".parse().unwrap(), &request));
+            // Once it has tried, it pauses.
+            while !tries.exists() && before.elapsed() < LIMIT {
+                thread::sleep(GLANCE);
+            }
+            thread::sleep(Duration::from_millis(500));
+            stop.store(true, Ordering::Relaxed);
+            ran.join().unwrap().unwrap_err()
+        });
+        assert!(matches!(error, Error::Interrupted { .. }), "{error}");
+        assert_eq!(std::fs::read_to_string(&tries).unwrap(), "x\n");
+        assert!(before.elapsed() < Duration::from_secs(50), "it paused on");
+    }
 }

@@ -6,9 +6,10 @@ use std::time::Instant;
 use rocworker::fleet::ssh::Rights::RootIfAllowed;
 use rocworker::fleet::ssh::{Error, Request, run};
 use support::machines::{self, Fleet, Machine};
+use support::real;
 use support::waiting::eventually;
 
-use crate::asker::{Asker, LONG};
+use crate::asker::{Asker, LONG, PROGRAM};
 
 /// How often somebody has connected.
 fn connections(machine: &Machine<'_>) -> usize {
@@ -16,7 +17,7 @@ fn connections(machine: &Machine<'_>) -> usize {
 }
 
 #[test]
-fn real_what_a_person_must_decide_is_said_and_not_tried_again() {
+fn real_host_key_and_login_errors_are_not_retried() {
     if !machines::require() {
         return;
     }
@@ -30,26 +31,49 @@ fn real_what_a_person_must_decide_is_said_and_not_tried_again() {
 
     let before = connections(&gpu2);
     let said = asker.refused("gpu2", RootIfAllowed);
+    assert!(said.starts_with("gpu2: ssh key login failed (root@gpu2: Permission denied ("), "{said}");
     assert!(
-        said.starts_with("gpu2: it does not let you in without a password (root@gpu2: Permission denied ("),
+        said.ends_with("run `ssh-copy-id gpu2`, then check that `ssh gpu2 true` needs no password"),
         "{said}"
     );
-    assert!(said.ends_with("make `ssh gpu2 true` work by a key, as ssh-copy-id gpu2 does"), "{said}");
     assert_eq!(connections(&gpu2), before + 1);
 
     gpu1.change_key();
     let before = connections(&gpu1);
     let said = asker.refused("gpu1", RootIfAllowed);
-    assert!(said.starts_with("gpu1: its host key is not the one that is known here."), "{said}");
+    assert!(said.starts_with("gpu1: its host key differs from the one in known_hosts."), "{said}");
     assert!(said.ends_with("then run `ssh-keygen -R gpu1` and `ssh gpu1`"), "{said}");
     assert_eq!(connections(&gpu1), before + 1);
 
     fleet.shell(": > /root/.ssh/known_hosts").well();
     let before = connections(&gpu1);
     let said = asker.refused("gpu1", RootIfAllowed);
-    assert!(said.starts_with("gpu1: its host key is not known here. Run `ssh gpu1` once"), "{said}");
-    assert!(said.contains("ssh-keyscan alone is not safe"), "{said}");
+    assert!(said.starts_with("gpu1: its host key is not in known_hosts. Run `ssh gpu1` once"), "{said}");
+    assert!(said.contains("Do not use ssh-keyscan alone"), "{said}");
     assert_eq!(connections(&gpu1), before + 1);
+}
+
+/// BatchMode is not passed on to the ssh that connects to a jump host.
+#[test]
+fn real_a_jump_host_is_passed_and_never_prompts_on_the_terminal() {
+    if !machines::require() || !real::require(&["script"]) {
+        return;
+    }
+    let fleet = Fleet::new();
+    fleet.machine("gpu1", |machine| machine);
+    fleet.machine("gpu2", |machine| machine);
+    // Only the asker knows names.
+    let gpu2 = fleet.shell("getent hosts gpu2").well();
+    let address = gpu2.split_whitespace().next().unwrap();
+    let config = format!("Host gpu2\nHostName {address}\nHostKeyAlias gpu2\nProxyJump gpu1\n");
+    fleet.put("root/.ssh/config", &config);
+    let ask = || fleet.shell(&format!("script -qec '{PROGRAM} --host gpu2 detect' /dev/null < /dev/null"));
+    let said = ask();
+    assert!(said.stdout.contains("of 0 AMD GPUs usable"), "{said:?}");
+    fleet.shell("sed -i '/^gpu1 /d' /root/.ssh/known_hosts").well();
+    let said = ask();
+    assert!(said.stdout.contains("its host key is not in known_hosts"), "{said:?}");
+    assert!(!said.stdout.contains("Are you sure"), "{said:?}");
 }
 
 #[test]

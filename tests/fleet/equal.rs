@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use layout::{Machine as Laid, XcpNames};
 use nix::errno::Errno;
+use serde_json::Value;
 use support::fuse::{Fault, Served};
 use support::machines::{self, Fleet, Machine, Shell, Sudo};
 use support::said::Said;
@@ -210,18 +211,72 @@ fn real_suspended_card_says_the_same_over_ssh_and_is_not_woken() {
     drop(fleet);
 }
 
-/// Its checks are not compared here: those that need a command are skipped over ssh, which others depend on.
+/// What `explain --journal` advises depends on the machine: its name, its programs, whether a kubelet runs there.
 #[test]
-fn real_doctor_answers_over_ssh() {
+fn real_advice_on_a_journal_says_the_same_over_ssh() {
+    if !machines::require() {
+        return;
+    }
+    let fleet = Fleet::new();
+    let message = r#"{"MESSAGE":"amdgpu 0000:05:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2","_KERNEL_DEVICE":"+pci:0000:05:00.0"}"#;
+    let machine = fleet.machine("gpu1", |m| {
+        m.laid(Laid::instinct_with_readings(2, 1)).prepare(&format!(
+            "mkdir -p /opt/rocm/bin /var/lib/kubelet; touch /opt/rocm/bin/amd-smi
+             printf '%s\n' '#!/bin/sh' \"echo '{}'\" > /usr/local/bin/journalctl; chmod 755 /usr/local/bin/journalctl",
+            message.replace('"', "\\\"")
+        ))
+    });
+    let arguments = ["-o", "json", "explain", "--journal"];
+    let there = says(&machine, "root", &arguments);
+    let here = asks(&fleet, &[&["--host", "gpu1"], &arguments[..]].concat());
+    let value = |said: &Said| {
+        let text = said.stdout.replace("rocworker --host gpu1 ", "rocworker ");
+        let mut value: Value =
+            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+        without(&mut value, "With --root or --host, run the commands on that machine");
+        value
+    };
+    let (there_value, here_value) = (value(&there), value(&here));
+    assert_eq!(there_value, here_value);
+    let text = here_value.to_string();
+    assert!(text.contains("amd-smi") && text.contains("kubectl drain"), "{text}");
+}
+
+/// Takes away the sentences of a list that begin so.
+fn without(value: &mut Value, start: &str) {
+    match value {
+        Value::Array(all) => {
+            all.retain(|it| !it.as_str().is_some_and(|text| text.starts_with(start)));
+            all.iter_mut().for_each(|it| without(it, start));
+        }
+        Value::Object(all) => all.values_mut().for_each(|it| without(it, start)),
+        _ => {}
+    }
+}
+
+/// Each check that needs no command there.
+#[test]
+fn real_doctor_says_the_same_over_ssh() {
     if !machines::require() {
         return;
     }
     let fleet = Fleet::new();
     let machine = fleet.machine("gpu1", |m| m.laid(Laid::instinct_in_trouble(2, 1)));
     let arguments = ["-o", "json", "doctor"];
-    let there: serde_json::Value = serde_json::from_str(&says(&machine, "root", &arguments).stdout).unwrap();
-    let here = asks(&fleet, &[&["--host", "gpu1"], &arguments[..]].concat());
-    let here: serde_json::Value =
-        serde_json::from_str(&here.stdout).unwrap_or_else(|error| panic!("{error}: {here:?}"));
-    assert!(there.is_object() && here.is_object(), "{there:#}\n{here:#}");
+    let checks = |said: Said| -> Vec<Value> {
+        let answer: Value =
+            serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
+        answer["checks"].as_array().unwrap().clone()
+    };
+    let there = checks(says(&machine, "root", &arguments));
+    let here = checks(asks(&fleet, &[&["--host", "gpu1"], &arguments[..]].concat()));
+    let is_same = |a: &Value, b: &Value| a["name"] == b["name"] && a["subject"] == b["subject"];
+    let mut compared = 0;
+    for check in here.iter().filter(|check| check["status"] != "skipped") {
+        let own =
+            there.iter().find(|own| is_same(own, check)).unwrap_or_else(|| panic!("only here: {check:#}"));
+        assert_eq!((&check["status"], &check["evidence"]), (&own["status"], &own["evidence"]), "{check:#}");
+        compared += 1;
+    }
+    assert!(compared > 5, "{compared}: {here:#?}");
 }

@@ -12,7 +12,7 @@ fn install() -> String {
 }
 
 #[test]
-fn real_plan_apply_and_status_are_done_there_as_root_and_end_as_they_end_there() {
+fn real_plan_apply_and_status_run_remotely_as_root_with_equal_exit_codes() {
     if !machines::require() {
         return;
     }
@@ -45,7 +45,7 @@ fn real_plan_apply_and_status_are_done_there_as_root_and_end_as_they_end_there()
 }
 
 #[test]
-fn real_a_machine_without_rocworker_is_told_how_to_get_it_and_without_sudo_what_helps() {
+fn real_missing_rocworker_or_sudo_names_the_fix() {
     if !machines::require() {
         return;
     }
@@ -55,11 +55,10 @@ fn real_a_machine_without_rocworker_is_told_how_to_get_it_and_without_sudo_what_
     assert_eq!(said.status.code(), Some(1));
     assert_eq!(
         said.stderr,
-        "rocworker: gpu1: rocworker is not installed there, and status asks it: rocworker remote install gpu1 installs \
-         it\n"
+        "rocworker: gpu1: status needs rocworker on that machine: run `rocworker remote install gpu1`\n"
     );
     let said = fleet.run(&[PROGRAM, "--host", "guest@gpu1", "status"]).badly();
-    assert!(said.contains("guest is not root there") && said.contains("or name root@gpu1"), "{said}");
+    assert!(said.contains("`sudo -n` failed for guest") && said.contains("or use root@gpu1"), "{said}");
 }
 
 /// What an apply prints comes while it is at work, without what would steer a terminal.
@@ -77,14 +76,15 @@ fn real_an_answer_passes_line_by_line_and_an_interrupted_apply_says_what_is_not_
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(asked.stdout.take().unwrap()));
     assert_eq!(lines.next().unwrap().unwrap(), "-o wide apply");
     assert_eq!(lines.next().unwrap().unwrap(), "\\u{1b}]0;title\\u{7}");
-    fleet.shell("kill -INT $(pgrep -x rocworker)").well();
+    // The oldest: the fake is a script of the same name until it sleeps.
+    fleet.shell("kill -INT $(pgrep -o -x rocworker)").well();
     let said = asked.wait_with_output().unwrap();
     let stderr = String::from_utf8(said.stderr).unwrap();
     assert_eq!(said.status.code(), Some(1), "{stderr}");
     assert!(
         stderr.ends_with(
-            "rocworker: gpu1: interrupted before the command had ended. apply may still be at work there: rocworker \
-             --host gpu1 status shows it\n"
+            "rocworker: gpu1: interrupted before the command finished. apply may still be running there: check with \
+             `rocworker --host gpu1 status`\n"
         ),
         "{stderr}"
     );

@@ -47,7 +47,7 @@ fn real_a_script_and_its_bytes_pass_every_login_shell_and_its_start_files() {
 }
 
 #[test]
-fn real_who_may_become_root_is_root_and_who_may_not_is_told_what_helps() {
+fn real_scripts_use_sudo_if_allowed_and_errors_name_the_fix() {
     if !machines::require() {
         return;
     }
@@ -68,15 +68,15 @@ fn real_who_may_become_root_is_root_and_who_may_not_is_told_what_helps() {
     }
     assert_eq!(
         asker.refused("dev@gpu1", Root),
-        "dev@gpu1: dev is not root there and may not become root without a password (sudo: a password is required): \
-         allow it with NOPASSWD in sudoers, or name root@gpu1"
+        "dev@gpu1: `sudo -n` failed for dev (sudo: a password is required): add NOPASSWD for dev to sudoers, or use \
+         root@gpu1"
     );
     let said = asker.refused("ops@gpu2", Root);
-    assert!(said.contains("sudo: not found") && said.ends_with("or name root@gpu2"), "{said}");
+    assert!(said.contains("sudo: not found") && said.ends_with("or use root@gpu2"), "{said}");
 }
 
 #[test]
-fn real_a_login_shell_that_runs_no_command_or_prints_without_end_is_told() {
+fn real_unusable_login_shells_are_reported() {
     if !machines::require() {
         return;
     }
@@ -89,10 +89,12 @@ fn real_a_login_shell_that_runs_no_command_or_prints_without_end_is_told() {
     let asker = Asker::of(&fleet);
     assert_eq!(
         asker.refused("nobody2@gpu1", RootIfAllowed),
-        "nobody2@gpu1: its login shell did not run the command sh -c: This account is currently not available."
+        "nobody2@gpu1: its login shell did not run `sh -c`: This account is currently not available; check the user's \
+         shell in /etc/passwd"
     );
     assert_eq!(
         asker.refused("loud@gpu1", RootIfAllowed),
-        "loud@gpu1: its login shell prints more than 256 KiB before it runs a command: silence its start files"
+        "loud@gpu1: its login shell printed more than 256 KiB before the script began: remove that output from its \
+         startup files"
     );
 }

@@ -38,8 +38,8 @@ fn real_a_machine_whose_sshd_dies_in_the_middle_is_lost_and_the_script_is_not_ru
     let (error, _) = interrupted(&fleet, &gpu1, || gpu1.kill_sshd());
     assert!(matches!(error, Error::Lost { .. }), "{error}");
     let said = error.to_string();
-    assert!(said.starts_with("gpu1: the connection ended before the command did: "), "{said}");
-    assert!(said.ends_with("; see whether it is up, then run this again"), "{said}");
+    assert!(said.starts_with("gpu1: connection lost while the command ran: "), "{said}");
+    assert!(said.ends_with("; check that the machine is up, then run the command again"), "{said}");
 }
 
 #[test]
@@ -72,13 +72,13 @@ fn real_a_script_has_an_end_and_an_answer_has_a_size() {
     let asker = Asker::of(&fleet);
     let limit = Duration::from_secs(3);
     let error = asker.run_within("gpu1", "echo a part; sleep 600", RootIfAllowed, limit).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "gpu1: the command had not ended after 3 s: log in there, and see what hangs"
-    );
+    assert_eq!(error.to_string(), "gpu1: the command did not finish within 3 s: log in and find what hangs");
     eventually("ssh has ended", || fleet.shell("! pgrep -x ssh").status.success());
     let error = asker.run("gpu1", "cat /dev/zero", RootIfAllowed).unwrap_err();
-    assert_eq!(error.to_string(), "gpu1: it answered with more than 64 MiB, of which nothing is used");
+    assert_eq!(
+        error.to_string(),
+        "gpu1: its answer is larger than 64 MiB and was discarded; for explain --journal, name a later --since"
+    );
     // Talk is cut off, and the answer is whole.
     let loud = "head -c 3000000 /dev/zero >&2; echo there";
     let answer = asker.run("gpu1", loud, RootIfAllowed).unwrap();

@@ -66,8 +66,7 @@ fn real_answers_stand_in_the_order_asked_and_one_that_fails_stops_no_other() {
                 { "host": "gpu2", "code": 3, "answer": { "name": "gpu2", "big": u64::MAX } },
                 { "host": "gpu3", "code": 1, "answer": { "name": "gpu3", "big": u64::MAX }, "error": "a word from there" },
                 { "host": "gpu4", "code": 1,
-                  "error": "rocworker is not installed there, and status asks it: rocworker remote install root@gpu4 \
-                            installs it" },
+                  "error": "status needs rocworker on that machine: run `rocworker remote install root@gpu4`" },
             ]
         })
     );
@@ -80,7 +79,7 @@ fn real_answers_stand_in_the_order_asked_and_one_that_fails_stops_no_other() {
     assert!(said.stderr.contains("[2/2] nowhere: failed after "), "{}", said.stderr);
     let said = ask(&["--hosts", "mi300", "status"]);
     assert_eq!(said.status.code(), Some(2));
-    assert_eq!(said.stderr, "rocworker: --hosts: there is no group \"mi300\": there are good, all\n");
+    assert_eq!(said.stderr, "rocworker: --hosts: no group \"mi300\": the groups are good, all\n");
 }
 
 #[test]
@@ -109,8 +108,8 @@ fn real_an_interrupted_apply_names_the_machines_that_have_not_finished_and_those
     assert_eq!(said.status.code(), Some(1), "{stderr}");
     let eight = names[..8].join(",");
     let expected = format!(
-        "Interrupted, not finished: {eight}\napply may still be at work there: rocworker --host {eight} status shows \
-         it\nInterrupted, not asked: name8,name9\n"
+        "Interrupted, not finished: {eight}\napply may still be running there: check with `rocworker --host {eight} \
+         status`\nInterrupted, not asked: name8,name9\n"
     );
     assert!(stderr.ends_with(&expected), "{stderr}");
     eventually("its children have ended", || fleet.shell("! pgrep -x 'ssh|rocworker'").status.success());
@@ -118,7 +117,7 @@ fn real_an_interrupted_apply_names_the_machines_that_have_not_finished_and_those
 
 /// No machine is asked for what is refused.
 #[test]
-fn what_no_other_machine_can_be_asked_is_refused_with_what_can() {
+fn commands_without_host_support_are_refused() {
     let ask = |words: &[&str]| {
         let output =
             std::process::Command::new(PROGRAM).args(["--host", "gpu1.invalid"]).args(words).output();
@@ -137,14 +136,16 @@ fn what_no_other_machine_can_be_asked_is_refused_with_what_can() {
     ] {
         let said = ask(words);
         assert!(
-            said.starts_with("rocworker: this command is for this machine. --host and --hosts go with "),
+            said.starts_with(
+                "rocworker: this command works on this machine only. Commands that take --host and --hosts: detect, "
+            ),
             "{said}"
         );
     }
     for (words, part) in [
-        (&["explain", "7"][..], "of explain only --journal asks a machine"),
-        (&["plan", "--save", "plan.json"], "save what `rocworker --host HOST -o json plan` prints"),
-        (&["apply", "plan.json"], "a saved plan is for one machine"),
+        (&["explain", "7"][..], "explain takes --host only with --journal"),
+        (&["plan", "--save", "plan.json"], "save the output of `rocworker --host HOST -o json plan`"),
+        (&["apply", "plan.json"], "run `apply FILE` there"),
         (&["doctor", "--canary"], "run it on the machine itself"),
     ] {
         let said = ask(words);

@@ -1,8 +1,7 @@
 //! What commands answer about a Root.
 
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, UNIX_EPOCH};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use amdgpu::Machine;
 use kernel_log::kmsg::Kmsg;
@@ -10,25 +9,31 @@ use layout::JUDGED_AT;
 use rocworker::config::Config;
 use rocworker::detection::Detection;
 use rocworker::doctor;
+use rocworker::explain::here::Here;
 use rocworker::facts::Facts;
 use rocworker::fleet::frames::Reading;
 use rocworker::fleet::script::Wanted;
 use rocworker::health::{Observer, rules};
 use rocworker::timestamp::Timestamp;
 use root::files::{Content, Entry};
-use root::{CAPTURE_FILE, Recording, Root, Watch};
+use root::{CAPTURE_FILE, Recording, Root};
 use telemetry::exporter::Exporter;
 use telemetry::{daemon_file, readings};
 
 /// The commands that a shell reads for.
-pub(crate) const COMMANDS: [Wanted; 4] = [Wanted::Machine, Wanted::Readings, Wanted::Health, Wanted::Doctor];
+pub(crate) const COMMANDS: [Wanted; 5] =
+    [Wanted::Machine, Wanted::Readings, Wanted::Health, Wanted::Doctor, Wanted::Journal];
 
 /// What a command says of a machine, without what differs from one run to the next. `named`: how its errors name the
 /// machine's folder.
 pub(crate) fn answer(root: &Root, wanted: Wanted, named: &Path) -> String {
     let text = match wanted {
-        Wanted::Machine | Wanted::Journal => {
-            serde_json::to_string_pretty(&Detection::new(&Facts::read(root))).unwrap()
+        Wanted::Machine => serde_json::to_string_pretty(&Detection::new(&Facts::read(root))).unwrap(),
+        // What journalctl prints is the same there and here: advice is what differs by machine.
+        Wanted::Journal => {
+            let journals = ["/run/log/journal", "/var/log/journal"];
+            let kept = journals.map(|folder| root.list(folder).is_ok_and(|machines| !machines.is_empty()));
+            format!("{:#?}\n{kept:?}", Here::read(root))
         }
         Wanted::Readings => {
             let mut exporter = Exporter::default();
@@ -73,28 +78,4 @@ pub(crate) fn with_nodes(mut reading: Reading, folder: &Path) -> Reading {
         reading.files.entries.insert(node.path, Entry { meta, content: Content::Node });
     }
     reading
-}
-
-/// The paths that a command asks a Root for.
-#[derive(Debug, Default)]
-pub(crate) struct Asked(pub(crate) Mutex<Vec<PathBuf>>);
-
-impl Watch for Asked {
-    fn begin(&self, path: &Path) -> Result<(), Duration> {
-        self.0.lock().unwrap().push(path.to_owned());
-        Ok(())
-    }
-
-    fn end(&self) {}
-}
-
-/// Those that a command asks for on a laid-out machine.
-pub(crate) fn asked(folder: &Path, wanted: Wanted) -> Vec<PathBuf> {
-    let asked = Arc::new(Asked::default());
-    let root = Root::open(folder).unwrap().watched_by(asked.clone());
-    answer(&root, wanted, folder);
-    let mut paths = std::mem::take(&mut *asked.0.lock().unwrap());
-    paths.sort_unstable();
-    paths.dedup();
-    paths
 }

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use layout::Machine;
+use nix::errno::Errno;
 use proptest::prelude::*;
 use rocworker::fleet::script::{Script, Wanted};
 use root::Root;
@@ -143,7 +144,7 @@ fn names_are_taken_as_they_are() {
 }
 
 #[test]
-fn a_time_is_never_code_and_journalctls_end_comes_back() {
+fn since_is_quoted_and_journalctls_exit_code_is_returned() {
     let Some(shell) = shells::busybox() else { return };
     let folder = machines::laid_out(&machines::odd());
     let run = |since: Option<&str>| {
@@ -165,6 +166,94 @@ fn a_time_is_never_code_and_journalctls_end_comes_back() {
     assert_eq!((journal.code, journal.stderr.as_slice()), (3, b"said".as_slice()));
     assert!(!Path::new("/tmp/x").exists());
     assert!(String::from_utf8(run(None).stdout).unwrap().contains("<--boot>"));
+}
+
+/// The kernel ends a read whose records it has overwritten.
+#[test]
+fn a_log_whose_reading_broke_off_is_no_whole_log() {
+    let folder = machines::laid_out(&machines::odd().put("/dev/kmsg", "6,1,0,-;old\n"));
+    let runs = folder.path().join("runs");
+    for shell in shells::all() {
+        // As dd says it: these words at its first runs, and then that it is at the end.
+        let kmsg = |broken: usize| {
+            let script = Script::beneath(folder.path(), Wanted::Health, None);
+            fs::write(&runs, "").unwrap();
+            let dd = format!(
+                "dd() {{ cat \"${{1#if=}}\"; echo x >> {runs}; words='Broken pipe'
+                 [ $(grep -c x {runs}) -le {broken} ] || words='Resource temporarily unavailable'
+                 echo \"dd: error reading '${{1#if=}}': $words\" >&2; return 1; }}\n",
+                runs = runs.display()
+            );
+            let stdout = shell.run(&format!("{dd}{}", script.text)).stdout;
+            let content =
+                script.parse(&stdout).unwrap().files.entries.remove(Path::new("/dev/kmsg")).unwrap();
+            (content.content, fs::read_to_string(&runs).unwrap().lines().count())
+        };
+        let whole = Content::File(b"6,1,0,-;old\n".to_vec());
+        assert_eq!(kmsg(0), (whole.clone(), 1), "{}", shell.name);
+        assert_eq!(kmsg(2), (whole, 3), "{}", shell.name);
+        assert_eq!(kmsg(99), (Content::Failed(Errno::EPIPE), 3), "{}", shell.name);
+    }
+}
+
+/// The user's start files may have set these, and `ls` may be none.
+#[test]
+fn an_environment_changes_no_answer_and_without_ls_nothing_is_absent() {
+    let folder = machines::laid_out(&machines::odd().put("/dev/kfd", "x"));
+    for shell in shells::all() {
+        let read = |before: &str| {
+            let script = Script::beneath(folder.path(), Wanted::Doctor, None);
+            script.parse(&shell.run(&format!("{before}\n{}", script.text)).stdout).unwrap().files
+        };
+        let plain = read("");
+        let set = "QUOTING_STYLE=c BLOCK_SIZE=K TIME_STYLE=+%s; export QUOTING_STYLE BLOCK_SIZE TIME_STYLE";
+        assert_eq!(read(set), plain, "{}", shell.name);
+        let kfd = &read("ls() { return 127; }").entries[Path::new("/dev/kfd")];
+        assert_eq!(kfd.content, Content::Unread("ls says nothing of it".to_owned()), "{}", shell.name);
+    }
+}
+
+/// An answer made of these frames.
+fn parsed(frames: &[(&str, &str, &str)]) -> Result<root::files::Files, String> {
+    let script = Script::new(Wanted::Machine, None);
+    let mut answer = format!("\nrocworker-frames 1 {}\n", token(&script));
+    for (kind, about, bytes) in [("about", "", "0 1")].iter().chain(frames).chain(&[("end", "", "")]) {
+        answer += &format!("{kind} {} {}\n{about}{bytes}\n", about.len(), bytes.len());
+    }
+    script.parse(answer.as_bytes()).map(|reading| reading.files)
+}
+
+#[test]
+fn a_path_and_a_links_target_have_an_end() {
+    let (fits, long) = ("a".repeat(4094), "a".repeat(4095));
+    let link = |target: &str| {
+        let said = format!("lrwxrwxrwx 1 0 0 3 Nov 23 22:11 /l -> {target}");
+        parsed(&[("l", "/l\n", &said)])
+    };
+    let put = |path: &str| parsed(&[("t", path, "x")]);
+    assert!(put(&format!("/{fits}")).is_ok() && link(&long).is_ok());
+    for problem in [put(&format!("/{long}")), link(&format!("{long}a"))] {
+        let problem = problem.unwrap_err();
+        assert!(problem.ends_with("it names a path that is longer than any"), "{problem}");
+    }
+}
+
+#[test]
+fn what_is_behind_a_closed_folder_cannot_be_looked_at() {
+    let links = "lrwxrwxrwx 1 0 0 3 Nov 23 22:11 /l -> /closed/b";
+    let files = parsed(&[
+        ("p", "", "/closed/a\n"),
+        ("l", "/l\n", links),
+        ("m", "/l\n", "ls: cannot access '/l': Permission denied"),
+    ]);
+    let root = Root::of_files(files.unwrap());
+    for path in ["/closed/a", "/l"] {
+        assert!(!root.exists(path), "{path}");
+        let said = root.stat(path).unwrap_err().to_string();
+        assert_eq!(said, format!("cannot stat {path}: Permission denied"));
+    }
+    assert!(root.is_there("/l"));
+    assert!(root.not_read().is_empty(), "{:?}", root.not_read());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Machines to be read: captured ones, and synthetic ones with what captures lack.
 
-use layout::{Gpu, Machine, Module, Nodes, XcpNames};
+use layout::{Entry, Gpu, Machine, Module, Nodes, XcpNames};
 use support::captures;
 use tempfile::TempDir;
 
@@ -23,6 +23,10 @@ pub(crate) fn all() -> Vec<(&'static str, Machine)> {
         ("2 cards in trouble", Machine::instinct_in_trouble(2, 2)),
         ("linked", Machine::instinct_linked(2, 2)),
         ("suspended", suspended()),
+        ("docker", docker()),
+        ("containerd", containerd()),
+        ("CRI-O", crio()),
+        ("a worker of the charm's", worker()),
         ("nothing", Machine::new()),
         ("odd", odd()),
     ]
@@ -56,6 +60,84 @@ pub(crate) fn odd() -> Machine {
             .entry("gpu_metrics", vec![0x0a, 0, 0x0a, 0x0a, 0, 0xff, 0x80, b'\n'])
             .entry("mem_info_gtt_total", vec![0xff, 0xfe, b'\n']),
     )
+}
+
+/// Stands for a program: none is run.
+const PROGRAM: &str = "\u{7f}ELF";
+
+fn with_programs(machine: Machine, paths: &[&str]) -> Machine {
+    paths.iter().fold(machine, |machine, path| machine.put(path, PROGRAM))
+}
+
+/// With an unmanaged default runtime, and one of NVIDIA's beside it.
+fn docker() -> Machine {
+    let programs =
+        ["/usr/bin/dockerd", "/usr/bin/containerd", "/usr/bin/runc", "/usr/bin/nvidia-container-runtime"];
+    with_programs(captures::phoenix(), &programs)
+        .put(
+            "/etc/docker/daemon.json",
+            r#"{"default-runtime": "nvidia", "runtimes": {"nvidia": {"path": "nvidia-container-runtime"}}}"#,
+        )
+        .put(
+            "/usr/lib/systemd/system/docker.service",
+            "[Service]\nEnvironmentFile=-/etc/default/docker\nExecStart=/usr/bin/dockerd -H fd:// $DOCKER_OPTS\n",
+        )
+        .put("/etc/systemd/system/docker.service.d/x.conf", "[Service]\nEnvironment=A=b\n")
+        .put("/etc/default/docker", "DOCKER_OPTS=--debug\n")
+        .put("/usr/lib/rocworker/runc-amd-wrapper", PROGRAM)
+}
+
+fn containerd() -> Machine {
+    let programs = ["/usr/bin/containerd", "/usr/sbin/runc", "/usr/bin/youki"];
+    with_programs(captures::phoenix(), &programs)
+        .put(
+            "/etc/containerd/config.toml",
+            "version = 3\n[plugins.'io.containerd.cri.v1.runtime'.containerd]\ndefault_runtime_name = \"youki\"\n\
+             [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.youki]\n\
+             runtime_type = \"io.containerd.runc.v2\"\n\
+             [plugins.'io.containerd.cri.v1.runtime'.containerd.runtimes.youki.options]\nBinaryName = \"youki\"\n",
+        )
+        .put("/usr/lib/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n")
+        .put("/var/lib/kubelet/config.yaml", "")
+        .put("/opt/rocm/bin/amd-smi", PROGRAM)
+        .put("/etc/hostname", "node7\n")
+}
+
+fn crio() -> Machine {
+    let programs = ["/usr/bin/crio", "/usr/sbin/runc", "/usr/bin/crun", "/usr/bin/podman"];
+    with_programs(captures::phoenix(), &programs)
+        .put("/etc/crio/crio.conf.d/10-crun.conf", "[crio.runtime]\ndefault_runtime = \"crun\"\n")
+        .put(
+            "/usr/lib/systemd/system/crio.service",
+            "[Service]\nExecStart=/usr/bin/crio $CRIO_CONFIG_OPTIONS\n",
+        )
+        .put("/usr/bin/rocm-smi", PROGRAM)
+}
+
+/// As the charm (fourdollars/concourse-ci-machine) lays it out in its mode for AMD's GPUs.
+fn worker() -> Machine {
+    let programs = [
+        "/var/lib/concourse/bin/concourse",
+        "/var/lib/concourse/bin/containerd",
+        "/var/lib/concourse/bin/runc.real",
+    ];
+    with_programs(captures::phoenix(), &programs)
+        .put("/opt/bin/runc-amd-wrapper", "#!/bin/bash\nexec /opt/bin/runc.real \"$@\"\n")
+        .put("/opt/bin/runc", Entry::Link("/opt/bin/runc-amd-wrapper".into()))
+        .put("/var/lib/concourse/bin/runc", Entry::Link("/opt/bin/runc-amd-wrapper".into()))
+        .put("/var/lib/concourse/containerd-gpu.toml", "version = 3\n")
+        .put(
+            "/etc/systemd/system/concourse-worker.service",
+            "[Service]\nEnvironmentFile=/var/lib/concourse-worker/worker-config.env\n\
+             EnvironmentFile=-/etc/default/concourse\nExecStart=/var/lib/concourse/bin/concourse worker\n",
+        )
+        .put(
+            "/var/lib/concourse-worker/worker-config.env",
+            "CONCOURSE_WORK_DIR=/var/lib/concourse-worker/work_dir\nCONCOURSE_RUNTIME=containerd\n\
+             PATH=/opt/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/snap/bin\n\
+             CONCOURSE_CONTAINERD_CONFIG=/var/lib/concourse/containerd-gpu.toml\n",
+        )
+        .put("/proc/sys/kernel/hostname", "worker3\n")
 }
 
 /// Beneath a folder, its nodes recorded.

@@ -12,5 +12,6 @@ mod answers;
 mod complete;
 mod equal;
 mod hostile;
+mod links;
 mod machines;
 mod shells;

@@ -80,7 +80,7 @@ fn an_inventory_has_groups_in_order_and_a_user_for_names_without_one() {
     let hosts = inventory.group("mi300").unwrap().hosts.iter().cloned();
     let hosts: Vec<String> = hosts.map(|host| inventory.with_user(host).to_string()).collect();
     assert_eq!(hosts, ["ops@gpu1", "root@gpu3"]);
-    assert_eq!(inventory.group("mi200").unwrap_err(), "there is no group \"mi200\": there are mi300, all");
+    assert_eq!(inventory.group("mi200").unwrap_err(), "no group \"mi200\": the groups are mi300, all");
     let none = parse("").unwrap().inventory.group("mi300").unwrap_err();
     assert!(none.ends_with("write inventory: {groups: {mi300: [gpu1, gpu2]}}"), "{none}");
 }
@@ -130,31 +130,42 @@ fn what_is_wrong_is_said_with_its_line() {
         (
             "inventory:\n  groups:\n    a: [x]\n    b: []\n",
             4,
-            "inventory.groups.b has no machine: write a list",
+            "inventory.groups.b lists no machines: write a list",
         ),
-        ("inventory:\n  groups:\n    b:\n", 3, "inventory.groups.b has no machine"),
-        ("inventory:\n  groups:\n    a: [x, y, root@x]\n", 3, "inventory.groups.a has x twice: keep one"),
-        ("inventory:\n  groups:\n    a:\n    - x\n    - y\n    - x\n    b: [x]\n", 6, "has x twice"),
+        ("inventory:\n  groups:\n    b:\n", 3, "inventory.groups.b lists no machines"),
+        ("inventory:\n  groups:\n    a: [x, y, root@x]\n", 3, "inventory.groups.a lists x twice: remove one"),
+        ("inventory:\n  groups:\n    a:\n    - x\n    - y\n    - x\n    b: [x]\n", 6, "lists x twice"),
+        (
+            "inventory:\n  groups:\n    a:\n    - fd00::1\n    - x\n    - fd00::1\n    b: [x]\n",
+            6,
+            "inventory.groups.a lists fd00::1 twice",
+        ),
+        (
+            "daemon:\n  unit: true\ninventory:\n  groups:\n    unit: [x]\n    b: [y]\n    unit: [z]\n",
+            7,
+            "inventory.groups.unit is defined twice",
+        ),
+        ("tag: x\ninventory:\n  groups: {a: [x], a: [y]}\n", 3, "inventory.groups.a is defined twice"),
         (
             "inventory:\n  groups:\n    a: [x]\n    b: [y]\n    a: [z]\n",
             5,
-            "inventory.groups.a is there twice",
+            "inventory.groups.a is defined twice: merge the two lists",
         ),
         (
             "inventory:\n  groups:\n    a: [x]\n    b: [y, -oProxyCommand=z]\n",
             4,
-            "is no machine: write name or",
+            "is not a host name: write NAME or",
         ),
         (
             "inventory:\n  groups:\n    a: [\"gpu1:22\"]\n",
             3,
-            "ssh's port of a machine stands in ~/.ssh/config",
+            "is not a host name: set the port in ~/.ssh/config",
         ),
         ("inventory:\n  groups:\n    a: x\n", 3, "expected a sequence"),
         ("inventory:\n  groups: [x]\n", 2, "groups with lists of machines, as"),
         ("inventory:\n  hosts: [x]\n", 2, "unknown field `hosts`"),
-        ("inventory:\n  groups:\n    a b: [x]\n", 2, "is no group's name: write letters"),
-        ("tag: a\ninventory:\n  user: two words\n", 3, "is no user's name: write one, as ops"),
+        ("inventory:\n  groups:\n    a b: [x]\n", 2, "is not a group name: use letters"),
+        ("tag: a\ninventory:\n  user: two words\n", 3, "is not a user name: write one such as ops"),
         ("tag: a\ntag: b\n", 2, "duplicate"),
         ("permissions: 0666\n", 1, "permissions"),
         ("restart: later\n", 1, "unknown variant `later`"),

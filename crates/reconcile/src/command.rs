@@ -103,7 +103,8 @@ impl Programs {
     }
 
     /// Whether whoever called wants it to end.
-    pub(crate) fn is_interrupted(&self) -> bool {
+    #[must_use]
+    pub fn is_interrupted(&self) -> bool {
         self.interrupt.as_deref().is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
     }
 

@@ -37,6 +37,8 @@ pub enum Content {
     Node,
     /// The read failed: what the kernel answered. ENOENT and ENOTDIR: nothing is there.
     Failed(Errno),
+    /// No call gets to it, not even stat(2): a folder on the way may not be entered (EACCES).
+    Unreachable(Errno),
     /// The read failed with these words, which are none of the kernel's.
     Unread(String),
 }

@@ -80,6 +80,12 @@ impl Root {
         self.memory().is_some()
     }
 
+    /// The paths that were asked of another machine's files and that nobody read there. None of a folder's.
+    #[must_use]
+    pub fn not_read(&self) -> Vec<PathBuf> {
+        self.memory().map(Tree::unknown).into_iter().flatten().collect()
+    }
+
     pub(crate) fn memory(&self) -> Option<&Tree> {
         match &self.beneath {
             Beneath::Folder(_) => None,

@@ -244,6 +244,30 @@ fn what_was_not_read_is_not_absent() {
 }
 
 #[test]
+fn what_was_asked_and_not_read_is_recorded_for_all_that_share_the_files() {
+    let root = of([("/etc", Content::Folder(vec!["x".into()])), ("/dev/kfd", Content::Node)]);
+    assert!(root.stat("/etc/gone").is_err() && root.stat("/etc").is_ok() && !root.exists("/usr"));
+    assert_eq!(root.not_read(), [Path::new("/usr")]);
+    root.place().open().unwrap().read("/dev/kfd", 9).unwrap_err();
+    root.stat("/etc/x").unwrap_err();
+    assert_eq!(root.not_read(), ["/dev/kfd", "/etc/x", "/usr"].map(Path::new));
+}
+
+#[test]
+fn what_cannot_be_reached_is_not_there_and_a_driver_refuses_root_when_it_is_read() {
+    let root = of([
+        ("/closed/x", Content::Unreachable(Errno::EACCES)),
+        ("/sys/x", Content::Failed(Errno::EACCES)),
+        ("/etc/x", Content::Failed(Errno::EACCES)),
+    ]);
+    assert!(!root.exists("/closed/x") && !root.is_there("/closed/x") && root.exists("/etc/x"));
+    assert_eq!(root.stat("/closed/x").unwrap_err().to_string(), "cannot stat /closed/x: Permission denied");
+    assert_eq!(text(&root, "/closed/x"), "cannot open /closed/x: Permission denied");
+    assert_eq!(text(&root, "/sys/x"), "cannot read /sys/x: Permission denied");
+    assert_eq!(text(&root, "/etc/x"), "cannot open /etc/x: Permission denied");
+}
+
+#[test]
 fn of_two_answers_for_one_place_the_one_that_says_more_counts() {
     let (denied, words) = (|| Content::Failed(Errno::EACCES), || Content::Unread("dd broke".to_owned()));
     for (first, second, expected) in [

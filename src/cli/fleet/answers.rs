@@ -14,42 +14,49 @@ use crate::cli::output::{BAD, HEADING, print_text, styled};
 use crate::fleet::host::Host;
 use crate::printable::printable;
 
-/// What this program said of one machine.
+/// How this program ended for one machine.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Ended {
+    Code(i32),
+    /// A signal to the program that asks all machines ended it.
+    Interrupted,
+    Failed(String),
+}
+
+/// What this program printed for one machine.
 #[derive(Debug)]
-pub(super) struct Answered {
-    /// Its exit code, or why it has none.
-    pub(super) ended: Result<i32, String>,
+pub(super) struct HostResult {
+    pub(super) ended: Ended,
     stdout: Vec<u8>,
-    /// What it said beside its answer, a line each.
+    /// Its other lines on stderr.
     pub(super) said: Vec<String>,
     /// Why there is no answer, or no whole one.
     pub(super) error: Option<String>,
     pub(super) took: Duration,
 }
 
-impl Answered {
-    pub(super) fn new(
-        host: &Host,
-        ended: Result<i32, String>,
-        stdout: Vec<u8>,
-        stderr: &[u8],
-        took: Duration,
-    ) -> Self {
+impl HostResult {
+    pub(super) fn new(host: &Host, ended: Ended, stdout: Vec<u8>, stderr: &[u8], took: Duration) -> Self {
         let stderr = String::from_utf8_lossy(stderr);
         let mut said: Vec<String> =
             stderr.lines().filter(|line| !line.trim().is_empty()).map(printable).collect();
         let error = match &ended {
-            Ok(0 | 3) => None,
-            Ok(code) => {
-                Some(last_of(&mut said, host).unwrap_or_else(|| format!("it ended with exit code {code}")))
-            }
-            Err(why) => Some(why.clone()),
+            Ended::Code(0 | 3) => None,
+            Ended::Code(code) => Some(
+                last_of(&mut said, host)
+                    .unwrap_or_else(|| format!("rocworker exited with code {code} and no error message")),
+            ),
+            Ended::Interrupted => Some("interrupted before it finished".to_owned()),
+            Ended::Failed(why) => Some(why.clone()),
         };
         Self { ended, stdout, said, error, took }
     }
 
     pub(super) fn code(&self) -> i32 {
-        *self.ended.as_ref().unwrap_or(&1)
+        match self.ended {
+            Ended::Code(code) => code,
+            Ended::Interrupted | Ended::Failed(_) => 1,
+        }
     }
 
     /// Its JSON as it came, if it is JSON.
@@ -85,8 +92,8 @@ struct Entry<'a> {
     error: Option<&'a str>,
 }
 
-/// Who prints the answers in the order asked: text as soon as all before it are there, JSON and metrics at the end.
-pub(super) struct Shown<'h> {
+/// Prints the answers in the order of the hosts: text as soon as all before it are there, JSON and metrics at the end.
+pub(super) struct OrderedOutput<'h> {
     hosts: &'h [Named],
     format: Format,
     metrics: Option<TextFormat>,
@@ -95,12 +102,12 @@ pub(super) struct Shown<'h> {
     next: usize,
 }
 
-impl<'h> Shown<'h> {
+impl<'h> OrderedOutput<'h> {
     pub(super) fn new(hosts: &'h [Named], format: Format, metrics: Option<TextFormat>) -> Self {
         Self { hosts, format, metrics, waiting: hosts.iter().map(|_| None).collect(), next: 0 }
     }
 
-    pub(super) fn add(&mut self, place: usize, answered: &Answered) -> anyhow::Result<()> {
+    pub(super) fn add(&mut self, place: usize, answered: &HostResult) -> anyhow::Result<()> {
         if self.format.is_json() || self.metrics.is_some() {
             return Ok(());
         }
@@ -116,7 +123,7 @@ impl<'h> Shown<'h> {
     }
 
     /// What is still to be printed. A machine without an answer was not asked, or was not before the end.
-    pub(super) fn end(&mut self, answers: &[Option<Answered>]) -> anyhow::Result<()> {
+    pub(super) fn end(&mut self, answers: &[Option<HostResult>]) -> anyhow::Result<()> {
         if self.format.is_json() {
             return self.print_json(answers);
         }
@@ -129,17 +136,17 @@ impl<'h> Shown<'h> {
         Ok(())
     }
 
-    fn print_json(&self, answers: &[Option<Answered>]) -> anyhow::Result<()> {
+    fn print_json(&self, answers: &[Option<HostResult>]) -> anyhow::Result<()> {
         let hosts = self.hosts.iter().zip(answers).map(|(named, answered)| {
             let Some(answered) = answered else {
-                let error = Some("interrupted before it was asked");
+                let error = Some("interrupted before rocworker queried it");
                 return Entry { host: &named.name, code: 1, answer: None, error };
             };
             let answer = answered.json();
             let error = answered.error.as_deref();
             let is_none = answer.is_none() && error.is_none();
             let code = if is_none { 1 } else { answered.code() };
-            let error = if is_none { Some("its answer is no JSON") } else { error };
+            let error = if is_none { Some("its answer is not JSON") } else { error };
             Entry { host: &named.name, code, answer, error }
         });
         let joined = Joined { schema_version: 1, hosts: hosts.collect() };
@@ -150,7 +157,7 @@ impl<'h> Shown<'h> {
 }
 
 /// The machine's name, its answer as it came, and what is wrong.
-fn text(named: &Named, answered: &Answered) -> String {
+fn text(named: &Named, answered: &HostResult) -> String {
     let heading = styled(HEADING, format_args!("==> {} <==", printable(&named.name)));
     let answer = String::from_utf8_lossy(&answered.stdout);
     let end = if answer.is_empty() || answer.ends_with('\n') { "" } else { "\n" };

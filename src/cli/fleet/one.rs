@@ -1,12 +1,15 @@
 //! One machine.
 
 use std::io::Write as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context as _, anyhow, bail};
 use reconcile::command::{Programs, Stream};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::passed::Passed;
-use super::{Asked, Named, Way};
+use super::passed::EscapedLines;
+use super::{Method, Named, RemoteCommand};
 use crate::cli::Outcome;
 use crate::cli::args::{Command, Format, Options};
 use crate::cli::doctor::interrupt;
@@ -24,22 +27,22 @@ pub(super) fn run(
     session: &Session,
     options: &Options,
     Named { host, .. }: &Named,
-    asked: &Asked,
+    asked: &RemoteCommand,
     command: Command,
 ) -> anyhow::Result<Outcome> {
     // Beneath / there are programs.
-    let programs = session.programs.as_ref().context("--host asks from the machine itself")?;
+    let programs = session.programs.as_ref().context("--host cannot be used with --root")?;
     let programs = programs.interrupted_by(interrupt()?);
-    match &asked.way {
-        Way::Read { wanted, since } => {
+    match &asked.method {
+        Method::Read { wanted, since } => {
             let reading = read(&programs, host, *wanted, since.as_deref())?;
             let session = Session::of_reading(options, reading);
             match command {
                 Command::Person(command) => super::super::for_person(&session, command),
-                Command::Script(_) => bail!("this command is for this machine"),
+                Command::Script(_) => bail!("this command works on this machine only"),
             }
         }
-        Way::Installed => {
+        Method::Installed => {
             let done = installed(&programs, options, host, asked);
             if !asked.writes {
                 return done;
@@ -49,7 +52,7 @@ pub(super) fn run(
                     ssh::Error::TimedOut { .. } | ssh::Error::Lost { .. } | ssh::Error::Interrupted { .. },
                 ) => {
                     anyhow!(
-                        "{error}. apply may still be at work there: rocworker --host {host} status shows it"
+                        "{error}. apply may still be running there: check with `rocworker --host {host} status`"
                     )
                 }
                 _ => error,
@@ -61,37 +64,51 @@ pub(super) fn run(
 fn read(programs: &Programs, host: &Host, wanted: Wanted, since: Option<&str>) -> anyhow::Result<Reading> {
     let script = Script::new(wanted, since);
     let request = Request { script: &script.text, rights: Rights::RootIfAllowed, limit: ssh::LIMIT };
+    let ended = default_from_then_on()?;
     let answer = ssh::run(programs, host, &request)?;
-    let said = match answer.last_said() {
-        empty if empty.is_empty() => String::new(),
-        said => format!(" ({said})"),
-    };
+    // From here on nothing looks at the interrupt.
+    ended.store(true, Ordering::Relaxed);
+    if programs.is_interrupted() {
+        return Err(ssh::Error::Interrupted { host: host.clone() }.into());
+    }
+    let said = answer.last_said();
     if answer.code != 0 {
+        let said = if said.is_empty() { said } else { format!(" ({said})") };
         bail!(
-            "{host}: reading ended with exit code {}{said}: see whether its disk or memory is full",
+            "{host}: the script exited with code {}{said}: check the machine's free memory and disk space",
             answer.code
         );
     }
     let reading = script.parse(&answer.stdout).map_err(|problem| anyhow!("{host}: {problem}"))?;
     if !reading.as_root {
-        let user = host.user.as_deref().unwrap_or("ssh's user");
-        let name = &host.name;
-        let text = format!(
-            "{host}: {user} read it, who may not become root without a password{said}. What only root may read is \
-             unknown, the kernel's log above all. NOPASSWD in sudoers or root@{name} helps."
-        );
-        writeln!(anstream::stderr(), "{text}").ok();
+        let why = ssh::sudo_refused(host, &said);
+        let text = "data that only root can read is unknown, such as the kernel's log";
+        writeln!(anstream::stderr(), "{host}: {text}: {why}").ok();
     }
     Ok(reading)
 }
 
+/// Once this is true, a signal to end ends the program at once.
+fn default_from_then_on() -> anyhow::Result<Arc<AtomicBool>> {
+    let is_default = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_default(signal, Arc::clone(&is_default))?;
+    }
+    Ok(is_default)
+}
+
 /// Runs the rocworker there as root, and prints what it prints.
-fn installed(programs: &Programs, options: &Options, host: &Host, asked: &Asked) -> anyhow::Result<Outcome> {
+fn installed(
+    programs: &Programs,
+    options: &Options,
+    host: &Host,
+    asked: &RemoteCommand,
+) -> anyhow::Result<Outcome> {
     let script = command_line(options, &asked.words);
     let request = Request { script: &script, rights: Rights::Root, limit: ssh::LIMIT };
-    let mut stdout = Passed::new(anstream::stdout(), options.output);
-    // What is said is for people, whatever the answer is.
-    let mut stderr = Passed::new(anstream::stderr(), Format::Table);
+    let mut stdout = EscapedLines::new(anstream::stdout(), options.output);
+    // stderr is text for people, whatever the answer's format is.
+    let mut stderr = EscapedLines::new(anstream::stderr(), Format::Table);
     let code = ssh::follow(programs, host, &request, &mut |stream, chunk| match stream {
         Stream::Stdout => stdout.take(chunk),
         Stream::Stderr => stderr.take(chunk),
@@ -105,8 +122,8 @@ fn installed(programs: &Programs, options: &Options, host: &Host, asked: &Asked)
         1 => Outcome::FellShort,
         3 => Outcome::Findings,
         NOT_INSTALLED => bail!(
-            "{host}: rocworker is not installed there, and {} asks it: rocworker remote install {host} installs it",
-            asked.words.first().map_or("the command", String::as_str)
+            "{host}: {} needs rocworker on that machine: run `rocworker remote install {host}`",
+            asked.words.first().map_or("this command", String::as_str)
         ),
         // A process there that a signal ended.
         code => Outcome::RemoteExit(u8::try_from(code).unwrap_or(1)),
@@ -115,12 +132,7 @@ fn installed(programs: &Programs, options: &Options, host: &Host, asked: &Asked)
 
 /// What starts rocworker there with these words. It gets none of the script.
 fn command_line(options: &Options, words: &[String]) -> String {
-    let format = match options.output {
-        Format::Table => "table",
-        Format::Wide => "wide",
-        Format::Json => "json",
-    };
-    let mut argv = vec!["rocworker".to_owned(), "-o".to_owned(), format.to_owned()];
+    let mut argv = ["rocworker", "-o", options.output.name()].map(str::to_owned).to_vec();
     argv.extend((0..options.verbose).map(|_| "-v".to_owned()));
     argv.extend(words.iter().map(|word| quoted(word)));
     format!(

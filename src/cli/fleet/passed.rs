@@ -1,4 +1,4 @@
-//! What another machine's program prints, line by line as a terminal may be shown it.
+//! Prints a remote program's output line by line, with control characters escaped.
 
 use std::io::{self, Write};
 
@@ -8,7 +8,7 @@ use crate::printable::printable;
 /// Of a line without an end.
 const MOST: usize = 1 << 20;
 
-pub(super) struct Passed<W> {
+pub(super) struct EscapedLines<W> {
     to: W,
     format: Format,
     /// The line that has not ended.
@@ -16,7 +16,7 @@ pub(super) struct Passed<W> {
     written: io::Result<()>,
 }
 
-impl<W: Write> Passed<W> {
+impl<W: Write> EscapedLines<W> {
     pub(super) fn new(to: W, format: Format) -> Self {
         Self { to, format, begun: Vec::new(), written: Ok(()) }
     }
@@ -78,7 +78,7 @@ mod tests {
 
     fn passed(chunks: &[&[u8]], format: Format) -> String {
         let mut to = Vec::new();
-        let mut passed = Passed::new(&mut to, format);
+        let mut passed = EscapedLines::new(&mut to, format);
         chunks.iter().for_each(|chunk| passed.take(chunk));
         passed.end().unwrap();
         String::from_utf8(to).unwrap()

@@ -1,4 +1,4 @@
-//! Several machines: this very program for each of them, with `--host` and its name.
+//! Several machines: this program runs once for each of them, with `--host NAME`.
 
 use std::io::Write as _;
 use std::ops::ControlFlow;
@@ -7,10 +7,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use reconcile::command::{Call, Error as CommandError, Programs, Stream};
+use reconcile::command::{Call, Error as CommandError, Programs};
 
-use super::answers::{self, Answered};
-use super::{Asked, Named};
+use super::answers::{self, Ended, HostResult};
+use super::{Named, RemoteCommand};
 use crate::cli::Outcome;
 use crate::cli::args::{Format, Options};
 use crate::cli::doctor::interrupt;
@@ -26,9 +26,9 @@ pub(super) fn run(
     session: &Session,
     options: &Options,
     hosts: &[Named],
-    asked: &Asked,
+    asked: &RemoteCommand,
 ) -> anyhow::Result<Outcome> {
-    let programs = session.programs.as_ref().context("--host asks from the machine itself")?;
+    let programs = session.programs.as_ref().context("--host cannot be used with --root")?;
     let stop = interrupt()?;
     let programs = programs.interrupted_by(Arc::clone(&stop));
     let program = std::env::current_exe().context("where this program is")?;
@@ -39,7 +39,7 @@ pub(super) fn run(
         None => options.output,
     };
     let argv = |host: &Host| argv(program, options, format, host, asked);
-    let mut shown = answers::Shown::new(hosts, options.output, asked.metrics);
+    let mut shown = answers::OrderedOutput::new(hosts, options.output, asked.metrics);
     let mut ended = 0;
     let mut failed = Ok(());
     let answers = pool::each(
@@ -50,7 +50,7 @@ pub(super) fn run(
         |place, answered| {
             ended += 1;
             if let Some(named) = hosts.get(place) {
-                tell(named, answered, ended, hosts.len());
+                print_progress(named, answered, ended, hosts.len());
             }
             if failed.is_ok() {
                 failed = shown.add(place, answered);
@@ -58,11 +58,11 @@ pub(super) fn run(
         },
     );
     if stop.load(Ordering::Relaxed) {
-        tell_of_rest(hosts, &answers, asked.writes);
+        write!(anstream::stderr(), "{}", interrupted(hosts, &answers, asked.writes)).ok();
     }
     failed?;
     shown.end(&answers)?;
-    let codes = || answers.iter().map(|it| it.as_ref().map_or(1, Answered::code));
+    let codes = || answers.iter().map(|it| it.as_ref().map_or(1, HostResult::code));
     Ok(match () {
         () if codes().any(|code| !matches!(code, 0 | 3)) => Outcome::FellShort,
         () if codes().any(|code| code == 3) => Outcome::Findings,
@@ -70,14 +70,9 @@ pub(super) fn run(
     })
 }
 
-fn argv(program: &str, options: &Options, format: Format, host: &Host, asked: &Asked) -> Vec<String> {
-    let format = match format {
-        Format::Table => "table",
-        Format::Wide => "wide",
-        Format::Json => "json",
-    };
+fn argv(program: &str, options: &Options, format: Format, host: &Host, asked: &RemoteCommand) -> Vec<String> {
     let mut argv: Vec<String> =
-        [program, "-o", format, "--host", &host.to_string()].map(str::to_owned).to_vec();
+        [program, "-o", format.name(), "--host", &host.to_string()].map(str::to_owned).to_vec();
     argv.extend((0..options.verbose).map(|_| "-v".to_owned()));
     if let Some(config) = &options.config {
         argv.extend(["--config".to_owned(), config.to_string_lossy().into_owned()]);
@@ -87,32 +82,29 @@ fn argv(program: &str, options: &Options, format: Format, host: &Host, asked: &A
     argv
 }
 
-fn ask(programs: &Programs, argv: &[String], host: &Host) -> Answered {
+fn ask(programs: &Programs, argv: &[String], host: &Host) -> HostResult {
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let mut streams = ssh::Streams::default();
+    let mut is_whole = true;
     let before = Instant::now();
     let call = Call { argv: &argv, input: b"", limit: ssh::LIMIT + MORE };
     let status = programs.call(call, &mut |stream, chunk| {
-        let (kept, most) = match stream {
-            Stream::Stdout => (&mut stdout, ssh::MOST),
-            Stream::Stderr => (&mut stderr, ssh::MOST / 64),
-        };
-        kept.extend(chunk);
-        if kept.len() > most { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        is_whole = streams.take(stream, chunk);
+        if is_whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     let ended = match status {
-        Ok(status) => status.code().ok_or_else(|| format!("it ended with {status}")),
-        Err(_) if stdout.len() > ssh::MOST || stderr.len() > ssh::MOST / 64 => {
-            Err(format!("it answered with more than {} MiB", ssh::MOST >> 20))
+        Ok(status) => {
+            status.code().map_or_else(|| Ended::Failed(format!("it ended with {status}")), Ended::Code)
         }
-        Err(CommandError::Interrupted { .. }) => Err("interrupted before it had ended".to_owned()),
-        Err(error) => Err(error.to_string()),
+        Err(_) if !is_whole => Ended::Failed(ssh::too_large()),
+        Err(CommandError::Interrupted { .. }) => Ended::Interrupted,
+        Err(error) => Ended::Failed(error.to_string()),
     };
-    Answered::new(host, ended, stdout, &stderr, before.elapsed())
+    HostResult::new(host, ended, streams.stdout, &streams.stderr, before.elapsed())
 }
 
 /// A line for the machine, and what was said of it beside its answer.
-fn tell(named: &Named, answered: &Answered, ended: usize, of: usize) {
+fn print_progress(named: &Named, answered: &HostResult, ended: usize, of: usize) {
     let mut stderr = anstream::stderr();
     let name = printable(&named.name);
     let seconds = answered.took.as_secs_f64();
@@ -121,33 +113,51 @@ fn tell(named: &Named, answered: &Answered, ended: usize, of: usize) {
         (None, _) => format!("done in {seconds:.1} s"),
         (Some(error), _) => format!("failed after {seconds:.1} s: {error}"),
     };
-    // A reader of stderr that has gone is no reason to stop half-way.
+    // If nobody reads stderr any more, the other machines go on.
     writeln!(stderr, "[{ended}/{of}] {name}: {how}").ok();
     for line in &answered.said {
         writeln!(stderr, "  {name}: {line}").ok();
     }
 }
 
-/// After a signal: what is not known of which machine.
-fn tell_of_rest(hosts: &[Named], answers: &[Option<Answered>], writes: bool) {
-    let names = |holds: &dyn Fn(&Option<Answered>) -> bool| {
+/// After a signal: which machines did not finish, and which rocworker did not ask. A machine that failed is neither.
+fn interrupted(hosts: &[Named], answers: &[Option<HostResult>], writes: bool) -> String {
+    let names = |holds: &dyn Fn(&Option<HostResult>) -> bool| {
         let names = hosts.iter().zip(answers).filter(|(_, answer)| holds(answer));
         names.map(|(named, _)| printable(&named.name)).collect::<Vec<_>>().join(",")
     };
-    let mut stderr = anstream::stderr();
-    let unfinished = names(&|answer| answer.as_ref().is_some_and(|answer| answer.ended.is_err()));
+    let mut text = String::new();
+    let unfinished =
+        names(&|answer| answer.as_ref().is_some_and(|answer| answer.ended == Ended::Interrupted));
     if !unfinished.is_empty() {
-        writeln!(stderr, "Interrupted, not finished: {unfinished}").ok();
+        text += &format!("Interrupted, not finished: {unfinished}\n");
         if writes {
-            writeln!(
-                stderr,
-                "apply may still be at work there: rocworker --host {unfinished} status shows it"
-            )
-            .ok();
+            let status = format!("rocworker --host {unfinished} status");
+            text += &format!("apply may still be running there: check with `{status}`\n");
         }
     }
     let not_begun = names(&Option::is_none);
     if !not_begun.is_empty() {
-        writeln!(stderr, "Interrupted, not asked: {not_begun}").ok();
+        text += &format!("Interrupted, not asked: {not_begun}\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_interrupted_machines_those_that_failed_by_themselves_are_not_named() {
+        let hosts = ["gpu1", "gpu2", "gpu3", "gpu4"]
+            .map(|name| Named { name: name.to_owned(), host: name.parse().unwrap() });
+        let answer = |ended| Some(HostResult::new(&hosts[0].host, ended, Vec::new(), b"", Duration::ZERO));
+        let failed = Ended::Failed("ssh is not installed".to_owned());
+        let answers = [answer(Ended::Code(0)), answer(failed), answer(Ended::Interrupted), None];
+        assert_eq!(
+            interrupted(&hosts, &answers, true),
+            "Interrupted, not finished: gpu3\napply may still be running there: check with `rocworker --host gpu3 \
+             status`\nInterrupted, not asked: gpu4\n"
+        );
     }
 }

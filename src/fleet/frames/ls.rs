@@ -11,8 +11,7 @@ use root::{Kind, Meta};
 pub(super) enum Found {
     Link(PathBuf, Meta),
     Other(Meta),
-    /// Nothing: it went between two looks.
-    Gone,
+    Nothing,
     /// A link whose target has a line break can write a line on another path.
     Twice,
 }
@@ -35,9 +34,13 @@ pub(super) fn found(asked: &[&[u8]], prefix: &[u8], said: &[u8]) -> Vec<Found> {
             Some(target) => Found::Link(PathBuf::from(OsStr::from_bytes(target)), meta),
             None => Found::Other(meta),
         };
-        by_path.entry(path).and_modify(|found| *found = Found::Twice).or_insert(found);
+        // The script may ask twice; then the lines are equal.
+        let known = by_path.entry(path).or_insert_with(|| found.clone());
+        if *known != found {
+            *known = Found::Twice;
+        }
     }
-    asked.iter().map(|path| by_path.get(path).cloned().unwrap_or(Found::Gone)).collect()
+    asked.iter().map(|path| by_path.get(path).cloned().unwrap_or(Found::Nothing)).collect()
 }
 
 /// A line's attributes, and the path with what follows it.
@@ -134,6 +137,6 @@ mod tests {
         assert!(matches!(&found[0], Found::Link(target, _) if target.as_os_str() == "x"));
         assert_eq!(found[1], Found::Twice);
         assert!(matches!(&found[2], Found::Link(target, _) if target.as_os_str() == "../a -> b"));
-        assert_eq!(found[3], Found::Gone);
+        assert_eq!(found[3], Found::Nothing);
     }
 }

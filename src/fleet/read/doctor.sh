@@ -13,25 +13,33 @@ doctor() {
   units
 }
 
-# A folder, and the plain files in it that are no programs: of some kinds, or all.
-configs() {
-  folder "$1"
-  for path in "$R$1"/*; do
-    [ -f "$path" ] || continue
-    case ${path##*/} in ${2-*}) owned "$1/${path##*/}" ;; esac
-  done
-}
-
-# Where programs are is looked at; they are not read.
+# Where programs are is looked at; they are not read. A folder's names tell of those that are not there.
 programs() {
   meta /usr/lib/rocworker/runc-amd-wrapper /usr/local/lib/rocworker /usr/local/lib/rocworker/runc-amd-wrapper \
     /usr/local/lib/rocworker/shim /usr/local/lib/rocworker/concourse-containerd /usr/local/lib/rocworker/shim/runc
   for at in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
-    for name in containerd dockerd crio runc crun podman concourse rocm-smi amd-smi rocminfo modinfo dkms mokutil; do
-      meta $at/$name
+    meta $at
+    folder $at
+    for name in containerd dockerd crio podman concourse rocm-smi amd-smi rocminfo modinfo dkms mokutil \
+      runc youki runsc krun ocijail amd-container-runtime; do
+      [ ! -e "$R$at/$name" ] || meta $at/$name
+    done
+    # The runtimes of src/engines/wrapper_as_default.rs that come under several names.
+    for path in "$R$at"/kata* "$R$at"/nvidia* "$R$at"/sysbox* "$R$at"/crun* "$R$at"/containerd-shim*; do
+      [ ! -e "$path" ] || meta "$at/${path##*/}"
     done
   done
-  meta /snap/docker/current /var/lib/concourse/bin/concourse /usr/local/concourse/bin/concourse
+  meta /snap/docker/current
+  workers
+}
+
+# A Concourse worker's own programs, and the scripts that its charm puts in runc's place (src/engines/concourse).
+workers() {
+  for at in /var/lib/concourse/bin /usr/local/concourse/bin; do
+    meta $at $at/concourse $at/containerd $at/runc $at/runc.real
+  done
+  meta /opt/bin /opt/bin/runc
+  owned /opt/bin/runc-amd-wrapper /opt/bin/runc-wrapper
 }
 
 driver() {
@@ -92,30 +100,10 @@ engines() {
   configs /etc/containers/containers.conf.d
   configs /usr/share/containers/containers.conf.d
   configs /etc/default 'concourse*'
-  owned /etc/default/docker /var/lib/concourse/containerd-gpu.toml /var/lib/concourse-worker/worker-config.env
+  owned /etc/default/docker /var/lib/concourse/containerd-gpu.toml /var/lib/concourse-worker/worker-config.env \
+    /var/lib/concourse-worker/work_dir/containerd.toml
   configs /var/lib/concourse '*.toml'
   configs /etc/concourse
   owned /var/run/docker.pid /run/docker.pid
   meta /run/containerd /run/docker.sock /run/containerd/containerd.sock /var/lib/containerd /var/lib/docker
 }
-
-units() {
-  for at in /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system /usr/lib/systemd/system \
-    /lib/systemd/system; do
-    folder $at
-    for name in containerd docker crio concourse-worker concourse podman rocworker rocworker-boot \
-      rocworker-exporter rocm-exporter; do
-      meta $at/$name.service
-      if [ -f "$R$at/$name.service" ]; then file $at/$name.service; fi
-      drop_ins $at/$name.service.d
-    done
-    for path in "$R$at"/*concourse*.service; do
-      [ ! -f "$path" ] || owned "$at/${path##*/}"
-    done
-    drop_ins $at/concourse-.service.d
-    drop_ins $at/service.d
-  done
-  folder /etc/systemd/system/multi-user.target.wants
-}
-
-drop_ins() { if [ -e "$R$1" ]; then configs "$1" '*.conf'; else gone "$1"; fi; }

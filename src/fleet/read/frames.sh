@@ -2,21 +2,22 @@
 # Nothing is written here but to stdout: a full disk does not matter. LC_ALL=C: ${#x} counts bytes, errors are English.
 LC_ALL=C
 export LC_ALL
+# A user's start files may have ls quote its names and round its sizes.
+unset QUOTING_STYLE BLOCK_SIZE BLOCKSIZE LS_BLOCK_SIZE TIME_STYLE
 set -u
 N='
 '
 # Variables that end in _ are a function's own: POSIX has no others.
-# Paths, one a line: files to read, the same with a mark behind each, what ls is asked about (of links, and of what they
-# lead to), what is not there or not to be entered, folders that seem empty.
+# Paths, one a line. F: files to read; C: the same with a mark after each; L: for ls; M: links that ls follows; A: what
+# is not there; P: what is behind a folder that may not be entered; E: folders that seem empty.
 F= C= AF= AC= L= M= A= P= E=
 
 frame() { printf '%s %s %s\n%s%s\n' "$1" ${#2} ${#3} "$2" "$3"; }
 
-# Whether a name has in it what parts paths here, or a link from its end in what ls says: such a file is listed and
-# never read.
+# True for names with a newline or ` -> `, which the frame format cannot carry: such a file is listed and never read.
 broken() { case $1 in *"$N"* | *' -> '*) ;; *) return 1 ;; esac; }
 
-# What cannot be reached is not there, unless a folder on the way may not be entered.
+# Records a path as absent, or as denied behind a folder that may not be entered.
 gone() {
   up_=${1%/*} top_=$1
   while [ -n "$up_" ] && ! [ -d "$R$up_" ]; do top_=$up_ up_=${up_%/*}; done
@@ -32,8 +33,7 @@ file() {
     if [ -f "$R$it_" ]; then
       broken "$it_" && continue
       F=$F$it_$N C=$C$R$it_$N/proc/self/environ$N
-    elif [ -e "$R$it_" ] || [ -L "$R$it_" ]; then L=$L$it_$N
-    else gone "$it_"; fi
+    else meta "$it_"; fi
   done
 }
 
@@ -41,21 +41,29 @@ file() {
 meta() {
   for it_ do
     broken "$it_" && continue
-    if [ -L "$R$it_" ]; then
-      L=$L$it_$N
-      if [ -e "$R$it_" ]; then M=$M$it_$N; fi
+    if [ -L "$R$it_" ]; then L=$L$it_$N M=$M$it_$N
     elif [ -e "$R$it_" ]; then L=$L$it_$N
     else gone "$it_"; fi
   done
 }
 
 # Files whose owner and mode count.
-owned() { file "$@"; meta "$@"; }
+owned() {
+  for own_ do
+    [ ! -f "$R$own_" ] || file "$own_"
+    meta "$own_"
+  done
+}
 
 # A link alone, in a folder of the kernel's.
-link() { for it_ do broken "$it_" || L=$L$it_$N; done; }
+link() {
+  for it_ do
+    broken "$it_" && continue
+    if [ -e "$R$it_" ] || [ -L "$R$it_" ]; then L=$L$it_$N; else gone "$it_"; fi
+  done
+}
 
-# The names in a folder, for the caller in $@ after `cd`: a name holds no slash, so slashes part them.
+# Prints a folder's names, separated by slashes.
 folder() {
   if [ -d "$R$1" ] && cd "$R$1" 2>/dev/null; then
     in_=$1
@@ -73,13 +81,15 @@ folder() {
     IFS=$W
     if [ $# = 0 ]; then E=$E$in_$N; fi
     cd /
-  elif [ -e "$R$1" ] || [ -L "$R$1" ]; then L=$L$1$N E=$E$1$N
+  elif [ -e "$R$1" ] || [ -L "$R$1" ]; then
+    meta "$1"
+    E=$E$1$N
   else gone "$1"; fi
 }
 W=' 	'$N
 
-# Writes the contents: the files one behind the other, each with this very process' environment behind it, which holds
-# nothing but a word that is new each time. So one process reads all, and bytes that no shell can hold pass through.
+# Prints the contents of all files by one `cat`, which passes bytes that no shell can hold. The mark after each file is
+# /proc/self/environ of that cat, whose environment is the random word alone.
 contents() {
   AF=$AF$F AC=$AC$C F= C=
   [ -n "$AF" ] || return 0
@@ -105,8 +115,8 @@ contents() {
   AF= AC=
 }
 
-# A device's files are together: a shell adds to a short list faster. Contents, where the list of all grows long: a
-# command's arguments have a limit.
+# Called after each device, because a shell adds to a short list faster. Prints a long list: a command's arguments have
+# a limit.
 some() {
   AF=$AF$F AC=$AC$C F= C=
   [ ${#AC} -lt 400000 ] || contents
@@ -129,7 +139,7 @@ collected() {
   if [ -n "$L" ]; then frame l "$L" "$(ls -ldn $prefixed 2>/dev/null)"; fi
   prefixed=
   for path in $M; do prefixed=$prefixed$R$path$N; done
-  if [ -n "$M" ]; then frame m "$M" "$(ls -ldnL $prefixed 2>/dev/null)"; fi
+  if [ -n "$M" ]; then frame m "$M" "$(ls -ldnL $prefixed 2>&1)"; fi
   prefixed=
   for path in $E; do prefixed=$prefixed$R$path$N; done
   if [ -n "$E" ]; then frame e "$E" "$(ls $prefixed 2>&1 >/dev/null)"; fi

@@ -1,22 +1,31 @@
 # The kernel's log as /dev/kmsg has it, and the journal.
+# The kernel ends a read whose records it has overwritten (EPIPE): then the log is read anew, and the last frame counts.
 kmsg() {
   [ -e "$R/dev/kmsg" ] || return 0
-  frame k '' ''
-  { said=$(dd "if=$R/dev/kmsg" iflag=nonblock bs=8192 2>&1 >&3 3>&-); } 3>&1
-  case $said in
-    *iflag*)
-      # busybox' dd always waits for the next record.
-      said=$(dd "if=$R/dev/kmsg" bs=8192 count=0 2>&1)
-      case $said in *"can't open"*) ;; *) follow ;; esac ;;
-  esac
-  printf '\n%s\n' "$T"
-  frame w "" "$said"
+  for try in 1 2 3; do
+    frame k '' ''
+    { said=$(dd "if=$R/dev/kmsg" iflag=nonblock bs=8192 2>&1 >&3 3>&-); } 3>&1
+    case $said in
+      *iflag*)
+        # busybox' dd always waits for the next record.
+        said=$(dd "if=$R/dev/kmsg" bs=8192 count=0 2>&1)
+        case $said in
+          *"can't open"*) ;;
+          *)
+            { said=$(follow 2>&1 >&3 3>&-); } 3>&1
+            case $said in *"read error: "*) said="cat: $R/dev/kmsg: ${said##*: }" ;; esac ;;
+        esac ;;
+    esac
+    printf '\n%s\n' "$T"
+    frame w "" "$said"
+    case $said in *"Broken pipe"*) ;; *) break ;; esac
+  done
 }
 
 # Prints the log and ends the process that does once it waits for the next record: its read of the log, and no write,
-# is the call that it sleeps in.
+# is the call that it sleeps in. busybox' cat does not name the file that it could not read.
 follow() {
-  "$cat" "$R/dev/kmsg" 2>/dev/null &
+  "$cat" "$R/dev/kmsg" &
   reader=$!
   tries=0
   while [ $tries -lt 100 ]; do
@@ -31,7 +40,7 @@ follow() {
   wait "$reader" 2>/dev/null
 }
 
-# What decides how health is judged.
+# What `health` judges by.
 judged() {
   owned /etc/rocworker/health-rules.toml /etc/rocworker/wrapper.json
   [ -e "$R/dev/kmsg" ] || gone /dev/kmsg
@@ -51,4 +60,12 @@ printed() {
   fi
   printf '\n%s\n' "$T"
   frame w "$code" "$said"
+}
+
+# What advice on a message needs of the machine (src/explain/here.rs).
+here() {
+  for at in /usr/bin /usr/local/bin /opt/rocm/bin; do meta $at/amd-smi $at/rocm-smi; done
+  meta /var/lib/kubelet
+  file /proc/sys/kernel/hostname /etc/hostname
+  units
 }

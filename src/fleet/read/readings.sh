@@ -40,8 +40,8 @@ card() {
   some
 }
 
-# A partition's own file would wake its card. Of which card a partition is, this script does not work out: where one is
-# suspended, partitions beyond a card's first are not asked.
+# A partition's own file would wake its card. The script does not map partitions to cards: if one card is suspended, it
+# skips partitions beyond each card's first.
 partitions() {
   for path in "$R$drm"/renderD*; do
     name=${path##*/}

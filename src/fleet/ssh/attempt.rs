@@ -4,10 +4,9 @@ use std::ops::ControlFlow;
 
 use reconcile::command::Stream;
 
-use super::words;
+use super::diagnosis;
 
-/// The script's first line on both streams, which come each for itself. What a login shell's start files print stands
-/// before it.
+/// The script's first line on both streams. A login shell's startup files print before it.
 const BEGUN: &str = "rocworker: the script begins";
 
 /// Of what comes before the script begins, and of a last line.
@@ -74,22 +73,23 @@ impl<'t> Attempt<'t> {
 
     /// What was last said, on one line that a terminal may be shown; empty where nothing was.
     pub(super) fn last_line(&self) -> String {
-        words::last_line(&String::from_utf8_lossy(&self.last).replace(BEGUN, ""))
+        diagnosis::last_line(&String::from_utf8_lossy(&self.last).replace(BEGUN, ""))
     }
 
     /// Why no script began, though ssh had no error.
     pub(super) fn not_begun(&self) -> String {
         if self.is_flooded {
             return format!(
-                "its login shell prints more than {} KiB before it runs a command: silence its start files",
+                "its login shell printed more than {} KiB before the script began: remove that output from its startup \
+                 files",
                 MOST_BEFORE >> 10
             );
         }
         let said = match self.last_line() {
-            empty if empty.is_empty() => words::last_line(&String::from_utf8_lossy(&self.printed)),
+            empty if empty.is_empty() => diagnosis::last_line(&String::from_utf8_lossy(&self.printed)),
             said => said,
         };
-        words::of_no_shell(&said)
+        diagnosis::shell_refused(&said)
     }
 }
 
@@ -122,6 +122,6 @@ mod tests {
         let chunk = [b'x'; 8192];
         let taken = (0..1000).take_while(|_| attempt.take(Stream::Stdout, &chunk).is_continue()).count();
         assert_eq!((taken, attempt.is_flooded), (32, true));
-        assert!(attempt.not_begun().contains("silence its start files"), "{}", attempt.not_begun());
+        assert!(attempt.not_begun().contains("remove that output"), "{}", attempt.not_begun());
     }
 }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 
 use nix::errno::Errno;
 
@@ -21,7 +22,7 @@ impl Tree {
     pub(crate) fn of(files: Files) -> Self {
         let Files { entries, reader } = files;
         let top = Node { is_there: true, ..Node::new(TOP, OsString::new()) };
-        let mut tree = Self { nodes: vec![top], reader };
+        let mut tree = Self { nodes: vec![top], reader, not_read: Mutex::default() };
         let links: Vec<(PathBuf, PathBuf)> =
             links(&entries).into_iter().map(|(path, target)| (path, target.to_owned())).collect();
         for (path, target) in links {
@@ -124,13 +125,13 @@ fn says(content: Option<&Content>) -> u8 {
     match content {
         None | Some(Content::Failed(Errno::EISDIR)) => 0,
         Some(Content::Node) => 1,
-        Some(Content::Failed(_) | Content::Unread(_)) => 2,
+        Some(Content::Failed(_) | Content::Unreachable(_) | Content::Unread(_)) => 2,
         Some(Content::File(_) | Content::Folder(_) | Content::Link(_)) => 3,
     }
 }
 
 fn is_absent(content: &Content) -> bool {
-    matches!(content, Content::Failed(Errno::ENOENT | Errno::ENOTDIR))
+    matches!(content, Content::Failed(Errno::ENOENT | Errno::ENOTDIR) | Content::Unreachable(_))
 }
 
 /// The links by their paths without links. A path may lead through links that stand later in the list, so they are

@@ -5,9 +5,10 @@ mod build;
 mod reads;
 mod walk;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use crate::files::Content;
 use crate::{Error, Kind, Meta};
@@ -24,6 +25,8 @@ pub(crate) struct Tree {
     nodes: Vec<Node>,
     /// The uid that read them.
     reader: u32,
+    /// The paths for which the answer was [`Error::NotRead`].
+    not_read: Mutex<BTreeSet<PathBuf>>,
 }
 
 #[derive(Debug)]
@@ -41,6 +44,17 @@ struct Node {
 impl Tree {
     pub(crate) fn reader(&self) -> u32 {
         self.reader
+    }
+
+    /// The paths that were asked for and of which nothing is known.
+    pub(crate) fn unknown(&self) -> Vec<PathBuf> {
+        self.not_read.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    fn not_read(&self, path: &Path) -> Error {
+        let path = shown(path);
+        self.not_read.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+        Error::NotRead { path }
     }
 
     fn node(&self, id: Id) -> Option<&Node> {
@@ -89,8 +103,4 @@ impl Node {
 /// As a person on that machine would name it.
 fn shown(path: &Path) -> PathBuf {
     Path::new("/").join(path)
-}
-
-fn not_read(path: &Path) -> Error {
-    Error::NotRead { path: shown(path) }
 }

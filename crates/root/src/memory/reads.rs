@@ -10,19 +10,19 @@ use nix::errno::Errno;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::walk::{Found, Links, Missing};
-use super::{Node, Tree, not_read, shown};
+use super::{Node, Tree, shown};
 use crate::error::of_rustix;
 use crate::files::Content;
 use crate::{Error, Identity, Kind, Meta};
 
 impl Tree {
     pub(crate) fn read(&self, path: &Path, limit: usize) -> Result<&[u8], Error> {
-        let bytes = self.get("open", path, Links::Followed)?.bytes(path)?;
+        let bytes = self.bytes(self.get("open", path, Links::Followed)?, path)?;
         if bytes.len() > limit { Err(Error::TooLarge { path: shown(path), limit }) } else { Ok(bytes) }
     }
 
     pub(crate) fn read_start(&self, path: &Path, count: usize) -> Result<Vec<u8>, Error> {
-        let bytes = self.get("open", path, Links::Followed)?.bytes(path)?;
+        let bytes = self.bytes(self.get("open", path, Links::Followed)?, path)?;
         Ok(bytes.get(..count).unwrap_or(bytes).to_owned())
     }
 
@@ -44,9 +44,9 @@ impl Tree {
         }
         // One that could not be opened is not examined.
         if let Some(Content::Failed(_) | Content::Unread(_)) = node.content {
-            node.bytes(path)?;
+            self.bytes(node, path)?;
         }
-        believe(&node.meta().ok_or_else(|| node.unknown(path))?)?;
+        believe(&node.meta().ok_or_else(|| self.why_unknown(node, path))?)?;
         self.read(path, limit)
     }
 
@@ -57,7 +57,7 @@ impl Tree {
         if let Some(Content::Link(_)) = node.content {
             return Err(failed(Errno::ELOOP));
         }
-        let bytes = node.bytes(path)?;
+        let bytes = self.bytes(node, path)?;
         let file = memfd_create("file", MemfdFlags::CLOEXEC).map_err(|error| failed(of_rustix(error)))?;
         let mut file = File::from(file);
         let written = file.write_all(bytes).and_then(|()| file.seek(SeekFrom::Start(0)));
@@ -73,7 +73,7 @@ impl Tree {
             (_, Some(kind)) if kind != Kind::Directory => Err(failed(Errno::ENOTDIR)),
             (Some(Content::Failed(errno)), _) => Err(failed(*errno)),
             (Some(Content::Unread(words)), _) => Err(unread(path, words)),
-            _ => Err(not_read(path)),
+            _ => Err(self.not_read(path)),
         }
     }
 
@@ -91,14 +91,15 @@ impl Tree {
     pub(crate) fn meta(&self, path: &Path, is_followed: bool) -> Result<Meta, Error> {
         let links = if is_followed { Links::Followed } else { Links::NotAtTheEnd };
         let node = self.get("stat", path, links)?;
-        node.meta().ok_or_else(|| node.unknown(path))
+        node.meta().ok_or_else(|| self.why_unknown(node, path))
     }
 
     /// Of the path without links: which names are hard links of one file was not read.
     pub(crate) fn identity(&self, path: &Path) -> Result<Identity, Error> {
-        let found = self.walk(path, Links::Followed).map_err(|missing| missing.error("stat", path))?;
-        let Found::Node(id) = found else { return Err(not_read(path)) };
-        let meta = self.node(id).and_then(Node::meta).ok_or_else(|| not_read(path))?;
+        let found =
+            self.walk(path, Links::Followed).map_err(|missing| self.missing(missing, "stat", path))?;
+        let Found::Node(id) = found else { return Err(self.not_read(path)) };
+        let meta = self.node(id).and_then(Node::meta).ok_or_else(|| self.not_read(path))?;
         let changed_ns = meta.modified_s.saturating_mul(1_000_000_000);
         Ok(Identity { device: 0, inode: u64::try_from(id).unwrap_or(u64::MAX), len: meta.len, changed_ns })
     }
@@ -110,14 +111,14 @@ impl Tree {
             (_, Some(kind)) if kind != Kind::Link => {
                 Err(Error::io("read the link", shown(path), Errno::EINVAL))
             }
-            _ => Err(not_read(path)),
+            _ => Err(self.not_read(path)),
         }
     }
 
     /// Whether anything is at a path, read or not.
     pub(crate) fn is_there(&self, path: &Path, is_followed: bool) -> bool {
         let links = if is_followed { Links::Followed } else { Links::NotAtTheEnd };
-        self.walk(path, links).is_ok()
+        self.walk(path, links).map_err(|missing| self.missing(missing, "stat", path)).is_ok()
     }
 
     /// Whether a folder is at a path without links.
@@ -127,7 +128,7 @@ impl Tree {
             Some(Kind::Directory) => Ok(()),
             Some(Kind::Link) => Err(failed(Errno::ELOOP)),
             Some(_) => Err(failed(Errno::ENOTDIR)),
-            None => Err(not_read(path)),
+            None => Err(self.not_read(path)),
         }
     }
 
@@ -144,45 +145,43 @@ impl Tree {
 
     fn get(&self, action: &'static str, path: &Path, links: Links) -> Result<&Node, Error> {
         match self.walk(path, links) {
-            Ok(Found::Node(id)) => self.node(id).ok_or_else(|| not_read(path)),
-            Ok(Found::Listed) => Err(not_read(path)),
-            Err(missing) => Err(missing.error(action, path)),
+            Ok(Found::Node(id)) => self.node(id).ok_or_else(|| self.not_read(path)),
+            Ok(Found::Listed) => Err(self.not_read(path)),
+            Err(missing) => Err(self.missing(missing, action, path)),
         }
     }
-}
 
-impl Missing {
-    fn error(self, action: &'static str, path: &Path) -> Error {
-        match self {
-            Self::Kernel(errno) => Error::io(action, shown(path), errno),
-            Self::NotRead => not_read(path),
+    fn missing(&self, missing: Missing, action: &'static str, path: &Path) -> Error {
+        match missing {
+            Missing::Kernel(errno) => Error::io(action, shown(path), errno),
+            Missing::NotRead => self.not_read(path),
         }
     }
-}
 
-impl Node {
-    fn bytes(&self, path: &Path) -> Result<&[u8], Error> {
-        match &self.content {
+    fn bytes<'t>(&self, node: &'t Node, path: &Path) -> Result<&'t [u8], Error> {
+        match &node.content {
             Some(Content::File(bytes)) => Ok(bytes),
-            _ if self.kind() == Some(Kind::Directory) => Err(Error::io("read", shown(path), Errno::EISDIR)),
-            _ => Err(self.unknown(path)),
+            _ if node.kind() == Some(Kind::Directory) => Err(Error::io("read", shown(path), Errno::EISDIR)),
+            _ => Err(self.why_unknown(node, path)),
         }
     }
 
     /// Why no more is known of it.
-    fn unknown(&self, path: &Path) -> Error {
-        match &self.content {
-            Some(Content::Failed(errno)) => Error::io(self.refused(path, *errno), shown(path), *errno),
+    fn why_unknown(&self, node: &Node, path: &Path) -> Error {
+        match &node.content {
+            Some(Content::Failed(errno)) => Error::io(self.refused(node, path, *errno), shown(path), *errno),
             Some(Content::Unread(words)) => unread(path, words),
-            _ => not_read(path),
+            _ => self.not_read(path),
         }
     }
 
     /// Which call the kernel refused. It looks at rights when a file is opened; a driver answers when it is read. EPERM is
-    /// a device's answer to the first (`devkmsg_open` in printk.c), and KFD's to the second (kfd_topology.c).
-    fn refused(&self, path: &Path, errno: Errno) -> &'static str {
-        let is_device = matches!(self.kind(), Some(Kind::Character { .. })) || path.starts_with("/dev");
+    /// a device's answer to the first (`devkmsg_open` in printk.c), and KFD's to the second (kfd_topology.c). Nothing of
+    /// sysfs is closed to root: EACCES is its driver's answer.
+    fn refused(&self, node: &Node, path: &Path, errno: Errno) -> &'static str {
+        let is_device = matches!(node.kind(), Some(Kind::Character { .. })) || path.starts_with("/dev");
         match errno {
+            Errno::EACCES if self.reader == 0 && path.starts_with("/sys") => "read",
             Errno::EACCES | Errno::ELOOP | Errno::ENOENT | Errno::ENOTDIR | Errno::ENXIO => "open",
             Errno::EPERM if is_device => "open",
             _ => "read",

@@ -75,7 +75,9 @@ impl Tree {
                     }
                     rest.extend(target.split(|byte| *byte == b'/').rev());
                 }
-                Some(Content::Failed(errno @ (Errno::ENOENT | Errno::ENOTDIR))) if !child.is_there => {
+                Some(
+                    Content::Failed(errno @ (Errno::ENOENT | Errno::ENOTDIR)) | Content::Unreachable(errno),
+                ) if !child.is_there => {
                     return Err(Missing::Kernel(*errno));
                 }
                 // On the way to what is not there: its own folder may say that it is.

@@ -10,7 +10,7 @@ use telemetry::metric::{GPU_LABELS, Metric};
 use telemetry::metrics;
 use telemetry::sample::{Label, Sample};
 
-use super::Answered;
+use super::HostResult;
 use crate::cli::fleet::Named;
 use crate::cli::metrics::TextFormat;
 
@@ -29,7 +29,7 @@ struct Series {
     value: Option<f64>,
 }
 
-pub(super) fn joined(hosts: &[Named], answers: &[Option<Answered>], format: TextFormat) -> String {
+pub(super) fn joined(hosts: &[Named], answers: &[Option<HostResult>], format: TextFormat) -> String {
     let mut samples = Vec::new();
     for (named, answered) in hosts.iter().zip(answers) {
         let answer = answered.as_ref().and_then(|it| serde_json::from_slice::<Answer>(&it.stdout).ok());
@@ -58,6 +58,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::cli::fleet::answers::Ended;
     use crate::fleet::host::Host;
 
     /// One machine failed, and one has a name that must be escaped.
@@ -72,9 +73,15 @@ mod tests {
                 {{"metric":"rocm_energy_joules_total","kind":"counter","unit":"joules","labels":{{"gpu":"0"}},"value":{value}}}
                 ]}}"#
             );
-            Some(Answered::new(&host, Ok(0), json.into_bytes(), b"", Duration::ZERO))
+            Some(HostResult::new(&host, Ended::Code(0), json.into_bytes(), b"", Duration::ZERO))
         };
-        let failed = Some(Answered::new(&host, Ok(1), Vec::new(), b"rocworker: gpu1: no\n", Duration::ZERO));
+        let failed = Some(HostResult::new(
+            &host,
+            Ended::Code(1),
+            Vec::new(),
+            b"rocworker: gpu1: no\n",
+            Duration::ZERO,
+        ));
         let hosts = [named("gpu1"), named("ops@gpu2"), named("gpu3")];
         let text = joined(&hosts, &[answered("1e3"), failed, answered("0.5")], TextFormat::Prometheus);
         assert_eq!(

@@ -1,4 +1,4 @@
-//! What ssh's own words mean. ssh has one exit code for all, 255; OpenSSH does not translate what it says.
+//! Classifies ssh's error messages. ssh has one exit code for all, 255; OpenSSH does not translate its messages.
 
 use crate::fleet::host::Host;
 use crate::printable::{printable, shortened};
@@ -9,17 +9,17 @@ pub(super) const NO_SSH: &str =
 /// Of a line that is quoted, in characters.
 const MOST: usize = 300;
 
-/// Why nothing has begun there.
+/// Why the script did not begin.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum Diagnosis {
     /// It can be tried again.
     NoConnection(String),
     /// It would be refused again.
     Refused(String),
 }
 
-/// ssh.c, sshconnect.c, kex.c and packet.c of OpenSSH 9.2 print each of these where there is no connection. Its sshd
-/// leaves a connection over MaxStartups without a word, which is the third.
+/// ssh.c, sshconnect.c, kex.c and packet.c of OpenSSH 9.2 print each of these where there is no connection. The third
+/// appears when sshd drops a connection above MaxStartups.
 const NO_CONNECTION: [&str; 7] = [
     "ssh: connect to host ",
     "Could not resolve hostname ",
@@ -30,6 +30,10 @@ const NO_CONNECTION: [&str; 7] = [
     "open failed: connect failed: ",
     "Broken pipe",
 ];
+
+/// clientloop.c begins a line with each of these after login alone: the script may have begun, although its first line
+/// did not arrive.
+const AFTER_LOGIN: [&str; 2] = ["Read from remote host ", "client_loop: "];
 
 /// sshconnect2.c; the second is sshd's own, from auth.c.
 const LOGIN: [&str; 3] = [
@@ -42,8 +46,8 @@ const LOGIN: [&str; 3] = [
 const HOST_KEY: [&str; 3] =
     ["Host key verification failed.", "REMOTE HOST IDENTIFICATION HAS CHANGED!", "host key is known for "];
 
-/// What ssh means with this on stderr, before a command had begun.
-pub(super) fn meaning(host: &Host, stderr: &str) -> Meaning {
+/// What ssh's stderr says, where the script's first line did not arrive.
+pub(super) fn diagnose(host: &Host, stderr: &str) -> Diagnosis {
     let line = |words: &[&str]| {
         stderr.lines().find(|line| words.iter().any(|word| line.contains(word))).map(last_line)
     };
@@ -51,60 +55,58 @@ pub(super) fn meaning(host: &Host, stderr: &str) -> Meaning {
     if line(&HOST_KEY).is_some() {
         let said = if stderr.contains("IDENTIFICATION HAS CHANGED!") {
             format!(
-                "its host key is not the one that is known here. Whoever answers may not be {name}. If it was installed \
-                 anew, compare the key's fingerprint on its console, then run `ssh-keygen -R {name}` and `ssh {host}`"
+                "its host key differs from the one in known_hosts. Another machine may answer as {name}. If you \
+                 reinstalled {name}, compare the key's fingerprint on its console, then run `ssh-keygen -R {name}` and \
+                 `ssh {host}`"
             )
         } else {
             format!(
-                "its host key is not known here. Run `ssh {host}` once, and answer yes if the fingerprint is that of \
-                 `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on its console. ssh-keyscan alone is not safe: it \
-                 believes whoever answers"
+                "its host key is not in known_hosts. Run `ssh {host}` once, and accept the key if its fingerprint \
+                 matches `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the machine's console. Do not use \
+                 ssh-keyscan alone: it accepts any key"
             )
         };
-        return Meaning::Refused(said);
+        return Diagnosis::Refused(said);
     }
     if let Some(said) = line(&LOGIN) {
-        return Meaning::Refused(format!(
-            "it does not let you in without a password ({said}): make `ssh {host} true` work by a key, as ssh-copy-id \
-             {host} does"
+        return Diagnosis::Refused(format!(
+            "ssh key login failed ({said}): run `ssh-copy-id {host}`, then check that `ssh {host} true` needs no password"
         ));
     }
-    if let Some(said) = line(&NO_CONNECTION) {
+    let is_after_login = stderr.lines().any(|line| AFTER_LOGIN.iter().any(|start| line.starts_with(start)));
+    if let Some(said) = line(&NO_CONNECTION).filter(|_| !is_after_login) {
         let advice = if said.contains("Could not resolve hostname ") {
             format!("check the name, or give {name} an address in ~/.ssh/config")
         } else {
             format!("check that {name} is up and that its sshd listens")
         };
-        return Meaning::NoConnection(format!("{said}; {advice}"));
+        return Diagnosis::NoConnection(format!("{said}; {advice}"));
     }
     let said = match last_line(stderr) {
-        empty if empty.is_empty() => "ssh ended without a word".to_owned(),
+        empty if empty.is_empty() => "ssh exited without an error message".to_owned(),
         said => format!("ssh says: {said}"),
     };
-    Meaning::Refused(format!("{said}; see `ssh -v {host} true`"))
+    Diagnosis::Refused(format!("{said}; see `ssh -v {host} true`"))
 }
 
 /// `said`: ssh's last line, if there is one.
-pub(super) fn of_lost(said: &str) -> String {
-    let said = if said.is_empty() { "ssh ended without a word" } else { said };
-    format!("{said}; see whether it is up, then run this again")
+pub(super) fn connection_lost(said: &str) -> String {
+    let said = if said.is_empty() { "ssh exited without an error message" } else { said };
+    format!("{said}; check that the machine is up, then run the command again")
 }
 
 /// `said`: sudo's last line.
-pub(super) fn of_sudo(host: &Host, said: &str) -> String {
+pub(crate) fn sudo_refused(host: &Host, said: &str) -> String {
     let user = host.user.as_deref().unwrap_or("ssh's user");
     let said = if said.is_empty() { "sudo refuses" } else { said };
     let name = &host.name;
-    format!(
-        "{user} is not root there and may not become root without a password ({said}): allow it with NOPASSWD in \
-         sudoers, or name root@{name}"
-    )
+    format!("`sudo -n` failed for {user} ({said}): add NOPASSWD for {user} to sudoers, or use root@{name}")
 }
 
 /// `said`: what came in place of a script's answer.
-pub(super) fn of_no_shell(said: &str) -> String {
-    let said = if said.is_empty() { String::new() } else { format!(": {said}") };
-    format!("its login shell did not run the command sh -c{said}")
+pub(super) fn shell_refused(said: &str) -> String {
+    let said = if said.is_empty() { String::new() } else { format!(": {}", said.trim_end_matches('.')) };
+    format!("its login shell did not run `sh -c`{said}; check the user's shell in /etc/passwd")
 }
 
 /// The last line that is not empty, as a terminal may be shown it.
@@ -140,14 +142,17 @@ mod tests {
              kex_exchange_identification: Connection closed by remote host\n",
         ];
         for stderr in again {
-            assert!(matches!(meaning(&host(), stderr), Meaning::NoConnection(_)), "{stderr}");
+            assert!(matches!(diagnose(&host(), stderr), Diagnosis::NoConnection(_)), "{stderr}");
         }
         let refused = [
             (
                 "root@127.0.0.1: Permission denied (publickey,password,keyboard-interactive).\n",
-                "ssh-copy-id ops@gpu1",
+                "run `ssh-copy-id ops@gpu1`",
             ),
-            ("Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures\n", "by a key"),
+            (
+                "Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures\n",
+                "ssh key login failed",
+            ),
             ("Host key verification failed.\n", "Run `ssh ops@gpu1` once"),
             (
                 "No ED25519 host key is known for [127.0.0.1]:40222 and you have requested strict checking.\n\
@@ -162,13 +167,19 @@ mod tests {
             (
                 "ops@jump: Permission denied (publickey).\n\
                  kex_exchange_identification: Connection closed by remote host\n",
-                "without a password (ops@jump: Permission denied (publickey).)",
+                "ssh key login failed (ops@jump: Permission denied (publickey).)",
             ),
             ("command-line: line 0: Bad configuration option: x\n", "ssh says: command-line: line 0"),
-            ("", "ssh ended without a word"),
+            ("", "ssh exited without an error message"),
+            // Both come after login, so that the script may run already.
+            (
+                "Read from remote host gpu1: Connection reset by peer\n",
+                "ssh says: Read from remote host gpu1",
+            ),
+            ("client_loop: send disconnect: Broken pipe\n", "ssh says: client_loop: send disconnect"),
         ];
         for (stderr, part) in refused {
-            let Meaning::Refused(said) = meaning(&host(), stderr) else { panic!("tried again: {stderr}") };
+            let Diagnosis::Refused(said) = diagnose(&host(), stderr) else { panic!("tried again: {stderr}") };
             assert!(said.contains(part), "{stderr}: {said}");
         }
     }

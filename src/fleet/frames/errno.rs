@@ -9,7 +9,7 @@ use root::files::Content;
 use crate::printable::printable;
 
 /// strerror(3) of glibc and, where it is another, of musl, whose words busybox has on Alpine.
-const WORDS: [(&str, Errno); 32] = [
+const WORDS: [(&str, Errno); 35] = [
     ("Invalid argument", Errno::EINVAL),
     ("Input/output error", Errno::EIO),
     ("I/O error", Errno::EIO),
@@ -41,6 +41,10 @@ const WORDS: [(&str, Errno); 32] = [
     ("Stale file handle", Errno::ESTALE),
     ("Numerical result out of range", Errno::ERANGE),
     ("Result not representable", Errno::ERANGE),
+    // amdgpu answers so where the card's SMU does not.
+    ("Timer expired", Errno::ETIME),
+    ("Device timeout", Errno::ETIME),
+    ("Remote I/O error", Errno::EREMOTEIO),
     ("Transport endpoint is not connected", Errno::ENOTCONN),
 ];
 
@@ -113,6 +117,9 @@ mod tests {
             ("cat: can't open '/r/sys/0000:05:00.0/x': Permission denied", asked[0], Errno::EACCES),
             ("ls: cannot open directory '/r/a: b': I/O error", asked[1], Errno::EIO),
             ("ls: reading directory '/r/a: b': Odd (os error 61)", asked[1], Errno::ENODATA),
+            ("cat: '/r/a: b': Timer expired", asked[1], Errno::ETIME),
+            ("cat: read error: /r/a: b: Device timeout", asked[1], Errno::ETIME),
+            ("cat: '/r/a: b': Remote I/O error", asked[1], Errno::EREMOTEIO),
         ] {
             let said = by_path(&asked, b"/r", line.as_bytes());
             let (found, words) = said.by_path.first().copied().unwrap_or_default();
@@ -120,6 +127,6 @@ mod tests {
         }
         let said = by_path(&asked, b"/r", b"cat: read error: Invalid argument\ncat: /r/b: No such device");
         assert!(said.by_path.is_empty() && !said.others.is_empty());
-        assert_eq!(content(b"cat: /x: What\x1b?"), Content::Unread("What\u{fffd}?".to_owned()));
+        assert_eq!(content(b"cat: /x: What\x1b?"), Content::Unread("What\\u{1b}?".to_owned()));
     }
 }
