@@ -224,7 +224,7 @@ impl State {
     /// Folds or unfolds the partitions of the chosen card; of a whole card, chooses its processes.
     fn fold(&mut self) {
         let Some(row) = self.rows().get(self.selected_row()).copied() else { return };
-        if !say::is_partitioned(row.card) {
+        if !row.card.is_partitioned() {
             return self.restrict();
         }
         let key = CardKey::of(row.card);
