@@ -205,8 +205,12 @@ fn who_draws_is_counted_with_who_computes_and_without_a_daemon_unknown() {
 
 #[test]
 fn a_card_without_a_driver_says_why_no_container_can_use_it() {
-    let link = "/sys/bus/pci/devices/0000:05:00.0/driver";
-    let unbound = overview(&Laid::out(&Machine::instinct_with_readings(2, 1).remove(link)));
+    let laid = Laid::out(&Machine::instinct_with_readings(2, 1));
+    let folder = "sys/bus/pci/devices/0000:05:00.0";
+    std::fs::remove_file(laid.path(&format!("{folder}/driver"))).unwrap();
+    let uevent = laid.text(&format!("{folder}/uevent")).replace("DRIVER=amdgpu\n", "");
+    laid.put(&format!("{folder}/uevent"), &uevent);
+    let unbound = overview(&laid);
     let its =
         |pci: &str| unbound.cards.iter().find(|card| card.pci.as_deref() == Some(pci)).unwrap().problems();
     assert_eq!(its("0000:15:00.0"), []);
