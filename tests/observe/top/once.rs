@@ -43,7 +43,7 @@ fn a_machine_without_a_gpu_is_no_error() {
     let laid = Laid::out(&captures::a380());
     top(&laid, &["--once"]).assert().success().stdout("No AMD GPU was found.\n");
     // A wrong --root.
-    let laid = Laid::out(&Machine::new());
+    let laid = Laid::out(&Machine::new().remove("/sys/bus"));
     let output = top(&laid, &["--once"]).assert().success().get_output().stdout.clone();
     let text = String::from_utf8(output).unwrap();
     let unknown = "Which GPUs this machine has is not known.\n? no PCI device can be seen: ";

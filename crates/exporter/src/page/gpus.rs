@@ -49,7 +49,7 @@ fn article(number: usize, card: &Card, overview: &Overview) -> Markup {
                 (readings(card, is_partitioned))
             }
             @if card.pci.as_ref().is_some_and(|pci| overview.unknown.iter().any(|it| it.contains(pci))) {
-                p.soft { "Some of it is missing: " a href="#missing" { "why" } "." }
+                p.soft { "Some readings are missing: " a href="#missing" { "why" } "." }
             }
             @if is_partitioned { (partitions(number, card)) }
         }
