@@ -86,3 +86,29 @@ fn put(root: &Path, path: &str, text: &str) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     fs::write(&path, text).with_context(|| format!("writing {}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use telemetry::exporter::Exporter;
+    use telemetry::patient::{DEADLINE, PATIENCE, Patient};
+
+    use super::*;
+
+    #[test]
+    fn an_exporter_finds_every_process_and_what_the_daemon_publishes() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = layout::Machine::instinct_with_readings(2, 8);
+        machine.lay_out(folder.path(), layout::Nodes::Recorded).unwrap();
+        use_gpus(folder.path()).unwrap();
+        publish(folder.path()).unwrap();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
+        let mut patient = Patient::new(folder.path().to_owned(), PATIENCE, DEADLINE);
+        let scraped = patient.run(move |root| Exporter::default().scrape(root, now)).unwrap();
+        let overview = scraped.overview();
+        assert_eq!(overview.processes.len(), 300, "{:?}", overview.unknown);
+        assert!(overview.processes.iter().all(|it| it.container.is_some()), "{:?}", overview.processes[0]);
+        let used = overview.cards.iter().flat_map(|card| &card.gpus).filter_map(|gpu| gpu.processes);
+        assert_eq!(used.sum::<u32>(), 300);
+        assert_eq!(overview.daemon.unwrap().changes.unwrap().len(), 20);
+    }
+}
