@@ -1,6 +1,6 @@
 //! Changes as people read them: like a diff.
 
-use reconcile::{Change, Finding, KindName, Note, Outcome, Resource, Settled, Stage, State, Verb};
+use reconcile::{Change, Finding, Note, Outcome, Resource, Settled, Stage, State, Verb};
 
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::session::Session;
@@ -38,18 +38,7 @@ pub(crate) fn change(session: &Session, change: &Change, tense: Tense, lines: bo
 }
 
 fn word(change: &Change, tense: Tense) -> &'static str {
-    let (planned, made) = match change.change {
-        Verb::Create if change.kind == KindName::Package => ("install", "installed"),
-        Verb::Create if change.kind == KindName::Module => ("load", "loaded"),
-        Verb::Remove if change.kind == KindName::Module => ("unload", "unloaded"),
-        Verb::Create => ("create", "created"),
-        Verb::Replace => ("replace", "replaced"),
-        Verb::Edit => ("edit", "edited"),
-        Verb::Repair => ("repair", "repaired"),
-        Verb::Permissions => ("set group and mode of", "set group and mode of"),
-        Verb::Restore => ("restore", "restored"),
-        Verb::Remove => ("remove", "removed"),
-    };
+    let (planned, made) = change.change.words(&change.path);
     match tense {
         Tense::Planned => planned,
         Tense::Made => made,

@@ -4,7 +4,7 @@ use std::time::UNIX_EPOCH;
 use amdgpu::readings::Fault;
 use clap::ValueEnum;
 use serde::Serialize;
-use telemetry::exporter::{Exporter, in_order};
+use telemetry::exporter::{Exporter, Scraped, in_order};
 use telemetry::exposition::{self, Format};
 use telemetry::metrics::GPU_INFO;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
@@ -55,11 +55,8 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
     let now = session.now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // A thread that reads a file that hangs does not keep this process: main's end is its end.
     let mut patient = Patient::new(session.root.place(), PATIENCE, DEADLINE);
-    let (exporter, mut samples) = patient.run(move |root| {
-        let mut exporter = Exporter::default();
-        let samples = exporter.scrape(root, now.as_secs_f64());
-        (exporter, samples)
-    })?;
+    let Scraped { mut samples, faults, .. } =
+        patient.run(move |root| Exporter::default().scrape(root, now.as_secs_f64()))?;
     samples.push(patient.stuck_reads(0));
     let samples = in_order(samples);
     if !samples.iter().any(|sample| std::ptr::eq(sample.metric, &GPU_INFO)) {
@@ -67,8 +64,8 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
             "there is no AMD GPU, so no metric names one; see `rocworker doctor` if there should be"
         );
     }
-    exporter.faults().iter().for_each(|fault| tracing::info!("{}", fault.reason));
-    let unread = exporter.faults().iter().map(unread).collect();
+    faults.iter().for_each(|fault| tracing::info!("{}", fault.reason));
+    let unread = faults.iter().map(unread).collect();
     let answer = Answer { schema_version: 1, samples: samples.iter().map(entry).collect(), unread };
     let format = match format.unwrap_or(TextFormat::Prometheus) {
         TextFormat::Prometheus => Format::Prometheus,

@@ -71,9 +71,15 @@ fn needs_a_terminal(session: &Session) -> Result<(), Misuse> {
 fn text(overview: &Overview, format: Format) -> String {
     let mut text = String::new();
     if overview.cards.is_empty() {
-        text.push_str("No AMD GPU in this machine.\n");
+        writeln!(text, "{}", overview.no_card()).ok();
     } else {
         text.push_str(&gpus(overview, format));
+        for (card, (problem, _)) in
+            overview.cards.iter().flat_map(|card| card.problems().into_iter().map(move |it| (card, it)))
+        {
+            let line = format!("! {} not usable: {}", say::indexes(card), printable(problem));
+            writeln!(text, "{}", styled(WARN, line)).ok();
+        }
         text.push('\n');
         text.push_str(&processes(overview, format));
     }
@@ -91,7 +97,7 @@ fn gpus(overview: &Overview, format: Format) -> String {
     let mut columns =
         Columns::new(&headings).right(&[0, 4, 5, 6, 7, 8]).only_wide(&[2, 3, 10]).shortened(&[1]);
     for card in &overview.cards {
-        let is_partitioned = say::is_partitioned(card);
+        let is_partitioned = card.is_partitioned();
         let is_suspended = card.is_suspended == Some(true);
         let memory = say::memory(card.memory_used_bytes, card.memory_total_bytes);
         let dash = || say::UNKNOWN.to_owned();
@@ -139,7 +145,7 @@ fn of_health(card: &Card) -> Style {
 
 fn processes(overview: &Overview, format: Format) -> String {
     if overview.processes.is_empty() {
-        return format!("{}\n", say::no_process(overview));
+        return format!("{}\n", overview.no_process());
     }
     let headings = ["PID", "NAME", "GPU", "VRAM", "CUS", "POD, CONTAINER OR UNIT"];
     let mut columns = Columns::new(&headings).right(&[0, 2, 3, 4]).shortened(&[5, 1]);

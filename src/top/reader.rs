@@ -47,8 +47,7 @@ impl Reader {
         // A thread that is left behind has a copy: what it finds later changes nothing.
         let mut exporter = self.exporter.clone();
         let (exporter, mut reading) = self.patient.run(move |root| {
-            let samples = exporter.scrape(root, now);
-            let overview = exporter.overview(&samples, now);
+            let overview = exporter.scrape(root, now).overview();
             (exporter, Reading { overview, host: host::hostname(root), stuck: 0 })
         })?;
         self.exporter = exporter;

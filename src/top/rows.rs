@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use telemetry::overview::{Card, Gpu, Overview};
 
-use super::say::is_partitioned;
-
 /// What stays the same of a card from reading to reading: its address, or else the index of its first GPU.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CardKey(String);
@@ -55,7 +53,7 @@ pub fn rows<'o>(overview: &'o Overview, folded: &BTreeSet<CardKey>) -> Vec<Row<'
     let mut rows = Vec::new();
     for card in &overview.cards {
         rows.push(Row { card, partition: None });
-        if is_partitioned(card) && !folded.contains(&CardKey::of(card)) {
+        if card.is_partitioned() && !folded.contains(&CardKey::of(card)) {
             rows.extend(card.gpus.iter().map(|gpu| Row { card, partition: Some(gpu) }));
         }
     }

@@ -1,7 +1,8 @@
 //! How values are written for people. What is unknown is a dash, never 0.
 
 use allocation::health::State;
-use telemetry::overview::{Card, Gpu, Overview, Process};
+use telemetry::container::short;
+use telemetry::overview::{Card, Process};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::printable::printable;
@@ -129,13 +130,7 @@ pub fn health_in_short(card: &Card) -> &'static str {
 /// Who started a process: its pod and its container, or its unit.
 #[must_use]
 pub fn owner(process: &Process) -> String {
-    /// Of a container's id, as the engines' own lists show it.
-    const SHORT: usize = 12;
-    let is_id = |text: &str| text.len() == 64 && text.bytes().all(|b| b.is_ascii_hexdigit());
-    let container = process.container.as_deref().map(|container| match is_id(container) {
-        true => container.get(..SHORT).unwrap_or(container),
-        false => container,
-    });
+    let container = process.container.as_deref().map(short);
     let said = match (process.pod.as_deref(), container) {
         (Some(pod), Some(container)) => Some(format!("{pod} {container}")),
         (Some(one), None) | (None, Some(one)) => Some(one.to_owned()),
@@ -144,20 +139,13 @@ pub fn owner(process: &Process) -> String {
     printable(&or_unknown(said))
 }
 
-/// Whether containers get the card's partitions, not the card.
-#[must_use]
-pub fn is_partitioned(card: &Card) -> bool {
-    card.gpus.iter().any(|gpu| gpu.partition.is_some())
-}
-
 /// The indexes of a card's GPUs: `3`, `8-15`.
 #[must_use]
 pub fn indexes(card: &Card) -> String {
-    let index = |gpu: Option<&Gpu>| gpu.and_then(|gpu| gpu.index);
-    match (index(card.gpus.first()), index(card.gpus.last())) {
-        (Some(first), Some(last)) if first != last => format!("{first}-{last}"),
-        (Some(first), _) => first.to_string(),
-        (None, _) => UNKNOWN.to_owned(),
+    match card.indexes() {
+        Some((first, last)) if first != last => format!("{first}-{last}"),
+        Some((first, _)) => first.to_string(),
+        None => UNKNOWN.to_owned(),
     }
 }
 
@@ -179,13 +167,3 @@ pub fn modes(card: &Card) -> Option<String> {
 
 /// What is unknown without the daemon.
 pub const NO_DAEMON: &str = "rocworker's daemon publishes nothing: leases, drift and pod names are unknown.";
-
-/// What is said where the list of processes is empty: that none is there, unless that is not known.
-#[must_use]
-pub fn no_process(overview: &Overview) -> &'static str {
-    let mut gpus = overview.cards.iter().flat_map(|card| &card.gpus);
-    match gpus.any(|gpu| gpu.processes.is_some()) {
-        true => "No process uses a GPU.",
-        false => "Which processes use the GPUs is not known.",
-    }
-}

@@ -232,7 +232,7 @@ impl State {
     /// Folds or unfolds the partitions of the selected card.
     fn fold(&mut self) {
         let Some(row) = self.rows().get(self.selected_row()).copied() else { return };
-        if !say::is_partitioned(row.card) {
+        if !row.card.is_partitioned() {
             return;
         }
         let key = CardKey::of(row.card);

@@ -76,14 +76,15 @@ fn it_publishes_leases_drift_pods_and_clients_for_every_reader_and_again_while_i
     let mode = fs::metadata(laid.path(PATH)).unwrap().mode();
     assert_eq!(mode & 0o7777, 0o644);
     let lease = Lease { gpu: "renderD129".to_owned(), container: "build".to_owned() };
-    assert_eq!(first.leases, [lease]);
+    assert_eq!(first.leases, Some(vec![lease]));
     let (namespace, name) = ("ml".to_owned(), "train-0".to_owned());
     assert_eq!(first.pods, [Pod { uid: UID.to_owned(), namespace, name }]);
     assert_eq!(first.clients, [Client { pid: 7, pci: "0000:64:00.0".to_owned(), vram_bytes: Some(4096) }]);
-    assert_eq!((first.schema_version, first.drift), (2, Drift::default()));
+    assert_eq!((first.schema_version, first.drift), (1, Drift::default()));
+    assert_eq!((first.config_in_force, first.problems), (Some(true), Some(0)));
     assert_eq!(first.drifting, []);
     // The apply that set it up.
-    let [apply] = first.changes.as_slice() else { panic!("{:?}", first.changes) };
+    let Some([apply]) = first.changes.as_deref() else { panic!("{:?}", first.changes) };
     assert_eq!(apply.command, "apply");
     assert!(apply.text.starts_with("Created /") && apply.text.ends_with(" more."), "{}", apply.text);
 
@@ -111,6 +112,21 @@ fn it_publishes_leases_drift_pods_and_clients_for_every_reader_and_again_while_i
         (&before["counts"], &before["last"]),
         "nothing looks for that"
     );
+}
+
+/// Unknown is not none.
+#[test]
+fn a_history_that_cannot_be_read_is_unknown_until_it_can_be() {
+    let laid = Laid::demo("daemon: {enforce: false}\n");
+    laid.run(&["apply"]).success();
+    let history = fs::read(laid.path(reconcile::history::PATH)).unwrap();
+    laid.put(reconcile::history::PATH, "{");
+    let _running = Running::begin(&laid);
+    assert_eq!(published(&laid).changes, None);
+    laid.put(reconcile::history::PATH, std::str::from_utf8(&history).unwrap());
+    eventually("it is read again", || {
+        published(&laid).changes.is_some_and(|changes| matches!(&changes[..], [it] if it.command == "apply"))
+    });
 }
 
 #[test]

@@ -17,7 +17,7 @@ use rocworker::health::{Observer, rules};
 use rocworker::timestamp::Timestamp;
 use root::files::{Content, Entry};
 use root::{CAPTURE_FILE, Recording, Root};
-use telemetry::exporter::Exporter;
+use telemetry::exporter::{Exporter, Scraped};
 use telemetry::{daemon_file, readings};
 
 /// The commands that a shell reads for.
@@ -36,10 +36,9 @@ pub(crate) fn answer(root: &Root, wanted: Wanted, named: &Path) -> String {
             format!("{:#?}\n{kept:?}", Here::read(root))
         }
         Wanted::Readings => {
-            let mut exporter = Exporter::default();
-            let mut samples = exporter.scrape(root, 1_764_000_000.0);
+            let Scraped { mut samples, faults, .. } = Exporter::default().scrape(root, 1_764_000_000.0);
             samples.retain(|sample| sample.metric.name != telemetry::metrics::SCRAPE_DURATION.name);
-            format!("{samples:#?}\n{:#?}", exporter.faults())
+            format!("{samples:#?}\n{faults:#?}")
         }
         Wanted::Health => {
             let machine = Machine::read(root);

@@ -32,9 +32,11 @@ fn answers(root: &Root) -> Vec<(&'static str, Value)> {
     let diagnosis =
         examine(root, &Config::read(root).unwrap(), &facts, None, None, Timestamp::of(std::time::UNIX_EPOCH));
     let scraped = Patient::new(root.place(), PATIENCE, DEADLINE).run(move |root| {
-        let mut exporter = Exporter::default();
-        let scraped = samples(&exporter.scrape(root, count(now)));
-        (scraped, exporter.faults().iter().map(|fault| fault.reason.to_string()).collect::<Vec<_>>())
+        let scraped = Exporter::default().scrape(root, count(now));
+        (
+            samples(&scraped.samples),
+            scraped.faults.iter().map(|fault| fault.reason.to_string()).collect::<Vec<_>>(),
+        )
     });
     let judged = Observer::new(root).judge(root, &rules::in_force(root).0, None, now).health;
     let answers = [

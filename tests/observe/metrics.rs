@@ -16,7 +16,7 @@ use telemetry::sample::{Sample, count};
 pub(crate) fn scrape(machine: &Machine) -> Vec<Sample> {
     let folder = support::detect::scratch();
     machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
-    Exporter::default().scrape(&Root::open(folder.path()).unwrap(), count(JUDGED_AT))
+    Exporter::default().scrape(&Root::open(folder.path()).unwrap(), count(JUDGED_AT)).samples
 }
 
 /// Every captured machine, and two that are synthetic.
@@ -80,9 +80,9 @@ fn two_scrapes_give_the_same_series_in_the_same_order() {
     let series = |samples: Vec<Sample>| -> Vec<_> {
         samples.into_iter().map(|sample| (sample.metric.name, sample.labels)).collect()
     };
-    let first = series(exporter.scrape(&root, count(JUDGED_AT)));
+    let first = series(exporter.scrape(&root, count(JUDGED_AT)).samples);
     assert!(first.len() > 200, "{}", first.len());
-    assert_eq!(first, series(exporter.scrape(&root, count(JUDGED_AT) + 15.0)));
+    assert_eq!(first, series(exporter.scrape(&root, count(JUDGED_AT) + 15.0).samples));
 }
 
 #[test]
@@ -166,9 +166,7 @@ fn what_could_not_be_read_is_said_with_its_reason_in_json_and_by_v() {
     machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
     let root = Root::open(folder.path()).unwrap();
     let mut exporter = Exporter::default();
-    exporter.scrape(&root, 0.0);
-    assert_eq!(exporter.faults().len(), 1);
+    assert_eq!(exporter.scrape(&root, 0.0).faults.len(), 1);
     std::fs::write(folder.path().join(&file[1..]), "20\n").unwrap();
-    exporter.scrape(&root, 15.0);
-    assert_eq!(exporter.faults(), []);
+    assert_eq!(exporter.scrape(&root, 15.0).faults, []);
 }

@@ -22,7 +22,7 @@ impl Scraped {
     }
 
     fn now(&mut self) -> Vec<Sample> {
-        self.exporter.scrape(&Root::open(self.folder.path()).unwrap(), 0.0)
+        self.exporter.scrape(&Root::open(self.folder.path()).unwrap(), 0.0).samples
     }
 
     fn path(&self, path: &str) -> PathBuf {

@@ -66,7 +66,7 @@ async fn found(server: &Server, view: View, headers: &HeaderMap) -> Answer {
     }
 }
 
-/// Names on the page may be anyone's: a browser runs nothing of it, keeps nothing, and tells no other place of it.
+/// Headers for a page that shows untrusted names: no script, no cache, no referrer.
 fn guarded(answer: Answer) -> Answer {
     let headers = [
         (CONTENT_SECURITY_POLICY, page::POLICY.as_str()),

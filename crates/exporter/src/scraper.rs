@@ -10,11 +10,10 @@ use std::time::{Instant, SystemTime};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::Bytes;
-use telemetry::exporter::{Exporter, in_order};
+use telemetry::exporter::{Exporter, Scraped, in_order};
 use telemetry::exposition::{self, Format};
 use telemetry::hostname::hostname;
 use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
-use telemetry::sample::Sample;
 use tokio::sync::oneshot;
 
 use crate::page;
@@ -29,7 +28,7 @@ pub(crate) struct Wanted {
     pub(crate) gzip: bool,
 }
 
-/// Of one scrape.
+/// Which document a scrape becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     Metrics(Format),
@@ -38,9 +37,7 @@ pub(crate) enum View {
 
 /// What a scrape has found.
 struct Found {
-    samples: Vec<Sample>,
-    /// Seconds since 1970.
-    taken_at: f64,
+    scraped: Scraped,
     /// What the machine calls itself.
     host: Option<String>,
 }
@@ -108,7 +105,7 @@ impl Scrapes {
                     Ok(found) => Ok(match written.iter().find(|(how, _)| *how == wanted) {
                         Some((_, bytes)) => bytes.clone(),
                         None => {
-                            let bytes = self.write(found, wanted);
+                            let bytes = write(found, wanted);
                             written.push((wanted, bytes.clone()));
                             bytes
                         }
@@ -124,24 +121,22 @@ impl Scrapes {
         // A thread that is left behind has a copy: what it finds later changes nothing.
         let mut exporter = self.exporter.clone();
         let result = self.patient.run(move |root| {
-            let samples = exporter.scrape(root, now);
-            (exporter, Found { samples, taken_at: now, host: hostname(root) })
+            let scraped = exporter.scrape(root, now);
+            (exporter, Found { scraped, host: hostname(root) })
         });
         self.report_stuck();
         let (exporter, mut found) = result?;
         self.exporter = exporter;
-        let faults = self.exporter.faults().iter();
+        let Scraped { samples, faults, .. } = &mut found.scraped;
         // The journal has those already that do not answer.
-        let faults = faults.filter(|fault| !self.stuck.iter().any(|stuck| fault.file.starts_with(stuck)));
+        let faults =
+            faults.iter().filter(|fault| !self.stuck.iter().any(|stuck| fault.file.starts_with(stuck)));
         let reasons = faults.map(|fault| (fault.file.clone(), fault.reason.to_string())).collect();
         self.told.news(reasons, Instant::now()).iter().for_each(|reason| say(reason));
-        let traffic =
-            self.traffic.iter().flat_map(|traffic| traffic.samples(&found.samples)).collect::<Vec<_>>();
-        found.samples.extend(traffic);
-        found
-            .samples
-            .push(self.patient.stuck_reads(self.traffic.as_ref().map_or(0, |traffic| traffic.stuck())));
-        found.samples = in_order(found.samples);
+        let traffic: Vec<_> = self.traffic.iter().flat_map(|traffic| traffic.samples(samples)).collect();
+        samples.extend(traffic);
+        samples.push(self.patient.stuck_reads(self.traffic.as_ref().map_or(0, |traffic| traffic.stuck())));
+        *samples = in_order(std::mem::take(samples));
         Ok(found)
     }
 
@@ -159,17 +154,14 @@ impl Scrapes {
         }
         self.stuck = stuck;
     }
+}
 
-    fn write(&self, found: &Found, wanted: Wanted) -> Bytes {
-        let text = match wanted.view {
-            View::Metrics(format) => exposition::write(&found.samples, format),
-            View::Page => {
-                let overview = self.exporter.overview(&found.samples, found.taken_at);
-                page::render(&overview, found.host.as_deref())
-            }
-        };
-        if wanted.gzip { compressed(&text) } else { text.into() }
-    }
+fn write(found: &Found, wanted: Wanted) -> Bytes {
+    let text = match wanted.view {
+        View::Metrics(format) => exposition::write(&found.scraped.samples, format),
+        View::Page => page::render(&found.scraped.overview(), found.host.as_deref()),
+    };
+    if wanted.gzip { compressed(&text) } else { text.into() }
 }
 
 fn compressed(text: &str) -> Bytes {

@@ -57,6 +57,13 @@ pub fn label(name: &str) -> String {
     safe
 }
 
+/// A container's name, or the beginning of its id, as engines list it: nobody reads 64 digits.
+#[must_use]
+pub fn short(container: &str) -> &str {
+    let is_id = container.len() == 64 && is_hexadecimal(container);
+    container.get(..12).filter(|_| is_id).unwrap_or(container)
+}
+
 fn of_path(path: &str) -> Owner {
     let mut owner = Owner::default();
     let mut parts = path.split('/').filter(|part| !part.is_empty()).peekable();
@@ -198,6 +205,21 @@ mod tests {
         ] {
             let (container, pod_uid, unit) = expected;
             assert_eq!(Owner::of_cgroup(&text), owner(container, pod_uid, unit), "{source}: {text}");
+        }
+    }
+
+    #[test]
+    fn an_id_is_short_and_a_name_whole() {
+        for (name, expected) in [
+            (ID, "605439acbd4f"),
+            (
+                "worker-605439acbd4fb18c145069289094b17f17e0cfa938f78012d4960bc79",
+                "worker-605439acbd4fb18c145069289094b17f17e0cfa938f78012d4960bc79",
+            ),
+            ("build-8", "build-8"),
+            ("", ""),
+        ] {
+            assert_eq!(short(name), expected);
         }
     }
 

@@ -16,7 +16,7 @@ const LIMIT: usize = 1 << 20;
 /// One of the daemon's files.
 pub trait DaemonFile: DeserializeOwned {
     const PATH: &'static str;
-    /// The only one that is read: both programs come in one package.
+    /// The only one that is read. A new field needs no other: a reader ignores it, or takes it for unknown.
     const SCHEMA_VERSION: u32;
     /// Older than this, in seconds, it says nothing of now.
     const FRESH_S: u64;

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use allocation::health::Health;
 use amdgpu::readings::{CardReadings, Fault, PartitionReadings};
-use amdgpu::{Gpu, Machine, Unknown};
+use amdgpu::{Gpu, Machine, Problem, Unknown};
 use root::Root;
 
 use crate::card;
@@ -16,7 +16,6 @@ use crate::health;
 use crate::identity::{Identities, Identity, Place};
 use crate::links::Links;
 use crate::metrics::{self, BUILD, GPU_INFO, GPU_SUSPENDED, READ_ERRORS, SCRAPE_DURATION, XGMI_LINKS};
-use crate::overview::{Overview, Said};
 use crate::processes::{LabelledGpu, Processes};
 use crate::published::{self, Published};
 use crate::sample::{Label, Labelled, Sample, count, truth};
@@ -32,91 +31,78 @@ pub struct Exporter {
     links: Links,
     /// How often each file failed: a card's while the card is there; the machine's stand at `None`.
     failed_reads: BTreeMap<Option<Place>, BTreeMap<PathBuf, u64>>,
-    /// Of the last scrape.
-    faults: Vec<Fault>,
     processes: Processes,
-    /// What counted of the daemon's files at the last scrape.
-    health: Option<Health>,
-    published: Option<Published>,
+}
+
+/// What one scrape has found. Its `overview` is the same for people.
+#[derive(Debug, Clone, Default)]
+pub struct Scraped {
+    /// In the order of [`metrics::ALL`], then of the GPUs.
+    pub samples: Vec<Sample>,
+    /// Seconds since 1970.
+    pub taken_at: f64,
+    /// The files that gave no value, each with the reason.
+    pub faults: Vec<Fault>,
+    /// What the daemon says, where that is fresh.
+    pub health: Option<Health>,
+    pub published: Option<Published>,
+    /// Where the machine's list of GPUs has gaps, a sentence each.
+    pub gaps: Vec<String>,
+    /// Why no container can use a GPU, by its index.
+    pub unusable: BTreeMap<u32, Vec<String>>,
 }
 
 impl Exporter {
-    /// The last scrape for people. `samples`: what it returned; `taken_at`: its `now`.
-    #[must_use]
-    pub fn overview(&self, samples: &[Sample], taken_at: f64) -> Overview {
-        let said =
-            Said { health: self.health.as_ref(), published: self.published.as_ref(), faults: &self.faults };
-        Overview::of(samples, &said, taken_at)
-    }
-
-    /// The files that gave no value in the last scrape, each with the reason.
-    #[must_use]
-    pub fn faults(&self) -> &[Fault] {
-        &self.faults
-    }
-
-    /// Reads the machine once. `now`: seconds since 1970. The samples are in the order of [`metrics::ALL`], then of the
-    /// GPUs.
-    pub fn scrape(&mut self, root: &Root, now: f64) -> Vec<Sample> {
+    /// Reads the machine once. `now`: seconds since 1970.
+    pub fn scrape(&mut self, root: &Root, now: f64) -> Scraped {
         let start = Instant::now();
-        let mut samples = Vec::new();
-        self.faults.clear();
         let machine = Machine::read(root);
         self.links.begin_scrape(root);
-        self.health = self.of_daemon(root, now);
-        self.published = self.of_daemon(root, now);
-        let mut scrape = Scrape { exporter: self, root, machine: &machine, samples: &mut samples };
+        let found = Scraped {
+            taken_at: now,
+            gaps: machine.problems.clone(),
+            unusable: unusable(&machine),
+            ..Scraped::default()
+        };
+        let mut scrape = Scrape { exporter: self, root, machine: &machine, found };
+        scrape.found.health = scrape.of_daemon();
+        scrape.found.published = scrape.of_daemon();
         let mut gpus = Vec::new();
         let mut places = Vec::new();
         for card in Card::all(&machine) {
             gpus.extend(scrape.card(&card, &mut places));
         }
+        scrape.users(&gpus);
+        let mut found = scrape.found;
         self.identities.end_scrape();
-        samples.extend(self.users(root, now, &gpus));
         self.failed_reads.retain(|place, _| place.as_ref().is_none_or(|place| places.contains(place)));
-        let mut machines_own = Labelled::new(&[], &mut samples);
+        let mut machines_own = Labelled::new(&[], &mut found.samples);
         for (file, times) in self.failed_reads.values().flatten() {
             machines_own.add_with(&READ_ERRORS, [("file", file.display().to_string())], count(*times));
         }
         machines_own.add(&SCRAPE_DURATION, start.elapsed().as_secs_f64());
         machines_own.add_with(&BUILD, [("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0);
-        in_order(each_once(samples))
-    }
-
-    /// Who uses the GPUs, and what rocworker's daemon publishes.
-    fn users(&mut self, root: &Root, now: f64, gpus: &[Labels<'_>]) -> Vec<Sample> {
-        let gpus: Vec<LabelledGpu<'_>> = gpus.iter().map(|(gpu, labels)| (*gpu, &labels[..])).collect();
-        let published = self.published.as_ref();
-        let mut samples = self.processes.samples(root, now, &gpus, published);
-        samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
-        let faults = std::mem::take(&mut self.processes.faults);
-        self.failed(None, &faults);
-        samples
-    }
-
-    /// What the daemon says in a file, where that counts.
-    fn of_daemon<T: DaemonFile>(&mut self, root: &Root, now: f64) -> Option<T> {
-        daemon_file::read(root, seconds(now)).unwrap_or_else(|reason| {
-            let reason = Unknown::because(reason);
-            self.failed(None, &[Fault { file: PathBuf::from(T::PATH), reason }]);
-            None
-        })
-    }
-
-    /// `place`: whose files they are; `None`: the machine's.
-    fn failed(&mut self, place: Option<&Place>, faults: &[Fault]) {
-        for fault in faults {
-            let files = self.failed_reads.entry(place.cloned()).or_default();
-            *files.entry(fault.file.clone()).or_default() += 1;
-        }
-        self.faults.extend_from_slice(faults);
+        found.samples = in_order(each_once(found.samples));
+        found
     }
 }
 
-/// Whole seconds since 1970, by which the daemon's files count.
+/// Without what depends on who looks: the exporter's sandbox has no nodes in /dev, and a container may hide GPUs from KFD's
+/// list. `rocworker detect` and doctor tell that.
+fn unusable(machine: &Machine) -> BTreeMap<u32, Vec<String>> {
+    let is_of_gpu = |it: &&Problem| !matches!(it, Problem::Node(_) | Problem::Kfd(_) | Problem::HiddenByKfd);
+    let of = |gpu: &Gpu| -> Vec<String> {
+        gpu.problems.iter().filter(is_of_gpu).map(ToString::to_string).collect()
+    };
+    let all = machine.gpus.iter().filter_map(|gpu| Some((gpu.index?, of(gpu))));
+    all.filter(|(_, problems)| !problems.is_empty()).collect()
+}
+
+/// Whole seconds since 1970.
+#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is no time counts as 1970")]
-fn seconds(now: f64) -> u64 {
-    now as u64
+pub fn whole_seconds(time: f64) -> u64 {
+    time as u64
 }
 
 /// Without the numbers that are none. Each series stands once: a second value of it would cost Prometheus the scrape.
@@ -141,10 +127,39 @@ struct Scrape<'s> {
     exporter: &'s mut Exporter,
     root: &'s Root,
     machine: &'s Machine,
-    samples: &'s mut Vec<Sample>,
+    found: Scraped,
 }
 
 impl Scrape<'_> {
+    /// What the daemon says in a file, where that counts.
+    fn of_daemon<T: DaemonFile>(&mut self) -> Option<T> {
+        daemon_file::read(self.root, whole_seconds(self.found.taken_at)).unwrap_or_else(|reason| {
+            let reason = Unknown::because(reason);
+            self.failed(None, &[Fault { file: PathBuf::from(T::PATH), reason }]);
+            None
+        })
+    }
+
+    /// `place`: whose files they are; `None`: the machine's.
+    fn failed(&mut self, place: Option<&Place>, faults: &[Fault]) {
+        for fault in faults {
+            let files = self.exporter.failed_reads.entry(place.cloned()).or_default();
+            *files.entry(fault.file.clone()).or_default() += 1;
+        }
+        self.found.faults.extend_from_slice(faults);
+    }
+
+    /// Who uses the GPUs, and what rocworker's daemon publishes.
+    fn users(&mut self, gpus: &[Labels<'_>]) {
+        let gpus: Vec<LabelledGpu<'_>> = gpus.iter().map(|(gpu, labels)| (*gpu, &labels[..])).collect();
+        let Scraped { samples, published, taken_at, .. } = &mut self.found;
+        let processes = &mut self.exporter.processes;
+        samples.extend(processes.samples(self.root, *taken_at, &gpus, published.as_ref()));
+        samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
+        let faults = std::mem::take(&mut processes.faults);
+        self.failed(None, &faults);
+    }
+
     /// Samples of a card and of its partitions. Returns which of them are awake. `places`: takes down which GPUs were
     /// there.
     fn card<'m>(&mut self, card: &Card<'m>, places: &mut Vec<Place>) -> Vec<Labels<'m>> {
@@ -166,19 +181,19 @@ impl Scrape<'_> {
         let identity = self.exporter.identities.complete(place.clone(), seen);
         let labels = identity.labels(first, None);
         let info = identity.info_labels(self.driver_version());
-        let mut to = Labelled::new(&labels, self.samples);
+        let mut to = Labelled::new(&labels, &mut self.found.samples);
         // Of an entry whose card is not known, nothing can be said of a card.
         if first.pci.is_some() {
             to.add_with_all(&GPU_INFO, info, 1.0);
         }
         to.add(&GPU_SUSPENDED, readings.power_state.as_ref().map(|_| truth(is_suspended)));
-        if let Some((health, pci)) = self.exporter.health.as_ref().zip(first.pci) {
+        if let Some((health, pci)) = self.found.health.as_ref().zip(first.pci) {
             health::card(health, pci, &mut to);
         }
         if !is_suspended {
             card::card(&readings, identity.is_apu, &mut to);
         }
-        self.exporter.failed(Some(&place), &readings.faults);
+        self.failed(Some(&place), &readings.faults);
         places.push(place);
         if !is_partitioned && first.pci.is_some() {
             self.links(first.kfd_node, is_suspended, &labels);
@@ -198,7 +213,7 @@ impl Scrape<'_> {
         let identity = self.exporter.identities.complete(place.clone(), Identity::of(gpu, true));
         let labels = identity.labels(gpu, id);
         let info = identity.info_labels(self.driver_version());
-        Labelled::new(&labels, self.samples).add_with_all(&GPU_INFO, info, 1.0);
+        Labelled::new(&labels, &mut self.found.samples).add_with_all(&GPU_INFO, info, 1.0);
         let is_suspended = of_card.is_suspended();
         if !is_suspended {
             let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
@@ -208,8 +223,8 @@ impl Scrape<'_> {
                 _ => PartitionReadings::default(),
             };
             let vram_bytes = gpu.vram_bytes.as_ref().ok().copied();
-            card::partition(&readings, vram_bytes, &mut Labelled::new(&labels, self.samples));
-            self.exporter.failed(Some(&place), &readings.faults);
+            card::partition(&readings, vram_bytes, &mut Labelled::new(&labels, &mut self.found.samples));
+            self.failed(Some(&place), &readings.faults);
         }
         self.links(gpu.kfd_node, is_suspended, &labels);
         places.push(place);
@@ -223,11 +238,13 @@ impl Scrape<'_> {
     fn links(&mut self, kfd_node: Option<u32>, is_suspended: bool, labels: &[Label]) {
         if let Some(node) = kfd_node.filter(|_| !is_suspended) {
             match self.exporter.links.of(self.root, node) {
-                Ok(links) => Labelled::new(labels, self.samples).add(&XGMI_LINKS, f64::from(links)),
+                Ok(links) => {
+                    Labelled::new(labels, &mut self.found.samples).add(&XGMI_LINKS, f64::from(links))
+                }
                 Err(reason) if reason.is_absent() => {}
                 Err(reason) => {
                     let file = PathBuf::from(format!("/sys/class/kfd/kfd/topology/nodes/{node}/io_links"));
-                    self.exporter.failed(None, &[Fault { file, reason }]);
+                    self.failed(None, &[Fault { file, reason }]);
                 }
             }
         }

@@ -4,17 +4,17 @@
 
 use std::collections::BTreeMap;
 
-use allocation::health::{GpuHealth, Health};
-use amdgpu::readings::Fault;
+use allocation::health::GpuHealth;
 use serde::{Serialize, Serializer};
 
+use crate::exporter::{Scraped, whole_seconds};
 use crate::metric::Metric;
 use crate::metrics::{
     GPU_INFO, GPU_SUSPENDED, GPU_TEMPERATURE, GPU_UTILIZATION, LEASE, MEMORY_TOTAL, MEMORY_USED, POWER_LIMIT,
     POWER_USAGE, PROCESS_CU, PROCESS_QUEUES, PROCESS_VRAM, PROCESSES,
 };
 pub use crate::published::Change;
-use crate::published::{Drift, DriftingPath, Lease, Published};
+use crate::published::{Client, Drift, DriftingPath, Lease, Published};
 use crate::sample::Sample;
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -23,6 +23,8 @@ pub struct Overview {
     pub taken_at: f64,
     /// In the order of their indexes.
     pub cards: Vec<Card>,
+    /// Whether cards may be missing there: the machine's devices could not all be read.
+    pub may_lack_cards: bool,
     /// The version of the kernel module amdgpu, where it says one: mainline's does not.
     pub driver_version: Option<String>,
     /// In the order of their numbers, a process on several GPUs once for each.
@@ -68,9 +70,14 @@ pub struct Gpu {
     pub partition: Option<u32>,
     pub busy_percent: Option<f64>,
     pub memory_total_bytes: Option<f64>,
+    /// As KFD counts them, and at least as many as are listed.
     pub processes: Option<u32>,
+    /// Whether that counts compute processes alone: who draws or decodes is not known.
+    pub only_compute: bool,
     /// The container that holds it exclusively.
     pub lease: Option<String>,
+    /// Why no container can use it, a sentence each.
+    pub problems: Vec<String>,
 }
 
 /// A process on a GPU.
@@ -95,12 +102,14 @@ pub struct Process {
 pub struct Daemon {
     /// Seconds since 1970.
     pub written_at: u64,
-    pub leases: Vec<Lease>,
+    pub leases: Option<Vec<Lease>>,
     pub drift: Drift,
     /// The first of the paths that `drift` counts.
     pub drifting: Vec<DriftingPath>,
+    pub config_in_force: Option<bool>,
+    pub problems: Option<u64>,
     /// The last changes that rocworker made here, the newest first.
-    pub changes: Vec<Change>,
+    pub changes: Option<Vec<Change>>,
 }
 
 /// Names and values as one object.
@@ -108,41 +117,106 @@ fn by_name<S: Serializer>(values: &[(String, f64)], serializer: S) -> Result<S::
     serializer.collect_map(values.iter().map(|(name, value)| (name, value)))
 }
 
-/// What a scrape knows beside its samples.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Said<'a> {
-    /// The daemon's files, while they are fresh.
-    pub health: Option<&'a Health>,
-    pub published: Option<&'a Published>,
-    pub faults: &'a [Fault],
+impl Scraped {
+    /// This scrape for people.
+    #[must_use]
+    pub fn overview(&self) -> Overview {
+        let Self { samples, taken_at, faults, health, published, gaps, unusable } = self;
+        let of_daemon = health.iter().flat_map(|health| health.unknown.iter().cloned());
+        let unread = faults.iter().map(|fault| fault.reason.to_string());
+        let processes = processes(samples);
+        let mut cards = cards(samples);
+        for card in &mut cards {
+            // Of a partitioned card, a client names no partition.
+            let clients = published.as_ref().filter(|_| !card.is_partitioned()).map(|it| &it.clients);
+            let is_its = |gpu: &&GpuHealth| card.pci.as_deref() == Some(gpu.pci.to_string().as_str());
+            card.health = health.as_ref().and_then(|health| health.gpus.iter().find(is_its)).cloned();
+            for gpu in &mut card.gpus {
+                let its = processes.iter().filter(|it| gpu.index.is_some() && it.gpu == gpu.index);
+                let listed: Vec<u32> = its.map(|it| it.pid).collect();
+                let at_least = u32::try_from(listed.len()).unwrap_or(u32::MAX);
+                gpu.processes = gpu.processes.map(|count| count.max(at_least));
+                let is_listed = |it: &Client| it.vram_bytes == Some(0) || listed.contains(&it.pid);
+                gpu.only_compute = !clients.is_some_and(|all| {
+                    all.iter().filter(|it| card.pci.as_ref() == Some(&it.pci)).all(is_listed)
+                });
+                let problems = gpu.index.and_then(|index| unusable.get(&index));
+                gpu.problems = problems.cloned().unwrap_or_default();
+            }
+        }
+        Overview {
+            taken_at: *taken_at,
+            cards,
+            may_lack_cards: !gaps.is_empty(),
+            driver_version: samples.iter().find_map(|sample| text(sample, "driver_version")),
+            processes,
+            daemon: published.as_ref().map(daemon),
+            unknown: gaps.iter().cloned().chain(unread).chain(of_daemon).collect(),
+        }
+    }
 }
 
 impl Overview {
-    /// Of one scrape's samples. `taken_at`: seconds since 1970.
+    /// [`Self::taken_at`] in whole seconds.
     #[must_use]
-    pub fn of(samples: &[Sample], said: &Said<'_>, taken_at: f64) -> Self {
-        let machine = said.health.iter().flat_map(|health| health.unknown.iter().cloned());
-        let mut overview = Self {
-            taken_at,
-            driver_version: samples.iter().find_map(|sample| text(sample, "driver_version")),
-            daemon: said.published.map(daemon),
-            unknown: said.faults.iter().map(|fault| fault.reason.to_string()).chain(machine).collect(),
-            ..Self::default()
-        };
-        overview.cards = cards(samples);
-        for card in &mut overview.cards {
-            let pci = card.pci.as_deref();
-            let its = |gpu: &&GpuHealth| pci == Some(gpu.pci.to_string().as_str());
-            card.health = said.health.and_then(|health| health.gpus.iter().find(its)).cloned();
+    pub fn taken_at_seconds(&self) -> u64 {
+        whole_seconds(self.taken_at)
+    }
+
+    /// What is known where no card is listed.
+    #[must_use]
+    pub fn no_card(&self) -> &'static str {
+        match self.may_lack_cards {
+            true => "Which GPUs this machine has is not known.",
+            false => "No AMD GPU was found.",
         }
-        overview.processes = processes(samples);
-        overview
+    }
+
+    /// What is known where no process is listed.
+    #[must_use]
+    pub fn no_process(&self) -> &'static str {
+        let gpus = || self.cards.iter().flat_map(|card| &card.gpus);
+        if self.may_lack_cards || gpus().any(|gpu| gpu.processes.is_none()) {
+            "Which processes use the GPUs is not known."
+        } else if gpus().any(|gpu| gpu.only_compute) {
+            "No compute process uses a GPU."
+        } else {
+            "No process uses a GPU."
+        }
+    }
+}
+
+impl Card {
+    /// Whether containers get the card's partitions, not the card.
+    #[must_use]
+    pub fn is_partitioned(&self) -> bool {
+        self.gpus.iter().any(|gpu| gpu.partition.is_some())
+    }
+
+    /// The first and the last index of its GPUs.
+    #[must_use]
+    pub fn indexes(&self) -> Option<(u32, u32)> {
+        Some((self.gpus.first()?.index?, self.gpus.last()?.index?))
+    }
+
+    /// Why containers cannot use GPUs of it: each reason once, with how many GPUs it holds for.
+    #[must_use]
+    pub fn problems(&self) -> Vec<(&str, usize)> {
+        let mut found: Vec<(&str, usize)> = Vec::new();
+        for problem in self.gpus.iter().flat_map(|gpu| &gpu.problems) {
+            match found.iter_mut().find(|(known, _)| known == problem) {
+                Some((_, count)) => *count += 1,
+                None => found.push((problem, 1)),
+            }
+        }
+        found
     }
 }
 
 fn daemon(published: &Published) -> Daemon {
-    let Published { written_at, leases, drift, drifting, changes, .. } = published.clone();
-    Daemon { written_at, leases, drift, drifting, changes }
+    let Published { written_at, leases, drift, drifting, config_in_force, problems, changes, .. } =
+        published.clone();
+    Daemon { written_at, leases, drift, drifting, config_in_force, problems, changes }
 }
 
 fn text(sample: &Sample, name: &str) -> Option<String> {

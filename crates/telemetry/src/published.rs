@@ -15,19 +15,26 @@ pub const PATH: &str = "/run/rocworker/exporter.json";
 pub const FRESH_S: u64 = 30;
 
 /// Of [`Published::schema_version`].
-pub const SCHEMA_VERSION: u32 = 2;
+pub const SCHEMA_VERSION: u32 = 1;
 
+/// A field that an older daemon does not write is unknown, or an empty list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Published {
     pub schema_version: u32,
     /// Seconds since 1970.
     pub written_at: u64,
-    pub leases: Vec<Lease>,
+    /// `None` where they cannot be read.
+    pub leases: Option<Vec<Lease>>,
     pub drift: Drift,
     /// The first of the paths that [`Published::drift`] counts.
+    #[serde(default)]
     pub drifting: Vec<DriftingPath>,
-    /// The last runs of rocworker that changed something, the newest first.
-    pub changes: Vec<Change>,
+    /// Whether the configuration file is in force as it is now.
+    pub config_in_force: Option<bool>,
+    /// How many configured parts are not applied.
+    pub problems: Option<u64>,
+    /// The last runs of rocworker that changed something, the newest first; `None` where the history cannot be read.
+    pub changes: Option<Vec<Change>>,
     pub pods: Vec<Pod>,
     pub clients: Vec<Client>,
 }
@@ -111,7 +118,7 @@ impl DaemonFile for Published {
 #[must_use]
 pub fn samples(published: &Published, gpus: &[LabelledGpu<'_>]) -> Vec<Sample> {
     let mut samples = Vec::new();
-    for lease in &published.leases {
+    for lease in published.leases.iter().flatten() {
         let is_its = |gpu: &&LabelledGpu<'_>| {
             let name = gpu.0.render.as_ref().and_then(|node| node.path.file_name());
             name.is_some_and(|name| name == lease.gpu.as_str())

@@ -53,6 +53,21 @@ fn nothing_counts_of_health_json_that_is_old_or_damaged_or_from_elsewhere() {
     });
 }
 
+/// A daemon of an earlier day wrote fewer fields: another machine's may be one.
+#[test]
+fn what_an_older_daemon_does_not_write_is_unknown() {
+    let dir = tempfile::tempdir().unwrap();
+    let root = Root::open(dir.path()).unwrap();
+    let path = dir.path().join(Published::PATH.trim_start_matches('/'));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let older = r#"{"schema_version": 1, "written_at": 1000000990, "leases": [], "pods": [], "clients": [],
+        "drift": {"differs": 1, "contested": 0, "blocked": 0, "failed": 0, "pending_restarts": 0}}"#;
+    fs::write(&path, older).unwrap();
+    let found: Published = daemon_file::read(&root, WRITTEN_AT).unwrap().unwrap();
+    assert_eq!((found.leases, found.drift.differs, found.drifting), (Some(vec![]), 1, vec![]));
+    assert_eq!((found.changes, found.config_in_force, found.problems), (None, None, None));
+}
+
 /// What holds of a file with this content.
 fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
     let dir = tempfile::tempdir().unwrap();

@@ -11,7 +11,7 @@ use std::fs;
 use layout::{JUDGED_AT, Machine};
 use root::Root;
 use support::laid::Laid;
-use telemetry::exporter::Exporter;
+use telemetry::exporter::{Exporter, Scraped};
 use telemetry::sample::{Sample, count};
 
 const FILE: &str = "run/rocworker/health.json";
@@ -21,14 +21,14 @@ fn machine() -> Machine {
     Machine::instinct_in_trouble(3, 8)
 }
 
-fn scrape(exporter: &mut Exporter, laid: &Laid, age: f64) -> Vec<Sample> {
+fn scrape(exporter: &mut Exporter, laid: &Laid, age: f64) -> Scraped {
     exporter.scrape(&Root::open(laid.top()).unwrap(), count(JUDGED_AT) + age)
 }
 
 /// Name, card, labels and value of each series that comes from the file.
-fn judged(samples: &[Sample]) -> Vec<String> {
+fn judged(scraped: &Scraped) -> Vec<String> {
     let names = ["rocm_gpu_health_score", "rocm_gpu_health_state", "rocm_gpu_hang", "rocm_gpu_quarantined"];
-    let of_file = samples.iter().filter(|sample| names.contains(&sample.metric.name));
+    let of_file = scraped.samples.iter().filter(|sample| names.contains(&sample.metric.name));
     let shown = |sample: &Sample| {
         let labels: Vec<&str> = sample.labels.iter().map(|(name, _)| *name).collect();
         let (of_gpu, own) = labels.split_at(5);
@@ -66,9 +66,9 @@ const JUDGED: [&str; 19] = [
 #[test]
 fn each_card_has_its_judgement_once_and_what_is_unknown_is_absent() {
     let laid = Laid::out(&machine());
-    let mut exporter = Exporter::default();
-    assert_eq!(judged(&scrape(&mut exporter, &laid, 0.0)), JUDGED);
-    assert_eq!(exporter.faults(), []);
+    let scraped = scrape(&mut Exporter::default(), &laid, 0.0);
+    assert_eq!(judged(&scraped), JUDGED);
+    assert_eq!(scraped.faults, []);
 }
 
 #[test]
@@ -78,16 +78,21 @@ fn a_judgement_comes_and_goes_with_its_file_and_its_age() {
     let path = laid.top().join(FILE);
     let text = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
-    assert_eq!(judged(&scrape(&mut exporter, &laid, 0.0)), [""; 0], "no daemon");
+    let mut now = |age: f64| {
+        let scraped = scrape(&mut exporter, &laid, age);
+        (judged(&scraped), scraped)
+    };
+    let (none, scraped) = now(0.0);
+    assert_eq!((none, scraped.faults), (vec![], vec![]), "no daemon is no fault");
     fs::write(&path, &text).unwrap();
-    assert_eq!(judged(&scrape(&mut exporter, &laid, 60.0)), JUDGED);
-    assert_eq!(judged(&scrape(&mut exporter, &laid, 61.0)), [""; 0], "old");
-    assert_eq!(exporter.faults(), [], "neither is a fault");
+    assert_eq!(now(60.0).0, JUDGED);
+    let (none, scraped) = now(61.0);
+    assert_eq!((none, scraped.faults), (vec![], vec![]), "an old one is no fault");
 
     fs::write(&path, &text[..text.len() / 2]).unwrap();
-    let samples = scrape(&mut exporter, &laid, 0.0);
-    assert_eq!(judged(&samples), [""; 0]);
-    let [fault] = exporter.faults() else { panic!("{:?}", exporter.faults()) };
+    let (none, Scraped { samples, faults, .. }) = now(0.0);
+    assert_eq!(none, [""; 0]);
+    let [fault] = &faults[..] else { panic!("{faults:?}") };
     assert_eq!(fault.file.to_str(), Some("/run/rocworker/health.json"));
     assert!(fault.reason.to_string().contains("health.json is damaged: "), "{}", fault.reason);
     let errors =
@@ -99,9 +104,10 @@ fn a_judgement_comes_and_goes_with_its_file_and_its_age() {
 fn a_suspended_card_keeps_its_judgement_and_is_not_read() {
     let status = "/sys/bus/pci/devices/0000:05:00.0/power/runtime_status";
     let laid = Laid::out(&machine().put(status, "suspended\n"));
-    let samples = scrape(&mut Exporter::default(), &laid, 0.0);
-    assert_eq!(judged(&samples), JUDGED);
-    let of_card = samples.iter().filter(|it| it.labels.iter().any(|(_, value)| value == "0000:05:00.0"));
+    let scraped = scrape(&mut Exporter::default(), &laid, 0.0);
+    assert_eq!(judged(&scraped), JUDGED);
+    let of_card =
+        scraped.samples.iter().filter(|it| it.labels.iter().any(|(_, value)| value == "0000:05:00.0"));
     let names: std::collections::BTreeSet<&str> = of_card.map(|it| it.metric.name).collect();
     let expected = [
         "rocm_gpu_hang",
@@ -118,8 +124,8 @@ fn a_suspended_card_keeps_its_judgement_and_is_not_read() {
 #[test]
 fn a_dump_of_the_kernels_is_a_metric_of_its_own() {
     let laid = Laid::out(&machine().remove("/run/rocworker"));
-    let samples = scrape(&mut Exporter::default(), &laid, 0.0);
-    assert_eq!(judged(&samples), [""; 0]);
-    let dumps = samples.iter().filter(|sample| sample.metric.name == "rocm_gpu_devcoredump");
+    let scraped = scrape(&mut Exporter::default(), &laid, 0.0);
+    assert_eq!(judged(&scraped), [""; 0]);
+    let dumps = scraped.samples.iter().filter(|sample| sample.metric.name == "rocm_gpu_devcoredump");
     assert_eq!(dumps.map(|sample| sample.value).collect::<Vec<_>>(), [1.0, 0.0, 0.0]);
 }

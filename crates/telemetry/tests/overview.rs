@@ -14,16 +14,14 @@ use support::captures;
 use support::laid::Laid;
 use telemetry::exporter::Exporter;
 use telemetry::overview::{Gpu, Overview, Process};
-use telemetry::published::{Drift, Lease, Published, SCHEMA_VERSION};
+use telemetry::published::{Client, Drift, Lease, Published, SCHEMA_VERSION};
 use telemetry::sample::count;
 
 const GIB: f64 = 1_073_741_824.0;
 
 fn overview(laid: &Laid) -> Overview {
-    let mut exporter = Exporter::default();
     let now = count(JUDGED_AT);
-    let samples = exporter.scrape(&Root::open(laid.top()).unwrap(), now);
-    let overview = exporter.overview(&samples, now);
+    let overview = Exporter::default().scrape(&Root::open(laid.top()).unwrap(), now).overview();
     assert_eq!(overview.taken_at, now);
     overview
 }
@@ -48,7 +46,8 @@ fn a_whole_card_is_its_own_only_gpu() {
         index: Some(0),
         busy_percent: Some(61.0),
         memory_total_bytes: Some(192.0 * GIB),
-        processes: first.gpus[0].processes,
+        processes: Some(0),
+        only_compute: true,
         ..Gpu::default()
     };
     assert_eq!(format!("{:?}", first.gpus), format!("{:?}", [whole]));
@@ -144,7 +143,7 @@ fn a_process_stands_once_for_each_gpu_and_a_lease_with_its_gpu() {
     let published = Published {
         schema_version: SCHEMA_VERSION,
         written_at: JUDGED_AT,
-        leases: vec![Lease { gpu: render, container: "build-7".to_owned() }],
+        leases: Some(vec![Lease { gpu: render, container: "build-7".to_owned() }]),
         drift: Drift { differs: 1, pending_restarts: 2, ..Drift::default() },
         ..Published::default()
     };
@@ -167,4 +166,68 @@ fn a_process_stands_once_for_each_gpu_and_a_lease_with_its_gpu() {
     assert_eq!((second.gpus[0].processes, second.gpus[0].lease.as_deref()), (Some(1), Some("build-7")));
     let daemon = overview.daemon.unwrap();
     assert_eq!((daemon.written_at, daemon.drift.differs, daemon.drift.pending_restarts), (JUDGED_AT, 1, 2));
+}
+
+/// KFD counts no process that draws or decodes.
+#[test]
+fn who_draws_is_counted_with_who_computes_and_without_a_daemon_unknown() {
+    let client = |pid, vram_bytes| Client { pid, pci: "0000:05:00.0".to_owned(), vram_bytes };
+    let none = "No process uses a GPU.";
+    let no_compute = "No compute process uses a GPU.";
+    for (clients, expected) in [
+        (None, (Some(0), true, no_compute)),
+        (Some(vec![]), (Some(0), false, none)),
+        (Some(vec![client(71, Some(0))]), (Some(0), false, none)),
+        (Some(vec![client(71, Some(4096))]), (Some(1), false, none)),
+        (Some(vec![client(71, None)]), (Some(0), true, no_compute)),
+    ] {
+        let laid = Laid::out(&Machine::instinct_with_readings(2, 1));
+        if let Some(clients) = &clients {
+            let published = Published {
+                schema_version: SCHEMA_VERSION,
+                written_at: JUDGED_AT,
+                clients: clients.clone(),
+                ..Published::default()
+            };
+            laid.put("run/rocworker/exporter.json", &serde_json::to_string(&published).unwrap());
+        }
+        let overview = overview(&laid);
+        let gpu = &overview.cards[0].gpus[0];
+        assert_eq!((gpu.processes, gpu.only_compute, overview.no_process()), expected, "{clients:?}");
+        assert_eq!(overview.processes.len(), usize::from(gpu.processes == Some(1)));
+    }
+    let asleep = ("/sys/bus/pci/devices/0000:05:00.0/power/runtime_status", "suspended\n");
+    let one_sleeps = overview(&Laid::out(&Machine::instinct_with_readings(2, 1).put(asleep.0, asleep.1)));
+    assert_eq!(one_sleeps.no_process(), "Which processes use the GPUs is not known.");
+    let partitioned = overview(&Laid::out(&Machine::instinct_with_readings(1, 8)));
+    assert!(partitioned.cards[0].gpus.iter().all(|gpu| gpu.only_compute), "{partitioned:#?}");
+}
+
+#[test]
+fn a_card_without_a_driver_says_why_no_container_can_use_it() {
+    let laid = Laid::out(&Machine::instinct_with_readings(2, 1));
+    let folder = "sys/bus/pci/devices/0000:05:00.0";
+    std::fs::remove_file(laid.path(&format!("{folder}/driver"))).unwrap();
+    let uevent = laid.text(&format!("{folder}/uevent")).replace("DRIVER=amdgpu\n", "");
+    laid.put(&format!("{folder}/uevent"), &uevent);
+    let unbound = overview(&laid);
+    let its =
+        |pci: &str| unbound.cards.iter().find(|card| card.pci.as_deref() == Some(pci)).unwrap().problems();
+    assert_eq!(its("0000:15:00.0"), []);
+    let [(problem, 1)] = its("0000:05:00.0")[..] else { panic!("{unbound:#?}") };
+    assert!(problem.starts_with("no driver is bound to it"), "{problem}");
+    // The sandbox of the exporter has no nodes.
+    let no_nodes = overview(&Laid::out(&Machine::instinct_with_readings(1, 8).remove("/dev")));
+    assert_eq!(no_nodes.cards[0].problems(), []);
+}
+
+#[test]
+fn a_machine_whose_devices_cannot_be_listed_is_not_one_without_gpus() {
+    let none = overview(&Laid::out(&captures::a380()));
+    assert_eq!((none.may_lack_cards, none.no_card()), (false, "No AMD GPU was found."));
+    let unseen = overview(&Laid::out(&captures::a380().remove("/sys/bus")));
+    assert_eq!((unseen.may_lack_cards, unseen.cards.len()), (true, 0));
+    assert_eq!(unseen.no_card(), "Which GPUs this machine has is not known.");
+    let [why] = &unseen.unknown[..] else { panic!("{unseen:#?}") };
+    assert!(why.starts_with("no PCI device can be seen: ") && why.contains("/sys/bus/pci/devices"), "{why}");
 }

@@ -260,12 +260,12 @@ fn of_daemon() -> Published {
         name: name.to_owned(),
     };
     Published {
-        schema_version: 2,
+        schema_version: 1,
         written_at: 1_000_000_990,
-        leases: vec![
+        leases: Some(vec![
             Lease { gpu: "renderD129".to_owned(), container: ID.to_owned() },
             Lease { gpu: "renderD999".to_owned(), container: "gone".to_owned() },
-        ],
+        ]),
         drift: Drift { differs: 1, contested: 2, blocked: 3, failed: 4, pending_restarts: 5 },
         pods: vec![pod("other", "x"), pod(UID, "train-0")],
         ..Published::default()

@@ -24,12 +24,14 @@ pub(super) fn gather(
     clients: &mut Clients,
     changes: &mut Changes,
 ) -> Published {
-    let Drifting { counts: drift, paths: drifting } = drifting;
+    let Drifting { counts: drift, paths: drifting, config_in_force, problems } = drifting;
     Published {
         schema_version: SCHEMA_VERSION,
         leases: leases(root),
         drift,
         drifting,
+        config_in_force: Some(config_in_force),
+        problems: Some(problems),
         changes: changes.read(root),
         pods: pods(root),
         clients: clients.read(root, Instant::now()),
@@ -42,14 +44,14 @@ pub(super) fn json(published: &Published) -> String {
     format!("{text}\n")
 }
 
-/// Leases whose container lives, as `rocworker lease list` finds them; none where it would refuse.
-fn leases(root: &Root) -> Vec<Lease> {
-    let (held, _) = lease::list(root).unwrap_or_default();
+/// Leases whose container lives, as `rocworker lease list` finds them; `None` where it would refuse.
+fn leases(root: &Root) -> Option<Vec<Lease>> {
+    let (held, _) = lease::list(root).ok()?;
     let of_container = |held: Held| {
         let is_held = held.held_by == HeldBy::Lease && held.alive_by.is_some();
         Some(Lease { gpu: held.render, container: held.id.filter(|_| is_held)? })
     };
-    held.into_iter().filter_map(of_container).collect()
+    Some(held.into_iter().filter_map(of_container).collect())
 }
 
 fn pods(root: &Root) -> Vec<Pod> {

@@ -19,6 +19,9 @@ pub struct Drifting {
     pub counts: Drift,
     /// What is worst comes first.
     pub paths: Vec<DriftingPath>,
+    pub config_in_force: bool,
+    /// Configured parts that are not applied.
+    pub problems: u64,
 }
 
 impl Drifting {
@@ -51,7 +54,12 @@ impl Drifting {
         };
         let differs = |Differs { path, why }: &Differs| listed(path, DriftState::Differs, meaning(*why));
         let paths = lists.into_iter().flat_map(said).chain(report.differs.iter().map(differs));
-        Some(Self { counts, paths: paths.take(MOST).collect() })
+        Some(Self {
+            counts,
+            paths: paths.take(MOST).collect(),
+            config_in_force: report.config.problem.is_none(),
+            problems: count(report.problems.len()),
+        })
     }
 }
 
@@ -72,7 +80,7 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::daemon::report::Failing;
+    use crate::daemon::report::{ConfigReport, Failing, Problem};
 
     fn said(path: Option<&str>) -> Said {
         let path = path.map(|path| Resource::Path(PathBuf::from(path)));
@@ -101,12 +109,23 @@ mod tests {
 
     #[test]
     fn all_are_counted_and_the_worst_listed_without_what_only_root_may_read() {
-        let Drifting { counts, paths } = Drifting::of(&report()).unwrap();
+        let Drifting { counts, paths, config_in_force, problems } = Drifting::of(&report()).unwrap();
+        assert_eq!((config_in_force, problems), (true, 0));
         assert_eq!(counts, Drift { differs: 100, contested: 1, blocked: 1, failed: 2, pending_restarts: 0 });
         assert_eq!(paths.len(), MOST);
         let first: Vec<&str> = paths.iter().take(4).map(|it| it.path.as_str()).collect();
         assert_eq!(first, ["/etc/failed", "/etc/contested", "/etc/blocked", "/etc/0"]);
         assert!(paths.iter().all(|it| !it.reason.contains("secret")));
+    }
+
+    #[test]
+    fn a_configuration_that_is_not_in_force_or_not_applied_is_told_without_its_text() {
+        let secret = || "line 3: `password: secret`".to_owned();
+        let problem = Problem { about: "containerd".to_owned(), text: secret() };
+        let config = ConfigReport { problem: Some(secret()), ..ConfigReport::default() };
+        let report = Report { config, problems: vec![problem], ..report() };
+        let Drifting { config_in_force, problems, .. } = Drifting::of(&report).unwrap();
+        assert_eq!((config_in_force, problems), (false, 1));
     }
 
     #[test]

@@ -49,6 +49,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let rows = state.rows();
     if rows.is_empty() {
         let text = match (&state.reading, &state.failure) {
+            (Some(reading), _) if reading.overview.may_lack_cards => reading.overview.no_card(),
             (Some(_), _) => "No AMD GPU found. Run `rocworker doctor` if you expect one.",
             (None, Some(_)) => "Nothing has been read yet.",
             (None, None) => "Reading the machine…",
@@ -195,7 +196,7 @@ fn most(history: Option<&Readings>) -> f64 {
 
 /// With a sign where partitions can be shown or folded.
 fn name(state: &State, row: &Row<'_>, room: usize) -> String {
-    let sign = match say::is_partitioned(row.card) {
+    let sign = match row.card.is_partitioned() {
         false => "",
         true if state.folded.contains(&CardKey::of(row.card)) => "+ ",
         true => "- ",
@@ -232,8 +233,9 @@ pub(super) fn detail(state: &State, width: u16) -> Line<'static> {
 
 /// Why a card is not well, the gravest first as the daemon lists them.
 fn reasons(card: &Card) -> Vec<String> {
-    let Some(health) = &card.health else { return Vec::new() };
-    let mut reasons = Vec::new();
+    let unusable = |(problem, _): (&str, usize)| format!("not usable: {}", printable(problem));
+    let mut reasons: Vec<String> = card.problems().into_iter().map(unusable).collect();
+    let Some(health) = &card.health else { return reasons };
     reasons.extend(health.quarantine.is_some().then(|| "quarantined".to_owned()));
     let taken = |it: &allocation::health::Deduction| format!("✗ {} (-{})", printable(&it.reason), it.points);
     reasons.extend(health.deductions.iter().map(taken));

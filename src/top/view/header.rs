@@ -61,6 +61,9 @@ fn daemon(state: &State) -> String {
         Some(daemon) => {
             let drift = daemon.drift;
             match drift.differs + drift.contested + drift.blocked + drift.failed {
+                0 if daemon.config_in_force == Some(false) || daemon.problems > Some(0) => {
+                    "daemon: has problems".to_owned()
+                }
                 0 => "daemon: in sync".to_owned(),
                 1 => "daemon: 1 path drifts".to_owned(),
                 paths => format!("daemon: {paths} paths drift"),

@@ -89,7 +89,7 @@ fn cell(process: &Process, sort: Sort) -> String {
 fn why_none(state: &State, overview: &Overview) -> String {
     match (overview.processes.is_empty(), state.filter.is_empty()) {
         _ if overview.cards.is_empty() => String::new(),
-        (true, _) => say::no_process(overview).to_owned(),
+        (true, _) => overview.no_process().to_owned(),
         (false, true) => "No process uses the selected GPU (Esc: all GPUs).".to_owned(),
         (false, false) => format!("No process matches /{} (Esc: all).", printable(&state.filter)),
     }

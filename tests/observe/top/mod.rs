@@ -60,10 +60,8 @@ fn use_gpu(laid: &Laid, (pid, name, cgroup, gpu, gib, units): &Uses<'_>) {
 
 fn reading(laid: &Laid) -> Reading {
     let root = Root::open(laid.top()).unwrap();
-    let mut exporter = Exporter::default();
     let now = telemetry::sample::count(JUDGED_AT);
-    let samples = exporter.scrape(&root, now);
-    let mut overview = exporter.overview(&samples, now);
+    let mut overview = Exporter::default().scrape(&root, now).overview();
     // A test's folder has another name each time.
     let top = laid.top().to_str().unwrap();
     overview.unknown.iter_mut().for_each(|it| *it = it.replace(top, ""));

@@ -1,6 +1,7 @@
 use assert_cmd::Command;
 use layout::Machine;
 use serde_json::Value;
+use support::captures;
 use support::laid::Laid;
 
 use super::eight;
@@ -39,8 +40,26 @@ fn once_as_json_is_the_overview_with_its_version() {
 
 #[test]
 fn a_machine_without_a_gpu_is_no_error() {
-    let laid = Laid::out(&Machine::new());
-    top(&laid, &["--once"]).assert().success().stdout("No AMD GPU in this machine.\n");
+    let laid = Laid::out(&captures::a380());
+    top(&laid, &["--once"]).assert().success().stdout("No AMD GPU was found.\n");
+    // A wrong --root.
+    let laid = Laid::out(&Machine::new().remove("/sys/bus"));
+    let output = top(&laid, &["--once"]).assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    let unknown = "Which GPUs this machine has is not known.\n? no PCI device can be seen: ";
+    assert!(text.starts_with(unknown) && text.contains("/sys/bus/pci/devices"), "{text}");
+}
+
+#[test]
+fn a_card_that_no_container_can_use_says_why() {
+    let laid = Laid::out(&Machine::instinct_with_readings(2, 1));
+    let folder = "sys/bus/pci/devices/0000:05:00.0";
+    std::fs::remove_file(laid.path(&format!("{folder}/driver"))).unwrap();
+    let uevent = laid.text(&format!("{folder}/uevent")).replace("DRIVER=amdgpu\n", "");
+    laid.put(&format!("{folder}/uevent"), &uevent);
+    let output = top(&laid, &["--once"]).assert().success().get_output().stdout.clone();
+    let text = String::from_utf8(output).unwrap();
+    assert_eq!(text.matches(" not usable: no driver is bound to it").count(), 1, "{text}");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod apply;
 mod bundle;
+mod busy;
 mod daemon;
 mod detect;
 mod explain;

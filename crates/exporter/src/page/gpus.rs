@@ -4,15 +4,18 @@ use maud::{Markup, html};
 use telemetry::overview::{Card, Gpu, Overview};
 
 use super::health;
-use super::words::{bar, bytes, container, counted, foreign, known, table, unknown};
+use super::words::{bar, bytes, container, counted, known, table, unknown, untrusted};
 
 pub(super) fn section(overview: &Overview) -> Markup {
     html! {
         section aria-labelledby="gpus" {
             h2 id="gpus" { "GPUs" }
             @if overview.cards.is_empty() {
-                p { "No AMD GPU was found. " code { "rocworker detect" } " lists what this machine has." }
+                p { (overview.no_card()) " " code { "rocworker detect" } " lists what this machine has." }
             } @else {
+                @if !health::is_published(overview) {
+                    p { "Health is unknown: rocworker's daemon publishes none." }
+                }
                 div.cards {
                     @for (number, card) in overview.cards.iter().enumerate() {
                         (article(number, card, overview))
@@ -25,7 +28,7 @@ pub(super) fn section(overview: &Overview) -> Markup {
 
 fn article(number: usize, card: &Card, overview: &Overview) -> Markup {
     let id = format!("card-{number}");
-    let is_partitioned = card.gpus.iter().any(|gpu| gpu.partition.is_some());
+    let is_partitioned = card.is_partitioned();
     let modes = [&card.compute_partition, &card.memory_partition].into_iter().flatten();
     let facts = [&card.pci, &card.gfx].into_iter().flatten().chain(modes);
     html! {
@@ -34,15 +37,19 @@ fn article(number: usize, card: &Card, overview: &Overview) -> Markup {
                 h3 id=(id) { (name(card)) }
                 (health::of_card(card))
             }
-            p.model { (known(card.model.as_deref(), foreign)) }
+            p.model { (known(card.model.as_deref(), untrusted)) }
             p.soft.code {
-                @for (place, fact) in facts.enumerate() { @if place > 0 { " · " } (foreign(fact)) }
+                @for (place, fact) in facts.enumerate() { @if place > 0 { " · " } (untrusted(fact)) }
             }
-            (health::reasons(card, overview.daemon.is_some()))
+            (unusable(card))
+            (health::reasons(card, health::is_published(overview)))
             @if card.is_suspended == Some(true) {
-                p { strong { "Suspended." } " Nothing is read of it, so that it stays asleep." }
+                p { strong { "Suspended." } " The exporter does not read it, because that would wake it." }
             } @else {
-                (readings(card, is_partitioned, overview))
+                (readings(card, is_partitioned))
+            }
+            @if card.pci.as_ref().is_some_and(|pci| overview.unknown.iter().any(|it| it.contains(pci))) {
+                p.soft { "Some readings are missing: " a href="#missing" { "why" } "." }
             }
             @if is_partitioned { (partitions(number, card)) }
         }
@@ -51,21 +58,33 @@ fn article(number: usize, card: &Card, overview: &Overview) -> Markup {
 
 /// `GPU 0`, or `GPUs 0 to 7` of one card.
 fn name(card: &Card) -> String {
-    let mut indexes = card.gpus.iter().filter_map(|gpu| gpu.index);
-    let (first, last) = (indexes.next(), indexes.next_back());
-    match (first, last) {
-        (Some(first), Some(last)) => format!("GPUs {first} to {last}"),
-        (Some(first), None) => format!("GPU {first}"),
-        (None, _) => "GPU without an index".to_owned(),
+    match card.indexes() {
+        Some((first, last)) if first < last => format!("GPUs {first} to {last}"),
+        Some((first, _)) => format!("GPU {first}"),
+        None => "GPU without an index".to_owned(),
     }
 }
 
-fn readings(card: &Card, is_partitioned: bool, overview: &Overview) -> Markup {
-    let lacks_any = card.temperatures.is_empty()
-        || [card.busy_percent, card.memory_used_bytes, card.memory_total_bytes, card.power_watts]
-            .contains(&None)
-        || is_partitioned
-            && card.gpus.iter().any(|gpu| gpu.busy_percent.is_none() || gpu.processes.is_none());
+fn unusable(card: &Card) -> Markup {
+    let problems = card.problems();
+    html! {
+        @if !problems.is_empty() {
+            ul.reasons {
+                @for (problem, count) in problems {
+                    li {
+                        strong {
+                            @if count < card.gpus.len() { (count) " of " (card.gpus.len()) " partitions not usable: " }
+                            @else { "Not usable: " }
+                        }
+                        (untrusted(problem))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn readings(card: &Card, is_partitioned: bool) -> Markup {
     html! {
         dl {
             dt { "Busy" }
@@ -79,18 +98,12 @@ fn readings(card: &Card, is_partitioned: bool, overview: &Overview) -> Markup {
                 @if card.temperatures.is_empty() { (unknown()) }
                 @for (place, (sensor, celsius)) in card.temperatures.iter().enumerate() {
                     @if place > 0 { ", " }
-                    (foreign(sensor)) " " (format!("{celsius:.0} °C"))
+                    (untrusted(sensor)) " " (format!("{celsius:.0} °C"))
                 }
             }
             @if let (false, Some(gpu)) = (is_partitioned, card.gpus.first()) {
                 dt { "Used by" }
                 dd { (users(gpu)) }
-            }
-        }
-        @if lacks_any {
-            p.soft {
-                @if overview.unknown.is_empty() { "What is unknown, the driver does not report for this GPU." }
-                @else { "Why something is unknown: " a href="#unknown" { "what could not be read" } "." }
             }
         }
     }
@@ -109,7 +122,9 @@ fn users(gpu: &Gpu) -> Markup {
     let processes = gpu.processes.and_then(|count| usize::try_from(count).ok());
     html! {
         (known(processes, |count| html! {
-            @if count == 0 { "no process" } @else { (counted(count, "process", "processes")) }
+            @if count > 0 { (counted(count, "process", "processes")) }
+            @else if gpu.only_compute { "no compute process" }
+            @else { "no process" }
         }))
         @if let Some(holder) = &gpu.lease { ", leased by " (container(holder)) }
     }
@@ -121,8 +136,13 @@ fn partitions(number: usize, card: &Card) -> Markup {
     let leased = card.gpus.iter().filter(|gpu| gpu.lease.is_some()).count();
     let rows = html! { @for gpu in &card.gpus { (row(gpu, leased > 0)) } };
     let caption = format!("{}, as containers get them", name(card));
-    let mut heads =
-        vec![("GPU", false), ("Partition", true), ("Busy", true), ("Memory", true), ("Processes", true)];
+    let mut heads = vec![
+        ("GPU", false),
+        ("Partition", true),
+        ("Busy", true),
+        ("Memory, total", true),
+        ("Processes", true),
+    ];
     if leased > 0 {
         heads.push(("Lease", false));
     }
@@ -130,7 +150,9 @@ fn partitions(number: usize, card: &Card) -> Markup {
         details {
             summary {
                 (counted(card.gpus.len(), "partition", "partitions")) ": "
-                @if is_unknown && used == 0 { "use unknown" } @else { (used) " in use" }
+                @if is_unknown && used == 0 { "use unknown" }
+                @else if is_unknown { "at least " (used) " in use" }
+                @else { (used) " in use" }
                 @if leased > 0 { ", " (leased) " leased" }
             }
             (table(&format!("partitions-{number}"), &caption, &heads, &rows))

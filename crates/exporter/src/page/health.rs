@@ -4,7 +4,7 @@ use allocation::health::{Deduction, GpuHealth, State};
 use maud::{Markup, html};
 use telemetry::overview::{Card, Overview};
 
-use super::words::{counted, foreign, moment};
+use super::words::{counted, time, untrusted};
 
 /// From the best to the worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,16 +58,18 @@ pub(super) fn counts(overview: &Overview) -> Vec<(Judgement, String)> {
     counted.map(|(state, count)| (state, format!("{count} {}", state.word()))).collect()
 }
 
-/// In few words, for the title: `1 of 8 GPUs unhealthy`.
+/// In few words, for the title: `1 of 8 cards unhealthy`, `health unknown for 8 cards`.
 pub(super) fn worst(overview: &Overview) -> String {
     let cards = overview.cards.len();
-    let Some(worst) = overview.cards.iter().map(Judgement::of).max() else { return "no AMD GPU".to_owned() };
+    let Some(worst) = overview.cards.iter().map(Judgement::of).max() else {
+        return if overview.may_lack_cards { "GPUs unknown" } else { "no AMD GPU" }.to_owned();
+    };
     let count = overview.cards.iter().filter(|card| Judgement::of(card) == worst).count();
-    let gpus = counted(cards, "GPU", "GPUs");
-    if count == cards {
-        format!("{gpus} {}", worst.word())
-    } else {
-        format!("{count} of {gpus} {}", worst.word())
+    let all = counted(cards, "card", "cards");
+    let which = if count == cards { all } else { format!("{count} of {all}") };
+    match worst {
+        Judgement::Unknown => format!("{} for {which}", worst.word()),
+        _ => format!("{which} {}", worst.word()),
     }
 }
 
@@ -82,15 +84,17 @@ pub(super) fn of_card(card: &Card) -> Markup {
     badge(judgement, &text)
 }
 
+/// Whether the daemon judges any card.
+pub(super) fn is_published(overview: &Overview) -> bool {
+    overview.cards.iter().any(|card| card.health.is_some())
+}
+
 /// Why a card is judged so, and what containers do not get for that.
-pub(super) fn reasons(card: &Card, has_daemon: bool) -> Markup {
+pub(super) fn reasons(card: &Card, is_published: bool) -> Markup {
     let Some(GpuHealth { deductions, unknown, quarantine, leftover, .. }) = &card.health else {
-        let text = if has_daemon {
-            "The daemon has not judged it in the last minute."
-        } else {
-            "rocworker's daemon judges GPUs, and it says nothing here."
+        return html! {
+            @if is_published { p.reasons { "The daemon has not judged it in the last minute." } }
         };
-        return html! { p.reasons { (text) } };
     };
     if deductions.is_empty() && unknown.is_empty() && quarantine.is_none() && leftover.is_none() {
         return Markup::default();
@@ -99,21 +103,21 @@ pub(super) fn reasons(card: &Card, has_daemon: bool) -> Markup {
         ul.reasons {
             @if let Some(quarantine) = quarantine {
                 li {
-                    strong { "In quarantine" } " since " (moment(quarantine.since))
-                    ": containers do not get it."
+                    strong { "Quarantined" } " since " (time(quarantine.since))
+                    ". With " code { "wrapper.quarantine" } ", no container gets it."
                     @if deductions.iter().all(|it| it.reason != quarantine.reason) {
-                        " " (foreign(&quarantine.reason))
+                        " " (untrusted(&quarantine.reason))
                     }
                 }
             }
             @for Deduction { rule, points, reason, evidence } in deductions {
                 li {
-                    (foreign(reason)) " (" span.code { (foreign(rule)) } ", −" (points) ")"
-                    span.soft { (foreign(evidence)) }
+                    (untrusted(reason)) " (" span.code { (untrusted(rule)) } ", −" (points) ")"
+                    span.soft { (untrusted(evidence)) }
                 }
             }
-            @for reason in unknown { li { "Not judged: " (foreign(reason)) } }
-            @if let Some(leftover) = leftover { li { "Not leased just now: " (foreign(leftover)) } }
+            @for reason in unknown { li { "Not judged: " (untrusted(reason)) } }
+            @if let Some(leftover) = leftover { li { "Cannot be leased: " (untrusted(leftover)) } }
         }
     }
 }

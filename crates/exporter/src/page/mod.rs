@@ -16,7 +16,10 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 use telemetry::overview::Overview;
 
-use words::{foreign, moment, plain};
+use words::{plain, time, untrusted};
+
+/// So many reasons are listed of what is missing.
+const MOST: usize = 50;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -51,7 +54,7 @@ pub(crate) fn render(overview: &Overview, host: Option<&str>) -> String {
                     (gpus::section(overview))
                     (processes::section(overview))
                     (worker::sections(overview.daemon.as_ref()))
-                    (unread(&overview.unknown))
+                    (missing(&overview.unknown))
                 }
                 footer {
                     p {
@@ -69,26 +72,23 @@ fn beginning(overview: &Overview, name: &str) -> Markup {
     html! {
         h1 { (name) }
         @if !overview.cards.is_empty() {
-            ul.overall aria-label="Health of the GPUs" {
+            ul.overall aria-label="Health of the cards" {
                 @for (judgement, text) in health::counts(overview) { li { (health::badge(judgement, &text)) } }
             }
         }
-        p.soft { "Read at " (moment(seconds(overview.taken_at))) ". " a href="." { "Refresh" } }
+        p.soft { "Read at " (time(overview.taken_at_seconds())) ". " a href="." { "Refresh" } }
     }
 }
 
-fn unread(sentences: &[String]) -> Markup {
+fn missing(reasons: &[String]) -> Markup {
+    let more = reasons.len().saturating_sub(MOST);
     html! {
-        @if !sentences.is_empty() {
-            section aria-labelledby="unknown" {
-                h2 id="unknown" { "What could not be read" }
-                ul { @for sentence in sentences { li { (foreign(sentence)) } } }
+        @if !reasons.is_empty() {
+            section aria-labelledby="missing" {
+                h2 id="missing" { "What is missing, and why" }
+                ul { @for reason in reasons.iter().take(MOST) { li { (untrusted(reason)) } } }
+                @if more > 0 { p { "And " (more) " more." } }
             }
         }
     }
-}
-
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is no time counts as 1970")]
-fn seconds(time: f64) -> u64 {
-    time as u64
 }

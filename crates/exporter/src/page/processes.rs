@@ -1,15 +1,19 @@
 //! Who uses the GPUs.
 
+use std::cmp::Ordering;
+
 use maud::{Markup, html};
 use telemetry::overview::{Overview, Process};
 
-use super::words::{bytes, container, foreign, known, table};
+use super::words::{bytes, container, known, table, unknown, untrusted};
 
-/// More would make the page slow to read; /metrics has all.
+/// More would make the page slow to read.
 const MOST: usize = 200;
 
 pub(super) fn section(overview: &Overview) -> Markup {
-    let processes = &overview.processes;
+    let mut processes: Vec<&Process> = overview.processes.iter().collect();
+    // What is unknown is less than any number.
+    processes.sort_by(|one, other| other.vram_bytes.partial_cmp(&one.vram_bytes).unwrap_or(Ordering::Equal));
     let more = processes.len().saturating_sub(MOST);
     let rows = html! { @for process in processes.iter().take(MOST) { (row(process)) } };
     let heads = [("Name", false), ("PID", true), ("GPU", true), ("VRAM", true), ("Runs in", false)];
@@ -17,11 +21,11 @@ pub(super) fn section(overview: &Overview) -> Markup {
         section aria-labelledby="processes" {
             h2 id="processes" { "Processes" }
             @if processes.is_empty() {
-                p { "No process that uses a GPU is known." }
+                p { (overview.no_process()) }
             } @else {
-                div.sheet { (table("processes-caption", "Processes that use a GPU", &heads, &rows)) }
+                div.sheet { (table("processes-caption", "Processes that use a GPU, by VRAM", &heads, &rows)) }
                 @if more > 0 {
-                    p { "And " (more) " more: " a href="metrics" { "the metrics" } " list each." }
+                    p { "And " (more) " more: see " a href="metrics" { "the metrics" } "." }
                 }
             }
         }
@@ -31,7 +35,7 @@ pub(super) fn section(overview: &Overview) -> Markup {
 fn row(process: &Process) -> Markup {
     html! {
         tr {
-            th scope="row" { (known(process.name.as_deref(), foreign)) }
+            th scope="row" { (known(process.name.as_deref(), untrusted)) }
             td.number { (process.pid) }
             td.number { (known(process.gpu, |gpu| html! { (gpu) })) }
             td.number { (known(process.vram_bytes, |size| html! { (bytes(size)) })) }
@@ -44,11 +48,11 @@ fn place(process: &Process) -> Markup {
     let Process { container: holder, pod, unit, .. } = process;
     html! {
         @match (pod, holder, unit) {
-            (Some(pod), Some(holder), _) => { "pod " (foreign(pod)) ", container " (container(holder)) },
-            (Some(pod), None, _) => { "pod " (foreign(pod)) },
+            (Some(pod), Some(holder), _) => { "pod " (untrusted(pod)) ", container " (container(holder)) },
+            (Some(pod), None, _) => { "pod " (untrusted(pod)) },
             (None, Some(holder), _) => { "container " (container(holder)) },
-            (None, None, Some(unit)) => { (foreign(unit)) },
-            (None, None, None) => { "no container" },
+            (None, None, Some(unit)) => { (untrusted(unit)) },
+            (None, None, None) => { (unknown()) },
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Values and names as the page writes them.
 
 use maud::{Markup, html};
+use telemetry::container::short;
 use telemetry::printable::printable;
 
 /// Longer than any name that a kernel or an engine gives.
@@ -8,17 +9,15 @@ const MOST: usize = 512;
 
 /// What a machine or a process says: anyone may have chosen it. maud escapes it; what would hide or turn text is written
 /// out, and letters that run from right to left turn nothing around them.
-pub(super) fn foreign(text: &str) -> Markup {
+pub(super) fn untrusted(text: &str) -> Markup {
     html! { bdi { (plain(text)) } }
 }
 
-/// A container's name, or the beginning of its id, as engines list it: nobody reads 64 digits.
 pub(super) fn container(name: &str) -> Markup {
-    let is_id = name.len() == 64 && name.bytes().all(|byte| byte.is_ascii_hexdigit());
-    foreign(if is_id { name.get(..12).unwrap_or(name) } else { name })
+    untrusted(short(name))
 }
 
-/// As [`foreign`], where no element can stand: in a title.
+/// As [`untrusted`], where no element can stand: in a title.
 pub(super) fn plain(text: &str) -> String {
     let short = match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -48,10 +47,10 @@ pub(super) fn bytes(bytes: f64) -> String {
 }
 
 /// Seconds since 1970.
-pub(super) fn moment(seconds: u64) -> Markup {
+pub(super) fn time(seconds: u64) -> Markup {
     let exact = allocation::rfc3339(seconds);
     let shown = exact.replace('T', " ").replace('Z', " UTC");
-    html! { time.moment datetime=(exact) { (shown) } }
+    html! { time.time datetime=(exact) { (shown) } }
 }
 
 /// `1 process`, `2 processes`.
@@ -102,21 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_short_and_a_name_whole() {
-        for (name, expected) in [
-            ("605439acbd4fb18c145069289094b17f17e0cfa938f78012d4960bc797305f22", "605439acbd4f"),
-            ("worker-605439acbd4fb18c145069289094b17f17e0cfa938f78012d4960bc79", ""),
-            ("build-8", ""),
-        ] {
-            let expected = if expected.is_empty() { name } else { expected };
-            assert_eq!(container(name).into_string(), format!("<bdi>{expected}</bdi>"));
-        }
-    }
-
-    #[test]
     fn what_a_process_calls_itself_is_text_and_steers_nothing() {
         assert_eq!(
-            foreign("<script>\"'&\u{202e}\u{1b}[31m\n").into_string(),
+            untrusted("<script>\"'&\u{202e}\u{1b}[31m\n").into_string(),
             "<bdi>&lt;script&gt;&quot;'&amp;\\u{202e}\\u{1b}[31m\\n</bdi>"
         );
         assert_eq!(plain(&"x".repeat(600)).chars().count(), MOST + 1);

@@ -1,17 +1,17 @@
-//! What rocworker's daemon says: leases, drift, last changes.
+//! What rocworker's daemon publishes: leases, drift, last changes.
 
 use maud::{Markup, html};
 use telemetry::overview::{Change, Daemon};
 use telemetry::published::{Drift, DriftState, DriftingPath, Lease};
 
-use super::words::{container, counted, foreign, moment, table};
+use super::words::{container, counted, table, time, untrusted};
 
 pub(super) fn sections(daemon: Option<&Daemon>) -> Markup {
-    let Some(daemon) = daemon else { return nothing_said() };
+    let Some(daemon) = daemon else { return no_daemon() };
     html! {
-        (section("leases", "Leases", &leases(&daemon.leases)))
-        (section("drift", "Drift", &drift(daemon.drift, &daemon.drifting)))
-        (section("changes", "Last changes", &changes(&daemon.changes)))
+        (section("leases", "Leases", &known_or(daemon.leases.as_deref(), "the leases", leases)))
+        (section("drift", "Drift", &drift(daemon)))
+        (section("changes", "Last changes", &known_or(daemon.changes.as_deref(), "the history", changes)))
     }
 }
 
@@ -19,12 +19,19 @@ fn section(id: &str, heading: &str, content: &Markup) -> Markup {
     html! { section aria-labelledby=(id) { h2 id=(id) { (heading) } (content) } }
 }
 
-fn nothing_said() -> Markup {
+fn known_or<T>(list: Option<&[T]>, what: &str, shown: impl FnOnce(&[T]) -> Markup) -> Markup {
+    match list {
+        Some(list) => shown(list),
+        None => html! { p { "Unknown: rocworker's daemon could not read " (what) "." } },
+    }
+}
+
+fn no_daemon() -> Markup {
     section(
         "leases",
         "Leases, drift and last changes",
         &html! {
-            p { "Unknown: rocworker's daemon says nothing, or what it wrote is more than 30 seconds old." }
+            p { "Unknown: rocworker's daemon publishes nothing, or its file is more than 30 seconds old." }
             p {
                 "If this machine is set up, " code { "systemctl status rocworker" } " says why; if it is not, "
                 code { "rocworker apply" } " sets it up."
@@ -36,7 +43,7 @@ fn nothing_said() -> Markup {
 fn leases(leases: &[Lease]) -> Markup {
     let rows = html! {
         @for Lease { gpu, container: holder } in leases {
-            tr { th.code scope="row" { (foreign(gpu)) } td { (container(holder)) } }
+            tr { th.code scope="row" { (untrusted(gpu)) } td { (container(holder)) } }
         }
     };
     let heads = [("Node", false), ("Container", false)];
@@ -46,37 +53,50 @@ fn leases(leases: &[Lease]) -> Markup {
     }
 }
 
-fn drift(counts: Drift, paths: &[DriftingPath]) -> Markup {
-    let Drift { differs, contested, blocked, failed, pending_restarts } = counts;
+fn drift(daemon: &Daemon) -> Markup {
+    let Daemon { drift: counts, drifting: paths, config_in_force, problems, .. } = daemon;
+    let Drift { differs, contested, blocked, failed, pending_restarts } = *counts;
+    let restarts = if pending_restarts == 1 { "restart pending" } else { "restarts pending" };
     let states = [
         (failed, "failed"),
         (contested, "contested"),
         (blocked, "blocked"),
         (differs, "differing"),
-        (pending_restarts, "waiting for a restart"),
+        (pending_restarts, restarts),
     ];
     let said: Vec<String> = states
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
+    let is_in_sync = said.is_empty() && *config_in_force == Some(true) && *problems == Some(0);
+    let status = html! { ": see " code { "rocworker status" } "." };
     let total = [differs, contested, blocked, failed].into_iter().fold(0, u64::saturating_add);
     let unlisted = usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(paths.len());
     html! {
-        @if said.is_empty() { p { "In sync: everything is as configured." } }
+        @if *config_in_force == Some(false) {
+            p { strong { "The configuration file is not in force" } (status) }
+        }
+        @match problems {
+            None | Some(0) => {},
+            Some(1) => p { strong { "1 configured part is not applied" } (status) },
+            Some(problems) => p { strong { (problems) " configured parts are not applied" } (status) },
+        }
+        @if is_in_sync { p { "In sync: everything is as configured." } }
+        @else if said.is_empty() { p { "No managed path differs, and no restart is pending." } }
         @else { p { (said.join(", ")) "." } }
         @if !paths.is_empty() {
             ul.sheet.entries {
                 @for DriftingPath { path, state, reason } in paths {
                     li {
-                        span.code { (foreign(path)) } " " strong { (word(*state)) }
-                        p { (foreign(reason)) }
+                        span.code { (untrusted(path)) } " " strong { (word(*state)) }
+                        p { (untrusted(reason)) }
                     }
                 }
             }
         }
         @if unlisted > 0 {
-            p { (counted(unlisted, "entry is", "entries are")) " not listed here: see " code { "rocworker status" } "." }
+            p { (counted(unlisted, "entry is", "entries are")) " not listed here" (status) }
         }
     }
 }
@@ -96,7 +116,7 @@ fn changes(changes: &[Change]) -> Markup {
         @else {
             ul.sheet.entries {
                 @for Change { at, command, text } in changes {
-                    li { (moment(*at)) " " strong.code { (foreign(command)) } p { (foreign(text)) } }
+                    li { (time(*at)) " " strong.code { (untrusted(command)) } p { (untrusted(text)) } }
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker-exporter");
 
@@ -77,6 +77,36 @@ impl Running {
     /// `headers`: lines that end in CRLF.
     pub(crate) fn get_with(&self, path: &str, headers: &str) -> Answer {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{headers}\r\n").as_bytes())
+    }
+
+    /// Asks for so many at once, for these paths in turn, and asserts that each is answered. The answer says how many
+    /// scrapes that took, of a machine whose exporter.json is damaged: each scrape counts that.
+    pub(crate) fn scrapes_for(&self, requests: usize, paths: &[&str]) -> f64 {
+        let count = || {
+            let error = "rocm_exporter_read_errors_total{file=\"/run/rocworker/exporter.json\"}";
+            self.get("/metrics").sample(error).unwrap()
+        };
+        let before = count();
+        let begun = Instant::now();
+        let request = |path: &&str| {
+            let mut stream = self.connect();
+            let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+            stream.write_all(request.as_bytes()).unwrap();
+            stream
+        };
+        let streams: Vec<_> = paths.iter().cycle().take(requests).map(request).collect();
+        // Read side by side: a client that waits for its turn to read is a slow one.
+        let read = |stream| {
+            let reader = std::thread::Builder::new().stack_size(128 << 10);
+            reader.spawn(|| Answer::read(stream).status()).unwrap()
+        };
+        let readers: Vec<_> = streams.into_iter().map(read).collect();
+        let statuses: Vec<u16> = readers.into_iter().map(|reader| reader.join().unwrap()).collect();
+        let answered = statuses.iter().filter(|status| **status == 200).count();
+        assert_eq!(answered, requests, "after {:?}", begun.elapsed());
+        assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+        // The last one is this question's own.
+        count() - before - 1.0
     }
 
     pub(crate) fn end(mut self, signal: nix::sys::signal::Signal) -> Option<i32> {

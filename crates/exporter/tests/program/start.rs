@@ -70,7 +70,7 @@ fn paths_and_methods_get_their_status() {
     {
         assert_eq!(running.get(path).status(), status, "{path}");
     }
-    assert!(running.get("/").text().contains("<a href=\"/metrics\">"));
+    assert!(running.get("/").text().contains("<a href=\"metrics\">"));
     let post =
         running.send(b"POST /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
     assert_eq!((post.status(), post.header("allow")), (405, Some("GET, HEAD")));

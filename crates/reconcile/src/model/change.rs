@@ -61,6 +61,25 @@ pub enum Verb {
     Remove,
 }
 
+impl Verb {
+    /// What it is called of this resource: to be done, and done.
+    #[must_use]
+    pub fn words(self, of: &Resource) -> (&'static str, &'static str) {
+        match (self, of) {
+            (Self::Create, Resource::Package(_)) => ("install", "installed"),
+            (Self::Create, Resource::Module(_)) => ("load", "loaded"),
+            (Self::Remove, Resource::Module(_)) => ("unload", "unloaded"),
+            (Self::Create, _) => ("create", "created"),
+            (Self::Replace, _) => ("replace", "replaced"),
+            (Self::Edit, _) => ("edit", "edited"),
+            (Self::Repair, _) => ("repair", "repaired"),
+            (Self::Permissions, _) => ("set group and mode of", "set group and mode of"),
+            (Self::Restore, _) => ("restore", "restored"),
+            (Self::Remove, _) => ("remove", "removed"),
+        }
+    }
+}
+
 /// How the path gets there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {

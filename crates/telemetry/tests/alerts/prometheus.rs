@@ -142,7 +142,8 @@ pub(crate) fn exported(machine: &Machine) -> SocketAddr {
             let mut stream = stream.unwrap();
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
-            let text = exposition::write(&exporter.scrape(&root, count(JUDGED_AT)), Format::Prometheus);
+            let text =
+                exposition::write(&exporter.scrape(&root, count(JUDGED_AT)).samples, Format::Prometheus);
             let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {}\r\n", Format::Prometheus.content_type());
             // A scrape that the test's end cuts off.
             let _ = write!(stream, "{head}Connection: close\r\nContent-Length: {}\r\n\r\n{text}", text.len());

@@ -43,7 +43,8 @@ fn real_prometheus_evaluates_each_alert_of_ten_thousand_machines_within_its_limi
 fn day_of_a_machine() -> String {
     let laid = Laid::out(&Machine::instinct_in_trouble(8, 8));
     let root = Root::open(laid.top()).unwrap();
-    let text = exposition::write(&Exporter::default().scrape(&root, count(JUDGED_AT)), Format::Prometheus);
+    let text =
+        exposition::write(&Exporter::default().scrape(&root, count(JUDGED_AT)).samples, Format::Prometheus);
     let rules = files::rules(&files::text(ALERTS));
     let selectors = rules.iter().flat_map(|rule| selectors_in(rule.expression()));
     let read: Vec<String> = selectors.map(|it| it.split('{').next().unwrap().to_owned()).collect();

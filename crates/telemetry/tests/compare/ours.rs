@@ -12,7 +12,7 @@ pub(crate) struct Ours(Vec<Sample>);
 
 impl Ours {
     pub(crate) fn of(root: &Path) -> Self {
-        Self(Exporter::default().scrape(&Root::open(root).unwrap(), 1_790_000_000.0))
+        Self(Exporter::default().scrape(&Root::open(root).unwrap(), 1_790_000_000.0).samples)
     }
 
     /// The card's value with these labels: of a card that is cut, that of its first partition.

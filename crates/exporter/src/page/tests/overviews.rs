@@ -21,7 +21,8 @@ fn card(number: u8, partitions: u8) -> Card {
         busy_percent: Some(f64::from(partition)),
         memory_total_bytes: Some(192.0 * GIB / f64::from(partitions)),
         processes: Some(u32::from(partition % 2)),
-        lease: None,
+        only_compute: partitions > 1,
+        ..Gpu::default()
     };
     let mode = |whole: &str, several: &str| Some(if partitions > 1 { several } else { whole }.to_owned());
     Card {
@@ -65,6 +66,12 @@ fn process(pid: u32, name: &str, gpu: u32) -> Process {
     }
 }
 
+/// What a daemon publishes that has nothing to tell.
+fn in_sync() -> Daemon {
+    let (leases, changes) = (Some(Vec::new()), Some(Vec::new()));
+    Daemon { leases, changes, config_in_force: Some(true), problems: Some(0), ..Daemon::default() }
+}
+
 /// Eight whole cards, all well.
 pub(super) fn eight() -> Overview {
     Overview {
@@ -81,7 +88,7 @@ pub(super) fn eight() -> Overview {
             Process { unit: Some("vllm.service".to_owned()), ..process(74, "vllm", 4) },
             Process { vram_bytes: None, ..process(75, "bash", 5) },
         ],
-        daemon: Some(Daemon { written_at: at(2), ..Daemon::default() }),
+        daemon: Some(Daemon { written_at: at(2), ..in_sync() }),
         ..Overview::default()
     }
 }
@@ -94,6 +101,7 @@ pub(super) fn sixty_four() -> Overview {
             .map(|pid| Process {
                 container: Some(CONTAINER.to_owned()),
                 pod: Some("machine-learning/training-of-a-large-model-worker-0".to_owned()),
+                vram_bytes: (pid > 0).then(|| f64::from(pid) * GIB),
                 ..process(10_000 + pid, "python3", pid % 64)
             })
             .collect(),
@@ -101,7 +109,7 @@ pub(super) fn sixty_four() -> Overview {
     }
 }
 
-/// Nothing but the time.
+/// Nothing but the time: no GPU, no daemon.
 pub(super) fn nothing() -> Overview {
     Overview { taken_at: f64::from(TAKEN_AT), ..Overview::default() }
 }
@@ -114,10 +122,14 @@ pub(super) fn unknown() -> Overview {
     for gpu in &mut silent.gpus {
         (gpu.processes, gpu.busy_percent) = (None, None);
     }
+    silent.gpus[0].problems = vec!["sysfs names no render node for it".to_owned()];
+    let nameless = Card { gpus: vec![Gpu::default()], ..Card::default() };
+    let daemon = Daemon { written_at: at(2), leases: None, changes: None, problems: None, ..in_sync() };
     Overview {
-        cards: vec![Card { gpus: vec![Gpu::default()], ..Card::default() }, asleep, silent],
+        cards: vec![nameless, asleep, silent],
         processes: vec![Process { pid: 9, ..Process::default() }],
-        unknown: vec!["/sys/bus/pci/devices/0000:00:00.0/gpu_metrics does not answer since 40 s".to_owned()],
+        daemon: Some(daemon),
+        unknown: vec!["/sys/bus/pci/devices/0000:02:00.0/gpu_metrics does not answer since 40 s".to_owned()],
         ..nothing()
     }
 }
@@ -160,19 +172,21 @@ pub(super) fn trouble() -> Overview {
     };
     let daemon = Daemon {
         written_at: at(2),
-        leases: vec![Lease { gpu: "renderD130".to_owned(), container: CONTAINER.to_owned() }],
+        leases: Some(vec![Lease { gpu: "renderD130".to_owned(), container: CONTAINER.to_owned() }]),
         drift: Drift { differs: 60, contested: 1, blocked: 1, failed: 1, pending_restarts: 2 },
         drifting: vec![
             drifting("/etc/cdi/amd.json", DriftState::Failed, "A change failed."),
             drifting("/etc/docker/daemon.json", DriftState::Contested, "Another program changes it."),
             drifting("/etc/a", DriftState::Blocked, "rocworker cannot change it."),
-            drifting("package amdgpu-dkms", DriftState::Differs, "Only rocworker apply changes it."),
+            drifting("package:amdgpu-dkms", DriftState::Differs, "Only rocworker apply changes it."),
         ],
-        changes: vec![Change {
+        config_in_force: Some(false),
+        problems: Some(2),
+        changes: Some(vec![Change {
             at: at(600),
             command: "serve".to_owned(),
             text: "Repaired /etc/cdi/amd.json.".to_owned(),
-        }],
+        }]),
     };
     Overview { cards, daemon: Some(daemon), ..nothing() }
 }
@@ -188,7 +202,7 @@ pub(super) fn hostile() -> Overview {
     (card.pci, card.model, card.gfx) = (Some(text()), Some(text()), Some(text()));
     (card.compute_partition, card.memory_partition) = (Some(text()), Some(text()));
     card.temperatures = vec![(text(), f64::MAX)];
-    card.gpus[0].lease = Some(text());
+    (card.gpus[0].lease, card.gpus[0].problems) = (Some(text()), vec![text()]);
     if let Some(health) = &mut card.health {
         health.unknown = vec![text()];
         health.leftover = Some(text());
@@ -202,9 +216,10 @@ pub(super) fn hostile() -> Overview {
         Process { unit: Some(text()), ..Process::default() },
     ];
     let daemon = overview.daemon.as_mut().unwrap();
-    daemon.leases = vec![Lease { gpu: text(), container: text() }];
+    daemon.leases = Some(vec![Lease { gpu: text(), container: text() }]);
     (daemon.drifting[0].path, daemon.drifting[0].reason) = (text(), text());
-    (daemon.changes[0].command, daemon.changes[0].text) = (text(), text());
+    let change = &mut daemon.changes.as_mut().unwrap()[0];
+    (change.command, change.text) = (text(), text());
     overview.unknown = vec![text()];
     overview
 }

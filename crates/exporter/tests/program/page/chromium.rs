@@ -65,7 +65,7 @@ fn real_chromium_shows_the_page_at_two_sizes_in_both_schemes_without_scripts_and
     for look in &looks {
         let name = look["name"].as_str().unwrap();
         assert_eq!(look["status"], 200, "{name}");
-        assert_eq!(look["title"], "worker-1: 1 of 4 GPUs unhealthy", "{name}");
+        assert_eq!(look["title"], "worker-1: 1 of 4 cards unhealthy", "{name}");
         assert_eq!(look["requests"].as_array().unwrap().len(), 1, "{name}: {}", look["requests"]);
         assert_eq!(look["said"].as_array().unwrap().len(), 0, "{name}: {}", look["said"]);
         assert_eq!((&look["details"], &look["opened"]), (&4.into(), &4.into()), "{name}");

@@ -28,7 +28,7 @@ pub(super) fn busy() -> TempDir {
         (4711, "python3", docker.as_str(), 8, 19),
         (4712, "python3", &docker, 9, 21),
         (5120, "vllm", "0::/system.slice/inference.service\n", 24, 11),
-        (6001, "<script>x</scrip", "0::/user.slice\n", 25, 1),
+        (6001, "<script>x</scrip", "0::/user.slice/user-1000.slice/session-3.scope\n", 25, 1),
     ] {
         process(top, pid, name, cgroup, gpu, gib << 30);
     }
@@ -81,13 +81,13 @@ pub(super) fn publish(top: &Path) {
     let health = json!({"schema_version": 1, "written_at": now, "unknown": [],
         "gpus": [hung, degraded, unread, gpu(3, "healthy", Some(100), json!([]))]});
     replace(top, "run/rocworker/health.json", &health.to_string());
-    let published = json!({"schema_version": 2, "written_at": now,
+    let published = json!({"schema_version": 1, "written_at": now, "config_in_force": true, "problems": 0,
         "leases": [{"gpu": "renderD144", "container": CONTAINER}, {"gpu": "renderD145", "container": CONTAINER}],
         "drift": {"differs": 1, "contested": 1, "blocked": 0, "failed": 0, "pending_restarts": 1},
         "drifting": [
             {"path": "/etc/docker/daemon.json", "state": "contested",
                 "reason": "Another program keeps changing it, so rocworker leaves it alone."},
-            {"path": "package amdgpu-dkms", "state": "differs", "reason": "Only rocworker apply changes it."},
+            {"path": "package:amdgpu-dkms", "state": "differs", "reason": "Only rocworker apply changes it."},
         ],
         "changes": [
             {"at": now - 600, "command": "serve", "text": "Repaired /etc/cdi/amd.json."},
