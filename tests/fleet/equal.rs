@@ -261,7 +261,11 @@ fn real_doctor_says_the_same_over_ssh() {
         return;
     }
     let fleet = Fleet::new();
-    let machine = fleet.machine("gpu1", |m| m.laid(Laid::instinct_in_trouble(2, 1)));
+    // Where the package puts it: a program without one takes the wrapper that cargo built beside it.
+    let machine = fleet.machine("gpu1", |m| {
+        m.laid(Laid::instinct_in_trouble(2, 1))
+            .prepare("mkdir -p /usr/lib/rocworker && cp /bin/busybox /usr/lib/rocworker/runc-amd-wrapper")
+    });
     let arguments = ["-o", "json", "doctor"];
     let checks = |said: Said| -> Vec<Value> {
         let answer: Value =

@@ -1,5 +1,8 @@
 //! Machines to be read: captured ones, and synthetic ones with what captures lack.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
 use layout::{Entry, Gpu, Machine, Module, Nodes, XcpNames};
 use support::captures;
 use tempfile::TempDir;
@@ -64,6 +67,16 @@ pub(crate) fn odd() -> Machine {
 
 /// Stands for a program: none is run.
 const PROGRAM: &str = "\u{7f}ELF";
+/// Where programs are.
+const PROGRAMS: [&str; 7] = [
+    "usr/bin",
+    "usr/sbin",
+    "opt/bin",
+    "opt/rocm/bin",
+    "usr/lib/rocworker",
+    "usr/local/lib/rocworker",
+    "var/lib/concourse/bin",
+];
 
 fn with_programs(machine: Machine, paths: &[&str]) -> Machine {
     paths.iter().fold(machine, |machine, path| machine.put(path, PROGRAM))
@@ -100,6 +113,7 @@ fn containerd() -> Machine {
         .put("/usr/lib/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n")
         .put("/var/lib/kubelet/config.yaml", "")
         .put("/opt/rocm/bin/amd-smi", PROGRAM)
+        .put("/usr/local/lib/rocworker/runc-amd-wrapper", PROGRAM)
         .put("/etc/hostname", "node7\n")
 }
 
@@ -140,9 +154,16 @@ fn worker() -> Machine {
         .put("/proc/sys/kernel/hostname", "worker3\n")
 }
 
-/// Beneath a folder, its nodes recorded.
+/// Beneath a folder, its nodes recorded and its programs executable.
 pub(crate) fn laid_out(machine: &Machine) -> TempDir {
     let folder = support::detect::scratch();
     machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
+    for programs in PROGRAMS {
+        for file in fs::read_dir(folder.path().join(programs)).into_iter().flatten().flatten() {
+            if file.file_type().unwrap().is_file() {
+                fs::set_permissions(file.path(), fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+    }
     folder
 }

@@ -13,10 +13,11 @@ doctor() {
   units
 }
 
-# Where programs are is looked at; they are not read. A folder's names tell of those that are not there.
+# Of programs, doctor reads the wrapper alone: whether it is whole. A folder's names tell of those that are not there.
 programs() {
-  meta /usr/lib/rocworker/runc-amd-wrapper /usr/local/lib/rocworker /usr/local/lib/rocworker/runc-amd-wrapper \
-    /usr/local/lib/rocworker/shim /usr/local/lib/rocworker/concourse-containerd /usr/local/lib/rocworker/shim/runc
+  owned /usr/lib/rocworker/runc-amd-wrapper /usr/local/lib/rocworker/runc-amd-wrapper
+  meta /usr/local/lib/rocworker /usr/local/lib/rocworker/concourse-containerd /usr/local/lib/rocworker/shim \
+    /usr/local/lib/rocworker/shim/runc
   for at in /usr/local/sbin /usr/local/bin /usr/sbin /usr/bin /sbin /bin; do
     meta $at
     folder $at
