@@ -73,7 +73,7 @@ pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<
     }
 }
 
-/// What stands in the key; empty where it is null.
+/// The values of the key; empty if it is null.
 fn written(config: &Config) -> Option<Mapping> {
     let document: Value = yaml_serde::from_str(config.text()).ok()?;
     let value = document.as_mapping()?.get("exporter")?;

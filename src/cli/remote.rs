@@ -54,7 +54,7 @@ pub(crate) enum Command {
     },
 }
 
-/// What came of one machine. `remote --output json`, documented in docs/json.md.
+/// The result for one machine. `remote --output json`, documented in docs/json.md.
 #[derive(Debug, Clone, Serialize)]
 struct Answer {
     host: String,
@@ -68,11 +68,11 @@ struct Answer {
     active: Option<String>,
     unit: Option<&'static str>,
     listen: Option<String>,
-    /// Whether it answers this machine; null where that was not tried.
+    /// Whether the exporter answers this machine; null if rocworker did not try.
     answers_here: Option<bool>,
     problems: Vec<String>,
     notes: Vec<String>,
-    /// What its programs said before it failed, for a person.
+    /// The lines that its programs wrote before it failed, for people.
     #[serde(skip)]
     stderr: Vec<String>,
 }
@@ -112,7 +112,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     })
 }
 
-/// Does it on all, and reports each as it ends. Gives the answers in the order of the hosts.
+/// Runs `work` for each host and reports each as it ends. Returns the answers in the order of the hosts.
 fn each<T: Sync>(
     programs: &Programs,
     all: &[T],
@@ -157,7 +157,7 @@ fn install(
     // Report a wrong --package before asking any host.
     let named = package.map(|path| find(Some(&absolute(path)?))).transpose()?.transpose();
     let named = named.map_err(|error| Misuse(error.to_string()))?;
-    // It changes nothing there: a signal just ends it, and the questions too.
+    // Looking changes nothing: a signal may end it, and the questions, at once.
     let look = |host: &Host| remote::look(programs, host);
     let looked = pool::each(hosts, pool::AT_ONCE, &AtomicBool::new(false), look, |_, _| {});
     // Questions one after the other, before anything is changed.
@@ -228,11 +228,11 @@ fn decide(host: &Host, found: &Found, replace: bool) -> Result<Step, String> {
     }
 }
 
-/// Asks the person at this terminal; without one nobody can agree.
+/// Asks the person at this terminal. Without a terminal it is an error.
 fn ask(host: &Host, what: &str, question: &str) -> Result<bool, String> {
     if !std::io::stdin().is_terminal() {
         return Err(format!(
-            "{what}; nobody is asked without a terminal: --replace replaces it until uninstall"
+            "{what}; rocworker needs a terminal to ask you: use --replace to replace it until uninstall"
         ));
     }
     let mut stderr = anstream::stderr();
@@ -321,7 +321,7 @@ impl Answer {
         Self { stderr, ..Self::refused(host, problem) }
     }
 
-    /// The same of what may have changed the machine.
+    /// As `failed`, for a command that may have changed the machine.
     fn midway(host: &Host, error: Error) -> Self {
         let is_midway = error.is_midway();
         let mut answer = Self::failed(host, error);
@@ -331,7 +331,7 @@ impl Answer {
         answer
     }
 
-    /// Of several hosts, a line says how far all are.
+    /// With several hosts, the first line counts those that ended.
     fn report(&self, took: Duration, ended: usize, of: usize) {
         if of > 1 {
             let how = match self.code {
@@ -351,7 +351,7 @@ impl Answer {
         self.notes.iter().for_each(|note| say(&self.host, note));
     }
 
-    /// A firewall between is no fault of the machine: Prometheus may stand elsewhere.
+    /// A firewall in between is a note, not a failure: Prometheus may run elsewhere.
     fn try_from_here(&mut self, host: &Host, found: &Found) {
         let Some(scrape) = &found.scrape else { return };
         let address: Option<SocketAddr> = scrape.listen.parse().ok();
@@ -364,8 +364,8 @@ impl Answer {
         self.answers_here = Some(answered.is_ok());
         if let Err(why) = answered {
             self.notes.push(format!(
-                "it answers on its own machine, and not to this one ({why}): a firewall may be between, or ssh's configuration \
-                 has another name"
+                "the exporter answers on its host but not to this machine ({why}): a firewall may block the port, or only \
+                 ~/.ssh/config knows the name"
             ));
         }
     }

@@ -80,7 +80,7 @@ fn label(unit: &Unit) -> String {
     ranges(&unit.gpus)
 }
 
-/// What the words mean that stand in the matrix.
+/// Explains the words of the matrix.
 fn legend(matrix: &Matrix, answer: &Answer) -> String {
     let mut lines: BTreeMap<(u8, &str), String> = BTreeMap::new();
     let is_of_cards = matrix.units.iter().any(|unit| unit.gpus.len() > 1);

@@ -25,7 +25,7 @@ pub struct Group {
 }
 
 impl Inventory {
-    /// The machine with the user whom ssh is told.
+    /// Adds the inventory's user to a host without one.
     #[must_use]
     pub fn with_user(&self, host: Host) -> Host {
         Host { user: host.user.or_else(|| self.user.clone()), ..host }

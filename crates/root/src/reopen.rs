@@ -80,7 +80,7 @@ impl Root {
         self.memory().is_some()
     }
 
-    /// The paths that were asked of another machine's files and that nobody read there. None of a folder's.
+    /// The paths of another machine that a caller asked for and the script did not read. Empty for a folder's Root.
     #[must_use]
     pub fn not_read(&self) -> Vec<PathBuf> {
         self.memory().map(Tree::unknown).into_iter().flatten().collect()

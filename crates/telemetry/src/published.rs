@@ -57,7 +57,7 @@ pub struct Drift {
     pub pending_restarts: u64,
 }
 
-/// A path that is not as it should be.
+/// A managed path that differs from what rocworker applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriftingPath {
     pub path: String,

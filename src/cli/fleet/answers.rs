@@ -66,8 +66,8 @@ impl HostResult {
     }
 }
 
-/// The sentence of an error, without the names that stand before it already: the program's, or the last line. With `-v`
-/// more lines follow it.
+/// The error's sentence, without the program's and the host's names: the last line that begins with `rocworker: `, or
+/// the last line. With `-v`, more lines follow it.
 fn last_of(said: &mut Vec<String>, host: &Host) -> Option<String> {
     const PROGRAM: &str = "rocworker: ";
     let of_program = said.iter().rposition(|line| line.starts_with(PROGRAM));

@@ -66,7 +66,7 @@ fn read(programs: &Programs, host: &Host, wanted: Wanted, since: Option<&str>) -
     let request = Request { script: &script.text, rights: Rights::RootIfAllowed, limit: ssh::LIMIT };
     let ended = default_from_then_on()?;
     let answer = ssh::run(programs, host, &request)?;
-    // From here on nothing looks at the interrupt.
+    // Nothing polls the interrupt flag from here on.
     ended.store(true, Ordering::Relaxed);
     if programs.is_interrupted() {
         return Err(ssh::Error::Interrupted { host: host.clone() }.into());
@@ -125,12 +125,12 @@ fn installed(
             "{host}: {} needs rocworker on that machine: run `rocworker remote install {host}`",
             asked.words.first().map_or("this command", String::as_str)
         ),
-        // A process there that a signal ended.
+        // A signal ended the process there.
         code => Outcome::RemoteExit(u8::try_from(code).unwrap_or(1)),
     })
 }
 
-/// What starts rocworker there with these words. It gets none of the script.
+/// The script that starts rocworker there. Its stdin is empty, so that it reads no line of the script.
 fn command_line(options: &Options, words: &[String]) -> String {
     let mut argv = ["rocworker", "-o", options.output.name()].map(str::to_owned).to_vec();
     argv.extend((0..options.verbose).map(|_| "-v".to_owned()));

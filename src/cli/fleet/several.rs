@@ -103,7 +103,7 @@ fn ask(programs: &Programs, argv: &[String], host: &Host) -> HostResult {
     HostResult::new(host, ended, streams.stdout, &streams.stderr, before.elapsed())
 }
 
-/// A line for the machine, and what was said of it beside its answer.
+/// Prints how the machine ended, then what its program wrote to stderr.
 fn print_progress(named: &Named, answered: &HostResult, ended: usize, of: usize) {
     let mut stderr = anstream::stderr();
     let name = printable(&named.name);
@@ -113,7 +113,7 @@ fn print_progress(named: &Named, answered: &HostResult, ended: usize, of: usize)
         (None, _) => format!("done in {seconds:.1} s"),
         (Some(error), _) => format!("failed after {seconds:.1} s: {error}"),
     };
-    // If nobody reads stderr any more, the other machines go on.
+    // A closed stderr does not stop the other machines.
     writeln!(stderr, "[{ended}/{of}] {name}: {how}").ok();
     for line in &answered.said {
         writeln!(stderr, "  {name}: {line}").ok();

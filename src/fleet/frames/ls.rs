@@ -66,7 +66,7 @@ fn meta(line: &[u8]) -> Option<(Meta, &[u8])> {
     if matches!(kind, Kind::Regular | Kind::Directory | Kind::Link) {
         len = words.next()?.parse().ok()?;
     }
-    // When it was changed stands there to the minute at best, in words.
+    // ls prints the time of change in words, to the minute at best.
     Some((Meta { kind, mode: bits(mode)?, uid, gid, len, modified_s: 0 }, path))
 }
 

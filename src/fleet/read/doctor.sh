@@ -1,4 +1,4 @@
-# What `doctor` reads beside the machine: rocworker's own files, the driver's, and the engines'. A file that only
+# What `doctor` reads besides the GPUs: rocworker's own files, the driver's, and the engines'. A file that only
 # another file's text names is not read.
 doctor() {
   meta /etc /run /usr /usr/lib /usr/local /usr/local/lib /var /var/lib /lib

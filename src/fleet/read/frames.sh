@@ -1,4 +1,4 @@
-# What each part of the script uses. A frame is `KIND A B`, A bytes of a path or of names, B bytes of what is there.
+# Functions that each part of the script uses. A frame is `KIND A B`, A bytes of a path or of names, B bytes of data.
 # Nothing is written here but to stdout: a full disk does not matter. LC_ALL=C: ${#x} counts bytes, errors are English.
 LC_ALL=C
 export LC_ALL

@@ -1,6 +1,6 @@
 # What each script of `rocworker remote` begins with. It answers on stdout in lines KEY TAB VALUE; all else goes to stderr.
 set -eu
-# A child must not read what is left of this script.
+# A child must not read the rest of this script from stdin.
 exec < /dev/null 3>&1 >&2
 umask 022
 PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
@@ -13,7 +13,7 @@ program=/usr/bin/rocworker
 # How the machine was before the first install. It appears and disappears by one rename; uninstall removes it last.
 state=/var/lib/rocworker-remote
 work=$state.tmp
-# What a command has said: in no file, for the disk may be full.
+# The output of the last command. A variable holds it, because the disk may be full.
 said=
 
 fact() {
@@ -68,7 +68,7 @@ facts() {
     if [ -d /run/systemd/system ]; then unit_facts; fi
 }
 
-# One at a time; the lock leaves no file. What a killed one has left in its folder goes.
+# One run at a time: the lock leaves no file. It removes the folder of a killed run.
 begin() {
     exec 9< /var/lib
     flock --wait 60 9 || fail "another \`rocworker remote\` is running on this machine: wait until it finishes"

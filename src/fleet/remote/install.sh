@@ -2,7 +2,7 @@
 install() {
     fresh=false
     begin
-    # The folders that dpkg has purged are nowhere but in the state.
+    # A killed uninstall may have purged folders: only the state still holds them.
     if [ -e "$state/how" ]; then revert; fi
     had=$(package_status)
     if [ "${had%% *}" = installed ]; then
@@ -12,13 +12,13 @@ install() {
     fi
     keep_state || fail "cannot save the machine's state in $state (is the disk full?); the machine is unchanged"
     if [ "${had%% *}" != installed ]; then
-        # It also fails where the trigger of another package does.
+        # dpkg also fails if the trigger of another package fails.
         said=$("$dpkg" --install "$file" 2>&1) || [ "$(package_status | cut -d " " -f 1)" = installed ] ||
             give_up "dpkg cannot install the package: $(why)"
         printf '%s\n' "$said"
         has_exporter || give_up "rocworker $version_there is too old: name another package with --package"
     fi
-    # Without quotes: options, each a word.
+    # Unquoted: each option is a word.
     # shellcheck disable=SC2086
     said=$("$program" exporter configure --keep "$state/config.after" $options 2>&1) || give_up "$(last)"
     : > "$state/applied"

@@ -218,7 +218,7 @@ impl Found {
         self.package.strip_prefix("installed ").map(str::trim)
     }
 
-    /// What a script of this version knows to be wrong; empty where the exporter is as it should be.
+    /// The problems that the check found, a sentence each.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();

@@ -8,7 +8,7 @@ revert() {
     mv "$state" "$work/done"
 }
 
-# What was not applied has changed no unit.
+# Before apply, install has changed no unit.
 revert_unit() {
     if [ -e "$state/own" ]; then
         revert_config
@@ -40,7 +40,7 @@ revert_config() {
         fi
         return 0
     fi
-    # It has changed since: only the line that install has added goes.
+    # Somebody edited it since: remove only the line that install added.
     tail -n 1 "$state/config.after" > "$work/line" || config_stays
     if [ "$(grep -cxFf "$work/line" "$config")" = 1 ]; then
         cp -a "$config" "$config.new" || config_stays
@@ -67,7 +67,7 @@ is_as_before() {
     fi
 }
 
-# What a killed dpkg has left says nothing: then the decision from before it counts.
+# After a killed dpkg the folders say nothing: keep the decision that an earlier run made.
 decide() {
     if [ -e "$state/how" ] && [ "${now%% *}" != installed ]; then
         read -r how < "$state/how"
@@ -104,8 +104,8 @@ revert_package() {
     fi
 }
 
-# A purge removes both folders, whoever made them. Without a receipt nothing is managed, and what else is in
-# /var/lib/rocworker tells of this installation.
+# A purge removes both folders, whoever made them. Without a receipt rocworker manages nothing, and /var/lib/rocworker
+# holds only traces of this installation.
 revert_folders() {
     if [ "$how" = --purge ]; then
         restore etc /etc/rocworker

@@ -1,6 +1,6 @@
 # uninstall UNDO_OPTION…
 uninstall() {
-    # An install that runs has the lock before its state is there.
+    # A running install takes the lock before it creates its state.
     if [ -e "$state" ] || [ -e "$work" ]; then begin; fi
     if [ -e "$state" ]; then
         revert "$@"

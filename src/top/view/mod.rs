@@ -19,7 +19,7 @@ const LEAST: (u16, u16) = (40, 10);
 /// The lines of the header, the detail, two of processes, and the keys.
 const OTHERS: u16 = 5;
 
-/// In front of the selected line: the sign beside the colours.
+/// Marks the selected line, for terminals without colours too.
 const MARK: &str = ">";
 
 /// Draws the screen.

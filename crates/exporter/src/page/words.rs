@@ -58,7 +58,7 @@ pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }
 
-/// How full something is, for eyes only: the numbers stand beside it. The policy of the page forbids styles in elements.
+/// How full something is. Screen readers skip the bar: the numbers follow it. The page's policy forbids styles in elements.
 pub(super) fn bar(part: f64, whole: f64) -> Markup {
     let percent = if whole > 0.0 { (100.0 * part / whole).clamp(0.0, 100.0) } else { 0.0 };
     html! {
