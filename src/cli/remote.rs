@@ -11,9 +11,8 @@ use reconcile::command::Programs;
 use serde::Serialize;
 
 use super::Outcome;
-use super::doctor::interrupt;
-use super::fleet::{Named, each_once};
-use super::session::{Misuse, Session, absolute, caller};
+use super::fleet::{Named, each_once, progress};
+use super::session::{Misuse, Session, absolute, caller, interrupt};
 use crate::fleet::host::Host;
 use crate::fleet::pool;
 use crate::fleet::remote::package::Package;
@@ -334,13 +333,8 @@ impl Answer {
     /// With several hosts, the first line counts those that ended.
     fn report(&self, took: Duration, ended: usize, of: usize) {
         if of > 1 {
-            let how = match self.code {
-                0 => "done in",
-                3 => "done, with findings, in",
-                _ => "failed after",
-            };
-            let line = format!("[{ended}/{of}] {}: {how} {:.1} s\n", self.host, took.as_secs_f64());
-            write!(anstream::stderr(), "{line}").ok();
+            let line = progress(&self.host, self.code.into(), took, (ended, of));
+            writeln!(anstream::stderr(), "{line}").ok();
         }
         self.report_lines();
     }

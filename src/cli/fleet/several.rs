@@ -10,11 +10,10 @@ use anyhow::Context as _;
 use reconcile::command::{Call, Error as CommandError, Programs};
 
 use super::answers::{self, Ended, HostResult};
-use super::{Named, RemoteCommand};
+use super::{Named, RemoteCommand, progress};
 use crate::cli::Outcome;
 use crate::cli::args::{Format, Options};
-use crate::cli::doctor::interrupt;
-use crate::cli::session::Session;
+use crate::cli::session::{Session, interrupt};
 use crate::fleet::host::Host;
 use crate::fleet::{pool, ssh};
 use crate::printable::printable;
@@ -50,7 +49,7 @@ pub(super) fn run(
         |place, answered| {
             ended += 1;
             if let Some(named) = hosts.get(place) {
-                print_progress(named, answered, ended, hosts.len());
+                print_progress(named, answered, (ended, hosts.len()));
             }
             if failed.is_ok() {
                 failed = shown.add(place, answered);
@@ -104,17 +103,13 @@ fn ask(programs: &Programs, argv: &[String], host: &Host) -> HostResult {
 }
 
 /// Prints how the machine ended, then what its program wrote to stderr.
-fn print_progress(named: &Named, answered: &HostResult, ended: usize, of: usize) {
+fn print_progress(named: &Named, answered: &HostResult, counted: (usize, usize)) {
     let mut stderr = anstream::stderr();
     let name = printable(&named.name);
-    let seconds = answered.took.as_secs_f64();
-    let how = match (&answered.error, answered.code()) {
-        (None, 3) => format!("done in {seconds:.1} s, with findings"),
-        (None, _) => format!("done in {seconds:.1} s"),
-        (Some(error), _) => format!("failed after {seconds:.1} s: {error}"),
-    };
+    let line = progress(&name, answered.code(), answered.took, counted);
+    let error = answered.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
     // A closed stderr does not stop the other machines.
-    writeln!(stderr, "[{ended}/{of}] {name}: {how}").ok();
+    writeln!(stderr, "{line}{error}").ok();
     for line in &answered.said {
         writeln!(stderr, "  {name}: {line}").ok();
     }
