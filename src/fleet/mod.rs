@@ -8,6 +8,6 @@ pub(crate) mod exposition;
 pub mod frames;
 pub mod host;
 pub(crate) mod pool;
-pub mod remote;
+pub(crate) mod remote;
 pub mod script;
 pub mod ssh;
