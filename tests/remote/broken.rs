@@ -112,7 +112,7 @@ fn real_an_interrupt_says_of_each_host_what_became_of_it() {
     let said: Said = run.wait_with_output().unwrap().into();
     assert_eq!(said.status.code(), Some(1), "{said:?}");
     assert_eq!(
-        said.stderr.matches("problem: interrupted before the command had ended\n").count(),
+        said.stderr.matches("problem: interrupted before the command finished\n").count(),
         8,
         "{said:?}"
     );
