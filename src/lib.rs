@@ -17,7 +17,6 @@ pub mod doctor;
 pub mod driver;
 pub mod engines;
 pub mod explain;
-pub mod exporter_config;
 pub mod exporter_unit;
 pub mod facts;
 pub mod fleet;

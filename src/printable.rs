@@ -31,3 +31,33 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     });
     fits.chain(['…']).collect()
 }
+
+/// As a shell takes it for one word, whatever is in it.
+pub(crate) fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    // No argument of a program has a NUL in it.
+    format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_one_word_of_a_shell_whatever_it_holds() {
+        for (text, word) in [
+            ("/srv/m", "/srv/m"),
+            ("", "''"),
+            ("/srv/a machine's", r"'/srv/a machine'\''s'"),
+            ("2 hours ago", "'2 hours ago'"),
+            ("'; touch /x #", r"''\''; touch /x #'"),
+            ("$(id)`id`\n", "'$(id)`id`\n'"),
+            ("~\0root", "'~root'"),
+        ] {
+            assert_eq!(quoted(text), word);
+        }
+    }
+}

@@ -1,16 +1,13 @@
 use std::fmt::Write;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anstyle::Style;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use unicode_width::UnicodeWidthStr;
 
 use super::Outcome;
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::progress::Shown;
-use super::session::Session;
+use super::session::{Session, interrupt};
 use crate::canary::Canary;
 use crate::doctor::{Check, Diagnosis, Status, examine};
 use crate::printable::printable;
@@ -46,15 +43,6 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
     }
     session.format.print(&diagnosis, || text(session, &diagnosis))?;
     Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })
-}
-
-/// Becomes true on a signal to end: the program then ends or removes what it has started.
-pub(super) fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
-    let interrupt = Arc::new(AtomicBool::new(false));
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupt))?;
-    }
-    Ok(interrupt)
 }
 
 /// The answer for people: the checks beneath their component, what is wrong with its remedy below it.

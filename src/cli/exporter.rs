@@ -12,8 +12,8 @@ use super::Outcome;
 use super::output::print_text;
 use super::session::{Misuse, Session};
 use crate::config::{self, Config};
-use crate::exporter_config::{Listen, with_exporter};
 use crate::fleet::remote::Scrape;
+use crate::fleet::remote::exporter_config::{Listen, with_exporter};
 use crate::fleet::remote::scrape::{nearest, scrape};
 use crate::memory::Memory;
 
@@ -72,10 +72,9 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
             let config = session.config_in_force()?;
             let tls = has_tls(session, &config)?;
             let listen = config.exporter.listen;
-            let status = scrape(nearest(listen), tls, Duration::from_secs(*wait))
+            scrape(nearest(listen), tls, Duration::from_secs(*wait))
                 .map_err(|why| anyhow::anyhow!("{listen}: {why}"))?;
-            let answer = Scrape { listen: listen.to_string(), tls, status };
-            print_text(&format!("{}\n", serde_json::to_string(&answer)?))?;
+            print_text(&format!("{}\n", serde_json::to_string(&Scrape { listen, tls })?))?;
         }
     }
     Ok(Outcome::Done)

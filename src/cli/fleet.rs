@@ -5,6 +5,8 @@ mod one;
 mod passed;
 mod several;
 
+use std::time::Duration;
+
 use anyhow::anyhow;
 
 use super::Outcome;
@@ -44,6 +46,16 @@ pub(super) struct Named {
 impl From<&Host> for Named {
     fn from(host: &Host) -> Self {
         Self { name: host.to_string(), host: host.clone() }
+    }
+}
+
+/// How a machine ended: so many of so many have.
+pub(super) fn progress(name: &str, code: i32, took: Duration, (ended, of): (usize, usize)) -> String {
+    let seconds = took.as_secs_f64();
+    match code {
+        0 => format!("[{ended}/{of}] {name}: done in {seconds:.1} s"),
+        3 => format!("[{ended}/{of}] {name}: done in {seconds:.1} s, with findings"),
+        _ => format!("[{ended}/{of}] {name}: failed after {seconds:.1} s"),
     }
 }
 
@@ -164,7 +176,7 @@ impl RemoteCommand {
                 );
             }
             Person::Plan { exit_code, save: None, only } => {
-                (Method::Installed, with_options(&["plan"], &[(*exit_code, "--exit-code"), exporter(*only)]))
+                installed("plan", exit_code.then_some("--exit-code"), *only)
             }
             Person::Apply { file: Some(_), .. } => {
                 return refused(
@@ -173,7 +185,7 @@ impl RemoteCommand {
             }
             Person::Apply { dry_run, file: None, only } => {
                 writes = !dry_run;
-                (Method::Installed, with_options(&["apply"], &[(*dry_run, "--dry-run"), exporter(*only)]))
+                installed("apply", dry_run.then_some("--dry-run"), *only)
             }
             _ => return refused(HERE),
         };
@@ -181,17 +193,9 @@ impl RemoteCommand {
     }
 }
 
-fn exporter(only: Option<Only>) -> (bool, &'static str) {
-    match only {
-        Some(Only::Exporter) => (true, "--only=exporter"),
-        None => (false, ""),
-    }
-}
-
-/// A command with those of its options that are given.
-fn with_options<'w>(command: &[&'w str], options: &[(bool, &'w str)]) -> Vec<&'w str> {
-    let options = options.iter().filter(|(is_given, _)| *is_given).map(|(_, option)| *option);
-    command.iter().copied().chain(options).collect()
+fn installed<'w>(command: &'w str, option: Option<&'w str>, only: Option<Only>) -> (Method, Vec<&'w str>) {
+    let only = only.map(|Only::Exporter| "--only=exporter");
+    (Method::Installed, [command].into_iter().chain(option).chain(only).collect())
 }
 
 const HERE: &str = "this command works on this machine only";

@@ -21,6 +21,15 @@ pub(crate) enum TextFormat {
     Openmetrics,
 }
 
+impl From<TextFormat> for Format {
+    fn from(format: TextFormat) -> Self {
+        match format {
+            TextFormat::Prometheus => Self::Prometheus,
+            TextFormat::Openmetrics => Self::OpenMetrics,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Answer<'a> {
     schema_version: u32,
@@ -67,11 +76,8 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
     faults.iter().for_each(|fault| tracing::info!("{}", fault.reason));
     let unread = faults.iter().map(unread).collect();
     let answer = Answer { schema_version: 1, samples: samples.iter().map(entry).collect(), unread };
-    let format = match format.unwrap_or(TextFormat::Prometheus) {
-        TextFormat::Prometheus => Format::Prometheus,
-        TextFormat::Openmetrics => Format::OpenMetrics,
-    };
-    session.format.print(&answer, || exposition::write(&samples, format))?;
+    let format = format.unwrap_or(TextFormat::Prometheus);
+    session.format.print(&answer, || exposition::write(&samples, format.into()))?;
     Ok(Outcome::Done)
 }
 

@@ -94,12 +94,11 @@ pub fn main() -> ExitCode {
         Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
             let mut stderr = anstream::stderr();
-            let text = if verbose {
-                format!("{error:?}")
-            } else {
-                printable(&format!("{error:#}").replace('\n', " "))
-            };
+            let text = printable(&format!("{error:#}").replace('\n', " "));
             writeln!(stderr, "rocworker: {}", options.on(&text)).ok();
+            if verbose && error.source().is_some() {
+                writeln!(stderr, "{}", options.on(&format!("{error:?}"))).ok();
+            }
             ExitCode::from(if is_misuse(&error) { 2 } else { 1 })
         }
     }

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use super::args;
 use super::fleet::TAKE_HOST;
 use super::visible;
+use crate::printable::quoted;
 
 /// The options that name the machine and the configuration of an answer.
 #[derive(Debug, Default)]
@@ -75,15 +76,6 @@ static COMMANDS: LazyLock<Vec<String>> = LazyLock::new(|| {
     visible::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
 });
 
-/// As a shell takes it for one word.
-pub(super) fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -124,11 +116,5 @@ mod tests {
         ] {
             assert_eq!(options.on(text), shown);
         }
-    }
-
-    #[test]
-    fn a_path_is_one_word_of_a_shell() {
-        assert_eq!(quoted("/srv/a machine's"), r"'/srv/a machine'\''s'");
-        assert_eq!(quoted("/srv/m"), "/srv/m");
     }
 }

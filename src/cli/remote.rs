@@ -11,14 +11,13 @@ use reconcile::command::Programs;
 use serde::Serialize;
 
 use super::Outcome;
-use super::doctor::interrupt;
-use super::fleet::{Named, each_once};
-use super::session::{Misuse, Session, absolute, caller};
+use super::fleet::{Named, each_once, progress};
+use super::session::{Misuse, Session, absolute, caller, interrupt};
 use crate::fleet::host::Host;
 use crate::fleet::pool;
 use crate::fleet::remote::package::Package;
 use crate::fleet::remote::scrape::scrape_by_name;
-use crate::fleet::remote::{self, Error, Found, InstallOptions, Unit};
+use crate::fleet::remote::{self, Error, Found, InstallOptions, Step, Unit};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -67,7 +66,7 @@ struct Answer {
     /// As `systemctl is-active` says.
     active: Option<String>,
     unit: Option<&'static str>,
-    listen: Option<String>,
+    listen: Option<SocketAddr>,
     /// Whether the exporter answers this machine; null if rocworker did not try.
     answers_here: Option<bool>,
     problems: Vec<String>,
@@ -163,7 +162,10 @@ fn install(
     // Questions one after the other, before anything is changed.
     let decided = hosts.iter().zip(looked.into_iter().flatten()).map(|(host, looked)| {
         let step = match looked {
-            Ok(found) => decide(host, &found, replace).map_err(|problem| Answer::refused(host, problem)),
+            Ok(found) => {
+                let step = found.step(host, |what| if replace { Ok(true) } else { ask(host, what) });
+                step.map_err(|problem| Answer::refused(host, problem))
+            }
             Err(error) => Err(Answer::failed(host, error)),
         };
         (host, step)
@@ -201,41 +203,15 @@ fn install(
     )
 }
 
-/// What is to be done with a machine that can have the exporter.
-#[derive(Clone, Copy)]
-struct Step {
-    needs_package: bool,
-    replaces: bool,
-}
-
-fn decide(host: &Host, found: &Found, replace: bool) -> Result<Step, String> {
-    if let Some(there) = found.architecture.as_deref().filter(|it| *it != "amd64") {
-        return Err(format!("its architecture is {there}, and rocworker's package is for amd64"));
-    }
-    if found.cards == Some(0) {
-        return Err(format!("it has no AMD GPU: `rocworker --host {host} detect` lists what it has"));
-    }
-    let step = Step { needs_package: found.version().is_none(), replaces: false };
-    let Unit::Foreign { file, runs } = &found.unit else { return Ok(step) };
-    let is_agreed = replace || {
-        let what = format!("rocm-exporter.service is not rocworker's. {file} runs: {runs}");
-        ask(host, &what, "Replace it until rocworker remote uninstall restores it?")?
-    };
-    if is_agreed {
-        Ok(Step { replaces: true, ..step })
-    } else {
-        Err("you chose to keep rocm-exporter.service; the machine is unchanged".to_owned())
-    }
-}
-
 /// Asks the person at this terminal. Without a terminal it is an error.
-fn ask(host: &Host, what: &str, question: &str) -> Result<bool, String> {
+fn ask(host: &Host, what: &str) -> Result<bool, String> {
     if !std::io::stdin().is_terminal() {
         return Err(format!(
             "{what}; rocworker needs a terminal to ask you: use --replace to replace it until uninstall"
         ));
     }
     let mut stderr = anstream::stderr();
+    let question = "Replace it until rocworker remote uninstall restores it?";
     write!(stderr, "{host}: {what}\n{question} [y/N] ").ok();
     stderr.flush().ok();
     let mut reply = String::new();
@@ -249,9 +225,7 @@ fn installed(programs: &Programs, host: &Host, options: &InstallOptions<'_>) -> 
         Err(error) => return Answer::midway(host, error),
     };
     let mut answer = Answer::of(host, &found, 0);
-    if let Some(listen) =
-        answer.listen.as_ref().filter(|it| it.starts_with("0.0.0.0:") || it.starts_with("[::]:"))
-    {
+    if let Some(listen) = answer.listen.filter(|listen| listen.ip().is_unspecified()) {
         let note =
             format!("the exporter listens on {listen}: anyone who can reach this host can read the metrics");
         answer.notes.push(note);
@@ -302,7 +276,7 @@ impl Answer {
                 Unit::Own => Some("own"),
                 Unit::Foreign { .. } => Some("foreign"),
             },
-            listen: found.scrape.as_ref().map(|scrape| scrape.listen.clone()),
+            listen: found.scrape.as_ref().map(|scrape| scrape.listen),
             answers_here: None,
             problems: Vec::new(),
             notes: found.kept.clone(),
@@ -334,13 +308,8 @@ impl Answer {
     /// With several hosts, the first line counts those that ended.
     fn report(&self, took: Duration, ended: usize, of: usize) {
         if of > 1 {
-            let how = match self.code {
-                0 => "done in",
-                3 => "done, with findings, in",
-                _ => "failed after",
-            };
-            let line = format!("[{ended}/{of}] {}: {how} {:.1} s\n", self.host, took.as_secs_f64());
-            write!(anstream::stderr(), "{line}").ok();
+            let line = progress(&self.host, self.code.into(), took, (ended, of));
+            writeln!(anstream::stderr(), "{line}").ok();
         }
         self.report_lines();
     }
@@ -354,13 +323,12 @@ impl Answer {
     /// A firewall in between is a note, not a failure: Prometheus may run elsewhere.
     fn try_from_here(&mut self, host: &Host, found: &Found) {
         let Some(scrape) = &found.scrape else { return };
-        let address: Option<SocketAddr> = scrape.listen.parse().ok();
-        let Some(address) = address else { return };
-        if address.ip().is_loopback() {
-            self.notes.push(format!("the exporter listens on {address}: only its own host can reach it"));
+        let listen = scrape.listen;
+        if listen.ip().is_loopback() {
+            self.notes.push(format!("the exporter listens on {listen}: only its own host can reach it"));
             return;
         }
-        let answered = scrape_by_name(&host.name, address.port(), scrape.tls);
+        let answered = scrape_by_name(&host.name, listen.port(), scrape.tls);
         self.answers_here = Some(answered.is_ok());
         if let Err(why) = answered {
             self.notes.push(format!(
@@ -378,7 +346,7 @@ impl Answers {
             if is_check && it.code != 1 {
                 let version = it.version.as_deref().unwrap_or("not installed");
                 let active = it.active.as_deref().unwrap_or("unknown");
-                let listen = it.listen.as_deref().unwrap_or("nothing");
+                let listen = it.listen.map_or_else(|| "nothing".to_owned(), |listen| listen.to_string());
                 let unit = it.unit.unwrap_or("none");
                 text.push_str(&format!(
                     "{}: rocworker {version}, unit {unit}, {active}, answers on {listen}\n",

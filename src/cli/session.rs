@@ -1,10 +1,13 @@
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
 use reconcile::Progress;
 use reconcile::command::Programs;
 use root::Root;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::level_filters::LevelFilter;
 
 use super::args::{self, Format};
@@ -216,6 +219,15 @@ pub(crate) fn callers_folder(folder: &Path) -> anyhow::Result<PathBuf> {
         false => Err(std::io::ErrorKind::NotADirectory.into()),
     });
     found.map_err(|error| Misuse(format!("cannot write into {}: {error}", folder.display())).into())
+}
+
+/// Becomes true on a signal to end: the program then ends or removes what it has started.
+pub(crate) fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let interrupt = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        signal_hook::flag::register(signal, Arc::clone(&interrupt))?;
+    }
+    Ok(interrupt)
 }
 
 /// Warnings always, what is done with `-v`, everything with `-vv`.

@@ -22,7 +22,7 @@ const JOURNALS: [&str; 2] = ["/run/log/journal", "/var/log/journal"];
 /// Why the journal was not read to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("journalctl is not installed here: pipe a log to `rocworker explain -`")]
+    #[error("journalctl is not installed: pipe a log to `rocworker explain -`")]
     NoJournalctl,
     #[error("this machine keeps no journal: pipe a log to `rocworker explain -`, such as dmesg's")]
     NoJournal,
@@ -288,7 +288,7 @@ mod tests {
                 "",
                 "sh: journalctl: not found",
                 127,
-                "journalctl is not installed here: pipe a log to `rocworker explain -`",
+                "journalctl is not installed: pipe a log to `rocworker explain -`",
             ),
             (
                 "",

@@ -320,8 +320,8 @@ impl<'o> Parser<'o> {
     fn kernel_log(&mut self) -> Result<(), Problem> {
         let (records, said) = self.stream()?;
         // EAGAIN: the end of the log. After any other error the newest records are missing.
-        let failed = errno::of_one(b"/dev/kmsg", &self.prefix, said.bytes).map(errno::content);
-        let content = match failed {
+        let failed = errno::by_path(&[b"/dev/kmsg"], &self.prefix, said.bytes).by_path;
+        let content = match failed.first().map(|(_, said)| errno::content(said)) {
             None | Some(Content::Failed(Errno::EAGAIN)) => Content::File(records.to_owned()),
             Some(failed) => failed,
         };

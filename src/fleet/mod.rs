@@ -1,11 +1,13 @@
 //! Other machines, over the system's ssh.
 //!
 //! `host`: a machine's name. `ssh`: one connection, its retries and time limit. `pool`: several machines at once.
-//! `script`, `frames`: read a machine's files in one round trip. `remote`: the exporter on other machines.
+//! `script`, `frames`: read a machine's files in one round trip. `exposition`: the metrics of several machines as one.
+//! `remote`: the exporter on other machines.
 
+pub(crate) mod exposition;
 pub mod frames;
 pub mod host;
-pub mod pool;
-pub mod remote;
+pub(crate) mod pool;
+pub(crate) mod remote;
 pub mod script;
 pub mod ssh;

@@ -6,11 +6,11 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 /// Eight connections stay below the MaxStartups of a jump host's sshd.
-pub const AT_ONCE: NonZeroUsize = NonZeroUsize::new(8).unwrap();
+pub(crate) const AT_ONCE: NonZeroUsize = NonZeroUsize::new(8).unwrap();
 
 /// Runs `work` on the items in order, `at_once` at a time, and calls `done` for each result. After `stop` no item
 /// starts: its place stays `None`.
-pub fn each<T: Sync, R: Send>(
+pub(crate) fn each<T: Sync, R: Send>(
     items: &[T],
     at_once: NonZeroUsize,
     stop: &AtomicBool,

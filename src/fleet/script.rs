@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::frames::{self, Reading};
 use crate::explain::journal::argv;
+use crate::printable::quoted;
 
 /// What a command reads there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,12 +87,6 @@ impl Script {
     }
 }
 
-/// One word for a shell, whatever is in it.
-fn quoted(text: &str) -> String {
-    // No argument of a program has a NUL in it.
-    format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
-}
-
 /// 128 unpredictable bits, from the standard library's hash keys.
 fn token() -> String {
     let state = RandomState::new();
@@ -106,18 +101,6 @@ fn token() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_time_is_one_word_whatever_it_holds() {
-        for (text, word) in [
-            ("yesterday", "'yesterday'"),
-            ("2 hours ago", "'2 hours ago'"),
-            ("'; touch /x #", r"''\''; touch /x #'"),
-            ("$(id)`id`\n", "'$(id)`id`\n'"),
-        ] {
-            assert_eq!(quoted(text), word);
-        }
-    }
 
     #[test]
     fn no_two_runs_have_the_same_word() {

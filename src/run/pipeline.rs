@@ -5,7 +5,7 @@ use reconcile::{Digest, Effect, Executed, Note, Plan, Progress, Receipt, Stage, 
 
 use super::driver::{is_read, is_reboot, of_driver};
 use super::outcome::{Outcome, Selected, Stopped};
-use super::scope::{Aim, Components, Request, Scope};
+use super::scope::{Aim, Request, Scope};
 use super::target::Target;
 use super::{Error, Run, State};
 use crate::memory::Memory;
@@ -209,7 +209,7 @@ impl Execution<'_> {
                 }
             }
             // What one component changes says nothing of the driver.
-            if is_apply && self.scope.components == Components::All {
+            if is_apply && self.scope.only(&self.target.state).is_none() {
                 self.verify_driver()?;
             }
         }

@@ -210,7 +210,7 @@ impl Run<'_> {
 
 impl Scope {
     /// The component that this run may change alone.
-    fn only<'s>(&'s self, state: &'s State) -> Option<&'s str> {
+    pub(super) fn only<'s>(&'s self, state: &'s State) -> Option<&'s str> {
         match &self.components {
             Components::All => None,
             Components::Only(component) => Some(component.as_ref()),

@@ -1,5 +1,7 @@
 //! Several machines by one command.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
 use serde_json::{Value, json};
@@ -113,6 +115,47 @@ fn real_an_interrupted_apply_names_the_machines_that_have_not_finished_and_those
     );
     assert!(stderr.ends_with(&expected), "{stderr}");
     eventually("its children have ended", || fleet.shell("! pgrep -x 'ssh|rocworker'").status.success());
+}
+
+#[test]
+fn real_an_error_about_another_machine_names_that_machine() {
+    if !machines::require() {
+        return;
+    }
+    let fleet = Fleet::new();
+    let without_journalctl =
+        "printf '#!/bin/sh\\nexit 127\\n' > /usr/local/bin/journalctl; chmod 755 /usr/local/bin/journalctl";
+    for name in ["gpu1", "gpu2"] {
+        let machine = fleet.machine(name, |machine| machine.prepare(without_journalctl));
+        machine.put("etc/rocworker/config.yaml", "tag: a\nmode: worker\n");
+    }
+    let wrong = "/etc/rocworker/config.yaml:2: unknown field `mode`";
+    for verbose in [&[][..], &["-v"]] {
+        let ask = |words: &[&str]| fleet.run(&[&[PROGRAM], words, verbose].concat());
+        let said = ask(&["--host", "gpu1", "doctor"]);
+        assert_eq!(said.status.code(), Some(2), "{said:?}");
+        assert!(said.stderr.contains(&format!("rocworker: gpu1: {wrong}")), "{said:?}");
+        let said = ask(&["--host", "gpu1", "explain", "--journal"]);
+        assert_eq!(said.status.code(), Some(1), "{said:?}");
+        assert!(said.stderr.contains("rocworker: gpu1: journalctl is not installed: "), "{said:?}");
+        let said = ask(&["--host", "gpu1", "health", "--rules", "/nowhere"]);
+        assert!(said.stderr.contains("/nowhere") && !said.stderr.contains("gpu1"), "{said:?}");
+        let said = ask(&["--host", "gpu1,gpu2", "-o", "json", "doctor"]);
+        let answer: Value = serde_json::from_str(&said.stdout).unwrap();
+        for host in answer["hosts"].as_array().unwrap() {
+            assert!(host["error"].as_str().unwrap().starts_with(wrong), "{answer:#}");
+        }
+    }
+}
+
+#[test]
+fn a_path_that_cannot_be_passed_on_is_refused() {
+    let output = std::process::Command::new(PROGRAM)
+        .args(["--host", "ops@gpu1.invalid,ops@gpu2.invalid", "detect", "--config"])
+        .arg(OsStr::from_bytes(b"/etc/\xff.yaml"))
+        .output();
+    let said: support::said::Said = output.unwrap().into();
+    assert_eq!(said.stderr, "rocworker: the path of --config is no UTF-8\n");
 }
 
 /// No machine is asked for what is refused.

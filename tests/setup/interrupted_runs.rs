@@ -232,3 +232,17 @@ fn a_restart_that_an_earlier_version_remembered_beside_the_receipt_moves_into_it
         }
     }
 }
+
+/// It brings no package, and looks at the driver that an earlier run left to be looked at: here it is gone.
+#[test]
+fn an_upgrade_looks_at_the_driver_that_an_earlier_run_has_not_verified() {
+    let laid = with_containerd("");
+    let driver = "driver: {install: amdgpu-dkms, version: 30.30.3}\n";
+    let memory = || serde_json::from_str::<serde_json::Value>(&laid.text(MEMORY)).unwrap();
+    with_setup(&laid, driver, true, |setup| setup.apply(None, &mut |_| {}).unwrap());
+    let mut unverified = memory();
+    unverified["unverified"] = true.into();
+    laid.put(MEMORY, &unverified.to_string());
+    with_setup(&laid, driver, true, |setup| setup.upgrade(&mut |_| {}).unwrap());
+    assert_eq!(memory().get("unverified"), None);
+}

@@ -11,7 +11,6 @@ use kernel_log::knowledge::{Found, Knowledge};
 use kernel_log::scan::scan;
 
 use crate::cli::Outcome;
-use crate::cli::next::quoted;
 use crate::cli::output::print_text;
 use crate::cli::session::{Misuse, Session, absolute, caller};
 use crate::explain::codes::said_by_rocr;
@@ -20,6 +19,7 @@ use crate::explain::groups::Groups;
 use crate::explain::here::Here;
 use crate::explain::journal::{self, JournalRead};
 use crate::explain::matches::{Explainer, Line};
+use crate::printable::quoted;
 use json::Json;
 
 pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {

@@ -1,7 +1,5 @@
 //! The answers of several machines as one.
 
-mod exposition;
-
 use std::time::Duration;
 
 use serde::Serialize;
@@ -11,6 +9,7 @@ use super::Named;
 use crate::cli::args::Format;
 use crate::cli::metrics::TextFormat;
 use crate::cli::output::{BAD, HEADING, print_text, styled};
+use crate::fleet::exposition;
 use crate::fleet::host::Host;
 use crate::printable::printable;
 
@@ -128,7 +127,9 @@ impl<'h> OrderedOutput<'h> {
             return self.print_json(answers);
         }
         if let Some(format) = self.metrics {
-            return print_text(&exposition::joined(self.hosts, answers, format));
+            let answers = self.hosts.iter().zip(answers);
+            let answers = answers.filter_map(|(named, it)| Some((&*named.name, &*it.as_ref()?.stdout)));
+            return print_text(&exposition::joined(answers, format.into()));
         }
         for text in std::mem::take(&mut self.waiting).into_iter().flatten() {
             print_text(&format!("\n{text}"))?;

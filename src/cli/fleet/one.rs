@@ -12,13 +12,12 @@ use super::passed::EscapedLines;
 use super::{Method, Named, RemoteCommand};
 use crate::cli::Outcome;
 use crate::cli::args::{Command, Format, Options};
-use crate::cli::doctor::interrupt;
-use crate::cli::next::quoted;
-use crate::cli::session::Session;
+use crate::cli::session::{Misuse, Session, interrupt};
 use crate::fleet::frames::Reading;
 use crate::fleet::host::Host;
 use crate::fleet::script::{Script, Wanted};
 use crate::fleet::ssh::{self, Request, Rights};
+use crate::printable::quoted;
 
 /// The shell's answer where rocworker is not installed (127: no such command), and no exit code of rocworker's.
 const NOT_INSTALLED: i32 = 127;
@@ -38,7 +37,13 @@ pub(super) fn run(
             let reading = read(&programs, host, *wanted, since.as_deref())?;
             let session = Session::of_reading(options, reading);
             match command {
-                Command::Person(command) => super::super::for_person(&session, command),
+                Command::Person(command) => {
+                    super::super::for_person(&session, command).map_err(|error| match error.is::<Misuse>() {
+                        // The command line is this machine's.
+                        true => error,
+                        false => error.context(host.to_string()),
+                    })
+                }
                 Command::Script(_) => bail!("this command works on this machine only"),
             }
         }

@@ -10,11 +10,10 @@ use anyhow::Context as _;
 use reconcile::command::{Call, Error as CommandError, Programs};
 
 use super::answers::{self, Ended, HostResult};
-use super::{Named, RemoteCommand};
+use super::{Named, RemoteCommand, progress};
 use crate::cli::Outcome;
 use crate::cli::args::{Format, Options};
-use crate::cli::doctor::interrupt;
-use crate::cli::session::Session;
+use crate::cli::session::{Session, interrupt};
 use crate::fleet::host::Host;
 use crate::fleet::{pool, ssh};
 use crate::printable::printable;
@@ -38,7 +37,10 @@ pub(super) fn run(
         Some(_) => Format::Json,
         None => options.output,
     };
-    let argv = |host: &Host| argv(program, options, format, host, asked);
+    let config =
+        options.config.as_deref().map(|path| path.to_str().context("the path of --config is no UTF-8"));
+    let config = config.transpose()?;
+    let argv = |host: &Host| argv((program, config), options, format, host, asked);
     let mut shown = answers::OrderedOutput::new(hosts, options.output, asked.metrics);
     let mut ended = 0;
     let mut failed = Ok(());
@@ -50,7 +52,7 @@ pub(super) fn run(
         |place, answered| {
             ended += 1;
             if let Some(named) = hosts.get(place) {
-                print_progress(named, answered, ended, hosts.len());
+                print_progress(named, answered, (ended, hosts.len()));
             }
             if failed.is_ok() {
                 failed = shown.add(place, answered);
@@ -70,12 +72,18 @@ pub(super) fn run(
     })
 }
 
-fn argv(program: &str, options: &Options, format: Format, host: &Host, asked: &RemoteCommand) -> Vec<String> {
+fn argv(
+    (program, config): (&str, Option<&str>),
+    options: &Options,
+    format: Format,
+    host: &Host,
+    asked: &RemoteCommand,
+) -> Vec<String> {
     let mut argv: Vec<String> =
         [program, "-o", format.name(), "--host", &host.to_string()].map(str::to_owned).to_vec();
     argv.extend((0..options.verbose).map(|_| "-v".to_owned()));
-    if let Some(config) = &options.config {
-        argv.extend(["--config".to_owned(), config.to_string_lossy().into_owned()]);
+    if let Some(config) = config {
+        argv.extend(["--config", config].map(str::to_owned));
     }
     let is_format = |word: &&String| asked.metrics.is_some() && word.starts_with("--format");
     argv.extend(asked.words.iter().filter(|word| !is_format(word)).cloned());
@@ -104,17 +112,13 @@ fn ask(programs: &Programs, argv: &[String], host: &Host) -> HostResult {
 }
 
 /// Prints how the machine ended, then what its program wrote to stderr.
-fn print_progress(named: &Named, answered: &HostResult, ended: usize, of: usize) {
+fn print_progress(named: &Named, answered: &HostResult, counted: (usize, usize)) {
     let mut stderr = anstream::stderr();
     let name = printable(&named.name);
-    let seconds = answered.took.as_secs_f64();
-    let how = match (&answered.error, answered.code()) {
-        (None, 3) => format!("done in {seconds:.1} s, with findings"),
-        (None, _) => format!("done in {seconds:.1} s"),
-        (Some(error), _) => format!("failed after {seconds:.1} s: {error}"),
-    };
+    let line = progress(&name, answered.code(), answered.took, counted);
+    let error = answered.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
     // A closed stderr does not stop the other machines.
-    writeln!(stderr, "[{ended}/{of}] {name}: {how}").ok();
+    writeln!(stderr, "{line}{error}").ok();
     for line in &answered.said {
         writeln!(stderr, "  {name}: {line}").ok();
     }
@@ -122,21 +126,26 @@ fn print_progress(named: &Named, answered: &HostResult, ended: usize, of: usize)
 
 /// After a signal: which machines did not finish, and which rocworker did not ask. A machine that failed is neither.
 fn interrupted(hosts: &[Named], answers: &[Option<HostResult>], writes: bool) -> String {
-    let names = |holds: &dyn Fn(&Option<HostResult>) -> bool| {
-        let names = hosts.iter().zip(answers).filter(|(_, answer)| holds(answer));
-        names.map(|(named, _)| printable(&named.name)).collect::<Vec<_>>().join(",")
+    let joined = |holds: &dyn Fn(&Option<HostResult>) -> bool, word: &dyn Fn(&Named) -> String| {
+        let those = hosts.iter().zip(answers).filter(|(_, answer)| holds(answer));
+        those.map(|(named, _)| word(named)).collect::<Vec<_>>().join(",")
+    };
+    let name = |named: &Named| printable(&named.name);
+    let is_unfinished = |answer: &Option<HostResult>| {
+        answer.as_ref().is_some_and(|answer| answer.ended == Ended::Interrupted)
     };
     let mut text = String::new();
-    let unfinished =
-        names(&|answer| answer.as_ref().is_some_and(|answer| answer.ended == Ended::Interrupted));
+    let unfinished = joined(&is_unfinished, &name);
     if !unfinished.is_empty() {
         text += &format!("Interrupted, not finished: {unfinished}\n");
         if writes {
-            let status = format!("rocworker --host {unfinished} status");
+            // With the inventory's user: a person may run it without this configuration.
+            let hosts = joined(&is_unfinished, &|named| named.host.to_string());
+            let status = format!("rocworker --host {hosts} status");
             text += &format!("apply may still be running there: check with `{status}`\n");
         }
     }
-    let not_begun = names(&Option::is_none);
+    let not_begun = joined(&Option::is_none, &name);
     if !not_begun.is_empty() {
         text += &format!("Interrupted, not asked: {not_begun}\n");
     }
@@ -150,13 +159,13 @@ mod tests {
     #[test]
     fn of_interrupted_machines_those_that_failed_by_themselves_are_not_named() {
         let hosts = ["gpu1", "gpu2", "gpu3", "gpu4"]
-            .map(|name| Named { name: name.to_owned(), host: name.parse().unwrap() });
+            .map(|name| Named { name: name.to_owned(), host: format!("ops@{name}").parse().unwrap() });
         let answer = |ended| Some(HostResult::new(&hosts[0].host, ended, Vec::new(), b"", Duration::ZERO));
         let failed = Ended::Failed("ssh is not installed".to_owned());
         let answers = [answer(Ended::Code(0)), answer(failed), answer(Ended::Interrupted), None];
         assert_eq!(
             interrupted(&hosts, &answers, true),
-            "Interrupted, not finished: gpu3\napply may still be running there: check with `rocworker --host gpu3 \
+            "Interrupted, not finished: gpu3\napply may still be running there: check with `rocworker --host ops@gpu3 \
              status`\nInterrupted, not asked: gpu4\n"
         );
     }

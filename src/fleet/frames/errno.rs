@@ -70,12 +70,6 @@ pub(super) fn by_path<'s>(asked: &[&'s [u8]], prefix: &[u8], said: &'s [u8]) -> 
     all
 }
 
-/// The words on one path.
-pub(super) fn of_one<'s>(path: &[u8], prefix: &[u8], said: &'s [u8]) -> Option<&'s [u8]> {
-    let mut named = super::lines(said).filter_map(|line| named(line, prefix));
-    named.find_map(|(it, words)| (it == path).then_some(words))
-}
-
 /// The path that a line is about, and the words behind it.
 fn named<'s>(line: &'s [u8], prefix: &[u8]) -> Option<(&'s [u8], &'s [u8])> {
     // A program may name itself by its path.

@@ -1,9 +1,7 @@
-fact machine "$(uname -m)"
 if [ ! -x "$dpkg" ]; then fail "dpkg is missing: rocworker's package needs Debian or Ubuntu"; fi
 if [ ! -d /run/systemd/system ] || ! command -v systemctl > /dev/null; then
     fail "systemd is not running: the exporter runs as a systemd unit"
 fi
-fact architecture "$("$dpkg" --print-architecture)"
 cards=0
 for vendor in /sys/bus/pci/devices/*/vendor; do
     [ -e "$vendor" ] || continue

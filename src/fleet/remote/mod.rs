@@ -1,8 +1,11 @@
 //! The exporter on another machine: installed, checked, removed. Scripts in POSIX sh carry the package there, and keep how
 //! the machine was; the rocworker that is then there does the rest.
 
-pub mod package;
-pub mod scrape;
+pub(crate) mod exporter_config;
+pub(crate) mod package;
+pub(crate) mod scrape;
+
+use std::net::SocketAddr;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -27,37 +30,33 @@ const LINES: usize = 40;
 
 /// How the exporter answers on its own machine: what `rocworker exporter scrape` prints there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Scrape {
-    /// As the configuration has it: an IP address with a port.
-    pub listen: String,
-    pub tls: bool,
-    /// Of HTTP; null where TLS hides it.
-    pub status: Option<u16>,
+pub(crate) struct Scrape {
+    /// As the configuration has it.
+    pub(crate) listen: SocketAddr,
+    pub(crate) tls: bool,
 }
 
 /// What a machine has of the exporter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Found {
+pub(crate) struct Found {
     /// As dpkg-query says: `installed 0.1.0-1`, `not-installed`.
-    pub package: String,
-    /// As dpkg has it: `amd64`.
-    pub architecture: Option<String>,
+    pub(crate) package: String,
     /// AMD's, by PCI.
-    pub cards: Option<u32>,
+    pub(crate) cards: Option<u32>,
     /// rocm-exporter.service.
-    pub unit: Unit,
+    pub(crate) unit: Unit,
     /// As `systemctl is-active` says.
-    pub active: Option<String>,
-    pub scrape: Option<Scrape>,
+    pub(crate) active: Option<String>,
+    pub(crate) scrape: Option<Scrape>,
     /// Why it does not answer on its own machine.
-    pub no_scrape: Option<String>,
+    pub(crate) no_scrape: Option<String>,
     /// Sentences on what was not restored, and why.
-    pub kept: Vec<String>,
-    pub is_nothing: bool,
+    pub(crate) kept: Vec<String>,
+    pub(crate) is_nothing: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Unit {
+pub(crate) enum Unit {
     #[default]
     None,
     Own,
@@ -69,7 +68,7 @@ pub enum Unit {
 
 /// Why the command failed on a machine.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error(transparent)]
     Ssh(#[from] ssh::Error),
     /// `stderr`: the lines that came before it, for a person.
@@ -79,8 +78,7 @@ pub enum Error {
 
 impl Error {
     /// Whether the command may have ended half-way there.
-    #[must_use]
-    pub fn is_midway(&self) -> bool {
+    pub(crate) fn is_midway(&self) -> bool {
         use ssh::Error::{Interrupted, Lost, TimedOut};
         matches!(self, Self::Ssh(Interrupted { .. } | Lost { .. } | TimedOut { .. }))
     }
@@ -88,23 +86,31 @@ impl Error {
 
 /// What to install.
 #[derive(Debug)]
-pub struct InstallOptions<'w> {
+pub(crate) struct InstallOptions<'w> {
     /// `None`: the machine has one.
-    pub package: Option<&'w Package>,
+    pub(crate) package: Option<&'w Package>,
     /// `None`: what the configuration there says, and else [`DEFAULT_LISTEN`].
-    pub listen: Option<&'w str>,
+    pub(crate) listen: Option<&'w str>,
     /// Whether a foreign unit is replaced.
-    pub replaces: bool,
+    pub(crate) replaces: bool,
+}
+
+/// What install is to do with a machine that can have the exporter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    pub(crate) needs_package: bool,
+    /// Whether a foreign unit is replaced.
+    pub(crate) replaces: bool,
 }
 
 /// Every address: Prometheus runs on another machine.
-pub const DEFAULT_LISTEN: &str = "0.0.0.0:9401";
+pub(crate) const DEFAULT_LISTEN: &str = "0.0.0.0:9401";
 
 /// What the machine has, and whether the exporter can be installed there. Changes nothing.
 ///
 /// # Errors
 /// Where it cannot be asked, or lacks what the exporter needs.
-pub fn look(programs: &Programs, host: &Host) -> Result<Found, Error> {
+pub(crate) fn look(programs: &Programs, host: &Host) -> Result<Found, Error> {
     run(programs, host, &[COMMON, LOOK].concat())
 }
 
@@ -112,7 +118,7 @@ pub fn look(programs: &Programs, host: &Host) -> Result<Found, Error> {
 ///
 /// # Errors
 /// Where the machine cannot be asked.
-pub fn check(programs: &Programs, host: &Host) -> Result<Found, Error> {
+pub(crate) fn check(programs: &Programs, host: &Host) -> Result<Found, Error> {
     run(programs, host, &[COMMON, CHECK].concat())
 }
 
@@ -120,7 +126,7 @@ pub fn check(programs: &Programs, host: &Host) -> Result<Found, Error> {
 ///
 /// # Errors
 /// Says what has failed there, and whether it was reverted.
-pub fn install(programs: &Programs, host: &Host, wanted: &InstallOptions<'_>) -> Result<Found, Error> {
+pub(crate) fn install(programs: &Programs, host: &Host, wanted: &InstallOptions<'_>) -> Result<Found, Error> {
     run(programs, host, &install_script(wanted))
 }
 
@@ -154,7 +160,7 @@ fn install_script(wanted: &InstallOptions<'_>) -> String {
 ///
 /// # Errors
 /// Says what stays, and why.
-pub fn uninstall(programs: &Programs, host: &Host, force: bool) -> Result<Found, Error> {
+pub(crate) fn uninstall(programs: &Programs, host: &Host, force: bool) -> Result<Found, Error> {
     let call = if force { "uninstall --force\n" } else { "uninstall\n" };
     run(programs, host, &[COMMON, REVERT, UNINSTALL, call].concat())
 }
@@ -191,7 +197,6 @@ impl Found {
             match key {
                 "problem" => return Err(value),
                 "package" => found.package = value.trim().to_owned(),
-                "architecture" => found.architecture = Some(value),
                 "cards" => found.cards = value.parse().ok(),
                 "unit" if value == "own" => found.unit = Unit::Own,
                 "unit" => is_foreign = true,
@@ -212,15 +217,36 @@ impl Found {
         Ok(found)
     }
 
+    /// What install is to do. `may_replace` answers for a foreign unit, of which it gets a description.
+    ///
+    /// # Errors
+    /// Why nothing is to be done.
+    pub(crate) fn step(
+        &self,
+        host: &Host,
+        may_replace: impl FnOnce(&str) -> Result<bool, String>,
+    ) -> Result<Step, String> {
+        if self.cards == Some(0) {
+            return Err(format!("it has no AMD GPU: `rocworker --host {host} detect` lists what it has"));
+        }
+        let needs_package = self.version().is_none();
+        let Unit::Foreign { file, runs } = &self.unit else {
+            return Ok(Step { needs_package, replaces: false });
+        };
+        if may_replace(&format!("rocm-exporter.service is not rocworker's. {file} runs: {runs}"))? {
+            Ok(Step { needs_package, replaces: true })
+        } else {
+            Err("you chose to keep rocm-exporter.service; the machine is unchanged".to_owned())
+        }
+    }
+
     /// The version that dpkg has as installed.
-    #[must_use]
-    pub fn version(&self) -> Option<&str> {
+    pub(crate) fn version(&self) -> Option<&str> {
         self.package.strip_prefix("installed ").map(str::trim)
     }
 
     /// The problems that the check found, a sentence each.
-    #[must_use]
-    pub fn problems(&self) -> Vec<String> {
+    pub(crate) fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
         if self.version().is_none() {
             problems.push("rocworker's package is not installed".to_owned());
@@ -242,11 +268,10 @@ impl Found {
         problems
     }
 
-    /// Where Prometheus finds the metrics, by the host's name as it was given.
-    #[must_use]
-    pub fn url(&self, host: &Host) -> Option<String> {
-        let scrape = self.scrape.as_ref()?;
-        let (_, port) = scrape.listen.rsplit_once(':')?;
+    /// Where Prometheus finds the metrics, by the host's name as it was given. `None`: nowhere on another machine.
+    pub(crate) fn url(&self, host: &Host) -> Option<String> {
+        let scrape = self.scrape.as_ref().filter(|scrape| !scrape.listen.ip().is_loopback())?;
+        let port = scrape.listen.port();
         let scheme = if scrape.tls { "https" } else { "http" };
         let name = &host.name;
         let name = if name.contains(':') { format!("[{name}]") } else { name.clone() };
@@ -266,13 +291,16 @@ mod tests {
     #[test]
     fn an_answer_says_what_is_there_and_where_the_metrics_are() {
         for (listen, tls, name, url) in [
-            ("0.0.0.0:9401", false, "gpu1", "http://gpu1:9401/metrics"),
-            ("[::]:9500", true, "gpu1.example.org", "https://gpu1.example.org:9500/metrics"),
-            ("0.0.0.0:9401", false, "fd00::1", "http://[fd00::1]:9401/metrics"),
+            ("0.0.0.0:9401", false, "gpu1", Some("http://gpu1:9401/metrics")),
+            ("[::]:9500", true, "gpu1.example.org", Some("https://gpu1.example.org:9500/metrics")),
+            ("0.0.0.0:9401", false, "fd00::1", Some("http://[fd00::1]:9401/metrics")),
+            ("127.0.0.1:9401", false, "gpu1", None),
+            ("[::1]:9401", true, "gpu1", None),
         ] {
+            // An earlier version also says the status.
             let found = found(&format!("{{\"listen\":\"{listen}\",\"tls\":{tls},\"status\":null}}"));
             let host = Host { user: Some("ops".to_owned()), name: name.to_owned() };
-            assert_eq!(found.url(&host).as_deref(), Some(url));
+            assert_eq!(found.url(&host).as_deref(), url);
             assert_eq!((found.version(), found.problems()), (Some("0.1.0-1"), Vec::new()));
         }
     }

@@ -12,14 +12,14 @@ const MAGIC: &[u8] = b"!<arch>\ndebian-binary";
 
 /// A package, whole.
 #[derive(Debug)]
-pub struct Package {
-    pub path: PathBuf,
-    pub bytes: Vec<u8>,
+pub(crate) struct Package {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: Vec<u8>,
 }
 
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     #[error(transparent)]
     Unreadable(#[from] root::Error),
     /// In /tmp, another user may have put it there.
@@ -41,7 +41,7 @@ impl Package {
     ///
     /// # Errors
     /// As [`Error`] has them.
-    pub fn find(machine: &Root, named: Option<&Path>, folder: &Path) -> Result<Self, Error> {
+    pub(crate) fn find(machine: &Root, named: Option<&Path>, folder: &Path) -> Result<Self, Error> {
         if let Some(path) = named {
             return Self::of(path, machine.read(path, LIMIT)?);
         }
@@ -49,8 +49,8 @@ impl Package {
         let folders = [folder.to_owned(), folder.join("target/dist"), "/var/cache/apt/archives".into()];
         for folder in &folders {
             let names = root::if_there(machine.list(folder))?.into_iter().flatten();
-            let mut ours = names.filter(|name| name.to_str().is_some_and(|name| is_of(name, version)));
-            if let Some(name) = ours.next() {
+            let mut candidates = names.filter(|name| name.to_str().is_some_and(|name| is_of(name, version)));
+            if let Some(name) = candidates.next() {
                 let path = folder.join(name);
                 let believed = machine.believe_folder(folder);
                 let bytes = believed.and_then(|()| machine.read_trusted(&path, LIMIT));

@@ -1,6 +1,6 @@
 //! From entries by any path to a tree without links.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -15,38 +15,54 @@ use crate::files::{Content, Entry, Files};
 /// A link of sysfs is known by a path through two others at the most.
 const ROUNDS: usize = 8;
 
-/// Where links point, by their paths without links.
-type Links<'f> = HashMap<PathBuf, &'f Path>;
-
 impl Tree {
     pub(crate) fn of(files: Files) -> Self {
         let Files { entries, reader } = files;
-        let top = Node { is_there: true, ..Node::new(TOP, OsString::new()) };
-        let mut tree = Self { nodes: vec![top], reader, not_read: Mutex::default() };
-        let links: Vec<(PathBuf, PathBuf)> =
-            links(&entries).into_iter().map(|(path, target)| (path, target.to_owned())).collect();
-        for (path, target) in links {
-            if let Some(id) = tree.make(&path) {
-                tree.put(id, Entry { meta: None, content: Content::Link(target) });
-            }
-        }
+        let mut tree = Self::of_links(&entries, reader);
+        let others = entries.into_iter().filter(|(_, entry)| !matches!(entry.content, Content::Link(_)));
         // What is absent comes last: it makes no folder where one was not found.
-        let (absent, there): (Vec<_>, Vec<_>) =
-            entries.into_iter().partition(|(_, entry)| is_absent(&entry.content));
+        let (absent, there): (Vec<_>, Vec<_>) = others.partition(|(_, entry)| is_absent(&entry.content));
         for (path, mut entry) in there.into_iter().chain(absent) {
-            let place = match &entry.content {
-                Content::Link(_) => tree.make_itself(&path),
-                _ => tree.make(&path),
-            };
             if let Content::Folder(names) = &mut entry.content {
                 names.sort_unstable();
                 names.dedup();
             }
-            if let Some(id) = place {
+            if let Some(id) = tree.make(&path) {
                 tree.put(id, entry);
             }
         }
         tree
+    }
+
+    /// The links alone. A path may lead through links that stand later in the list: each round puts them where the last one
+    /// found them to be, until nothing changes.
+    fn of_links(entries: &BTreeMap<PathBuf, Entry>, reader: u32) -> Self {
+        let links: Vec<(&PathBuf, &Entry)> =
+            entries.iter().filter(|(_, entry)| matches!(entry.content, Content::Link(_))).collect();
+        let mut places: Vec<PathBuf> = links.iter().map(|(path, _)| PathBuf::clone(path)).collect();
+        let mut tree = Self::empty(reader);
+        for _ in 0..ROUNDS {
+            tree = Self::empty(reader);
+            for (place, (_, entry)) in places.iter().zip(&links) {
+                if let Some(id) = tree.make_itself(place) {
+                    tree.put(id, Entry::clone(entry));
+                }
+            }
+            let place = |(path, _): &(&PathBuf, _)| {
+                tree.make_itself(path).map_or_else(|| PathBuf::clone(path), |id| tree.path_of(id))
+            };
+            let next: Vec<PathBuf> = links.iter().map(place).collect();
+            if next == places {
+                break;
+            }
+            places = next;
+        }
+        tree
+    }
+
+    fn empty(reader: u32) -> Self {
+        let top = Node { is_there: true, ..Node::new(TOP, OsString::new()) };
+        Self { nodes: vec![top], reader, not_read: Mutex::default() }
     }
 
     /// What two aliases say of one place is one answer: what was read counts before what failed.
@@ -132,50 +148,4 @@ fn says(content: Option<&Content>) -> u8 {
 
 fn is_absent(content: &Content) -> bool {
     matches!(content, Content::Failed(Errno::ENOENT | Errno::ENOTDIR) | Content::Unreachable(_))
-}
-
-/// The links by their paths without links. A path may lead through links that stand later in the list, so they are
-/// resolved until nothing changes.
-fn links(entries: &std::collections::BTreeMap<PathBuf, Entry>) -> Links<'_> {
-    let mut links = Links::new();
-    for _ in 0..ROUNDS {
-        let next = entries.iter().filter_map(|(path, entry)| {
-            let Content::Link(target) = &entry.content else { return None };
-            let folder = path.parent()?;
-            let folder = without_links(&links, folder).unwrap_or_else(|| folder.to_owned());
-            Some((folder.join(path.file_name()?), target.as_path()))
-        });
-        let next = next.collect();
-        if next == links {
-            break;
-        }
-        links = next;
-    }
-    links
-}
-
-fn without_links(links: &Links<'_>, path: &Path) -> Option<PathBuf> {
-    let mut rest: Vec<&[u8]> = names(path);
-    let (mut at, mut followed) = (PathBuf::from("/"), 0);
-    while let Some(name) = rest.pop() {
-        match name {
-            b"" | b"." => continue,
-            b".." => {
-                at.pop();
-                continue;
-            }
-            name => at.push(OsStr::from_bytes(name)),
-        }
-        let Some(target) = links.get(&at) else { continue };
-        followed += 1;
-        if followed > MOST_LINKS {
-            return None;
-        }
-        at.pop();
-        if target.is_absolute() {
-            at = PathBuf::from("/");
-        }
-        rest.extend(target.as_os_str().as_bytes().split(|byte| *byte == b'/').rev());
-    }
-    Some(at)
 }

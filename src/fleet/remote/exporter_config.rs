@@ -9,7 +9,7 @@ use crate::selection::is_off;
 
 /// Where the exporter is to listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listen {
+pub(crate) enum Listen {
     /// Here, and nowhere else.
     Asked(SocketAddr),
     /// Here, where the configuration says nothing.
@@ -22,7 +22,11 @@ pub enum Listen {
 /// # Errors
 /// A sentence where a key `exporter` says something else, or the GPUs are off: rocworker never edits an
 /// existing key.
-pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<Option<String>, String> {
+pub(crate) fn with_exporter(
+    config: &Config,
+    listen: Listen,
+    replaces: bool,
+) -> Result<Option<String>, String> {
     let path = config.path().display();
     if is_off(config) {
         return Err(format!(
