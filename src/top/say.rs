@@ -104,15 +104,8 @@ pub fn name(card: &Card, room: usize) -> String {
 }
 
 /// The daemon's judgement in a word; a dash where it gives none.
-#[must_use]
-pub fn health(card: &Card) -> &'static str {
-    match card.health.as_ref().map(|health| health.state) {
-        Some(State::Healthy) => "healthy",
-        Some(State::Degraded) => "degraded",
-        Some(State::Unhealthy) => "unhealthy",
-        Some(State::Unknown) => "unknown",
-        None => UNKNOWN,
-    }
+pub(crate) fn health(card: &Card) -> &'static str {
+    card.health.as_ref().map_or(UNKNOWN, |health| health.state.name())
 }
 
 /// Of four letters, for a narrow terminal.
