@@ -44,5 +44,5 @@ pub mod status;
 pub mod task_check;
 pub mod timestamp;
 pub mod top;
-pub mod topology;
+pub(crate) mod topology;
 pub mod version;

@@ -155,7 +155,6 @@ fn rows(answer: &Answer<'_>, format: Format) -> String {
     let mut columns = Columns::new(&headings).right(&[0, 4]).shortened(&[1]);
     for gpu in &answer.gpus {
         let GpuHealth { pci, state, score, hang, quarantine, leftover, .. } = gpu.health;
-        let (state, style) = shown(*state);
         let (hang, of_hang) = match hang {
             Some(true) => ("yes", BAD),
             Some(false) => ("no", GOOD),
@@ -171,7 +170,7 @@ fn rows(answer: &Answer<'_>, format: Format) -> String {
             number(gpu).into(),
             gpu.name.clone().unwrap_or_else(|| "-".to_owned()).into(),
             pci.to_string().into(),
-            Cell::styled(state, style),
+            Cell::styled(state.name(), style(*state)),
             score.map_or_else(|| "-".to_owned(), |score| score.to_string()).into(),
             Cell::styled(hang, of_hang),
             Cell::styled(containers, of_containers),
@@ -180,12 +179,12 @@ fn rows(answer: &Answer<'_>, format: Format) -> String {
     columns.shown(format)
 }
 
-fn shown(state: State) -> (&'static str, Style) {
+fn style(state: State) -> Style {
     match state {
-        State::Healthy => ("healthy", GOOD),
-        State::Degraded => ("degraded", WARN),
-        State::Unhealthy => ("unhealthy", BAD),
-        State::Unknown => ("unknown", DIM),
+        State::Healthy => GOOD,
+        State::Degraded => WARN,
+        State::Unhealthy => BAD,
+        State::Unknown => DIM,
     }
 }
 
@@ -198,9 +197,8 @@ fn number(gpu: &Entry<'_>) -> String {
 fn below(gpu: &Entry<'_>, lacks: Option<&str>) -> String {
     let mut text = String::new();
     let number = number(gpu);
-    let (_, style) = shown(gpu.health.state);
     for Deduction { rule, points, reason, evidence } in &gpu.health.deductions {
-        let sign = styled(style, "✗");
+        let sign = styled(style(gpu.health.state), "✗");
         writeln!(text, "{sign} {number}: {} ({rule}, -{points})", printable(reason)).ok();
         writeln!(text, "      {}", printable(evidence)).ok();
     }

@@ -14,7 +14,7 @@ use super::session::{Misuse, Session, variable};
 use super::table::{Cell, Columns};
 use crate::printable::printable;
 use crate::top::reader::Reader;
-use crate::top::{INTERVALS, State, live, say};
+use crate::top::{INTERVALS, Sort, State, live, say};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -74,11 +74,11 @@ fn text(overview: &Overview, format: Format) -> String {
         writeln!(text, "{}", overview.no_card()).ok();
     } else {
         text.push_str(&gpus(overview, format));
-        for (card, (problem, _)) in
-            overview.cards.iter().flat_map(|card| card.problems().into_iter().map(move |it| (card, it)))
-        {
-            let line = format!("! {} not usable: {}", say::indexes(card), printable(problem));
-            writeln!(text, "{}", styled(WARN, line)).ok();
+        for card in &overview.cards {
+            for (head, problem) in card.problems() {
+                let line = format!("! {}: {head}: {}", say::indexes(card), printable(problem));
+                writeln!(text, "{}", styled(WARN, line)).ok();
+            }
         }
         text.push('\n');
         text.push_str(&processes(overview, format));
@@ -111,7 +111,7 @@ fn gpus(overview: &Overview, format: Format) -> String {
             if is_suspended { "suspended".into() } else { memory.into() },
             say::celsius(say::temperature(card)).into(),
             say::power(card.power_watts, card.power_limit_watts).into(),
-            say::count(say::process_count(card).map(f64::from)).into(),
+            say::process_count(card, overview).into(),
             Cell::styled(say::health(card), of_health(card)),
             lease.unwrap_or_else(dash).into(),
         ]);
@@ -147,17 +147,30 @@ fn processes(overview: &Overview, format: Format) -> String {
     if overview.processes.is_empty() {
         return format!("{}\n", overview.no_process());
     }
-    let headings = ["PID", "NAME", "GPU", "VRAM", "CUS", "POD, CONTAINER OR UNIT"];
+    let headings = Sort::ALL.map(Sort::heading);
     let mut columns = Columns::new(&headings).right(&[0, 2, 3, 4]).shortened(&[5, 1]);
     for process in &overview.processes {
-        columns.row([
-            process.pid.to_string().into(),
-            process.name.clone().unwrap_or_else(|| say::UNKNOWN.to_owned()).into(),
-            say::count(process.gpu.map(f64::from)).into(),
-            say::bytes(process.vram_bytes).into(),
-            say::count(process.compute_units).into(),
-            say::owner(process).into(),
-        ]);
+        columns.row(Sort::ALL.map(|column| column.text(process).into()));
     }
     columns.shown(format)
+}
+
+#[cfg(test)]
+mod tests {
+    use telemetry::overview::Gpu;
+
+    use super::*;
+
+    #[test]
+    fn a_card_of_which_one_partition_is_not_usable_says_so() {
+        let gpu = |index, problems: &[&str]| Gpu {
+            index: Some(index),
+            partition: Some(index),
+            problems: problems.iter().map(|it| (*it).to_owned()).collect(),
+            ..Gpu::default()
+        };
+        let card = Card { gpus: vec![gpu(0, &["KFD does not know it"]), gpu(1, &[])], ..Card::default() };
+        let text = text(&Overview { cards: vec![card], ..Overview::default() }, Format::Table);
+        assert!(text.contains("! 0-1: 1 of 2 partitions not usable: KFD does not know it"), "{text}");
+    }
 }

@@ -39,7 +39,7 @@ enum Ended {
 ///
 /// # Errors
 /// When the terminal cannot be set up or written, or a thread cannot be started or go on.
-pub fn run(place: Place, state: State) -> io::Result<()> {
+pub(crate) fn run(place: Place, state: State) -> io::Result<()> {
     let (messages, inbox) = mpsc::channel();
     let on_signal = messages.clone();
     signals::receive(move |signal| drop(on_signal.send(Message::Signal(signal))))?;

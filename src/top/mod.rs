@@ -6,15 +6,16 @@
 mod columns;
 mod history;
 pub mod keys;
-pub mod live;
+pub(crate) mod live;
 mod processes;
 pub mod reader;
-pub mod rows;
-pub mod say;
+mod rows;
+pub(crate) mod say;
 mod signals;
 mod state;
 mod terminal;
 mod view;
 
+pub(crate) use processes::Sort;
 pub use state::{Effect, Event, INTERVALS, State};
 pub use view::view;

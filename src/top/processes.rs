@@ -5,10 +5,11 @@ use std::cmp::Ordering;
 use telemetry::overview::Process;
 
 use super::say;
+use crate::printable::printable;
 
 /// A column by which processes are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Sort {
+pub(crate) enum Sort {
     Pid,
     Name,
     Gpu,
@@ -20,10 +21,10 @@ pub(super) enum Sort {
 
 impl Sort {
     /// As they stand from left to right.
-    pub(super) const ALL: [Self; 6] =
+    pub(crate) const ALL: [Self; 6] =
         [Self::Pid, Self::Name, Self::Gpu, Self::Vram, Self::Units, Self::Owner];
 
-    pub(super) fn heading(self) -> &'static str {
+    pub(crate) fn heading(self) -> &'static str {
         match self {
             Self::Pid => "PID",
             Self::Name => "NAME",
@@ -31,6 +32,18 @@ impl Sort {
             Self::Vram => "VRAM",
             Self::Units => "CUS",
             Self::Owner => "POD, CONTAINER OR UNIT",
+        }
+    }
+
+    /// What the column shows of a process.
+    pub(crate) fn text(self, process: &Process) -> String {
+        match self {
+            Self::Pid => process.pid.to_string(),
+            Self::Name => process.name.as_deref().map_or_else(|| say::UNKNOWN.to_owned(), printable),
+            Self::Gpu => say::count(process.gpu.map(f64::from)),
+            Self::Vram => say::bytes(process.vram_bytes),
+            Self::Units => say::count(process.compute_units),
+            Self::Owner => say::owner(process),
         }
     }
 
@@ -53,10 +66,8 @@ impl Sort {
             Self::Pid => known(Some(one.pid), Some(other.pid), is_descending),
             Self::Name => known(one.name.as_ref(), other.name.as_ref(), is_descending),
             Self::Gpu => known(one.gpu, other.gpu, is_descending),
-            Self::Vram => known(Number::of(one.vram_bytes), Number::of(other.vram_bytes), is_descending),
-            Self::Units => {
-                known(Number::of(one.compute_units), Number::of(other.compute_units), is_descending)
-            }
+            Self::Vram => known(bits(one.vram_bytes), bits(other.vram_bytes), is_descending),
+            Self::Units => known(bits(one.compute_units), bits(other.compute_units), is_descending),
             Self::Owner => known(owner(one), owner(other), is_descending),
         }
     }
@@ -66,28 +77,9 @@ fn owner(process: &Process) -> Option<String> {
     Some(say::owner(process)).filter(|owner| owner != say::UNKNOWN)
 }
 
-/// A value that has an order.
-#[derive(PartialEq)]
-struct Number(f64);
-
-impl Number {
-    fn of(value: Option<f64>) -> Option<Self> {
-        value.map(Self)
-    }
-}
-
-impl Eq for Number {}
-
-impl PartialOrd for Number {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Number {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.0.total_cmp(&other.0)
-    }
+/// In the order of the numbers, as none is negative (IEEE 754).
+fn bits(value: Option<f64>) -> Option<u64> {
+    value.map(f64::to_bits)
 }
 
 /// What is unknown comes last either way.

@@ -1,8 +1,10 @@
 //! How values are written for people. What is unknown is a dash, never 0.
 
+use std::collections::BTreeSet;
+
 use allocation::health::State;
 use telemetry::container::short;
-use telemetry::overview::{Card, Process};
+use telemetry::overview::{Card, Overview, Process};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::printable::printable;
@@ -12,14 +14,13 @@ const MIB: f64 = KIB * 1024.0;
 const GIB: f64 = MIB * 1024.0;
 
 /// What is shown where nothing is known.
-pub const UNKNOWN: &str = "-";
+pub(crate) const UNKNOWN: &str = "-";
 
 fn or_unknown(text: Option<String>) -> String {
     text.unwrap_or_else(|| UNKNOWN.to_owned())
 }
 
-#[must_use]
-pub fn percent(value: Option<f64>) -> String {
+pub(crate) fn percent(value: Option<f64>) -> String {
     or_unknown(value.map(|value| format!("{value:.0}%")))
 }
 
@@ -29,8 +30,7 @@ fn of_unit(value: f64) -> String {
 }
 
 /// `17.0 GiB`.
-#[must_use]
-pub fn bytes(value: Option<f64>) -> String {
+pub(crate) fn bytes(value: Option<f64>) -> String {
     let said = |value: f64| match value {
         _ if value >= GIB => format!("{} GiB", of_unit(value / GIB)),
         _ if value >= MIB => format!("{} MiB", of_unit(value / MIB)),
@@ -41,8 +41,7 @@ pub fn bytes(value: Option<f64>) -> String {
 }
 
 /// Used and total, in GiB.
-#[must_use]
-pub fn memory(used: Option<f64>, total: Option<f64>) -> String {
+pub(crate) fn memory(used: Option<f64>, total: Option<f64>) -> String {
     let gib = |value: Option<f64>| or_unknown(value.map(|value| of_unit(value / GIB)));
     match (used, total) {
         (None, None) => UNKNOWN.to_owned(),
@@ -51,14 +50,12 @@ pub fn memory(used: Option<f64>, total: Option<f64>) -> String {
 }
 
 /// How full the memory is.
-#[must_use]
-pub fn memory_share(used: Option<f64>, total: Option<f64>) -> String {
+pub(crate) fn memory_share(used: Option<f64>, total: Option<f64>) -> String {
     percent(used.zip(total).filter(|(_, total)| *total > 0.0).map(|(used, total)| used / total * 100.0))
 }
 
 /// Draw and limit.
-#[must_use]
-pub fn power(watts: Option<f64>, limit: Option<f64>) -> String {
+pub(crate) fn power(watts: Option<f64>, limit: Option<f64>) -> String {
     match (watts, limit) {
         (None, None) => UNKNOWN.to_owned(),
         (watts, None) => watts_alone(watts),
@@ -68,31 +65,26 @@ pub fn power(watts: Option<f64>, limit: Option<f64>) -> String {
     }
 }
 
-#[must_use]
-pub fn watts_alone(watts: Option<f64>) -> String {
+pub(crate) fn watts_alone(watts: Option<f64>) -> String {
     or_unknown(watts.map(|watts| format!("{watts:.0} W")))
 }
 
-#[must_use]
-pub fn celsius(value: Option<f64>) -> String {
+pub(crate) fn celsius(value: Option<f64>) -> String {
     or_unknown(value.map(|value| format!("{value:.0} °C")))
 }
 
 /// The temperature by which a card limits itself: of its hottest spot where the driver tells it.
-#[must_use]
-pub fn temperature(card: &Card) -> Option<f64> {
+pub(crate) fn temperature(card: &Card) -> Option<f64> {
     let of = |name: &str| card.temperatures.iter().find(|(sensor, _)| sensor == name);
     of("junction").or_else(|| of("edge")).or_else(|| card.temperatures.first()).map(|(_, celsius)| *celsius)
 }
 
-#[must_use]
-pub fn count(value: Option<f64>) -> String {
+pub(crate) fn count(value: Option<f64>) -> String {
     or_unknown(value.map(|value| format!("{value:.0}")))
 }
 
 /// The name without vendor and family words where room is short.
-#[must_use]
-pub fn name(card: &Card, room: usize) -> String {
+pub(crate) fn name(card: &Card, room: usize) -> String {
     let model = card.model.as_ref().or(card.gfx.as_ref()).map_or("AMD GPU", String::as_str);
     let mut name = printable(model);
     for word in ["AMD ", "Instinct ", "Radeon "] {
@@ -104,20 +96,12 @@ pub fn name(card: &Card, room: usize) -> String {
 }
 
 /// The daemon's judgement in a word; a dash where it gives none.
-#[must_use]
-pub fn health(card: &Card) -> &'static str {
-    match card.health.as_ref().map(|health| health.state) {
-        Some(State::Healthy) => "healthy",
-        Some(State::Degraded) => "degraded",
-        Some(State::Unhealthy) => "unhealthy",
-        Some(State::Unknown) => "unknown",
-        None => UNKNOWN,
-    }
+pub(crate) fn health(card: &Card) -> &'static str {
+    card.health.as_ref().map_or(UNKNOWN, |health| health.state.name())
 }
 
 /// Of four letters, for a narrow terminal.
-#[must_use]
-pub fn health_in_short(card: &Card) -> &'static str {
+pub(crate) fn health_in_short(card: &Card) -> &'static str {
     match card.health.as_ref().map(|health| health.state) {
         Some(State::Healthy) => "ok",
         Some(State::Degraded) => "degr",
@@ -128,8 +112,7 @@ pub fn health_in_short(card: &Card) -> &'static str {
 }
 
 /// Who started a process: its pod and its container, or its unit.
-#[must_use]
-pub fn owner(process: &Process) -> String {
+pub(crate) fn owner(process: &Process) -> String {
     let container = process.container.as_deref().map(short);
     let said = match (process.pod.as_deref(), container) {
         (Some(pod), Some(container)) => Some(format!("{pod} {container}")),
@@ -140,8 +123,7 @@ pub fn owner(process: &Process) -> String {
 }
 
 /// The indexes of a card's GPUs: `3`, `8-15`.
-#[must_use]
-pub fn indexes(card: &Card) -> String {
+pub(crate) fn indexes(card: &Card) -> String {
     match card.indexes() {
         Some((first, last)) if first != last => format!("{first}-{last}"),
         Some((first, _)) => first.to_string(),
@@ -149,15 +131,18 @@ pub fn indexes(card: &Card) -> String {
     }
 }
 
-/// The processes on a card and all its partitions; `None` where they are not known of one.
-#[must_use]
-pub fn process_count(card: &Card) -> Option<u32> {
-    card.gpus.iter().map(|gpu| gpu.processes).sum()
+/// How many processes are on a card, each once; a dash where that is not known of one of its partitions.
+pub(crate) fn process_count(card: &Card, overview: &Overview) -> String {
+    let counts: Option<Vec<u32>> = card.gpus.iter().map(|gpu| gpu.processes).collect();
+    let is_its = |it: &&Process| it.gpu.is_some() && card.gpus.iter().any(|gpu| gpu.index == it.gpu);
+    let listed: BTreeSet<u32> = overview.processes.iter().filter(is_its).map(|it| it.pid).collect();
+    // Not every process is listed.
+    let at_least = u32::try_from(listed.len()).unwrap_or(u32::MAX);
+    count(counts.map(|counts| counts.into_iter().fold(at_least, u32::max)).map(f64::from))
 }
 
 /// The compute and the memory mode: `CPX/NPS4`.
-#[must_use]
-pub fn modes(card: &Card) -> Option<String> {
+pub(crate) fn modes(card: &Card) -> Option<String> {
     match (&card.compute_partition, &card.memory_partition) {
         (Some(compute), Some(memory)) => Some(format!("{compute}/{memory}")),
         (Some(one), None) | (None, Some(one)) => Some(one.clone()),
@@ -166,4 +151,46 @@ pub fn modes(card: &Card) -> Option<String> {
 }
 
 /// What is unknown without the daemon.
-pub const NO_DAEMON: &str = "rocworker's daemon publishes nothing: leases, drift and pod names are unknown.";
+pub(crate) const NO_DAEMON: &str =
+    "rocworker's daemon publishes nothing: leases, drift and pod names are unknown.";
+
+#[cfg(test)]
+mod tests {
+    use telemetry::overview::Gpu;
+
+    use super::*;
+
+    #[test]
+    fn bytes_are_written_as_on_the_page() {
+        for (size, expected) in
+            [(0.0, "0 B"), (1023.0, "1023 B"), (1024.0, "1.0 KiB"), (1.5 * 1048576.0, "1.5 MiB")]
+        {
+            assert_eq!(bytes(Some(size)), expected);
+        }
+        assert_eq!(bytes(None), "-");
+    }
+
+    #[test]
+    fn a_process_on_several_partitions_counts_once() {
+        let on = |pid, gpu| Process { pid, gpu: Some(gpu), ..Process::default() };
+        let overview = Overview {
+            processes: vec![on(70, 0), on(70, 1), on(70, 2), on(71, 1), on(72, 2)],
+            ..Overview::default()
+        };
+        for (counts, expected) in [
+            ([Some(1), Some(2)], "2"),
+            ([Some(0), Some(0)], "2"),
+            // More than are listed.
+            ([Some(1), Some(5)], "5"),
+            ([Some(1), None], "-"),
+        ] {
+            let gpus = (0..).zip(counts).map(|(index, processes)| Gpu {
+                index: Some(index),
+                processes,
+                ..Gpu::default()
+            });
+            let card = Card { gpus: gpus.collect(), ..Card::default() };
+            assert_eq!(process_count(&card, &overview), expected, "{counts:?}");
+        }
+    }
+}

@@ -6,31 +6,30 @@ use super::{Answer, Link};
 
 /// A word for each two units.
 #[derive(Debug)]
-pub struct Matrix {
-    pub units: Vec<Unit>,
+pub(crate) struct Matrix {
+    pub(crate) units: Vec<Unit>,
     /// A row for each unit, a word for each unit in it: [`SELF`] on the diagonal.
-    pub rows: Vec<Vec<String>>,
+    pub(crate) rows: Vec<Vec<String>>,
     /// Where a word is [`UNKNOWN`]: the places of the two units, and why.
-    pub unknown: Vec<(usize, usize, String)>,
+    pub(crate) unknown: Vec<(usize, usize, String)>,
 }
 
 /// A card with its partitions, or one GPU.
 #[derive(Debug)]
-pub struct Unit {
-    pub pci: Option<String>,
+pub(crate) struct Unit {
+    pub(crate) pci: Option<String>,
     /// Indexes, ascending.
-    pub gpus: Vec<u32>,
+    pub(crate) gpus: Vec<u32>,
 }
 
 /// A unit and itself.
-pub const SELF: &str = "X";
+pub(crate) const SELF: &str = "X";
 /// What is not known.
-pub const UNKNOWN: &str = "?";
+pub(crate) const UNKNOWN: &str = "?";
 
 impl Link {
     /// The link's kind in one word, with the hops of XGMI where they are known.
-    #[must_use]
-    pub fn word(&self) -> Option<String> {
+    pub(crate) fn word(&self) -> Option<String> {
         match (self.kind?, self.hops) {
             ("card", _) => Some("CARD".to_owned()),
             ("xgmi", None) => Some("XGMI".to_owned()),
@@ -42,8 +41,7 @@ impl Link {
 
 impl Matrix {
     /// Between cards; a GPU without one stands for itself.
-    #[must_use]
-    pub fn of_cards(answer: &Answer) -> Self {
+    pub(crate) fn of_cards(answer: &Answer) -> Self {
         let mut units: Vec<Unit> = Vec::new();
         for gpu in &answer.gpus {
             match units.iter_mut().find(|unit| unit.pci.is_some() && unit.pci == gpu.pci) {
@@ -55,8 +53,7 @@ impl Matrix {
     }
 
     /// Between all GPUs.
-    #[must_use]
-    pub fn of_gpus(answer: &Answer) -> Self {
+    pub(crate) fn of_gpus(answer: &Answer) -> Self {
         let unit = |gpu: &super::Entry| Unit { pci: gpu.pci.clone(), gpus: vec![gpu.index] };
         Self::between(answer.gpus.iter().map(unit).collect(), answer)
     }

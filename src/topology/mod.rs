@@ -1,7 +1,7 @@
 //! `topology --output json`: how the GPUs are linked. Documented in docs/json.md.
 
-pub mod matrix;
-pub mod tree;
+pub(crate) mod matrix;
+pub(crate) mod tree;
 
 use std::collections::BTreeMap;
 
@@ -14,68 +14,68 @@ use tree::Branch;
 
 /// The whole answer. Absent is null, never 0.
 #[derive(Debug, Serialize)]
-pub struct Answer {
-    pub schema_version: u32,
+pub(crate) struct Answer {
+    pub(crate) schema_version: u32,
     /// AMD's, by index.
-    pub gpus: Vec<Entry>,
+    pub(crate) gpus: Vec<Entry>,
     /// One for each pair of them.
-    pub links: Vec<Link>,
-    pub hives: Vec<Hive>,
+    pub(crate) links: Vec<Link>,
+    pub(crate) hives: Vec<Hive>,
     /// NUMA nodes, what is below each, and at the end the cards, of every vendor.
-    pub tree: Vec<Branch>,
-    /// What is wrong, with the machine or with the links that KFD names.
-    pub problems: Vec<String>,
+    pub(crate) tree: Vec<Branch>,
+    /// What is wrong with the machine, and why not all links are known that KFD names.
+    pub(crate) problems: Vec<String>,
 }
 
 /// Where one GPU is.
 #[derive(Debug, Serialize)]
-pub struct Entry {
-    pub index: u32,
-    pub pci: Option<String>,
+pub(crate) struct Entry {
+    pub(crate) index: u32,
+    pub(crate) pci: Option<String>,
     /// Its number among its card's partitions.
-    pub partition: Option<u32>,
-    pub kfd_node: Option<u32>,
+    pub(crate) partition: Option<u32>,
+    pub(crate) kfd_node: Option<u32>,
     /// 16 hexadecimal digits.
-    pub hive: Option<String>,
-    pub numa_node: Option<u32>,
+    pub(crate) hive: Option<String>,
+    pub(crate) numa_node: Option<u32>,
     /// As the kernel lists them: `0-15,64-79`.
-    pub local_cpus: Option<String>,
+    pub(crate) local_cpus: Option<String>,
     /// Why a field above is null, where there is a reason worth telling.
-    pub unknown: BTreeMap<&'static str, String>,
+    pub(crate) unknown: BTreeMap<&'static str, String>,
 }
 
 /// How two GPUs reach each other.
 #[derive(Debug, Serialize)]
-pub struct Link {
+pub(crate) struct Link {
     /// Their indexes.
-    pub gpus: (u32, u32),
+    pub(crate) gpus: (u32, u32),
     /// `card`, `xgmi` or `pcie`.
-    pub kind: Option<&'static str>,
+    pub(crate) kind: Option<&'static str>,
     /// Of XGMI.
-    pub hops: Option<u32>,
+    pub(crate) hops: Option<u32>,
     /// `PIX`, `PXB`, `PHB`, `NODE` or `SYS`, whatever the kind; null for partitions of one card.
-    pub pcie: Option<&'static str>,
-    pub weight: Option<u64>,
-    pub min_megabytes_per_second: Option<u64>,
-    pub max_megabytes_per_second: Option<u64>,
-    pub peer_access: Option<bool>,
+    pub(crate) pcie: Option<&'static str>,
+    pub(crate) weight: Option<u64>,
+    pub(crate) min_megabytes_per_second: Option<u64>,
+    pub(crate) max_megabytes_per_second: Option<u64>,
+    pub(crate) peer_access: Option<bool>,
     /// Why kind, hops or pcie is null, where it should not be.
-    pub unknown: BTreeMap<&'static str, String>,
+    pub(crate) unknown: BTreeMap<&'static str, String>,
 }
 
+/// The cards that XGMI links, which a reset takes down together.
 #[derive(Debug, Serialize)]
-pub struct Hive {
+pub(crate) struct Hive {
     /// 16 hexadecimal digits.
-    pub id: String,
-    pub gpus: Vec<u32>,
+    pub(crate) id: String,
+    pub(crate) gpus: Vec<u32>,
     /// The addresses of its cards.
-    pub cards: Vec<String>,
+    pub(crate) cards: Vec<String>,
 }
 
 impl Answer {
     /// Reads how the GPUs of `machine` are linked, beneath the Root that it was read from.
-    #[must_use]
-    pub fn read(root: &Root, machine: &Machine) -> Self {
+    pub(crate) fn read(root: &Root, machine: &Machine) -> Self {
         let topology = Topology::read(root, machine);
         let mut problems = machine.problems.clone();
         problems.extend(topology.problems);
@@ -83,7 +83,7 @@ impl Answer {
             schema_version: 1,
             gpus: entries(machine, &topology.cards),
             links: topology.links.into_iter().map(Link::new).collect(),
-            hives: topology.hives.iter().map(|hive| Hive::new(hive, machine)).collect(),
+            hives: hives(machine),
             tree: tree::of(&topology.cards, machine),
             problems,
         }
@@ -122,18 +122,25 @@ fn hive_name(id: u64) -> String {
     format!("{id:016x}")
 }
 
-impl Hive {
-    fn new(hive: &amdgpu::topology::Hive, machine: &Machine) -> Self {
-        let mut cards: Vec<String> = Vec::new();
-        for gpu in &machine.gpus {
-            if gpu.index.is_some_and(|index| hive.gpus.contains(&index)) {
-                cards.extend(gpu.pci.map(|address| address.to_string()));
+/// In the order of their first GPU.
+fn hives(machine: &Machine) -> Vec<Hive> {
+    let mut hives: Vec<Hive> = Vec::new();
+    for gpu in &machine.gpus {
+        let (Some(index), Some(id)) = (gpu.index, gpu.hive_id.map(hive_name)) else { continue };
+        let card = gpu.pci.map(|address| address.to_string());
+        match hives.iter_mut().find(|hive| hive.id == id) {
+            Some(hive) => {
+                hive.gpus.push(index);
+                hive.cards.extend(card);
             }
+            None => hives.push(Hive { id, gpus: vec![index], cards: card.into_iter().collect() }),
         }
-        cards.sort();
-        cards.dedup();
-        Self { id: hive_name(hive.id), gpus: hive.gpus.clone(), cards }
     }
+    for hive in &mut hives {
+        hive.cards.sort();
+        hive.cards.dedup();
+    }
+    hives
 }
 
 impl Link {
@@ -144,7 +151,7 @@ impl Link {
             Ok(Kind::Xgmi { hops }) => {
                 (Some("xgmi"), hops.map_err(|why| unknown.insert("hops", why.to_string())).ok())
             }
-            Ok(Kind::Pcie(_)) => (Some("pcie"), None),
+            Ok(Kind::Pcie) => (Some("pcie"), None),
             Err(why) => {
                 unknown.insert("kind", why.to_string());
                 (None, None)

@@ -10,16 +10,16 @@ use super::hive_name;
 
 /// A place, and what is below it.
 #[derive(Debug, Serialize)]
-pub struct Branch {
+pub(crate) struct Branch {
     #[serde(flatten)]
-    pub place: Place,
+    pub(crate) place: Place,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub children: Vec<Branch>,
+    pub(crate) children: Vec<Branch>,
 }
 
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Place {
+pub(crate) enum Place {
     /// `numa_node` is null where the kernel names none for a card.
     NumaNode {
         numa_node: Option<u32>,
@@ -39,27 +39,27 @@ pub enum Place {
 
 /// A card, of any vendor.
 #[derive(Debug, PartialEq, Serialize)]
-pub struct CardEntry {
+pub(crate) struct CardEntry {
     /// Null for GPUs of which sysfs does not tell the card.
-    pub pci: Option<String>,
-    pub vendor: &'static str,
-    pub name: Option<String>,
+    pub(crate) pci: Option<String>,
+    pub(crate) vendor: &'static str,
+    pub(crate) name: Option<String>,
     /// The PCIe link between the card and the machine as it is now.
-    pub link_transfers_per_second: Option<f64>,
-    pub link_lanes: Option<u32>,
-    pub hive: Option<String>,
+    pub(crate) link_transfers_per_second: Option<f64>,
+    pub(crate) link_lanes: Option<u32>,
+    pub(crate) hive: Option<String>,
     /// What a container can get of it; none of another vendor's card.
-    pub gpus: Vec<Part>,
+    pub(crate) gpus: Vec<Part>,
     /// Why the card or its link is not known.
-    pub unknown: Option<String>,
+    pub(crate) unknown: Option<String>,
 }
 
 /// A GPU of a card.
 #[derive(Debug, PartialEq, Serialize)]
-pub struct Part {
-    pub index: u32,
+pub(crate) struct Part {
+    pub(crate) index: u32,
     /// Its number among the card's partitions.
-    pub partition: Option<u32>,
+    pub(crate) partition: Option<u32>,
 }
 
 /// The tree of a machine's cards. Those without a NUMA node come last, and then GPUs without a card.

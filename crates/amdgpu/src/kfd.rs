@@ -60,7 +60,7 @@ pub(crate) fn topology(root: &Root) -> Topology {
 }
 
 /// The numbers of all nodes, hidden ones too.
-pub(crate) fn node_numbers(root: &Root) -> Reading<BTreeSet<u32>> {
+fn node_numbers(root: &Root) -> Reading<BTreeSet<u32>> {
     let names = attribute::names(root, &Path::new(CLASS).join("topology/nodes"))?;
     Ok(names.iter().filter_map(|name| number_of(name.to_str()?)).collect())
 }

@@ -18,19 +18,11 @@ impl DaemonFile for Health {
     }
 }
 
-/// As health.json names them.
-const STATES: [(State, &str); 4] = [
-    (State::Healthy, "healthy"),
-    (State::Degraded, "degraded"),
-    (State::Unhealthy, "unhealthy"),
-    (State::Unknown, "unknown"),
-];
-
 /// What is said of one card, whether it is awake or not.
 pub(crate) fn card(health: &Health, card: Address, to: &mut Labelled<'_>) {
     if let Some(gpu) = health.gpus.iter().find(|gpu| gpu.pci == card) {
-        for (state, name) in STATES {
-            let label = ("state", name.to_owned());
+        for state in [State::Healthy, State::Degraded, State::Unhealthy, State::Unknown] {
+            let label = ("state", state.name().to_owned());
             to.add_with(&GPU_HEALTH_STATE, [label], truth(gpu.state == state));
         }
         to.add(&GPU_HEALTH_SCORE, gpu.score.map(f64::from));

@@ -199,17 +199,22 @@ impl Card {
         Some((self.gpus.first()?.index?, self.gpus.last()?.index?))
     }
 
-    /// Why containers cannot use GPUs of it: each reason once, with how many GPUs it holds for.
+    /// Why containers cannot use GPUs of it: each reason once, after `not usable` or `1 of 8 partitions not usable`.
     #[must_use]
-    pub fn problems(&self) -> Vec<(&str, usize)> {
-        let mut found: Vec<(&str, usize)> = Vec::new();
+    pub fn problems(&self) -> Vec<(String, &str)> {
+        let mut found: Vec<(usize, &str)> = Vec::new();
         for problem in self.gpus.iter().flat_map(|gpu| &gpu.problems) {
-            match found.iter_mut().find(|(known, _)| known == problem) {
-                Some((_, count)) => *count += 1,
-                None => found.push((problem, 1)),
+            match found.iter_mut().find(|(_, known)| known == problem) {
+                Some((count, _)) => *count += 1,
+                None => found.push((1, problem)),
             }
         }
-        found
+        let all = self.gpus.len();
+        let head = |count| match count {
+            _ if count == all => "not usable".to_owned(),
+            _ => format!("{count} of {all} partitions not usable"),
+        };
+        found.into_iter().map(|(count, problem)| (head(count), problem)).collect()
     }
 }
 

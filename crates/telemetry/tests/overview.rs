@@ -13,7 +13,7 @@ use root::Root;
 use support::captures;
 use support::laid::Laid;
 use telemetry::exporter::Exporter;
-use telemetry::overview::{Gpu, Overview, Process};
+use telemetry::overview::{Card, Gpu, Overview, Process};
 use telemetry::published::{Client, Drift, Lease, Published, SCHEMA_VERSION};
 use telemetry::sample::count;
 
@@ -214,8 +214,16 @@ fn a_card_without_a_driver_says_why_no_container_can_use_it() {
     let its =
         |pci: &str| unbound.cards.iter().find(|card| card.pci.as_deref() == Some(pci)).unwrap().problems();
     assert_eq!(its("0000:15:00.0"), []);
-    let [(problem, 1)] = its("0000:05:00.0")[..] else { panic!("{unbound:#?}") };
+    let [(head, problem)] = &its("0000:05:00.0")[..] else { panic!("{unbound:#?}") };
+    assert_eq!(head, "not usable");
     assert!(problem.starts_with("no driver is bound to it"), "{problem}");
+    let partitions = [&["a", "b"][..], &["a"], &[]].map(|problems| Gpu {
+        problems: problems.iter().map(|it| (*it).to_owned()).collect(),
+        ..Gpu::default()
+    });
+    let card = Card { gpus: partitions.into(), ..Card::default() };
+    let of = |count| format!("{count} of 3 partitions not usable");
+    assert_eq!(card.problems(), [(of(2), "a"), (of(1), "b")]);
     // The sandbox of the exporter has no nodes.
     let no_nodes = overview(&Laid::out(&Machine::instinct_with_readings(1, 8).remove("/dev")));
     assert_eq!(no_nodes.cards[0].problems(), []);

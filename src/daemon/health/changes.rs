@@ -51,10 +51,8 @@ fn state_of(gpu: &GpuHealth) -> Change {
     };
     let score = gpu.score.map(|score| format!(", score {score}")).unwrap_or_default();
     let name = match gpu.state {
-        State::Healthy => "healthy",
-        State::Degraded => "degraded",
-        State::Unhealthy => "unhealthy",
         State::Unknown => "of unknown health",
+        state => state.name(),
     };
     let why = if why.is_empty() { why } else { format!(": {why}") };
     let text = format!("GPU {} is {name} now{score}{why}", gpu.pci);

@@ -48,9 +48,8 @@ enum Field {
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let rows = state.rows();
     if rows.is_empty() {
-        let text = match (&state.reading, &state.failure) {
-            (Some(reading), _) if reading.overview.may_lack_cards => reading.overview.no_card(),
-            (Some(_), _) => "No AMD GPU found. Run `rocworker doctor` if you expect one.",
+        let text = match (state.overview(), &state.failure) {
+            (Some(overview), _) => overview.no_card(),
             (None, Some(_)) => "Nothing has been read yet.",
             (None, None) => "Reading the machine…",
         };
@@ -175,7 +174,7 @@ fn cell(
             format!("{} {}", say::power(card.power_watts, card.power_limit_watts), line.unwrap_or_default())
         }
         Field::PowerAlone => say::watts_alone(card.power_watts),
-        Field::Processes => say::count(say::process_count(card).map(f64::from)),
+        Field::Processes => state.overview().map_or_else(String::new, |it| say::process_count(card, it)),
         Field::Health => return (say::health(card).to_owned(), of_health(state, card)),
         Field::HealthInShort => return (say::health_in_short(card).to_owned(), of_health(state, card)),
     })
@@ -233,7 +232,7 @@ pub(super) fn detail(state: &State, width: u16) -> Line<'static> {
 
 /// Why a card is not well, the gravest first as the daemon lists them.
 fn reasons(card: &Card) -> Vec<String> {
-    let unusable = |(problem, _): (&str, usize)| format!("not usable: {}", printable(problem));
+    let unusable = |(head, problem): (String, &str)| format!("{head}: {}", printable(problem));
     let mut reasons: Vec<String> = card.problems().into_iter().map(unusable).collect();
     let Some(health) = &card.health else { return reasons };
     reasons.extend(health.quarantine.is_some().then(|| "quarantined".to_owned()));

@@ -37,7 +37,7 @@ pub(super) fn header(state: &State, width: u16) -> Line<'static> {
         true => (1, "PAUSED".to_owned()),
         false => (7, format!("every {} s", state.interval.as_secs_f64())),
     });
-    parts.extend(state.reading.as_ref().map(|reading| (2, time(reading.overview.taken_at))));
+    parts.extend(state.reading.as_ref().map(|reading| (2, time(reading.overview.taken_at_seconds()))));
     while length(&parts) > usize::from(width) {
         let Some(last) = parts.iter().map(|(weight, _)| *weight).max().filter(|weight| *weight > 0) else {
             break;
@@ -75,9 +75,8 @@ fn daemon(state: &State) -> String {
 }
 
 /// Of a day, in UTC: the machine may be in any place.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is no time counts as 1970")]
-fn time(seconds: f64) -> String {
-    let text = allocation::rfc3339(seconds as u64);
+fn time(seconds: u64) -> String {
+    let text = allocation::rfc3339(seconds);
     format!("{} UTC", text.get(11..19).unwrap_or_default())
 }
 

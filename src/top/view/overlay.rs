@@ -1,14 +1,15 @@
 //! What lies over the tables while it is asked for.
 
+use std::iter;
+
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
-use ratatui::widgets::Paragraph;
+use ratatui::widgets::{Paragraph, Wrap};
 use telemetry::overview::Overview;
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::BOLD;
-use crate::printable::{cut, printable};
+use crate::printable::{counted, printable};
 use crate::top::say;
 use crate::top::state::{Overlay, State};
 
@@ -28,9 +29,9 @@ const KEYS: [(&str, &str); 9] = [
 pub(super) fn draw(state: &State, overlay: Overlay, frame: &mut Frame<'_>, area: Rect) {
     let lines = match overlay {
         Overlay::Help => help(area.height),
-        Overlay::Unknown => unknown(state, area),
+        Overlay::Unknown => unknown(state),
     };
-    frame.render_widget(Paragraph::new(lines), area);
+    frame.render_widget(Paragraph::new(lines).wrap(Wrap { trim: true }), area);
 }
 
 fn help(height: u16) -> Vec<Line<'static>> {
@@ -42,53 +43,17 @@ fn help(height: u16) -> Vec<Line<'static>> {
     lines
 }
 
-fn unknown(state: &State, area: Rect) -> Vec<Line<'static>> {
-    let (width, height) = (usize::from(area.width), usize::from(area.height));
+fn unknown(state: &State) -> Vec<Line<'static>> {
     let overview = state.overview();
     let mut reasons: Vec<&str> = overview.iter().flat_map(|it| &it.unknown).map(String::as_str).collect();
     let is_without_daemon = |it: &&Overview| it.daemon.is_none() && !it.cards.is_empty();
     reasons.extend(overview.filter(is_without_daemon).map(|_| say::NO_DAEMON));
-    let mut lines = vec![Line::styled(cut("Unknown values (any key returns)", width), BOLD)];
-    if reasons.is_empty() {
-        lines.push(Line::from("Every file that exists gave a value."));
-    }
-    for (at, reason) in reasons.iter().enumerate() {
-        let wrapped = wrapped(&format!("? {}", printable(reason)), width);
-        let is_last = at + 1 == reasons.len();
-        // The last line is for how many there are more.
-        if lines.len() + wrapped.len() + usize::from(!is_last) > height {
-            let more = format!("{} more: rocworker top --once", reasons.len() - at);
-            lines.push(Line::styled(cut(&more, width), BOLD));
-            break;
-        }
-        lines.extend(wrapped.into_iter().map(Line::from));
-    }
-    lines
-}
-
-/// A text in lines of at most so many columns. Breaks between words, and a word only where it is longer than a line.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    let mut used = 0;
-    for word in text.split_inclusive(' ') {
-        if used > 0 && used + word.trim_end().width() > width && word.trim_end().width() <= width {
-            lines.push(String::new());
-            used = 0;
-        }
-        for c in word.chars() {
-            let wide = c.width().unwrap_or(0);
-            if used + wide > width {
-                if c == ' ' {
-                    continue;
-                }
-                lines.push(String::new());
-                used = 0;
-            }
-            if let Some(line) = lines.last_mut() {
-                line.push(c);
-                used += wide;
-            }
-        }
-    }
-    lines
+    let title = match reasons.len() {
+        0 => "Every file that exists gave a value. Any key returns.".to_owned(),
+        // Not all may fit.
+        count => format!("{}: top --once lists all. Any key returns.", counted(count, "unknown value")),
+    };
+    // A blank that breaks no line: a path may be longer than one.
+    let lines = reasons.iter().map(|reason| Line::from(format!("?\u{a0}{}", printable(reason))));
+    iter::once(Line::styled(title, BOLD)).chain(lines).collect()
 }

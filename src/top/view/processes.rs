@@ -4,13 +4,12 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::{HighlightSpacing, Row, Table};
-use telemetry::overview::{Overview, Process};
+use telemetry::overview::Overview;
 
 use super::{BOLD, MARK, highlight, range, scrolled, sentence};
 use crate::printable::printable;
 use crate::top::columns::{Column, GAP, constraints, fill};
 use crate::top::processes::Sort;
-use crate::top::say;
 use crate::top::state::{Focus, State};
 
 /// Below this there is no room for both the name and the owner of a process.
@@ -43,7 +42,7 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let heading = Row::new(columns.iter().map(Column::heading)).style(BOLD);
     let rows = processes.iter().map(|process| {
         let cells = sorts.iter().zip(&columns);
-        Row::new(cells.map(|(sort, column)| column.cell(&cell(process, *sort), Style::new())))
+        Row::new(cells.map(|(sort, column)| column.cell(&sort.text(process), Style::new())))
     });
     let table = Table::new(rows, constraints(&columns))
         .header(heading)
@@ -57,13 +56,13 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
 /// The column by which they are sorted has a sign: whether values rise or fall from line to line.
 fn column(state: &State, sort: Sort, screen: u16) -> Column {
     let least = |width| if screen < NARROW { LEAST } else { width };
-    let column = match sort {
-        Sort::Pid => Column::right("PID", 8),
-        Sort::Name => Column::left("NAME", least(16)),
-        Sort::Gpu => Column::right("GPU", 4),
-        Sort::Vram => Column::right("VRAM", 9),
-        Sort::Units => Column::right("CUS", 5),
-        Sort::Owner => Column::left("OWNER", least(12)),
+    let (width, is_right) = match sort {
+        Sort::Pid => (8, true),
+        Sort::Name => (least(16), false),
+        Sort::Gpu => (4, true),
+        Sort::Vram => (9, true),
+        Sort::Units => (5, true),
+        Sort::Owner => (least(12), false),
     };
     let heading = match sort {
         Sort::Owner if screen < WIDE => "OWNER",
@@ -71,19 +70,7 @@ fn column(state: &State, sort: Sort, screen: u16) -> Column {
     };
     let arrow = if sort.is_descending() == state.is_reversed { "↑" } else { "↓" };
     let sign = if sort == state.sort { arrow } else { "" };
-    Column { heading: format!("{heading}{sign}"), ..column }
-}
-
-fn cell(process: &Process, sort: Sort) -> String {
-    let dash = || say::UNKNOWN.to_owned();
-    match sort {
-        Sort::Pid => process.pid.to_string(),
-        Sort::Name => process.name.as_ref().map_or_else(dash, |name| printable(name)),
-        Sort::Gpu => process.gpu.map_or_else(dash, |gpu| gpu.to_string()),
-        Sort::Vram => say::bytes(process.vram_bytes),
-        Sort::Units => say::count(process.compute_units),
-        Sort::Owner => say::owner(process),
-    }
+    Column { heading: format!("{heading}{sign}"), width, is_right }
 }
 
 fn why_none(state: &State, overview: &Overview) -> String {

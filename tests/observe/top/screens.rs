@@ -130,19 +130,19 @@ fn the_least_size_has_each_part() {
 }
 
 #[test]
-fn a_partition_names_its_memory_and_not_its_use() {
-    let text = screen(&state(&Laid::out(&Machine::instinct_with_readings(1, 8))), 80, 24);
-    assert_eq!(text.matches(" -/24.0 GiB").count(), 8, "{text}");
+fn a_card_of_which_one_partition_is_not_usable_says_so() {
+    let mut reading = reading(&Laid::out(&Machine::instinct_with_readings(1, 8)));
+    reading.overview.cards[0].gpus[3].problems = vec!["KFD does not know it".to_owned()];
+    let mut state = State::new(std::time::Duration::from_secs(1), true);
+    state.on(Event::Read(Box::new(Ok(reading))));
+    let text = screen(&state, 120, 40);
+    assert!(text.contains("  1 of 8 partitions not usable: KFD does not know it"), "{text}");
 }
 
 #[test]
-fn bytes_are_written_as_on_the_page() {
-    for (bytes, expected) in
-        [(0.0, "0 B"), (1023.0, "1023 B"), (1024.0, "1.0 KiB"), (1.5 * 1048576.0, "1.5 MiB")]
-    {
-        assert_eq!(rocworker::top::say::bytes(Some(bytes)), expected);
-    }
-    assert_eq!(rocworker::top::say::bytes(None), "-");
+fn a_partition_names_its_memory_and_not_its_use() {
+    let text = screen(&state(&Laid::out(&Machine::instinct_with_readings(1, 8))), 80, 24);
+    assert_eq!(text.matches(" -/24.0 GiB").count(), 8, "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use root::Root;
 use super::{Kind, Link, Nearest};
 use crate::attribute::{Reading, Unknown};
 use crate::io_links::{self, IO, P2P, XGMI};
-use crate::{Gpu, Machine, kfd};
+use crate::{Gpu, Machine};
 
 /// A node with no more hops than this: `num_hops` has three bits for them (amdgpu_xgmi.c).
 const MOST_HOPS: u64 = 7;
@@ -30,46 +30,30 @@ pub(super) struct Links {
 impl Links {
     pub(super) fn read(root: &Root, machine: &Machine) -> Self {
         let nodes: BTreeSet<u32> = machine.gpus.iter().filter_map(|gpu| gpu.kfd_node).collect();
-        let all = kfd::node_numbers(root).unwrap_or_default();
         let mut links = Self::default();
-        let mut strays = Places::default();
-        for node in &nodes {
-            match io_links::of_node(root, *node, IO) {
-                Ok(found) => links.add(*node, found, &all, &mut strays),
+        for node in nodes {
+            match io_links::of_node(root, node, IO) {
+                Ok(found) => links.add(node, found),
                 Err(why) => {
                     links.problems.push(format!("KFD node {node} names no links: {why}"));
-                    links.unread.insert(*node, why);
+                    links.unread.insert(node, why);
                 }
             }
-            if let Ok(found) = io_links::of_node(root, *node, P2P) {
+            if let Ok(found) = io_links::of_node(root, node, P2P) {
                 if found.iter().all(Result::is_ok) {
-                    links.p2p_known.insert(*node);
+                    links.p2p_known.insert(node);
                 }
-                links.p2p.extend(found.into_iter().flatten().map(|link| ((*node, link.to), link)));
+                links.p2p.extend(found.into_iter().flatten().map(|link| ((node, link.to), link)));
             }
         }
-        links.problems.extend(strays.sentence("links to nodes that are not there"));
-        links.one_sided(&nodes);
         links
     }
 
-    fn add(
-        &mut self,
-        node: u32,
-        found: Vec<Reading<io_links::Link>>,
-        all: &BTreeSet<u32>,
-        strays: &mut Places,
-    ) {
+    fn add(&mut self, node: u32, found: Vec<Reading<io_links::Link>>) {
         let mut unread = Vec::new();
         for link in found {
             match link {
-                Ok(link) if link.to == node => {
-                    self.problems.push(format!("KFD node {node} names a link to itself"));
-                }
                 Ok(link) => {
-                    if !all.contains(&link.to) {
-                        strays.add(format!("node {node} to node {}", link.to));
-                    }
                     // Of several between the same two, XGMI is what they use.
                     let known = self.io.entry((node, link.to)).or_insert_with(|| link.clone());
                     if known.kind != XGMI && link.kind == XGMI {
@@ -87,18 +71,6 @@ impl Links {
             self.problems.push(format!("KFD node {node}: {first}{more}"));
             self.unread.insert(node, first.clone());
         }
-    }
-
-    /// KFD adds a link between GPUs to both (kfd_parse_subtype_iolink).
-    fn one_sided(&mut self, nodes: &BTreeSet<u32>) {
-        let mut odd = Places::default();
-        for (from, to) in self.io.keys() {
-            let are_gpus = nodes.contains(from) && nodes.contains(to);
-            if are_gpus && !self.io.contains_key(&(*to, *from)) && !self.unread.contains_key(to) {
-                odd.add(format!("node {from} to node {to}"));
-            }
-        }
-        self.problems.extend(odd.sentence("links in one direction alone"));
     }
 
     /// The link between two GPUs, `nearest` of which PCIe goes through.
@@ -146,7 +118,7 @@ impl Links {
 
     /// That it is PCIe is known where KFD names all links of both, and none of XGMI.
     fn over_pcie(&self, a: (u32, &Gpu), b: (u32, &Gpu), nearest: &Reading<Nearest>) -> Reading<Kind> {
-        let nearest = nearest.clone()?;
+        nearest.as_ref().map_err(Clone::clone)?;
         for (index, gpu) in [a, b] {
             let Some(node) = gpu.kfd_node else {
                 let why = format!("KFD does not know GPU {index}, and only KFD says whether XGMI links it");
@@ -156,7 +128,7 @@ impl Links {
                 return Err(why.clone());
             }
         }
-        Ok(Kind::Pcie(nearest))
+        Ok(Kind::Pcie)
     }
 }
 
@@ -175,26 +147,4 @@ fn hops(there: &io_links::Link, back: Option<&io_links::Link>) -> Reading<u32> {
         )),
         None => Unknown::because("KFD gives the link no weight"),
     })
-}
-
-/// Of many places of one kind the first, and how many there are: a sentence for all.
-#[derive(Debug, Default)]
-struct Places {
-    first: Option<String>,
-    count: usize,
-}
-
-impl Places {
-    fn add(&mut self, place: String) {
-        self.count += 1;
-        self.first.get_or_insert(place);
-    }
-
-    fn sentence(&self, what: &str) -> Option<String> {
-        let first = self.first.as_ref()?;
-        Some(match self.count {
-            1 => format!("KFD names {what}: from {first}"),
-            count => format!("KFD names {count} {what}, the first from {first}"),
-        })
-    }
 }

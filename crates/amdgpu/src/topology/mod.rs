@@ -13,25 +13,15 @@ use links::Links;
 
 pub use path::{Card, Nearest};
 
-/// Cards, hives, and a link for each pair of AMD's GPUs.
+/// Cards, and a link for each pair of AMD's GPUs.
 #[derive(Debug)]
 pub struct Topology {
     /// Of every vendor, in the order of their addresses.
     pub cards: Vec<Card>,
-    /// In the order of their first GPU.
-    pub hives: Vec<Hive>,
     /// Of each pair of GPUs once: 0 and 1, 0 and 2, …, 1 and 2, ….
     pub links: Vec<Link>,
-    /// What is wrong with the links that KFD names.
+    /// Why not all links are known that KFD names.
     pub problems: Vec<String>,
-}
-
-/// The cards that XGMI links, which a reset takes down together.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hive {
-    pub id: u64,
-    /// Indexes, ascending.
-    pub gpus: Vec<u32>,
 }
 
 /// How one GPU reaches another.
@@ -60,7 +50,7 @@ pub enum Kind {
     Xgmi {
         hops: Reading<u32>,
     },
-    Pcie(Nearest),
+    Pcie,
 }
 
 impl Topology {
@@ -88,7 +78,7 @@ impl Topology {
                 links.push(known.link((index, gpu), (other, peer), between(gpu, peer)));
             }
         }
-        Self { cards, hives: hives(&machine.gpus), links, problems: known.problems }
+        Self { cards, links, problems: known.problems }
     }
 }
 
@@ -100,15 +90,4 @@ fn cards(root: &Root, machine: &Machine) -> Vec<Card> {
         card.gpus.push(place);
     }
     cards.into_values().collect()
-}
-
-fn hives(gpus: &[Gpu]) -> Vec<Hive> {
-    let mut hives: Vec<Hive> = Vec::new();
-    for (index, id) in gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu.hive_id?))) {
-        match hives.iter_mut().find(|hive| hive.id == id) {
-            Some(hive) => hive.gpus.push(index),
-            None => hives.push(Hive { id, gpus: vec![index] }),
-        }
-    }
-    hives
 }

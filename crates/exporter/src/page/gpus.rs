@@ -70,15 +70,7 @@ fn unusable(card: &Card) -> Markup {
     html! {
         @if !problems.is_empty() {
             ul.reasons {
-                @for (problem, count) in problems {
-                    li {
-                        strong {
-                            @if count < card.gpus.len() { (count) " of " (card.gpus.len()) " partitions not usable: " }
-                            @else { "Not usable: " }
-                        }
-                        (untrusted(problem))
-                    }
-                }
+                @for (head, problem) in problems { li { strong { (head) ": " } (untrusted(problem)) } }
             }
         }
     }

@@ -6,82 +6,66 @@ use telemetry::overview::{Card, Overview};
 
 use super::words::{counted, time, untrusted};
 
-/// From the best to the worst.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Judgement {
-    Healthy,
-    Unknown,
-    Degraded,
-    Unhealthy,
+fn state(card: &Card) -> State {
+    card.health.as_ref().map_or(State::Unknown, |health| health.state)
 }
 
-impl Judgement {
-    pub(super) fn of(card: &Card) -> Self {
-        match card.health.as_ref().map(|health| health.state) {
-            Some(State::Healthy) => Self::Healthy,
-            Some(State::Degraded) => Self::Degraded,
-            Some(State::Unhealthy) => Self::Unhealthy,
-            Some(State::Unknown) | None => Self::Unknown,
-        }
-    }
-
-    fn word(self) -> &'static str {
-        match self {
-            Self::Healthy => "healthy",
-            Self::Unknown => "health unknown",
-            Self::Degraded => "degraded",
-            Self::Unhealthy => "unhealthy",
-        }
-    }
-
-    fn look(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Healthy => ("good", "✓"),
-            Self::Unknown => ("none", "?"),
-            Self::Degraded => ("fair", "▲"),
-            Self::Unhealthy => ("bad", "✕"),
-        }
+fn word(state: State) -> &'static str {
+    match state {
+        State::Unknown => "health unknown",
+        state => state.name(),
     }
 }
 
-/// A word in its colour, with a sign for who sees no colours.
-pub(super) fn badge(judgement: Judgement, text: &str) -> Markup {
-    let (class, sign) = judgement.look();
+/// The text in the state's colour, with a sign for who sees no colours.
+fn badge(state: State, text: &str) -> Markup {
+    let (class, sign) = match state {
+        State::Healthy => ("good", "✓"),
+        State::Unknown => ("none", "?"),
+        State::Degraded => ("fair", "▲"),
+        State::Unhealthy => ("bad", "✕"),
+    };
     html! { span.state.(class) { span aria-hidden="true" { (sign) " " } (text) } }
 }
 
-/// The cards by their state, the worst first: `1 unhealthy`, `7 healthy`.
-pub(super) fn counts(overview: &Overview) -> Vec<(Judgement, String)> {
-    let states = [Judgement::Unhealthy, Judgement::Degraded, Judgement::Unknown, Judgement::Healthy];
-    let count = |state: Judgement| overview.cards.iter().filter(|card| Judgement::of(card) == state).count();
-    let counted = states.into_iter().map(|state| (state, count(state))).filter(|(_, count)| *count > 0);
-    counted.map(|(state, count)| (state, format!("{count} {}", state.word()))).collect()
+/// How many cards are in each state, the worst first.
+fn counts(overview: &Overview) -> impl Iterator<Item = (State, usize)> {
+    let count = move |of| overview.cards.iter().filter(|card| state(card) == of).count();
+    let states = [State::Unhealthy, State::Degraded, State::Unknown, State::Healthy];
+    states.into_iter().map(move |state| (state, count(state))).filter(|(_, count)| *count > 0)
+}
+
+/// The cards by their state: `1 unhealthy`, `7 healthy`.
+pub(super) fn of_all(overview: &Overview) -> Markup {
+    html! {
+        ul.overall aria-label="Health of the cards" {
+            @for (state, count) in counts(overview) { li { (badge(state, &format!("{count} {}", word(state)))) } }
+        }
+    }
 }
 
 /// In few words, for the title: `1 of 8 cards unhealthy`, `health unknown for 8 cards`.
 pub(super) fn worst(overview: &Overview) -> String {
-    let cards = overview.cards.len();
-    let Some(worst) = overview.cards.iter().map(Judgement::of).max() else {
+    let Some((worst, count)) = counts(overview).next() else {
         return if overview.may_lack_cards { "GPUs unknown" } else { "no AMD GPU" }.to_owned();
     };
-    let count = overview.cards.iter().filter(|card| Judgement::of(card) == worst).count();
+    let cards = overview.cards.len();
     let all = counted(cards, "card", "cards");
     let which = if count == cards { all } else { format!("{count} of {all}") };
     match worst {
-        Judgement::Unknown => format!("{} for {which}", worst.word()),
-        _ => format!("{which} {}", worst.word()),
+        State::Unknown => format!("{} for {which}", word(worst)),
+        _ => format!("{which} {}", word(worst)),
     }
 }
 
 /// Beside a card's name.
 pub(super) fn of_card(card: &Card) -> Markup {
-    let judgement = Judgement::of(card);
-    let score = card.health.as_ref().and_then(|health| health.score);
-    let text = match score {
-        Some(score) => format!("{}, {score} of 100", judgement.word()),
-        None => judgement.word().to_owned(),
+    let state = state(card);
+    let text = match card.health.as_ref().and_then(|health| health.score) {
+        Some(score) => format!("{}, {score} of 100", word(state)),
+        None => word(state).to_owned(),
     };
-    badge(judgement, &text)
+    badge(state, &text)
 }
 
 /// Whether the daemon judges any card.

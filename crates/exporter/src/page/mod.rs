@@ -71,11 +71,7 @@ pub(crate) fn render(overview: &Overview, host: Option<&str>) -> String {
 fn beginning(overview: &Overview, name: &str) -> Markup {
     html! {
         h1 { (name) }
-        @if !overview.cards.is_empty() {
-            ul.overall aria-label="Health of the cards" {
-                @for (judgement, text) in health::counts(overview) { li { (health::badge(judgement, &text)) } }
-            }
-        }
+        @if !overview.cards.is_empty() { (health::of_all(overview)) }
         p.soft { "Read at " (time(overview.taken_at_seconds())) ". " a href="." { "Refresh" } }
     }
 }
