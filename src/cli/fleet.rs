@@ -20,19 +20,22 @@ use crate::fleet::script::Wanted;
 pub(crate) const TAKE_HOST: [&str; 8] =
     ["detect", "metrics", "health", "doctor", "explain --journal", "status", "plan", "apply"];
 
-/// Whether the arguments name other machines.
-pub(crate) fn is_meant(options: &Options) -> bool {
-    !options.host.is_empty() || options.hosts.is_some()
+/// Whether the command runs for other machines. `remote` takes their names itself.
+pub(crate) fn is_meant(Args { options, command }: &Args) -> bool {
+    let names_hosts = !options.host.is_empty() || options.hosts.is_some();
+    names_hosts && !matches!(command, Command::Person(Person::Remote(_)))
 }
 
 /// Runs the command for the machines that the arguments name.
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
     let asked = RemoteCommand::of(&args.command)?;
     let session = Session::new(&args.options)?;
-    let hosts = hosts(&session, &args.options)?;
+    let programs = session.programs.as_ref();
+    let programs = programs.ok_or_else(|| Misuse("--host cannot be used with --root".to_owned()))?;
+    let hosts = hosts(&session, &args.options, &[])?;
     match (&*args.options.host, &*hosts) {
-        ([_], [host]) => one::run(&session, &args.options, host, &asked, args.command),
-        _ => several::run(&session, &args.options, &hosts, &asked),
+        ([_], [host]) => one::run(programs, &args.options, host, &asked, args.command),
+        _ => several::run(programs, &args.options, &hosts, &asked),
     }
 }
 
@@ -41,12 +44,6 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
 pub(super) struct Named {
     name: String,
     pub(super) host: Host,
-}
-
-impl From<&Host> for Named {
-    fn from(host: &Host) -> Self {
-        Self { name: host.to_string(), host: host.clone() }
-    }
 }
 
 /// How a machine ended: so many of so many have.
@@ -59,7 +56,8 @@ pub(super) fn progress(name: &str, code: i32, took: Duration, (ended, of): (usiz
     }
 }
 
-fn hosts(session: &Session, options: &Options) -> anyhow::Result<Vec<Named>> {
+/// The hosts that the options and the arguments name, each once. A name without a user gets the inventory's.
+pub(super) fn hosts(session: &Session, options: &Options, arguments: &[Host]) -> anyhow::Result<Vec<Named>> {
     let misuse = |problem: String| anyhow!(Misuse(problem));
     let mut hosts = Vec::new();
     if let Some(group) = &options.hosts {
@@ -73,11 +71,7 @@ fn hosts(session: &Session, options: &Options) -> anyhow::Result<Vec<Named>> {
         let host = name.parse().map_err(|problem| misuse(format!("--host: {problem}")))?;
         hosts.push(Named { name: name.clone(), host });
     }
-    each_once(session, hosts)
-}
-
-/// Each machine once, in this order. A name without a user gets the inventory's.
-pub(super) fn each_once(session: &Session, mut hosts: Vec<Named>) -> anyhow::Result<Vec<Named>> {
+    hosts.extend(arguments.iter().map(|host| Named { name: host.to_string(), host: host.clone() }));
     if hosts.iter().any(|named| named.host.user.is_none())
         && let Some(inventory) = may_read(session.config())?.map(|config| config.inventory)
     {

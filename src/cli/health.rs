@@ -71,7 +71,7 @@ pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Out
         gpus,
         unknown,
     };
-    session.format.print(&answer, || text(&answer, session.format))?;
+    session.format.print(&answer, || session.options.on(&text(&answer, session.format)))?;
     let is_unhealthy = health.gpus.iter().any(|gpu| gpu.state == State::Unhealthy);
     Ok(if is_unhealthy { Outcome::Findings } else { Outcome::Done })
 }

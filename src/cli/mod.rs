@@ -115,17 +115,17 @@ fn is_misuse(error: &anyhow::Error) -> bool {
 }
 
 fn run(args: Args) -> anyhow::Result<Outcome> {
-    if fleet::is_meant(&args.options) {
+    if fleet::is_meant(&args) {
         return fleet::run(args);
     }
     let session = Session::new(&args.options)?;
     match args.command {
-        Command::Person(command) => for_person(&session, command),
+        Command::Person(command) => for_person(&session, &args.options, command),
         Command::Script(command) => for_script(session, command),
     }
 }
 
-fn for_person(session: &Session, command: Person) -> anyhow::Result<Outcome> {
+fn for_person(session: &Session, options: &args::Options, command: Person) -> anyhow::Result<Outcome> {
     match command {
         Person::Demo => demo::run(),
         Person::Detect => detect::run(session),
@@ -151,7 +151,7 @@ fn for_person(session: &Session, command: Person) -> anyhow::Result<Outcome> {
         Person::Tags { env } => tags::run(session, env),
         Person::Top(args) => top::run(session, &args),
         Person::Topology(args) => topology::run(session, &args),
-        Person::Remote(command) => remote::run(session, &command),
+        Person::Remote(command) => remote::run(session, options, &command),
         Person::TaskCheck => task_check::run(session),
     }
 }

@@ -34,6 +34,11 @@ impl Options {
         Self { root: machine, host, config: option("--config", args.config.as_deref()) }
     }
 
+    #[cfg(test)]
+    pub(crate) fn of_host(host: &str) -> Self {
+        Self { root: format!("--host {host} "), host: Some(host.to_owned()), config: String::new() }
+    }
+
     /// The text, with these options in each command of this program.
     pub(crate) fn on(&self, text: &str) -> String {
         const PROGRAM: &str = "rocworker ";
@@ -102,11 +107,7 @@ mod tests {
 
     #[test]
     fn a_command_for_another_machine_works_as_it_is_printed() {
-        let options = Options {
-            root: "--host amd@gpu7 ".to_owned(),
-            host: Some("amd@gpu7".to_owned()),
-            config: "--config c ".to_owned(),
-        };
+        let options = Options { config: "--config c ".to_owned(), ..Options::of_host("amd@gpu7") };
         for (text, shown) in [
             ("then rocworker apply", "then rocworker --host amd@gpu7 --config c apply"),
             ("rocworker explain --journal", "rocworker --host amd@gpu7 --config c explain --journal"),

@@ -11,7 +11,8 @@ use reconcile::command::Programs;
 use serde::Serialize;
 
 use super::Outcome;
-use super::fleet::{Named, each_once, progress};
+use super::args::Options;
+use super::fleet::{hosts as hosts_of, progress};
 use super::session::{Misuse, Session, absolute, caller, interrupt};
 use crate::fleet::host::Host;
 use crate::fleet::pool;
@@ -24,7 +25,7 @@ pub(crate) enum Command {
     /// Install the exporter on these hosts, start it, and check that it answers
     Install {
         /// [user@]name, as ssh takes it
-        #[arg(id = "machines", required = true, value_name = "HOST")]
+        #[arg(id = "machines", value_delimiter = ',', value_name = "HOST")]
         hosts: Vec<Host>,
         /// Package to install [default: this version's, from this folder, target/dist or apt's archives]
         #[arg(long, value_name = "FILE")]
@@ -39,13 +40,13 @@ pub(crate) enum Command {
     /// Check the exporter on these hosts; exit with 3 if one has a problem
     Check {
         /// [user@]name, as ssh takes it
-        #[arg(id = "machines", required = true, value_name = "HOST")]
+        #[arg(id = "machines", value_delimiter = ',', value_name = "HOST")]
         hosts: Vec<Host>,
     },
     /// Remove what install added, and restore the previous state
     Uninstall {
         /// [user@]name, as ssh takes it
-        #[arg(id = "machines", required = true, value_name = "HOST")]
+        #[arg(id = "machines", value_delimiter = ',', value_name = "HOST")]
         hosts: Vec<Host>,
         /// Also revert a unit that was edited after the installation
         #[arg(long)]
@@ -82,17 +83,20 @@ struct Answers {
     hosts: Vec<Answer>,
 }
 
-pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcome> {
+pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> anyhow::Result<Outcome> {
     let programs = session
         .programs
         .as_ref()
         .ok_or_else(|| Misuse("remote cannot be used with --root: it asks other machines".to_owned()))?;
     let (Command::Install { hosts, .. } | Command::Check { hosts } | Command::Uninstall { hosts, .. }) =
         command;
-    let hosts: Vec<Host> = each_once(session, hosts.iter().map(Named::from).collect())?
-        .into_iter()
-        .map(|named| named.host)
-        .collect();
+    let hosts: Vec<Host> = hosts_of(session, options, hosts)?.into_iter().map(|named| named.host).collect();
+    if hosts.is_empty() {
+        return Err(Misuse(
+            "name the hosts, as in `rocworker remote check gpu1`, or --hosts GROUP".to_owned(),
+        )
+        .into());
+    }
     let hosts = match command {
         Command::Install { package, listen, replace, .. } => {
             install(session, programs, &hosts, package.as_ref(), *listen, *replace)?

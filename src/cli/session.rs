@@ -43,8 +43,8 @@ pub(crate) struct Session {
 /// What came from another machine besides its files.
 #[derive(Debug)]
 pub(crate) struct Remote {
-    /// When its files were read, by its clock.
-    taken_at: SystemTime,
+    /// When its files were read, by its clock; `None` of `detect`.
+    taken_at: Option<SystemTime>,
     /// What its journalctl printed, for `explain --journal`.
     pub(crate) journal: Option<Printed>,
 }
@@ -67,7 +67,7 @@ impl Session {
     /// names this machine's file with the inventory.
     pub(crate) fn of_reading(args: &args::Options, reading: Reading) -> Self {
         let Reading { files, taken_at, journal, .. } = reading;
-        let taken_at = UNIX_EPOCH.checked_add(Duration::from_secs(taken_at)).unwrap_or(UNIX_EPOCH);
+        let taken_at = taken_at.and_then(|at| UNIX_EPOCH.checked_add(Duration::from_secs(at)));
         Self {
             root: Root::of_files(files),
             config: None,
@@ -81,7 +81,7 @@ impl Session {
 
     /// The time by the machine's clock. For another machine: when its files were read.
     pub(crate) fn now(&self) -> SystemTime {
-        self.remote.as_ref().map_or_else(SystemTime::now, |remote| remote.taken_at)
+        self.remote.as_ref().and_then(|remote| remote.taken_at).unwrap_or_else(SystemTime::now)
     }
 
     /// A text for people, on one line, whose commands work as they are printed.
@@ -258,7 +258,7 @@ mod tests {
         let line = ["rocworker", "--host", "amd@gpu7", "--config", "/inventory.yaml", "detect"];
         let args = args::Args::try_parse_from(line).unwrap().options;
         let reading =
-            Reading { files: Files::default(), taken_at: 1_790_000_000, as_root: true, journal: None };
+            Reading { files: Files::default(), taken_at: Some(1_790_000_000), as_root: true, journal: None };
         let session = Session::of_reading(&args, reading);
         assert_eq!(Timestamp::of(session.now()).to_string(), "2026-09-21T14:13:20Z");
         assert!(!session.root.is_host() && session.programs.is_none());

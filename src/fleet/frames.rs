@@ -29,8 +29,8 @@ const MOST_LINKS: usize = 40;
 #[derive(Debug)]
 pub struct Reading {
     pub files: Files,
-    /// When, by that machine's clock: seconds since 1970.
-    pub taken_at: u64,
+    /// When, by that machine's clock: seconds since 1970. `None`: `detect` does not ask.
+    pub taken_at: Option<u64>,
     /// Whether root read it.
     pub as_root: bool,
     /// How journalctl ended there, where it was asked.
@@ -71,6 +71,8 @@ enum Problem {
     Wrong(&'static str),
 }
 
+const TOO_MANY: Problem = Problem::Wrong("it names too many paths");
+
 struct Frame<'o> {
     kind: &'o [u8],
     about: &'o [u8],
@@ -100,7 +102,8 @@ impl<'o> Parser<'o> {
         self.prefix = about.about.to_owned();
         let said = str::from_utf8(about.bytes).unwrap_or_default();
         let (uid, time) = said.split_once(' ').unwrap_or_default();
-        let (Ok(uid), Ok(taken_at)) = (uid.parse(), time.parse()) else {
+        let taken_at = if time.is_empty() { Ok(None) } else { time.parse().map(Some) };
+        let (Ok(uid), Ok(taken_at)) = (uid.parse(), taken_at) else {
             return Err(Problem::Wrong("it says neither who reads nor when"));
         };
         self.files.reader = uid;
@@ -145,6 +148,10 @@ impl<'o> Parser<'o> {
             return Err(Problem::Wrong("its header is none"));
         };
         let (about, bytes) = (self.take(a)?, self.take(b)?);
+        // Before lists are made of the lines: a hostile machine can send 32 million within the limit of an answer.
+        if [about, bytes].iter().any(|lines| memchr::memchr_iter(b'\n', lines).count() > MOST_ENTRIES) {
+            return Err(TOO_MANY);
+        }
         if self.take(1)? != b"\n" {
             // A stream's frame ends with its header.
             return Err(Problem::Wrong("it is longer than it says"));
@@ -176,7 +183,7 @@ impl<'o> Parser<'o> {
 
     fn counted(&mut self) -> Result<(), Problem> {
         self.paths += 1;
-        if self.paths > MOST_ENTRIES { Err(Problem::Wrong("it names too many paths")) } else { Ok(()) }
+        if self.paths > MOST_ENTRIES { Err(TOO_MANY) } else { Ok(()) }
     }
 
     fn entry(&mut self, path: PathBuf) -> &mut Entry {

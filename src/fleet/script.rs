@@ -54,7 +54,6 @@ impl Script {
     #[must_use]
     pub fn beneath(folder: &Path, wanted: Wanted, since: Option<&str>) -> Self {
         let token = token();
-        let machine = "begin; machine";
         let (parts, calls): (&[&str], &str) = match wanted {
             Wanted::Machine => (&[MACHINE], "collected"),
             Wanted::Readings => (&[MACHINE, READINGS], "published; readings; processes; links; collected"),
@@ -73,8 +72,11 @@ impl Script {
             let argv: Vec<String> = argv(since).iter().map(|word| quoted(word)).collect();
             writeln!(text, "messages() {{ printed {}; }}", argv.join(" ")).ok();
         }
+        // Each process there takes as long as a card: ssh's command passes the uid, and detect needs no time.
+        let time = if wanted == Wanted::Machine { "" } else { "$(date +%s)" };
         // The shell parses the whole script first; with </dev/null no child consumes stdin.
-        writeln!(text, "main() {{ {machine}; {calls}; end; }}\nmain </dev/null").ok();
+        writeln!(text, "main() {{ begin \"$@\"; machine; {calls}; end; }}").ok();
+        writeln!(text, "main \"${{1-$(id -u)}}\" \"{time}\" </dev/null").ok();
         Self { text, token }
     }
 

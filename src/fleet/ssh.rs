@@ -255,12 +255,12 @@ fn once(
 /// shell reads that alike, csh and fish too.
 fn argv(connecting: &Connecting, host: &Host, rights: Rights) -> Vec<String> {
     let otherwise = match rights {
-        Rights::RootIfAllowed => "exec sh -s".to_owned(),
+        Rights::RootIfAllowed => "exec sh -s \"$U\"".to_owned(),
         Rights::Root => format!("exit {NO_ROOT}"),
     };
     let command = format!(
-        "sh -c 'test \"$(id -u)\" = 0 && exec sh -s; \
-         sudo -n sh -c : </dev/null && exec sudo -n sh -s; {otherwise}'"
+        "sh -c 'U=$(id -u); test \"$U\" = 0 && exec sh -s 0; \
+         sudo -n sh -c : </dev/null && exec sudo -n sh -s 0; {otherwise}'"
     );
     let options = [
         "BatchMode=yes".to_owned(),

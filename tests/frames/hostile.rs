@@ -223,6 +223,16 @@ fn parsed(frames: &[(&str, &str, &str)]) -> Result<root::files::Files, String> {
     script.parse(answer.as_bytes()).map(|reading| reading.files)
 }
 
+/// Taken apart, 32 million lines took 3 GB. Here the kind is unknown, so the parser counts them before it looks at it.
+#[test]
+fn a_list_of_millions_of_paths_is_refused_before_it_is_taken_apart() {
+    let paths = "/\n".repeat(400_001);
+    for (about, bytes) in [(&*paths, ""), ("", &*paths)] {
+        let problem = parsed(&[("?", about, bytes)]).unwrap_err();
+        assert!(problem.ends_with("it names too many paths"), "{problem}");
+    }
+}
+
 #[test]
 fn a_path_and_a_links_target_have_an_end() {
     let (fits, long) = ("a".repeat(4094), "a".repeat(4095));
@@ -274,7 +284,7 @@ fn real_the_kernels_log_is_read_to_its_end_by_each_shell() {
         let script = Script::new(Wanted::Health, None);
         let output = shell.run(&script.text);
         let reading = script.parse(&output.stdout).unwrap();
-        assert!(reading.as_root && reading.taken_at > 1_700_000_000);
+        assert!(reading.as_root && reading.taken_at > Some(1_700_000_000));
         let mut there = kernel_log::kmsg::Kmsg::open(&Root::of_files(reading.files)).unwrap();
         let mut remote = Vec::new();
         loop {

@@ -28,6 +28,9 @@ fn from_bare_to_bare(asker: &Asker, gpu1: &Machine<'_>) {
     );
     let checked = asker.remote(&["check", "gpu1"]).well();
     assert_eq!(checked, "gpu1: rocworker 0.1.0-1, unit own, active, answers on 0.0.0.0:9401\n");
+    assert_eq!(asker.remote(&["check", "--host", "gpu1"]).well(), checked);
+    let said = asker.remote(&["check"]);
+    assert_eq!((said.status.code(), said.stderr.contains("name the hosts")), (Some(2), true), "{said:?}");
     // What the daemon, an upgrade and a person see afterwards: nothing is missing.
     assert!(gpu1.run(&["rocworker", "status"]).status.code() == Some(0));
 

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{anyhow, bail};
 use reconcile::command::{Programs, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
@@ -12,6 +12,7 @@ use super::passed::EscapedLines;
 use super::{Method, Named, RemoteCommand};
 use crate::cli::Outcome;
 use crate::cli::args::{Command, Format, Options};
+use crate::cli::next::Options as Commands;
 use crate::cli::session::{Misuse, Session, interrupt};
 use crate::fleet::frames::Reading;
 use crate::fleet::host::Host;
@@ -23,14 +24,12 @@ use crate::printable::quoted;
 const NOT_INSTALLED: i32 = 127;
 
 pub(super) fn run(
-    session: &Session,
+    programs: &Programs,
     options: &Options,
     Named { host, .. }: &Named,
     asked: &RemoteCommand,
     command: Command,
 ) -> anyhow::Result<Outcome> {
-    // Beneath / there are programs.
-    let programs = session.programs.as_ref().context("--host cannot be used with --root")?;
     let programs = programs.interrupted_by(interrupt()?);
     match &asked.method {
         Method::Read { wanted, since } => {
@@ -38,10 +37,12 @@ pub(super) fn run(
             let session = Session::of_reading(options, reading);
             match command {
                 Command::Person(command) => {
-                    super::super::for_person(&session, command).map_err(|error| match error.is::<Misuse>() {
-                        // The command line is this machine's.
-                        true => error,
-                        false => error.context(host.to_string()),
+                    super::super::for_person(&session, options, command).map_err(|error| {
+                        match error.is::<Misuse>() {
+                            // The command line is this machine's.
+                            true => error,
+                            false => error.context(host.to_string()),
+                        }
                     })
                 }
                 Command::Script(_) => bail!("this command works on this machine only"),
@@ -110,10 +111,11 @@ fn installed(
     asked: &RemoteCommand,
 ) -> anyhow::Result<Outcome> {
     let script = command_line(options, &asked.words);
+    let commands = Commands::of(options);
     let request = Request { script: &script, rights: Rights::Root, limit: ssh::LIMIT };
-    let mut stdout = EscapedLines::new(anstream::stdout(), options.output);
+    let mut stdout = EscapedLines::new(anstream::stdout(), options.output, &commands);
     // stderr is text for people, whatever the answer's format is.
-    let mut stderr = EscapedLines::new(anstream::stderr(), Format::Table);
+    let mut stderr = EscapedLines::new(anstream::stderr(), Format::Table, &commands);
     let code = ssh::follow(programs, host, &request, &mut |stream, chunk| match stream {
         Stream::Stdout => stdout.take(chunk),
         Stream::Stderr => stderr.take(chunk),

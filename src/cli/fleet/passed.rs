@@ -1,24 +1,27 @@
-//! Prints a remote program's output line by line, with control characters escaped.
+//! Prints the output of a rocworker on another machine line by line: control characters escaped, and its advice with
+//! `--host`.
 
 use std::io::{self, Write};
 
 use crate::cli::args::Format;
+use crate::cli::next::Options;
 use crate::printable::printable;
 
 /// Of a line without an end.
 const MOST: usize = 1 << 20;
 
-pub(super) struct EscapedLines<W> {
+pub(super) struct EscapedLines<'o, W> {
     to: W,
     format: Format,
+    commands: &'o Options,
     /// The line that has not ended.
     begun: Vec<u8>,
     written: io::Result<()>,
 }
 
-impl<W: Write> EscapedLines<W> {
-    pub(super) fn new(to: W, format: Format) -> Self {
-        Self { to, format, begun: Vec::new(), written: Ok(()) }
+impl<'o, W: Write> EscapedLines<'o, W> {
+    pub(super) fn new(to: W, format: Format, commands: &'o Options) -> Self {
+        Self { to, format, commands, begun: Vec::new(), written: Ok(()) }
     }
 
     pub(super) fn take(&mut self, chunk: &[u8]) {
@@ -46,7 +49,9 @@ impl<W: Write> EscapedLines<W> {
     fn write(&mut self, end: &str) {
         let line = String::from_utf8_lossy(&self.begun);
         let line = match self.format {
-            Format::Table | Format::Wide => printable(&line),
+            // A line of a diff stays as the file has it.
+            Format::Table | Format::Wide if line.starts_with([' ', '+', '-', '@']) => printable(&line),
+            Format::Table | Format::Wide => self.commands.on(&printable(&line)),
             Format::Json => in_json(&line),
         };
         // Once the reader has gone, the command there goes on to its end.
@@ -78,7 +83,8 @@ mod tests {
 
     fn passed(chunks: &[&[u8]], format: Format) -> String {
         let mut to = Vec::new();
-        let mut passed = EscapedLines::new(&mut to, format);
+        let commands = Options::of_host("gpu1");
+        let mut passed = EscapedLines::new(&mut to, format, &commands);
         chunks.iter().for_each(|chunk| passed.take(chunk));
         passed.end().unwrap();
         String::from_utf8(to).unwrap()
@@ -88,6 +94,15 @@ mod tests {
     fn lines_come_as_they_are_and_control_characters_do_not() {
         let chunks: [&[u8]; 4] = [b"one\ntw\xc3", b"\xa4\n", b"\x1b[2Jthree\r\n", b"four"];
         assert_eq!(passed(&chunks, Format::Table), "one\ntw\u{e4}\n\\u{1b}[2Jthree\\r\nfour");
+    }
+
+    #[test]
+    fn commands_name_the_machine_and_lines_of_a_diff_stay() {
+        let text = b"To revert: rocworker undo\nrocworker apply makes it\n    +# see rocworker apply\n";
+        assert_eq!(
+            passed(&[text], Format::Table),
+            "To revert: ssh gpu1 rocworker undo\nrocworker --host gpu1 apply makes it\n    +# see rocworker apply\n"
+        );
     }
 
     #[test]

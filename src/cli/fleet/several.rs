@@ -13,7 +13,7 @@ use super::answers::{self, Ended, HostResult};
 use super::{Named, RemoteCommand, progress};
 use crate::cli::Outcome;
 use crate::cli::args::{Format, Options};
-use crate::cli::session::{Session, interrupt};
+use crate::cli::session::interrupt;
 use crate::fleet::host::Host;
 use crate::fleet::{pool, ssh};
 use crate::printable::printable;
@@ -22,12 +22,11 @@ use crate::printable::printable;
 const MORE: Duration = Duration::from_secs(120);
 
 pub(super) fn run(
-    session: &Session,
+    programs: &Programs,
     options: &Options,
     hosts: &[Named],
     asked: &RemoteCommand,
 ) -> anyhow::Result<Outcome> {
-    let programs = session.programs.as_ref().context("--host cannot be used with --root")?;
     let stop = interrupt()?;
     let programs = programs.interrupted_by(Arc::clone(&stop));
     let program = std::env::current_exe().context("where this program is")?;

@@ -122,10 +122,11 @@ some() {
   [ ${#AC} -lt 400000 ] || contents
 }
 
+# begin UID TIME
 begin() {
   cat=$(command -v cat)
   printf '\nrocworker-frames 1 %s\n' "$T"
-  frame about "$R" "$(id -u) $(date +%s)"
+  frame about "$R" "$1 $2"
 }
 
 # Everything that was collected.

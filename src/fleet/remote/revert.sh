@@ -20,7 +20,7 @@ revert_unit() {
     if [ -e "$state/applied" ] && [ -x "$program" ]; then
         said=$("$program" undo --only exporter "$@" 2>&1) || {
             printf '%s\n' "$said"
-            fail "the exporter's unit was not reverted: $(last)"
+            fail "the exporter's unit was not reverted: the lines above say why; after an edit, use \`rocworker remote uninstall --force\`"
         }
         systemctl reset-failed "$unit" 2> /dev/null || true
     fi

@@ -28,7 +28,7 @@ pub(super) struct Attempt<'t> {
     pub(super) before: Vec<u8>,
     /// What was printed before the script began.
     printed: Vec<u8>,
-    /// The end of stderr, whenever it came.
+    /// The end of stderr: since the script began, once it has.
     last: Vec<u8>,
 }
 
@@ -68,6 +68,10 @@ impl<'t> Attempt<'t> {
         *has_begun = true;
         let rest = before.split_off(from + place + line.len());
         before.truncate(from + place);
+        if stream == Stream::Stderr {
+            // Why sudo refused explains nothing that happens later.
+            self.last.clone_from(&rest);
+        }
         rest.is_empty() || (self.take)(stream, &rest)
     }
 
@@ -113,6 +117,16 @@ mod tests {
             assert!(attempt.has_begun);
             assert_eq!(String::from_utf8(stdout).unwrap(), "an answer\n", "in parts of {size}");
         }
+    }
+
+    #[test]
+    fn words_from_before_the_script_explain_nothing_after_it() {
+        let mut take = |_: Stream, _: &[u8]| true;
+        let mut attempt = Attempt::new(&mut take);
+        assert!(attempt.take(Stream::Stderr, b"sudo: a password is required\n").is_continue());
+        assert_eq!(attempt.last_line(), "sudo: a password is required");
+        assert!(attempt.take(Stream::Stderr, format!("\n{BEGUN}\n").as_bytes()).is_continue());
+        assert_eq!(attempt.last_line(), "");
     }
 
     #[test]
