@@ -76,7 +76,7 @@ impl Script {
         let time = if wanted == Wanted::Machine { "" } else { "$(date +%s)" };
         // The shell parses the whole script first; with </dev/null no child consumes stdin.
         writeln!(text, "main() {{ begin \"$@\"; machine; {calls}; end; }}").ok();
-        writeln!(text, "main \"${{1-$(id -u)}}\" \"{time}\" </dev/null").ok();
+        writeln!(text, "main \"${{1:-$(id -u)}}\" \"{time}\" </dev/null").ok();
         Self { text, token }
     }
 

@@ -252,14 +252,15 @@ fn once(
 }
 
 /// The remote command is one word in single quotes without quote, backslash, exclamation mark or line end: every login
-/// shell reads that alike, csh and fish too.
+/// shell reads that alike, csh and fish too. It reads its uid from /proc (proc_pid_status(5)): `id` is one process more.
 fn argv(connecting: &Connecting, host: &Host, rights: Rights) -> Vec<String> {
     let otherwise = match rights {
         Rights::RootIfAllowed => "exec sh -s \"$U\"".to_owned(),
         Rights::Root => format!("exit {NO_ROOT}"),
     };
     let command = format!(
-        "sh -c 'U=$(id -u); test \"$U\" = 0 && exec sh -s 0; \
+        "sh -c 'U=; while read -r K U R; do test \"$K\" = Uid: && break; done </proc/self/status; \
+         test \"$U\" = 0 && exec sh -s 0; \
          sudo -n sh -c : </dev/null && exec sudo -n sh -s 0; {otherwise}'"
     );
     let options = [

@@ -124,7 +124,8 @@ some() {
 
 # begin UID TIME
 begin() {
-  cat=$(command -v cat)
+  cat=/bin/cat
+  [ -x $cat ] || cat=$(command -v cat)
   printf '\nrocworker-frames 1 %s\n' "$T"
   frame about "$R" "$1 $2"
 }
