@@ -1,7 +1,7 @@
 //! `rocworker top`: what GPUs and the processes on them do, live on a terminal.
 //!
 //! [`State`] and [`view`] are pure: events in, a screen out. Reading the machine ([`mod@reader`]) and reading keys each have
-//! a thread of their own, so that keys answer while a driver's file hangs ([`live`] joins them).
+//! a thread of their own, so that keys answer while a driver's file hangs (`live` joins them).
 
 mod columns;
 mod history;
