@@ -47,7 +47,8 @@ fn health(root: &Path, arguments: &[&str]) -> Said {
     let mut said: Said =
         command.arg("--root").arg(root).arg("health").args(arguments).output().unwrap().into();
     for text in [&mut said.stdout, &mut said.stderr] {
-        *text = text.replace(root.to_str().unwrap(), "");
+        let root = root.to_str().unwrap();
+        *text = text.replace(&format!("--root {root} "), "--root DIR ").replace(root, "");
     }
     said
 }
@@ -300,7 +301,10 @@ fn a_gpu_that_containers_cannot_use_is_marked_whatever_its_score() {
     let root = laid_out(&Machine::new().gpu(gpu).put("/dev/kmsg", kmsg(&[FIRST]).as_str()));
     let said = health(root.path(), &[]);
     assert!(said.stdout.lines().nth(1).unwrap().ends_with(" no"), "{said:?}");
-    assert!(said.stdout.contains("? 0: Containers cannot use it: see rocworker doctor\n"), "{said:?}");
+    assert!(
+        said.stdout.contains("? 0: Containers cannot use it: see rocworker --root DIR doctor\n"),
+        "{said:?}"
+    );
     let whole = health(laid_out(&Machine::instinct_with_readings(1, 1)).path(), &[]);
     assert!(!whole.stdout.contains("Containers cannot use it"), "{whole:?}");
 }
