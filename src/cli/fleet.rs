@@ -28,13 +28,14 @@ pub(crate) fn is_meant(Args { options, command }: &Args) -> bool {
 
 /// Runs the command for the machines that the arguments name.
 pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
-    let asked = RemoteCommand::of(&args.command)?;
+    let Command::Person(command) = args.command else { return refused(HERE) };
+    let asked = RemoteCommand::of(&command)?;
     let session = Session::new(&args.options)?;
     let programs = session.programs.as_ref();
     let programs = programs.ok_or_else(|| Misuse("--host cannot be used with --root".to_owned()))?;
     let hosts = hosts(&session, &args.options, &[])?;
     match (&*args.options.host, &*hosts) {
-        ([_], [host]) => one::run(programs, &args.options, host, &asked, args.command),
+        ([_], [host]) => one::run(programs, &args.options, host, &asked, command),
         _ => several::run(programs, &args.options, &hosts, &asked),
     }
 }
@@ -126,8 +127,7 @@ enum Method {
 }
 
 impl RemoteCommand {
-    fn of(command: &Command) -> anyhow::Result<Self> {
-        let Command::Person(command) = command else { return refused(HERE) };
+    fn of(command: &Person) -> anyhow::Result<Self> {
         let read = |wanted| Method::Read { wanted, since: None };
         let mut metrics = None;
         let mut writes = false;
@@ -135,12 +135,7 @@ impl RemoteCommand {
             Person::Detect => (read(Wanted::Machine), vec!["detect"]),
             Person::Metrics { format } => {
                 metrics = Some(format.unwrap_or(TextFormat::Prometheus));
-                let format = match format {
-                    None => vec![],
-                    Some(TextFormat::Prometheus) => vec!["--format=prometheus"],
-                    Some(TextFormat::Openmetrics) => vec!["--format=openmetrics"],
-                };
-                (read(Wanted::Readings), [vec!["metrics"], format].concat())
+                (read(Wanted::Readings), vec!["metrics"])
             }
             Person::Health { rules: None } => (read(Wanted::Health), vec!["health"]),
             Person::Health { rules: Some(rules) } => {
@@ -210,7 +205,8 @@ mod tests {
         for command in TAKE_HOST {
             let words = ["rocworker", "--host", "gpu1"].into_iter().chain(command.split(' '));
             let args = Args::try_parse_from(words).unwrap();
-            let asked = RemoteCommand::of(&args.command).unwrap_or_else(|error| panic!("{command}: {error}"));
+            let Command::Person(asked) = &args.command else { panic!("{command} is a script's") };
+            let asked = RemoteCommand::of(asked).unwrap_or_else(|error| panic!("{command}: {error}"));
             assert_eq!(asked.words, command.split(' ').collect::<Vec<_>>());
         }
     }

@@ -36,7 +36,7 @@ pub(crate) struct Session {
     pub(crate) options: Options,
     /// `None` beneath another Root than `/`.
     pub(crate) programs: Option<Programs>,
-    /// What came from another machine besides its files.
+    /// `None`: this machine.
     pub(crate) remote: Option<Remote>,
 }
 

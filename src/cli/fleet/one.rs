@@ -11,7 +11,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use super::passed::EscapedLines;
 use super::{Method, Named, RemoteCommand};
 use crate::cli::Outcome;
-use crate::cli::args::{Command, Format, Options};
+use crate::cli::args::{Format, Options, Person};
 use crate::cli::next::Options as Commands;
 use crate::cli::session::{Misuse, Session, interrupt};
 use crate::fleet::frames::Reading;
@@ -28,25 +28,18 @@ pub(super) fn run(
     options: &Options,
     Named { host, .. }: &Named,
     asked: &RemoteCommand,
-    command: Command,
+    command: Person,
 ) -> anyhow::Result<Outcome> {
     let programs = programs.interrupted_by(interrupt()?);
     match &asked.method {
         Method::Read { wanted, since } => {
             let reading = read(&programs, host, *wanted, since.as_deref())?;
             let session = Session::of_reading(options, reading);
-            match command {
-                Command::Person(command) => {
-                    super::super::for_person(&session, options, command).map_err(|error| {
-                        match error.is::<Misuse>() {
-                            // The command line is this machine's.
-                            true => error,
-                            false => error.context(host.to_string()),
-                        }
-                    })
-                }
-                Command::Script(_) => bail!("this command works on this machine only"),
-            }
+            super::super::for_person(&session, options, command).map_err(|error| match error.is::<Misuse>() {
+                // The command line is this machine's.
+                true => error,
+                false => error.context(host.to_string()),
+            })
         }
         Method::Installed => {
             let done = installed(&programs, options, host, asked);

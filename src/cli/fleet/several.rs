@@ -84,8 +84,7 @@ fn argv(
     if let Some(config) = config {
         argv.extend(["--config", config].map(str::to_owned));
     }
-    let is_format = |word: &&String| asked.metrics.is_some() && word.starts_with("--format");
-    argv.extend(asked.words.iter().filter(|word| !is_format(word)).cloned());
+    argv.extend(asked.words.iter().cloned());
     argv
 }
 
