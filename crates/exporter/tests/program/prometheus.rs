@@ -24,7 +24,8 @@ impl Prometheus {
     fn scraping(running: &Running, folder: &Path, how: &str) -> Self {
         // The kernel does not give this port to another soon.
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let job = "global: {scrape_interval: 1s}\nscrape_configs:\n  - job_name: gpu\n";
+        // A scrape may last as long as its interval, and two cores build other tests meanwhile.
+        let job = "global: {scrape_interval: 5s, scrape_timeout: 5s}\nscrape_configs:\n  - job_name: gpu\n";
         let targets = format!("    static_configs: [{{targets: [\"{}\"]}}]\n", running.address);
         let config = folder.join("prometheus.yml");
         fs::write(&config, format!("{job}{targets}{how}")).unwrap();
