@@ -1,4 +1,5 @@
 use std::fmt::Write;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anstyle::Style;
@@ -9,7 +10,9 @@ use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::progress::Shown;
 use super::session::{Session, interrupt};
 use crate::canary::Canary;
+use crate::config::Config;
 use crate::doctor::{Check, Diagnosis, Status, examine};
+use crate::facts::Facts;
 use crate::printable::printable;
 use crate::run::Own;
 use crate::timestamp::Timestamp;
@@ -18,12 +21,8 @@ use reconcile::Step;
 
 /// `canary`: how long an engine may take, when each is to start a container.
 pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result<Outcome> {
-    let config = session.config()?;
-    let facts = session.facts()?;
-    // The programs beside this one belong to this machine.
-    let beside = Own::find().beside.filter(|_| session.remote.is_none());
-    let (root, programs, now) = (&session.root, session.programs.as_ref(), Timestamp::of(session.now()));
-    let mut diagnosis = examine(root, &config, &facts, programs, beside.as_deref(), now);
+    let (config, facts) = (session.config()?, session.facts()?);
+    let mut diagnosis = diagnosis(session, &config, &facts);
     if let Some(limit) = canary {
         let mut shown = Shown::new(session);
         let text =
@@ -43,6 +42,22 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
     }
     session.format.print(&diagnosis, || text(session, &diagnosis))?;
     Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })
+}
+
+fn diagnosis(session: &Session, config: &Config, facts: &Facts) -> Diagnosis {
+    // The programs beside this one belong to this machine.
+    let beside = Own::find().beside.filter(|_| session.remote.is_none());
+    let (root, programs, now) = (&session.root, session.programs.as_ref(), Timestamp::of(session.now()));
+    examine(root, config, facts, programs, beside.as_deref(), now)
+}
+
+/// The paths that the checks ask another machine for and that were not read there.
+pub(crate) fn not_read(session: &Session) -> Vec<PathBuf> {
+    // What is wrong with the configuration is the answer's to say.
+    if let (Ok(config), Ok(facts)) = (session.config(), session.facts()) {
+        diagnosis(session, &config, &facts);
+    }
+    session.root.not_read()
 }
 
 /// The answer for people: the checks beneath their component, what is wrong with its remedy below it.

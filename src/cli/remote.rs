@@ -14,6 +14,7 @@ use super::Outcome;
 use super::args::Options;
 use super::fleet::{hosts as hosts_of, progress};
 use super::session::{Misuse, Session, absolute, caller, interrupt};
+use crate::config::listen_address;
 use crate::fleet::host::Host;
 use crate::fleet::pool;
 use crate::fleet::remote::package::Package;
@@ -31,7 +32,7 @@ pub(crate) enum Command {
         #[arg(long, value_name = "FILE")]
         package: Option<PathBuf>,
         /// Address on which the exporter listens [default: the host's configuration, or 0.0.0.0:9401 (every address)]
-        #[arg(long, value_name = "ADDRESS:PORT")]
+        #[arg(long, value_name = "ADDRESS:PORT", value_parser = listen_address)]
         listen: Option<SocketAddr>,
         /// Replace another tool's rocm-exporter.service without a question; uninstall restores it
         #[arg(long)]
@@ -153,9 +154,6 @@ fn install(
     listen: Option<SocketAddr>,
     replace: bool,
 ) -> anyhow::Result<Vec<Answer>> {
-    if let Some(listen) = listen.filter(|listen| listen.port() < 1024) {
-        return Err(Misuse(format!("--listen {listen}: name a port from 1024 to 65535")).into());
-    }
     let find = |named: Option<&Path>| anyhow::Ok(Package::find(&caller()?, named, &absolute(".".as_ref())?));
     // Report a wrong --package before asking any host.
     let named = package.map(|path| find(Some(&absolute(path)?))).transpose()?.transpose();

@@ -27,14 +27,14 @@ pub(crate) struct Args {
 /// As many columns of links as a table of 100 columns has room for.
 const ABREAST: usize = 10;
 
-/// Of reasons why links or NUMA nodes are not known, as many are printed.
-const REASONS: usize = 5;
+/// Of sentences of one kind, as many are printed.
+const MOST: usize = 5;
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     let answer = Answer::read(&session.root, &Machine::read(&session.root));
     session.format.print(&answer, || {
         let shown = if args.tree { tree::text(&answer) } else { matrix(&answer, session.format) };
-        shown + &problems(&answer)
+        shown + &first_of(&answer.problems, "problem:")
     })?;
     Ok(Outcome::Done)
 }
@@ -159,17 +159,22 @@ fn numa_nodes(answer: &Answer, format: Format) -> String {
     format!("\n{}", columns.shown(format))
 }
 
-/// Why links and NUMA nodes are not known: a line a reason.
+/// Why links and NUMA nodes are not known.
 fn unknown(matrix: &Matrix, answer: &Answer) -> String {
     let mut reasons = unknown_links(matrix);
     reasons.extend(unknown_places(answer));
+    first_of(&reasons, UNKNOWN)
+}
+
+/// A line each, and one for those that are not printed.
+fn first_of(sentences: &[String], sign: &str) -> String {
     let mut text = String::new();
-    for reason in reasons.iter().take(REASONS) {
-        writeln!(text, "{} {}", styled(BAD, UNKNOWN), printable(reason)).ok();
+    for sentence in sentences.iter().take(MOST) {
+        writeln!(text, "{} {}", styled(BAD, sign), printable(sentence)).ok();
     }
-    match reasons.len().saturating_sub(REASONS) {
+    match sentences.len().saturating_sub(MOST) {
         0 => {}
-        more => _ = writeln!(text, "{} {more} more reasons; -o json lists them", styled(BAD, UNKNOWN)),
+        more => _ = writeln!(text, "{} {more} more; -o json lists them", styled(BAD, sign)),
     }
     if text.is_empty() { text } else { format!("\n{text}") }
 }
@@ -206,10 +211,4 @@ fn unknown_places(answer: &Answer) -> Vec<String> {
         }
     }
     reasons.into_iter().map(|(why, gpus)| format!("{}: {why}", ranges(&gpus))).collect()
-}
-
-fn problems(answer: &Answer) -> String {
-    let line = |problem: &String| format!("{} {}\n", styled(BAD, "problem:"), printable(problem));
-    let text: String = answer.problems.iter().map(line).collect();
-    if text.is_empty() { text } else { format!("\n{text}") }
 }

@@ -72,7 +72,11 @@ impl ExporterDocument {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
+/// Where the exporter may listen.
+///
+/// # Errors
+/// Says what to write.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     let address = text.parse().ok().filter(|address| match address {
         // A scope is a specifier of systemd's in a unit.
         SocketAddr::V6(address) => address.scope_id() == 0,

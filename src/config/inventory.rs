@@ -3,7 +3,7 @@
 use std::fmt::{self, Formatter};
 
 use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 
 use super::scalar::Word;
 use super::{Error, Source, is_of_key, words};
@@ -137,6 +137,33 @@ impl Source {
     }
 }
 
+#[derive(Debug, Default)]
+struct Hosts(Vec<String>);
+
+impl<'de> Deserialize<'de> for Hosts {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(HostsVisitor)
+    }
+}
+
+struct HostsVisitor;
+
+impl<'de> Visitor<'de> for HostsVisitor {
+    type Value = Hosts;
+
+    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("a list of machines, as `[gpu1, root@gpu2]`")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Hosts, A::Error> {
+        let mut hosts = Vec::new();
+        while let Some(Word(host)) = list.next_element()? {
+            hosts.push(host);
+        }
+        Ok(Hosts(hosts))
+    }
+}
+
 /// In the order of the file, and with a name that is there twice.
 #[derive(Debug, Default)]
 struct Groups(Vec<(String, Vec<String>)>);
@@ -159,8 +186,8 @@ impl<'de> Visitor<'de> for GroupsVisitor {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Groups, A::Error> {
         let mut groups = Vec::new();
         while let Some(Word(name)) = map.next_key()? {
-            let hosts: Option<Vec<Word>> = map.next_value()?;
-            groups.push((name, hosts.unwrap_or_default().into_iter().map(|Word(host)| host).collect()));
+            let hosts: Option<Hosts> = map.next_value()?;
+            groups.push((name, hosts.unwrap_or_default().0));
         }
         Ok(Groups(groups))
     }

@@ -29,6 +29,7 @@ use crate::driver::{Build, Release};
 
 pub use clusterbloom::ClusterBloom;
 pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
+pub(crate) use exporter::address as listen_address;
 pub use exporter::{ExistingUnit, Exporter};
 pub use host::{ModuleOptions, Permissions};
 pub use inventory::{Group, Inventory};

@@ -1,12 +1,13 @@
 //! The script that reads a machine's files, in POSIX sh.
 //!
 //! Its parts are under read/. Builtins collect paths; `ls` describes links and nodes; one `cat`, started by `env`, prints
-//! all contents. See read/frames.sh for the format.
+//! all contents. See read/frames.sh for the format. A path that only a file's text names, such as an import of
+//! containerd's, is known once that file was read: a second script asks for it.
 
 use std::collections::hash_map::RandomState;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::frames::{self, Reading};
 use crate::explain::journal::argv;
@@ -44,15 +45,16 @@ pub struct Script {
 }
 
 impl Script {
-    /// `since`: as journalctl takes it, for [`Wanted::Journal`] alone.
+    /// `since`: as journalctl takes it, for [`Wanted::Journal`] alone. `named`: paths to read besides, for
+    /// [`Wanted::Doctor`] alone; one that is not UTF-8 is left out.
     #[must_use]
-    pub fn new(wanted: Wanted, since: Option<&str>) -> Self {
-        Self::beneath(Path::new(""), wanted, since)
+    pub fn new(wanted: Wanted, since: Option<&str>, named: &[PathBuf]) -> Self {
+        Self::beneath(Path::new(""), wanted, since, named)
     }
 
     /// The same for a machine that is laid out beneath a folder there, named by an absolute path.
     #[must_use]
-    pub fn beneath(folder: &Path, wanted: Wanted, since: Option<&str>) -> Self {
+    pub fn beneath(folder: &Path, wanted: Wanted, since: Option<&str>, named: &[PathBuf]) -> Self {
         let token = token();
         let (parts, calls): (&[&str], &str) = match wanted {
             Wanted::Machine => (&[MACHINE], "collected"),
@@ -60,7 +62,7 @@ impl Script {
             Wanted::Health => {
                 (&[MACHINE, READINGS, LOG], "published; judged; readings; file /proc/uptime; collected; kmsg")
             }
-            Wanted::Doctor => (&[MACHINE, UNITS, DOCTOR], "doctor; collected"),
+            Wanted::Doctor => (&[MACHINE, UNITS, DOCTOR], "doctor; others; collected"),
             Wanted::Journal => (&[MACHINE, UNITS, LOG], "journal; here; collected; messages"),
         };
         let mut text = String::new();
@@ -71,6 +73,10 @@ impl Script {
         if wanted == Wanted::Journal {
             let argv: Vec<String> = argv(since).iter().map(|word| quoted(word)).collect();
             writeln!(text, "messages() {{ printed {}; }}", argv.join(" ")).ok();
+        }
+        if wanted == Wanted::Doctor {
+            let named: Vec<String> = named.iter().filter_map(|path| path.to_str()).map(quoted).collect();
+            writeln!(text, "others() {{ named {}; }}", named.join(" ")).ok();
         }
         // Each process there takes as long as a card: ssh's command passes the uid, and detect needs no time.
         let time = if wanted == Wanted::Machine { "" } else { "$(date +%s)" };

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rocworker::fleet::script::Wanted;
 use root::Root;
 
 use crate::{answers, machines, shells};
@@ -28,4 +29,27 @@ fn everything_that_a_command_asks_for_is_read() {
         }
     }
     assert!(missing.is_empty(), "{} are not read: {missing:#?}", missing.len());
+}
+
+/// Two connections more: the configuration names a folder by a pattern, and its files are known once it was listed.
+#[test]
+fn what_only_a_files_text_names_is_read_once_that_is_known() {
+    let folder = machines::laid_out(&machines::named_elsewhere());
+    let local = answers::answer(&Root::open(folder.path()).unwrap(), Wanted::Doctor, folder.path());
+    for shell in shells::all() {
+        let (mut named, mut connections) = (Vec::new(), 0);
+        let remote = loop {
+            let reading = shell.read_named(folder.path(), Wanted::Doctor, &named);
+            let root = Root::of_files(answers::with_nodes(reading, folder.path()).files);
+            let remote = answers::answer(&root, Wanted::Doctor, folder.path());
+            connections += 1;
+            named.extend(root.not_read().into_iter().filter(|path| path != Path::new(LEFT_OUT[0])));
+            if root.not_read().iter().all(|path| path == Path::new(LEFT_OUT[0])) {
+                break remote;
+            }
+            assert!(connections < 4, "{}: {:?}", shell.name, root.not_read());
+        };
+        assert_eq!(remote, local, "{}", shell.name);
+        assert!(connections > 1 && named.contains(&"/opt/gpu/imports/amd.toml".into()), "{named:?}");
+    }
 }

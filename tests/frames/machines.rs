@@ -117,6 +117,32 @@ fn containerd() -> Machine {
         .put("/etc/hostname", "node7\n")
 }
 
+/// Whose files are where its configuration and its units say.
+pub(crate) fn named_elsewhere() -> Machine {
+    with_programs(captures::phoenix(), &["/usr/bin/containerd", "/usr/sbin/runc", "/usr/bin/dockerd"])
+        .put(
+            "/etc/rocworker/config.yaml",
+            "cdi: {path: /srv/cdi/amd.json}\ncontainerd: {config: /srv/main.toml}\n",
+        )
+        .put("/srv/cdi/amd.json", "{}\n")
+        .put("/srv/main.toml", "version = 3\nimports = [\"/opt/gpu/imports/*.toml\"]\n")
+        .put(
+            "/opt/gpu/imports/amd.toml",
+            "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = false\n",
+        )
+        .put(
+            "/usr/lib/systemd/system/containerd.service",
+            "[Service]\nExecStart=/usr/bin/containerd --config /srv/main.toml\n",
+        )
+        .put(
+            "/usr/lib/systemd/system/docker.service",
+            "[Service]\nEnvironmentFile=/srv/docker.env\nExecStart=/usr/bin/dockerd $OPTIONS\n",
+        )
+        .put("/srv/docker.env", "OPTIONS=--config-file=/srv/daemon.json\n")
+        .put("/srv/daemon.json", r#"{"runtimes": {"other": {"path": "/opt/other/runc"}}}"#)
+        .put("/opt/other/runc", PROGRAM)
+}
+
 fn crio() -> Machine {
     let programs = ["/usr/bin/crio", "/usr/sbin/runc", "/usr/bin/crun", "/usr/bin/podman"];
     with_programs(captures::phoenix(), &programs)

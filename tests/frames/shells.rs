@@ -71,7 +71,13 @@ impl Shell {
     /// What it reads of a machine that is laid out beneath a folder.
     #[track_caller]
     pub(crate) fn read(&self, folder: &Path, wanted: Wanted) -> Reading {
-        let script = Script::beneath(folder, wanted, None);
+        self.read_named(folder, wanted, &[])
+    }
+
+    /// The same, with further paths.
+    #[track_caller]
+    pub(crate) fn read_named(&self, folder: &Path, wanted: Wanted, named: &[PathBuf]) -> Reading {
+        let script = Script::beneath(folder, wanted, None, named);
         let output = self.run(&script.text);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && said.is_empty(), "{}: {}: {said}", self.name, output.status);

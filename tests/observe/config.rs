@@ -161,7 +161,7 @@ fn what_is_wrong_is_said_with_its_line() {
             3,
             "is not a host name: set the port in ~/.ssh/config",
         ),
-        ("inventory:\n  groups:\n    a: x\n", 3, "expected a sequence"),
+        ("inventory:\n  groups:\n    a: x\n", 3, "expected a list of machines, as `[gpu1, root@gpu2]`"),
         ("inventory:\n  groups: [x]\n", 2, "groups with lists of machines, as"),
         ("inventory:\n  hosts: [x]\n", 2, "unknown field `hosts`"),
         ("inventory:\n  groups:\n    a b: [x]\n", 2, "is not a group name: use letters"),

@@ -39,6 +39,6 @@ pub mod ticket;
 
 pub use error::Error;
 pub use pci::PciAddress;
-pub use quoted::Quoted;
+pub use quoted::{Quoted, is_unsafe_to_show};
 pub use render::Render;
 pub use rfc3339::rfc3339;

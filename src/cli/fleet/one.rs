@@ -1,6 +1,7 @@
 //! One machine.
 
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,10 +11,10 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::passed::EscapedLines;
 use super::{Method, Named, RemoteCommand};
-use crate::cli::Outcome;
 use crate::cli::args::{Format, Options, Person};
 use crate::cli::next::Options as Commands;
 use crate::cli::session::{Misuse, Session, interrupt};
+use crate::cli::{Outcome, doctor};
 use crate::fleet::frames::Reading;
 use crate::fleet::host::Host;
 use crate::fleet::script::{Script, Wanted};
@@ -22,6 +23,12 @@ use crate::printable::quoted;
 
 /// The shell's answer where rocworker is not installed (127: no such command), and no exit code of rocworker's.
 const NOT_INSTALLED: i32 = 127;
+
+/// A file may name a folder, whose files name others.
+const MOST_CONNECTIONS_MORE: usize = 3;
+
+/// The kernel's files, which only the script's own parts read: some wake a card or take a second.
+const KERNELS: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 pub(super) fn run(
     programs: &Programs,
@@ -33,8 +40,13 @@ pub(super) fn run(
     let programs = programs.interrupted_by(interrupt()?);
     match &asked.method {
         Method::Read { wanted, since } => {
-            let reading = read(&programs, host, *wanted, since.as_deref())?;
-            let session = Session::of_reading(options, reading);
+            let ended = default_from_then_on()?;
+            let session = read(&programs, options, host, *wanted, since.as_deref())?;
+            // Nothing polls the interrupt flag from here on.
+            ended.store(true, Ordering::Relaxed);
+            if programs.is_interrupted() {
+                return Err(ssh::Error::Interrupted { host: host.clone() }.into());
+            }
             super::super::for_person(&session, options, command).map_err(|error| match error.is::<Misuse>() {
                 // The command line is this machine's.
                 true => error,
@@ -60,16 +72,41 @@ pub(super) fn run(
     }
 }
 
-fn read(programs: &Programs, host: &Host, wanted: Wanted, since: Option<&str>) -> anyhow::Result<Reading> {
-    let script = Script::new(wanted, since);
-    let request = Request { script: &script.text, rights: Rights::RootIfAllowed, limit: ssh::LIMIT };
-    let ended = default_from_then_on()?;
-    let answer = ssh::run(programs, host, &request)?;
-    // Nothing polls the interrupt flag from here on.
-    ended.store(true, Ordering::Relaxed);
-    if programs.is_interrupted() {
-        return Err(ssh::Error::Interrupted { host: host.clone() }.into());
+/// Reads the machine's files in one connection. `doctor` connects again for the paths that those files name.
+fn read(
+    programs: &Programs,
+    options: &Options,
+    host: &Host,
+    wanted: Wanted,
+    since: Option<&str>,
+) -> anyhow::Result<Session> {
+    let mut named = Vec::new();
+    let mut session = Session::of_reading(options, reading(programs, host, wanted, since, &named)?);
+    for _ in 0..MOST_CONNECTIONS_MORE {
+        if wanted != Wanted::Doctor {
+            break;
+        }
+        let is_new = |path: &PathBuf| !named.contains(path) && !KERNELS.iter().any(|at| path.starts_with(at));
+        let more: Vec<PathBuf> = doctor::not_read(&session).into_iter().filter(is_new).collect();
+        if more.is_empty() {
+            break;
+        }
+        named.extend(more);
+        session = Session::of_reading(options, reading(programs, host, wanted, since, &named)?);
     }
+    Ok(session)
+}
+
+fn reading(
+    programs: &Programs,
+    host: &Host,
+    wanted: Wanted,
+    since: Option<&str>,
+    named: &[PathBuf],
+) -> anyhow::Result<Reading> {
+    let script = Script::new(wanted, since, named);
+    let request = Request { script: &script.text, rights: Rights::RootIfAllowed, limit: ssh::LIMIT };
+    let answer = ssh::run(programs, host, &request)?;
     let said = answer.last_said();
     if answer.code != 0 {
         let said = if said.is_empty() { said } else { format!(" ({said})") };
@@ -79,7 +116,7 @@ fn read(programs: &Programs, host: &Host, wanted: Wanted, since: Option<&str>) -
         );
     }
     let reading = script.parse(&answer.stdout).map_err(|problem| anyhow!("{host}: {problem}"))?;
-    if !reading.as_root {
+    if !reading.as_root && named.is_empty() {
         let why = ssh::sudo_refused(host, &said);
         let text = "data that only root can read is unknown, such as the kernel's log";
         writeln!(anstream::stderr(), "{host}: {text}: {why}").ok();

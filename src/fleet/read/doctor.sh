@@ -1,5 +1,4 @@
-# What `doctor` reads besides the GPUs: rocworker's own files, the driver's, and the engines'. A file that only
-# another file's text names is not read.
+# What `doctor` reads besides the GPUs: rocworker's own files, the driver's, and the engines'.
 doctor() {
   meta /etc /run /usr /usr/lib /usr/local /usr/local/lib /var /var/lib /lib
   meta /run/rocworker /var/lib/rocworker /usr/lib/rocworker
