@@ -1,5 +1,4 @@
 use std::fmt::Write;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use anstyle::Style;
@@ -51,13 +50,12 @@ fn diagnosis(session: &Session, config: &Config, facts: &Facts) -> Diagnosis {
     examine(root, config, facts, programs, beside.as_deref(), now)
 }
 
-/// The paths that the checks ask another machine for and that were not read there.
-pub(crate) fn not_read(session: &Session) -> Vec<PathBuf> {
+/// Asks the Root for all that the checks read: its record then names what is missing.
+pub(crate) fn examine_for_paths(session: &Session) {
     // What is wrong with the configuration is the answer's to say.
     if let (Ok(config), Ok(facts)) = (session.config(), session.facts()) {
         diagnosis(session, &config, &facts);
     }
-    session.root.not_read()
 }
 
 /// The answer for people: the checks beneath their component, what is wrong with its remedy below it.

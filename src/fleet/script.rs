@@ -1,8 +1,8 @@
 //! The script that reads a machine's files, in POSIX sh.
 //!
 //! Its parts are under read/. Builtins collect paths; `ls` describes links and nodes; one `cat`, started by `env`, prints
-//! all contents. See read/frames.sh for the format. A path that only a file's text names, such as an import of
-//! containerd's, is known once that file was read: a second script asks for it.
+//! all contents. See read/frames.sh for the format. Some paths are known only by an answer, such as an import that
+//! containerd's configuration names: a second script reads them too.
 
 use std::collections::hash_map::RandomState;
 use std::fmt::Write as _;
@@ -45,8 +45,8 @@ pub struct Script {
 }
 
 impl Script {
-    /// `since`: as journalctl takes it, for [`Wanted::Journal`] alone. `named`: paths to read besides, for
-    /// [`Wanted::Doctor`] alone; one that is not UTF-8 is left out.
+    /// `since`: as journalctl takes it, for [`Wanted::Journal`] alone. `named`: further paths to read. One that is not
+    /// UTF-8 is left out.
     #[must_use]
     pub fn new(wanted: Wanted, since: Option<&str>, named: &[PathBuf]) -> Self {
         Self::beneath(Path::new(""), wanted, since, named)
@@ -56,32 +56,28 @@ impl Script {
     #[must_use]
     pub fn beneath(folder: &Path, wanted: Wanted, since: Option<&str>, named: &[PathBuf]) -> Self {
         let token = token();
-        let (parts, calls): (&[&str], &str) = match wanted {
-            Wanted::Machine => (&[MACHINE], "collected"),
-            Wanted::Readings => (&[MACHINE, READINGS], "published; readings; processes; links; collected"),
-            Wanted::Health => {
-                (&[MACHINE, READINGS, LOG], "published; judged; readings; file /proc/uptime; collected; kmsg")
-            }
-            Wanted::Doctor => (&[MACHINE, UNITS, DOCTOR], "doctor; others; collected"),
-            Wanted::Journal => (&[MACHINE, UNITS, LOG], "journal; here; collected; messages"),
+        let (parts, paths): (&[&str], &str) = match wanted {
+            Wanted::Machine => (&[MACHINE], ""),
+            Wanted::Readings => (&[MACHINE, READINGS], "published; readings; processes; links; "),
+            Wanted::Health => (&[MACHINE, READINGS, LOG], "published; judged; readings; file /proc/uptime; "),
+            Wanted::Doctor => (&[MACHINE, UNITS, DOCTOR], "doctor; "),
+            Wanted::Journal => (&[MACHINE, UNITS, LOG], "journal; here; "),
+        };
+        let log = match wanted {
+            Wanted::Machine | Wanted::Readings | Wanted::Doctor => String::new(),
+            Wanted::Health => "kmsg; ".to_owned(),
+            Wanted::Journal => format!("printed {}; ", words(argv(since).iter().map(AsRef::as_ref))),
         };
         let mut text = String::new();
         writeln!(text, "T={token} R={}", quoted(&folder.to_string_lossy())).ok();
         for part in [FRAMES].iter().chain(parts) {
             text.push_str(part);
         }
-        if wanted == Wanted::Journal {
-            let argv: Vec<String> = argv(since).iter().map(|word| quoted(word)).collect();
-            writeln!(text, "messages() {{ printed {}; }}", argv.join(" ")).ok();
-        }
-        if wanted == Wanted::Doctor {
-            let named: Vec<String> = named.iter().filter_map(|path| path.to_str()).map(quoted).collect();
-            writeln!(text, "others() {{ named {}; }}", named.join(" ")).ok();
-        }
+        let named = words(named.iter().filter_map(|path| path.to_str()));
         // Each process there takes as long as a card: ssh's command passes the uid, and detect needs no time.
         let time = if wanted == Wanted::Machine { "" } else { "$(date +%s)" };
         // The shell parses the whole script first; with </dev/null no child consumes stdin.
-        writeln!(text, "main() {{ begin \"$@\"; machine; {calls}; end; }}").ok();
+        writeln!(text, "main() {{ begin \"$@\"; machine; {paths}named {named}; collected; {log}end; }}").ok();
         writeln!(text, "main \"${{1:-$(id -u)}}\" \"{time}\" </dev/null").ok();
         Self { text, token }
     }
@@ -93,6 +89,11 @@ impl Script {
     pub fn parse(&self, stdout: &[u8]) -> Result<Reading, String> {
         frames::parse(&self.token, stdout)
     }
+}
+
+/// As arguments of a command.
+fn words<'w>(words: impl Iterator<Item = &'w str>) -> String {
+    words.map(quoted).collect::<Vec<_>>().join(" ")
 }
 
 /// 128 unpredictable bits, from the standard library's hash keys.

@@ -185,7 +185,7 @@ fn real_suspended_card_says_the_same_over_ssh_and_is_not_woken() {
     }
     let folder = support::detect::scratch();
     let device = "/sys/bus/pci/devices/0000:05:00.0";
-    Laid::instinct_with_readings(2, 1).lay_out(folder.path(), layout::Nodes::Real).unwrap();
+    Laid::instinct_with_readings(2, 8).lay_out(folder.path(), layout::Nodes::Real).unwrap();
     let status = folder.path().join(device.trim_start_matches('/')).join("power/runtime_status");
     std::fs::write(status, "suspended\n").unwrap();
     let served = Served::new(folder.path());
@@ -210,6 +210,10 @@ fn real_suspended_card_says_the_same_over_ssh_and_is_not_woken() {
     assert!(woken.is_empty(), "{woken:?}");
     let read = |name: &str| log.iter().any(|(_, path)| path.ends_with(name));
     assert!(read("runtime_status") && read("gpu_metrics"), "the other card is read");
+    let partition =
+        |render: u32| served.real(&format!("/sys/class/drm/renderD{render}/device/xcp/xcp_metrics"));
+    let is_read = |render| log.iter().any(|(_, path)| *path == partition(render));
+    assert!((145..152).all(is_read) && !(129..136).any(is_read), "partitions of the other card alone");
     assert!(!read("pcie_bw"), "its counter takes a second of the driver's time");
     drop(fleet);
 }

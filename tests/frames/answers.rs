@@ -1,6 +1,6 @@
 //! What commands answer about a Root.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use amdgpu::Machine;
@@ -19,6 +19,8 @@ use root::files::{Content, Entry};
 use root::{CAPTURE_FILE, Recording, Root};
 use telemetry::exporter::{Exporter, Scraped};
 use telemetry::{daemon_file, readings};
+
+use crate::shells::Shell;
 
 /// The commands that a shell reads for.
 pub(crate) const COMMANDS: [Wanted; 5] =
@@ -63,6 +65,23 @@ pub(crate) fn answer(root: &Root, wanted: Wanted, named: &Path) -> String {
         }
     };
     text.replace(&format!("{}/", named.display()), "/")
+}
+
+/// What a shell reads in as many connections as a command makes. What is still missing is in the Root's record.
+#[track_caller]
+pub(crate) fn whole(shell: &Shell, folder: &Path, wanted: Wanted) -> Root {
+    let mut named: Vec<PathBuf> = Vec::new();
+    loop {
+        let root = Root::of_files(with_nodes(shell.read_named(folder, wanted, &named), folder).files);
+        answer(&root, wanted, folder);
+        let more = root.not_read().into_iter();
+        let more: Vec<_> =
+            more.filter(|path| path != Path::new(CAPTURE_FILE) && !named.contains(path)).collect();
+        if more.is_empty() {
+            return root;
+        }
+        named.extend(more);
+    }
 }
 
 /// What was read, with the device nodes that a laid-out machine has recorded: an ordinary user makes none.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rocworker::fleet::script::Wanted;
-use root::Root;
+use root::{Error, Root};
 
 use crate::{answers, machines, shells};
 
@@ -31,25 +31,21 @@ fn everything_that_a_command_asks_for_is_read() {
     assert!(missing.is_empty(), "{} are not read: {missing:#?}", missing.len());
 }
 
-/// Two connections more: the configuration names a folder by a pattern, and its files are known once it was listed.
 #[test]
-fn what_only_a_files_text_names_is_read_once_that_is_known() {
-    let folder = machines::laid_out(&machines::named_elsewhere());
-    let local = answers::answer(&Root::open(folder.path()).unwrap(), Wanted::Doctor, folder.path());
-    for shell in shells::all() {
-        let (mut named, mut connections) = (Vec::new(), 0);
-        let remote = loop {
-            let reading = shell.read_named(folder.path(), Wanted::Doctor, &named);
-            let root = Root::of_files(answers::with_nodes(reading, folder.path()).files);
-            let remote = answers::answer(&root, Wanted::Doctor, folder.path());
-            connections += 1;
-            named.extend(root.not_read().into_iter().filter(|path| path != Path::new(LEFT_OUT[0])));
-            if root.not_read().iter().all(|path| path == Path::new(LEFT_OUT[0])) {
-                break remote;
-            }
-            assert!(connections < 4, "{}: {:?}", shell.name, root.not_read());
-        };
-        assert_eq!(remote, local, "{}", shell.name);
-        assert!(connections > 1 && named.contains(&"/opt/gpu/imports/amd.toml".into()), "{named:?}");
+fn what_is_known_only_by_a_first_answer_is_read_in_a_further_connection() {
+    let shell = &shells::all()[0];
+    let lacking = [
+        (Wanted::Doctor, "/opt/gpu/imports/amd.toml"),
+        (Wanted::Readings, "/sys/class/drm/renderD145/device/xcp/xcp_metrics"),
+    ];
+    for ((name, machine), (wanted, path)) in machines::in_several_connections().into_iter().zip(lacking) {
+        let folder = machines::laid_out(&machine);
+        let first = Root::of_files(shell.read(folder.path(), wanted).files);
+        assert!(
+            matches!(first.read(path, 1 << 16), Err(Error::NotRead { .. })),
+            "{name}: {:?}",
+            first.read(path, 1 << 16)
+        );
+        assert!(answers::whole(shell, folder.path(), wanted).read(path, 1 << 16).is_ok(), "{name}");
     }
 }

@@ -35,6 +35,39 @@ pub(crate) fn all() -> Vec<(&'static str, Machine)> {
     ]
 }
 
+/// Of which a first answer lacks files.
+pub(crate) fn in_several_connections() -> [(&'static str, Machine); 2] {
+    let asleep = Machine::instinct_with_readings(2, 8)
+        .put("/sys/bus/pci/devices/0000:05:00.0/power/runtime_status", "suspended\n");
+    [("files that a configuration names", named_elsewhere()), ("partitions beside a suspended card", asleep)]
+}
+
+/// Whose files are where its configuration and its units say.
+fn named_elsewhere() -> Machine {
+    with_programs(captures::phoenix(), &["/usr/bin/containerd", "/usr/sbin/runc", "/usr/bin/dockerd"])
+        .put(
+            "/etc/rocworker/config.yaml",
+            "cdi: {path: /srv/cdi/amd.json}\ncontainerd: {config: /srv/main.toml}\n",
+        )
+        .put("/srv/cdi/amd.json", "{}\n")
+        .put("/srv/main.toml", "version = 3\nimports = [\"/opt/gpu/imports/*.toml\"]\n")
+        .put(
+            "/opt/gpu/imports/amd.toml",
+            "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = false\n",
+        )
+        .put(
+            "/usr/lib/systemd/system/containerd.service",
+            "[Service]\nExecStart=/usr/bin/containerd --config /srv/main.toml\n",
+        )
+        .put(
+            "/usr/lib/systemd/system/docker.service",
+            "[Service]\nEnvironmentFile=/srv/docker.env\nExecStart=/usr/bin/dockerd $OPTIONS\n",
+        )
+        .put("/srv/docker.env", "OPTIONS=--config-file=/srv/daemon.json\n")
+        .put("/srv/daemon.json", r#"{"runtimes": {"other": {"path": "/opt/other/runc"}}}"#)
+        .put("/opt/other/runc", PROGRAM)
+}
+
 /// One card that sleeps, and others in states that are none or cannot be asked.
 pub(crate) fn suspended() -> Machine {
     let card = |address: &str, minor: u32, state: &str| {
@@ -115,32 +148,6 @@ fn containerd() -> Machine {
         .put("/opt/rocm/bin/amd-smi", PROGRAM)
         .put("/usr/local/lib/rocworker/runc-amd-wrapper", PROGRAM)
         .put("/etc/hostname", "node7\n")
-}
-
-/// Whose files are where its configuration and its units say.
-pub(crate) fn named_elsewhere() -> Machine {
-    with_programs(captures::phoenix(), &["/usr/bin/containerd", "/usr/sbin/runc", "/usr/bin/dockerd"])
-        .put(
-            "/etc/rocworker/config.yaml",
-            "cdi: {path: /srv/cdi/amd.json}\ncontainerd: {config: /srv/main.toml}\n",
-        )
-        .put("/srv/cdi/amd.json", "{}\n")
-        .put("/srv/main.toml", "version = 3\nimports = [\"/opt/gpu/imports/*.toml\"]\n")
-        .put(
-            "/opt/gpu/imports/amd.toml",
-            "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\nenable_cdi = false\n",
-        )
-        .put(
-            "/usr/lib/systemd/system/containerd.service",
-            "[Service]\nExecStart=/usr/bin/containerd --config /srv/main.toml\n",
-        )
-        .put(
-            "/usr/lib/systemd/system/docker.service",
-            "[Service]\nEnvironmentFile=/srv/docker.env\nExecStart=/usr/bin/dockerd $OPTIONS\n",
-        )
-        .put("/srv/docker.env", "OPTIONS=--config-file=/srv/daemon.json\n")
-        .put("/srv/daemon.json", r#"{"runtimes": {"other": {"path": "/opt/other/runc"}}}"#)
-        .put("/opt/other/runc", PROGRAM)
 }
 
 fn crio() -> Machine {

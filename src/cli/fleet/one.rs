@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::{anyhow, bail};
 use reconcile::command::{Programs, Stream};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use telemetry::exporter::Exporter;
 
 use super::passed::EscapedLines;
 use super::{Method, Named, RemoteCommand};
@@ -26,9 +27,6 @@ const NOT_INSTALLED: i32 = 127;
 
 /// A file may name a folder, whose files name others.
 const MOST_CONNECTIONS_MORE: usize = 3;
-
-/// The kernel's files, which only the script's own parts read: some wake a card or take a second.
-const KERNELS: [&str; 3] = ["/dev", "/proc", "/sys"];
 
 pub(super) fn run(
     programs: &Programs,
@@ -72,7 +70,7 @@ pub(super) fn run(
     }
 }
 
-/// Reads the machine's files in one connection. `doctor` connects again for the paths that those files name.
+/// Reads the machine's files in one connection, and connects again for paths that are known only by those.
 fn read(
     programs: &Programs,
     options: &Options,
@@ -83,11 +81,8 @@ fn read(
     let mut named = Vec::new();
     let mut session = Session::of_reading(options, reading(programs, host, wanted, since, &named)?);
     for _ in 0..MOST_CONNECTIONS_MORE {
-        if wanted != Wanted::Doctor {
-            break;
-        }
-        let is_new = |path: &PathBuf| !named.contains(path) && !KERNELS.iter().any(|at| path.starts_with(at));
-        let more: Vec<PathBuf> = doctor::not_read(&session).into_iter().filter(is_new).collect();
+        let more = not_read(&session, wanted).into_iter().filter(|path| !named.contains(path));
+        let more: Vec<PathBuf> = more.collect();
         if more.is_empty() {
             break;
         }
@@ -95,6 +90,17 @@ fn read(
         session = Session::of_reading(options, reading(programs, host, wanted, since, &named)?);
     }
     Ok(session)
+}
+
+/// The paths that the answer needs and that were not read: those that a configuration or a unit names, and partitions of
+/// the other cards where one is suspended.
+fn not_read(session: &Session, wanted: Wanted) -> Vec<PathBuf> {
+    match wanted {
+        Wanted::Doctor => doctor::examine_for_paths(session),
+        Wanted::Readings => drop(Exporter::default().scrape(&session.root, 0.0)),
+        Wanted::Machine | Wanted::Health | Wanted::Journal => {}
+    }
+    session.root.not_read()
 }
 
 fn reading(

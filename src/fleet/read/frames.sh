@@ -88,6 +88,14 @@ folder() {
 }
 W=' 	'$N
 
+# Files and folders that an earlier answer lacked.
+named() {
+  for named_ do
+    [ ! -d "$R$named_" ] || folder "$named_"
+    owned "$named_"
+  done
+}
+
 # Prints the contents of all files by one `cat`, which passes bytes that no shell can hold. The mark after each file is
 # /proc/self/environ of that cat, whose environment is the random word alone.
 contents() {

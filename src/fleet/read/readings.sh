@@ -40,8 +40,8 @@ card() {
   some
 }
 
-# A partition's own file would wake its card. The script does not map partitions to cards: if one card is suspended, it
-# skips partitions beyond each card's first.
+# A partition's own file would wake its card, and sysfs names no card of a partition beyond the first. If a card is
+# suspended, the script leaves those to `named`: rocworker knows the cards of partitions by the first answer.
 partitions() {
   for path in "$R$drm"/renderD*; do
     name=${path##*/}

@@ -20,14 +20,6 @@ units() {
 
 drop_ins() { if [ -e "$R$1" ]; then configs "$1" '*.conf'; else gone "$1"; fi; }
 
-# Paths that the text of a file names, whatever is there.
-named() {
-  for named_ do
-    [ ! -d "$R$named_" ] || folder "$named_"
-    owned "$named_"
-  done
-}
-
 # A folder, and the plain files in it that are no programs: of some kinds, or all.
 configs() {
   folder "$1"
