@@ -25,8 +25,8 @@ use crate::printable::quoted;
 /// The shell's answer where rocworker is not installed (127: no such command), and no exit code of rocworker's.
 const NOT_INSTALLED: i32 = 127;
 
-/// A file may name a folder, whose files name others.
-const MOST_CONNECTIONS_MORE: usize = 3;
+/// Of one command: a file may name a folder, whose files name others.
+const MOST_CONNECTIONS: usize = 4;
 
 pub(super) fn run(
     programs: &Programs,
@@ -70,7 +70,7 @@ pub(super) fn run(
     }
 }
 
-/// Reads the machine's files in one connection, and connects again for paths that are known only by those.
+/// Reads the machine's files in one connection, and connects again for files that this answer lacks.
 fn read(
     programs: &Programs,
     options: &Options,
@@ -79,17 +79,17 @@ fn read(
     since: Option<&str>,
 ) -> anyhow::Result<Session> {
     let mut named = Vec::new();
-    let mut session = Session::of_reading(options, reading(programs, host, wanted, since, &named)?);
-    for _ in 0..MOST_CONNECTIONS_MORE {
+    let mut connections = 0;
+    loop {
+        let session = Session::of_reading(options, reading(programs, host, wanted, since, &named)?);
+        connections += 1;
         let more = not_read(&session, wanted).into_iter().filter(|path| !named.contains(path));
         let more: Vec<PathBuf> = more.collect();
-        if more.is_empty() {
-            break;
+        if more.is_empty() || connections == MOST_CONNECTIONS {
+            return Ok(session);
         }
         named.extend(more);
-        session = Session::of_reading(options, reading(programs, host, wanted, since, &named)?);
     }
-    Ok(session)
 }
 
 /// The paths that the answer needs and that were not read: those that a configuration or a unit names, and partitions of
