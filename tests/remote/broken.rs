@@ -18,6 +18,12 @@ fn real_missing_requirements_are_reported_and_nothing_changes() {
     let said = asker.remote(&["install", "gpu1", "--package", "/root/wrong.deb"]);
     assert!(said.stderr.contains("/root/wrong.deb is not a Debian package"), "{said:?}");
     assert_eq!(said.status.code(), Some(2));
+    for (listen, why) in
+        [(":9401", "is no IP address with a port: write"), ("0.0.0.0:80", "has a port below 1024")]
+    {
+        let said = asker.remote(&["install", "gpu1", "--listen", listen]);
+        assert!(said.stderr.contains(why) && said.status.code() == Some(2), "{said:?}");
+    }
     let mut cut = std::fs::read(asker.package()).unwrap();
     cut.truncate(100_000);
     std::fs::write(&wrong, cut).unwrap();
