@@ -10,7 +10,7 @@ const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 const START: &str = r#"
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 # Bounded, so that a failure ends.
-until_true() { n=0; until eval "$1"; do n=$((n + 1)); [ $n -lt 400 ] || { echo "never: $1" >&2; systemctl status rocworker >&2; cat /run/said /run/applied >&2; exit 1; }; sleep 0.05; done; }
+until_true() { n=0; until eval "$1"; do n=$((n + 1)); [ $n -lt 400 ] || { echo "never: $1" >&2; systemctl status rocworker >&2; cat /run/said /run/applied /run/rocworker/health.json >&2; exit 1; }; sleep 0.05; done; }
 says() { systemctl show --value --property=$1 rocworker; }
 mkdir -p /etc/rocworker /etc/systemd/system/rocworker.service.d
 chmod 755 /usr/lib/rocworker/runc-amd-wrapper

@@ -2,9 +2,9 @@
 //! None of the system's own units runs there, nor journald.
 
 use std::fs;
-use std::path::Path;
 use std::process::Output;
 
+use crate::group;
 use crate::stage::{Stage, build};
 
 /// Goes into a control group of its own and boots in it. `$1` is the stage's folder, in which `script` is what the test
@@ -15,10 +15,7 @@ use crate::stage::{Stage, build};
 const BOOT: &str = r#"
 set -e
 stage=$1
-for hierarchy in systemd unified; do
-    mkdir -p /sys/fs/cgroup/$hierarchy/$2
-    echo $$ > /sys/fs/cgroup/$hierarchy/$2/cgroup.procs
-done
+join_group "$2"
 exec unshare --pid --cgroup --uts --ipc --fork --kill-child sh -ec '
 stage=$1
 build=$2
@@ -76,24 +73,19 @@ impl Stage {
         let dir = self.folder();
         fs::write(dir.join("script"), script).unwrap();
         let group = format!("booted-{}", dir.file_name().unwrap().to_str().unwrap().trim_start_matches('.'));
-        let ended =
-            self.run(&["sh", "-c", BOOT, "boot", dir.to_str().unwrap(), &group, build().to_str().unwrap()]);
-        for hierarchy in ["systemd", "unified"] {
-            remove_group(&Path::new("/sys/fs/cgroup").join(hierarchy).join(&group));
-        }
+        let ended = self.run(&[
+            "sh",
+            "-c",
+            &format!("{}{BOOT}", group::JOIN),
+            "boot",
+            dir.to_str().unwrap(),
+            &group,
+            build().to_str().unwrap(),
+        ]);
+        group::remove(&group);
         let said = |name: &str| fs::read(dir.join(name)).unwrap_or_default();
         // What went wrong before the script came to run.
         let stderr = [said("stderr"), ended.stderr].concat();
         Output { status: ended.status, stdout: said("stdout"), stderr }
     }
-}
-
-/// A group goes once those in it have gone and nobody is left in any of them.
-pub(crate) fn remove_group(group: &Path) {
-    for entry in fs::read_dir(group).unwrap().map(Result::unwrap) {
-        if entry.file_type().unwrap().is_dir() {
-            remove_group(&entry.path());
-        }
-    }
-    fs::remove_dir(group).unwrap();
 }

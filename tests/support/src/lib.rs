@@ -17,6 +17,7 @@ pub mod document;
 pub mod exposition;
 pub mod files;
 pub mod fuse;
+mod group;
 pub mod killed;
 pub mod laid;
 pub mod machines;

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, Ordering};
 
 use super::machine::{Machine, Setup};
-use crate::booted::remove_group;
+use crate::group;
 use crate::said::Said;
 use crate::stage::{SHARED, build};
 
@@ -147,12 +147,7 @@ impl Drop for Fleet {
             starter.wait().ok();
         }
         for group in self.groups.lock().map(|mut it| std::mem::take(&mut *it)).unwrap_or_default() {
-            for hierarchy in ["systemd", "unified"] {
-                let group = Path::new("/sys/fs/cgroup").join(hierarchy).join(&group);
-                if group.exists() {
-                    remove_group(&group);
-                }
-            }
+            group::remove(&group);
         }
     }
 }

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use layout::Nodes;
 
 use super::fleet::{Fleet, first_line};
+use crate::group;
 use crate::said::Said;
 use crate::stage::build;
 use crate::waiting::eventually;
@@ -139,7 +140,17 @@ impl<'f> Machine<'f> {
         }
         prepare.push_str(&setup.prepare);
         let number_text = number.to_string();
-        let argv = ["unshare", "--net", "--uts", "sh", "-c", START, "start", name, &number_text];
+        let argv = [
+            "unshare",
+            "--net",
+            "--uts",
+            "sh",
+            "-c",
+            &format!("{}{START}", group::JOIN),
+            "start",
+            name,
+            &number_text,
+        ];
         let mut starter = fleet
             .command(&argv)
             .arg(files)

@@ -11,11 +11,7 @@ echo "$name" > /proc/sys/kernel/hostname
 cgroup=
 if [ -e "/mnt/$name/.systemd" ]; then
     # A group of the machine's own, which systemd takes for the whole tree.
-    group=$(cat "/mnt/$name/.systemd")
-    for hierarchy in systemd unified; do
-        mkdir "/sys/fs/cgroup/$hierarchy/$group"
-        echo $$ > "/sys/fs/cgroup/$hierarchy/$group/cgroup.procs"
-    done
+    join_group "$(cat "/mnt/$name/.systemd")"
     cgroup=--cgroup
 fi
 # unshare itself complains when its child is killed.
