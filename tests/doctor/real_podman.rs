@@ -4,9 +4,11 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use layout::Machine;
 use support::stage::{Stage, stdout};
+use support::waiting::eventually;
 use support::{real, rootfs};
 
 /// Lists every GPU node with its number, and tries to open each.
@@ -23,6 +25,13 @@ fn podman(stage: &Path) -> String {
         "podman --root {stage}/podman --runroot {stage}/podman-run --cgroup-manager cgroupfs --storage-driver vfs \
          --events-backend none run --rm --network none --ulimit nofile=1024:1024 --ulimit nproc=1024:1024"
     )
+}
+
+/// What conmon calls at a container's end would lay podman's folder out again where the stage has gone.
+fn wait_for_conmon(stage: &Stage) {
+    let programs = format!("^[^ ]*(conmon|podman) .*{}/", stage.folder().display());
+    let is_there = || Command::new("pgrep").args(["-f", &programs]).output().unwrap().status.success();
+    eventually("conmon ends", || !is_there());
 }
 
 /// The nodes that a container saw, and that each could be opened as far as the device cgroup goes.
@@ -52,7 +61,7 @@ fn expected(indexes: impl IntoIterator<Item = u32>) -> BTreeSet<String> {
 
 #[test]
 fn real_podman_gives_a_container_exactly_the_gpus_that_it_names() {
-    if !real::require_root(&["podman", "runc", "unshare", "busybox"]) {
+    if !real::require_root(&["podman", "runc", "unshare", "busybox", "pgrep"]) {
         return;
     }
     let stage = Stage::set(&Machine::demo());
@@ -78,12 +87,13 @@ fn real_podman_gives_a_container_exactly_the_gpus_that_it_names() {
         ));
         assert_eq!(nodes(&stdout(&seen)), expected(indexes), "{device}");
     }
+    wait_for_conmon(&stage);
 }
 
 #[test]
 fn real_podman_with_the_wrapper_as_its_runtime_gives_what_the_environment_asks_for() {
     let Some(wrapper) =
-        real::require_root_and_built("ROCWORKER_WRAPPER", &["podman", "runc", "unshare", "busybox"])
+        real::require_root_and_built("ROCWORKER_WRAPPER", &["podman", "runc", "unshare", "busybox", "pgrep"])
     else {
         return;
     };
@@ -117,6 +127,7 @@ fn real_podman_with_the_wrapper_as_its_runtime_gives_what_the_environment_asks_f
     let refused = run("--env AMD_VISIBLE_DEVICES=17");
     let said = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && said.contains("there is no GPU") && said.contains("17"), "{said}");
+    wait_for_conmon(&stage);
 }
 
 /// Flags of `podman run`, those of `podman exec`, and whether the process of each may open the nodes of GPU 1.
@@ -156,6 +167,7 @@ fn hold_users(runtime: &Path, gpu: &str, table: &[Users<'_>]) {
         script += &format!("look '{flags}' '{exec}'\n");
     }
     let seen = stdout(&stage.shell(&script));
+    wait_for_conmon(&stage);
     let mut seen = seen.split("\n\n").map(str::trim);
     for (flags, exec, opens) in table {
         for opens in opens {
@@ -171,7 +183,7 @@ fn hold_users(runtime: &Path, gpu: &str, table: &[Users<'_>]) {
 
 #[test]
 fn real_podman_opens_a_gpus_nodes_to_its_containers_user_and_to_members_of_their_groups() {
-    if !real::require_root(&["podman", "runc", "unshare", "busybox"]) {
+    if !real::require_root(&["podman", "runc", "unshare", "busybox", "pgrep"]) {
         return;
     }
     let with_groups = format!("{USER} --group-add 44 --group-add 992");
@@ -192,7 +204,7 @@ fn real_podman_opens_a_gpus_nodes_to_its_containers_user_and_to_members_of_their
 
 #[test]
 fn real_podman_with_the_wrapper_as_its_runtime_opens_a_gpus_nodes_to_every_user() {
-    let needed = ["podman", "runc", "unshare", "busybox"];
+    let needed = ["podman", "runc", "unshare", "busybox", "pgrep"];
     let Some(wrapper) = real::require_root_and_built("ROCWORKER_WRAPPER", &needed) else { return };
     let table = [("", "", [true, true]), (USER, "", [true, true]), (USER, OTHER, [true, true])];
     hold_users(&wrapper, "--env AMD_VISIBLE_DEVICES=1", &table);

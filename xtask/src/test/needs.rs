@@ -15,6 +15,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("crun", "podman's default runtime"),
     ("podman", "an engine that reads CDI specs itself"),
     ("conmon", "podman's monitor of a container"),
+    ("procps", "pgrep finds what podman has left running"),
     ("uidmap", "podman without root"),
     ("slirp4netns", "podman without root"),
     ("fuse-overlayfs", "podman without root"),
