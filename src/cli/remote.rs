@@ -93,10 +93,7 @@ pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> an
         command;
     let hosts: Vec<Host> = hosts_of(session, options, hosts)?.into_iter().map(|named| named.host).collect();
     if hosts.is_empty() {
-        return Err(Misuse(
-            "name the hosts, as in `rocworker remote check gpu1`, or --hosts GROUP".to_owned(),
-        )
-        .into());
+        return Err(Misuse("name the hosts, as in `gpu1 root@gpu2`, or give --hosts GROUP".to_owned()).into());
     }
     let hosts = match command {
         Command::Install { package, listen, replace, .. } => {
