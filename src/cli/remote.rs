@@ -344,13 +344,13 @@ impl Answers {
         for it in &self.hosts {
             if is_check && it.code != 1 {
                 let version = it.version.as_deref().unwrap_or("not installed");
-                let active = it.active.as_deref().unwrap_or("unknown");
-                let listen = it.listen.map_or_else(|| "nothing".to_owned(), |listen| listen.to_string());
-                let unit = it.unit.unwrap_or("none");
-                text.push_str(&format!(
-                    "{}: rocworker {version}, unit {unit}, {active}, answers on {listen}\n",
-                    it.host
-                ));
+                let unit = it.unit.map_or_else(
+                    || "no unit".to_owned(),
+                    |unit| format!("unit {unit}, {}", it.active.as_deref().unwrap_or("state unknown")),
+                );
+                let listen =
+                    it.listen.map_or_else(|| "no answer".to_owned(), |listen| format!("answers on {listen}"));
+                text.push_str(&format!("{}: rocworker {version}, {unit}, {listen}\n", it.host));
             } else if let Some(url) = it.url.as_ref().filter(|_| it.code == 0) {
                 text.push_str(&format!("Metrics available at: {url}\n"));
             }

@@ -58,13 +58,17 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
 }
 
 fn needs_a_terminal(session: &Session) -> Result<(), Misuse> {
-    let why = match variable("TERM").as_deref() {
-        _ if session.format == Format::Json => "--output json prints one view",
-        _ if !stdin().is_terminal() || !stdout().is_terminal() => "top needs a terminal to watch the GPUs",
-        None | Some("" | "dumb") => "top needs a terminal that can move its cursor, and TERM names none",
+    let (why, instead) = match variable("TERM").as_deref() {
+        _ if session.format == Format::Json => ("--output json prints one view", "top --once -o json"),
+        _ if !stdin().is_terminal() || !stdout().is_terminal() => {
+            ("top needs a terminal to watch the GPUs", "top --once")
+        }
+        None | Some("" | "dumb") => {
+            ("top needs a terminal that can move its cursor, and TERM names none", "top --once")
+        }
         Some(_) => return Ok(()),
     };
-    Err(Misuse(format!("{why}: say `rocworker top --once`")))
+    Err(Misuse(format!("{why}: say `rocworker {instead}`")))
 }
 
 /// One view for people: GPUs and partitions, processes, and what is not known.

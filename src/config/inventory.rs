@@ -39,7 +39,7 @@ impl Inventory {
             match &*groups {
                 [] => format!(
                     "no group {name:?}: the configuration defines no groups; write inventory: {{groups: {{{}: [gpu1, \
-                     gpu2]}}}}",
+                     gpu2]}}}} into config.yaml",
                     if is_word(name) { name } else { "mi300" }
                 ),
                 groups => format!("no group {name:?}: the groups are {}", groups.join(", ")),

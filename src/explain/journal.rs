@@ -24,7 +24,7 @@ const JOURNALS: [&str; 2] = ["/run/log/journal", "/var/log/journal"];
 pub enum Error {
     #[error("journalctl is not installed: pipe a log to `rocworker explain -`")]
     NoJournalctl,
-    #[error("this machine keeps no journal: pipe a log to `rocworker explain -`, such as dmesg's")]
+    #[error("there is no journal: pipe the machine's log, such as dmesg's, to `rocworker explain -`")]
     NoJournal,
     #[error("--since={since}: {said}")]
     Since { since: String, said: String },
@@ -312,7 +312,7 @@ mod tests {
                 "",
                 "",
                 0,
-                "this machine keeps no journal: pipe a log to `rocworker explain -`, such as dmesg's",
+                "there is no journal: pipe the machine's log, such as dmesg's, to `rocworker explain -`",
             ),
             ("", "No space left\n", 1, "journalctl ended with exit status: 1: No space left"),
         ] {

@@ -42,7 +42,10 @@ fn real_host_key_and_login_errors_are_not_retried() {
     let before = connections(&gpu1);
     let said = asker.refused("gpu1", RootIfAllowed);
     assert!(said.starts_with("gpu1: its host key differs from the one in known_hosts."), "{said}");
-    assert!(said.ends_with("then run `ssh-keygen -R gpu1` and `ssh gpu1`"), "{said}");
+    assert!(
+        said.ends_with("then run `ssh-keygen -f \"/root/.ssh/known_hosts\" -R \"gpu1\"` and `ssh gpu1`"),
+        "{said}"
+    );
     assert_eq!(connections(&gpu1), before + 1);
 
     fleet.shell(": > /root/.ssh/known_hosts").well();

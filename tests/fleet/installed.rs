@@ -57,7 +57,7 @@ fn real_missing_rocworker_or_sudo_names_the_fix() {
     assert_eq!(said.status.code(), Some(1));
     assert_eq!(
         said.stderr,
-        "rocworker: gpu1: status needs rocworker on that machine: run `rocworker remote install gpu1`\n"
+        "rocworker: gpu1: status needs rocworker on that machine: install its package there, or run `rocworker remote install gpu1`, which starts the exporter too\n"
     );
     let said = fleet.run(&[PROGRAM, "--host", "guest@gpu1", "status"]).badly();
     assert!(said.contains("`sudo -n` failed for guest") && said.contains("or use root@gpu1"), "{said}");

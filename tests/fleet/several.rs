@@ -68,7 +68,7 @@ fn real_answers_stand_in_the_order_asked_and_one_that_fails_stops_no_other() {
                 { "host": "gpu2", "code": 3, "answer": { "name": "gpu2", "big": u64::MAX } },
                 { "host": "gpu3", "code": 1, "answer": { "name": "gpu3", "big": u64::MAX }, "error": "a word from there" },
                 { "host": "gpu4", "code": 1,
-                  "error": "status needs rocworker on that machine: run `rocworker remote install root@gpu4`" },
+                  "error": "status needs rocworker on that machine: install its package there, or run `rocworker remote install root@gpu4`, which starts the exporter too" },
             ]
         })
     );

@@ -167,7 +167,7 @@ fn real_journal_that_this_user_may_not_read_and_a_time_that_is_none_end_with_a_s
         systemd-journal or adm\nended with 1\n\
         rocworker: --since=nonsense: Failed to parse timestamp: nonsense\nended with 2\n\
         rocworker: journalctl is not installed: pipe a log to `rocworker explain -`\nended with 1\n\
-        rocworker: this machine keeps no journal: pipe a log to `rocworker explain -`, such as dmesg's\n\
+        rocworker: there is no journal: pipe the machine's log, such as dmesg's, to `rocworker explain -`\n\
         ended with 1\n";
     assert!(said.contains(expected), "{said}");
 }

@@ -165,7 +165,8 @@ fn installed(
         1 => Outcome::FellShort,
         3 => Outcome::Findings,
         NOT_INSTALLED => bail!(
-            "{host}: {} needs rocworker on that machine: run `rocworker remote install {host}`",
+            "{host}: {} needs rocworker on that machine: install its package there, or run `rocworker remote install \
+             {host}`, which starts the exporter too",
             asked.words.first().map_or("this command", String::as_str)
         ),
         // A signal ended the process there.

@@ -54,10 +54,12 @@ pub(super) fn diagnose(host: &Host, stderr: &str) -> Diagnosis {
     let name = &host.name;
     if line(&HOST_KEY).is_some() {
         let said = if stderr.contains("IDENTIFICATION HAS CHANGED!") {
+            // Where ~/.ssh/config gives the machine another name or port, known_hosts has it by those.
+            let ssh_advises = stderr.lines().map(str::trim).find(|line| line.starts_with("ssh-keygen -f "));
+            let forget = ssh_advises.map_or_else(|| format!("ssh-keygen -R {name}"), last_line);
             format!(
                 "its host key differs from the one in known_hosts. Another machine may answer as {name}. If you \
-                 reinstalled {name}, compare the key's fingerprint on its console, then run `ssh-keygen -R {name}` and \
-                 `ssh {host}`"
+                 reinstalled {name}, compare the key's fingerprint on its console, then run `{forget}` and `ssh {host}`"
             )
         } else {
             format!(
@@ -162,6 +164,12 @@ mod tests {
             (
                 "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.\n",
                 "run `ssh-keygen -R gpu1`",
+            ),
+            (
+                "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n\
+                 Offending ED25519 key in /root/.ssh/known_hosts:1\n  remove with:\n  \
+                 ssh-keygen -f \"/root/.ssh/known_hosts\" -R \"[10.77.0.2]:2202\"\nHost key verification failed.\n",
+                "run `ssh-keygen -f \"/root/.ssh/known_hosts\" -R \"[10.77.0.2]:2202\"` and `ssh ops@gpu1`",
             ),
             // A jump host that refuses: the second line alone would be tried again.
             (

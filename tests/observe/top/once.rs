@@ -65,14 +65,14 @@ fn a_card_that_no_container_can_use_says_why() {
 #[test]
 fn without_a_terminal_a_sentence_names_once() {
     let laid = eight();
-    for (arguments, why) in [
-        (&[][..], "top needs a terminal to watch the GPUs: say `rocworker --root"),
-        (&["-o", "json"], "--output json prints one view: say `rocworker --root"),
+    for (arguments, why, instead) in [
+        (&[][..], "top needs a terminal to watch the GPUs: say `rocworker --root", "top --once`\n"),
+        (&["-o", "json"], "--output json prints one view: say `rocworker --root", "top --once -o json`\n"),
     ] {
         let output = top(&laid, arguments).assert().code(2).stdout("").get_output().stderr.clone();
         let said = String::from_utf8(output).unwrap();
         assert!(said.starts_with("rocworker: ") && said.contains(why), "{said}");
-        assert!(said.ends_with("top --once`\n"), "{said}");
+        assert!(said.ends_with(instead), "{said}");
         assert_eq!(said.lines().count(), 1, "{said}");
     }
     for interval in ["0.1", "61", "nan", "x", "-1"] {
