@@ -82,7 +82,7 @@ fn an_inventory_has_groups_in_order_and_a_user_for_names_without_one() {
     assert_eq!(hosts, ["ops@gpu1", "root@gpu3"]);
     assert_eq!(inventory.group("mi200").unwrap_err(), "no group \"mi200\": the groups are mi300, all");
     let none = parse("").unwrap().inventory.group("mi300").unwrap_err();
-    assert!(none.ends_with("write inventory: {groups: {mi300: [gpu1, gpu2]}}"), "{none}");
+    assert!(none.ends_with("write inventory: {groups: {mi300: [gpu1, gpu2]}} into config.yaml"), "{none}");
 }
 
 #[test]
