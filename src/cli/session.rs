@@ -257,8 +257,13 @@ mod tests {
     fn another_machine_has_its_own_clock_and_configuration_and_its_commands_name_it() {
         let line = ["rocworker", "--host", "amd@gpu7", "--config", "/inventory.yaml", "detect"];
         let args = args::Args::try_parse_from(line).unwrap().options;
-        let reading =
-            Reading { files: Files::default(), taken_at: Some(1_790_000_000), as_root: true, journal: None };
+        let reading = Reading {
+            files: Files::default(),
+            taken_at: Some(1_790_000_000),
+            as_root: true,
+            journal: None,
+            asleep: String::new(),
+        };
         let session = Session::of_reading(&args, reading);
         assert_eq!(Timestamp::of(session.now()).to_string(), "2026-09-21T14:13:20Z");
         assert!(!session.root.is_host() && session.programs.is_none());

@@ -35,6 +35,8 @@ pub struct Reading {
     pub as_root: bool,
     /// How journalctl ended there, where it was asked.
     pub journal: Option<Printed>,
+    /// The suspended cards, as the script lists them.
+    pub asleep: String,
 }
 
 /// Parses a script's whole output. `token`: the script's.
@@ -108,10 +110,10 @@ impl<'o> Parser<'o> {
         };
         self.files.reader = uid;
         let mut journal = None;
-        loop {
+        let asleep = loop {
             let frame = self.next()?;
             match frame.kind {
-                b"end" => break,
+                b"end" => break String::from_utf8_lossy(frame.bytes).into_owned(),
                 b"d" => self.folder(&frame)?,
                 b"t" => self.put(frame.about, Content::File(frame.bytes.to_owned()))?,
                 b"a" => self.all_missing(frame.bytes, &Content::Failed(Errno::ENOENT))?,
@@ -124,13 +126,13 @@ impl<'o> Parser<'o> {
                 b"j" => journal = Some(self.journal()?),
                 _ => return Err(Problem::Wrong("no frame is of that kind")),
             }
-        }
+        };
         for (path, content) in std::mem::take(&mut self.contents) {
             if let Some(end) = self.end_of(path) {
                 self.entry(end).content = content;
             }
         }
-        Ok(Reading { files: std::mem::take(&mut self.files), taken_at, as_root: uid == 0, journal })
+        Ok(Reading { files: std::mem::take(&mut self.files), taken_at, as_root: uid == 0, journal, asleep })
     }
 
     fn next(&mut self) -> Result<Frame<'o>, Problem> {

@@ -25,9 +25,6 @@ impl FromStr for Host {
     /// # Errors
     /// Says in a sentence why it is not a host name.
     fn from_str(text: &str) -> Result<Self, String> {
-        if text.is_empty() {
-            return Err("a host has no name: write NAME or USER@NAME, and one comma between two".to_owned());
-        }
         let (user, name) = match text.rsplit_once('@') {
             Some((user, name)) => (Some(user), name),
             None => (None, text),

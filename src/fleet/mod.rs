@@ -1,7 +1,7 @@
 //! Other machines, over the system's ssh.
 //!
 //! `host`: a machine's name. `ssh`: one connection, its retries and time limit. `pool`: several machines at once.
-//! `script`, `frames`: read a machine's files in one round trip, and in another what the first answer lacks.
+//! `script`, `frames`: read a machine's files in one round trip, and in further ones what an answer lacks.
 //! `exposition`: the metrics of several machines as one.
 //! `remote`: the exporter on other machines.
 

@@ -2,16 +2,22 @@
 //!
 //! Its parts are under read/. Builtins collect paths; `ls` describes links and nodes; one `cat`, started by `env`, prints
 //! all contents. See read/frames.sh for the format. Some paths are known only by an answer, such as an import that
-//! containerd's configuration names: a second script reads them too.
+//! containerd's configuration names: a further script reads them too.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, Hasher as _};
 use std::path::{Path, PathBuf};
 
+use root::Asked;
+
 use super::frames::{self, Reading};
 use crate::explain::journal::argv;
 use crate::printable::quoted;
+
+/// Of one command: a file may name a folder, whose files name others.
+pub const MOST_CONNECTIONS: usize = 4;
 
 /// What a command reads there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +41,30 @@ const LOG: &str = include_str!("read/log.sh");
 const DOCTOR: &str = include_str!("read/doctor.sh");
 const UNITS: &str = include_str!("read/units.sh");
 
+/// What an answer lacks and a further script is to read.
+#[derive(Debug, Clone, Default)]
+pub struct Further {
+    /// One that is not UTF-8 is left out.
+    pub paths: BTreeMap<PathBuf, Asked>,
+    /// [`Reading::asleep`] of that answer: if other cards are suspended now, the script reads no partition in `paths`.
+    pub asleep: String,
+}
+
+impl Further {
+    /// False where nothing is new.
+    pub fn add(&mut self, lacking: BTreeMap<PathBuf, Asked>, asleep: &str) -> bool {
+        asleep.clone_into(&mut self.asleep);
+        let mut is_new = false;
+        for (path, asked) in lacking {
+            if self.paths.get(&path) < Some(&asked) {
+                is_new = true;
+                self.paths.insert(path, asked);
+            }
+        }
+        is_new
+    }
+}
+
 /// A script for one run.
 #[derive(Debug, Clone)]
 pub struct Script {
@@ -45,16 +75,15 @@ pub struct Script {
 }
 
 impl Script {
-    /// `since`: as journalctl takes it, for [`Wanted::Journal`] alone. `named`: further paths to read. One that is not
-    /// UTF-8 is left out.
+    /// `since`: as journalctl takes it, for [`Wanted::Journal`] alone.
     #[must_use]
-    pub fn new(wanted: Wanted, since: Option<&str>, named: &[PathBuf]) -> Self {
-        Self::beneath(Path::new(""), wanted, since, named)
+    pub fn new(wanted: Wanted, since: Option<&str>, further: &Further) -> Self {
+        Self::beneath(Path::new(""), wanted, since, further)
     }
 
     /// The same for a machine that is laid out beneath a folder there, named by an absolute path.
     #[must_use]
-    pub fn beneath(folder: &Path, wanted: Wanted, since: Option<&str>, named: &[PathBuf]) -> Self {
+    pub fn beneath(folder: &Path, wanted: Wanted, since: Option<&str>, further: &Further) -> Self {
         let token = token();
         let (parts, paths): (&[&str], &str) = match wanted {
             Wanted::Machine => (&[MACHINE], ""),
@@ -69,15 +98,20 @@ impl Script {
             Wanted::Journal => format!("printed {}; ", words(argv(since).iter().map(AsRef::as_ref))),
         };
         let mut text = String::new();
-        writeln!(text, "T={token} R={}", quoted(&folder.to_string_lossy())).ok();
+        let (root, asleep) = (quoted(&folder.to_string_lossy()), quoted(&further.asleep));
+        writeln!(text, "T={token} R={root} asleep={asleep}").ok();
         for part in [FRAMES].iter().chain(parts) {
             text.push_str(part);
         }
-        let named = words(named.iter().filter_map(|path| path.to_str()));
+        let those = |wish| {
+            let those = further.paths.iter().filter(move |(_, asked)| **asked == wish);
+            words(those.filter_map(|(path, _)| path.to_str()))
+        };
+        let further = format!("described {}; named {}", those(Asked::Meta), those(Asked::Content));
         // Each process there takes as long as a card: ssh's command passes the uid, and detect needs no time.
         let time = if wanted == Wanted::Machine { "" } else { "$(date +%s)" };
         // The shell parses the whole script first; with </dev/null no child consumes stdin.
-        writeln!(text, "main() {{ begin \"$@\"; machine; {paths}named {named}; collected; {log}end; }}").ok();
+        writeln!(text, "main() {{ begin \"$@\"; machine; {paths}{further}; collected; {log}end; }}").ok();
         writeln!(text, "main \"${{1:-$(id -u)}}\" \"{time}\" </dev/null").ok();
         Self { text, token }
     }

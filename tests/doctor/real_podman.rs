@@ -27,7 +27,7 @@ fn podman(stage: &Path) -> String {
     )
 }
 
-/// What conmon calls at a container's end would lay podman's folder out again where the stage has gone.
+/// When a container ends, conmon starts podman to clean up, and podman makes its folder again if it is gone.
 fn wait_for_conmon(stage: &Stage) {
     let programs = format!("^[^ ]*(conmon|podman) .*{}/", stage.folder().display());
     let is_there = || Command::new("pgrep").args(["-f", &programs]).output().unwrap().status.success();

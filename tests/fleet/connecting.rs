@@ -43,7 +43,7 @@ fn real_host_key_and_login_errors_are_not_retried() {
     let said = asker.refused("gpu1", RootIfAllowed);
     assert!(said.starts_with("gpu1: its host key differs from the one in known_hosts."), "{said}");
     assert!(
-        said.ends_with("then run `ssh-keygen -f \"/root/.ssh/known_hosts\" -R \"gpu1\"` and `ssh gpu1`"),
+        said.ends_with("Then remove the line of known_hosts that `ssh gpu1` names, and run `ssh gpu1` again"),
         "{said}"
     );
     assert_eq!(connections(&gpu1), before + 1);
@@ -144,10 +144,10 @@ fn real_a_connection_that_sshd_has_no_room_for_is_tried_again() {
     let mut banner = [0; 8];
     std::io::Read::read_exact(held.stdout.as_mut().unwrap(), &mut banner).unwrap();
     let said = asker.refused("gpu1", RootIfAllowed);
-    assert!(
-        said.contains("after 3 tries: kex_exchange_identification: Connection closed by remote host;"),
-        "{said}"
-    );
+    // What ssh says depends on whether sshd has read its first line.
+    let closed = ["Connection closed by remote host;", "read: Connection reset by peer;"];
+    let closed = closed.map(|how| format!("after 3 tries: kex_exchange_identification: {how}"));
+    assert!(closed.iter().any(|it| said.contains(it)), "{said}");
     assert!(gpu1.sshd_log().contains("MaxStartups"), "{}", gpu1.sshd_log());
     // It leaves between two tries.
     let before = gpu1.sshd_log().matches("drop connection").count();

@@ -1,6 +1,6 @@
 //! What commands answer about a Root.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use amdgpu::Machine;
@@ -12,7 +12,7 @@ use rocworker::doctor;
 use rocworker::explain::here::Here;
 use rocworker::facts::Facts;
 use rocworker::fleet::frames::Reading;
-use rocworker::fleet::script::Wanted;
+use rocworker::fleet::script::{Further, MOST_CONNECTIONS, Wanted};
 use rocworker::health::{Observer, rules};
 use rocworker::timestamp::Timestamp;
 use root::files::{Content, Entry};
@@ -67,20 +67,22 @@ pub(crate) fn answer(root: &Root, wanted: Wanted, named: &Path) -> String {
     text.replace(&format!("{}/", named.display()), "/")
 }
 
-/// What a shell reads in as many connections as a command makes. What is still missing is in the Root's record.
+/// What a shell reads in as many connections as the command makes. What is still missing is in the Root's record.
 #[track_caller]
 pub(crate) fn whole(shell: &Shell, folder: &Path, wanted: Wanted) -> Root {
-    let mut named: Vec<PathBuf> = Vec::new();
+    let mut further = Further::default();
+    let mut connections = 0;
     loop {
-        let root = Root::of_files(with_nodes(shell.read_named(folder, wanted, &named), folder).files);
+        let reading = with_nodes(shell.read_further(folder, wanted, &further), folder);
+        let root = Root::of_files(reading.files);
+        connections += 1;
         answer(&root, wanted, folder);
-        let more = root.not_read().into_iter();
-        let more: Vec<_> =
-            more.filter(|path| path != Path::new(CAPTURE_FILE) && !named.contains(path)).collect();
-        if more.is_empty() {
+        let mut lacking = root.not_read();
+        lacking.remove(Path::new(CAPTURE_FILE));
+        let most = if matches!(wanted, Wanted::Doctor | Wanted::Readings) { MOST_CONNECTIONS } else { 1 };
+        if connections == most || !further.add(lacking, &reading.asleep) {
             return root;
         }
-        named.extend(more);
     }
 }
 

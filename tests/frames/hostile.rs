@@ -5,19 +5,19 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use layout::Machine;
+use layout::{Entry, Machine};
 use nix::errno::Errno;
 use proptest::prelude::*;
-use rocworker::fleet::script::{Script, Wanted};
-use root::Root;
+use rocworker::fleet::script::{Further, Script, Wanted};
 use root::files::Content;
+use root::{Asked, Root};
 
 use crate::{machines, shells};
 
 /// What the script's first shell prints of a small machine.
 fn printed(wanted: Wanted) -> (Script, Vec<u8>) {
     let folder = machines::laid_out(&machines::odd());
-    let script = Script::beneath(folder.path(), wanted, None, &[]);
+    let script = Script::beneath(folder.path(), wanted, None, &Further::default());
     let output = shells::all()[0].run(&script.text);
     (script, output.stdout)
 }
@@ -85,7 +85,7 @@ fn a_file_that_holds_a_whole_answer_forges_nothing() {
         assert!(matches!(&found.content, Content::File(bytes) if *bytes == fs::read(&config).unwrap()));
 
         // Whoever could know the script's word in advance can spoil an answer, and forge none.
-        let script = Script::beneath(folder.path(), Wanted::Doctor, None, &[]);
+        let script = Script::beneath(folder.path(), Wanted::Doctor, None, &Further::default());
         fs::write(&config, format!("R={}\0\nend 0 0\n\n", token(&script))).unwrap();
         let problem = script.parse(&shell.run(&script.text).stdout).unwrap_err();
         assert!(problem.contains("a file has the script's mark in it"), "{problem}");
@@ -148,7 +148,7 @@ fn since_is_quoted_and_journalctls_exit_code_is_returned() {
     let Some(shell) = shells::busybox() else { return };
     let folder = machines::laid_out(&machines::odd());
     let run = |since: Option<&str>| {
-        let script = Script::beneath(folder.path(), Wanted::Journal, since, &[]);
+        let script = Script::beneath(folder.path(), Wanted::Journal, since, &Further::default());
         script.parse(&shell.run(&script.text).stdout).unwrap().journal.unwrap()
     };
     assert_eq!(run(None).code, 127);
@@ -176,7 +176,7 @@ fn a_log_whose_reading_broke_off_is_no_whole_log() {
     for shell in shells::all() {
         // As dd says it: these words at its first runs, and then that it is at the end.
         let kmsg = |broken: usize| {
-            let script = Script::beneath(folder.path(), Wanted::Health, None, &[]);
+            let script = Script::beneath(folder.path(), Wanted::Health, None, &Further::default());
             fs::write(&runs, "").unwrap();
             let dd = format!(
                 "dd() {{ cat \"${{1#if=}}\"; echo x >> {runs}; words='Broken pipe'
@@ -202,7 +202,7 @@ fn an_environment_changes_no_answer_and_without_ls_nothing_is_absent() {
     let folder = machines::laid_out(&machines::odd().put("/dev/kfd", "x"));
     for shell in shells::all() {
         let read = |before: &str| {
-            let script = Script::beneath(folder.path(), Wanted::Doctor, None, &[]);
+            let script = Script::beneath(folder.path(), Wanted::Doctor, None, &Further::default());
             script.parse(&shell.run(&format!("{before}\n{}", script.text)).stdout).unwrap().files
         };
         let plain = read("");
@@ -213,9 +213,25 @@ fn an_environment_changes_no_answer_and_without_ls_nothing_is_absent() {
     }
 }
 
+/// A configuration may name anything.
+#[test]
+fn a_further_path_that_no_frame_can_carry_damages_no_answer() {
+    let machine = machines::odd().put("/opt/a\nb", Entry::Directory).put("/opt/c -> d", Entry::Directory);
+    let folder = machines::laid_out(&machine.put("/opt/e\nf/g", "x"));
+    let mut further = Further::default();
+    for path in ["/opt/a\nb", "/opt/c -> d", "/opt/e\nf/g", "/opt/e\nf", "/"] {
+        further.paths.insert(path.into(), Asked::Content);
+        further.paths.insert(format!("{path}/h").into(), Asked::Meta);
+    }
+    for shell in shells::all() {
+        let reading = shell.read_further(folder.path(), Wanted::Doctor, &further);
+        assert!(!reading.files.entries.is_empty(), "{}", shell.name);
+    }
+}
+
 /// An answer made of these frames.
 fn parsed(frames: &[(&str, &str, &str)]) -> Result<root::files::Files, String> {
-    let script = Script::new(Wanted::Machine, None, &[]);
+    let script = Script::new(Wanted::Machine, None, &Further::default());
     let mut answer = format!("\nrocworker-frames 1 {}\n", token(&script));
     for (kind, about, bytes) in [("about", "", "0 1")].iter().chain(frames).chain(&[("end", "", "")]) {
         answer += &format!("{kind} {} {}\n{about}{bytes}\n", about.len(), bytes.len());
@@ -281,7 +297,7 @@ fn real_the_kernels_log_is_read_to_its_end_by_each_shell() {
         }
     }
     for shell in shells::all() {
-        let script = Script::new(Wanted::Health, None, &[]);
+        let script = Script::new(Wanted::Health, None, &Further::default());
         let output = shell.run(&script.text);
         let reading = script.parse(&output.stdout).unwrap();
         assert!(reading.as_root && reading.taken_at > Some(1_700_000_000));

@@ -36,10 +36,28 @@ pub(crate) fn all() -> Vec<(&'static str, Machine)> {
 }
 
 /// Of which a first answer lacks files.
-pub(crate) fn in_several_connections() -> [(&'static str, Machine); 2] {
-    let asleep = Machine::instinct_with_readings(2, 8)
-        .put("/sys/bus/pci/devices/0000:05:00.0/power/runtime_status", "suspended\n");
-    [("files that a configuration names", named_elsewhere()), ("partitions beside a suspended card", asleep)]
+pub(crate) fn in_several_connections() -> [(&'static str, Machine); 3] {
+    let asleep = Machine::instinct_with_readings(2, 8).put(STATE, "suspended\n");
+    [
+        ("files that a configuration names", named_elsewhere()),
+        ("partitions beside a suspended card", asleep),
+        ("files that a unit names by a link", behind_a_link()),
+    ]
+}
+
+/// The power state of one card of [`Machine::instinct_with_readings`].
+pub(crate) const STATE: &str = "/sys/bus/pci/devices/0000:05:00.0/power/runtime_status";
+
+/// rocworker writes nothing through links.
+fn behind_a_link() -> Machine {
+    with_programs(captures::phoenix(), &["/opt/ctd-2/bin/containerd", "/usr/sbin/runc"])
+        .put("/opt/ctd", Entry::Link("ctd-2".into()))
+        .put("/opt/ctd-2/conf/main.toml", "version = 3\n")
+        .put(
+            "/usr/lib/systemd/system/containerd.service",
+            "[Service]\nExecStart=/opt/ctd/bin/containerd --config /opt/ctd/conf/main.toml\n",
+        )
+        .put("/etc/rocworker/config.yaml", "containerd: {config: /opt/ctd/conf/main.toml}\n")
 }
 
 /// Whose files are where its configuration and its units say.
@@ -101,10 +119,11 @@ pub(crate) fn odd() -> Machine {
 /// Stands for a program: none is run.
 const PROGRAM: &str = "\u{7f}ELF";
 /// Where programs are.
-const PROGRAMS: [&str; 7] = [
+const PROGRAMS: [&str; 8] = [
     "usr/bin",
     "usr/sbin",
     "opt/bin",
+    "opt/ctd-2/bin",
     "opt/rocm/bin",
     "usr/lib/rocworker",
     "usr/local/lib/rocworker",

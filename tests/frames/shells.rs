@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use rocworker::fleet::frames::Reading;
-use rocworker::fleet::script::{Script, Wanted};
+use rocworker::fleet::script::{Further, Script, Wanted};
 use support::real;
 use tempfile::TempDir;
 
@@ -71,13 +71,13 @@ impl Shell {
     /// What it reads of a machine that is laid out beneath a folder.
     #[track_caller]
     pub(crate) fn read(&self, folder: &Path, wanted: Wanted) -> Reading {
-        self.read_named(folder, wanted, &[])
+        self.read_further(folder, wanted, &Further::default())
     }
 
-    /// The same, with further paths.
+    /// The same, with what an earlier answer lacked.
     #[track_caller]
-    pub(crate) fn read_named(&self, folder: &Path, wanted: Wanted, named: &[PathBuf]) -> Reading {
-        let script = Script::beneath(folder, wanted, None, named);
+    pub(crate) fn read_further(&self, folder: &Path, wanted: Wanted, further: &Further) -> Reading {
+        let script = Script::beneath(folder, wanted, None, further);
         let output = self.run(&script.text);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && said.is_empty(), "{}: {}: {said}", self.name, output.status);

@@ -40,6 +40,7 @@ use nix::sys::stat::{self, Mode};
 
 pub use error::{Error, if_there};
 pub use lock::Lock;
+pub use memory::Asked;
 pub use meta::{Identity, Kind, Meta};
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use reopen::Place;

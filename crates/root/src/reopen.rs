@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::files::Files;
 use crate::memory::Tree;
-use crate::{Beneath, Error, Root};
+use crate::{Asked, Beneath, Error, Root};
 
 /// What a Root is opened from, again and in any thread.
 #[derive(Debug, Clone)]
@@ -80,10 +80,10 @@ impl Root {
         self.memory().is_some()
     }
 
-    /// The paths of another machine that a caller asked for and the script did not read. Empty for a folder's Root.
+    /// The paths of another machine that a caller asked about and the script did not read. Empty for a folder's Root.
     #[must_use]
-    pub fn not_read(&self) -> Vec<PathBuf> {
-        self.memory().map(Tree::unknown).into_iter().flatten().collect()
+    pub fn not_read(&self) -> BTreeMap<PathBuf, Asked> {
+        self.memory().map(Tree::unknown).unwrap_or_default()
     }
 
     pub(crate) fn memory(&self) -> Option<&Tree> {

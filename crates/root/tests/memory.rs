@@ -15,7 +15,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use proptest::prelude::*;
 use root::files::{Content, Entry, Files};
-use root::{Attributes, Error, Kind, Meta, Root, Watch};
+use root::{Asked, Attributes, Error, Kind, Meta, Root, Watch};
 
 #[derive(Debug, Clone)]
 enum Laid {
@@ -247,10 +247,14 @@ fn what_was_not_read_is_not_absent() {
 fn what_was_asked_and_not_read_is_recorded_for_all_that_share_the_files() {
     let root = of([("/etc", Content::Folder(vec!["x".into()])), ("/dev/kfd", Content::Node)]);
     assert!(root.stat("/etc/gone").is_err() && root.stat("/etc").is_ok() && !root.exists("/usr"));
-    assert_eq!(root.not_read(), [Path::new("/usr")]);
+    let of = |paths: &[(&str, Asked)]| paths.iter().map(|(path, asked)| (path.into(), *asked)).collect();
+    assert_eq!(root.not_read(), of(&[("/usr", Asked::Meta)]));
     root.place().open().unwrap().read("/dev/kfd", 9).unwrap_err();
     root.stat("/etc/x").unwrap_err();
-    assert_eq!(root.not_read(), ["/dev/kfd", "/etc/x", "/usr"].map(Path::new));
+    root.list("/usr").unwrap_err();
+    root.stat("/usr").unwrap_err();
+    let all = [("/dev/kfd", Asked::Content), ("/etc/x", Asked::Meta), ("/usr", Asked::Content)];
+    assert_eq!(root.not_read(), of(&all));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use allocation::is_unsafe_to_show;
 
-/// Writes out what would steer a terminal or forge a line: control characters, line ends among them, and the marks that
-/// turn the direction of text or are not seen.
+/// Writes out what would steer a terminal or forge a line: control characters, line ends, and marks that turn text or are
+/// not seen.
 #[must_use]
 pub fn printable(text: &str) -> String {
     let shown = |c: char| if is_unsafe_to_show(c) { c.escape_default().collect() } else { vec![c] };

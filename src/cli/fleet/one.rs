@@ -1,12 +1,15 @@
 //! One machine.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use reconcile::command::{Programs, Stream};
+use root::Asked;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use telemetry::exporter::Exporter;
 
@@ -18,15 +21,12 @@ use crate::cli::session::{Misuse, Session, interrupt};
 use crate::cli::{Outcome, doctor};
 use crate::fleet::frames::Reading;
 use crate::fleet::host::Host;
-use crate::fleet::script::{Script, Wanted};
+use crate::fleet::script::{Further, MOST_CONNECTIONS, Script, Wanted};
 use crate::fleet::ssh::{self, Request, Rights};
 use crate::printable::quoted;
 
 /// The shell's answer where rocworker is not installed (127: no such command), and no exit code of rocworker's.
 const NOT_INSTALLED: i32 = 127;
-
-/// Of one command: a file may name a folder, whose files name others.
-const MOST_CONNECTIONS: usize = 4;
 
 pub(super) fn run(
     programs: &Programs,
@@ -78,23 +78,43 @@ fn read(
     wanted: Wanted,
     since: Option<&str>,
 ) -> anyhow::Result<Session> {
-    let mut named = Vec::new();
-    let mut connections = 0;
-    loop {
-        let session = Session::of_reading(options, reading(programs, host, wanted, since, &named)?);
-        connections += 1;
-        let more = not_read(&session, wanted).into_iter().filter(|path| !named.contains(path));
-        let more: Vec<PathBuf> = more.collect();
-        if more.is_empty() || connections == MOST_CONNECTIONS {
-            return Ok(session);
-        }
-        named.extend(more);
+    let began = Instant::now();
+    let mut further = Further::default();
+    let connect = |further: &Further| {
+        let limit = ssh::LIMIT.saturating_sub(began.elapsed());
+        reading(programs, host, &Script::new(wanted, since, further), limit)
+    };
+    let (first, said) = connect(&further)?;
+    if !first.as_root {
+        let why = ssh::sudo_refused(host, &said);
+        let text = "data that only root can read is unknown, such as the kernel's log";
+        writeln!(anstream::stderr(), "{host}: {text}: {why}").ok();
     }
+    let mut asleep = first.asleep.clone();
+    let mut session = Session::of_reading(options, first);
+    for _ in 1..MOST_CONNECTIONS {
+        if !further.add(lacking(&session, wanted), &asleep) {
+            break;
+        }
+        match connect(&further) {
+            Ok((next, _)) => {
+                next.asleep.clone_into(&mut asleep);
+                session = Session::of_reading(options, next);
+            }
+            Err(_) if programs.is_interrupted() => break,
+            Err(error) => {
+                let text = "This was a further connection: the files that it was to read are unknown";
+                writeln!(anstream::stderr(), "{error}. {text}").ok();
+                break;
+            }
+        }
+    }
+    Ok(session)
 }
 
-/// The paths that the answer needs and that were not read: those that a configuration or a unit names, and partitions of
-/// the other cards where one is suspended.
-fn not_read(session: &Session, wanted: Wanted) -> Vec<PathBuf> {
+/// What the answer needs and the script did not read: what a configuration or a unit names, and partitions of the other
+/// cards where one is suspended.
+fn lacking(session: &Session, wanted: Wanted) -> BTreeMap<PathBuf, Asked> {
     match wanted {
         Wanted::Doctor => doctor::examine_for_paths(session),
         Wanted::Readings => drop(Exporter::default().scrape(&session.root, 0.0)),
@@ -103,15 +123,14 @@ fn not_read(session: &Session, wanted: Wanted) -> Vec<PathBuf> {
     session.root.not_read()
 }
 
+/// Also the last line on stderr there.
 fn reading(
     programs: &Programs,
     host: &Host,
-    wanted: Wanted,
-    since: Option<&str>,
-    named: &[PathBuf],
-) -> anyhow::Result<Reading> {
-    let script = Script::new(wanted, since, named);
-    let request = Request { script: &script.text, rights: Rights::RootIfAllowed, limit: ssh::LIMIT };
+    script: &Script,
+    limit: Duration,
+) -> anyhow::Result<(Reading, String)> {
+    let request = Request { script: &script.text, rights: Rights::RootIfAllowed, limit };
     let answer = ssh::run(programs, host, &request)?;
     let said = answer.last_said();
     if answer.code != 0 {
@@ -122,12 +141,7 @@ fn reading(
         );
     }
     let reading = script.parse(&answer.stdout).map_err(|problem| anyhow!("{host}: {problem}"))?;
-    if !reading.as_root && named.is_empty() {
-        let why = ssh::sudo_refused(host, &said);
-        let text = "data that only root can read is unknown, such as the kernel's log";
-        writeln!(anstream::stderr(), "{host}: {text}: {why}").ok();
-    }
-    Ok(reading)
+    Ok((reading, said))
 }
 
 /// Once this is true, a signal to end ends the program at once.

@@ -88,11 +88,21 @@ folder() {
 }
 W=' 	'$N
 
-# Files and folders that an earlier answer lacked.
+# What an earlier answer lacked, and the folders above it: one may be a link.
+described() {
+  for above_ do
+    broken "$above_" && continue
+    while [ -n "$above_" ]; do meta "$above_"; above_=${above_%/*}; done
+  done
+}
+
+# The same with what is in it. A card that fell asleep since then may have one of the partitions.
 named() {
   for named_ do
-    [ ! -d "$R$named_" ] || folder "$named_"
-    owned "$named_"
+    case $named_ in /sys/class/drm/*) [ "$sleeping" = "$asleep" ] || continue ;; esac
+    described "$named_"
+    broken "$named_" && continue
+    if [ -d "$R$named_" ]; then folder "$named_"; elif [ -f "$R$named_" ]; then file "$named_"; fi
   done
 }
 
@@ -158,4 +168,4 @@ collected() {
   contents
 }
 
-end() { frame end "" ""; }
+end() { frame end "" "$sleeping"; }

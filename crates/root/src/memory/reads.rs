@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::walk::{Found, Links, Missing};
-use super::{Node, Tree, shown};
+use super::{Asked, Node, Tree, shown};
 use crate::error::of_rustix;
 use crate::files::Content;
 use crate::{Error, Identity, Kind, Meta};
@@ -46,7 +46,7 @@ impl Tree {
         if let Some(Content::Failed(_) | Content::Unread(_)) = node.content {
             self.bytes(node, path)?;
         }
-        believe(&node.meta().ok_or_else(|| self.why_unknown(node, path))?)?;
+        believe(&node.meta().ok_or_else(|| self.why_unknown(Asked::Content, node, path))?)?;
         self.read(path, limit)
     }
 
@@ -73,7 +73,7 @@ impl Tree {
             (_, Some(kind)) if kind != Kind::Directory => Err(failed(Errno::ENOTDIR)),
             (Some(Content::Failed(errno)), _) => Err(failed(*errno)),
             (Some(Content::Unread(words)), _) => Err(unread(path, words)),
-            _ => Err(self.not_read(path)),
+            _ => Err(self.not_read(Asked::Content, path)),
         }
     }
 
@@ -91,15 +91,15 @@ impl Tree {
     pub(crate) fn meta(&self, path: &Path, is_followed: bool) -> Result<Meta, Error> {
         let links = if is_followed { Links::Followed } else { Links::NotAtTheEnd };
         let node = self.get("stat", path, links)?;
-        node.meta().ok_or_else(|| self.why_unknown(node, path))
+        node.meta().ok_or_else(|| self.why_unknown(Asked::Meta, node, path))
     }
 
     /// Of the path without links: which names are hard links of one file was not read.
     pub(crate) fn identity(&self, path: &Path) -> Result<Identity, Error> {
         let found =
             self.walk(path, Links::Followed).map_err(|missing| self.missing(missing, "stat", path))?;
-        let Found::Node(id) = found else { return Err(self.not_read(path)) };
-        let meta = self.node(id).and_then(Node::meta).ok_or_else(|| self.not_read(path))?;
+        let Found::Node(id) = found else { return Err(self.not_read(Asked::Meta, path)) };
+        let meta = self.node(id).and_then(Node::meta).ok_or_else(|| self.not_read(Asked::Meta, path))?;
         let changed_ns = meta.modified_s.saturating_mul(1_000_000_000);
         Ok(Identity { device: 0, inode: u64::try_from(id).unwrap_or(u64::MAX), len: meta.len, changed_ns })
     }
@@ -111,7 +111,7 @@ impl Tree {
             (_, Some(kind)) if kind != Kind::Link => {
                 Err(Error::io("read the link", shown(path), Errno::EINVAL))
             }
-            _ => Err(self.not_read(path)),
+            _ => Err(self.not_read(Asked::Content, path)),
         }
     }
 
@@ -128,7 +128,7 @@ impl Tree {
             Some(Kind::Directory) => Ok(()),
             Some(Kind::Link) => Err(failed(Errno::ELOOP)),
             Some(_) => Err(failed(Errno::ENOTDIR)),
-            None => Err(self.not_read(path)),
+            None => Err(self.not_read(Asked::Meta, path)),
         }
     }
 
@@ -145,8 +145,8 @@ impl Tree {
 
     fn get(&self, action: &'static str, path: &Path, links: Links) -> Result<&Node, Error> {
         match self.walk(path, links) {
-            Ok(Found::Node(id)) => self.node(id).ok_or_else(|| self.not_read(path)),
-            Ok(Found::Listed) => Err(self.not_read(path)),
+            Ok(Found::Node(id)) => self.node(id).ok_or_else(|| self.not_read(asked(action), path)),
+            Ok(Found::Listed) => Err(self.not_read(asked(action), path)),
             Err(missing) => Err(self.missing(missing, action, path)),
         }
     }
@@ -154,7 +154,7 @@ impl Tree {
     fn missing(&self, missing: Missing, action: &'static str, path: &Path) -> Error {
         match missing {
             Missing::Kernel(errno) => Error::io(action, shown(path), errno),
-            Missing::NotRead => self.not_read(path),
+            Missing::NotRead => self.not_read(asked(action), path),
         }
     }
 
@@ -162,16 +162,16 @@ impl Tree {
         match &node.content {
             Some(Content::File(bytes)) => Ok(bytes),
             _ if node.kind() == Some(Kind::Directory) => Err(Error::io("read", shown(path), Errno::EISDIR)),
-            _ => Err(self.why_unknown(node, path)),
+            _ => Err(self.why_unknown(Asked::Content, node, path)),
         }
     }
 
     /// Why no more is known of it.
-    fn why_unknown(&self, node: &Node, path: &Path) -> Error {
+    fn why_unknown(&self, asked: Asked, node: &Node, path: &Path) -> Error {
         match &node.content {
             Some(Content::Failed(errno)) => Error::io(self.refused(node, path, *errno), shown(path), *errno),
             Some(Content::Unread(words)) => unread(path, words),
-            _ => self.not_read(path),
+            _ => self.not_read(asked, path),
         }
     }
 
@@ -187,6 +187,11 @@ impl Tree {
             _ => "read",
         }
     }
+}
+
+/// `action`: as errors name it.
+fn asked(action: &str) -> Asked {
+    if matches!(action, "stat" | "open the folder") { Asked::Meta } else { Asked::Content }
 }
 
 fn unread(path: &Path, words: &str) -> Error {
