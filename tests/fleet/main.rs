@@ -12,6 +12,7 @@ mod asker;
 mod connecting;
 mod document;
 mod equal;
+mod further;
 mod installed;
 mod login;
 mod middle;
