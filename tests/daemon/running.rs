@@ -134,6 +134,8 @@ fn of(program: &Path, laid: &Laid) -> Command {
     let mut command = Command::new(program);
     command.arg("--root").arg(laid.top()).arg("serve");
     command.env("NOTIFY_SOCKET", laid.path(NOTIFY));
+    // Of two threads that allocate at once, glibc gives one an arena of its own: 3 MiB by chance. Packages have musl.
+    command.env("MALLOC_ARENA_MAX", "1");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }
