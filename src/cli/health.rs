@@ -199,7 +199,7 @@ fn below(gpu: &Entry<'_>, lacks: Option<&str>) -> String {
     let number = number(gpu);
     for Deduction { rule, points, reason, evidence } in &gpu.health.deductions {
         let sign = styled(style(gpu.health.state), "✗");
-        writeln!(text, "{sign} {number}: {} ({rule}, -{points})", printable(reason)).ok();
+        writeln!(text, "{sign} {number}: {} ({}, -{points})", printable(reason), printable(rule)).ok();
         writeln!(text, "      {}", printable(evidence)).ok();
     }
     if let Some(Quarantine { since, unhealthy_at, reason, .. }) = &gpu.health.quarantine {

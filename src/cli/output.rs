@@ -1,6 +1,7 @@
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use anyhow::Context as _;
 use serde::Serialize;
 
 use super::args::Format;
@@ -32,8 +33,8 @@ impl Format {
 
 pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout();
-    stdout.write_all(text.as_bytes())?;
-    Ok(stdout.flush()?)
+    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    written.context("cannot write the answer to stdout")
 }
 
 /// Whether the reader of the answer has gone: `rocworker detect | head -1`.

@@ -41,7 +41,7 @@ pub enum Error {
     #[error(transparent)]
     Command(#[from] command::Error),
     /// On another machine.
-    #[error("journalctl ended with exit status: {code}: {said}")]
+    #[error("journalctl ended with exit status: {code}{}{said}", if said.is_empty() { "" } else { ": " })]
     Failed { code: i32, said: String },
     /// What takes the matches does not.
     #[error(transparent)]

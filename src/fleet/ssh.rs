@@ -145,7 +145,8 @@ impl Streams {
 
 pub(crate) fn too_large() -> String {
     format!(
-        "its answer is larger than {} MiB and was discarded; for explain --journal, name a later --since",
+        "its answer is larger than {} MiB and was discarded: name a later --since for explain --journal, and for others find \
+         the large file there, as by `find /etc /var/lib -size +8M`",
         MOST >> 20
     )
 }

@@ -1,6 +1,7 @@
 //! The terminal while `top` has it.
 
 use std::io;
+use std::mem::ManuallyDrop;
 
 use ratatui::crossterm::execute;
 use ratatui::crossterm::terminal::{EnterAlternateScreen, disable_raw_mode, enable_raw_mode};
@@ -9,7 +10,8 @@ use ratatui::{DefaultTerminal, Frame};
 
 /// Raw mode and the alternate screen. Both end when it is dropped, and on a panic before its message is printed.
 pub(super) struct Screen {
-    terminal: DefaultTerminal,
+    /// Its own drop says on stderr that it cannot show the cursor, and panics where stderr has gone too.
+    terminal: ManuallyDrop<DefaultTerminal>,
     /// Whether `top` has the terminal; otherwise a shell does.
     is_entered: bool,
 }
@@ -18,7 +20,7 @@ impl Screen {
     pub(super) fn new() -> io::Result<Self> {
         // Where the second step fails, the first one has set raw mode.
         let terminal = ratatui::try_init().inspect_err(|_| drop(ratatui::try_restore()))?;
-        Ok(Self { terminal, is_entered: true })
+        Ok(Self { terminal: ManuallyDrop::new(terminal), is_entered: true })
     }
 
     /// Draws, unless a shell has the terminal.

@@ -85,6 +85,29 @@ fn real_answers_stand_in_the_order_asked_and_one_that_fails_stops_no_other() {
 }
 
 #[test]
+fn real_an_answer_that_is_no_json_or_cannot_be_written_is_a_failure() {
+    if !machines::require() {
+        return;
+    }
+    let fleet = Fleet::new();
+    let no_json =
+        "printf '#!/bin/sh\\necho set up\\n' > /usr/local/bin/rocworker; chmod 755 /usr/local/bin/rocworker";
+    for name in ["gpu1", "gpu2"] {
+        fleet.machine(name, |machine| machine.prepare(no_json));
+    }
+    let said = fleet.run(&[PROGRAM, "--host", "gpu1,gpu2", "-o", "json", "status"]);
+    assert_eq!(said.status.code(), Some(1), "{said:?}");
+    assert!(
+        said.stderr.contains("gpu1: failed after ") && said.stderr.contains("its answer is not JSON"),
+        "{said:?}"
+    );
+    let said = fleet.shell(&format!("{PROGRAM} --host gpu1 detect > /dev/full"));
+    assert_eq!(said.status.code(), Some(1), "{said:?}");
+    let full = "rocworker: cannot write the answer to stdout: No space left on device (os error 28)\n";
+    assert_eq!(said.stderr, full);
+}
+
+#[test]
 fn real_an_interrupted_apply_names_the_machines_that_have_not_finished_and_those_not_asked() {
     if !machines::require() {
         return;

@@ -53,6 +53,28 @@ fn what_is_known_only_by_a_first_answer_is_read_in_a_further_connection() {
     }
 }
 
+#[test]
+fn keys_and_passwords_that_no_command_reads_do_not_leave_their_machine() {
+    let secrets = [
+        "/etc/rocworker/exporter.key",
+        "/etc/rocworker/web-config.yaml",
+        "/etc/docker/key.json",
+        "/etc/concourse/worker_key",
+        "/etc/default/concourse-web",
+        "/etc/default/grafana",
+    ];
+    for (name, machine) in machines::all().into_iter().filter(|(name, _)| *name != "odd") {
+        let machine = secrets.iter().fold(machine, |machine, path| machine.put(path, "hush"));
+        let folder = machines::laid_out(&machine);
+        for wanted in answers::COMMANDS {
+            let root = answers::whole(&shells::all()[0], folder.path(), wanted);
+            for path in secrets {
+                assert!(root.read(path, 99).is_err(), "{name}: {wanted:?} takes {path}");
+            }
+        }
+    }
+}
+
 /// A program may be larger than an answer, and doctor asks only whether it is there.
 #[test]
 fn of_what_a_command_only_looks_for_a_further_connection_reads_no_content() {

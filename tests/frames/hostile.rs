@@ -110,7 +110,7 @@ fn names_are_taken_as_they_are() {
     ];
     for shell in shells::all() {
         let folder = machines::laid_out(&Machine::new());
-        let place = folder.path().join("etc/rocworker");
+        let place = folder.path().join("etc/crio/crio.conf.d");
         fs::create_dir_all(&place).unwrap();
         for name in names {
             fs::write(place.join(OsStr::from_bytes(name)), name).unwrap();
@@ -119,13 +119,13 @@ fn names_are_taken_as_they_are() {
         let root = Root::of_files(reading.files);
         let local = Root::open(folder.path()).unwrap();
         assert_eq!(
-            root.list("/etc/rocworker").unwrap(),
-            local.list("/etc/rocworker").unwrap(),
+            root.list("/etc/crio/crio.conf.d").unwrap(),
+            local.list("/etc/crio/crio.conf.d").unwrap(),
             "{}",
             shell.name
         );
         for name in names {
-            let path = Path::new("/etc/rocworker").join(OsStr::from_bytes(name));
+            let path = Path::new("/etc/crio/crio.conf.d").join(OsStr::from_bytes(name));
             // Names that would part what ls says, and hidden ones, are listed and not read.
             let is_read =
                 !name.starts_with(b".") && !name.contains(&b'\n') && !name.windows(4).any(|it| it == b" -> ");

@@ -30,14 +30,14 @@ fn said(root: &Root, path: &str, top: &Path) -> String {
 fn each_link_of_a_chain_stays_one_and_a_dangling_one_leads_nowhere() {
     let folder = machines::laid_out(&Machine::new());
     let top = folder.path();
-    let docker = top.join("etc/docker");
-    fs::create_dir_all(&docker).unwrap();
+    let specs = top.join("etc/cdi");
+    fs::create_dir_all(&specs).unwrap();
     fs::create_dir_all(top.join("etc/crio")).unwrap();
-    fs::write(docker.join("c.json"), "{}").unwrap();
+    fs::write(specs.join("c.json"), "{}").unwrap();
     for (link, target) in [
-        ("etc/docker/a.json", "b.json"),
-        ("etc/docker/b.json", "../docker/c.json"),
-        ("etc/docker/0.json", "a.json"),
+        ("etc/cdi/a.json", "b.json"),
+        ("etc/cdi/b.json", "../cdi/c.json"),
+        ("etc/cdi/0.json", "a.json"),
         // To nothing, to a link to nothing, and in a circle.
         ("etc/crio/crio.conf", "gone.conf"),
         ("etc/default", "also/gone"),
@@ -50,10 +50,10 @@ fn each_link_of_a_chain_stays_one_and_a_dangling_one_leads_nowhere() {
     for shell in shells::all() {
         let remote = Root::of_files(shell.read(top, Wanted::Doctor).files);
         for path in [
-            "/etc/docker/0.json",
-            "/etc/docker/a.json",
-            "/etc/docker/b.json",
-            "/etc/docker/c.json",
+            "/etc/cdi/0.json",
+            "/etc/cdi/a.json",
+            "/etc/cdi/b.json",
+            "/etc/cdi/c.json",
             "/etc/crio/crio.conf",
             "/etc/default",
             "/run/cdi",

@@ -32,6 +32,7 @@ pub(crate) fn all() -> Vec<(&'static str, Machine)> {
         ("a worker of the charm's", worker()),
         ("nothing", Machine::new()),
         ("odd", odd()),
+        ("folders and programs that are links", linked_configuration()),
     ]
 }
 
@@ -84,6 +85,22 @@ fn named_elsewhere() -> Machine {
         .put("/srv/docker.env", "OPTIONS=--config-file=/srv/daemon.json\n")
         .put("/srv/daemon.json", r#"{"runtimes": {"other": {"path": "/opt/other/runc"}}}"#)
         .put("/opt/other/runc", PROGRAM)
+}
+
+/// Folders of configuration that are links, and links to programs that have gone.
+fn linked_configuration() -> Machine {
+    let folders = ["rocworker", "containerd/conf.d", "crio", "docker", "systemd/system"];
+    let programs = ["usr/bin/crio", "usr/local/bin/podman", "usr/bin/kata-runtime", "usr/sbin/runc"];
+    let machine = with_programs(containerd(), &["/usr/bin/dockerd", "/usr/bin/runc"])
+        .put("/srv/rocworker/config.yaml", "tag: linked\n")
+        .put("/srv/containerd/conf.d/x.toml", "version = 3\n")
+        .put("/srv/docker/daemon.json", "{}\n")
+        .put("/srv/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n")
+        .put("/srv/crio", Entry::Directory);
+    let folders = folders.map(|folder| (format!("/etc/{folder}"), format!("/srv/{folder}")));
+    let programs = programs.map(|program| (format!("/{program}"), "/opt/gone".to_owned()));
+    let links = folders.into_iter().chain(programs);
+    links.fold(machine, |machine, (link, target)| machine.put(&link, Entry::Link(target)))
 }
 
 /// One card that sleeps, and others in states that are none or cannot be asked.

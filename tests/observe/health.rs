@@ -262,6 +262,26 @@ fn the_daemons_judgement_is_shown_while_it_is_fresh_and_otherwise_the_machine_is
     assert_eq!(answer["gpus"][0]["quarantine"]["since"], 1_764_000_000);
 }
 
+/// Over ssh, the file is another machine's.
+#[test]
+fn no_word_of_a_daemons_file_steers_a_terminal() {
+    let root = laid_out(&Machine::instinct_with_readings(1, 2));
+    let mut health = of_the_daemon(now());
+    let gpu = &mut health.gpus[0];
+    let (taken, quarantine) = (&mut gpu.deductions[0], gpu.quarantine.as_mut().unwrap());
+    let words = [&mut taken.rule, &mut taken.reason, &mut taken.evidence, &mut quarantine.reason];
+    for word in words.into_iter().chain(gpu.leftover.as_mut()).chain(&mut quarantine.rules) {
+        word.push_str("\u{202e}\u{9b}2J");
+    }
+    gpu.unknown.push("a reading\u{202e}".to_owned());
+    health.unknown.push("a log\u{202e}".to_owned());
+    publish(root.path(), &health);
+    let said = self::health(root.path(), &[]);
+    let text = said.stdout + &said.stderr;
+    assert!(text.matches("\\u{202e}").count() >= 5, "{text}");
+    assert!(!text.contains(['\u{202e}', '\u{9b}']), "{text}");
+}
+
 #[test]
 fn a_quarantine_is_called_one_only_where_a_policy_and_a_daemon_keep_it() {
     let root = laid_out(&Machine::instinct_with_readings(1, 1).put("/dev/kmsg", kmsg(&[FIRST]).as_str()));

@@ -57,12 +57,11 @@ impl HostResult {
             Ended::Interrupted | Ended::Failed(_) => 1,
         }
     }
+}
 
-    /// Its JSON as it came, if it is JSON.
-    fn json(&self) -> Option<&RawValue> {
-        let text = str::from_utf8(&self.stdout).ok()?;
-        serde_json::from_str(text.trim()).ok()
-    }
+/// As it came, if it is JSON.
+pub(super) fn json(stdout: &[u8]) -> Option<&RawValue> {
+    serde_json::from_str(str::from_utf8(stdout).ok()?.trim()).ok()
 }
 
 /// The error's sentence, without the program's and the host's names: the last line that begins with `rocworker: `, or
@@ -143,12 +142,12 @@ impl<'h> OrderedOutput<'h> {
                 let error = Some("interrupted before rocworker queried it");
                 return Entry { host: &named.name, code: 1, answer: None, error };
             };
-            let answer = answered.json();
-            let error = answered.error.as_deref();
-            let is_none = answer.is_none() && error.is_none();
-            let code = if is_none { 1 } else { answered.code() };
-            let error = if is_none { Some("its answer is not JSON") } else { error };
-            Entry { host: &named.name, code, answer, error }
+            Entry {
+                host: &named.name,
+                code: answered.code(),
+                answer: json(&answered.stdout),
+                error: answered.error.as_deref(),
+            }
         });
         let joined = Joined { schema_version: 1, hosts: hosts.collect() };
         let mut json = serde_json::to_string_pretty(&joined)?;

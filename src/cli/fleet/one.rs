@@ -1,7 +1,7 @@
 //! One machine.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{self, Write as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -45,10 +45,10 @@ pub(super) fn run(
             if programs.is_interrupted() {
                 return Err(ssh::Error::Interrupted { host: host.clone() }.into());
             }
-            super::super::for_person(&session, options, command).map_err(|error| match error.is::<Misuse>() {
-                // The command line is this machine's.
-                true => error,
-                false => error.context(host.to_string()),
+            super::super::for_person(&session, options, command).map_err(|error| {
+                // The command line and stdout are this machine's.
+                let is_own = error.is::<Misuse>() || error.is::<io::Error>();
+                if is_own { error } else { error.context(host.to_string()) }
             })
         }
         Method::Installed => {
@@ -92,8 +92,13 @@ fn read(
     }
     let mut asleep = first.asleep.clone();
     let mut session = Session::of_reading(options, first);
-    for _ in 1..MOST_CONNECTIONS {
+    for made in 1.. {
         if !further.add(lacking(&session, wanted), &asleep) {
+            break;
+        }
+        if made == MOST_CONNECTIONS {
+            let text = "its files name others, and those name more: after 4 connections the rest is unknown";
+            writeln!(anstream::stderr(), "{host}: {text}").ok();
             break;
         }
         match connect(&further) {

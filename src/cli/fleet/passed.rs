@@ -34,7 +34,12 @@ impl<'o, W: Write> EscapedLines<'o, W> {
                 _ => self.begun.extend(part),
             }
             if self.begun.len() > MOST {
+                let incomplete = match str::from_utf8(&self.begun) {
+                    Err(error) if error.error_len().is_none() => self.begun.split_off(error.valid_up_to()),
+                    _ => Vec::new(),
+                };
                 self.write("");
+                self.begun = incomplete;
             }
         }
     }
@@ -94,6 +99,16 @@ mod tests {
     fn lines_come_as_they_are_and_control_characters_do_not() {
         let chunks: [&[u8]; 4] = [b"one\ntw\xc3", b"\xa4\n", b"\x1b[2Jthree\r\n", b"four"];
         assert_eq!(passed(&chunks, Format::Table), "one\ntw\u{e4}\n\\u{1b}[2Jthree\\r\nfour");
+    }
+
+    #[test]
+    fn a_long_line_is_cut_in_no_character() {
+        let text = "ä".repeat(MOST);
+        for start in ["", "x"] {
+            let text = format!("{start}{text}");
+            let chunks: Vec<&[u8]> = text.as_bytes().chunks(999).collect();
+            assert!(passed(&chunks, Format::Json) == text);
+        }
     }
 
     #[test]

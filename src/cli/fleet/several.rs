@@ -47,7 +47,7 @@ pub(super) fn run(
         hosts,
         pool::AT_ONCE,
         &stop,
-        |named: &Named| ask(&programs, &argv(&named.host), &named.host),
+        |named: &Named| ask(&programs, &argv(&named.host), format, &named.host),
         |place, answered| {
             ended += 1;
             if let Some(named) = hosts.get(place) {
@@ -88,7 +88,7 @@ fn argv(
     argv
 }
 
-fn ask(programs: &Programs, argv: &[String], host: &Host) -> HostResult {
+fn ask(programs: &Programs, argv: &[String], format: Format, host: &Host) -> HostResult {
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     let mut streams = ssh::Streams::default();
     let mut is_whole = true;
@@ -99,9 +99,13 @@ fn ask(programs: &Programs, argv: &[String], host: &Host) -> HostResult {
         if is_whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     });
     let ended = match status {
-        Ok(status) => {
-            status.code().map_or_else(|| Ended::Failed(format!("it ended with {status}")), Ended::Code)
-        }
+        Ok(status) => match status.code() {
+            Some(0 | 3) if format.is_json() && answers::json(&streams.stdout).is_none() => {
+                Ended::Failed("its answer is not JSON".to_owned())
+            }
+            Some(code) => Ended::Code(code),
+            None => Ended::Failed(format!("it ended with {status}")),
+        },
         Err(_) if !is_whole => Ended::Failed(ssh::too_large()),
         Err(CommandError::Interrupted { .. }) => Ended::Interrupted,
         Err(error) => Ended::Failed(error.to_string()),

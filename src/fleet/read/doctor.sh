@@ -3,7 +3,10 @@ doctor() {
   meta /etc /run /usr /usr/lib /usr/local /usr/local/lib /var /var/lib /lib
   meta /run/rocworker /var/lib/rocworker /usr/lib/rocworker
   owned /var/lib/rocworker/receipt.json /var/lib/rocworker/memory.json /var/lib/rocworker/history.json
-  configs /etc/rocworker
+  # Of folders with keys and passwords, no more than doctor reads.
+  folder /etc/rocworker
+  owned /etc/rocworker/config.yaml /etc/rocworker/wrapper.json /etc/rocworker/concourse.env \
+    /etc/rocworker/concourse-containerd.toml
   configs /etc/rocworker/templates
   configs /usr/lib/rocworker/templates
   programs
@@ -22,11 +25,11 @@ programs() {
     folder $at
     for name in containerd dockerd crio podman concourse rocm-smi amd-smi rocminfo modinfo dkms mokutil \
       runc youki runsc krun ocijail amd-container-runtime; do
-      [ ! -e "$R$at/$name" ] || meta $at/$name
+      [ ! -e "$R$at/$name" ] && [ ! -L "$R$at/$name" ] || meta $at/$name
     done
     # The runtimes of src/engines/wrapper_as_default.rs that come under several names.
     for path in "$R$at"/kata* "$R$at"/nvidia* "$R$at"/sysbox* "$R$at"/crun* "$R$at"/containerd-shim*; do
-      [ ! -e "$path" ] || meta "$at/${path##*/}"
+      [ ! -e "$path" ] && [ ! -L "$path" ] || meta "$at/${path##*/}"
     done
   done
   meta /snap/docker/current
@@ -75,8 +78,8 @@ driver() {
   esac
   folder /var/lib/dkms/amdgpu
   for path in "$R"/var/lib/dkms/amdgpu/*; do
-    [ -d "$path" ] || continue
     version=/var/lib/dkms/amdgpu/${path##*/}
+    [ -d "$path" ] || { [ ! -L "$path" ] || meta "$version"; continue; }
     folder "$version"
     for kernel in "$path"/*; do [ ! -d "$kernel" ] || folder "$version/${kernel##*/}"; done
   done
@@ -85,7 +88,7 @@ driver() {
 # Modules on disk are looked at, not read.
 modules() {
   folder "$1"
-  for path in "$R$1"/*; do [ ! -e "$path" ] || meta "$1/${path##*/}"; done
+  for path in "$R$1"/*; do [ ! -e "$path" ] && [ ! -L "$path" ] || meta "$1/${path##*/}"; done
 }
 
 engines() {
@@ -94,16 +97,16 @@ engines() {
   meta /var/run /var/run/cdi
   configs /etc/containerd '*.toml'
   configs /etc/containerd/conf.d '*.toml'
-  configs /etc/docker '*.json'
+  folder /etc/docker
   owned /etc/crio/crio.conf /etc/containers/containers.conf /usr/share/containers/containers.conf
   configs /etc/crio/crio.conf.d
   configs /etc/containers/containers.conf.d
   configs /usr/share/containers/containers.conf.d
-  configs /etc/default 'concourse*'
-  owned /etc/default/docker /var/lib/concourse/containerd-gpu.toml /var/lib/concourse-worker/worker-config.env \
+  folder /etc/default
+  folder /etc/concourse
+  owned /etc/docker/daemon.json /etc/default/docker /etc/default/concourse /var/lib/concourse/containerd-gpu.toml /var/lib/concourse-worker/worker-config.env \
     /var/lib/concourse-worker/work_dir/containerd.toml
   configs /var/lib/concourse '*.toml'
-  configs /etc/concourse
   owned /var/run/docker.pid /run/docker.pid
   meta /run/containerd /run/docker.sock /run/containerd/containerd.sock /var/lib/containerd /var/lib/docker
 }

@@ -65,6 +65,7 @@ link() {
 
 # Prints a folder's names, separated by slashes.
 folder() {
+  [ ! -L "$R$1" ] || meta "$1"
   if [ -d "$R$1" ] && cd "$R$1" 2>/dev/null; then
     in_=$1
     set -- *
@@ -103,6 +104,7 @@ named() {
     described "$named_"
     broken "$named_" && continue
     if [ -d "$R$named_" ]; then folder "$named_"; elif [ -f "$R$named_" ]; then file "$named_"; fi
+    some
   done
 }
 

@@ -26,5 +26,6 @@ configs() {
   for path in "$R$1"/*; do
     [ -f "$path" ] || continue
     case ${path##*/} in ${2-*}) owned "$1/${path##*/}" ;; esac
+    some
   done
 }

@@ -172,6 +172,10 @@ fn run(programs: &Programs, host: &Host, script: &str) -> Result<Found, Error> {
     let said = said.get(said.len().saturating_sub(LINES)..).unwrap_or_default().to_vec();
     let refused = |problem| Err(Error::Refused { host: host.clone(), problem, stderr: said.clone() });
     match Found::parse(&String::from_utf8_lossy(&answer.stdout)) {
+        // Each script says which package is there.
+        Ok(found) if answer.code == 0 && found.package.is_empty() => {
+            refused("the script printed nothing: log in and try its /bin/sh".to_owned())
+        }
         Ok(found) if answer.code == 0 => Ok(found),
         Ok(_) => {
             let last = said.last().map_or_else(String::new, |line| format!(": {line}"));

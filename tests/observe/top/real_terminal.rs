@@ -209,6 +209,25 @@ fn real_tmux_signals_and_control_c_restore_the_terminal() {
     }
 }
 
+/// Nothing can be restored or said then.
+#[test]
+fn real_tmux_a_terminal_that_goes_away_ends_top_without_a_panic() {
+    if !real::require(&["tmux"]) {
+        return;
+    }
+    let laid = eight();
+    let code = laid.path("code");
+    let tmux = Tmux::new(80, 24);
+    let script = format!("trap : HUP; {}; echo $? > {}", top(laid.top(), ""), code.display());
+    tmux.run(&["new-window", "sh", "-c", &script]);
+    tmux.until("it is drawn", |it| it.contains("431/740 W"));
+    tmux.run(&["kill-server"]);
+    let ended = || std::fs::read_to_string(&code).unwrap_or_default();
+    eventually("it has ended", || ended().ends_with('\n'));
+    // By an error of the terminal, or by SIGHUP: whichever top hears of first.
+    assert!(["1\n", "129\n"].contains(&&*ended()), "{}", ended());
+}
+
 #[test]
 fn real_tmux_control_z_gives_the_shell_back_and_fg_the_screen() {
     if !real::require(&["tmux"]) {
