@@ -145,8 +145,8 @@ impl Streams {
 
 pub(crate) fn too_large() -> String {
     format!(
-        "its answer is larger than {} MiB and was discarded: name a later --since for explain --journal, and for others find \
-         the large file there, as by `find /etc /var/lib -size +8M`",
+        "its answer is larger than {} MiB and was discarded: for explain --journal, name a later --since; for other commands, \
+         find the large file there by `find /etc /var/lib -size +8M`",
         MOST >> 20
     )
 }

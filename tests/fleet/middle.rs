@@ -77,7 +77,8 @@ fn real_a_script_has_an_end_and_an_answer_has_a_size() {
     let error = asker.run("gpu1", "cat /dev/zero", RootIfAllowed).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "gpu1: its answer is larger than 64 MiB and was discarded; for explain --journal, name a later --since"
+        "gpu1: its answer is larger than 64 MiB and was discarded: for explain --journal, name a later --since; for other \
+         commands, find the large file there by `find /etc /var/lib -size +8M`"
     );
     // Talk is cut off, and the answer is whole.
     let loud = "head -c 3000000 /dev/zero >&2; echo there";
