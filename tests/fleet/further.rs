@@ -27,3 +27,22 @@ fn real_a_further_connection_that_fails_leaves_the_first_answer() {
     let why = "This was a further connection: the files that it was to read are unknown\n";
     assert!(said.stderr.ends_with(why), "{said:?}");
 }
+
+#[test]
+fn real_files_behind_the_fourth_connection_are_said_to_be_unknown() {
+    if !machines::require() {
+        return;
+    }
+    let fleet = Fleet::new();
+    // Each file imports the next.
+    let chain = r#"printf '#!/bin/sh\n' > /usr/bin/containerd; chmod 755 /usr/bin/containerd
+        mkdir -p /etc/containerd; to=/etc/containerd/config.toml
+        for n in 1 2 3 4 5; do
+            mkdir -p /opt/$n; echo "imports = ['/opt/$n/next.toml']" > $to; to=/opt/$n/next.toml
+        done; echo 'version = 3' > $to"#;
+    let _gpu1 = fleet.machine("gpu1", |m| m.laid(Laid::instinct_with_readings(1, 1)).prepare(chain));
+    let said = fleet.run(&[PROGRAM, "--host", "gpu1", "doctor"]);
+    let rest = "gpu1: its files name others, and those name more: after 4 connections the rest is unknown\n";
+    assert_eq!(said.stderr, rest, "{said:?}");
+    assert!(said.stdout.contains(" checks: "), "the rest is answered: {said:?}");
+}
