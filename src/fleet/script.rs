@@ -52,8 +52,7 @@ pub struct Further {
 
 impl Further {
     /// False where nothing is new.
-    pub fn add(&mut self, lacking: BTreeMap<PathBuf, Asked>, asleep: &str) -> bool {
-        asleep.clone_into(&mut self.asleep);
+    pub fn add(&mut self, lacking: BTreeMap<PathBuf, Asked>) -> bool {
         let mut is_new = false;
         for (path, asked) in lacking {
             if self.paths.get(&path) < Some(&asked) {

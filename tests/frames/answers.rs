@@ -80,9 +80,10 @@ pub(crate) fn whole(shell: &Shell, folder: &Path, wanted: Wanted) -> Root {
         let mut lacking = root.not_read();
         lacking.remove(Path::new(CAPTURE_FILE));
         let most = if matches!(wanted, Wanted::Doctor | Wanted::Readings) { MOST_CONNECTIONS } else { 1 };
-        if connections == most || !further.add(lacking, &reading.asleep) {
+        if connections == most || !further.add(lacking) {
             return root;
         }
+        further.asleep = reading.asleep;
     }
 }
 

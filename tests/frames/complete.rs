@@ -96,8 +96,8 @@ fn a_card_that_falls_asleep_between_two_connections_is_not_woken() {
     for shell in shells::all() {
         state("suspended\n");
         let first = shell.read(folder.path(), Wanted::Readings);
-        let mut further = Further::default();
-        assert!(further.add([(metrics.into(), Asked::Content)].into(), &first.asleep));
+        let paths = [(metrics.into(), Asked::Content)].into();
+        let mut further = Further { paths, asleep: first.asleep };
         let is_read = |further: &Further| {
             let reading = shell.read_further(folder.path(), Wanted::Readings, further);
             Root::of_files(reading.files).read(metrics, 1 << 16).is_ok()

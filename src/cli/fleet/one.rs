@@ -79,21 +79,20 @@ fn read(
     since: Option<&str>,
 ) -> anyhow::Result<Session> {
     let began = Instant::now();
-    let mut further = Further::default();
     let connect = |further: &Further| {
         let limit = ssh::LIMIT.saturating_sub(began.elapsed());
         reading(programs, host, &Script::new(wanted, since, further), limit)
     };
-    let (first, said) = connect(&further)?;
+    let (first, said) = connect(&Further::default())?;
     if !first.as_root {
         let why = ssh::sudo_refused(host, &said);
         let text = "data that only root can read is unknown, such as the kernel's log";
         writeln!(anstream::stderr(), "{host}: {text}: {why}").ok();
     }
-    let mut asleep = first.asleep.clone();
+    let mut further = Further { asleep: first.asleep.clone(), ..Further::default() };
     let mut session = Session::of_reading(options, first);
     for made in 1.. {
-        if !further.add(lacking(&session, wanted), &asleep) {
+        if !further.add(lacking(&session, wanted)) {
             break;
         }
         if made == MOST_CONNECTIONS {
@@ -103,7 +102,7 @@ fn read(
         }
         match connect(&further) {
             Ok((next, _)) => {
-                next.asleep.clone_into(&mut asleep);
+                further.asleep.clone_from(&next.asleep);
                 session = Session::of_reading(options, next);
             }
             Err(_) if programs.is_interrupted() => break,
