@@ -13,7 +13,7 @@ load_drivers() {
 }
 
 trigger() {
-    udevadm control --reload && udevadm trigger --settle "$@" && nodes
+    udevadm control --reload && udevadm trigger --settle "$@" && udevadm settle && nodes
 }
 
 # What rocworker runs after a change of its rules, here with KFD alone.

@@ -44,7 +44,8 @@ pub(crate) fn write_document(root: &Root, path: &str, document: &impl Serialize)
 
 /// Removes the files of a folder that are not among these, and the folder once it is empty.
 pub(crate) fn sweep_folder(root: &Root, folder: &str, named: &BTreeSet<PathBuf>) {
-    for name in root.list(folder).unwrap_or_default() {
+    let Ok(names) = root.list(folder) else { return };
+    for name in names {
         let path = Path::new(folder).join(name);
         if !named.contains(&path) {
             root.remove(path).ok();

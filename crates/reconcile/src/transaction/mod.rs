@@ -180,7 +180,8 @@ impl<'a> Transaction<'a> {
         self.journal.receipt.replacing = None;
         self.journal.note_run(None);
         self.journal.save()?;
-        if !plan.is_empty() {
+        // An undo that was killed as it swept leaves its next run no change to make.
+        if !plan.is_empty() || self.journal.receipt.entries.is_empty() {
             self.journal.store.sweep(&self.journal.receipt);
             kinds::sweep(root, &self.journal.receipt);
         }
