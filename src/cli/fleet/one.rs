@@ -96,8 +96,8 @@ fn read(
             break;
         }
         if made == MOST_CONNECTIONS {
-            let text = "its files name others, and those name more: after 4 connections the rest is unknown";
-            writeln!(anstream::stderr(), "{host}: {text}").ok();
+            let text = "its files name others, and those name more";
+            writeln!(anstream::stderr(), "{host}: {text}: after {made} connections the rest is unknown").ok();
             break;
         }
         match connect(&further) {

@@ -25,11 +25,11 @@ programs() {
     folder $at
     for name in containerd dockerd crio podman concourse rocm-smi amd-smi rocminfo modinfo dkms mokutil \
       runc youki runsc krun ocijail amd-container-runtime; do
-      [ ! -e "$R$at/$name" ] && [ ! -L "$R$at/$name" ] || meta $at/$name
+      ! there $at/$name || meta $at/$name
     done
     # The runtimes of src/engines/wrapper_as_default.rs that come under several names.
     for path in "$R$at"/kata* "$R$at"/nvidia* "$R$at"/sysbox* "$R$at"/crun* "$R$at"/containerd-shim*; do
-      [ ! -e "$path" ] && [ ! -L "$path" ] || meta "$at/${path##*/}"
+      ! there "$at/${path##*/}" || meta "$at/${path##*/}"
     done
   done
   meta /snap/docker/current
@@ -88,7 +88,7 @@ driver() {
 # Modules on disk are looked at, not read.
 modules() {
   folder "$1"
-  for path in "$R$1"/*; do [ ! -e "$path" ] && [ ! -L "$path" ] || meta "$1/${path##*/}"; done
+  for path in "$R$1"/*; do ! there "$1/${path##*/}" || meta "$1/${path##*/}"; done
 }
 
 engines() {
@@ -104,8 +104,8 @@ engines() {
   configs /usr/share/containers/containers.conf.d
   folder /etc/default
   folder /etc/concourse
-  owned /etc/docker/daemon.json /etc/default/docker /etc/default/concourse /var/lib/concourse/containerd-gpu.toml /var/lib/concourse-worker/worker-config.env \
-    /var/lib/concourse-worker/work_dir/containerd.toml
+  owned /etc/docker/daemon.json /etc/default/docker /etc/default/concourse /var/lib/concourse/containerd-gpu.toml \
+    /var/lib/concourse-worker/worker-config.env /var/lib/concourse-worker/work_dir/containerd.toml
   configs /var/lib/concourse '*.toml'
   owned /var/run/docker.pid /run/docker.pid
   meta /run/containerd /run/docker.sock /run/containerd/containerd.sock /var/lib/containerd /var/lib/docker

@@ -17,6 +17,9 @@ frame() { printf '%s %s %s\n%s%s\n' "$1" ${#2} ${#3} "$2" "$3"; }
 # True for names with a newline or ` -> `, which the frame format cannot carry: such a file is listed and never read.
 broken() { case $1 in *"$N"* | *' -> '*) ;; *) return 1 ;; esac; }
 
+# True for a dangling link too, which -e follows.
+there() { [ -e "$R$1" ] || [ -L "$R$1" ]; }
+
 # Records a path as absent, or as denied behind a folder that may not be entered.
 gone() {
   up_=${1%/*} top_=$1
@@ -59,7 +62,7 @@ owned() {
 link() {
   for it_ do
     broken "$it_" && continue
-    if [ -e "$R$it_" ] || [ -L "$R$it_" ]; then L=$L$it_$N; else gone "$it_"; fi
+    if there "$it_"; then L=$L$it_$N; else gone "$it_"; fi
   done
 }
 
@@ -82,7 +85,7 @@ folder() {
     IFS=$W
     if [ $# = 0 ]; then E=$E$in_$N; fi
     cd /
-  elif [ -e "$R$1" ] || [ -L "$R$1" ]; then
+  elif there "$1"; then
     meta "$1"
     E=$E$1$N
   else gone "$1"; fi
