@@ -115,24 +115,43 @@ fn is_root() -> bool {
     effective_uid == "0" && capabilities >> CAP_MKNOD & 1 == 1
 }
 
+/// Whether the calling test may make device nodes; it is no test of a real component, and needs no name of one.
+///
+/// # Panics
+/// As [`require`].
+#[must_use = "a test that cannot run must return"]
+#[track_caller]
+pub fn may_make_nodes() -> bool {
+    let is_root = is_root();
+    if !is_root {
+        skip("needs root");
+    }
+    is_root
+}
+
 #[track_caller]
 fn decide(hindrance: Option<String>) -> bool {
-    let test = test_name();
     if let Some(reason) = hindrance {
-        assert!(
-            env::var_os("ROCWORKER_FULL").is_none_or(|value| value != "1"),
-            "{test} would be skipped, which a full run does not allow: {reason}"
-        );
-        // Past libtest's capture: what was left out must be seen without --nocapture.
-        std::io::stderr().write_all(format!("skipped: {test}: {reason}\n").as_bytes()).unwrap();
+        skip(&reason);
         return false;
     }
     if let Some(file) = env::var_os("ROCWORKER_RAN") {
         let mut file = OpenOptions::new().append(true).create(true).open(file).unwrap();
         // One write, so that lines of parallel tests do not mix.
-        file.write_all(format!("{test}\n").as_bytes()).unwrap();
+        file.write_all(format!("{}\n", test_name()).as_bytes()).unwrap();
     }
     true
+}
+
+#[track_caller]
+fn skip(reason: &str) {
+    let test = test_name();
+    assert!(
+        env::var_os("ROCWORKER_FULL").is_none_or(|value| value != "1"),
+        "{test} would be skipped, which a full run does not allow: {reason}"
+    );
+    // Past libtest's capture: what was left out must be seen without --nocapture.
+    std::io::stderr().write_all(format!("skipped: {test}: {reason}\n").as_bytes()).unwrap();
 }
 
 /// libtest names a test's thread after the test, except where it runs it on the main thread
