@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use allocation::request::Request;
 use rustix::fs::OFlags;
 
-use crate::{open, scan};
+use crate::{open, run_folder, scan};
 
 /// Real bundles have 10 to 60 KB.
 pub const LIMIT: u64 = 16 * 1024 * 1024;
@@ -48,12 +48,14 @@ pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
     }
 }
 
-/// Whether some string in the file asks for GPUs, whatever its length and shape; `None` where it cannot
-/// be read without taking something away from runc, as a fifo cannot, or cannot be read at all.
-pub fn asks(path: &Path) -> Option<bool> {
+/// Whether some string in the file asks for GPUs, whatever its length and shape.
+///
+/// # Errors
+/// It cannot be read, or not without taking something away from runc, as a fifo cannot.
+pub fn asks(path: &Path) -> Result<bool, open::Error> {
     // Through a link, as runc would open it.
-    let (file, _) = open::regular(path, OFlags::empty()).ok()?;
-    any_asks(file).ok()
+    let (file, _) = open::regular(path, OFlags::empty())?;
+    Ok(any_asks(file)?)
 }
 
 /// The same for bytes that are at hand.
@@ -90,7 +92,10 @@ impl Config {
             // It may not even be there.
             let _ = std::fs::remove_file(&temporary);
         }
-        replaced.map_err(|error| format!("writing {} anew failed: {error}", self.path.display()))
+        replaced.map_err(|error| {
+            let remedy = run_folder::remedy_of_write(&error);
+            format!("writing {} anew failed: {error}{remedy}", self.path.display())
+        })
     }
 
     fn write(&self, temporary: &Path, text: &str) -> io::Result<()> {

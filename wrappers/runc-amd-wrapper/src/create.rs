@@ -10,7 +10,8 @@
 //! (doubled keys, nested deeper than 128). The wrapper searches it for a request all the same, in bounded
 //! memory. If some string in it asks for GPUs, the create fails with the reason, since it would start
 //! without them; otherwise runc gets the bundle as it is. A fifo cannot be looked through without taking
-//! its bytes away from runc: the wrapper leaves it to runc, with a warning.
+//! its bytes away from runc: the wrapper leaves it to runc, with a warning. One that cannot be read at this moment (no free
+//! descriptor, a fault of the disk) fails the create, since it may ask.
 //!
 //! # The order
 //! Decide and record under the lock, then rewrite the bundle, then runc. A create that is killed in
@@ -18,12 +19,14 @@
 //! a bundle that has its GPUs already, to which a second pass adds nothing.
 
 use std::mem::ManuallyDrop;
+use std::path::Path;
 
 use allocation::Render;
 use allocation::bundle::Bundle;
 use allocation::cdi::Outline;
 use allocation::container::{is_concourse_resource, is_kubernetes};
 use allocation::document::Document as _;
+use allocation::folder::Folder;
 use allocation::health::withheld::Withheld;
 use allocation::policy::{Ask, Default, Edits, Policy, Setting, Sharing};
 use allocation::record::Record;
@@ -34,6 +37,8 @@ use rustc_hash::FxBuildHasher;
 use crate::config::{self, Config};
 use crate::container::{Container, creator_lives};
 use crate::exclusive::Exclusive;
+use crate::folders::Search;
+use crate::in_bundle::{brings_a_gpu, nodes_in};
 use crate::lease_file::Leases;
 use crate::liveness::Judge;
 use crate::lock::{BRIEFLY, Lock};
@@ -84,8 +89,10 @@ impl Create<'_> {
     pub fn refuse_if_it_asks(&self, reason: &str, default: Default) -> Result<(), String> {
         let path = config::path_in(self.bundle);
         match config::asks(&path) {
-            Some(asks) => self.goes_without(reason, asks, default),
-            None if path.symlink_metadata().is_ok() => {
+            Ok(asks) => self.goes_without(reason, asks, default),
+            // runc says so itself.
+            Err(error) if error.is_absent() => Ok(()),
+            Err(open::Error::NotRegular) => {
                 self.log.warn(&format!(
                     "the wrapper cannot see whether the container asks for GPUs, since it cannot search {}; the \
                      container starts without, since {reason}",
@@ -93,7 +100,7 @@ impl Create<'_> {
                 ));
                 Ok(())
             }
-            None => Ok(()),
+            Err(error) => Err(unreadable(&path, &error)),
         }
     }
 
@@ -120,11 +127,14 @@ impl Create<'_> {
                 if policy.says_nothing() {
                     return Ok(());
                 }
-                if matches!(error, open::Error::NotRegular | open::Error::Io(_)) && !error.is_link() {
-                    self.log.warn(&reason);
-                    return Ok(());
-                }
-                return self.refuse_if_it_asks(&reason, policy.default);
+                return match error {
+                    open::Error::NotRegular => {
+                        self.log.warn(&reason);
+                        Ok(())
+                    }
+                    open::Error::Io(_) if !error.is_link() => Err(unreadable(&path, &error)),
+                    _ => self.refuse_if_it_asks(&reason, policy.default),
+                };
             }
         };
         if policy.says_nothing() {
@@ -166,19 +176,28 @@ impl Create<'_> {
                 self.mount_folders(policy, &config);
                 self.give_nothing()
             }
-            Ask::Explicit(request) => self.give(policy, &config, &bundle, Some(request)),
+            Ask::Explicit(request) => {
+                let folders = self.search(policy, true).folders(&config, &bundle);
+                self.give(policy, &config, &bundle, Some(request), &folders)
+            }
             Ask::Default => {
-                if let Err(reason) = self.give(policy, &config, &bundle, None) {
+                let folders = self.search(policy, false).folders(&config, &bundle);
+                if let Err(reason) = self.give(policy, &config, &bundle, None, &folders) {
                     self.log.warn(&format!("the container starts without GPUs: {reason}"));
-                    self.mount_folders(policy, &config);
+                    folders::mount_these(&folders, &config, &bundle, &self.log);
                 }
                 Ok(())
             }
         }
     }
 
+    /// `asks`: whether the container asks for GPUs.
+    fn search<'a>(&'a self, policy: &'a Policy, asks: bool) -> Search<'a> {
+        Search { parents: &policy.folders, paths: self.paths, log: &self.log, asks }
+    }
+
     fn mount_folders(&self, policy: &Policy, config: &Config) {
-        folders::mount(&policy.folders, config, self.paths.owner, &self.log);
+        folders::mount(self.search(policy, false), config);
     }
 
     /// A record that an earlier container of this id left would speak for this one.
@@ -209,13 +228,15 @@ impl Create<'_> {
         Leases::of(self.paths, Some(&lock)).remove_dead_of(&lock, &judge, root, id).map(drop)
     }
 
-    /// `request`: what must be met; `None`: the default, as far as it can be had.
+    /// `request`: what must be met; `None`: the default, as far as it can be had. `folders`: what was found before any lock
+    /// was taken, since a file system may be slow to answer.
     fn give(
         &self,
         policy: &Policy,
         config: &Config,
         bundle: &Bundle<'_>,
         request: Option<&Request>,
+        folders: &[Folder],
     ) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
         let path = config.path.display();
@@ -324,7 +345,7 @@ impl Create<'_> {
         }
         if chosen.is_empty() {
             drop(lock);
-            self.mount_folders(policy, config);
+            folders::mount_these(folders, config, bundle, &self.log);
             return self.give_nothing();
         }
         let mut injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
@@ -343,8 +364,7 @@ impl Create<'_> {
             let devices = bundle.devices().map_err(unclear)?;
             rootfs.has_room_for(&injection, bundle.mounts().map_err(unclear)?, &devices)?;
         }
-        let folders = folders::beneath(&policy.folders, &rootfs, self.paths.owner, &self.log);
-        injection.folders = &folders;
+        injection.folders = folders;
         let edited = bundle.edit(&injection, &mut |left_out| self.log.warn(left_out)).map_err(unclear)?;
         let record = store::record(container.key(), creator.clone(), &chosen, &injection.process)?;
         if let Some(exclusive) = leased {
@@ -419,20 +439,12 @@ impl Create<'_> {
     }
 }
 
-/// Whether whoever made the bundle has given it a GPU to compute on: a scheduler, or a person by a CDI name. A request
-/// that the policy does not honour is then satisfied. Other vendors' cards have render nodes too, and no `/dev/kfd`.
-fn brings_a_gpu(bundle: &Bundle<'_>) -> bool {
-    let devices = bundle.devices().unwrap_or_default();
-    let has = |is: &dyn Fn(&str) -> bool| devices.iter().any(|device| is(&device.path));
-    has(&|path| path == "/dev/kfd") && has(&|path| path.starts_with('/') && Render::parse(path).is_some())
-}
-
-/// The render nodes of the inventory's GPUs that the bundle has already.
-fn nodes_in(bundle: &Bundle<'_>, inventory: &Inventory) -> Result<Vec<Render>, allocation::Error> {
-    let mut renders = Vec::new();
-    for device in bundle.devices()? {
-        let render = Render::parse(&device.path).filter(|_| device.path.starts_with('/'));
-        renders.extend(render.filter(|render| inventory.gpus().any(|gpu| gpu.render == *render)));
-    }
-    Ok(renders)
+/// A bundle that cannot be read may ask for GPUs. runc reads it too, a moment later, and then the container would start
+/// without them.
+fn unreadable(path: &Path, error: &open::Error) -> String {
+    format!(
+        "whether the container asks for GPUs is unknown: its {} {error}; create the container again once that file can \
+         be read",
+        path.display()
+    )
 }

@@ -6,6 +6,7 @@
 //! An exec without `--process` takes groups and environment from the bundle.
 
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::Path;
@@ -19,6 +20,7 @@ use crate::log::Log;
 use crate::memlock;
 use crate::open;
 use crate::paths::Paths;
+use crate::run_folder;
 use crate::store;
 
 const LIMIT: u64 = 16 * 1024 * 1024;
@@ -73,8 +75,13 @@ fn edit(path: &Path, edits: &ProcessEdits<'_>, effective_user: u32) -> Result<()
     let text = String::from_utf8(text).map_err(|_| "is not UTF-8 text".to_owned())?;
     let edited = process::inject(&text, edits).map_err(|error| format!("cannot be edited: {error}"))?;
     let Some(edited) = edited else { return Ok(()) };
-    let length = u64::try_from(edited.len()).map_err(|_| "is too long".to_owned())?;
-    file.write_all_at(edited.as_bytes(), 0)
-        .and_then(|()| file.set_len(length))
-        .map_err(|error| format!("cannot be written: {error}"))
+    let write = |text: &str| -> io::Result<()> {
+        file.write_all_at(text.as_bytes(), 0)?;
+        file.set_len(u64::try_from(text.len()).map_err(io::Error::other)?)
+    };
+    write(&edited).map_err(|error| {
+        // The file is the engine's: half of an edit does not stay in it.
+        let _ = write(&text);
+        format!("cannot be written: {error}{}", run_folder::remedy_of_write(&error))
+    })
 }

@@ -1,8 +1,21 @@
 //! The folders of the machine that every container gets, as they are at this moment.
+//!
+//! # File systems that do not answer
+//! A system call on a dead NFS server's file system comes back when that server does. So a thread asks for each folder, and
+//! the wrapper leaves out what has no answer in time. Executing runc ends the thread: the kernel kills it, which the waits of
+//! NFS, CIFS and Ceph allow (`TASK_KILLABLE`).
+//!
+//! FUSE does not. Once its server has taken a request, nothing but its answer ends the wait (fs/fuse/dev.c,
+//! `request_wait_answer`), and execve waits for every thread (fs/exec.c, `de_thread`). So only a container that asks for GPUs
+//! gets folders of FUSE file systems, and waits for them.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use allocation::Quoted;
 use allocation::bundle::{Bundle, Injection};
@@ -13,8 +26,10 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 
 use crate::config::Config;
+use crate::fuse_mounts::fuse_mounts;
 use crate::log::Log;
 use crate::open::check_who_may_write;
+use crate::paths::Paths;
 use crate::rootfs::Rootfs;
 
 /// Each is a mount that runc makes at every create.
@@ -23,92 +38,166 @@ const MOST: usize = 256;
 /// As many links as the kernel follows on one way (fs/namei.c, `MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
 
-/// Mounts the folders beneath these in a bundle that gets nothing else. Whatever is wrong with them, or with the bundle,
-/// is a warning: no container fails for it.
-pub fn mount(parents: &[String], config: &Config, owner: u32, log: &Log<'_>) {
-    if parents.is_empty() {
+/// How long a create waits for all folders.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// What each folder has of it in any case: a file system that answers does so in microseconds.
+const LEAST: Duration = Duration::from_millis(20);
+
+/// What a create needs to know to look for folders.
+#[derive(Clone, Copy, Debug)]
+pub struct Search<'a> {
+    /// The policy's.
+    pub parents: &'a [String],
+    pub paths: &'a Paths,
+    pub log: &'a Log<'a>,
+    /// Whether the container asks for GPUs.
+    pub asks: bool,
+}
+
+/// Mounts the folders in a bundle that gets nothing else. Whatever is wrong with them, or with the bundle, is a warning: no
+/// container fails for it.
+pub fn mount(search: Search<'_>, config: &Config) {
+    if search.parents.is_empty() {
         return;
     }
     let path = config.path.display();
-    let mount = || -> Result<(), String> {
-        let text = std::str::from_utf8(&config.bytes).map_err(|_| format!("its {path} is not UTF-8"))?;
-        let unclear = |error| format!("its {path} cannot be edited: {error}");
-        let bundle = Bundle::parse(text).map_err(unclear)?;
-        // In a pod the scheduler decides.
-        if is_kubernetes(bundle.annotation_keys()) {
-            return Ok(());
-        }
-        let folders = beneath(parents, &Rootfs::of(config, &bundle), owner, log);
-        let injection = Injection { folders: &folders, ..Injection::default() };
-        match bundle.edit(&injection, &mut |left_out| log.warn(left_out)).map_err(unclear)? {
-            // Where another create of this bundle has replaced it meanwhile, it has done the same, and perhaps more.
-            Some(text) if !config.was_replaced() => config.replace(&text),
-            _ => Ok(()),
-        }
-    };
-    mount().unwrap_or_else(|reason| log.warn(&format!("the policy's folders are not mounted: {reason}")));
+    let parsed =
+        std::str::from_utf8(&config.bytes).map_err(|_| format!("its {path} is not UTF-8")).and_then(|text| {
+            Bundle::parse(text).map_err(|error| format!("its {path} cannot be edited: {error}"))
+        });
+    match parsed {
+        Ok(bundle) => mount_these(&search.folders(config, &bundle), config, &bundle, search.log),
+        Err(reason) => not_mounted(&reason, search.log),
+    }
 }
 
-/// The folders directly beneath these, of each parent in the order of their names. A parent that is not there has none.
-/// Links, files and hidden names are no folders, and what runc could not mount is left out with a warning. So is a parent
-/// that others than root, or `owner`, could exchange for another one before runc mounts what is in it.
-pub fn beneath(parents: &[String], rootfs: &Rootfs, owner: u32, log: &Log<'_>) -> Vec<Folder> {
-    let mut folders = Vec::new();
-    for parent in parents {
-        if let Err(error) = add(parent, rootfs, owner, &mut folders, log)
-            && error.kind() != io::ErrorKind::NotFound
-        {
-            log.warn(&format!("the folders beneath {parent} are not mounted: {error}"));
-        }
-    }
-    folders
+/// Mounts folders that were found in a bundle that gets nothing else.
+pub fn mount_these(folders: &[Folder], config: &Config, bundle: &Bundle<'_>, log: &Log<'_>) {
+    let injection = Injection { folders, ..Injection::default() };
+    let mounted = match bundle.edit(&injection, &mut |left_out| log.warn(left_out)) {
+        // Where another create of this bundle has replaced it meanwhile, it has done the same, and perhaps more.
+        Ok(Some(text)) if !config.was_replaced() => config.replace(&text),
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("its {} cannot be edited: {error}", config.path.display())),
+    };
+    mounted.unwrap_or_else(|reason| not_mounted(&reason, log));
 }
 
-fn add(
-    parent: &str,
-    rootfs: &Rootfs,
-    owner: u32,
-    folders: &mut Vec<Folder>,
-    log: &Log<'_>,
-) -> io::Result<()> {
-    check_way(Path::new(parent), owner)?;
-    let warn = |name: &str, why: &str| {
-        log.warn(&format!("the folder {} beneath {parent} is not mounted: {why}", Quoted(name)));
-    };
-    let mut names = Vec::new();
-    for entry in std::fs::read_dir(parent)? {
-        let name = entry?.file_name();
-        match name.into_string() {
-            Ok(name) => names.push(name),
-            Err(name) => warn(&name.to_string_lossy(), "its name is not UTF-8"),
+fn not_mounted(reason: &str, log: &Log<'_>) {
+    log.warn(&format!("the policy's folders are not mounted: {reason}"));
+}
+
+impl Search<'_> {
+    /// The folders directly beneath the parents, of each parent in the order of their names. A parent that is not there has
+    /// none. Links, files and hidden names are no folders, and what runc could not mount is left out with a warning. So is a
+    /// parent that others than root could exchange for another one before runc mounts what is in it. In a pod the scheduler
+    /// decides: it has none.
+    pub fn folders(&self, config: &Config, bundle: &Bundle<'_>) -> Vec<Folder> {
+        let mut folders = Vec::new();
+        if self.parents.is_empty() || is_kubernetes(bundle.annotation_keys()) {
+            return folders;
         }
-    }
-    names.sort_unstable();
-    for name in names {
-        let Some(mut folder) = Folder::beneath(parent, &name) else { continue };
-        match examine(&mut folder) {
-            Ok(false) => {}
-            // It may be gone meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Ok(true) if folders.len() == MOST => {
-                let why = format!(
-                    "a container gets {MOST} at most, and what comes behind it is not mounted either"
-                );
-                warn(&name, &why);
-                return Ok(());
+        let rootfs = Rootfs::of(config, bundle);
+        let left_out = if self.asks { Ok(BTreeSet::new()) } else { fuse_mounts(&self.paths.proc) };
+        let left_out = match left_out {
+            Ok(left_out) => Arc::new(left_out),
+            Err(reason) => {
+                not_mounted(&reason, self.log);
+                return folders;
             }
-            Ok(true) if rootfs.has_room(&folder.path) => folders.push(folder),
-            Ok(true) => warn(&name, "the container's root file system has no place for it"),
-            Err(error) => warn(&name, &error.to_string()),
+        };
+        let until = Instant::now() + PATIENCE;
+        for parent in self.parents {
+            if let Err(error) = self.add(parent, &rootfs, &left_out, until, &mut folders)
+                && error.kind() != io::ErrorKind::NotFound
+            {
+                self.log.warn(&format!("the folders beneath {parent} are not mounted: {error}"));
+            }
         }
+        folders
     }
-    Ok(())
+
+    fn add(
+        &self,
+        parent: &str,
+        rootfs: &Rootfs,
+        left_out: &Arc<BTreeSet<PathBuf>>,
+        until: Instant,
+        folders: &mut Vec<Folder>,
+    ) -> io::Result<()> {
+        let warn = |name: &str, why: &str| {
+            self.log.warn(&format!("the folder {} beneath {parent} is not mounted: {why}", Quoted(name)));
+        };
+        let (path, owner, fuse) = (PathBuf::from(parent), self.paths.owner, Arc::clone(left_out));
+        let (place, mut names) = ask(until, move || {
+            let place = check_way(&path, owner, &fuse)?;
+            let entries = std::fs::read_dir(&path)?;
+            let names = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
+            Ok((place, names))
+        })?;
+        names.sort_unstable();
+        for name in names {
+            let name = match name.into_string() {
+                Ok(name) => name,
+                Err(name) => {
+                    warn(&name.to_string_lossy(), "its name is not UTF-8");
+                    continue;
+                }
+            };
+            let Some(folder) = Folder::beneath(parent, &name) else { continue };
+            let examined = match refuse_fuse(&place.join(&name), left_out) {
+                Ok(()) => ask(until, move || examine(folder)),
+                Err(error) => Err(error),
+            };
+            match examined {
+                Ok(None) => {}
+                // It may be gone meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Ok(Some(_)) if folders.len() == MOST => {
+                    let why = format!(
+                        "a container gets {MOST} at most, and what comes behind it is not mounted either"
+                    );
+                    warn(&name, &why);
+                    return Ok(());
+                }
+                Ok(Some(folder)) if rootfs.has_room(&folder.path) => folders.push(folder),
+                Ok(Some(_)) => warn(&name, "the container's root file system has no place for it"),
+                Err(error) => warn(&name, &error.to_string()),
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Whether it is a folder, and what its file system is mounted with.
-fn examine(folder: &mut Folder) -> io::Result<bool> {
+/// What a function returns that asks a file system, or that there was no answer in time.
+fn ask<T: Send + 'static>(
+    until: Instant,
+    function: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let (answer, answered) = mpsc::channel();
+    // The receiver is gone where the answer comes late.
+    thread::Builder::new().spawn(move || drop(answer.send(function())))?;
+    let left = until.saturating_duration_since(Instant::now()).max(LEAST);
+    answered.recv_timeout(left).map_err(|_| {
+        io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer: see `journalctl -k`")
+    })?
+}
+
+fn refuse_fuse(path: &Path, fuse: &BTreeSet<PathBuf>) -> io::Result<()> {
+    if !fuse.contains(path) {
+        return Ok(());
+    }
+    Err(io::Error::other(format!(
+        "{} is a FUSE file system, whose program may never answer: only a container that asks for GPUs waits for it",
+        path.display()
+    )))
+}
+
+/// The folder with what its file system is mounted with; `None` where it is none.
+fn examine(mut folder: Folder) -> io::Result<Option<Folder>> {
     if !Path::new(&folder.path).symlink_metadata()?.is_dir() {
-        return Ok(false);
+        return Ok(None);
     }
     let flags = statvfs(&folder.path)?.f_flag;
     let all = [
@@ -117,13 +206,14 @@ fn examine(folder: &mut Folder) -> io::Result<bool> {
         (StatVfsMountFlags::NOEXEC, "noexec"),
     ];
     folder.kept.extend(all.iter().filter(|(flag, _)| flags.contains(*flag)).map(|(_, option)| *option));
-    Ok(true)
+    Ok(Some(folder))
 }
 
 /// Checks a folder by its absolute path. It, all folders on the way from `/` and all links on it must be root's or
 /// `owner`'s. No other user may write in the folders, so that the path keeps leading there. Above it a folder like
-/// /tmp will do, in which no user renames what is another's.
-fn check_way(path: &Path, owner: u32) -> io::Result<()> {
+/// /tmp will do, in which no user renames what is another's. None may be one of these FUSE file systems. Answers the path
+/// without links.
+fn check_way(path: &Path, owner: u32, fuse: &BTreeSet<PathBuf>) -> io::Result<PathBuf> {
     const STICKY: u32 = 0o1000;
     let check = |path: &Path, uid, mode| {
         let owner = if uid == 0 { 0 } else { owner };
@@ -143,6 +233,7 @@ fn check_way(path: &Path, owner: u32) -> io::Result<()> {
                 Component::ParentDir => drop(checked.pop()),
                 part => checked.push(part),
             }
+            refuse_fuse(&checked, fuse)?;
             let found = checked.symlink_metadata()?;
             if found.is_symlink() {
                 // Its mode says nothing.
@@ -159,7 +250,8 @@ fn check_way(path: &Path, owner: u32) -> io::Result<()> {
             if !found.is_dir() {
                 return Err(Errno::NOTDIR.into());
             }
-            return check(&checked, found.uid(), found.mode());
+            check(&checked, found.uid(), found.mode())?;
+            return Ok(checked);
         };
         left = target;
     }

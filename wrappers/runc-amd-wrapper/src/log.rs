@@ -1,7 +1,7 @@
 //! Warnings and errors, where a container engine looks for them: in the file that runc's `--log` names,
 //! in the format that `--log-format` names. An engine shows this file and, mostly, nothing else.
 
-use std::ffi::{OsStr, c_int};
+use std::ffi::OsStr;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
@@ -63,10 +63,7 @@ impl<'a> Log<'a> {
     fn append(&self, line: &str) {
         let Some(path) = self.file else { return };
         let file = OpenOptions::new().create(true).append(true).mode(0o644).open(path);
-        let mut written = Ok(());
-        // It may be a fifo, or a pipe by its name in /dev/fd.
-        without_sigpipe(|| written = file.and_then(|mut file| file.write_all(line.as_bytes())));
-        if written.is_err() {
+        if file.and_then(|mut file| file.write_all(line.as_bytes())).is_err() {
             to_stderr(line);
         }
     }
@@ -74,30 +71,7 @@ impl<'a> Log<'a> {
 
 fn to_stderr(text: &str) {
     // Nothing is left to report to if even this fails.
-    without_sigpipe(|| drop(std::io::stderr().write_all(text.as_bytes())));
-}
-
-#[allow(unsafe_code, reason = "no library that is safe has a call by which a signal is ignored")]
-unsafe extern "C" {
-    // What is to be done about a signal is a function's address, or one of the numbers below.
-    fn signal(number: c_int, what: usize) -> usize;
-}
-
-/// Writes what may be a pipe whose reader has gone: then the write fails, and this process continues. It would die of
-/// SIGPIPE, and a container would not start because no process reads a warning. Afterwards the signal does what it did,
-/// since the runtime inherits that.
-#[allow(unsafe_code, reason = "as above")]
-fn without_sigpipe(write: impl FnOnce()) {
-    const SIGPIPE: c_int = 13;
-    const IGNORED: usize = 1;
-    const NOT_KNOWN: usize = usize::MAX;
-    // SAFETY: nothing is called when the signal comes, and this process has only one thread.
-    let before = unsafe { signal(SIGPIPE, IGNORED) };
-    write();
-    if before != NOT_KNOWN {
-        // SAFETY: this was done about it before.
-        unsafe { signal(SIGPIPE, before) };
-    }
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// The wall clock, for people.

@@ -27,6 +27,8 @@ unsafe extern "C" {
     // Both are as wide as a pointer: `unsigned long`.
     fn getauxval(kind: usize) -> usize;
     fn execve(path: *const c_char, argv: *const *const c_char, envp: *const *const c_char) -> c_int;
+    // What is to be done about a signal is a function's address, or one of the numbers in `WriteSignals`.
+    fn signal(number: c_int, what: usize) -> usize;
 }
 
 /// What the C library's start-up calls.
@@ -36,8 +38,9 @@ unsafe extern "C" {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn main(_argc: c_int, argv: *const *const c_char) -> c_int {
     open_standard_descriptors();
+    let signals = WriteSignals::ignore();
     // SAFETY: both arrays are as the C library made them, and nothing here changes them.
-    let call = unsafe { Call { argv, arguments: strings(argv), variables: strings(environ) } };
+    let call = unsafe { Call { argv, arguments: strings(argv), variables: strings(environ), signals } };
     let arguments: Vec<&[u8]> = call.arguments.iter().skip(1).map(|argument| argument.to_bytes()).collect();
     let entries: Vec<&[u8]> = call.variables.iter().map(|variable| variable.to_bytes()).collect();
     let environment = Environment { entries: &entries, effective_user: rustix::process::geteuid().as_raw() };
@@ -93,11 +96,38 @@ fn executed() -> Option<PathBuf> {
     executed.map(|path| OsStr::from_bytes(path.to_bytes()).into())
 }
 
-/// Arguments and environment as they came.
+/// The signals that end a process in the middle of a write, with what was done about each before: SIGPIPE where the
+/// reader has gone, SIGXFSZ at the limit on a file's size (signal(7)). While they are ignored the write fails with EPIPE or
+/// EFBIG. Then the wrapper says what failed, and removes what is half written.
+struct WriteSignals([(c_int, usize); 2]);
+
+impl WriteSignals {
+    fn ignore() -> Self {
+        const SIGPIPE: c_int = 13;
+        const SIGXFSZ: c_int = 25;
+        const IGNORED: usize = 1;
+        // SAFETY: nothing is called when the signal comes.
+        Self([SIGPIPE, SIGXFSZ].map(|number| (number, unsafe { signal(number, IGNORED) })))
+    }
+
+    /// The runtime inherits what is ignored.
+    fn restore(&self) {
+        const NOT_KNOWN: usize = usize::MAX;
+        for (number, before) in self.0 {
+            if before != NOT_KNOWN {
+                // SAFETY: this was done about it before.
+                unsafe { signal(number, before) };
+            }
+        }
+    }
+}
+
+/// Arguments, environment and signals as they came.
 struct Call {
     argv: *const *const c_char,
     arguments: Vec<&'static CStr>,
     variables: Vec<&'static CStr>,
+    signals: WriteSignals,
 }
 
 impl Call {
@@ -113,9 +143,13 @@ impl Call {
         let others = self.variables.iter().filter(|variable| !is_depth(variable));
         let mut environment: Vec<*const c_char> = others.map(|variable| variable.as_ptr()).collect();
         environment.extend([counted.as_ptr(), std::ptr::null()]);
+        self.signals.restore();
         // SAFETY: argv is as it came; the environment is terminated, and its strings outlive the call.
         unsafe { execve(path.as_ptr(), self.argv, environment.as_ptr()) };
-        std::io::Error::last_os_error()
+        let error = std::io::Error::last_os_error();
+        // A warning follows.
+        WriteSignals::ignore();
+        error
     }
 }
 

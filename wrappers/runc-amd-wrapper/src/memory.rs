@@ -6,7 +6,7 @@
 #![allow(unsafe_code, reason = "an allocator hands out raw memory")]
 
 use std::alloc::{GlobalAlloc, Layout};
-use std::cell::UnsafeCell;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use dlmalloc::{Allocator, Dlmalloc};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -54,40 +54,42 @@ unsafe impl Allocator for Pages {
     }
 }
 
-/// The global allocator of a program with one thread.
-pub(crate) struct Memory(UnsafeCell<Dlmalloc<Pages>>);
-
-// SAFETY: the wrapper starts no thread.
-unsafe impl Sync for Memory {}
+/// The global allocator. Threads that ask for folders allocate too.
+pub(crate) struct Memory(Mutex<Dlmalloc<Pages>>);
 
 impl Memory {
     pub(crate) const fn new() -> Self {
         let mut memory = Dlmalloc::new_with_allocator(Pages);
         assert!(memory.set_granularity(GRANULARITY), "a power of two");
-        Self(UnsafeCell::new(memory))
+        Self(Mutex::new(memory))
+    }
+
+    /// std's lock is a futex, which needs no memory.
+    fn pieces(&self) -> MutexGuard<'_, Dlmalloc<Pages>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-// SAFETY: dlmalloc keeps GlobalAlloc's contract, and no two calls are at once: there is one thread, and no signal handler.
+// SAFETY: dlmalloc keeps GlobalAlloc's contract, and the lock keeps calls apart.
 unsafe impl GlobalAlloc for Memory {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above; the same holds for the three below.
-        unsafe { (*self.0.get()).malloc(layout.size(), layout.align()) }
+        unsafe { self.pieces().malloc(layout.size(), layout.align()) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: as above.
-        unsafe { (*self.0.get()).calloc(layout.size(), layout.align()) }
+        unsafe { self.pieces().calloc(layout.size(), layout.align()) }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         // SAFETY: as above.
-        unsafe { (*self.0.get()).free(memory, layout.size(), layout.align()) }
+        unsafe { self.pieces().free(memory, layout.size(), layout.align()) }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: as above.
-        unsafe { (*self.0.get()).realloc(memory, layout.size(), layout.align(), size) }
+        unsafe { self.pieces().realloc(memory, layout.size(), layout.align(), size) }
     }
 }
 

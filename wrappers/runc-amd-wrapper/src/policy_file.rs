@@ -43,8 +43,9 @@ pub fn load(path: &Path, owner: u32) -> PolicyFile {
 pub fn runtime(path: &Path, owner: u32) -> Option<Option<PathBuf>> {
     let text = match open::trusted_text(path, LIMIT, owner) {
         Ok(text) => text,
-        Err(open::Error::NotText | open::Error::TooLong { .. }) => return Some(None),
-        Err(_) => return None,
+        Err(error) if error.is_absent() || error.is_link() => return None,
+        Err(open::Error::Foreign(_) | open::Error::NotRegular) => return None,
+        Err(open::Error::NotText | open::Error::TooLong { .. } | open::Error::Io(_)) => return Some(None),
     };
     let runtime = policy::runtime(&text).map(PathBuf::from);
     // A relative one makes the whole policy unusable, and with that it names none.

@@ -22,14 +22,14 @@ struct NoRoom;
 
 /// The container's files, and for whom they are.
 #[derive(Debug)]
-pub struct Rootfs {
+pub(crate) struct Rootfs {
     config: PathBuf,
     path: PathBuf,
     namespace: UserNamespace,
 }
 
 impl Rootfs {
-    pub fn of(config: &Config, bundle: &Bundle<'_>) -> Self {
+    pub(crate) fn of(config: &Config, bundle: &Bundle<'_>) -> Self {
         Self {
             config: config.path.clone(),
             // As seen from the bundle.
@@ -39,7 +39,7 @@ impl Rootfs {
     }
 
     /// Whether runc finds a folder at this path of the root file system, or can make it.
-    pub fn has_room(&self, path: &str) -> bool {
+    pub(crate) fn has_room(&self, path: &str) -> bool {
         self.look(self.path.clone(), path).is_ok_and(|found| found.is_none_or(|found| found.is_dir()))
     }
 
@@ -47,7 +47,7 @@ impl Rootfs {
     ///
     /// # Errors
     /// The sentence that names what it cannot make.
-    pub fn has_room_for(
+    pub(crate) fn has_room_for(
         &self,
         injection: &Injection<'_>,
         mut mounts: Vec<Mount<'_>>,

@@ -262,17 +262,25 @@ fn remedy(error: &open::Error) -> &'static str {
     match error {
         error if error.is_link() => ": remove it",
         open::Error::Io(error) => match error.kind() {
-            ErrorKind::StorageFull => ": make room on that file system",
-            ErrorKind::ReadOnlyFilesystem => ": mount that file system for writing",
             ErrorKind::NotADirectory | ErrorKind::IsADirectory => ": remove it",
             ErrorKind::InvalidFilename => ": give the container a shorter id, or runc a shorter --root",
             // What the kernel says of a socket that is to be opened as a file.
             _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => ": remove it",
-            _ => "",
+            _ => remedy_of_write(error),
         },
         open::Error::NotRegular => ": remove it",
         open::Error::Foreign(_) => ": make it so, or remove it",
         open::Error::TooLong { .. } | open::Error::NotText => "",
+    }
+}
+
+/// What to do where a file could not be written, as the end of a sentence.
+pub(crate) fn remedy_of_write(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull => ": make room on that file system",
+        ErrorKind::ReadOnlyFilesystem => ": mount that file system for writing",
+        ErrorKind::FileTooLarge => ": raise LimitFSIZE= of the engine's service",
+        _ => "",
     }
 }
 

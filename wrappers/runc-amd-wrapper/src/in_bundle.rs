@@ -1,0 +1,23 @@
+//! The GPUs that a bundle has before the wrapper gives it any.
+
+use allocation::Render;
+use allocation::bundle::Bundle;
+use allocation::selection::Inventory;
+
+/// Whether whoever made the bundle has given it a GPU to compute on: a scheduler, or a person by a CDI name. A request
+/// that the policy does not honour is then satisfied. Other vendors' cards have render nodes too, and no `/dev/kfd`.
+pub(crate) fn brings_a_gpu(bundle: &Bundle<'_>) -> bool {
+    let devices = bundle.devices().unwrap_or_default();
+    let has = |is: &dyn Fn(&str) -> bool| devices.iter().any(|device| is(&device.path));
+    has(&|path| path == "/dev/kfd") && has(&|path| path.starts_with('/') && Render::parse(path).is_some())
+}
+
+/// The render nodes of the inventory's GPUs that the bundle has already.
+pub(crate) fn nodes_in(bundle: &Bundle<'_>, inventory: &Inventory) -> Result<Vec<Render>, allocation::Error> {
+    let mut renders = Vec::new();
+    for device in bundle.devices()? {
+        let render = Render::parse(&device.path).filter(|_| device.path.starts_with('/'));
+        renders.extend(render.filter(|render| inventory.gpus().any(|gpu| gpu.render == *render)));
+    }
+    Ok(renders)
+}
