@@ -21,8 +21,8 @@ and an AMD card, and no ROCm. rocworker undo reverts it.
 
   --package FILE   install this Debian package; needed unless rocworker is installed or apt knows it
   --config FILE    rocworker's configuration, which must exist (default: $default_config, which need not)
-  --yes            answer questions about the exporter with yes
-  --apply-all      also agree to changes beyond the exporter's unit, such as those of container engines
+  --yes            answer each question with yes
+  --apply-all      apply the whole configuration, as of container engines, and not the exporter's unit alone
   -h, --help       print this
 
 It ends with 0 when the exporter answers or you answered no, with 2 for wrong arguments, else with 1. A question that
@@ -152,47 +152,34 @@ configure() {
     echo "Added to $config: $line"
 }
 
-# is_beyond PLAN: whether the saved plan changes more than the exporter's unit. It has each path and unit in a line of its
-# own, and what follows from another path alone names no unit.
-is_beyond() {
-    local folder=/etc/systemd/system
-    sed -nE 's/^ *"(path|unit)": "([^"]*)",?$/\2/p' "$1" |
-        grep -qvxF -e "$unit.service" -e "$folder/$unit.service" -e "$folder/multi-user.target.wants/$unit.service"
-}
-
 plans=
 trap '[[ -z $plans ]] || rm -rf "$plans"' EXIT
 
-# apply: what it applies is the plan that it showed, or nothing.
+# apply: the exporter's unit alone, or with --apply-all everything that the configuration wants: then what it applies is the
+# plan that it showed, or nothing.
 apply() {
-    local ended=0
-    plans=$(mktemp -d)
-    "${rocworker[@]}" plan --save "$plans/plan.json" >/dev/null ||
-        fail "rocworker plan ended with $?: correct what it names, then run this again"
-    echo "rocworker apply makes these changes:"
-    "${rocworker[@]}" plan --exit-code || ended=$?
+    local ended=0 agreed=$yes what=(--only exporter)
+    if $apply_all; then
+        agreed=true
+        plans=$(mktemp -d)
+        "${rocworker[@]}" plan --save "$plans/plan.json" >/dev/null ||
+            fail "rocworker plan ended with $?: correct what it names, then run this again"
+        what=("$plans/plan.json")
+        echo "rocworker apply makes these changes:"
+        "${rocworker[@]}" plan --exit-code || ended=$?
+    else
+        echo "rocworker apply --only exporter makes these changes:"
+        "${rocworker[@]}" plan --exit-code "${what[@]}" || ended=$?
+    fi
     case $ended in
     0) ;;
-    3) consent ;;
+    3) ask "Apply them?" "$agreed" || declined applied ;;
     *) fail "rocworker plan ended with $ended: correct what it names, then run this again" ;;
     esac
-    "${rocworker[@]}" apply "$plans/plan.json" ||
+    "${rocworker[@]}" apply "${what[@]}" ||
         echo "rocworker apply ended with $?: it says above what to correct"
     # The package may have brought another build.
     if $restarts; then systemctl restart "$unit"; fi
-}
-
-# consent: --yes is no consent to changes that nobody expects of an installer of an exporter.
-consent() {
-    if ! is_beyond "$plans/plan.json"; then
-        ask "Apply them?" "$yes" || declined applied
-        return 0
-    fi
-    echo "They go beyond the exporter's unit: rocworker sets up the machine for containers with GPUs."
-    if $yes && ! $apply_all; then
-        fail "--yes does not agree to these: nothing was applied; give --apply-all too, or answer without --yes"
-    fi
-    ask "Apply all of them?" "$apply_all" || declined applied
 }
 
 # answers ADDRESS:PORT: whether the exporter serves metrics there. One that wants a password answers too.

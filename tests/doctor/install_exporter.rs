@@ -33,16 +33,6 @@ case " $* " in
 esac
 "#;
 
-/// Lines of a saved plan: what is the exporter's unit, and what is not.
-const UNIT_ALONE: &str = r#"      "path": "/etc/systemd/system/rocm-exporter.service",
-          "effect": "systemd-reload"
-          "unit": "rocm-exporter.service"
-      "path": "/etc/systemd/system/multi-user.target.wants/rocm-exporter.service",
-"#;
-const BEYOND: &str = "      \"path\": \"/etc/containerd/config.toml\",\n";
-/// Without a changed file, a restart that is pending.
-const RESTART: &str = "      \"unit\": \"docker.service\",\n";
-
 const OWN: &str = "# Written by rocworker: docs/monitoring.md.\n[Service]\nExecStart=/usr/bin/rocworker-exporter --listen 127.0.0.1:9401\n";
 const FOREIGN: &str = "[Service]\nExecStart=/usr/local/bin/rocm_smi_exporter --web.listen-address=:9401\n";
 
@@ -62,7 +52,7 @@ impl Desk {
         desk.program("rocworker", ROCWORKER);
         desk.put("id--u", "0\n");
         desk.put("own", OWN);
-        desk.put("plan", UNIT_ALONE);
+        desk.put("plan", "{}");
         desk.put("config.yaml", CONFIG);
         desk.put("systemctl-is-active.fails", "");
         desk.put("systemctl-cat.fails", "");
@@ -160,11 +150,9 @@ fn a_first_installation_shows_the_plan_applies_it_by_consent_and_checks_that_the
         assert!(said.lines().any(|it| it == line), "{line}: {said}");
     }
     let rocworker: Vec<_> = desk.called().into_iter().filter(|call| call.starts_with("rocworker ")).collect();
-    let [save, plan, apply] = &rocworker[..] else { panic!("{rocworker:?}") };
-    let saved = save.strip_prefix("rocworker --config DESK/config.yaml plan --save ").unwrap();
-    assert_eq!(plan, "rocworker --config DESK/config.yaml plan --exit-code");
-    assert_eq!(*apply, format!("rocworker --config DESK/config.yaml apply {saved}"), "what was shown");
-    assert!(!PathBuf::from(saved).parent().unwrap().exists(), "the saved plan is gone");
+    let expected = ["plan --exit-code --only exporter", "apply --only exporter"]
+        .map(|it| format!("rocworker --config DESK/config.yaml {it}"));
+    assert_eq!(rocworker, expected);
     assert!(desk.has_called("curl --silent --fail --max-time 5 http://127.0.0.1:9401/metrics"));
     assert!(!desk.called().iter().any(|call| call.starts_with("apt-get")), "{:?}", desk.called());
     assert_eq!(desk.config(), CONFIG, "nothing foreign is there to replace");
@@ -186,27 +174,19 @@ fn a_no_changes_nothing_and_a_question_without_an_answer_fails() {
 }
 
 #[test]
-fn changes_beyond_the_exporters_unit_need_an_answer_or_an_option_of_their_own() {
-    for more in [BEYOND, RESTART] {
+fn the_whole_configuration_is_applied_as_it_was_shown_by_an_option_alone() {
+    for (answers, arguments) in [("", &["--apply-all"][..]), ("", &["--yes", "--apply-all"])] {
         let desk = Desk::set();
-        desk.put("plan", &format!("{UNIT_ALONE}{more}"));
-        let output = desk.run("", &["--yes"]);
-        assert_eq!(output.status.code(), Some(1), "{output:?}");
-        assert!(text(&output.stdout).contains("create the unit\nThey go beyond the exporter's unit"));
-        assert!(text(&output.stderr).contains("nothing was applied; give --apply-all too"), "{output:?}");
-        let output = desk.run("n\n", &[]);
-        assert!(
-            output.status.success() && text(&output.stdout).ends_with("Nothing was applied.\n"),
-            "{output:?}"
-        );
-        assert!(!desk.has_applied(), "{:?}", desk.called());
-        let output = desk.run("y\n", &[]);
-        assert!(output.status.success() && desk.has_applied(), "{output:?}");
-        assert!(text(&output.stdout).contains("Apply all of them? [y/N] "), "{output:?}");
-        let desk = Desk::set();
-        desk.put("plan", &format!("{UNIT_ALONE}{more}"));
-        let output = desk.run("", &["--yes", "--apply-all"]);
-        assert!(output.status.success() && desk.has_applied(), "{output:?}");
+        let output = desk.run(answers, arguments);
+        assert!(output.status.success(), "{output:?}");
+        assert!(text(&output.stdout).contains("create the unit\nApply them? [y/N] y\n"), "{output:?}");
+        let rocworker: Vec<_> =
+            desk.called().into_iter().filter(|call| call.starts_with("rocworker ")).collect();
+        let [save, plan, apply] = &rocworker[..] else { panic!("{rocworker:?}") };
+        let saved = save.strip_prefix("rocworker --config DESK/config.yaml plan --save ").unwrap();
+        assert_eq!(plan, "rocworker --config DESK/config.yaml plan --exit-code");
+        assert_eq!(*apply, format!("rocworker --config DESK/config.yaml apply {saved}"), "what was shown");
+        assert!(!PathBuf::from(saved).parent().unwrap().exists(), "the saved plan is gone");
     }
 }
 
@@ -337,25 +317,26 @@ fn wrong_arguments_end_with_a_sentence() {
 }
 
 #[test]
-fn a_plan_of_the_real_rocworker_tells_the_exporters_unit_from_the_rest() {
+fn the_real_rocworker_leaves_docker_and_the_rest_of_the_machine_alone() {
     let root = scratch();
     let machine = good().put("/run/systemd/system/x", "").put("/usr/bin/rocworker", "");
+    let machine = machine.put("/usr/bin/dockerd", "").put("/etc/docker/daemon.json", "{}\n");
     machine.put("/usr/bin/rocworker-exporter", "").lay_out(root.path(), Nodes::Recorded).unwrap();
-    for name in ["rocworker", "rocworker-exporter"] {
+    for name in ["rocworker", "rocworker-exporter", "dockerd"] {
         let program = root.path().join("usr/bin").join(name);
         fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let root = root.path().display();
-    let rocworker = format!("#!/bin/sh\nexec {PROGRAM} --root {root} \"$@\"\n");
+    let etc = |path: &str| root.path().join("etc").join(path);
+    let rocworker = format!("#!/bin/sh\nexec {PROGRAM} --root {} \"$@\"\n", root.path().display());
     let desk = Desk::set();
     desk.program("rocworker", &rocworker);
     let output = desk.run("", &["--yes"]);
-    assert!(text(&output.stderr).contains("give --apply-all too"), "{output:?}");
-    assert!(!PathBuf::from(format!("{root}/etc/rocworker/wrapper.json")).exists(), "nothing was applied");
-    desk.run("", &["--yes", "--apply-all"]);
-    let unit = PathBuf::from(format!("{root}/etc/systemd/system/rocm-exporter.service"));
-    fs::remove_file(&unit).unwrap();
-    let output = desk.run("", &["--yes"]);
-    assert!(unit.exists(), "{output:?}");
+    assert!(etc("systemd/system/rocm-exporter.service").exists(), "{output:?}");
     assert!(text(&output.stdout).contains("Apply them? [y/N] y"), "{output:?}");
+    assert_eq!(fs::read_to_string(etc("docker/daemon.json")).unwrap(), "{}\n");
+    for other in ["rocworker/wrapper.json", "cdi/amd.json"] {
+        assert!(!etc(other).exists(), "{other}: {output:?}");
+    }
+    let output = desk.run("", &["--yes", "--apply-all"]);
+    assert!(etc("cdi/amd.json").exists(), "{output:?}");
 }
