@@ -136,6 +136,20 @@ impl ClusterBloom {
             .filter_map(|name| Some(format!("{name} of the environment is not used: {}", why(name)?)));
         Ok(Beside { unused: unused.collect(), is_off: used.get(GPU_NODE) == Some("false") })
     }
+
+    /// What a configuration says in vain, in sentences: of an installer that does not run. `GPU_NODE: false` says so itself.
+    pub(super) fn unused(&self, rocm: &Rocm) -> Vec<String> {
+        if rocm.install == Some(RocmFrom::AmdgpuInstall) || self.get(GPU_NODE) == Some("false") {
+            return Vec::new();
+        }
+        let names = self.0.keys().filter(|name| **name != GPU_NODE);
+        let sentence = |name: &&str| {
+            format!(
+                "{name} of the configuration is not used: amdgpu-install does not install ROCm here; {GPU_NODE}: true lets it"
+            )
+        };
+        names.map(sentence).collect()
+    }
 }
 
 /// What came of an environment.
@@ -247,8 +261,37 @@ mod tests {
             parsed(&format!("ROCM_BASE_URL: {url}")).unwrap();
         }
         let beside = parsed("ROCM_BASE_URL: https://a/7.2/").unwrap();
+        assert_eq!(beside.unused_keys.len(), 1);
         let beside = beside.beside(&environment(&[("GPU_NODE", "true")]).unwrap()).unwrap();
         assert_eq!(beside.rocm.installer.package, "amdgpu-install_7.2.70200-1_all.deb");
+        assert_eq!(beside.unused_keys, [""; 0]);
+    }
+
+    #[test]
+    fn what_a_configuration_says_of_an_installer_that_does_not_run_is_named() {
+        let url = "ROCM_BASE_URL: https://a/7.2/";
+        for (text, unused) in [
+            (url.to_owned(), &["ROCM_BASE_URL"][..]),
+            ("ROCM_DEB_PACKAGE: a.deb".to_owned(), &["ROCM_DEB_PACKAGE"]),
+            (
+                format!("{url}\nROCM_DEB_PACKAGE: a.deb\nrocm: {{install: apt}}"),
+                &["ROCM_BASE_URL", "ROCM_DEB_PACKAGE"],
+            ),
+            (format!("GPU_NODE: true\n{url}"), &[]),
+            (format!("rocm: {{install: amdgpu-install}}\n{url}"), &[]),
+            (format!("GPU_NODE: false\n{url}"), &[]),
+        ] {
+            let config = parsed(&text).unwrap();
+            let beside = config.clone().beside(&ClusterBloom::default()).unwrap();
+            for said in [config.unused_keys, beside.unused_keys] {
+                let names: Vec<&str> = said.iter().map(|said| said.split(' ').next().unwrap()).collect();
+                assert_eq!(names, unused, "{text}: {said:?}");
+                assert!(
+                    said.iter().all(|said| said.contains(" of the configuration is not used: ")),
+                    "{said:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -105,6 +105,7 @@ impl Document {
         };
         let rocm = self.rocm.unwrap_or_default().check(&source)?;
         let clusterbloom = ClusterBloom::written(self.gpu_node, self.rocm_base_url, self.rocm_deb_package);
+        let rocm = clusterbloom.check(rocm, &source)?;
         Ok(Config {
             compute_runtime,
             devices,
@@ -121,12 +122,13 @@ impl Document {
             restart: self.restart.unwrap_or(Restarts::Drain),
             packages: self.packages.unwrap_or_default().check(&source)?,
             repositories: self.repositories.unwrap_or_default().check(&source)?,
-            rocm: clusterbloom.check(rocm, &source)?,
+            unused_keys: clusterbloom.unused(&rocm),
+            unused_variables: Vec::new(),
+            rocm,
             boot: self.boot.unwrap_or_default().check(&source)?,
             daemon: self.daemon.unwrap_or_default().check(&source)?,
             exporter: self.exporter.unwrap_or_default().check(&source)?,
             inventory: self.inventory.unwrap_or_default().check(&source)?,
-            unused_variables: Vec::new(),
             says_runtime,
             clusterbloom,
             source,

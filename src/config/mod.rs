@@ -77,6 +77,8 @@ pub struct Config {
     pub daemon: Daemon,
     pub exporter: Exporter,
     pub inventory: Inventory,
+    /// Which of its keys by ClusterBloom's names have no effect, in sentences.
+    pub unused_keys: Vec<String>,
     /// Which variables of the environment it does not use, in sentences.
     pub unused_variables: Vec<String>,
     /// Whether it says `compute-runtime` or its older form.
@@ -188,6 +190,7 @@ impl Config {
         let says_runtime = self.says_runtime.then_some(self.compute_runtime);
         let beside = environment.beside(&self.clusterbloom, says_runtime, &mut self.rocm)?;
         self.unused_variables = beside.unused;
+        self.unused_keys = self.clusterbloom.unused(&self.rocm);
         if beside.is_off {
             self.compute_runtime = ComputeRuntime::None;
         }

@@ -60,6 +60,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
+    config.unused_keys.iter().for_each(|text| desired.note(rocm::ROCM, text.clone()));
     let boot = BOOT.actions(config, facts, templates, program)?;
     // The nodes of a container are set at its start by one of the two.
     let has_unit = !boot.actions.is_empty();

@@ -41,6 +41,20 @@ fn a_plan_is_saved_over_an_earlier_plan_and_over_no_other_file() {
 }
 
 #[test]
+fn a_plan_notes_a_rocm_url_that_installs_nothing() {
+    for (config, is_noted) in [
+        ("ROCM_BASE_URL: https://mirror/7.2.4/ubuntu\n", true),
+        ("GPU_NODE: false\nROCM_BASE_URL: https://mirror/7.2.4/ubuntu\n", false),
+    ] {
+        let laid = Laid::demo(config);
+        let notes = laid.json(&["plan"])["notes"].to_string();
+        let said =
+            "ROCM_BASE_URL of the configuration is not used: amdgpu-install does not install ROCm here";
+        assert_eq!(notes.contains(said), is_noted, "{config}: {notes}");
+    }
+}
+
+#[test]
 fn a_plan_announces_what_may_be_restarted() {
     for (restart, said) in [
         ("never", "containerd.service is not restarted (restart: never)"),
