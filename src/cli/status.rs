@@ -124,7 +124,11 @@ fn daemon(answer: &Answer) -> String {
         }
         Answer::Report(report) => report,
     };
-    let does = if report.enforce { "keeps this machine so" } else { "only reports (daemon.enforce: false)" };
+    let does = match report.enforce {
+        Some(true) => "keeps this machine so",
+        Some(false) => "only reports (daemon.enforce: false)",
+        None => "does nothing yet",
+    };
     let mark = if report.is_off() { styled(BAD, "problem:") + " " } else { String::new() };
     let mut text = format!("{mark}the daemon {does}: {}\n", printable(&report.sentence()));
     if let Some(failing) = &report.failing {

@@ -255,8 +255,8 @@ impl Reconciler {
         });
         let clock = |at: Duration| wall() + at.saturating_sub(now).as_secs();
         let report = &mut self.report;
-        report.enforce = daemon.is_some_and(|it| it.enforce);
-        report.restart = daemon.map(|it| it.restart).unwrap_or_default();
+        report.enforce = daemon.map(|it| it.enforce);
+        report.restart = daemon.map(|it| it.restart);
         report.counts.looks += 1;
         report.counts.changes += u64::try_from(changed.len()).unwrap_or(u64::MAX);
         report.tags_held_until = tags.map(clock);

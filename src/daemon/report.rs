@@ -17,9 +17,9 @@ pub struct Report {
     pub version: String,
     pub pid: u32,
     pub since: u64,
-    /// Whether it changes anything, or only reports what differs.
-    pub enforce: bool,
-    pub restart: Restarts,
+    /// Whether it changes anything, or only reports what differs. As `restart` null while no configuration is in force.
+    pub enforce: Option<bool>,
+    pub restart: Option<Restarts>,
     /// Whether an apply has set this machine up, and no undo has come since; null before the first look.
     pub set_up: Option<bool>,
     pub config: ConfigReport,

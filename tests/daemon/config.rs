@@ -111,9 +111,18 @@ fn one_that_starts_with_a_wrong_configuration_waits_for_a_good_one() {
     let running = Running::begin(&laid);
     let said = running.says();
     assert_eq!((&said["config"]["in_force"], &said["set_up"]), (&false.into(), &serde_json::Value::Null));
+    // Neither is known before a configuration is in force.
+    assert_eq!((&said["enforce"], &said["restart"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    let (_, status) = laid.fails(&["status"]);
+    assert!(
+        status.contains("the daemon does nothing yet: waiting for a configuration: ")
+            && !status.contains("enforce"),
+        "{status}"
+    );
     assert_eq!(laid.text(SPEC), "{}");
     laid.put(FILE, "schema_version: 1\n");
     eventually("the spec is ours again", || laid.text(SPEC).contains("renderD130"));
+    running.until("it enforces", |daemon| daemon["enforce"] == true);
 }
 
 #[test]
