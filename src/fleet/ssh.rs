@@ -151,7 +151,7 @@ pub(crate) fn too_large() -> String {
     )
 }
 
-/// As [`run`], and hands over what the script prints as it comes. Gives its exit code.
+/// As [`run`], and hands over what the script prints as it comes, up to [`MOST`] bytes. Gives its exit code.
 ///
 /// # Errors
 /// As [`Error`] has them; what came before has been handed over.
@@ -161,11 +161,26 @@ pub fn follow(
     request: &Request<'_>,
     take: &mut dyn FnMut(Stream, &[u8]),
 ) -> Result<i32, Error> {
-    let (code, _) = tried(programs, &CONNECTING, host, request, &mut |stream, chunk| {
-        take(stream, chunk);
-        true
-    })?;
-    Ok(code)
+    let mut left = MOST;
+    let mut is_cut = false;
+    let ended = tried(programs, &CONNECTING, host, request, &mut |stream, chunk| {
+        is_cut = chunk.len() > left;
+        left = left.saturating_sub(chunk.len());
+        if !is_cut {
+            take(stream, chunk);
+        }
+        !is_cut
+    });
+    match ended {
+        Err(Error::Refused { host, .. }) if is_cut => {
+            let said = format!(
+                "its answer is larger than {} MiB, and the connection was closed: log in and run the command there",
+                MOST >> 20
+            );
+            Err(Error::Refused { host, said })
+        }
+        ended => Ok(ended?.0),
+    }
 }
 
 /// The exit code, and stderr before the script began. `take`: false where the output is too large.

@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use support::machines::{self, Fleet, Sudo};
+use support::waiting::eventually;
 
 use crate::asker::PROGRAM;
 
@@ -91,4 +92,30 @@ fn real_an_answer_passes_line_by_line_and_an_interrupted_apply_says_what_is_not_
         "{stderr}"
     );
     support::waiting::eventually("ssh has ended", || fleet.shell("! pgrep -x ssh").status.success());
+}
+
+/// A machine that is broken, or that somebody else has.
+#[test]
+fn real_an_answer_without_an_end_is_cut_off_on_either_stream() {
+    if !machines::require() {
+        return;
+    }
+    let fleet = Fleet::new();
+    // Lines of a thousand digits.
+    let fake = "printf '#!/bin/sh\\nline=$(printf %%01000d 0)\\ncase $3 in history) exec yes $line >&2;; esac; exec yes $line\\n' \
+                > /usr/local/bin/rocworker; chmod 755 /usr/local/bin/rocworker";
+    fleet.machine("gpu1", |machine| machine.prepare(fake));
+    for words in [&["status"][..], &["-o", "json", "plan"], &["history"]] {
+        let said = fleet.run(&[&[PROGRAM, "--host", "gpu1"], words].concat());
+        assert_eq!(said.status.code(), Some(1), "{words:?}");
+        let last = said.stderr.lines().last().unwrap();
+        assert_eq!(
+            last,
+            "rocworker: gpu1: its answer is larger than 64 MiB, and the connection was closed: log in and run the command there",
+            "{words:?}"
+        );
+        let printed = said.stdout.len() + said.stderr.len() - last.len() - 1;
+        assert!(printed <= 64 << 20, "{words:?}: {printed}");
+        eventually("ssh has ended", || fleet.shell("! pgrep -x ssh").status.success());
+    }
 }
