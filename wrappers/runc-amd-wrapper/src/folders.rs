@@ -38,11 +38,11 @@ const MOST: usize = 256;
 /// As many links as the kernel follows on one way (fs/namei.c, `MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
 
-/// How long a create waits for all folders.
+/// How long a create waits for its folders.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// What each folder has of it in any case: a file system that answers does so in microseconds.
-const LEAST: Duration = Duration::from_millis(20);
+/// How long it waits for each folder behind one that has used up the patience: an answer takes microseconds.
+const LEAST: Duration = Duration::from_millis(100);
 
 /// What a create needs to know to look for folders.
 #[derive(Clone, Copy, Debug)]
