@@ -42,7 +42,7 @@ impl Facts {
 
     /// AMD's GPUs, usable or not, in the order of their indexes.
     pub fn amd(&self) -> impl Iterator<Item = &Gpu> {
-        self.machine.gpus.iter().filter(|gpu| gpu.index.is_some())
+        self.machine.amd()
     }
 
     /// Those of them that a container can use.

@@ -67,6 +67,7 @@ fn may_pass(problem: &Problem) -> bool {
         Problem::NotAmd
         | Problem::OtherDriver(_)
         | Problem::UnknownToKfd(_)
+        | Problem::UnreadInKfd(_)
         | Problem::HiddenByKfd
         | Problem::SharedMinor { .. } => false,
     }

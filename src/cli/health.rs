@@ -4,11 +4,11 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use allocation::health::{Deduction, GpuHealth, Health, Quarantine, State};
-use allocation::policy::Policy;
 use amdgpu::{Machine, names};
 use anstyle::Style;
 use serde::Serialize;
 use telemetry::daemon_file;
+use telemetry::health::{is_quarantine_enforced, why_not_quarantined};
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 
 use super::Outcome;
@@ -17,7 +17,6 @@ use super::detect::ranges;
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::{Misuse, Session, absolute, caller};
 use super::table::{Cell, Columns};
-use crate::desired::policy;
 use crate::health::{Observer, rules};
 use crate::printable::printable;
 
@@ -108,15 +107,10 @@ fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(S
 
 /// Why the wrapper withholds no GPU, whatever its health; `None` where it does.
 fn lacks(session: &Session, source: Source) -> Option<&'static str> {
-    // More than apply writes.
-    const LIMIT: usize = 1 << 20;
-    let policy = session.root.read_trusted(policy::PATH, LIMIT).ok();
-    let policy = policy.and_then(|bytes| Policy::parse(str::from_utf8(&bytes).ok()?).ok());
-    match source {
-        _ if !policy.is_some_and(|policy| policy.quarantine) => Some("wrapper.quarantine is not set"),
+    why_not_quarantined(is_quarantine_enforced(&session.root)).or(match source {
         Source::Now => Some("rocworker's daemon publishes no health"),
         Source::Daemon => None,
-    }
+    })
 }
 
 fn talk(text: &str) {

@@ -5,6 +5,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use super::args::Format;
+use crate::printable::{printable_json, printable_lines};
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
@@ -25,15 +26,16 @@ impl Format {
             Self::Json => {
                 let mut json = serde_json::to_string_pretty(answer)?;
                 json.push('\n');
-                print_text(&json)
+                print_text(&printable_json(&json))
             }
         }
     }
 }
 
+/// Names of processes and containers are anybody's: whatever prints them, none steers the terminal.
 pub(crate) fn print_text(text: &str) -> anyhow::Result<()> {
     let mut stdout = anstream::stdout();
-    let written = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush());
+    let written = stdout.write_all(printable_lines(text).as_bytes()).and_then(|()| stdout.flush());
     written.context("cannot write the answer to stdout")
 }
 

@@ -79,6 +79,9 @@ fn of_gpu(gpu: &Gpu) -> Option<Check> {
 fn remedy(problem: &Problem) -> Option<&'static str> {
     match problem {
         Problem::UnknownToKfd(_) => Some("read dmesg for kfd; a newer kernel or firmware may know this GPU"),
+        Problem::UnreadInKfd(_) => Some(
+            "look as root; a node that root cannot read is a driver's fault: read dmesg for kfd, and reboot",
+        ),
         Problem::HiddenByKfd => {
             Some("let it through where this container is configured, or look from outside of it")
         }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use telemetry::overview::{Card, Gpu, Overview};
+use telemetry::overview::{Card, Gpu, Overview, Process};
 
 /// What stays the same of a card from reading to reading: its address, or else the index of its first GPU.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -15,7 +15,7 @@ impl CardKey {
     }
 }
 
-/// Which line is meant: a card's, or that of the partition with this index.
+/// Which line is meant: a card's, or that of its partition with this number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) card: CardKey,
@@ -32,15 +32,18 @@ pub(super) struct Row<'o> {
 
 impl Row<'_> {
     pub(super) fn key(&self) -> Key {
-        Key { card: CardKey::of(self.card), partition: self.partition.and_then(|gpu| gpu.index) }
+        Key { card: CardKey::of(self.card), partition: self.partition.and_then(|gpu| gpu.partition) }
     }
 
-    /// Whether a process on the GPU with this index is on this line's.
-    pub(super) fn has(&self, index: Option<u32>) -> bool {
-        match self.partition {
-            Some(gpu) => gpu.index == index,
-            None => self.card.gpus.iter().any(|gpu| gpu.index == index),
-        }
+    /// The GPUs of this line: one partition, or what containers get of the card.
+    pub(super) fn gpus(&self) -> impl Iterator<Item = &Gpu> {
+        let own = |gpu: &&Gpu| self.partition.is_none_or(|partition| partition.partition == gpu.partition);
+        self.card.gpus.iter().filter(own)
+    }
+
+    /// Whether a process is on this line's GPUs.
+    pub(super) fn has(&self, process: &Process) -> bool {
+        self.gpus().any(|gpu| process.is_on(self.card.pci.as_deref(), gpu))
     }
 }
 

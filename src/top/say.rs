@@ -134,7 +134,7 @@ pub(crate) fn indexes(card: &Card) -> String {
 /// How many processes are on a card, each once; a dash where that is not known of one of its partitions.
 pub(crate) fn process_count(card: &Card, overview: &Overview) -> String {
     let counts: Option<Vec<u32>> = card.gpus.iter().map(|gpu| gpu.processes).collect();
-    let is_its = |it: &&Process| it.gpu.is_some() && card.gpus.iter().any(|gpu| gpu.index == it.gpu);
+    let is_its = |it: &&Process| card.gpus.iter().any(|gpu| it.is_on(card.pci.as_deref(), gpu));
     let listed: BTreeSet<u32> = overview.processes.iter().filter(is_its).map(|it| it.pid).collect();
     // Not every process is listed.
     let at_least = u32::try_from(listed.len()).unwrap_or(u32::MAX);

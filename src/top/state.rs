@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use telemetry::overview::{Overview, Process};
+use telemetry::overview::{Gpu, Overview, Process};
 
 use super::history::History;
 use super::keys::Key as Pressed;
@@ -269,11 +269,16 @@ impl State {
         exact.or_else(|| rows.iter().position(|row| CardKey::of(row.card) == selected.card)).unwrap_or(0)
     }
 
-    /// What a card is called where its line is not looked at.
-    pub(super) fn card_label(&self, key: &CardKey) -> String {
+    /// What a line's GPU is called where the line is not looked at.
+    pub(super) fn label(&self, key: &Key) -> String {
         let cards = self.overview().map_or(&[][..], |overview| &overview.cards);
-        let card = cards.iter().find(|card| CardKey::of(card) == *key);
-        card.map_or_else(|| "a GPU that is gone".to_owned(), |card| format!("GPU {}", say::indexes(card)))
+        let Some(card) = cards.iter().find(|card| CardKey::of(card) == key.card) else {
+            return "a GPU that is gone".to_owned();
+        };
+        let partition =
+            card.gpus.iter().find(|gpu| key.partition.is_some() && gpu.partition == key.partition);
+        let index = |gpu: &Gpu| say::count(gpu.index.map(f64::from));
+        format!("GPU {}", partition.map_or_else(|| say::indexes(card), index))
     }
 
     /// The processes that are shown, in their order.
@@ -283,7 +288,7 @@ impl State {
         let only = self.only.as_ref().map(|only| all.iter().find(|row| row.key() == *only));
         let is_wanted = |process: &&Process| {
             // A card that is gone has no processes.
-            let is_on = only.is_none_or(|row| row.is_some_and(|row| row.has(process.gpu)));
+            let is_on = only.is_none_or(|row| row.is_some_and(|row| row.has(process)));
             is_on && (self.filter.is_empty() || processes::matches(process, &self.filter))
         };
         let mut shown: Vec<&Process> = overview.processes.iter().filter(is_wanted).collect();

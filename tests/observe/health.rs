@@ -89,10 +89,12 @@ fn a_synthetic_instinct_in_trouble_is_judged_as_recorded() {
 }
 
 #[test]
-fn without_a_log_readings_alone_are_judged_and_without_both_a_card_is_unknown() {
+fn without_a_log_no_card_is_healthy_whatever_its_readings() {
     let root = laid_out(&captures::rx7800xt());
     let answer = json(root.path(), &[]);
-    assert_eq!(answer["gpus"][0]["state"], "healthy", "{answer:#}");
+    let gpu = &answer["gpus"][0];
+    assert_eq!((&gpu["state"], &gpu["score"]), (&"unknown".into(), &Value::Null), "{answer:#}");
+    assert!(gpu["unknown"].to_string().contains("the kernel's log is not known"), "{answer:#}");
     let why = answer["unknown"][0].as_str().unwrap();
     assert!(why.starts_with("The kernel's log is not judged: ") && why.contains("/dev/kmsg"), "{answer:#}");
     let suspended =

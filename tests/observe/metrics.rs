@@ -170,3 +170,106 @@ fn what_could_not_be_read_is_said_with_its_reason_in_json_and_by_v() {
     std::fs::write(folder.path().join(&file[1..]), "20\n").unwrap();
     assert_eq!(exporter.scrape(&root, 15.0).faults, []);
 }
+
+/// Firmware of discrete RDNA3 and RDNA4 cards keeps SMU_THROTTLER_TEMP_HOTSPOT_BIT (36) set, also at idle: `throttle_status`
+/// is at 108 and `indep_throttle_status` at 112 of `gpu_metrics`.
+#[test]
+fn a_hotspot_bit_of_a_cool_card_is_no_heat_for_metrics_and_health_and_a_hot_one_is() {
+    const DEVICE: &str = "/sys/bus/pci/devices/0000:03:00.0";
+    let log = "5,0,0,-;Linux version 6.12.48+deb13-amd64 (debian-kernel@lists.debian.org)\n";
+    for (machine, hwmon) in [(captures::rx7800xt(), "hwmon4"), (captures::rx9070(), "hwmon2")] {
+        for (millidegrees, bits, thermal, power) in
+            [(None, 1_u64 << 36, 0.0, 0.0), (None, 1 << 36 | 1, 0.0, 1.0), (Some(108_000), 1 << 36, 1.0, 0.0)]
+        {
+            let mut machine = machine.clone().put("/dev/kmsg", log);
+            if let Some(millidegrees) = millidegrees {
+                machine =
+                    machine.put(&format!("{DEVICE}/hwmon/{hwmon}/temp2_input"), format!("{millidegrees}\n"));
+            }
+            let folder = support::detect::scratch();
+            machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
+            let file = folder.path().join(&DEVICE[1..]).join("gpu_metrics");
+            let mut bytes = std::fs::read(&file).unwrap();
+            bytes[108..112].copy_from_slice(&2_u32.to_le_bytes());
+            bytes[112..120].copy_from_slice(&bits.to_le_bytes());
+            std::fs::write(&file, bytes).unwrap();
+
+            let samples = Exporter::default().scrape(&Root::open(folder.path()).unwrap(), 1e9).samples;
+            let status = |reason: &str| {
+                let labels = |it: &&Sample| it.labels.iter().any(|(_, value)| value == reason);
+                samples
+                    .iter()
+                    .find(|it| it.metric.name == "rocm_gpu_throttle_status" && labels(it))
+                    .unwrap()
+                    .value
+            };
+            assert_eq!((status("thermal"), status("power")), (thermal, power), "{millidegrees:?} {bits:x}");
+            let mut command = Command::new(env!("CARGO_BIN_EXE_rocworker"));
+            let output =
+                command.arg("--root").arg(folder.path()).args(["health", "-o", "json"]).output().unwrap();
+            let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let rules = answer["gpus"][0]["deductions"].to_string();
+            assert_eq!(rules.contains("thermal-throttling"), thermal > 0.0, "{answer:#}");
+        }
+    }
+}
+
+/// Any user can give a process its name, and a container's creator the container's.
+#[test]
+fn no_name_of_a_process_or_a_container_turns_the_text_of_a_terminal() {
+    let marks = ['\u{202e}', '\u{2066}', '\u{200f}', '\u{9b}', '\u{1b}', '\u{200b}'];
+    let name: String = ['a'].into_iter().chain(marks).chain(['b']).collect();
+    let machine = Machine::instinct_with_readings(2, 1);
+    let folder = support::detect::scratch();
+    machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
+    let root = Root::open(folder.path()).unwrap();
+    let node = amdgpu::Machine::read(&root).gpus[0].kfd_node.unwrap();
+    let id = amdgpu::processes::gpu_id(&root, node, &mut Vec::new()).unwrap();
+    let put = |path: &str, text: &str| {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    put("proc/70/comm", &format!("{name}\n"));
+    put("proc/70/cgroup", &format!("0::/lxc.payload.{name}/init.scope\n"));
+    put(&format!("sys/class/kfd/kfd/proc/70/vram_{id}"), "4096\n");
+    put(
+        "dev/kmsg",
+        &format!(
+            "3,1,5000000,-;amdgpu 0000:05:00.0: amdgpu: ring {name} timeout, signaled seq=1, emitted seq=2\n"
+        ),
+    );
+    for arguments in [
+        &["metrics"][..],
+        &["metrics", "--format", "openmetrics"],
+        &["metrics", "-o", "json"],
+        &["top", "--once"],
+        &["top", "--once", "-o", "wide"],
+        &["top", "--once", "-o", "json"],
+        &["health"],
+        &["health", "-o", "json"],
+        &[
+            "explain",
+            &format!("amdgpu 0000:05:00.0: amdgpu: ring {name} timeout, signaled seq=1, emitted seq=2"),
+        ],
+        &[
+            "explain",
+            "-o",
+            "json",
+            &format!("amdgpu 0000:05:00.0: amdgpu: ring {name} timeout, signaled seq=1, emitted seq=2"),
+        ],
+        &["lease", "list"],
+        &["lease", "list", "-o", "json"],
+        &["status"],
+        &["doctor", "-o", "json"],
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rocworker"));
+        let output = command.arg("--root").arg(folder.path()).args(arguments).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        let found: Vec<char> = marks.into_iter().filter(|mark| text.contains(*mark)).collect();
+        assert_eq!(found, [], "{arguments:?}: {text}");
+        if arguments[0] == "metrics" || arguments[0] == "top" {
+            assert!(text.contains("a??????b"), "{arguments:?}: {text}");
+        }
+    }
+}

@@ -24,7 +24,7 @@ Prometheus up, and [alerts.md](alerts.md) has alerts and a dashboard.
 
   | label | meaning |
   | --- | --- |
-  | `gpu` | the index of `rocworker detect`. A partitioned card has no index of its own; its series have that of its first partition |
+  | `gpu` | the index of `rocworker detect`. A partitioned card has no index of its own; its series have that of its first partition. Behind a KFD node that the exporter cannot read, no index is known |
   | `uuid` | the unique id of the card, or of the partition |
   | `pci` | the PCI address of the card |
   | `model` | the driver's product name, or the PCI id database's |
@@ -32,7 +32,8 @@ Prometheus up, and [alerts.md](alerts.md) has alerts and a dashboard.
   | `partition` | the partition's number on its card; absent for a whole card |
 
 - **Absent is not zero.** A reading that is absent, unsupported or unreadable has no series. If a file exists but cannot be
-  read, `rocm_exporter_read_errors_total` counts that.
+  read, `rocm_exporter_read_errors_total` counts that. What a device does not have and reads as 0 is absent too: the power
+  of an MI200's second die, a temperature without a sensor.
 - **Suspended.** The exporter never wakes a GPU. A suspended card has `rocm_gpu_suspended` 1, `rocm_gpu_info` and what
   the daemon judges of it, nothing more. It keeps the labels of the last scrape in which it was awake. If the exporter
   started later, labels that only an awake card tells are absent.

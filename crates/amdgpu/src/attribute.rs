@@ -12,20 +12,20 @@ pub type Reading<T> = Result<T, Unknown>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
     reason: String,
-    denied: bool,
+    hidden: bool,
     absent: bool,
 }
 
 impl Unknown {
     /// For a reason in one sentence, which names the file.
     pub fn because(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), denied: false, absent: false }
+        Self { reason: reason.into(), hidden: false, absent: false }
     }
 
     /// From a failed read or list.
     pub(crate) fn from_error(error: &root::Error) -> Self {
         let absent = error.is_not_found() || error.is_unsupported();
-        Self { reason: error.to_string(), denied: error.is_denied(), absent }
+        Self { reason: error.to_string(), hidden: error.is_not_permitted(), absent }
     }
 
     /// Whether nothing failed: the file is not there, or its device went.
@@ -34,10 +34,10 @@ impl Unknown {
         self.absent
     }
 
-    /// Whether the kernel refused the read for want of a right: KFD does for a GPU that the device cgroup hides.
+    /// Whether KFD refused the read: it does for a GPU that the device cgroup hides.
     #[must_use]
-    pub fn is_denied(&self) -> bool {
-        self.denied
+    pub fn is_hidden(&self) -> bool {
+        self.hidden
     }
 }
 

@@ -1,6 +1,7 @@
 //! KFD's topology: /sys/class/kfd/kfd/topology (drivers/gpu/drm/amd/amdkfd/kfd_topology.c).
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use root::Root;
@@ -38,22 +39,42 @@ pub(crate) struct Topology {
     pub(crate) nodes: Vec<Node>,
     /// How many nodes' properties may not be read here: the device cgroup hides their GPU.
     pub(crate) hidden: usize,
-    pub(crate) problems: Vec<String>,
+    /// The other nodes of which it is not known whether they are GPUs, in the order of their numbers.
+    pub(crate) unread: Vec<UnreadNode>,
+}
+
+/// A node of KFD's topology whose properties cannot be read, or say nothing of a GPU or CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadNode {
+    pub id: u32,
+    pub reason: Unknown,
+}
+
+impl UnreadNode {
+    /// The file that gave nothing.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        node_folder(self.id).join("properties")
+    }
+}
+
+impl fmt::Display for UnreadNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KFD node {}: {}", self.id, self.reason)
+    }
 }
 
 pub(crate) fn topology(root: &Root) -> Topology {
     let ids = node_numbers(root);
     let there = ids.as_ref().map(drop).map_err(Clone::clone);
-    let mut topology = Topology { there, nodes: Vec::new(), hidden: 0, problems: Vec::new() };
+    let mut topology = Topology { there, nodes: Vec::new(), hidden: 0, unread: Vec::new() };
     for id in ids.into_iter().flatten() {
-        match attribute::text(root, &node_folder(id).join("properties")) {
-            Ok(properties) => match Node::parse(id, &properties) {
-                Ok(Some(node)) => topology.nodes.push(node),
-                Ok(None) => {}
-                Err(reason) => topology.problems.push(format!("KFD node {id}: {reason}")),
-            },
-            Err(unknown) if unknown.is_denied() => topology.hidden += 1,
-            Err(unknown) => topology.problems.push(format!("KFD node {id}: {unknown}")),
+        let properties = attribute::text(root, &node_folder(id).join("properties"));
+        match properties.and_then(|properties| Node::parse(id, &properties)) {
+            Ok(Some(node)) => topology.nodes.push(node),
+            Ok(None) => {}
+            Err(reason) if reason.is_hidden() => topology.hidden += 1,
+            Err(reason) => topology.unread.push(UnreadNode { id, reason }),
         }
     }
     topology
@@ -106,7 +127,7 @@ pub(crate) fn memory(root: &Root, id: u32) -> Reading<u64> {
 
 impl Node {
     /// `None` for a node that is no GPU.
-    fn parse(id: u32, properties: &str) -> Result<Option<Self>, String> {
+    fn parse(id: u32, properties: &str) -> Reading<Option<Self>> {
         let number = |key| property(properties, key).and_then(|value| value.parse::<u64>().ok());
         let small = |key| number(key).and_then(|value| u32::try_from(value).ok());
         let target = small("gfx_target_version").filter(|version| *version > 0);
@@ -115,11 +136,13 @@ impl Node {
             return if property(properties, "cpu_cores_count").is_some() {
                 Ok(None)
             } else {
-                Err("its properties are neither a CPU's nor a GPU's".to_owned())
+                Err(Unknown::because("its properties are neither a CPU's nor a GPU's"))
             };
         }
         let Some(render_minor) = small("drm_render_minor").filter(|minor| *minor > 0) else {
-            return Err("a GPU without drm_render_minor: nothing can be given to a container".to_owned());
+            return Err(Unknown::because(
+                "a GPU without drm_render_minor: nothing can be given to a container",
+            ));
         };
         Ok(Some(Self {
             id,

@@ -28,7 +28,7 @@ pub use attribute::{Reading, Unknown};
 pub use drm::is_partition;
 pub use gpu::{Gfx, Gpu, Uuid};
 pub use io_links::{topology_generation, xgmi_links};
-pub use kfd::registered_major;
+pub use kfd::{UnreadNode, registered_major};
 pub use machine::{Kfd, Machine};
 pub use module::Module;
 pub use node::{DeviceNode, NodeFault};

@@ -10,7 +10,7 @@ use crate::attribute::{self, Reading, Unknown};
 use crate::card;
 use crate::drm::{self, Minor, Parent};
 use crate::gpu::{Gpu, Uuid};
-use crate::kfd::{self, Node};
+use crate::kfd::{self, Node, UnreadNode};
 use crate::module::Module;
 use crate::node::DeviceNode;
 use crate::partition::Partition;
@@ -36,6 +36,8 @@ pub struct Kfd {
     pub node: DeviceNode,
     /// KFD nodes that the device cgroup hides from this process.
     pub hidden_nodes: usize,
+    /// KFD nodes of which it is not known whether they are GPUs, in the order of their numbers.
+    pub unread_nodes: Vec<UnreadNode>,
 }
 
 /// What has been read, before it is joined.
@@ -55,8 +57,13 @@ impl Machine {
         let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
         let topology = kfd::topology(root);
         let node = DeviceNode::examine_kfd(root);
-        let kfd = Kfd { topology: topology.there, node, hidden_nodes: topology.hidden };
-        problems.extend(topology.problems);
+        problems.extend(topology.unread.iter().map(ToString::to_string));
+        let kfd = Kfd {
+            topology: topology.there,
+            node,
+            hidden_nodes: topology.hidden,
+            unread_nodes: topology.unread,
+        };
         let minors = drm::minors(root);
         let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
         let survey = Survey { root, minors, kfd, cards };
@@ -82,6 +89,24 @@ impl Machine {
         }
         let is_bound = gpus.iter().any(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
         Self { gpus, kfd: survey.kfd, amdgpu: Module::read(root, is_bound), problems }
+    }
+
+    /// AMD's GPUs, in the order of their indexes.
+    pub fn amd(&self) -> impl Iterator<Item = &Gpu> {
+        self.gpus.iter().filter(|gpu| gpu.vendor == Vendor::Amd)
+    }
+
+    /// Without the indexes that a process which can read all of KFD's nodes may number otherwise: those behind a node that
+    /// cannot be read here, for it may be a GPU's.
+    #[must_use]
+    pub fn with_known_indexes(mut self) -> Self {
+        if let Some(first) = self.kfd.unread_nodes.first() {
+            let is_before = |gpu: &Gpu| gpu.kfd_node.is_some_and(|node| node < first.id);
+            for gpu in self.gpus.iter_mut().filter(|gpu| !is_before(gpu)) {
+                gpu.index = None;
+            }
+        }
+        self
     }
 }
 
@@ -229,8 +254,11 @@ impl Survey<'_> {
     fn why_unknown_to_kfd(&self, minor: u32) -> Problem {
         match &self.kfd.topology {
             Err(reason) => Problem::NoKfd(reason.clone()),
-            Ok(()) if self.kfd.hidden_nodes > 0 => Problem::HiddenByKfd,
-            Ok(()) => Problem::UnknownToKfd(minor),
+            Ok(()) => match self.kfd.unread_nodes.first() {
+                _ if self.kfd.hidden_nodes > 0 => Problem::HiddenByKfd,
+                Some(node) => Problem::UnreadInKfd(node.clone()),
+                None => Problem::UnknownToKfd(minor),
+            },
         }
     }
 

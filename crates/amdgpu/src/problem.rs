@@ -2,6 +2,7 @@
 //! GPU without one is usable.
 
 use crate::attribute::Unknown;
+use crate::kfd::UnreadNode;
 use crate::node::NodeFault;
 
 /// Why a container cannot use a GPU, in words that a person can act on.
@@ -25,6 +26,8 @@ pub enum Problem {
         "KFD does not know render minor {0}: this GPU or its firmware is not supported for compute, read dmesg"
     )]
     UnknownToKfd(u32),
+    #[error("whether KFD knows it cannot be seen: {0}")]
+    UnreadInKfd(UnreadNode),
     #[error("KFD hides it here: the device cgroup of this container does not let it through")]
     HiddenByKfd,
     #[error("KFD nodes {nodes:?} all name render minor {minor}: rocworker cannot tell which one it is")]

@@ -7,7 +7,7 @@ use kernel_log::knowledge::{Class, Ended, Severity};
 use telemetry::sample::Sample;
 
 use crate::history::History;
-use crate::rules::{Is, OfMetric, Rules, When};
+use crate::rules::{Is, OfMetric, Rule, Rules, When};
 use crate::{messages, quarantine, readings};
 
 /// A message that the kernel has logged.
@@ -85,7 +85,7 @@ impl Judge {
 
     fn gpu(&mut self, rules: &Rules, known: &Known<'_>, card: &Card) -> GpuHealth {
         let messages = messages::of(card, known);
-        let mut deductions = Vec::new();
+        let mut holding: Vec<(&Rule, Deduction)> = Vec::new();
         let began = *self.began.get_or_insert(known.now);
         let mut unjudged = Vec::new();
         let mut is_judged = false;
@@ -107,28 +107,55 @@ impl Judge {
             }
             if let Some(evidence) = verdict.flatten() {
                 hangs |= rule.hang;
-                let (rule, points, reason) = (rule.id.clone(), rule.points, rule.reason.clone());
-                deductions.push(Deduction { rule, points, reason, evidence });
+                let (id, points, reason) = (rule.id.clone(), rule.points, rule.reason.clone());
+                holding.push((rule, Deduction { rule: id, points, reason, evidence }));
             }
         }
+        let deductions = counted(holding);
         let taken: u32 = deductions.iter().map(|deduction| u32::from(deduction.points)).sum();
         let score = is_judged.then(|| 100_u8.saturating_sub(u8::try_from(taken).unwrap_or(u8::MAX)));
-        let state = match score {
+        let seen = match score {
             None => State::Unknown,
             Some(score) if score < rules.unhealthy_below => State::Unhealthy,
             Some(score) if score < rules.degraded_below => State::Degraded,
             Some(_) => State::Healthy,
         };
+        let lacks_log =
+            known.log.is_err() && rules.rules.iter().any(|rule| matches!(rule.when, When::Log(_)));
         let mut unknown = card.unread.clone();
-        if state == State::Unknown {
-            unknown.push("Neither a reading that a rule names nor the kernel's log is known.".to_owned());
-        }
+        let (state, score) = match seen {
+            State::Unknown => {
+                unknown.push("Neither a reading that a rule names nor the kernel's log is known.".to_owned());
+                (seen, None)
+            }
+            // A hang shows in the log alone.
+            State::Healthy if lacks_log => {
+                unknown.push("Its readings are well, and the kernel's log is not known.".to_owned());
+                (State::Unknown, None)
+            }
+            _ => (seen, score),
+        };
         let pci = card.pci;
         let last = known.last.and_then(|health| health.gpus.iter().find(|gpu| gpu.pci == pci));
         let last = last.and_then(|gpu| gpu.quarantine.as_ref());
         let is_judged = |id: &String| !unjudged.contains(&id);
-        let quarantine = quarantine::next(last, state, &deductions, is_judged, known.now, rules.hold_s);
+        let quarantine = quarantine::next(last, seen, &deductions, is_judged, known.now, rules.hold_s);
         let hang = if hangs { Some(true) } else { messages::hang(messages.as_deref(), card, known) };
         GpuHealth { pci, state, score, hang, deductions, unknown, quarantine, leftover: None }
     }
+}
+
+/// What counts of the rules that hold: of each group the rule that takes most, of equal ones the first.
+fn counted(holding: Vec<(&Rule, Deduction)>) -> Vec<Deduction> {
+    let mut counted: Vec<(&Rule, Deduction)> = Vec::new();
+    for (rule, deduction) in holding {
+        let is_of_group =
+            |(other, _): &&mut (&Rule, Deduction)| rule.group.is_some() && other.group == rule.group;
+        match counted.iter_mut().find(is_of_group) {
+            Some(counts) if rule.points > counts.0.points => *counts = (rule, deduction),
+            Some(_) => {}
+            None => counted.push((rule, deduction)),
+        }
+    }
+    counted.into_iter().map(|(_, deduction)| deduction).collect()
 }

@@ -38,6 +38,8 @@ pub struct Rule {
     pub points: u8,
     /// What it means, a sentence.
     pub reason: String,
+    /// Rules that may hold of one incident: of those of a group that hold, only the one that takes most counts.
+    pub group: Option<String>,
     /// Whether the GPU hangs while it holds.
     pub hang: bool,
     pub when: When,

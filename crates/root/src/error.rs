@@ -88,11 +88,17 @@ impl Error {
         matches!(self, Self::Io { errno: Errno::EINVAL, .. })
     }
 
-    /// Whether the kernel refused for want of a right (EACCES, EPERM). KFD answers so for a GPU that the
-    /// device cgroup hides (`kfd_devcgroup_check_permission` in kfd_topology.c).
+    /// Whether the kernel refused for want of a right (EACCES, EPERM).
     #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Io { errno: Errno::EACCES | Errno::EPERM, .. })
+    }
+
+    /// Whether a driver refused (EPERM), and not the mode of the file (EACCES). KFD answers so for a GPU that the device
+    /// cgroup hides (`kfd_devcgroup_check_permission` in kfd_topology.c).
+    #[must_use]
+    pub fn is_not_permitted(&self) -> bool {
+        matches!(self, Self::Io { errno: Errno::EPERM, .. })
     }
 }
 

@@ -4,6 +4,8 @@
 //! inside cannot choose it. A system container of LXC, LXD or Incus is a machine of its own: the outermost container
 //! inside it counts, else itself.
 
+use allocation::is_unsafe_to_show;
+
 /// Longer names are cut: they are values of labels.
 const LONGEST: usize = 128;
 
@@ -45,10 +47,11 @@ impl Owner {
     }
 }
 
-/// A name as a label's value: bounded, and without control characters.
+/// A name as a label's value: bounded, and without what would steer a terminal. Any user can give a process or a container
+/// its name.
 #[must_use]
 pub fn label(name: &str) -> String {
-    let is_unsafe = |c: char| c.is_control() || c == '\u{fffd}';
+    let is_unsafe = |c: char| is_unsafe_to_show(c) || c == '\u{fffd}';
     let safe: String = name.chars().take(LONGEST).map(|c| if is_unsafe(c) { '?' } else { c }).collect();
     if name.chars().nth(LONGEST).is_some() {
         let cut: String = safe.chars().take(LONGEST - 1).collect();

@@ -45,27 +45,26 @@ pub struct Scraped {
     pub faults: Vec<Fault>,
     /// What the daemon says, where that is fresh.
     pub health: Option<Health>,
+    /// Whether the wrapper keeps containers off the GPUs that it names.
+    pub quarantine_enforced: Option<bool>,
     pub published: Option<Published>,
     /// Where the machine's list of GPUs has gaps, a sentence each.
     pub gaps: Vec<String>,
-    /// Why no container can use a GPU, by its index.
-    pub unusable: BTreeMap<u32, Vec<String>>,
+    /// The labels of a GPU that no container can use, and why.
+    pub unusable: Vec<(Vec<Label>, Vec<String>)>,
 }
 
 impl Exporter {
     /// Reads the machine once. `now`: seconds since 1970.
     pub fn scrape(&mut self, root: &Root, now: f64) -> Scraped {
         let start = Instant::now();
-        let machine = Machine::read(root);
+        let machine = Machine::read(root).with_known_indexes();
         self.links.begin_scrape(root);
-        let found = Scraped {
-            taken_at: now,
-            gaps: machine.problems.clone(),
-            unusable: unusable(&machine),
-            ..Scraped::default()
-        };
+        let found = Scraped { taken_at: now, gaps: machine.problems.clone(), ..Scraped::default() };
         let mut scrape = Scrape { exporter: self, root, machine: &machine, found };
+        scrape.nodes();
         scrape.found.health = scrape.of_daemon();
+        scrape.found.quarantine_enforced = health::is_quarantine_enforced(root);
         scrape.found.published = scrape.of_daemon();
         let mut gpus = Vec::new();
         let mut places = Vec::new();
@@ -89,13 +88,9 @@ impl Exporter {
 
 /// Without what depends on who looks: the exporter's sandbox has no nodes in /dev, and a container may hide GPUs from KFD's
 /// list. `rocworker detect` and doctor tell that.
-fn unusable(machine: &Machine) -> BTreeMap<u32, Vec<String>> {
+fn unusable(gpu: &Gpu) -> Vec<String> {
     let is_of_gpu = |it: &&Problem| !matches!(it, Problem::Node(_) | Problem::Kfd(_) | Problem::HiddenByKfd);
-    let of = |gpu: &Gpu| -> Vec<String> {
-        gpu.problems.iter().filter(is_of_gpu).map(ToString::to_string).collect()
-    };
-    let all = machine.gpus.iter().filter_map(|gpu| Some((gpu.index?, of(gpu))));
-    all.filter(|(_, problems)| !problems.is_empty()).collect()
+    gpu.problems.iter().filter(is_of_gpu).map(ToString::to_string).collect()
 }
 
 /// Whole seconds since 1970.
@@ -140,13 +135,31 @@ impl Scrape<'_> {
         })
     }
 
+    /// Counts the nodes of KFD that cannot be read: they are among the machine's gaps.
+    fn nodes(&mut self) {
+        for node in &self.machine.kfd.unread_nodes {
+            self.count(None, node.file());
+        }
+    }
+
     /// `place`: whose files they are; `None`: the machine's.
     fn failed(&mut self, place: Option<&Place>, faults: &[Fault]) {
         for fault in faults {
-            let files = self.exporter.failed_reads.entry(place.cloned()).or_default();
-            *files.entry(fault.file.clone()).or_default() += 1;
+            self.count(place, fault.file.clone());
         }
         self.found.faults.extend_from_slice(faults);
+    }
+
+    fn count(&mut self, place: Option<&Place>, file: PathBuf) {
+        *self.exporter.failed_reads.entry(place.cloned()).or_default().entry(file).or_default() += 1;
+    }
+
+    /// `labels`: by which the series of what a container can get name it.
+    fn note_unusable(&mut self, gpu: &Gpu, labels: &[Label]) {
+        let problems = unusable(gpu);
+        if !problems.is_empty() {
+            self.found.unusable.push((labels.to_vec(), problems));
+        }
     }
 
     /// Who uses the GPUs, and what rocworker's daemon publishes.
@@ -188,7 +201,7 @@ impl Scrape<'_> {
         }
         to.add(&GPU_SUSPENDED, readings.power_state.as_ref().map(|_| truth(is_suspended)));
         if let Some((health, pci)) = self.found.health.as_ref().zip(first.pci) {
-            health::card(health, pci, &mut to);
+            health::card(health, pci, self.found.quarantine_enforced, &mut to);
         }
         if !is_suspended {
             card::card(&readings, identity.is_apu, &mut to);
@@ -196,6 +209,7 @@ impl Scrape<'_> {
         self.failed(Some(&place), &readings.faults);
         places.push(place);
         if !is_partitioned && first.pci.is_some() {
+            self.note_unusable(first, &labels);
             self.links(first.kfd_node, is_suspended, &labels);
             return if is_suspended { Vec::new() } else { vec![(first, labels)] };
         }
@@ -214,6 +228,7 @@ impl Scrape<'_> {
         let labels = identity.labels(gpu, id);
         let info = identity.info_labels(self.driver_version());
         Labelled::new(&labels, &mut self.found.samples).add_with_all(&GPU_INFO, info, 1.0);
+        self.note_unusable(gpu, &labels);
         let is_suspended = of_card.is_suspended();
         if !is_suspended {
             let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());

@@ -13,7 +13,7 @@ impl<'m> Card<'m> {
     /// AMD's cards, in the order of their first indexes. An entry whose card sysfs does not tell stands alone.
     pub(crate) fn all(machine: &'m Machine) -> Vec<Self> {
         let mut cards: Vec<Self> = Vec::new();
-        for gpu in machine.gpus.iter().filter(|gpu| gpu.index.is_some()) {
+        for gpu in machine.amd() {
             let is_its = |card: &&mut Self| {
                 gpu.pci.is_some() && card.entries.first().is_some_and(|first| first.pci == gpu.pci)
             };

@@ -1,8 +1,10 @@
-//! How well rocworker's daemon judges a card to be, as samples.
+//! How well rocworker's daemon judges a card to be, as samples, and whether the wrapper acts on it.
 
 use allocation::document::Document;
 use allocation::health::{FRESH_S, Health, PATH, State};
+use allocation::policy::Policy;
 use amdgpu::Address;
+use root::Root;
 
 use crate::daemon_file::DaemonFile;
 use crate::metrics::{GPU_HANG, GPU_HEALTH_SCORE, GPU_HEALTH_STATE, GPU_QUARANTINED};
@@ -18,8 +20,33 @@ impl DaemonFile for Health {
     }
 }
 
-/// What is said of one card, whether it is awake or not.
-pub(crate) fn card(health: &Health, card: Address, to: &mut Labelled<'_>) {
+/// The wrapper's policy, which apply writes.
+const POLICY: &str = "/etc/rocworker/wrapper.json";
+
+/// More than apply writes.
+const LIMIT: usize = 1 << 20;
+
+/// Whether the wrapper keeps containers off an unhealthy GPU, by its policy; `None` where that cannot be read.
+#[must_use]
+pub fn is_quarantine_enforced(root: &Root) -> Option<bool> {
+    match root.read_trusted(POLICY, LIMIT) {
+        Err(error) => error.is_not_found().then_some(false),
+        Ok(bytes) => Some(Policy::parse(str::from_utf8(&bytes).ok()?).ok()?.quarantine),
+    }
+}
+
+/// Why the wrapper keeps containers off no unhealthy GPU; `None` where it does.
+#[must_use]
+pub fn why_not_quarantined(is_enforced: Option<bool>) -> Option<&'static str> {
+    match is_enforced {
+        Some(true) => None,
+        Some(false) => Some("wrapper.quarantine is not set"),
+        None => Some("the wrapper's policy cannot be read"),
+    }
+}
+
+/// What is said of one card, whether it is awake or not. `is_enforced`: see [`is_quarantine_enforced`].
+pub(crate) fn card(health: &Health, card: Address, is_enforced: Option<bool>, to: &mut Labelled<'_>) {
     if let Some(gpu) = health.gpus.iter().find(|gpu| gpu.pci == card) {
         for state in [State::Healthy, State::Degraded, State::Unhealthy, State::Unknown] {
             let label = ("state", state.name().to_owned());
@@ -27,6 +54,7 @@ pub(crate) fn card(health: &Health, card: Address, to: &mut Labelled<'_>) {
         }
         to.add(&GPU_HEALTH_SCORE, gpu.score.map(f64::from));
         to.add(&GPU_HANG, gpu.hang.map(truth));
-        to.add(&GPU_QUARANTINED, truth(gpu.quarantine.is_some()));
+        let is_quarantined = if gpu.quarantine.is_some() { is_enforced } else { Some(false) };
+        to.add(&GPU_QUARANTINED, is_quarantined.map(truth));
     }
 }

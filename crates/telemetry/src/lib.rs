@@ -12,7 +12,7 @@ pub mod exporter;
 pub mod exposition;
 mod format;
 mod gpu;
-mod health;
+pub mod health;
 pub mod hostname;
 mod identity;
 mod links;

@@ -15,7 +15,7 @@ use crate::metrics::{
 };
 pub use crate::published::Change;
 use crate::published::{Client, Drift, DriftingPath, Lease, Published};
-use crate::sample::Sample;
+use crate::sample::{Label, Sample};
 
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Overview {
@@ -29,6 +29,8 @@ pub struct Overview {
     pub driver_version: Option<String>,
     /// In the order of their numbers, a process on several GPUs once for each.
     pub processes: Vec<Process>,
+    /// Whether the wrapper keeps containers off quarantined GPUs; `None` where that is not known.
+    pub quarantine_enforced: Option<bool>,
     /// What rocworker's daemon publishes; `None` where it publishes nothing, or what it wrote is old.
     pub daemon: Option<Daemon>,
     /// What could not be read, a sentence each.
@@ -64,7 +66,7 @@ pub struct Card {
 /// What a container can get: a card, or a partition of one.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Gpu {
-    /// As `rocworker detect` numbers them.
+    /// As `rocworker detect` numbers them; `None` where a node of KFD that cannot be read may come before it.
     pub index: Option<u32>,
     /// Its number on its card; `None` for a whole card.
     pub partition: Option<u32>,
@@ -87,6 +89,8 @@ pub struct Process {
     pub name: Option<String>,
     /// The index of its GPU.
     pub gpu: Option<u32>,
+    /// The address of its GPU's card.
+    pub pci: Option<String>,
     pub partition: Option<u32>,
     pub container: Option<String>,
     /// `namespace/name` of a Kubernetes pod; its uid where they are not known.
@@ -121,7 +125,7 @@ impl Scraped {
     /// This scrape for people.
     #[must_use]
     pub fn overview(&self) -> Overview {
-        let Self { samples, taken_at, faults, health, published, gaps, unusable } = self;
+        let Self { samples, taken_at, faults, health, quarantine_enforced, published, gaps, unusable } = self;
         let of_daemon = health.iter().flat_map(|health| health.unknown.iter().cloned());
         let unread = faults.iter().map(|fault| fault.reason.to_string());
         let processes = processes(samples);
@@ -132,7 +136,7 @@ impl Scraped {
             let is_its = |gpu: &&GpuHealth| card.pci.as_deref() == Some(gpu.pci.to_string().as_str());
             card.health = health.as_ref().and_then(|health| health.gpus.iter().find(is_its)).cloned();
             for gpu in &mut card.gpus {
-                let its = processes.iter().filter(|it| gpu.index.is_some() && it.gpu == gpu.index);
+                let its = processes.iter().filter(|it| it.is_on(card.pci.as_deref(), gpu));
                 let listed: Vec<u32> = its.map(|it| it.pid).collect();
                 let at_least = u32::try_from(listed.len()).unwrap_or(u32::MAX);
                 gpu.processes = gpu.processes.map(|count| count.max(at_least));
@@ -140,16 +144,21 @@ impl Scraped {
                 gpu.only_compute = !clients.is_some_and(|all| {
                     all.iter().filter(|it| card.pci.as_ref() == Some(&it.pci)).all(is_listed)
                 });
-                let problems = gpu.index.and_then(|index| unusable.get(&index));
-                gpu.problems = problems.cloned().unwrap_or_default();
+                let is_its = |labels: &[Label]| {
+                    let (index, partition) = (number(labels, "gpu"), number(labels, "partition"));
+                    text(labels, "pci") == card.pci && (index, partition) == (gpu.index, gpu.partition)
+                };
+                let problems = unusable.iter().find(|(labels, _)| is_its(labels));
+                gpu.problems = problems.map(|(_, problems)| problems.clone()).unwrap_or_default();
             }
         }
         Overview {
             taken_at: *taken_at,
             cards,
             may_lack_cards: !gaps.is_empty(),
-            driver_version: samples.iter().find_map(|sample| text(sample, "driver_version")),
+            driver_version: samples.iter().find_map(|sample| text(&sample.labels, "driver_version")),
             processes,
+            quarantine_enforced: *quarantine_enforced,
             daemon: published.as_ref().map(daemon),
             unknown: gaps.iter().cloned().chain(unread).chain(of_daemon).collect(),
         }
@@ -182,6 +191,17 @@ impl Overview {
             "No compute process uses a GPU."
         } else {
             "No process uses a GPU."
+        }
+    }
+}
+
+impl Process {
+    /// Whether it uses this GPU of the card with this address.
+    #[must_use]
+    pub fn is_on(&self, card: Option<&str>, gpu: &Gpu) -> bool {
+        match (self.gpu, gpu.index) {
+            (None, None) => (self.pci.as_deref(), self.partition) == (card, gpu.partition),
+            (own, index) => own == index,
         }
     }
 }
@@ -224,12 +244,12 @@ fn daemon(published: &Published) -> Daemon {
     Daemon { written_at, leases, drift, drifting, config_in_force, problems, changes }
 }
 
-fn text(sample: &Sample, name: &str) -> Option<String> {
-    sample.labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.clone())
+fn text(labels: &[Label], name: &str) -> Option<String> {
+    labels.iter().find(|(label, _)| *label == name).map(|(_, value)| value.clone())
 }
 
-fn number(sample: &Sample, name: &str) -> Option<u32> {
-    text(sample, name)?.parse().ok()
+fn number(labels: &[Label], name: &str) -> Option<u32> {
+    text(labels, name)?.parse().ok()
 }
 
 fn is_of(sample: &Sample, metric: &'static Metric) -> bool {
@@ -244,7 +264,8 @@ enum Place {
 }
 
 fn place(sample: &Sample) -> Option<Place> {
-    text(sample, "pci").map(Place::Card).or_else(|| number(sample, "gpu").map(Place::Gpu))
+    let labels = &sample.labels;
+    text(labels, "pci").map(Place::Card).or_else(|| number(labels, "gpu").map(Place::Gpu))
 }
 
 fn cards(samples: &[Sample]) -> Vec<Card> {
@@ -257,17 +278,21 @@ fn cards(samples: &[Sample]) -> Vec<Card> {
         }
     }
     let mut cards: Vec<Card> = found.iter().map(|(_, samples)| card(samples)).collect();
-    cards.sort_by_key(|card| card.gpus.first().and_then(|gpu| gpu.index));
+    // Those whose index is not known come last.
+    cards.sort_by_key(|card| {
+        let first = card.gpus.first().and_then(|gpu| gpu.index);
+        (first.is_none(), first)
+    });
     cards
 }
 
 /// `samples`: of this card and of its partitions.
 fn card(samples: &[&Sample]) -> Card {
     let (of_partitions, own): (Vec<&Sample>, Vec<&Sample>) =
-        samples.iter().partition(|sample| text(sample, "partition").is_some());
+        samples.iter().partition(|sample| text(&sample.labels, "partition").is_some());
     // A partition whose card is not known stands alone.
     let said = || own.iter().chain(&of_partitions);
-    let info = |name: &str| said().filter(|it| is_of(it, &GPU_INFO)).find_map(|it| text(it, name));
+    let info = |name: &str| said().filter(|it| is_of(it, &GPU_INFO)).find_map(|it| text(&it.labels, name));
     let value = |metric| own.iter().find(|it| is_of(it, metric)).map(|it| it.value);
     let of_sensor = |it: &&&Sample| is_of(it, &GPU_TEMPERATURE);
     let limit = own.iter().filter(|it| is_of(it, &POWER_LIMIT));
@@ -282,11 +307,11 @@ fn card(samples: &[&Sample]) -> Card {
         temperatures: own
             .iter()
             .filter(of_sensor)
-            .filter_map(|it| Some((text(it, "sensor")?, it.value)))
+            .filter_map(|it| Some((text(&it.labels, "sensor")?, it.value)))
             .collect(),
         power_watts: value(&POWER_USAGE),
         power_limit_watts: limit
-            .filter(|it| text(it, "limit").as_deref() == Some("current"))
+            .filter(|it| text(&it.labels, "limit").as_deref() == Some("current"))
             .map(|it| it.value)
             .next(),
         memory_used_bytes: value(&MEMORY_USED),
@@ -299,10 +324,11 @@ fn card(samples: &[&Sample]) -> Card {
 
 /// Each GPU that these samples name, in the order of their indexes.
 fn gpus(samples: &[&Sample]) -> Vec<Gpu> {
-    let mut gpus: BTreeMap<Option<u32>, Gpu> = BTreeMap::new();
+    let mut gpus: BTreeMap<(Option<u32>, Option<u32>), Gpu> = BTreeMap::new();
     for sample in samples {
-        let (index, partition) = (number(sample, "gpu"), number(sample, "partition"));
-        let gpu = gpus.entry(index).or_insert_with(|| Gpu { index, partition, ..Gpu::default() });
+        let (index, partition) = (number(&sample.labels, "gpu"), number(&sample.labels, "partition"));
+        let gpu =
+            gpus.entry((index, partition)).or_insert_with(|| Gpu { index, partition, ..Gpu::default() });
         if is_of(sample, &GPU_UTILIZATION) {
             gpu.busy_percent = Some(sample.value);
         } else if is_of(sample, &MEMORY_TOTAL) {
@@ -310,7 +336,7 @@ fn gpus(samples: &[&Sample]) -> Vec<Gpu> {
         } else if is_of(sample, &PROCESSES) {
             gpu.processes = whole(sample.value);
         } else if is_of(sample, &LEASE) {
-            gpu.lease = text(sample, "container");
+            gpu.lease = text(&sample.labels, "container");
         }
     }
     gpus.into_values().collect()
@@ -322,19 +348,21 @@ fn whole(value: f64) -> Option<u32> {
 }
 
 fn processes(samples: &[Sample]) -> Vec<Process> {
-    let mut found: BTreeMap<(u32, Option<u32>), Process> = BTreeMap::new();
+    let mut found: BTreeMap<(u32, Option<u32>, Option<String>, Option<u32>), Process> = BTreeMap::new();
     let metrics = [&PROCESS_VRAM, &PROCESS_CU, &PROCESS_QUEUES];
     for sample in samples.iter().filter(|sample| metrics.iter().any(|metric| is_of(sample, metric))) {
-        let Some(pid) = number(sample, "pid") else { continue };
-        let gpu = number(sample, "gpu");
-        let process = found.entry((pid, gpu)).or_insert_with(|| Process {
+        let labels = &sample.labels;
+        let Some(pid) = number(labels, "pid") else { continue };
+        let (gpu, pci, partition) = (number(labels, "gpu"), text(labels, "pci"), number(labels, "partition"));
+        let process = found.entry((pid, gpu, pci.clone(), partition)).or_insert_with(|| Process {
             pid,
-            name: text(sample, "name"),
+            name: text(labels, "name"),
             gpu,
-            partition: number(sample, "partition"),
-            container: text(sample, "container"),
-            pod: pod(sample),
-            unit: text(sample, "unit"),
+            pci,
+            partition,
+            container: text(labels, "container"),
+            pod: pod(labels),
+            unit: text(labels, "unit"),
             ..Process::default()
         });
         if is_of(sample, &PROCESS_VRAM) {
@@ -347,7 +375,7 @@ fn processes(samples: &[Sample]) -> Vec<Process> {
 }
 
 /// By its uid where its name is not known.
-fn pod(sample: &Sample) -> Option<String> {
-    let pod = text(sample, "pod")?;
-    Some(text(sample, "namespace").map_or(pod.clone(), |namespace| format!("{namespace}/{pod}")))
+fn pod(labels: &[Label]) -> Option<String> {
+    let pod = text(labels, "pod")?;
+    Some(text(labels, "namespace").map_or(pod.clone(), |namespace| format!("{namespace}/{pod}")))
 }

@@ -18,7 +18,13 @@ const FILE: &str = "run/rocworker/health.json";
 
 /// Three cards of eight partitions, judged at [`JUDGED_AT`].
 fn machine() -> Machine {
-    Machine::instinct_in_trouble(3, 8)
+    Machine::instinct_in_trouble(3, 8).put(POLICY, &*policy(true))
+}
+
+const POLICY: &str = "/etc/rocworker/wrapper.json";
+
+fn policy(quarantine: bool) -> String {
+    format!(r#"{{"schema_version":1,"requests":"all","quarantine":{quarantine}}}"#)
 }
 
 fn scrape(exporter: &mut Exporter, laid: &Laid, age: f64) -> Scraped {
@@ -69,6 +75,34 @@ fn each_card_has_its_judgement_once_and_what_is_unknown_is_absent() {
     let scraped = scrape(&mut Exporter::default(), &laid, 0.0);
     assert_eq!(judged(&scraped), JUDGED);
     assert_eq!(scraped.faults, []);
+}
+
+/// A judgement alone keeps no container off a GPU.
+#[test]
+fn a_gpu_is_quarantined_only_where_the_policy_keeps_containers_off_it() {
+    let value = |scraped: &Scraped, pci: &str| {
+        let is_its = |it: &&Sample| {
+            it.metric.name == "rocm_gpu_quarantined" && it.labels.iter().any(|(_, value)| value == pci)
+        };
+        scraped.samples.iter().find(is_its).map(|it| it.value)
+    };
+    for (text, expected) in [
+        (Some(policy(true)), Some(true)),
+        (Some(policy(false)), Some(false)),
+        (Some(r#"{"schema_version":1,"requests":"all"}"#.to_owned()), Some(false)),
+        (None, Some(false)),
+        (Some("{".to_owned()), None),
+    ] {
+        let laid = Laid::out(&Machine::instinct_in_trouble(3, 8));
+        if let Some(text) = &text {
+            laid.put(POLICY, text);
+        }
+        let scraped = scrape(&mut Exporter::default(), &laid, 0.0);
+        let quarantined = value(&scraped, "0000:05:00.0").map(|value| value > 0.0);
+        assert_eq!(quarantined, expected, "{text:?}");
+        assert_eq!(scraped.overview().quarantine_enforced, expected, "{text:?}");
+        assert_eq!(value(&scraped, "0000:15:00.0"), Some(0.0), "{text:?}: it was never unhealthy");
+    }
 }
 
 #[test]

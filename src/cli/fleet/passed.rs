@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use crate::cli::args::Format;
 use crate::cli::next::Options;
-use crate::printable::printable;
+use crate::printable::{printable, printable_json};
 
 /// Of a line without an end.
 const MOST: usize = 1 << 20;
@@ -57,7 +57,7 @@ impl<'o, W: Write> EscapedLines<'o, W> {
             // A line of a diff stays as the file has it.
             Format::Table | Format::Wide if line.starts_with([' ', '+', '-', '@']) => printable(&line),
             Format::Table | Format::Wide => self.commands.on(&printable(&line)),
-            Format::Json => in_json(&line),
+            Format::Json => printable_json(&line).into_owned(),
         };
         // Once the reader has gone, the command there goes on to its end.
         if self.written.is_ok() {
@@ -66,20 +66,6 @@ impl<'o, W: Write> EscapedLines<'o, W> {
         }
         self.begun.clear();
     }
-}
-
-/// A line of JSON has such characters in its strings alone, where they can be escaped.
-fn in_json(line: &str) -> String {
-    let mut text = String::with_capacity(line.len());
-    for c in line.chars() {
-        let mut buffer = [0; 4];
-        if printable(c.encode_utf8(&mut buffer)).starts_with('\\') && c != '\\' {
-            c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| text.push_str(&format!("\\u{unit:04x}")));
-        } else {
-            text.push(c);
-        }
-    }
-    text
 }
 
 #[cfg(test)]

@@ -9,8 +9,13 @@ pub(super) enum Change {
     Other(String),
 }
 
-/// Between two judgements. A GPU that was never judged before counts as healthy.
-pub(super) fn between(before: Option<&Health>, now: &Health) -> Vec<Change> {
+/// Between two judgements. A GPU that was never judged before counts as healthy. `lacks`: why the wrapper keeps containers
+/// off no GPU; `None` where it does.
+pub(super) fn between(before: Option<&Health>, now: &Health, lacks: Option<&str>) -> Vec<Change> {
+    let (begun, ended) = match lacks {
+        None => ("is quarantined now".to_owned(), "is no longer quarantined"),
+        Some(why) => (format!("would be quarantined now, but {why}"), "would no longer be quarantined"),
+    };
     let before = |gpu: &GpuHealth| {
         let found = before.and_then(|health| health.gpus.iter().find(|it| it.pci == gpu.pci));
         found.map_or((State::Healthy, None, None), |gpu| {
@@ -25,10 +30,10 @@ pub(super) fn between(before: Option<&Health>, now: &Health) -> Vec<Change> {
         }
         match (&gpu.quarantine, quarantine) {
             (Some(now), None) => {
-                changes.push(Change::Other(format!("GPU {} is quarantined now: {}", gpu.pci, now.reason)));
+                changes.push(Change::Other(format!("GPU {} {begun}: {}", gpu.pci, now.reason)));
             }
             (None, Some(_)) => {
-                changes.push(Change::Other(format!("GPU {} is no longer quarantined", gpu.pci)));
+                changes.push(Change::Other(format!("GPU {} {ended}", gpu.pci)));
             }
             _ => {}
         }
@@ -123,7 +128,14 @@ mod tests {
         ] {
             let health = |gpu: GpuHealth| Health { gpus: vec![gpu], ..Health::default() };
             let before = before.map(health);
-            assert_eq!(between(before.as_ref(), &health(now.clone())), expected, "{before:?} {now:?}");
+            let now = health(now);
+            assert_eq!(between(before.as_ref(), &now, None), expected, "{before:?} {now:?}");
         }
+        let health = |gpu: GpuHealth| Health { gpus: vec![gpu], ..Health::default() };
+        let (well, held) = (health(well()), health(held(State::Healthy)));
+        let would_be = "GPU 0000:03:00.0 would be quarantined now, but it is off: The GPU hangs.";
+        assert_eq!(between(Some(&well), &held, Some("it is off")), [other(would_be)]);
+        let no_longer = "GPU 0000:03:00.0 would no longer be quarantined";
+        assert_eq!(between(Some(&held), &well, Some("it is off")), [other(no_longer)]);
     }
 }

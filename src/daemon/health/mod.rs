@@ -11,6 +11,7 @@ use allocation::document::Document as _;
 use allocation::health::{Health, PATH};
 use root::Root;
 use telemetry::daemon_file;
+use telemetry::health::{is_quarantine_enforced, why_not_quarantined};
 
 use super::publisher::{File, Publisher};
 use crate::health::{Judgement, Observer};
@@ -62,7 +63,8 @@ impl Monitor {
         let Judgement { mut health, memory } = self.observer.judge(root, rules, self.last.as_ref(), now);
         health.unknown.extend(self.rules.problem.clone());
         self.leftovers.note(memory, rules.leftover_bytes, &mut health);
-        for change in changes::between(self.last.as_ref(), &health) {
+        let lacks = why_not_quarantined(is_quarantine_enforced(root));
+        for change in changes::between(self.last.as_ref(), &health, lacks) {
             match change {
                 Change::Worse(text) => tracing::warn!("{text}"),
                 Change::Other(text) => tracing::info!("{text}"),

@@ -58,10 +58,10 @@ partitions() {
   done
 }
 
-# What the daemon publishes, whose owner and mode count.
+# What the daemon publishes, and the wrapper's policy, whose owner and mode count.
 published() {
   meta /run/rocworker
-  owned /run/rocworker/exporter.json /run/rocworker/health.json
+  owned /run/rocworker/exporter.json /run/rocworker/health.json /etc/rocworker/wrapper.json
 }
 
 # The links between KFD's nodes: of 64 partitions 4,000 files.

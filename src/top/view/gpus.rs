@@ -219,10 +219,10 @@ pub(super) fn detail(state: &State, width: u16) -> Line<'static> {
     let card = row.card;
     let mut parts: Vec<String> =
         [&card.pci, &card.gfx].into_iter().flatten().map(|it| printable(it)).collect();
-    parts.extend(reasons(card));
+    let is_enforced = state.overview().and_then(|overview| overview.quarantine_enforced) == Some(true);
+    parts.extend(reasons(card, is_enforced));
     let leased = |lease: &String| format!("leased by {}", printable(lease));
-    let gpus = card.gpus.iter().filter(|gpu| row.has(gpu.index));
-    parts.extend(gpus.filter_map(|gpu| gpu.lease.as_ref()).map(leased));
+    parts.extend(row.gpus().filter_map(|gpu| gpu.lease.as_ref()).map(leased));
     let sensor = |(sensor, celsius): &(String, f64)| format!("{} {celsius:.0} °C", printable(sensor));
     let sensors: Vec<String> = card.temperatures.iter().map(sensor).collect();
     parts.extend((!sensors.is_empty()).then(|| sensors.join(", ")));
@@ -230,12 +230,14 @@ pub(super) fn detail(state: &State, width: u16) -> Line<'static> {
     Line::from(Span::raw(text))
 }
 
-/// Why a card is not well, the gravest first as the daemon lists them.
-fn reasons(card: &Card) -> Vec<String> {
+/// Why a card is not well, the gravest first as the daemon lists them. `is_enforced`: whether a quarantine keeps containers
+/// off it.
+fn reasons(card: &Card, is_enforced: bool) -> Vec<String> {
     let unusable = |(head, problem): (String, &str)| format!("{head}: {}", printable(problem));
     let mut reasons: Vec<String> = card.problems().into_iter().map(unusable).collect();
     let Some(health) = &card.health else { return reasons };
-    reasons.extend(health.quarantine.is_some().then(|| "quarantined".to_owned()));
+    let quarantined = if is_enforced { "quarantined" } else { "would be quarantined" };
+    reasons.extend(health.quarantine.is_some().then(|| quarantined.to_owned()));
     let taken = |it: &allocation::health::Deduction| format!("✗ {} (-{})", printable(&it.reason), it.points);
     reasons.extend(health.deductions.iter().map(taken));
     reasons.extend(health.leftover.iter().map(|it| format!("! {}", printable(it))));

@@ -107,10 +107,7 @@ fn have(stuck: usize) -> String {
 fn narrowed(state: &State, width: usize) -> Option<String> {
     const ALL: &str = " (Esc: all)";
     let filter = (!state.filter.is_empty()).then(|| format!("/{}", printable(&state.filter)));
-    let only = state.only.as_ref().map(|only| match only.partition {
-        Some(index) => format!("only GPU {index}"),
-        None => format!("only {}", state.card_label(&only.card)),
-    });
+    let only = state.only.as_ref().map(|only| format!("only {}", state.label(only)));
     let all: Vec<String> = [only, filter].into_iter().flatten().collect();
     (!all.is_empty()).then(|| cut(&all.join(" "), width.saturating_sub(ALL.len())) + ALL)
 }

@@ -205,8 +205,8 @@ impl Card {
             ("current_gfxclk", 0, 1_703 + n),
             ("current_socclk", 0, 1_103 + n),
             ("voltage_soc", 0, 803 + n),
-            // SMU_THROTTLER_PPT0_BIT and SMU_THROTTLER_TEMP_HOTSPOT_BIT (amdgpu_smu.h).
-            ("indep_throttle_status", 0, 1 | 1 << 36),
+            // SMU_THROTTLER_PPT0_BIT and SMU_THROTTLER_TEMP_MEM_BIT (amdgpu_smu.h).
+            ("indep_throttle_status", 0, 1 | 1 << 34),
         ];
         gpu_metrics((1, 3), &values)
     }

@@ -24,6 +24,7 @@ const CONTAINER: &str = "605439acbd4fb18c145069289094b17f17e0cfa938f78012d4960bc
 fn eight() -> Laid {
     let laid = Laid::out(&Machine::instinct_with_readings(8, 1));
     laid.put("run/rocworker/health.json", &health(8, true, JUDGED_AT));
+    laid.put("etc/rocworker/wrapper.json", r#"{"schema_version":1,"requests":"all","quarantine":true}"#);
     laid.put("etc/hostname", "gpu-host-1\n");
     use_gpus(&laid);
     laid

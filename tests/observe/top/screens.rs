@@ -164,7 +164,7 @@ fn wide_and_bidirectional_names_keep_the_columns() {
         assert!(!text.contains('\u{202e}'), "{text}");
     }
     let text = screen(&state(&laid), 80, 30);
-    assert!(text.contains(" 漢字漢字漢 ") && text.contains(" a\\u{202e}b "), "{text}");
+    assert!(text.contains(" 漢字漢字漢 ") && text.contains(" a?b "), "{text}");
 }
 
 #[test]

@@ -86,14 +86,22 @@ impl Files<'_, '_> {
     }
 
     /// The average where the driver has one: what it draws at the moment of a scrape says less.
+    ///
+    /// A limit of 0 says that the device measures no power. The driver gives 0 for the second die of an MI200, whose power
+    /// its first die measures, and where the firmware limits no power (`aldebaran_get_power_limit`). The highest limit is
+    /// still the board's there, and the draw 0. A person cannot set a limit of 0 (`smu_set_power_limit`).
     fn power(&mut self) -> Power {
         let mut watts = |name: &str| self.scaled(name, 1e6);
-        Power {
+        let power = Power {
             watts: watts("power1_average").or_else(|| watts("power1_input")),
             cap_watts: watts("power1_cap"),
             cap_default_watts: watts("power1_cap_default"),
             cap_min_watts: watts("power1_cap_min"),
             cap_max_watts: watts("power1_cap_max"),
+        };
+        match power.cap_watts.or(power.cap_default_watts) {
+            Some(0.0) => Power { watts: power.watts.filter(|watts| *watts > 0.0), ..Power::default() },
+            _ => power,
         }
     }
 

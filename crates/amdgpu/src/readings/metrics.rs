@@ -41,10 +41,13 @@ pub(super) fn fill(metrics: &GpuMetrics, readings: &mut CardReadings, source: &m
     readings.xgmi.width = metrics.value("xgmi_link_width").and_then(|lanes| u32::try_from(lanes).ok());
     readings.xgmi.speed = metrics.value("xgmi_link_speed").map(|gigabits| gigabits as f64 * 1e9);
     links(metrics, &mut readings.xgmi);
-    readings.throttle = throttle(metrics);
+    readings.throttle = throttle(metrics, &readings.temperatures);
 }
 
 /// °C in format 1, hundredths of it in 2 and 3. The CPU cores' of an APU are not the GPU's.
+///
+/// 0 is no reading. The drivers copy what the firmware's table holds (aldebaran_ppt.c, smu_v13_0_0_ppt.c,
+/// `smu_v13_0_6_get_gpu_metrics`), and a sensor that the board lacks stays 0 there.
 fn temperatures(metrics: &GpuMetrics, per_degree: f64, known: &mut Vec<Temperature>) {
     // By hwmon's labels where it has them: `edge` is the graphics core of an APU (METRICS_TEMPERATURE_EDGE).
     let sensors = [
@@ -69,7 +72,7 @@ fn temperatures(metrics: &GpuMetrics, per_degree: f64, known: &mut Vec<Temperatu
     let several = arrays.into_iter().flat_map(|(field, sensor)| {
         metrics.values(field).map(move |(place, value)| (format!("{sensor}{place}"), value))
     });
-    for (sensor, value) in single.chain(several) {
+    for (sensor, value) in single.chain(several).filter(|(_, value)| *value > 0) {
         let celsius = Some(value as f64 / per_degree);
         match known.iter_mut().find(|it| it.sensor == sensor) {
             Some(known) => known.celsius = known.celsius.or(celsius),
@@ -274,17 +277,16 @@ fn links(metrics: &GpuMetrics, xgmi: &mut Xgmi) {
 }
 
 /// `indep_throttle_status` has the bits SMU_THROTTLER_* of amdgpu_smu.h.
-fn throttle(metrics: &GpuMetrics) -> Throttle {
+fn throttle(metrics: &GpuMetrics, temperatures: &[Temperature]) -> Throttle {
     let mut throttle = Throttle { samples: metrics.value("accumulation_counter"), ..Throttle::default() };
     if let Some(bits) = metrics.value("indep_throttle_status") {
-        throttle.status = [
-            ("power", 0x0000_0000_0000_ffff),
-            ("current", 0x0000_0000_ffff_0000),
-            ("thermal", 0x00ff_ffff_0000_0000),
-            ("other", 0xff00_0000_0000_0000),
-        ]
-        .map(|(reason, mask): (_, u64)| (reason, bits & mask != 0))
-        .to_vec();
+        let status = [
+            ("power", Some(bits & 0x0000_0000_0000_ffff != 0)),
+            ("current", Some(bits & 0x0000_0000_ffff_0000 != 0)),
+            ("thermal", is_thermal(bits & 0x00ff_ffff_0000_0000, temperatures)),
+            ("other", Some(bits & 0xff00_0000_0000_0000 != 0)),
+        ];
+        throttle.status = status.into_iter().filter_map(|(reason, is)| Some((reason, is?))).collect();
     }
     let residencies = [
         ("prochot_residency_acc", "prochot"),
@@ -296,4 +298,24 @@ fn throttle(metrics: &GpuMetrics) -> Throttle {
     let residency = |(field, reason): (&str, &'static str)| Some((reason, metrics.value(field)?));
     throttle.residency = residencies.into_iter().filter_map(residency).collect();
     throttle
+}
+
+/// `SMU_THROTTLER_TEMP_HOTSPOT_BIT`.
+const HOTSPOT: u64 = 1 << 36;
+
+/// How far below its critical limit the junction may be for [`HOTSPOT`] to count, in °C.
+const NEAR_LIMIT: f64 = 5.0;
+
+/// Whether heat limits the clocks, by the thermal bits.
+///
+/// Firmware of discrete RDNA3 and RDNA4 cards (SMU 13.0.0, 13.0.7, 13.0.10, 14.0.2) keeps [`HOTSPOT`] set at idle. Its
+/// percentage for the hotspot is never 0, by which `smu_v13_0_get_throttler_status` sets the bit (ROCm/rocm-systems, issue
+/// 11781; drm/amd, issue 3251). The firmware throttles by the limit that the driver gives as the junction's critical one
+/// (`TemperatureLimit[TEMP_HOTSPOT]`). So that bit alone counts only near the limit, and without it nothing is known.
+fn is_thermal(bits: u64, temperatures: &[Temperature]) -> Option<bool> {
+    if bits != HOTSPOT {
+        return Some(bits != 0);
+    }
+    let junction = temperatures.iter().find(|it| it.sensor == "junction")?;
+    Some(junction.celsius? >= junction.critical_celsius? - NEAR_LIMIT)
 }

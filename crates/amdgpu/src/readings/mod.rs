@@ -187,7 +187,8 @@ pub struct XgmiLink {
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Throttle {
-    /// Whether the firmware limits the clocks now, by `thermal`, `power`, `current`, `other`; empty where it does not say.
+    /// Whether the firmware limits the clocks now, by `thermal`, `power`, `current`, `other`. What it does not say, or not so
+    /// that it can be believed, is left out.
     pub status: Vec<(&'static str, bool)>,
     /// Firmware samples in which a limit was active: `prochot`, `power`, `socket_thermal`, `vr_thermal`, `hbm_thermal`.
     pub residency: Vec<(&'static str, u64)>,

@@ -7,7 +7,9 @@
 
 mod bad_files;
 mod captures;
+mod heat;
 mod instinct;
+mod not_there;
 mod real_fuse;
 
 use amdgpu::readings::{CardReadings, Clock, Temperature};

@@ -42,7 +42,7 @@ fn article(number: usize, card: &Card, overview: &Overview) -> Markup {
                 @for (place, fact) in facts.enumerate() { @if place > 0 { " · " } (untrusted(fact)) }
             }
             (unusable(card))
-            (health::reasons(card, health::is_published(overview)))
+            (health::reasons(card, overview))
             @if card.is_suspended == Some(true) {
                 p { strong { "Suspended." } " The exporter does not read it, because that would wake it." }
             } @else {

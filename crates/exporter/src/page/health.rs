@@ -2,6 +2,7 @@
 
 use allocation::health::{Deduction, GpuHealth, State};
 use maud::{Markup, html};
+use telemetry::health::why_not_quarantined;
 use telemetry::overview::{Card, Overview};
 
 use super::words::{counted, time, untrusted};
@@ -69,15 +70,15 @@ pub(super) fn of_card(card: &Card) -> Markup {
 }
 
 /// Whether the daemon judges any card.
-pub(super) fn is_published(overview: &Overview) -> bool {
+fn is_published(overview: &Overview) -> bool {
     overview.cards.iter().any(|card| card.health.is_some())
 }
 
 /// Why a card is judged so, and what containers do not get for that.
-pub(super) fn reasons(card: &Card, is_published: bool) -> Markup {
+pub(super) fn reasons(card: &Card, overview: &Overview) -> Markup {
     let Some(GpuHealth { deductions, unknown, quarantine, leftover, .. }) = &card.health else {
         return html! {
-            @if is_published { p.reasons { "The daemon has not judged it in the last minute." } }
+            @if is_published(overview) { p.reasons { "The daemon has not judged it in the last minute." } }
         };
     };
     if deductions.is_empty() && unknown.is_empty() && quarantine.is_none() && leftover.is_none() {
@@ -87,8 +88,14 @@ pub(super) fn reasons(card: &Card, is_published: bool) -> Markup {
         ul.reasons {
             @if let Some(quarantine) = quarantine {
                 li {
-                    strong { "Quarantined" } " since " (time(quarantine.since))
-                    ". With " code { "wrapper.quarantine" } ", no container gets it."
+                    @match why_not_quarantined(overview.quarantine_enforced) {
+                        None => {
+                            strong { "Quarantined" } " since " (time(quarantine.since)) ": no container gets it."
+                        },
+                        Some(why) => {
+                            strong { "Would be quarantined" } ", but " (why) ": since " (time(quarantine.since)) "."
+                        },
+                    }
                     @if deductions.iter().all(|it| it.reason != quarantine.reason) {
                         " " (untrusted(&quarantine.reason))
                     }

@@ -37,6 +37,7 @@ struct RawRule {
     id: Spanned<String>,
     points: Spanned<i64>,
     reason: Spanned<String>,
+    group: Option<Spanned<String>>,
     #[serde(default)]
     hang: bool,
     log: Option<RawLog>,
@@ -124,14 +125,8 @@ fn within<N: TryFrom<i64>>(number: &Spanned<i64>, key: &str, range: RangeInclusi
 }
 
 fn rule(raw: RawRule) -> Result<Rule, Fault> {
-    let id = raw.id.get_ref().clone();
-    let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if id.is_empty() || id.len() > 64 || !id.chars().all(is_word) {
-        return fault(
-            &raw.id,
-            format!("id is {id:?}: write lower-case letters, digits and hyphens, at most 64"),
-        );
-    }
+    let id = word(&raw.id, "id")?;
+    let group = raw.group.as_ref().map(|group| word(group, "group")).transpose()?;
     let reason = raw.reason.get_ref().trim().to_owned();
     if reason.is_empty() || reason.chars().count() > 300 || reason.contains(char::is_control) {
         return fault(
@@ -148,7 +143,17 @@ fn rule(raw: RawRule) -> Result<Rule, Fault> {
             return fault(&raw.id, format!("rule {id:?} has log and metric: make two rules of it"));
         }
     };
-    Ok(Rule { id, points, reason, hang: raw.hang, when })
+    Ok(Rule { id, points, reason, group, hang: raw.hang, when })
+}
+
+fn word(text: &Spanned<String>, key: &str) -> Result<String, Fault> {
+    let word = text.get_ref();
+    let is_fit = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
+    if word.is_empty() || word.len() > 64 || !word.chars().all(is_fit) {
+        let problem = format!("{key} is {word:?}: write lower-case letters, digits and hyphens, at most 64");
+        return fault(text, problem);
+    }
+    Ok(word.clone())
 }
 
 fn log(raw: &RawLog) -> Result<OfLog, Fault> {

@@ -1,7 +1,7 @@
 //! Each built-in rule, with what makes it hold and what is just not enough.
 
 use allocation::health::State;
-use gpu_health::judge::Event;
+use gpu_health::judge::{Card, Event, Log};
 use gpu_health::rules::Rules;
 use kernel_log::knowledge::{Blame, Class, Knowledge, Severity};
 use telemetry::sample::Sample;
@@ -22,26 +22,12 @@ fn a_message_takes_off_what_the_table_says() {
     use State::{Degraded, Healthy, Unhealthy};
     let day = 86_400;
     let cases: &[Case<'_>] = &[
-        (
-            Class::Hang,
-            Critical,
-            10,
-            1,
-            &[("hang-now", 60), ("hang-open", 11), ("hang-recent", 15)],
-            Unhealthy,
-        ),
+        (Class::Hang, Critical, 10, 1, &[("hang-now", 60)], Unhealthy),
         (Class::Hang, Warning, 10, 30, &[], Healthy),
         (Class::ResetFailed, Warning, 10, 30, &[], Healthy),
         (Class::InitFailed, Warning, 10, 30, &[], Healthy),
-        (
-            Class::Hang,
-            Critical,
-            600,
-            1,
-            &[("hang-now", 60), ("hang-open", 11), ("hang-recent", 15)],
-            Unhealthy,
-        ),
-        (Class::Hang, Critical, 601, 1, &[("hang-open", 11), ("hang-recent", 15)], Degraded),
+        (Class::Hang, Critical, 600, 1, &[("hang-now", 60)], Unhealthy),
+        (Class::Hang, Critical, 601, 1, &[("hang-recent", 15)], Degraded),
         (Class::Hang, Critical, 3601, 1, &[("hang-open", 11)], Degraded),
         (Class::ResetFailed, Critical, 9 * day, 1, &[("reset-failed", 100)], Unhealthy),
         (Class::InitFailed, Critical, 9 * day, 1, &[("init-failed", 100)], Unhealthy),
@@ -53,15 +39,15 @@ fn a_message_takes_off_what_the_table_says() {
         (Class::BadPages, Warning, 1, 1, &[], Healthy),
         (Class::IllegalOpcode, Critical, 1, 32, &[], Healthy),
         (Class::PageFault, Critical, 1, 32, &[], Healthy),
-        (Class::Pcie, Critical, 10, 1, &[("pcie-fatal", 60), ("pcie-recent", 15)], Unhealthy),
+        (Class::Pcie, Critical, 10, 1, &[("pcie-fatal", 60)], Unhealthy),
         (Class::Pcie, Warning, 10, 20, &[("pcie-errors", 15)], Degraded),
         (Class::Pcie, Warning, 10, 19, &[], Healthy),
         (Class::Thermal, Warning, 10, 1, &[("thermal-log", 10)], Healthy),
-        (Class::Thermal, Critical, 10, 1, &[("thermal-shutdown", 60), ("thermal-log", 10)], Unhealthy),
+        (Class::Thermal, Critical, 10, 1, &[("thermal-shutdown", 60)], Unhealthy),
         (Class::Power, Warning, 10, 1, &[("power", 5)], Healthy),
         (Class::Power, Info, 10, 32, &[], Healthy),
         (Class::Xgmi, Warning, day, 1, &[("xgmi-errors", 20)], Degraded),
-        (Class::Xgmi, Critical, day, 1, &[("xgmi-failed", 60), ("xgmi-errors", 20)], Unhealthy),
+        (Class::Xgmi, Critical, day, 1, &[("xgmi-failed", 60)], Unhealthy),
         (Class::Firmware, Critical, 9 * day, 1, &[("firmware", 60)], Unhealthy),
         (Class::Firmware, Warning, 10, 1, &[], Healthy),
         (Class::HardwareEvent, Critical, 10, 1, &[], Healthy),
@@ -155,7 +141,9 @@ fn a_reading_takes_off_what_the_table_says() {
     ];
     for (samples, takes, score) in cases {
         let said = format!("{samples:?}");
-        let gpu = judged(&Rules::built_in(), &card(samples), Err("there is none"));
+        // Of this card the log says nothing.
+        let silent = Card { is_driven: false, ..card(samples) };
+        let gpu = of(&silent, &[]);
         assert_eq!((rules_of(&gpu), gpu.score), (takes.to_vec(), score), "{said}");
         assert_eq!(gpu.state == State::Unknown, score.is_none(), "{said}");
     }
@@ -181,6 +169,95 @@ fn evidence_names_the_series_and_its_value() {
             "rocm_xgmi_link_up{link=\"3\"} is 0, below 1; and 1 more",
         ]
     );
+}
+
+/// What one incident leaves in the log and in the readings, and the one rule that takes points for it.
+#[test]
+fn one_incident_costs_once_however_many_rules_it_holds() {
+    let named = |class, id: &str, ago| Event { message: id.to_owned(), ..event(class, ago) };
+    let errors = |severity| sample("rocm_ras_errors_total", &[("block", "umc"), ("severity", severity)], 9.0);
+    let celsius = |name, labels: &[(&'static str, &str)], celsius| sample(name, labels, celsius);
+    let hot = || {
+        vec![
+            celsius("rocm_gpu_temperature", &[("sensor", "junction")], 116.0),
+            celsius(
+                "rocm_gpu_temperature_limit_celsius",
+                &[("sensor", "junction"), ("limit", "critical")],
+                110.0,
+            ),
+            celsius(
+                "rocm_gpu_temperature_limit_celsius",
+                &[("sensor", "junction"), ("limit", "emergency")],
+                115.0,
+            ),
+            sample("rocm_gpu_throttle_status", &[("reason", "thermal")], 1.0),
+        ]
+    };
+    let dump = || vec![sample("rocm_gpu_devcoredump", &[], 1.0)];
+    let hang = || event(Class::Hang, 60);
+    let begun = || named(Class::Hang, "gpu-reset-begin", 59);
+    let recovered = || event(Class::ResetRecovered, 50);
+    let cases: Vec<(Vec<Sample>, Vec<Event>, (&str, u8))> = vec![
+        (dump(), vec![hang()], ("hang-now", 60)),
+        (dump(), vec![hang(), begun()], ("hang-now", 60)),
+        (dump(), vec![hang(), begun(), event(Class::ResetFailed, 58)], ("reset-failed", 100)),
+        (dump(), vec![hang(), begun(), recovered()], ("hang-recent", 15)),
+        (dump(), vec![event(Class::Hang, 700)], ("hang-recent", 15)),
+        (Vec::new(), vec![recovered(), recovered(), hang(), recovered()], ("hang-often", 20)),
+        (
+            vec![errors("uncorrectable")],
+            vec![event(Class::MemoryUncorrectable, 60)],
+            ("memory-uncorrectable-log", 60),
+        ),
+        (
+            vec![sample("rocm_retired_pages", &[("state", "retired")], 130.0)],
+            vec![event(Class::BadPages, 60)],
+            ("bad-pages", 60),
+        ),
+        (Vec::new(), vec![named(Class::Pcie, "pcie-link-down", 60); 20], ("pcie-fatal", 60)),
+        (hot(), vec![event(Class::Thermal, 60)], ("thermal-emergency", 60)),
+        (
+            vec![sample("rocm_xgmi_link_up", &[("link", "3")], 0.0)],
+            vec![event(Class::Xgmi, 60)],
+            ("xgmi-failed", 60),
+        ),
+    ];
+    for (samples, events, takes) in cases {
+        let case = format!("{samples:?} {events:?}");
+        let gpu = of(&card(samples), &events);
+        assert_eq!((rules_of(&gpu), gpu.score), (vec![takes], Some(100 - takes.1)), "{case}");
+    }
+    // Two incidents cost each.
+    let both = of(&card(hot()), &[event(Class::Hang, 60)]);
+    assert_eq!((rules_of(&both), both.score), (vec![("hang-now", 60), ("thermal-emergency", 60)], Some(0)));
+}
+
+#[test]
+fn without_the_log_good_readings_are_not_healthy_and_bad_ones_count() {
+    let width = |lanes| sample("rocm_pcie_link_width_lanes", &[("link", "current")], lanes);
+    let link = |lanes| vec![width(lanes), sample("rocm_pcie_link_width_lanes", &[("link", "max")], 16.0)];
+    let pending = || vec![sample("rocm_retired_pages", &[("state", "pending")], 1.0)];
+    for (samples, read, unread) in [
+        (link(16.0), (State::Healthy, Some(100)), (State::Unknown, None)),
+        (link(8.0), (State::Healthy, Some(95)), (State::Unknown, None)),
+        (pending(), (State::Degraded, Some(85)), (State::Degraded, Some(85))),
+        (Vec::new(), (State::Healthy, Some(100)), (State::Unknown, None)),
+    ] {
+        let said = format!("{samples:?}");
+        let card = card(samples);
+        let log = Log { events: &[], is_whole: true };
+        for (log, expected) in [(Ok(log), read), (Err("it cannot be read"), unread)] {
+            let gpu = judged(&Rules::built_in(), &card, log);
+            assert_eq!((gpu.state, gpu.score), expected, "{said}");
+            assert_eq!(gpu.unknown.is_empty(), gpu.state != State::Unknown, "{said}: {:?}", gpu.unknown);
+        }
+    }
+    // Rules that ask for no message need no log.
+    let text = "degraded_below = 80\nunhealthy_below = 50\nhold_s = 0\n[[rule]]\nid = \"hot\"\npoints = 60\n\
+                reason = \"Hot.\"\nmetric = { name = \"rocm_gpu_temperature\", above = 51 }\n";
+    let rules = Rules::parse("rules", text).unwrap();
+    let cool = card(vec![sample("rocm_gpu_temperature", &[("sensor", "junction")], 50.0)]);
+    assert_eq!(judged(&rules, &cool, Err("it cannot be read")).state, State::Healthy);
 }
 
 #[test]

@@ -9,9 +9,12 @@ use kernel_log::knowledge::Knowledge;
 use support::document::text;
 
 fn table(rules: &Rules) -> String {
-    let mut table = "| rule | points | when | meaning |\n| --- | --- | --- | --- |\n".to_owned();
+    let mut table =
+        "| rule | points | group | when | meaning |\n| --- | --- | --- | --- | --- |\n".to_owned();
     for rule in &rules.rules {
-        writeln!(table, "| `{}` | {} | {} | {} |", rule.id, rule.points, rule.when, rule.reason).unwrap();
+        let group = rule.group.as_ref().map_or_else(String::new, |group| format!("`{group}`"));
+        let (id, points, when, reason) = (&rule.id, rule.points, &rule.when, &rule.reason);
+        writeln!(table, "| `{id}` | {points} | {group} | {when} | {reason} |").unwrap();
     }
     table
 }

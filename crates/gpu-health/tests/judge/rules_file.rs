@@ -48,6 +48,8 @@ fn each_mistake_is_named_with_its_line_and_what_to_do() {
         ("degraded_below = 90", "degraded_below = 40", 2, "unhealthy_below is 50, above degraded_below (40)"),
         ("degraded_below = 90", "degraded_below = 101", 1, "degraded_below is 101: write 1 to 100"),
         ("id = \"a\"", "id = \"A b\"", 5, "id is \"A b\": write lower-case letters"),
+        ("points = 5", "points = 5\ngroup = \"\"", 7, "group is \"\": write lower-case letters"),
+        ("points = 5", "points = 5\ngroup = 5", 7, "5 is not a text in quotes"),
         ("It is so.", "", 7, "reason is no sentence"),
         (log, "", 5, "rule \"a\" has no condition: write log or metric"),
         (log, "log = { class = \"pain\" }", 8, "unknown variant `pain`"),

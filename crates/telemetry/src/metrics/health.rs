@@ -43,9 +43,9 @@ pub static GPU_QUARANTINED: Metric = Metric {
     scope: Scope::Card,
     kind: Kind::Gauge,
     unit: "",
-    help: "1 while the GPU is or was a short while ago unhealthy: with wrapper.quarantine no container gets it.",
+    help: "1 while the wrapper keeps containers off the GPU: it is or was a short while ago unhealthy, and wrapper.quarantine is true.",
     labels: &[],
-    source: "/run/rocworker/health.json",
+    source: "/run/rocworker/health.json, /etc/rocworker/wrapper.json",
     dcgm: "",
     dme: "",
 };

@@ -91,9 +91,9 @@ pub static THROTTLE_STATUS: Metric = Metric {
     scope: Scope::Card,
     kind: Kind::Gauge,
     unit: "",
-    help: "1 while the firmware limits the clocks for this reason: thermal, power, current or other.",
+    help: "1 while the firmware limits the clocks for this reason: thermal, power, current or other. A hotspot counts only within 5 °C of its critical limit: some firmware reports it at idle.",
     labels: &["reason"],
-    source: "gpu_metrics",
+    source: "gpu_metrics, hwmon/hwmon*/temp2_input, temp2_crit",
     dcgm: "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
     dme: "",
 };

@@ -12,9 +12,6 @@ use crate::expression::selectors_in;
 use crate::files::{self, ALERTS, DCGM};
 use crate::prometheus::{Prometheus, exported, free};
 
-/// The junction of the card that throttles. Its limit is 100 °C, and its memory's 105 °C.
-const THROTTLED: &str = "/sys/bus/pci/devices/0000:15:00.0/hwmon/hwmon3/temp2_input";
-
 /// Evaluated every second, and without waiting: a test has no quarter of an hour. promtool judges the times.
 fn hurried(rules: &str) -> String {
     let hurry = |line: &str| {
@@ -29,12 +26,16 @@ fn hurried(rules: &str) -> String {
 }
 
 fn start() -> Prometheus {
+    let with_dumps = |machine: Machine| exported(&machine.put("/sys/class/devcoredump/disabled", "0\n"));
+    let policy = r#"{"schema_version":1,"requests":"all","quarantine":true}"#;
+    let trouble = Machine::instinct_in_trouble(2, 1).put("/etc/rocworker/wrapper.json", policy);
     let targets = [
+        // Its kernel keeps no dumps.
         ("phoenix", exported(&captures::phoenix())),
-        ("rx7800xt", exported(&captures::rx7800xt())),
-        ("rx6900xt", exported(&captures::rx6900xt())),
-        ("instinct", exported(&Machine::instinct_with_readings(2, 8))),
-        ("trouble", exported(&Machine::instinct_in_trouble(2, 1).put(THROTTLED, "90000\n"))),
+        ("rx7800xt", with_dumps(captures::rx7800xt())),
+        ("rx6900xt", with_dumps(captures::rx6900xt())),
+        ("instinct", with_dumps(Machine::instinct_with_readings(2, 8))),
+        ("trouble", exported(&trouble)),
         ("bare", exported(&Machine::new())),
         ("down", free()),
     ];
@@ -66,7 +67,7 @@ fn real_prometheus_evaluates_every_alert_over_machines_and_fires_for_those_in_tr
     }
     let prometheus = start();
     let rules = rules_of(&prometheus);
-    assert_eq!(rules.len(), 26);
+    assert_eq!(rules.len(), 27);
     for rule in &rules {
         assert_eq!(rule["health"], "ok", "{rule}");
         // Alone too, as a person would ask.
@@ -85,10 +86,11 @@ fn real_prometheus_evaluates_every_alert_over_machines_and_fires_for_those_in_tr
             assert!(is_whole && !text.contains("  "), "{key}: {text}");
         }
     }
-    // The captured machines and the Instincts without trouble are well, so nothing fires for them.
+    // The captured machines and the Instincts without trouble are well, so nothing but that guard fires for them.
     let expected = [
         "bare AMDGPUNoneExported gpu=- reason=-",
         "down AMDGPUExporterDown gpu=- reason=-",
+        "phoenix AMDGPUHangMissing gpu=0 reason=-",
         "trouble AMDGPUHang gpu=0 reason=-",
         "trouble AMDGPUMemoryError gpu=0 reason=-",
         "trouble AMDGPUQuarantined gpu=0 reason=-",

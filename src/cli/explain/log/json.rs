@@ -3,10 +3,11 @@
 use std::io::{self, BufWriter, StdoutLock, Write, stdout};
 
 use serde::Serialize;
-use serde_json::{json, to_writer};
+use serde_json::json;
 
 use crate::explain::journal::JournalRead;
 use crate::explain::matches::Match;
+use crate::printable::printable_json;
 
 pub(super) struct Json {
     out: BufWriter<StdoutLock<'static>>,
@@ -49,6 +50,7 @@ impl Json {
     }
 
     fn value(&mut self, value: &impl Serialize) -> io::Result<()> {
-        Ok(to_writer(&mut self.out, value)?)
+        let json = serde_json::to_string(value)?;
+        self.out.write_all(printable_json(&json).as_bytes())
     }
 }

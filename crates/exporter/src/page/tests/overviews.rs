@@ -188,7 +188,7 @@ pub(super) fn trouble() -> Overview {
             text: "Repaired /etc/cdi/amd.json.".to_owned(),
         }]),
     };
-    Overview { cards, daemon: Some(daemon), ..nothing() }
+    Overview { cards, quarantine_enforced: Some(true), daemon: Some(daemon), ..nothing() }
 }
 
 /// What a process, a container, a file or the kernel's log could say to change the page.
