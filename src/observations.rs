@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::cdi::Siblings;
 use crate::driver::Ground;
 use crate::engines::{Engines, WrapperAsDefault};
 use crate::exporter_unit::ExporterUnit;
@@ -25,8 +26,8 @@ pub struct Observations {
     pub exporter: ExporterUnit,
     /// The wrapper's program, or why there is none.
     pub wrapper: Result<Program, String>,
-    /// Whether a spec may replace what is at the configured place.
-    pub cdi_place: Result<(), String>,
+    /// The specs beside the configured place, or why no spec may replace what is there.
+    pub cdi_place: Result<Siblings, String>,
     pub templates: Templates,
     pub engines: Engines,
     /// The engines whose default runtime `is` or `may be` the wrapper, and where each says so; or why that is unknown.

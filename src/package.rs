@@ -40,10 +40,13 @@ pub fn keeps_program(run: &Run<'_>, forever: bool) -> Result<Vec<String>, Error>
             first.shown(run.root)
         )
     });
-    let engines = running().into_iter().filter_map(|running| running.by(run.root, Path::new(PACKAGED)));
-    let engines = engines.map(|what| {
-        let path = run.root.shown(PACKAGED);
-        format!("{}: {what} runs by it, and could not be stopped without it: stop it", path.display())
+    let runs = running().into_iter().map(|running| running.by(run.root, Path::new(PACKAGED)));
+    let engines = runs.filter_map(Result::transpose).map(|what| {
+        let path = run.root.shown(PACKAGED).display().to_string();
+        match what {
+            Ok(what) => format!("{path}: {what} runs by it, and could not be stopped without it: stop it"),
+            Err(unknown) => format!("{path}: {unknown}; see that it can be read"),
+        }
     });
     Ok(by_apt.into_iter().chain(engines).chain(daemon(run)?).collect())
 }

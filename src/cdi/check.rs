@@ -1,19 +1,15 @@
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use allocation::cdi::{self, DeviceNode};
 use root::{Kind, Root};
 
-use super::siblings::same_kind;
 use super::spec::{KIND, Spec, Wanted};
 use crate::printable::printable;
 
-/// What is wrong with the text of a spec, in sentences: by CDI's grammar, by the machine as it is now, and by other
-/// specs of its kind.
-/// `path` is where it lies beneath `root`, `None` for one that lies elsewhere; `wanted` is what it would be made as
-/// now.
+/// What is wrong with the text of a spec, in sentences: by CDI's grammar, and by the machine as it is now. `wanted` is what
+/// it would be made as now.
 #[must_use]
-pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: &Wanted) -> Vec<String> {
+pub fn check(root: &Root, text: &str, wanted: &Wanted) -> Vec<String> {
     let spec = match cdi::Spec::parse(text) {
         Ok(spec) => spec,
         Err(error) => return vec![error.to_string()],
@@ -30,16 +26,6 @@ pub fn check(root: &Root, path: Option<&Path>, text: &str, wanted: &Wanted) -> V
             vec!["it offers GPUs, and none of this machine's can be given to a container: see rocworker detect".to_owned()]
         }
     });
-    if let Some(path) = path {
-        findings.extend(same_kind(root, path, &spec.kind).iter().map(|other| {
-            let other = root.shown(other);
-            format!(
-                "{} is of kind {} too, and two specs of one kind void each other: remove one",
-                other.display(),
-                spec.kind
-            )
-        }));
-    }
     findings.iter().map(|finding| printable(finding)).collect()
 }
 

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::config::{Config, NamedBy};
 use crate::selection::{Selection, is_off};
 
-/// The kind under which engines know AMD's GPUs; a second spec of the same kind voids both.
+/// The kind under which engines know AMD's GPUs.
 pub use allocation::cdi::KIND;
 
 /// The lowest version that the content needs: names that begin with a digit. podman 4.3 and containerd 1.7.0
@@ -88,6 +88,12 @@ fn spec(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Option
         devices.extend(cards(selection, |gpu| gpu.pci));
     }
     Some(Spec { version: VERSION, kind: KIND, devices, common: vec![kfd] })
+}
+
+impl Spec {
+    pub fn names(&self) -> impl Iterator<Item = &str> + Clone {
+        self.devices.iter().map(|device| device.name.as_str())
+    }
 }
 
 /// Each card by a name of its own, with all its partitions that are selected.

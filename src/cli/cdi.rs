@@ -11,7 +11,8 @@ use super::args::Format;
 use super::output::{BAD, GOOD, print_text, styled};
 use super::session::{Misuse, Session, absolute, caller, callers_file};
 use super::table::Columns;
-use crate::cdi::{self, KIND, Wanted, wanted};
+use crate::cdi::{self, KIND, Siblings, Wanted, wanted};
+use crate::config::Config;
 use crate::desired::spec_file;
 use crate::printable::{counted, printable};
 use crate::selection::select;
@@ -26,7 +27,7 @@ pub(crate) enum Command {
     },
     /// List the devices that the spec names
     List,
-    /// Check a spec: right by CDI's grammar, true of the machine now, alone for its kind
+    /// Check a spec: right by CDI's grammar, true of the machine now, its names in no other spec
     Validate {
         /// The spec; the configured one unless given
         file: Option<PathBuf>,
@@ -85,11 +86,15 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         Some(path) => {
             let (root, path) = (caller()?, callers_file(path)?);
             cdi::may_replace(&root, &path, true).map_err(anyhow::Error::msg)?;
+            if cdi::is_read_by_engines(&path) {
+                refuse_conflicts(&root, &path, &spec)?;
+            }
             let written = root.write(&path, text.as_bytes(), Attributes { mode: cdi::MODE, owner: None })?;
             (path, written)
         }
         None => {
             cdi::may_replace(&session.root, &config.cdi.path, false).map_err(anyhow::Error::msg)?;
+            refuse_conflicts(&session.root, &config.cdi.path, &spec)?;
             let action = spec_file(&config, text);
             (configured, session.pipeline(&config)?.generate(&action)?)
         }
@@ -109,6 +114,12 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// A spec is not written that would end what engines find now.
+fn refuse_conflicts(root: &Root, path: &Path, spec: &cdi::Spec) -> anyhow::Result<()> {
+    let conflicts = Siblings::read(root, path, |_| false).conflicts(spec.names());
+    cdi::refusal(&conflicts).map_or(Ok(()), |why| Err(anyhow!(why)))
+}
+
 #[derive(Serialize)]
 struct Listed {
     name: String,
@@ -122,12 +133,19 @@ fn list(session: &Session) -> anyhow::Result<Outcome> {
         path: PathBuf,
         devices: Vec<Listed>,
     }
-    let path = session.config()?.cdi.path;
-    let shown = session.root.shown(&path);
-    let text = read(&session.root, &path).map_err(|error| match is_missing(&error) {
-        true => anyhow!("there is no CDI spec: {} is not there; rocworker apply writes it", shown.display()),
-        false => error,
-    })?;
+    let config = session.config()?;
+    let path = &config.cdi.path;
+    let shown = session.root.shown(path);
+    let text = match read(&session.root, path) {
+        Err(error) if is_missing(&error) => {
+            bail!(
+                "there is no CDI spec: {} is not there; {}",
+                shown.display(),
+                what_writes_it(session, &config)?
+            )
+        }
+        read => read?,
+    };
     let spec = Spec::parse(&text).with_context(|| format!("{}", shown.display()))?;
     let everywhere = &spec.edits.device_nodes;
     let devices = spec.devices.iter().map(|device| {
@@ -149,6 +167,24 @@ fn list(session: &Session) -> anyhow::Result<Outcome> {
         columns.shown(session.format)
     })?;
     Ok(Outcome::Done)
+}
+
+/// What has to come for there to be a spec.
+fn what_writes_it(session: &Session, config: &Config) -> anyhow::Result<String> {
+    let facts = session.facts()?;
+    let selection = select(config, &facts)?;
+    Ok(match wanted(config, &selection, &facts.machine) {
+        Wanted::Spec(spec) => {
+            let siblings = Siblings::read(&session.root, &config.cdi.path, |_| false);
+            let refusal = cdi::refusal(&siblings.conflicts(spec.names()));
+            refusal.unwrap_or_else(|| "rocworker apply writes it".to_owned())
+        }
+        Wanted::Off => "the configuration leaves AMD's GPUs alone (compute-runtime)".to_owned(),
+        Wanted::NoGpu if facts.amd().next().is_none() => "this machine has no AMD GPU".to_owned(),
+        Wanted::NoGpu => {
+            "a container can be given none of this machine's GPUs, and rocworker detect says why".to_owned()
+        }
+    })
 }
 
 /// As many as fit a line; `-o wide` has them all.
@@ -176,10 +212,13 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let wanted = wanted(&config, &selection, &facts.machine);
     let (elsewhere, path) = place(session, file, &config.cdi.path)?;
     let root = elsewhere.as_ref().unwrap_or(&session.root);
-    // Where engines look, a neighbour of the same kind collides with it.
+    // Where engines look, another spec may have its names.
     let is_read = elsewhere.is_none() && (path == config.cdi.path || cdi::is_read_by_engines(&path));
     let findings = match read(root, &path) {
-        Ok(text) => cdi::check(&session.root, is_read.then_some(&*path), &text, &wanted),
+        Ok(text) => {
+            let shared = is_read.then(|| shared(&session.root, &path)).unwrap_or_default();
+            [cdi::check(&session.root, &text, &wanted), shared].concat()
+        }
         Err(error) if file.is_none() && is_missing(&error) && !matches!(wanted, Wanted::Spec(_)) => {
             Vec::new()
         }
@@ -194,7 +233,7 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         let path = answer.path.display();
         if answer.valid {
             let state = match wanted {
-                Wanted::Spec(_) => format!("valid, true of this machine, alone for {KIND}"),
+                Wanted::Spec(_) => format!("valid, true of this machine, its names in no other spec"),
                 Wanted::Off | Wanted::NoGpu => "not there, and there is nothing to offer".to_owned(),
             };
             return format!("{} {path}: {state}\n", styled(GOOD, "✓"));
@@ -202,6 +241,14 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         answer.findings.iter().map(|finding| format!("{} {path}: {finding}\n", styled(BAD, "✗"))).collect()
     })?;
     Ok(if answer.valid { Outcome::Done } else { Outcome::Findings })
+}
+
+/// What other specs make of the names of the one at a path.
+fn shared(root: &Root, path: &Path) -> Vec<String> {
+    let siblings = Siblings::read(root, path, |_| false);
+    let conflicts = siblings.conflicts(siblings.present.iter().map(String::as_str));
+    let texts = conflicts.iter().filter(|it| it.breaks());
+    texts.map(|it| format!("{}: {}", it.text(), it.remedy())).chain(siblings.unknown()).collect()
 }
 
 /// Where there is nothing to offer, there should be no spec.

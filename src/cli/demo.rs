@@ -61,7 +61,7 @@ fn setup(session: &Session) -> anyhow::Result<()> {
 fn published(session: &Session) -> anyhow::Result<()> {
     step("cdi list", "By these names: podman run --device amd.com/gpu=0 …")?;
     cdi::run(session, &cdi::Command::List)?;
-    step("cdi validate", "It is valid CDI, true of the machine, and alone for its kind.")?;
+    step("cdi validate", "It is valid CDI, true of the machine, and no other spec has its names.")?;
     cdi::run(session, &cdi::Command::Validate { file: None })?;
     step("tags", "By these tags Concourse finds the worker.")?;
     // The demo's machine has no worker.

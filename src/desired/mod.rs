@@ -139,10 +139,24 @@ fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>)
         );
         return Ok(desired);
     };
-    match &observations.cdi_place {
-        Ok(()) => desired.push(spec_file(config, cdi::text(&observations.templates, &spec)?)),
-        Err(problem) => {
-            desired.problem("cdi", problem.clone());
+    let refused = match &observations.cdi_place {
+        Ok(siblings) => {
+            siblings.unknown().for_each(|text| desired.note("cdi", text));
+            let conflicts = siblings.conflicts(spec.names());
+            for conflict in conflicts.iter().filter(|it| !it.ends_what_works()) {
+                match conflict.breaks() {
+                    true => desired.problem("cdi", format!("{}: {}", conflict.text(), conflict.remedy())),
+                    false => desired.note("cdi", conflict.text()),
+                }
+            }
+            cdi::refusal(&conflicts)
+        }
+        Err(problem) => Some(problem.clone()),
+    };
+    match refused {
+        None => desired.push(spec_file(config, cdi::text(&observations.templates, &spec)?)),
+        Some(problem) => {
+            desired.problem("cdi", problem);
             // A spec at an earlier path stays: engines go on finding the GPUs by it.
             desired.leave(Component::Cdi);
         }

@@ -1,7 +1,7 @@
 //! Whether engines read the truth: the CDI spec against the machine as it is now.
 
 use super::machine::Subject;
-use crate::cdi::{self, Wanted, wanted};
+use crate::cdi::{self, Siblings, Wanted, wanted};
 use crate::check::{APPLY, About, Check};
 use crate::selection::select;
 
@@ -14,6 +14,11 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let selection = select(subject.config, subject.facts)
         .map_err(|_| about().skipped("the configuration names a GPU that is not there"))?;
     let wanted = wanted(subject.config, &selection, &subject.facts.machine);
+    let siblings = Siblings::read(subject.root, path, |_| false);
+    let conflicts =
+        if let Wanted::Spec(spec) = &wanted { siblings.conflicts(spec.names()) } else { Vec::new() };
+    let refusal = cdi::refusal(&conflicts);
+    let apply = || refusal.as_ref().map_or(APPLY.to_owned(), |why| format!("{why}, then {APPLY}"));
     let is_wanted = matches!(wanted, Wanted::Spec(_));
     let text = match subject.root.read_trusted(path, cdi::LIMIT) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -21,16 +26,25 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
             return Err(about().skipped("not there, and there is no usable GPU to describe"));
         }
         Err(error) if error.is_not_found() => {
-            return Err(about().failed("not there: no engine and no wrapper finds a GPU", APPLY));
+            return Err(about().failed("not there: no engine and no wrapper finds a GPU", apply()));
         }
         Err(error) => {
             return Err(about().failed(error.to_string(), format!("put that right, then {APPLY}")));
         }
     };
-    let findings = cdi::check(subject.root, Some(path), &text, &wanted);
-    if findings.is_empty() {
-        return Ok(vec![about().ok("valid, true of this machine, alone for its kind")]);
+    let findings = cdi::check(subject.root, &text, &wanted);
+    let remedy = if is_wanted {
+        apply()
+    } else {
+        "make a GPU usable first (the checks above), or remove it".to_owned()
+    };
+    let of_spec = findings.into_iter().map(|finding| about().failed(finding, remedy.clone()));
+    let shared = conflicts.iter().filter(|it| it.breaks() && !it.ends_what_works());
+    let shared = shared.map(|it| about().failed(it.text(), it.remedy()));
+    let unknown = siblings.unknown().map(|text| about().warning(text, "see that it can be read"));
+    let checks: Vec<Check> = of_spec.chain(shared).chain(unknown).collect();
+    if checks.is_empty() {
+        return Ok(vec![about().ok("valid, true of this machine, its names in no other spec")]);
     }
-    let remedy = if is_wanted { APPLY } else { "make a GPU usable first (the checks above), or remove it" };
-    Ok(findings.into_iter().map(|finding| about().failed(finding, remedy)).collect())
+    Ok(checks)
 }

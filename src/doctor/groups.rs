@@ -30,12 +30,28 @@ pub(crate) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
             Some(gid) => about.ok(format!("gid {gid}")),
             None => about.warning(
                 "not in /etc/group: no user can get GPU nodes by this name",
-                format!("groupadd --system {name}, then {then}"),
+                format!("{}, then {then}", made(subject, name)),
             ),
         }
     });
     let nameless = subject.nodes().into_iter().filter_map(|(role, node)| nameless(subject, role, node));
     Ok(expected.into_iter().chain(nameless).collect())
+}
+
+/// Which group owns a node.
+fn name_of(role: Role) -> &'static str {
+    if role == Role::Card { "video" } else { "render" }
+}
+
+/// The command that makes a missing group: with the number that its nodes have already, where no other group has that.
+pub(super) fn made(subject: &Subject<'_>, name: &str) -> String {
+    let nodes = subject.nodes().into_iter().filter(|(role, _)| name_of(*role) == name);
+    let mut gids = nodes.filter_map(|(_, node)| Some(node.state.as_ref().ok()?.gid));
+    let free = |gid: &u32| *gid != 0 && subject.groups.name(*gid).is_none() && !is_unmapped(subject, *gid);
+    match gids.find(free) {
+        Some(gid) => format!("groupadd --system --gid {gid} {name}"),
+        None => format!("groupadd --system {name}"),
+    }
 }
 
 fn nameless(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Option<Check> {
@@ -44,14 +60,15 @@ fn nameless(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Option<Chec
     if subject.groups.name(gid).is_some() || is_unmapped(subject, gid) {
         return None;
     }
-    let remedy = match (subject.in_container(), subject.groups.gid("render")) {
-        (true, Some(render)) => {
+    let name = name_of(role);
+    let remedy = match (subject.in_container(), subject.groups.gid(name)) {
+        (true, Some(own)) => {
             format!(
-                "pass the node in with gid={render}, which is render here, or name the group: groupadd --gid {gid} …"
+                "pass the node in with gid={own}, which is {name} here, or name the group: groupadd --gid {gid} …"
             )
         }
         (false, Some(_)) => nodes::repair(subject, role, node, meta),
-        (_, None) => format!("groupadd --system --gid {gid} render"),
+        (_, None) => made(subject, name),
     };
     let about = About::one(NAME, node.path.display().to_string());
     Some(about.warning(format!("its group {gid} has no name in /etc/group"), remedy))

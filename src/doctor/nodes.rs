@@ -3,7 +3,7 @@
 use amdgpu::{DeviceNode, NodeFault};
 use root::Meta;
 
-use super::groups::is_unmapped;
+use super::groups::{is_unmapped, made};
 use super::machine::{Role, Subject, name_of};
 use super::passthrough;
 use crate::check::{APPLY, About, Check, Remedy};
@@ -96,7 +96,7 @@ pub(super) fn repair(subject: &Subject<'_>, role: Role, node: &DeviceNode, meta:
         ),
         (Role::Card, true) => passthrough::of_rights(subject),
         (_, true) if is_foreign => passthrough::of_rights(subject),
-        _ if subject.groups.gid(GROUP).is_none() => format!("groupadd --system {GROUP}, then {APPLY}"),
+        _ if subject.groups.gid(GROUP).is_none() => format!("{}, then {APPLY}", made(subject, GROUP)),
         _ if subject.config.permissions == Permissions::Open && meta.mode & 0o006 != 0 => {
             format!("write permissions: render into the configuration, then {APPLY}")
         }

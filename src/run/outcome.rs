@@ -100,8 +100,10 @@ impl Outcome {
     /// Adds a plan that was executed as far as `done`.
     pub(super) fn add(&mut self, selected: Selected, done: &[Resource]) {
         let Selected { plan, differs, is_lost, is_held } = selected;
-        if self.scope.aim == Aim::Configured {
-            self.notes.extend(notes_of(&plan));
+        match self.scope.aim {
+            Aim::Configured => self.notes.extend(notes_of(&plan)),
+            Aim::Reverted => self.notes.extend(plan.linked.iter().map(note)),
+            Aim::Booted => {}
         }
         self.contested.extend(plan.contested);
         self.blocked.extend(plan.blocked);
@@ -209,10 +211,9 @@ impl Serialize for Outcome {
 
 /// What a plan skips beneath another Root than `/`, and which files lose their other names.
 pub(super) fn notes_of(plan: &Plan) -> Vec<Note> {
-    let note = |finding: &Finding| Note {
-        about: finding.path.display().to_string(),
-        text: finding.text.clone(),
-        problem: false,
-    };
     plan.skipped.iter().chain(&plan.linked).map(note).collect()
+}
+
+fn note(finding: &Finding) -> Note {
+    Note { about: finding.path.display().to_string(), text: finding.text.clone(), problem: false }
 }

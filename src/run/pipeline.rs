@@ -78,7 +78,8 @@ impl Run<'_> {
                 let failed =
                     if force { Vec::new() } else { self.hindrances(scope, &plan, &work, &target.desired) };
                 if !failed.is_empty() || (!scope.packages && !plan.left.is_empty()) {
-                    return Ok(Outcome { failed, left: plan.left, ..outcome });
+                    let left = plan.left.into_iter().filter(|left| !failed.contains(left)).collect();
+                    return Ok(Outcome { failed, left, ..outcome });
                 }
                 self.begin_undo(scope, &mut target.memory);
             }

@@ -181,7 +181,9 @@ impl Run<'_> {
         let services = Services { restarts: self.restarts_of_undo(receipt), ..self.services() };
         let mut planned = self.announced_by(plan, receipt, &services);
         if !force {
-            planned.plan.blocked.extend(planned.plan.hindered.clone());
+            let Plan { left, blocked, hindered, .. } = &mut planned.plan;
+            left.retain(|finding| !hindered.contains(finding));
+            blocked.extend(hindered.iter().cloned());
         }
         planned.notes = notes_of(&planned.plan);
         planned.notes.extend(lost);

@@ -20,6 +20,11 @@ pub(super) struct PublishedState {
     tags: Option<Published>,
 }
 
+/// Whether a spec is one that rocworker wrote to an earlier `cdi.path`: an apply removes it.
+pub(super) fn goes(root: &Root, receipt: &Receipt, spec: &Path) -> bool {
+    receipt.entry(spec).is_some_and(|entry| Published::read(root, entry).is_some())
+}
+
 /// A managed file.
 #[derive(Debug, Clone)]
 struct Published {

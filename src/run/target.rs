@@ -6,10 +6,10 @@ use reconcile::{Desired, Note, Receipt, Store};
 
 use super::active::why_not_the_daemons;
 use super::outcome::Stopped;
-use super::published::PublishedState;
+use super::published::{PublishedState, goes};
 use super::scope::{Changes, Components, Request, Scope};
 use super::{Error, Run, State};
-use crate::cdi::may_replace;
+use crate::cdi::{Siblings, may_replace};
 use crate::component::Component;
 use crate::config::{self, Config, Configure};
 use crate::desired::own_unit::DAEMON;
@@ -147,7 +147,8 @@ impl Run<'_> {
             own_program: own_program::find(root, running),
             exporter: ExporterUnit::read(root, config, receipt, running, self.programs),
             wrapper: program.and_then(|program| program.that_runs(&mut versions, beside)),
-            cdi_place: may_replace(root, &config.cdi.path, false),
+            cdi_place: may_replace(root, &config.cdi.path, false)
+                .map(|()| Siblings::read(root, &config.cdi.path, |path| goes(root, receipt, path))),
             templates: Templates::read(root),
             wrapper_as_default: with_wrapper_as_default(root, config, &engines),
             engines,

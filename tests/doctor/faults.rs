@@ -173,6 +173,49 @@ pub(crate) fn faults() -> Vec<(Machine, Vec<Finding>)> {
         ),
         (
             good().put("/etc/group", "video:x:44:\n"),
+            vec![
+                (
+                    "groups",
+                    "render",
+                    "warning",
+                    "not in /etc/group",
+                    "groupadd --system --gid 992 render, then rocworker apply",
+                ),
+                ("groups", render, "warning", "992 has no name", "groupadd --system --gid 992 render"),
+                ("groups", "/dev/kfd", "warning", "992 has no name", "groupadd --system --gid 992 render"),
+            ],
+        ),
+        (
+            good().put("/etc/group", "render:x:992:\n"),
+            vec![(
+                "groups",
+                "video",
+                "warning",
+                "not in /etc/group",
+                "groupadd --system --gid 44 video, then reboot",
+            )],
+        ),
+        (
+            good().put("/etc/group", "video:x:44:\n").put(render, device(226, 128, 0, 0o660)),
+            vec![
+                (
+                    "groups",
+                    "render",
+                    "warning",
+                    "not in /etc/group",
+                    "groupadd --system --gid 992 render, then rocworker apply",
+                ),
+                (
+                    "nodes",
+                    render,
+                    "warning",
+                    "only root",
+                    "groupadd --system --gid 992 render, then rocworker",
+                ),
+            ],
+        ),
+        (
+            good().put("/etc/group", "video:x:44:\nsgx:x:992:\n"),
             vec![(
                 "groups",
                 "render",

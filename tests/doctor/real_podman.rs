@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use layout::Machine;
+use support::cdi_names::{self, BESIDE, NODE, Says, Takes};
 use support::stage::{Stage, stdout};
 use support::waiting::eventually;
 use support::{real, rootfs};
@@ -86,6 +87,53 @@ fn real_podman_gives_a_container_exactly_the_gpus_that_it_names() {
             stage.folder().join("rootfs").display(),
         ));
         assert_eq!(nodes(&stdout(&seen)), expected(indexes), "{device}");
+    }
+    wait_for_conmon(&stage);
+}
+
+/// Each request with both specs there, although `cdi generate` refuses to make a spec that loses a name.
+#[test]
+fn real_podman_takes_the_device_that_rocworker_says_where_two_specs_have_a_name() {
+    if !real::require_root(&["podman", "runc", "unshare", "busybox", "pgrep"]) {
+        return;
+    }
+    let stage = Stage::set(&Machine::demo());
+    rootfs::lay_out(&stage.folder().join("rootfs"));
+    fs::write(stage.folder().join("rootfs/look"), LOOK).unwrap();
+    let rocworker = env!("CARGO_BIN_EXE_rocworker");
+    let runc = real::program("runc").unwrap();
+    for (file, version, name, asked, takes, says) in BESIDE {
+        fs::write(stage.folder().join("beside"), cdi_names::spec(version, name)).unwrap();
+        let seen = stage.shell(&format!(
+            "{rocworker} cdi generate --file - > {folder}/amd.json; mkdir -p /etc/cdi /run/cdi\n\
+             cp {folder}/beside /{file}; {rocworker} --output json plan; echo; echo ===\n\
+             {rocworker} cdi generate >&2 && echo generated || echo refused\n\
+             cp {folder}/amd.json /etc/cdi/amd.json\n\
+             {rocworker} cdi validate >&2 && echo alone || echo shared\n\
+             {podman} --runtime {runc} --device amd.com/gpu={asked} --rootfs {folder}/rootfs /bin/sh /look || echo failed",
+            folder = stage.folder().display(),
+            podman = podman(stage.folder()),
+            runc = runc.display(),
+        ));
+        let (out, err) = (stdout(&seen), String::from_utf8_lossy(&seen.stderr).into_owned());
+        let case = format!("{file} {version} {name}, asked for {asked}: {out}{err}");
+        let (plan, rest) = out.split_once("===\n").unwrap();
+        let [generated, shared, seen] = rest.splitn(3, '\n').collect::<Vec<_>>()[..] else {
+            panic!("{case}")
+        };
+        match takes {
+            Takes::Nothing => {
+                assert_eq!(seen, "failed\n", "{case}");
+                assert!(err.contains(&format!("unresolvable CDI devices amd.com/gpu={asked}")), "{case}");
+            }
+            Takes::Others => assert_eq!(nodes(seen), BTreeSet::from([NODE.to_owned()]), "{case}"),
+            Takes::Rocworkers => assert_eq!(nodes(seen), expected(0..1), "{case}"),
+        }
+        assert_eq!(generated, if says == Says::Refuses { "refused" } else { "generated" }, "{case}");
+        assert_eq!(shared, if says == Says::Nothing { "alone" } else { "shared" }, "{case}");
+        let text = format!("/{file} has amd.com/gpu=");
+        assert_eq!(plan.contains(&text), says != Says::Nothing, "{case}");
+        assert_eq!(plan.contains("no CDI spec is written"), says == Says::Refuses, "{case}");
     }
     wait_for_conmon(&stage);
 }

@@ -305,7 +305,9 @@ fn what_is_wrong_with_a_spec_is_found_and_said_in_a_sentence() {
         assert!(text.contains(from), "{text}");
         fs::write(&file, text.replace(from, to)).unwrap();
     }
-    let cases: [Case; 20] = [
+    const ALL: &str =
+        "cdiVersion: 0.5.0\nkind: amd.com/gpu\ndevices: [{name: all, containerEdits: {env: [A=b]}}]\n";
+    let cases: [Case; 21] = [
         ("missing", |root| fs::remove_file(root.join("etc/cdi/amd.json")).unwrap(), "No such file"),
         ("empty", |root| fs::write(root.join("etc/cdi/amd.json"), "").unwrap(), "not a CDI spec"),
         (
@@ -368,13 +370,17 @@ fn what_is_wrong_with_a_spec_is_found_and_said_in_a_sentence() {
             "major 0",
         ),
         (
-            "a second of its kind",
+            "another spec with a name of its own",
+            |root| fs::write(root.join("etc/cdi/other.yaml"), ALL).unwrap(),
+            "engines resolve no name that two specs of one folder have",
+        ),
+        (
+            "another spec with a name of its own, in the folder that wins",
             |root| {
                 fs::create_dir_all(root.join("var/run/cdi")).unwrap();
-                fs::write(root.join("var/run/cdi/other.yaml"), "cdiVersion: 0.5.0\nkind: amd.com/gpu\n")
-                    .unwrap();
+                fs::write(root.join("var/run/cdi/other.yaml"), ALL).unwrap();
             },
-            "void each other",
+            "engines take its devices, since its folder wins",
         ),
     ];
     for (case, ruin, part) in cases {
@@ -464,4 +470,30 @@ fn a_file_or_folder_that_a_person_names_and_that_is_not_there_is_an_error() {
     laid.run(&["cdi", "validate", missing.to_str().unwrap()]).code(2);
     laid.run(&["man", "--into", missing.to_str().unwrap()]).code(2);
     assert!(!missing.exists());
+}
+
+#[test]
+fn a_list_without_a_spec_says_what_is_missing_on_this_machine() {
+    const NO_GPU: &str = "this machine has no AMD GPU\n";
+    for (machine, config, part) in [
+        (captures::rtx4080(0, 128), "", NO_GPU),
+        (captures::a380(), "", NO_GPU),
+        (Machine::new(), "", NO_GPU),
+        (captures::phoenix(), "compute-runtime: none", "leaves AMD's GPUs alone (compute-runtime)\n"),
+        (
+            captures::phoenix().remove("/dev/kfd"),
+            "",
+            "none of this machine's GPUs, and rocworker detect says why\n",
+        ),
+        (captures::phoenix(), "", "apply writes it\n"),
+    ] {
+        let laid = Laid::out(&machine, config);
+        let list = laid.run(&["cdi", "list"]).code(1);
+        let said = String::from_utf8_lossy(&list.get_output().stderr).into_owned();
+        assert!(
+            said.contains("there is no CDI spec: ") && said.trim_end().ends_with(part.trim_end()),
+            "{said}"
+        );
+        assert!(part.contains("apply") || !said.contains("apply"), "{said}");
+    }
 }

@@ -28,7 +28,7 @@ fn the_demo_tells_the_whole_story_and_leaves_nothing_behind() {
         " changes: rocworker apply makes them",
         "Already in sync; no changes.",
         "amd.com/gpu=0000:c1:00.0",
-        "valid, true of this machine, alone for amd.com/gpu",
+        "valid, true of this machine, its names in no other spec",
         "gpu,gpu-type=amd,compute-runtime=rocm,rocm,gpu-count=9,gfx942,gfx1100",
         "crw-rw----  /dev/dri/renderD131   226:131",
         "\"additionalGids\":[44,992]",

@@ -11,6 +11,7 @@ mod apply;
 mod blocked_paths;
 mod boot;
 mod boot_prunes_spec;
+mod cdi_conflicts;
 mod command_line;
 mod default_runtime;
 mod demo;

@@ -203,3 +203,70 @@ fn real_what_would_stop_an_undo_is_said_before_its_first_change() {
         is_as_before(&laid, &before, &said);
     }
 }
+
+/// What a hidden file names is not known: nothing goes, the wrapper's program first of all, until the file is seen again.
+#[test]
+fn real_undo_changes_nothing_while_a_mount_hides_a_file_that_may_name_the_wrapper() {
+    if !real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    const DOCKER: &str = r#"sed -i '0,/{/s//{"default-runtime": "amd",/' $top/etc/docker/daemon.json"#;
+    for (name_it, hide, shown, forget_it) in [
+        (
+            DOCKER,
+            "mkdir $top/other; mount --bind $top/other $top/etc/docker",
+            "etc/docker",
+            r#"sed -i 's/"default-runtime": "amd",//' $top/etc/docker/daemon.json"#,
+        ),
+        (
+            DOCKER,
+            "mkdir $top/other; echo '{}' > $top/other/empty; mount --bind $top/other/empty $top/etc/docker/daemon.json",
+            "etc/docker/daemon.json",
+            r#"sed -i 's/"default-runtime": "amd",//' $top/etc/docker/daemon.json"#,
+        ),
+        (
+            r#"sed -i 's/^\( *\)sandbox_image = .*/&\n[plugins."io.containerd.grpc.v1.cri".containerd]\ndefault_runtime_name = "amd"/' $top/etc/containerd/config.toml"#,
+            "mkdir $top/other; mount -t tmpfs none $top/etc/containerd",
+            "etc/containerd",
+            r#"sed -i '/default_runtime_name/d' $top/etc/containerd/config.toml"#,
+        ),
+        // The drop-in of the worker's unit is rocworker's own file.
+        (
+            "true",
+            "mkdir $top/other; mount --bind $top/other $top/etc/systemd/system",
+            "etc/systemd/system",
+            "true",
+        ),
+    ] {
+        let (laid, program, _) = machine();
+        let said = inside(
+            &laid,
+            &program,
+            &format!(
+                r#"
+                rw "$@" apply > /dev/null
+                {name_it}
+                cp -a $top/usr $top/usr.was; cp -a $top/etc/cdi $top/cdi.was
+                {hide}
+                rw "$@" undo --dry-run; echo undone; rw "$@" undo
+                diff -r --no-dereference $top/usr $top/usr.was && diff -r $top/etc/cdi $top/cdi.was && echo "nothing was changed"
+                echo off; echo 'compute-runtime: none' >> $top/etc/rocworker/config.yaml; rw "$@" apply
+                diff -r --no-dereference $top/usr $top/usr.was && echo "the wrapper stays"
+                umount $top/{shown}
+                {forget_it}
+                echo seen; rw "$@" undo; find $top/usr -name runc-amd-wrapper
+                "#
+            ),
+        );
+        let (hidden, seen) = said.split_once("seen\n").unwrap();
+        let (undone, off) = hidden.split_once("off\n").unwrap();
+        let (planned, undone) = undone.split_once("undone\n").unwrap();
+        let part = format!("/{shown} since the last apply hides this file: umount ");
+        assert!(planned.contains(&part), "{shown}: {said}");
+        assert!(undone.contains(&part) && undone.contains("code 1"), "{shown}: {said}");
+        assert!(undone.contains("Nothing was reverted.\n"), "{shown}: {said}");
+        assert!(undone.ends_with("nothing was changed\n"), "{shown}: {said}");
+        assert!(off.contains(&part) && off.ends_with("the wrapper stays\n"), "{shown}: {said}");
+        assert!(!seen.contains("code") && !seen.contains("runc-amd-wrapper\n"), "{shown}: {said}");
+    }
+}

@@ -151,3 +151,37 @@ fn that_a_file_has_other_names_is_told_before_it_is_parted_from_them() {
     assert!(!laid.fails(&["apply"]).1.contains("hard links"));
     assert!(laid.text("etc/amd.copy").contains("0.3.0"));
 }
+
+#[test]
+fn that_an_edited_file_has_other_names_is_told_by_apply_and_by_undo() {
+    for (file, copies) in
+        [("etc/docker/daemon.json", 1), ("etc/docker/daemon.json", 2), ("etc/containerd/config.toml", 1)]
+    {
+        let laid = with("1.7.24", "28.5.2");
+        laid.put("etc/containerd/config.toml", "version = 2\n");
+        let copy = |laid: &Laid, when: &str| {
+            for n in 0..copies {
+                fs::hard_link(laid.path(file), laid.path(&format!("etc/{when}{n}"))).unwrap();
+            }
+        };
+        let names = if copies == 1 { "name" } else { "names" };
+        let told =
+            format!("/{file}: it has {copies} more {names} by hard links, which will keep the old file");
+        let before = laid.text(file);
+        copy(&laid, "before");
+        for command in [&["plan"][..], &["apply"]] {
+            let (code, said) = laid.fails(command);
+            assert!(code == 0 && said.contains(&told), "{command:?}: {said}");
+        }
+        assert_eq!(laid.text("etc/before0"), before);
+
+        let applied = laid.text(file);
+        assert_ne!(applied, before);
+        copy(&laid, "applied");
+        for command in [&["undo", "--dry-run"][..], &["undo"]] {
+            let (code, said) = laid.fails(command);
+            assert!(code == 0 && said.contains(&told), "{command:?}: {said}");
+        }
+        assert_eq!((laid.text(file), laid.text("etc/applied0")), (before, applied));
+    }
+}

@@ -12,6 +12,7 @@ pub mod booted;
 pub mod booted_worker;
 pub mod captures;
 pub mod cases;
+pub mod cdi_names;
 pub mod crashes;
 pub mod detect;
 pub mod document;

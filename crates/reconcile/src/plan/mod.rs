@@ -45,7 +45,7 @@ pub struct Plan {
     #[serde(skip)]
     pub linked: Vec<Finding>,
     /// Entries that cannot be reverted as the machine is, which shows before it is tried: a disk that cannot be written, a
-    /// file that is immutable.
+    /// file that is immutable or that a mount hides.
     #[serde(skip)]
     pub hindered: Vec<Finding>,
     /// Whether what has changed since is reverted too.
@@ -121,7 +121,7 @@ impl Plan {
             let planned = match kinds::observe(seen, path) {
                 Ok(found) => {
                     let planned = kinds::revert(seen, entry, &found, &going, force);
-                    let planned = unless_hidden(root, receipt, entry, planned, force);
+                    let planned = self.unless_hidden(root, receipt, entry, planned, &mut stays);
                     let planned = unless_used(root, desired, entry, planned, &mut stays);
                     let planned = self.once_replaced(desired, entry, planned);
                     stays.unless_named(root, path, &found, planned)
@@ -149,6 +149,34 @@ impl Plan {
                 }
             }
             self.add(root, path.clone(), planned);
+        }
+    }
+
+    /// An entry leaves the receipt only when what was written there is seen: not when something else is on another file
+    /// system that is mounted there by now. What the hidden file names is not known, so that nothing goes that it may name.
+    fn unless_hidden(
+        &mut self,
+        root: &Root,
+        receipt: &Receipt,
+        entry: &Entry,
+        planned: Planned,
+        stays: &mut Stays,
+    ) -> Planned {
+        let is_seen = match &planned {
+            Ok(change) => is_managed(entry, change),
+            Err(unchanged) => !matches!(unchanged, Unchanged::Gone | Unchanged::GoneBut(_)),
+        };
+        match receipt.hides(root, entry, "undo").filter(|_| !is_seen) {
+            Some(text) if self.forced => {
+                Err(Unchanged::GoneBut(format!("{text}; rocworker no longer manages it")))
+            }
+            Some(text) => {
+                let text = format!("{text}; rocworker undo --force forgets it");
+                stays.add_listed(&entry.path, |_| Err(text.clone()));
+                self.hindered.push(Finding { path: entry.path.clone(), text: text.clone() });
+                Err(Unchanged::Left(text))
+            }
+            None => planned,
         }
     }
 
@@ -253,20 +281,6 @@ pub(crate) fn unreplaced(by: &Resource) -> String {
     format!("kept: its replacement {by} could not be written; see to that, then apply again")
 }
 
-/// An entry leaves the receipt only when what was written there is seen: not when something else is on another file
-/// system that is mounted there by now.
-fn unless_hidden(root: &Root, receipt: &Receipt, entry: &Entry, planned: Planned, force: bool) -> Planned {
-    let is_seen = match &planned {
-        Ok(change) => is_managed(entry, change),
-        Err(unchanged) => !matches!(unchanged, Unchanged::Gone | Unchanged::GoneBut(_)),
-    };
-    match receipt.hides(root, entry, "undo").filter(|_| !is_seen) {
-        Some(text) if force => Err(Unchanged::GoneBut(format!("{text}; rocworker no longer manages it"))),
-        Some(text) => Err(Unchanged::Left(format!("{text}; rocworker undo --force forgets it"))),
-        None => planned,
-    }
-}
-
 /// What an engine needs, or a setting names, stays. Force is for what has changed since: an engine needs its runtime
 /// all the same.
 fn unless_used(
@@ -313,7 +327,8 @@ fn other_names(root: &Root, change: &Change) -> Option<Finding> {
     let others =
         root.hard_links(change.path.path()?).filter(|_| is_replaced)?.checked_sub(1).filter(|n| *n > 0)?;
     let text = format!(
-        "it has {others} more {} by hard links, which will keep the old file: find them with find -samefile",
+        "it has {others} more {} by hard links, which will keep the old file, also after an undo: find them with find \
+         -samefile",
         if others == 1 { "name" } else { "names" }
     );
     Some(Finding { path: change.path.clone(), text })

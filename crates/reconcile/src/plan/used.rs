@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
-use root::Root;
+use root::{Kind, Root};
 use serde_json::Value;
 
 use super::stays::read;
-use crate::model::{Change, Entry, LIMIT, Managed, Running, UndoConstraints, Use};
+use crate::error::if_there;
+use crate::model::{Change, Entry, Managed, Running, UndoConstraints, Use};
 
 /// Why a change may not be made that gives a managed part another name: a setting names it by the old one.
 pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &UndoConstraints) -> Option<String> {
@@ -24,10 +25,16 @@ pub(super) fn given_up(root: &Root, held: &Entry, change: &Change, now: &UndoCon
 /// one or one can be set by now.
 pub(super) fn in_use(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let mut running = now.running.get(&entry.component).into_iter().flatten();
-    if let Some(what) = entry.path.path().and_then(|path| running.find_map(|it| it.by(root, path))) {
-        return Some(format!(
-            "{what} runs by it and could not be stopped without it: stop it, then run this again"
-        ));
+    match entry.path.path().and_then(|path| running.find_map(|it| it.by(root, path).transpose())) {
+        Some(Ok(what)) => {
+            return Some(format!(
+                "{what} runs by it and could not be stopped without it: stop it, then run this again"
+            ));
+        }
+        Some(Err(unknown)) => {
+            return Some(format!("{unknown}; see that it can be read, then run this again"));
+        }
+        None => {}
     }
     let is_its =
         |value: &str| entry.uses.iter().any(|it| it.value == value) || entry.path == *Path::new(value);
@@ -59,20 +66,33 @@ fn uses(entry: &Entry, now: &UndoConstraints) -> Vec<Use> {
 
 impl Running {
     /// What runs by this path.
-    #[must_use]
-    pub fn by(&self, root: &Root, path: &Path) -> Option<String> {
+    ///
+    /// # Errors
+    /// What cannot be read may run by it: a sentence that says so.
+    pub fn by(&self, root: &Root, path: &Path) -> Result<Option<String>, String> {
         let path = path.as_os_str().as_encoded_bytes();
-        let names = |file: &Path| {
-            let bytes = root.read(file, LIMIT).unwrap_or_default();
-            bytes.windows(path.len().max(1)).any(|part| part == path)
+        let unsure = |error: &str| format!("whether a {} runs by it is not known: {error}", self.what);
+        let unknown = |error: root::Error| unsure(&error.to_string());
+        let inner = |folder: &Path| -> Result<Vec<PathBuf>, String> {
+            let kind = if_there(root.stat(folder)).map_err(unknown)?.map(|meta| meta.kind);
+            if kind != Some(Kind::Directory) {
+                return Ok(Vec::new());
+            }
+            let names = if_there(root.list(folder)).map_err(unknown)?.unwrap_or_default();
+            Ok(names.into_iter().map(|name| folder.join(name)).collect())
         };
-        let inner = |folder: &Path| {
-            let names = root.list(folder).unwrap_or_default();
-            names.into_iter().map(|name| folder.join(name)).collect::<Vec<_>>()
-        };
-        let runs = |folder: &PathBuf| self.files.iter().any(|file| names(&folder.join(file)));
-        let folder = inner(&self.folder).iter().flat_map(|group| inner(group)).find(runs)?;
-        Some(format!("{} {}", self.what, folder.file_name()?.to_string_lossy()))
+        for group in inner(&self.folder)? {
+            for folder in inner(&group)? {
+                for file in self.files.iter().map(|file| folder.join(file)) {
+                    let bytes = read(root, &file).map_err(|error| unsure(&error))?;
+                    if bytes.windows(path.len().max(1)).any(|part| part == path) {
+                        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+                        return Ok(Some(format!("{} {name}", self.what)));
+                    }
+                }
+            }
+        }
+        Ok(None)
     }
 }
 

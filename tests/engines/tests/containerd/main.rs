@@ -15,6 +15,7 @@ mod fidelity;
 mod inherited;
 mod load;
 mod real_boots;
+mod real_cdi_names;
 mod real_concourse;
 mod real_configured;
 mod real_stopped;

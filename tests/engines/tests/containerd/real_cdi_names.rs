@@ -1,0 +1,54 @@
+//! Which device containerd takes by a CDI name that two specs have, and that rocworker knows it.
+
+use std::fs;
+use std::path::Path;
+
+use engines::containerd::Containerd;
+use engines::engine::CONTAINERD_2_1;
+use engines::machine::{ASKED, seen_on_demo};
+use rocworker::cdi::{Siblings, refusal};
+use root::Root;
+use support::cdi_names::{self, BESIDE, NODE, Says, Takes};
+
+/// `ctr` gives CDI's devices from containerd 2.0 on. Its library is the one of containerd's CRI.
+#[test]
+fn real_containerd_takes_the_device_that_rocworker_says_where_two_specs_have_a_name() {
+    let Some(unpacked) = CONTAINERD_2_1.unpacked() else { return };
+    let containerd = Containerd::without_wrapper(&CONTAINERD_2_1, &unpacked, ASKED);
+    let machine = containerd.outside("/stage/machine");
+    for (n, (file, version, name, asked, takes, says)) in BESIDE.into_iter().enumerate() {
+        let (id, case) = (format!("c{n}"), format!("{file} {version} {name}, asked for {asked}"));
+        let beside = machine.join(file);
+        fs::create_dir_all(beside.parent().unwrap()).unwrap();
+        fs::write(&beside, cdi_names::spec(version, name)).unwrap();
+        let (inside, folder) =
+            (format!("/{file}"), format!("/{}", Path::new(file).parent().unwrap().display()));
+        containerd.host().busybox(&["mkdir", "-p", &folder]).well();
+        containerd.host().busybox(&["cp", &format!("/stage/machine/{file}"), &inside]).well();
+        let device = format!("amd.com/gpu={asked}");
+        let flags = ["--device", &device];
+        match takes {
+            Takes::Nothing => {
+                let said = containerd.run(&flags, &id, &["/bin/true"]).badly();
+                assert!(said.contains(&format!("unresolvable CDI devices {device}")), "{case}: {said}");
+            }
+            Takes::Others => assert_eq!(containerd.look(&flags, &id), format!("{NODE} open\n"), "{case}"),
+            Takes::Rocworkers => {
+                assert_eq!(containerd.look(&flags, &id), seen_on_demo(0..1, "open"), "{case}");
+            }
+        }
+        // As before rocworker's spec is written.
+        let root = Root::open(&machine).unwrap();
+        let spec = machine.join("etc/cdi/amd.json");
+        fs::rename(&spec, machine.join("amd.json")).unwrap();
+        let siblings = Siblings::read(&root, Path::new("/etc/cdi/amd.json"), |_| false);
+        fs::rename(machine.join("amd.json"), &spec).unwrap();
+        let conflicts = siblings.conflicts(["0", "1", "all"].into_iter());
+        assert_eq!(conflicts.len(), usize::from(says != Says::Nothing), "{case}: {conflicts:?}");
+        assert_eq!(refusal(&conflicts).is_some(), says == Says::Refuses, "{case}: {conflicts:?}");
+
+        fs::remove_file(&beside).unwrap();
+        containerd.host().busybox(&["rm", &inside]).well();
+    }
+    containerd.assert_nothing_is_left();
+}

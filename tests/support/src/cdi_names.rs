@@ -1,0 +1,50 @@
+//! CDI specs beside rocworker's on the demo's machine, and which device an engine takes by a name. Tests of real engines hold
+//! the engines against this table, and rocworker against both.
+
+/// Which device a request gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Takes {
+    /// That of rocworker's /etc/cdi/amd.json.
+    Rocworkers,
+    /// That of the other spec: [`NODE`] alone.
+    Others,
+    /// None: the container does not start.
+    Nothing,
+}
+
+/// The render node of the demo's GPU 1, which each of these specs has in its only device, with its number in hexadecimal.
+pub const NODE: &str = "/dev/dri/renderD130 e2:82";
+
+/// What rocworker says of the other spec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Says {
+    Nothing,
+    /// It writes no spec, for engines would then resolve a name no more.
+    Refuses,
+    /// It writes its spec, and names the other one.
+    Warns,
+}
+
+/// Where another spec is, its version, the name of its device as it is written there, the name that is asked for, and what
+/// comes of that.
+pub const BESIDE: [(&str, &str, &str, &str, Takes, Says); 9] = [
+    ("etc/cdi/amd.yaml", "0.5.0", "\"0\"", "0", Takes::Nothing, Says::Refuses),
+    // As people write it.
+    ("etc/cdi/zz.yaml", "0.5.0", "0", "0", Takes::Nothing, Says::Refuses),
+    ("etc/cdi/.amd.yaml", "0.5.0", "all", "all", Takes::Nothing, Says::Refuses),
+    ("etc/cdi/amd.yaml", "0.5.0", "\"1\"", "0", Takes::Rocworkers, Says::Refuses),
+    ("etc/cdi/amd.yaml", "0.5.0", "mine", "mine", Takes::Others, Says::Nothing),
+    ("etc/cdi/amd.yaml", "0.5.0", "mine", "0", Takes::Rocworkers, Says::Nothing),
+    ("run/cdi/amd.yaml", "0.5.0", "\"0\"", "0", Takes::Others, Says::Warns),
+    ("etc/cdi/amd.yml", "0.5.0", "\"0\"", "0", Takes::Rocworkers, Says::Nothing),
+    // A name that begins with a digit needs 0.5.0: engines leave the whole spec out.
+    ("etc/cdi/amd.yaml", "0.3.0", "\"0\"", "0", Takes::Rocworkers, Says::Nothing),
+];
+
+/// A spec of one device.
+pub fn spec(version: &str, name: &str) -> String {
+    format!(
+        "cdiVersion: {version}\nkind: amd.com/gpu\ndevices:\n- name: {name}\n  containerEdits:\n    deviceNodes:\n    \
+         - path: /dev/dri/renderD130\n"
+    )
+}
