@@ -15,6 +15,7 @@ mod nodes;
 mod passthrough;
 mod pci;
 mod selection;
+pub(crate) mod selinux;
 mod toolkit;
 pub mod tools;
 mod user_namespace;
@@ -48,7 +49,7 @@ pub struct Diagnosis {
 }
 
 /// The components in the order in which a GPU passes them on its way into a container.
-const COMPONENTS: [(&str, Examine); 12] = [
+const COMPONENTS: [(&str, Examine); 13] = [
     ("virtualization", virtualization::check),
     ("pci", pci::check),
     ("driver", driver::check),
@@ -58,6 +59,7 @@ const COMPONENTS: [(&str, Examine); 12] = [
     ("nodes", nodes::check),
     ("groups", groups::check),
     ("user_namespace", user_namespace::check),
+    ("selinux", selinux::check),
     ("configuration", selection::check),
     ("cdi", cdi::check),
     ("wrapper", wrapper::check),

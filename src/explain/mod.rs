@@ -2,7 +2,7 @@
 //!
 //! `codes` knows numbers: the source's 1 to 8 and those of HIP, HSA and AMD SMI. `advice` turns what [`kernel_log`] finds
 //! into what it means for this machine, which `here` has read. `journal` reads the messages that journald keeps; `formats`
-//! knows logs that are no text. `matches` are what was found; `groups` puts equal ones together for people.
+//! knows logs that are no text, and `utf16` reads text of Windows' programs. `matches` are what was found; `groups` puts equal ones together for people.
 
 pub mod advice;
 pub mod codes;
@@ -11,3 +11,4 @@ pub mod groups;
 pub mod here;
 pub mod journal;
 pub mod matches;
+pub mod utf16;

@@ -8,6 +8,7 @@ use root::Kind;
 
 use super::collect::{Collector, Entry};
 use super::redact::{module_line, parameter};
+use crate::doctor::selinux;
 use crate::driver::MODPROBE_FOLDERS;
 use crate::host::container_name;
 
@@ -23,7 +24,7 @@ const OF_DRIVERS: [&str; 6] =
 const CPU: [&str; 6] = ["vendor_id", "cpu family", "model", "model name", "stepping", "flags"];
 
 pub(super) fn collect(collector: &mut Collector<'_>) {
-    for path in ["/proc/devices", "/proc/sys/kernel/osrelease"] {
+    for path in ["/proc/devices", "/proc/sys/kernel/osrelease", selinux::ENFORCE, selinux::BOOLEAN] {
         collector.lines(path, |line| Some(line.to_owned()));
     }
     collector.lines("/run/systemd/container", |line| Some(container_name(line)));

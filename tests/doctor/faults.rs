@@ -51,6 +51,28 @@ pub(crate) fn faults() -> Vec<(Machine, Vec<Finding>)> {
         ),
         (
             good()
+                .put("/sys/fs/selinux/enforce", "1")
+                .put("/sys/fs/selinux/booleans/container_use_devices", "0 0"),
+            vec![("selinux", "", "warning", "cannot open /dev/kfd", "setsebool -P container_use_devices=1")],
+        ),
+        (
+            good()
+                .put("/sys/fs/selinux/enforce", "1")
+                .put("/sys/fs/selinux/booleans/container_use_devices", "1 1"),
+            vec![("selinux", "", "ok", "lets containers use", "")],
+        ),
+        (
+            good().put("/sys/fs/selinux/enforce", "1"),
+            vec![("selinux", "", "skipped", "no boolean container_use_devices", "")],
+        ),
+        (
+            good()
+                .put("/sys/fs/selinux/enforce", "0")
+                .put("/sys/fs/selinux/booleans/container_use_devices", "0 0"),
+            vec![("selinux", "", "ok", "permissive", "")],
+        ),
+        (
+            good()
                 .put("/lib/modprobe.d/a.conf", "blacklist amdgpu\n")
                 .put("/etc/modprobe.d/a.conf", "# nothing\n"),
             vec![("blacklist", "", "ok", "neither", "")],

@@ -63,6 +63,9 @@ fn machines() -> Vec<Machine> {
         ),
         good().remove("/dev/kfd"),
         good().put("/dev/kfd", device(511, 0, 0, 0o600)),
+        good()
+            .put("/sys/fs/selinux/enforce", "1")
+            .put("/sys/fs/selinux/booleans/container_use_devices", "0 0"),
         one_in_lxd,
         good(),
         with_wrapper().put(PROGRAMS[1], "").put(
@@ -80,7 +83,7 @@ fn machines() -> Vec<Machine> {
 #[test]
 fn each_sentence_of_the_troubleshooting_table_is_what_doctor_prints() {
     let quoted = quoted();
-    assert_eq!(quoted.len(), 12, "{quoted:?}");
+    assert_eq!(quoted.len(), 13, "{quoted:?}");
     let (tools, beneath_a_root): (Vec<_>, Vec<_>) = quoted.iter().partition(|(name, _)| name == "tools");
     assert_eq!(tools.len(), 1, "{quoted:?}");
     let machines = machines();

@@ -209,7 +209,7 @@ fn several_entries_have_a_line_for_each_gpu_above_them() {
 
 /// As ROCr prints them (core/runtime/runtime.cpp), and as HIP prints the name of a status.
 #[test]
-fn what_rocr_says_is_not_the_kernels_and_names_its_code() {
+fn what_rocr_says_is_not_the_kernels_and_is_explained_as_its_code() {
     let root = laid(&captures::phoenix());
     for (said_by_it, code) in [
         (
@@ -221,12 +221,15 @@ fn what_rocr_says_is_not_the_kernels_and_names_its_code() {
         ("HW Exception by GPU node-1 (Agent handle: 0x1b0fc990) reason :ECC", "7"),
         ("Queue aborting with error : HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION: an instruction", "hsa:0x2a"),
     ] {
-        let said = said(root.path(), &explain(root.path(), &["explain", said_by_it], b""));
+        let meaning = said(root.path(), &explain(root.path(), &["explain", code], b""));
+        assert!(meaning.contains("Recommended Actions"), "{meaning}");
         let expected = format!(
             "Nothing known was found in 1 line: the meaning is unknown.\n\
-             This is ROCr's message, not the kernel's: see rocworker explain {code}.\n"
+             This is ROCr's message, not the kernel's. It means {code}.\n\n{meaning}"
         );
-        assert_eq!(said, expected);
+        assert_eq!(said(root.path(), &explain(root.path(), &["explain", said_by_it], b"")), expected);
+        let piped = explain(root.path(), &["explain", "-"], said_by_it.as_bytes());
+        assert_eq!(said(root.path(), &piped), expected);
     }
 }
 

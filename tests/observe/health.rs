@@ -171,11 +171,14 @@ fn each_known_message_takes_off_what_the_rules_of_its_class_say_and_quotes_the_l
     let patterns = || knowledge.messages().iter().flat_map(|message| &message.patterns);
     assert!(patterns().count() > 0);
     for pattern in patterns() {
-        let words =
-            pattern.sample.split(' ').map(|word| match word.trim_end_matches(':').parse::<Address>() {
-                Ok(_) => word.replace(word.trim_end_matches(':'), CARD),
+        let words = pattern.sample.split(' ').map(|word| {
+            // `0000:03:00.0:` and `device=0000:03:00.0`
+            let address = word.trim_end_matches(':').rsplit('=').next().unwrap_or_default();
+            match address.parse::<Address>() {
+                Ok(_) => word.replace(address, CARD),
                 Err(_) => word.to_owned(),
-            });
+            }
+        });
         let line = words.collect::<Vec<_>>().join(" ");
         // A kernel's message may also be of another known kind, which stands before this one.
         let found = knowledge.find_any(line.as_bytes()).unwrap_or_else(|| panic!("{line}"));

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use crate::device;
+use crate::driver;
 use crate::pattern::Pattern;
 
 /// knowledge/messages.toml.
@@ -33,6 +34,7 @@ pub enum Class {
     Firmware,
     InitFailed,
     HardwareEvent,
+    AccessDenied,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -111,15 +113,18 @@ pub struct Message {
 pub struct MessagePattern {
     /// `ring {ring} timeout, signaled seq={signaled}, emitted seq={emitted}`
     pub text: Pattern,
-    /// What stands in some of the holes: of a line with another value this is no pattern.
+    /// What may stand in some of the holes: of a line with another value this is no pattern.
     #[serde(default)]
-    pub values: BTreeMap<String, String>,
+    pub values: BTreeMap<String, Vec<String>>,
     /// Releases whose amdgpu.ko has a format string with these words in this order: `6.1`, `6.12`, `sid`.
     #[serde(default)]
     pub kernels: Vec<String>,
     /// Where the words are, if not in amdgpu.ko: `drivers/pci/pcie/aer.c`.
     #[serde(default)]
     pub file: Option<String>,
+    /// Only the sample shows the words: an older Linux says them, or another program, or several strings make the line.
+    #[serde(default)]
+    pub only_logged: bool,
     /// A line that a machine has logged.
     pub sample: String,
     /// Where the sample is from: an address, or a capture's name.
@@ -262,7 +267,7 @@ impl Knowledge {
                 }
             }
         }
-        found.map(|(_, found)| found)
+        found.map(|(_, found)| found).filter(|_| !driver::is_another(line))
     }
 
     /// Where a text first has words without which no line has a message.
@@ -274,8 +279,9 @@ impl Knowledge {
         let message = self.messages.get(place.message)?;
         let pattern = message.patterns.get(place.pattern)?;
         let values = pattern.text.find(line)?;
-        let is_asked =
-            |(name, value): &(&str, String)| pattern.values.get(*name).is_none_or(|wanted| wanted == value);
+        let is_asked = |(name, value): &(&str, String)| {
+            pattern.values.get(*name).is_none_or(|wanted| wanted.contains(value))
+        };
         if !values.iter().all(is_asked) {
             return None;
         }

@@ -5,6 +5,7 @@
 //! kernel's own buffer.
 
 mod device;
+mod driver;
 pub mod kmsg;
 pub mod knowledge;
 pub mod pattern;

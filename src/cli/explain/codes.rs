@@ -169,6 +169,20 @@ fn answer<'a>(library: Library, status: &'a Status, table: &'a Table) -> StatusA
     }
 }
 
+/// What a person reads of a library's code or of an error's number.
+pub(super) fn text_of(code: &str) -> anyhow::Result<Option<String>> {
+    Ok(match Asked::of(code) {
+        Some(Asked::Status(library, code)) => {
+            let table = library.table()?;
+            table.find(code).map(|status| status_text(library, status, &table))
+        }
+        Some(Asked::Error(code)) => {
+            errors::all()?.iter().find(|error| code.parse() == Ok(error.code)).map(error_text)
+        }
+        Some(Asked::Afid(_) | Asked::UnknownPrefix(_)) | None => None,
+    })
+}
+
 fn status_text(library: Library, status: &Status, table: &Table) -> String {
     // As the headers write them: HIP's are decimal, and of the others the small ones.
     let number = match status.number {

@@ -10,6 +10,7 @@ use anyhow::{anyhow, bail};
 use kernel_log::knowledge::{Found, Knowledge};
 use kernel_log::scan::scan;
 
+use super::codes;
 use crate::cli::Outcome;
 use crate::cli::output::print_text;
 use crate::cli::session::{Misuse, Session, absolute, caller};
@@ -19,30 +20,53 @@ use crate::explain::groups::Groups;
 use crate::explain::here::Here;
 use crate::explain::journal::{self, JournalRead};
 use crate::explain::matches::{Explainer, Line};
-use crate::printable::quoted;
+use crate::explain::utf16::Utf16;
+use crate::printable::{printable, quoted};
 use json::Json;
 
 pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {
     let path = absolute(text.as_ref()).unwrap_or_default();
     let is_file = caller().is_ok_and(|it| it.stat(path).is_ok());
-    let hint = is_file
-        .then(|| format!("{text} is a file here: to read it, run rocworker explain - < {}.", quoted(text)));
-    let hint = match hint {
-        Some(hint) => Some(hint),
-        None => said_by_rocr(text)?
-            .map(|code| format!("This is ROCr's message, not the kernel's: see rocworker explain {code}.")),
+    let hint = match is_file {
+        true => Some(format!(
+            "{} is a file here: to read it, run rocworker explain - < {}.\n",
+            printable(text),
+            quoted(text)
+        )),
+        false => of_rocr(text)?,
     };
     explain(session, "the text", text.as_bytes(), hint.as_deref())
+}
+
+/// What a text means that ROCr has written to a program's stderr.
+fn of_rocr(text: &str) -> anyhow::Result<Option<String>> {
+    let Some(code) = said_by_rocr(text)? else { return Ok(None) };
+    let meaning = codes::text_of(&code)?;
+    Ok(meaning
+        .map(|meaning| format!("This is ROCr's message, not the kernel's. It means {code}.\n\n{meaning}")))
 }
 
 pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
     let mut stdin = stdin().lock();
     // What cannot be read is said where it is read again.
-    if let Some(problem) = stdin.fill_buf().ok().and_then(formats::no_text) {
+    let start = stdin.fill_buf().unwrap_or_default().to_vec();
+    if let Some(problem) = formats::no_text(&start) {
         bail!(problem);
     }
-    explain(session, "stdin", stdin, None)
+    match Utf16::of(&start, stdin) {
+        Ok(text) => explain(session, "stdin", text, None),
+        Err(mut stdin) => {
+            if start.starts_with(UTF_8_MARK) {
+                stdin.consume(UTF_8_MARK.len());
+            }
+            let hint = of_rocr(&String::from_utf8_lossy(&start))?;
+            explain(session, "stdin", stdin, hint.as_deref())
+        }
+    }
 }
+
+/// The byte order mark that some programs of Windows put in front of UTF-8.
+const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) fn journal(session: &Session, since: Option<&str>) -> anyhow::Result<Outcome> {
     if let Some(printed) = session.remote.as_ref().and_then(|remote| remote.journal.as_ref()) {
@@ -91,7 +115,7 @@ fn explain(session: &Session, name: &str, input: impl Read, hint: Option<&str>) 
 /// What is called with each match.
 type Each<'e, 'k> = dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()> + 'e;
 
-/// `is_own_log`: of this machine. `hint`: what a person is told where nothing is known.
+/// `is_own_log`: of this machine. `hint`: what a person reads where nothing is known, as a terminal may be shown it.
 fn answer(
     session: &Session,
     is_own_log: bool,
@@ -129,7 +153,7 @@ fn answer(
 }
 
 fn warn(read: &JournalRead) {
-    read.warnings.iter().for_each(|said| tracing::warn!("journalctl: {}", crate::printable::printable(said)));
+    read.warnings.iter().for_each(|said| tracing::warn!("journalctl: {}", printable(said)));
 }
 
 /// Knows where reading failed, and that it was reading.

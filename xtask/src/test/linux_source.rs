@@ -19,7 +19,7 @@ const VARIABLE: &str = "ROCWORKER_AMDGPU_HEADERS";
 const METRICS: &str = "drivers/gpu/drm/amd/include/kgd_pp_interface.h";
 
 /// Of every suite: what crates/kernel-log/knowledge/messages.toml names as `file`.
-const MESSAGES: [&str; 16] = [
+const MESSAGES: [&str; 20] = [
     "drivers/base/dd.c",
     "drivers/base/firmware_loader/main.c",
     "drivers/firmware/efi/cper.c",
@@ -29,22 +29,29 @@ const MESSAGES: [&str; 16] = [
     "drivers/gpu/drm/amd/amdgpu/gfx_v11_0.c",
     "drivers/gpu/drm/drm_drv.c",
     "drivers/iommu/amd/iommu.c",
+    "drivers/iommu/intel/dmar.c",
     "drivers/pci/hotplug/pciehp_ctrl.c",
     "drivers/pci/pci.c",
     "drivers/pci/pcie/aer.c",
     "drivers/pci/pcie/dpc.c",
     "drivers/pci/pcie/err.c",
+    "drivers/pci/setup-res.c",
     "kernel/module/main.c",
+    "kernel/module/signing.c",
+    "kernel/module/version.c",
     "kernel/params.c",
 ];
 
-/// Linux 6.1, 6.12 and the newest, and the headers of each: tar stops behind the last file.
-/// bookworm-backports has 6.12 too, with the same header.
+/// Of the newest: where crates/kernel-log counts the strings that the driver logs at error level.
+const DRIVER: &str = "drivers/gpu/drm/amd";
+const NEWEST_SUITE: &str = "trixie-backports";
+
+/// Linux 6.1, 6.12 and the newest, and the headers of each. bookworm-backports has 6.12 too, with the same header.
 const SUITES: [(&str, &[&str]); 3] = [
     ("bookworm", &[METRICS]),
     ("trixie", &[METRICS]),
     (
-        "trixie-backports",
+        NEWEST_SUITE,
         &[
             METRICS,
             "drivers/gpu/drm/amd/pm/swsmu/smu13/smu_v13_0_6_ppt.h",
@@ -67,7 +74,8 @@ pub(super) fn fetch() -> Result<()> {
     let (_, folder) = variable();
     for (suite, headers) in SUITES {
         let (place, files) = (folder.join(suite), [headers, &MESSAGES].concat());
-        if !files.iter().all(|file| place.join(file).is_file()) {
+        let has_driver = suite != NEWEST_SUITE || place.join(DRIVER).join("amdkfd/kfd_device.c").is_file();
+        if !has_driver || !files.iter().all(|file| place.join(file).is_file()) {
             fetch_one(suite, &files, &place)?;
         }
     }
@@ -92,9 +100,14 @@ fn fetch_one(suite: &str, files: &[&str], place: &Path) -> Result<()> {
     Command::new(["dpkg-deb", "--extract"]).arguments([&archive, &package]).run()?;
     fs::remove_file(&archive).with_context(|| format!("removing {}", archive.display()))?;
     let archive = package.join("usr/src").join(format!("{source}.tar.xz"));
-    Command::new(["tar", "--extract", "--xz", "--occurrence=1", "--strip-components=1", "--file"])
+    // tar stops behind the last file, unless it looks for a pattern.
+    let (how, driver) = match suite {
+        NEWEST_SUITE => ("--wildcards", Some(format!("{source}/{DRIVER}/*.c"))),
+        _ => ("--occurrence=1", None),
+    };
+    Command::new(["tar", "--extract", "--xz", how, "--strip-components=1", "--file"])
         .arguments([&archive])
-        .arguments(files.iter().map(|file| format!("{source}/{file}")))
+        .arguments(files.iter().map(|file| format!("{source}/{file}")).chain(driver))
         .inside(&unpacked)
         .run()?;
     remove(place)?;

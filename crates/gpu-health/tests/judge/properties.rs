@@ -9,7 +9,8 @@ use telemetry::sample::Sample;
 
 use crate::{BUILT_IN, NOW, card, event, judged, sample};
 
-const CLASSES: [Class; 15] = [
+const CLASSES: [Class; 16] = [
+    Class::AccessDenied,
     Class::MemoryUncorrectable,
     Class::MemoryCorrectable,
     Class::BadPages,

@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, and reads modules and sources as they lie"
 )]
 
+mod errors;
 mod module;
 mod source;
 
@@ -112,6 +113,7 @@ fn real_each_patterns_words_stand_in_one_string_of_each_named_kernel_or_file() {
             values: BTreeMap::new(),
             kernels: kernels.iter().map(|&kernel| kernel.to_owned()).collect(),
             file: file.map(str::to_owned),
+            only_logged: false,
             sample: String::new(),
             sample_from: String::new(),
             not: String::new(),

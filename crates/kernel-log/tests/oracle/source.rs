@@ -2,22 +2,29 @@
 
 use crate::has_in_order;
 
-/// What stands for a `%s` besides a string of the same file: the driver's name, and a firmware in its folder.
-const OF_THE_DRIVER: [&str; 2] = ["amdgpu", "amdgpu/%s"];
+/// What stands for a `%s` besides a string of the same file: the driver's name, a firmware in its folder, and the names
+/// of windows that `pci_resource_name` (drivers/pci/pci.c) gives.
+const OF_OTHERS: [&str; 5] = ["amdgpu", "amdgpu/%s", "BAR %s", "VF BAR %s", "bridge window"];
+
+/// What `resource_string` (lib/vsprintf.c) makes of a window, with and without an address.
+const WINDOWS: [&str; 3] = ["[mem size %llx]", "[mem %llx]", "[io  size %llx]"];
 
 /// What dev_printk puts in front of the driver's messages (drivers/base/core.c).
 const PREFIX: &str = "amdgpu %s: ";
 
 /// Whether a literal has the words in their order; one of its `%s`, or each, may be filled.
 pub(super) fn says(literals: &[String], words: &[&str]) -> bool {
-    let has = |text: &str| has_in_order(text.as_bytes(), words.iter().copied());
+    let has = |text: &str| {
+        let has = |text: &str| has_in_order(text.as_bytes(), words.iter().copied());
+        has(text) || (text.contains("%pR") && WINDOWS.iter().any(|window| has(&text.replace("%pR", window))))
+    };
     // Others cannot make words that the literal does not have itself.
     let is_of_words = |filling: &&str| {
         let filling = filling.split('%').next().unwrap_or_default();
         words.iter().any(|words| words.contains(filling) || filling.contains(words))
     };
     let fillings: Vec<&str> =
-        literals.iter().map(String::as_str).chain(OF_THE_DRIVER).filter(is_of_words).collect();
+        literals.iter().map(String::as_str).chain(OF_OTHERS).filter(is_of_words).collect();
     literals.iter().any(|literal| {
         has(literal)
             || has(&format!("{PREFIX}{literal}"))
@@ -94,8 +101,14 @@ fn literals_that_follow_one_another_are_one() {
 
 #[test]
 fn a_conversion_stands_for_a_string_of_the_same_file_or_for_the_driver() {
-    let literals =
-        ["%s: severity=%s, type=%s\n", "Fatal", "device %s lost", "aer_%s_status, aer_%s_mask", "cor"];
+    let literals = [
+        "%s: severity=%s, type=%s\n",
+        "Fatal",
+        "device %s lost",
+        "aer_%s_status, aer_%s_mask",
+        "cor",
+        "%s %pR: can't assign; no space",
+    ];
     let literals = literals.map(str::to_owned);
     for (words, expected) in [
         (&["severity=", ", type="][..], true),
@@ -107,6 +120,9 @@ fn a_conversion_stands_for_a_string_of_the_same_file_or_for_the_driver() {
         (&["aer_cor_status, aer_Fatal_mask"], false),
         (&["severity=Corrected"], false),
         (&["device lost"], false),
+        (&["VF BAR ", " [mem size ", "]: can't assign; no space"], true),
+        (&["bridge window [io  size ", "]: can't assign"], true),
+        (&["bridge window [irq "], false),
     ] {
         assert_eq!(says(&literals, words), expected, "{words:?}");
     }

@@ -50,7 +50,7 @@ fn ending(groups: &Groups<'_>, read: &JournalRead, hint: Option<&str>) -> String
         matches => format!("{} with a known message, of {lines} read.\n", count(matches, "line")),
     };
     if groups.matches == 0 {
-        text += &hint.map_or_else(String::new, |hint| format!("{}\n", printable(hint)));
+        text += hint.unwrap_or_default();
     }
     if read.totals.cut > 0 {
         writeln!(text, "{} too long: only the start was looked at.", count(read.totals.cut, "line")).ok();
