@@ -1,5 +1,7 @@
 //! What each request gets.
 
+use std::net::IpAddr;
+
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
@@ -20,9 +22,9 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 const HTML: &str = "text/html; charset=utf-8";
 
-pub(crate) async fn answer(server: &Server, request: &Request<Incoming>) -> Answer {
+pub(crate) async fn answer(server: &Server, request: &Request<Incoming>, client: IpAddr) -> Answer {
     if let Some(config) = &server.web_config {
-        match config.admits(header(request.headers(), &AUTHORIZATION)).await {
+        match config.admits(header(request.headers(), &AUTHORIZATION), client).await {
             Login::Right => {}
             Login::Wrong => {
                 let answer = said(StatusCode::UNAUTHORIZED, TEXT, "a user and a password are needed\n");
@@ -30,7 +32,7 @@ pub(crate) async fn answer(server: &Server, request: &Request<Incoming>) -> Answ
                 return with(answer, &WWW_AUTHENTICATE, asked);
             }
             Login::Busy => {
-                let problem = "too many passwords wait to be compared: try again\n";
+                let problem = "too many later logins of this address wait: try again\n";
                 return said(StatusCode::SERVICE_UNAVAILABLE, TEXT, problem);
             }
         }

@@ -1,7 +1,7 @@
 //! From a listening socket to requests.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -64,9 +64,9 @@ impl Server {
             // The kernel keeps further clients waiting meanwhile.
             self.connections.room().await;
             match listener.accept().await {
-                Ok((stream, _)) => {
+                Ok((stream, client)) => {
                     let connection = self.connections.add();
-                    drop(spawn_local(self.clone().attend(stream, connection)));
+                    drop(spawn_local(self.clone().attend(stream, client.ip(), connection)));
                 }
                 // A client that has left, or no descriptor that is free.
                 Err(_) => sleep(Duration::from_millis(100)).await,
@@ -75,15 +75,15 @@ impl Server {
     }
 
     /// Answers one client until it leaves or its time is over.
-    async fn attend(self: Rc<Self>, stream: TcpStream, connection: Connection) {
+    async fn attend(self: Rc<Self>, stream: TcpStream, client: IpAddr, connection: Connection) {
         stream.set_nodelay(true).ok();
         let acceptor = self.web_config.as_ref().and_then(|config| config.current().acceptor.clone());
         let answers = async {
             match acceptor {
-                None => self.answer(stream, &connection).await,
+                None => self.answer(stream, client, &connection).await,
                 Some(acceptor) => {
                     if let Ok(stream) = acceptor.accept(stream).await {
-                        self.answer(stream, &connection).await;
+                        self.answer(stream, client, &connection).await;
                     }
                 }
             }
@@ -94,10 +94,15 @@ impl Server {
         }
     }
 
-    async fn answer(&self, stream: impl AsyncRead + AsyncWrite + Unpin, connection: &Connection) {
+    async fn answer(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin,
+        client: IpAddr,
+        connection: &Connection,
+    ) {
         let service = service_fn(|request| async move {
             let _busy = connection.request();
-            Ok::<_, Infallible>(routes::answer(self, &request).await)
+            Ok::<_, Infallible>(routes::answer(self, &request, client).await)
         });
         http1::Builder::new()
             // A client may close its half after its request, as `nc` does.

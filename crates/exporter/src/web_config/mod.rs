@@ -2,10 +2,12 @@
 
 mod document;
 mod tls;
+mod trusted;
 mod users;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
@@ -47,6 +49,8 @@ pub(crate) struct Loaded {
     users: BTreeMap<String, String>,
     /// By which keys the metrics are kept from strangers.
     protections: Vec<&'static str>,
+    /// What an administrator should change, though it is accepted.
+    warnings: Vec<String>,
 }
 
 impl WebConfig {
@@ -55,9 +59,9 @@ impl WebConfig {
     pub(crate) fn load(path: &Path) -> Result<Self, Error> {
         let root = Root::open(Path::new("/"))?;
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let files = vec![path.clone()];
-        let (loaded, more) = load(&root, &path)?;
-        let files = [files, more].concat();
+        let mut files = Vec::new();
+        let loaded = load(&root, &path, &mut files)?;
+        loaded.warn();
         let seen = identities(&root, &files);
         let state = RefCell::new(State { loaded: Rc::new(loaded), seen, files });
         Ok(Self { root, path, state, verified: Verified::default() })
@@ -72,21 +76,20 @@ impl WebConfig {
         let mut state = self.state.borrow_mut();
         let seen = identities(&self.root, &state.files);
         if seen != state.seen {
-            let loaded = load(&self.root, &self.path).and_then(|(loaded, more)| {
-                self.keeps_protections(&state.loaded, &loaded)?;
-                Ok((loaded, more))
-            });
+            let mut files = Vec::new();
+            let loaded = load(&self.root, &self.path, &mut files)
+                .and_then(|loaded| self.keeps_protections(&state.loaded, &loaded).map(|()| loaded));
+            // Of a document in vain too: a certificate that it names may appear later. What changes while it is read differs
+            // from what was seen before.
+            state.seen = if files == state.files { seen } else { identities(&self.root, &files) };
+            state.files = files;
             match loaded {
-                Ok((loaded, more)) => {
-                    state.files = [vec![self.path.clone()], more].concat();
-                    state.seen = identities(&self.root, &state.files);
-                    state.loaded = Rc::new(loaded);
+                Ok(loaded) => {
                     crate::say(&format!("{} was read again", self.path.display()));
+                    loaded.warn();
+                    state.loaded = Rc::new(loaded);
                 }
-                Err(error) => {
-                    state.seen = seen;
-                    crate::say(&format!("{error}; what was read before stays in force"));
-                }
+                Err(error) => crate::say(&format!("{error}; what was read before stays in force")),
             }
         }
         state.loaded.clone()
@@ -100,10 +103,19 @@ impl WebConfig {
         Err(Error::Document { path: self.path.clone(), line: 1, problem })
     }
 
-    /// Whether a request with this `Authorization` may be answered.
-    pub(crate) async fn admits(&self, header: Option<&str>) -> Login {
+    /// Whether a request of this client with this `Authorization` may be answered.
+    pub(crate) async fn admits(&self, header: Option<&str>, client: IpAddr) -> Login {
         let loaded = self.current();
-        if loaded.users.is_empty() { Login::Right } else { self.verified.admits(&loaded.users, header).await }
+        if loaded.users.is_empty() {
+            return Login::Right;
+        }
+        self.verified.admits(&loaded.users, header, client).await
+    }
+}
+
+impl Loaded {
+    fn warn(&self) {
+        self.warnings.iter().for_each(|warning| crate::say(warning));
     }
 }
 
@@ -111,8 +123,9 @@ fn identities(root: &Root, files: &[PathBuf]) -> Vec<Option<Identity>> {
     files.iter().map(|file| root.identity(file).ok()).collect()
 }
 
-/// What the file says, and the further files that it names.
-fn load(root: &Root, path: &Path) -> Result<(Loaded, Vec<PathBuf>), Error> {
+/// What the file says. `files` becomes the file and those that it names.
+fn load(root: &Root, path: &Path, files: &mut Vec<PathBuf>) -> Result<Loaded, Error> {
+    files.push(path.to_owned());
     let wrong = |line, problem| Error::Document { path: path.to_owned(), line, problem };
     let text = String::from_utf8(root.read_trusted(path, LIMIT)?)
         .map_err(|_| wrong(1, "not UTF-8: write it as text".to_owned()))?;
@@ -135,7 +148,7 @@ fn load(root: &Root, path: &Path) -> Result<(Loaded, Vec<PathBuf>), Error> {
             let problem = "it protects nothing: set tls_server_config or basic_auth_users, or start without --web-config";
             return Err(wrong(1, problem.to_owned()));
         }
-        return Ok((Loaded { acceptor: None, users, protections }, Vec::new()));
+        return Ok(Loaded { acceptor: None, users, protections, warnings: Vec::new() });
     };
     protections.push("tls_server_config");
     if tls.client_auth_type == ClientAuth::RequireAndVerifyClientCert {
@@ -145,9 +158,11 @@ fn load(root: &Root, path: &Path) -> Result<(Loaded, Vec<PathBuf>), Error> {
     for file in [Some(&mut tls.cert_file), Some(&mut tls.key_file), tls.client_ca_file.as_mut()] {
         file.into_iter().for_each(|file| *file = folder.join(&*file));
     }
+    files.extend(tls::files(&tls));
     let acceptor = tls::acceptor(root, &tls)
         .map_err(|tls::Wrong { key, problem }| wrong(line_of(key, &text), format!("{key}: {problem}")))?;
-    Ok((Loaded { acceptor: Some(acceptor), users, protections }, tls::files(&tls)))
+    let warnings = tls::readable_key(root, &tls.key_file).into_iter().collect();
+    Ok(Loaded { acceptor: Some(acceptor), users, protections, warnings })
 }
 
 /// The line and what is wrong there. The parser tells no line of an unknown key at the top of the file.

@@ -14,6 +14,7 @@ use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, SupportedProtocolVersion};
 
 use super::document::{ClientAuth, Tls, Version};
+use super::trusted::read_believed;
 
 /// A chain of certificates has some kilobytes, a bundle of authorities some hundred.
 const LIMIT: usize = 4 << 20;
@@ -36,7 +37,7 @@ pub(super) fn acceptor(root: &Root, tls: &Tls) -> Result<TlsAcceptor, Wrong> {
     let chain = certificates(root, "cert_file", &tls.cert_file)?;
     let wrong = |problem: String| Wrong { key: "key_file", problem };
     let shown = tls.key_file.display();
-    let key = root.read(&tls.key_file, LIMIT).map_err(|error| wrong(error.to_string()))?;
+    let key = read_believed(root, &tls.key_file, LIMIT).map_err(|error| wrong(error.to_string()))?;
     // `BEGIN ENCRYPTED PRIVATE KEY` of PKCS #8, `Proc-Type: 4,ENCRYPTED` of OpenSSL's older form.
     if key.windows(9).any(|word| word == b"ENCRYPTED") {
         let decrypted = tls.key_file.with_file_name("decrypted.pem");
@@ -96,13 +97,20 @@ fn verifier(
 
 fn certificates(root: &Root, key: &'static str, file: &Path) -> Result<Vec<CertificateDer<'static>>, Wrong> {
     let wrong = |problem: String| Wrong { key, problem };
-    let pem = root.read(file, LIMIT).map_err(|error| wrong(error.to_string()))?;
+    let pem = read_believed(root, file, LIMIT).map_err(|error| wrong(error.to_string()))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
     let found = found.map_err(|error| wrong(format!("{} is not PEM: {error}", file.display())))?;
     if found.is_empty() {
         return Err(wrong(format!("{} holds no certificate in PEM", file.display())));
     }
     Ok(found)
+}
+
+/// The warning about a key that every user of the machine can read.
+pub(super) fn readable_key(root: &Root, key: &Path) -> Option<String> {
+    let mode = root.stat(key).ok()?.mode;
+    (mode & 0o004 != 0)
+        .then(|| format!("key_file: every user can read {} (mode {mode:04o}): chmod o-r", key.display()))
 }
 
 /// The files that TLS is read from.

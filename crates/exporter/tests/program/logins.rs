@@ -1,12 +1,18 @@
 //! Many logins that are wrong.
 
 use std::io::Write as _;
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
+use support::real;
+
 use crate::auth::{hash, start};
+use crate::running::Answer;
 
 fn login(user: &str) -> String {
     format!("Authorization: Basic {}\r\n", STANDARD.encode(user))
@@ -36,4 +42,79 @@ fn wrong_logins_whose_clients_leave_keep_no_right_login_waiting() {
         std::thread::sleep(Duration::from_millis(100));
     }
     assert!(begun.elapsed() < Duration::from_secs(15), "{refused} refused in {:?}", begun.elapsed());
+}
+
+#[test]
+fn wrong_passwords_of_forty_clients_keep_no_right_one_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = start(&folder, &format!("basic_auth_users:\n  known: {}\n", hash("secret")));
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for client in 0..40 {
+            let (address, is_over) = (running.address, &is_over);
+            scope.spawn(move || {
+                for number in 0.. {
+                    if is_over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let status = status_of(address, &format!("known:{client}-{number}"));
+                    assert_eq!(status, 401);
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_secs(1));
+        let begun = Instant::now();
+        let status = running.get_with("/healthz", &login("known:secret")).status();
+        let elapsed = begun.elapsed();
+        is_over.store(true, Ordering::Relaxed);
+        assert_eq!(status, 200);
+        assert!(elapsed < Duration::from_secs(10), "as long as Prometheus waits: {elapsed:?}");
+    });
+}
+
+fn status_of(address: SocketAddr, user: &str) -> u16 {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let login = login(user);
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{login}\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    Answer::read(stream).status()
+}
+
+#[test]
+fn real_curl_the_logins_of_one_address_keep_no_other_address_waiting() {
+    if !real::require(&["curl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let running = start(&folder, &format!("basic_auth_users:\n  known: {}\n", hash("secret")));
+    let mut clients = Vec::new();
+    for number in 0..300 {
+        let mut client = running.connect();
+        let login = login(&format!("known:{number}"));
+        client.write_all(format!("GET /healthz HTTP/1.1\r\nHost: x\r\n{login}\r\n").as_bytes()).unwrap();
+        clients.push(client);
+    }
+    let begun = Instant::now();
+    let url = format!("http://{}/healthz", running.address);
+    let output = Command::new("curl")
+        .args(["--silent", "--noproxy", "*", "--interface", "127.0.0.2", "--user", "known:secret"])
+        .args(["--output", "/dev/null", "--write-out", "%{http_code}", &url])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "200");
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn one_wrong_password_is_compared_once_however_often_it_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = start(&folder, &format!("basic_auth_users:\n  known: {}\n", hash("secret")));
+    for wrong in ["known:old", "nobody:secret"] {
+        assert_eq!(running.get_with("/healthz", &login(wrong)).status(), 401);
+        let begun = Instant::now();
+        for _ in 0..100 {
+            assert_eq!(running.get_with("/healthz", &login(wrong)).status(), 401);
+        }
+        assert!(begun.elapsed() < Duration::from_secs(3), "{wrong}: {:?}", begun.elapsed());
+    }
 }

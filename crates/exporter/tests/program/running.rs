@@ -56,6 +56,13 @@ impl Running {
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
+    /// What its threads have used, in hundredths of a second: `utime` and `stime` of proc_pid_stat(5).
+    pub(crate) fn cpu_ticks(&self) -> u64 {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        let behind_name = stat.rsplit_once(')').unwrap().1;
+        behind_name.split_ascii_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+    }
+
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();

@@ -83,3 +83,56 @@ fn real_openssl_an_encrypted_key_is_called_so() {
         assert!(said.starts_with(&expected), "{said}");
     }
 }
+
+#[test]
+fn real_openssl_files_that_others_can_exchange_are_refused_with_the_way_to_them() {
+    if !support::real::require(&["openssl"]) {
+        return;
+    }
+    let tls = "tls_server_config:\n  cert_file: cert.pem\n  key_file: key.pem\n";
+    let set_mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let link = |folder: &Path, mode| {
+        let live = folder.join("live");
+        fs::create_dir(&live).unwrap();
+        fs::rename(folder.join("cert.pem"), live.join("cert1.pem")).unwrap();
+        std::os::unix::fs::symlink("live/cert1.pem", folder.join("cert.pem")).unwrap();
+        set_mode(&live, mode);
+    };
+    type Make<'m> = &'m dyn Fn(&Path);
+    let many: [(&str, Make<'_>, Result<&str, &str>); 7] = [
+        (
+            "a key",
+            &|folder| set_mode(&folder.join("key.pem"), 0o666),
+            Err("key.pem can be written by others (mode 0666)"),
+        ),
+        (
+            "a certificate",
+            &|folder| set_mode(&folder.join("cert.pem"), 0o662),
+            Err("cert.pem can be written by others"),
+        ),
+        ("their folder", &|folder| set_mode(folder, 0o777), Err("who could exchange the file: chmod go-w")),
+        ("a linked folder", &|folder| link(folder, 0o775), Err("live can be written by others (mode 0775)")),
+        ("a link as certbot's", &|folder| link(folder, 0o755), Ok("")),
+        ("a link in a folder like /tmp", &|folder| link(folder, 0o1777), Ok("")),
+        (
+            "a readable key",
+            &|folder| set_mode(&folder.join("key.pem"), 0o644),
+            Ok("every user can read DIR/key.pem (mode 0644): chmod o-r"),
+        ),
+    ];
+    for (kind, make, expected) in many {
+        // The web-config file itself is in a folder of its own.
+        let (folder, place) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        certificates(folder.path());
+        make(folder.path());
+        let file = place.path().join("web.yml");
+        let tls = tls.replace("_file: ", &format!("_file: {}/", folder.path().display()));
+        fs::write(&file, tls).unwrap();
+        let said = says_of(&file).replace(folder.path().to_str().unwrap(), "DIR");
+        match expected {
+            Ok(part) => assert!(said.starts_with("Some(124)") && said.contains(part), "{kind}: {said}"),
+            Err(part) => assert!(said.starts_with("Some(2)") && said.contains(part), "{kind}: {said}"),
+        }
+        assert_eq!(said.contains("chmod o-r"), kind == "a readable key", "{kind}: {said}");
+    }
+}

@@ -142,10 +142,11 @@ impl Change {
         self.entry.is_none()
     }
 
-    /// Whether it takes long: something is fetched, installed, unpacked or compiled.
+    /// Whether it takes long: something is fetched, installed, unpacked or compiled. Of what a killed run has brought, the
+    /// next run only notes that it has come.
     #[must_use]
     pub fn takes_long(&self) -> bool {
-        self.target.needs_host()
+        self.target.needs_host() && self.from != self.to
     }
 
     /// A change that applies an action.

@@ -153,11 +153,11 @@ impl<'a> Transaction<'a> {
         }
         let mut stays = Stays::default();
         for change in &plan.changes {
-            on_progress(Progress::Begins(change));
             let held = change.path.path().filter(|_| change.target.is_gone()).and_then(|it| stays.hold(it));
             let made = match held.or_else(|| unmet(root, plan, &carried, change)) {
                 Some(text) => Err(Failure::Change(text)),
                 None => {
+                    on_progress(Progress::Begins(change));
                     let hear = &mut |step| on_progress(Progress::Comes(change, step));
                     kinds::apply(&mut self.journal, change, now, hear)
                 }

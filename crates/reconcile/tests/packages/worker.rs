@@ -53,6 +53,7 @@ pub(crate) struct Source {
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ran {
     pub(crate) planned: Vec<String>,
+    pub(crate) begun: Vec<String>,
     pub(crate) done: Vec<Resource>,
     pub(crate) failed: Vec<String>,
     pub(crate) blocked: Vec<String>,
@@ -198,6 +199,9 @@ fn execute(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
                 nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
             }
             ran.told += 1;
+            if let Progress::Begins(change) = &progress {
+                ran.begun.push(change.path.display().to_string());
+            }
             if let Progress::Comes(_, step) = progress {
                 ran.steps.push(format!("{:?} {}", step.percent, step.text));
             }
