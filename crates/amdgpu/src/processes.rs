@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-use crate::attribute::{self, Reading};
+use crate::attribute::{self, Reading, Unknown};
 use crate::kfd::{CLASS, node_folder};
 use crate::readings::Fault;
 
@@ -127,12 +127,12 @@ fn queues(root: &Root, folder: &Path, faults: &mut Vec<Fault>) -> Option<BTreeMa
     for queue in known(folder, attribute::names(root, folder), faults)? {
         let path: PathBuf = folder.join(queue).join("gpuid");
         let gpu_id = attribute::number(root, &path);
-        let is_unread = gpu_id.as_ref().is_err_and(|reason| !reason.is_absent());
+        let is_hidden = gpu_id.as_ref().is_err_and(Unknown::is_hidden);
         // One that is not there has just ended.
         if let Some(gpu_id) = known(&path, gpu_id, faults) {
             *on.entry(gpu_id).or_insert(0) += 1;
         }
-        if is_unread {
+        if is_hidden {
             return None;
         }
     }

@@ -154,6 +154,7 @@ fn a_process_stands_once_for_each_gpu_and_a_lease_with_its_gpu() {
         pid: 70,
         name: Some("python3".to_owned()),
         gpu: Some(gpu),
+        pci: Some(["0000:05:00.0", "0000:15:00.0"][gpu as usize].to_owned()),
         unit: Some("train.service".to_owned()),
         vram_bytes: Some(vram),
         compute_units: units,

@@ -70,7 +70,7 @@ pub(super) fn of_card(card: &Card) -> Markup {
 }
 
 /// Whether the daemon judges any card.
-fn is_published(overview: &Overview) -> bool {
+pub(super) fn is_published(overview: &Overview) -> bool {
     overview.cards.iter().any(|card| card.health.is_some())
 }
 

@@ -87,8 +87,8 @@ const OF_ONE_CARD: &[Sequence<'_>] = &[
             (6, "[drm:amdgpu_cs_ioctl [amdgpu]] *ERROR* Failed to initialize parser -125!"),
         ],
         &[
-            (0, "unhealthy 14, yes"),
-            (4, "unhealthy 0, yes"),
+            (0, "unhealthy 40, yes"),
+            (4, "unhealthy 40, yes"),
             (6, "degraded 85, no"),
             (3700, "healthy 100, no"),
         ],
@@ -142,9 +142,9 @@ const OF_ONE_CARD: &[Sequence<'_>] = &[
         "6.12: a ring that the driver reset without a word",
         &[(0, TIMEOUT), (0, "G  Process python pid 7 thread python pid 7")],
         &[
-            (5, "unhealthy 14, yes"),
-            (600, "unhealthy 14, yes"),
-            (601, "degraded 74, unknown"),
+            (5, "unhealthy 40, yes"),
+            (600, "unhealthy 40, yes"),
+            (601, "degraded 85, unknown"),
             (4000, "degraded 89, unknown"),
         ],
     ),
@@ -172,7 +172,7 @@ const OF_ONE_CARD: &[Sequence<'_>] = &[
             (1, "G GPU reset begin!"),
             (4, "G GPU reset(1) succeeded!"),
         ],
-        &[(2, "unhealthy 0, yes"), (4, "degraded 85, no")],
+        &[(2, "unhealthy 40, yes"), (4, "degraded 85, no")],
     ),
     (
         "sid: a ring that the driver reset, while another hangs",
@@ -184,7 +184,7 @@ const OF_ONE_CARD: &[Sequence<'_>] = &[
             (2, "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* ring sdma0 timeout, but soft recovered"),
             (9, "G Ring gfx_0.0.0 reset succeeded"),
         ],
-        &[(3, "unhealthy 14, yes"), (9, "degraded 85, no")],
+        &[(3, "unhealthy 40, yes"), (9, "degraded 85, no")],
     ),
     (
         "sid: a ring reset that failed, and a reset of the GPU",
@@ -194,7 +194,7 @@ const OF_ONE_CARD: &[Sequence<'_>] = &[
             (1, "G GPU reset begin!. Source:  1"),
             (5, "G GPU reset(1) succeeded!"),
         ],
-        &[(1, "unhealthy 0, yes"), (5, "degraded 85, no")],
+        &[(1, "unhealthy 40, yes"), (5, "degraded 85, no")],
     ),
     (
         "AER: a corrected error, and one that is not fatal",
@@ -220,7 +220,7 @@ const OF_ONE_CARD: &[Sequence<'_>] = &[
             (3, "[drm] PCI error: resume callback!!"),
             (3, "P AER: device recovery successful"),
         ],
-        &[(1, "unhealthy 25, no"), (3, "degraded 85, no"), (90_000, "healthy 100, no")],
+        &[(1, "unhealthy 40, no"), (3, "degraded 85, no"), (90_000, "healthy 100, no")],
     ),
     (
         "AER: a fatal error without recovery",
@@ -229,7 +229,7 @@ const OF_ONE_CARD: &[Sequence<'_>] = &[
             (0, "[drm] PCI error: detected callback, state(3)!!"),
             (1, "P AER: device recovery failed"),
         ],
-        &[(1, "unhealthy 25, no"), (86_000, "unhealthy 25, no")],
+        &[(1, "unhealthy 40, no"), (86_000, "unhealthy 40, no")],
     ),
     (
         "a reset of the GPU does not mend its memory",
@@ -263,7 +263,7 @@ const OF_TWO_CARDS: &[Sequence<'_>] = &[
     (
         "a recovery of the other GPU",
         &[(0, TIMEOUT), (1, "O GPU reset begin!"), (5, "O GPU reset(1) succeeded!")],
-        &[(5, "unhealthy 14, yes; healthy 100, no")],
+        &[(5, "unhealthy 40, yes; healthy 100, no")],
     ),
 ];
 
@@ -284,5 +284,5 @@ fn a_flood_of_lesser_messages_beside_a_hang_ends_nothing() {
     let mut text = vec![(0, TIMEOUT)];
     text.extend(vec![(1, "G Timeout waiting for VM flush hub: 0!"); 200]);
     text.extend(vec![(1, "P PCIe Bus Error: severity=Corrected, type=Data Link Layer, (Receiver ID)"); 5]);
-    assert_eq!(judged(&[card(Vec::new())], &lines(&text), 2), "unhealthy 14, yes");
+    assert_eq!(judged(&[card(Vec::new())], &lines(&text), 2), "unhealthy 40, yes");
 }
