@@ -22,8 +22,9 @@ fn real_containerd_takes_the_device_that_rocworker_says_where_two_specs_have_a_n
         let beside = machine.join(file);
         fs::create_dir_all(beside.parent().unwrap()).unwrap();
         fs::write(&beside, cdi_names::spec(version, name)).unwrap();
-        let (inside, folder) =
-            (format!("/{file}"), format!("/{}", Path::new(file).parent().unwrap().display()));
+        // The engine's root has no link at /var/run.
+        let inside = format!("/{file}").replace("/run/", "/var/run/");
+        let folder = Path::new(&inside).parent().unwrap().display().to_string();
         containerd.host().busybox(&["mkdir", "-p", &folder]).well();
         containerd.host().busybox(&["cp", &format!("/stage/machine/{file}"), &inside]).well();
         let device = format!("amd.com/gpu={asked}");
