@@ -9,7 +9,7 @@ mod text;
 
 pub use check::check;
 pub use replace::may_replace;
-pub use siblings::{Conflict, DEFAULT_FOLDERS, Meaning, Siblings, is_read_by_engines, refusal};
+pub use siblings::{Conflict, DEFAULT_FOLDERS, Meaning, Refusal, Siblings, is_read_by_engines, refusal};
 pub use spec::{Device, KIND, Node, Spec, Wanted, nodes, wanted};
 pub use still_true::{StillTrue, still_true};
 pub use text::{Error, text};

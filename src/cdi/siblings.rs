@@ -7,6 +7,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use allocation::cdi::Spec;
@@ -134,14 +135,27 @@ impl Siblings {
     }
 }
 
-/// Why a spec with these conflicts is not written: engines find devices by names that they would then resolve no more.
+/// Why a spec is not written, and what to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    pub why: String,
+    pub remedy: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}. To go on, {}", self.why, self.remedy)
+    }
+}
+
+/// Whether a spec with these conflicts is not written: engines find devices by names that they would then resolve no more.
 #[must_use]
-pub fn refusal(conflicts: &[Conflict]) -> Option<String> {
+pub fn refusal(conflicts: &[Conflict]) -> Option<Refusal> {
     let ending: Vec<&Conflict> = conflicts.iter().filter(|it| it.ends_what_works()).collect();
     let each = |of: fn(&Conflict) -> String| ending.iter().map(|it| of(it)).collect::<Vec<_>>().join("; ");
-    (!ending.is_empty()).then(|| {
-        let (texts, remedies) = (each(Conflict::text), each(Conflict::remedy));
-        format!("no CDI spec is written, so that these devices go on working: {texts}. To go on, {remedies}")
+    (!ending.is_empty()).then(|| Refusal {
+        why: format!("no CDI spec is written, so that these devices go on working: {}", each(Conflict::text)),
+        remedy: each(Conflict::remedy),
     })
 }
 
@@ -212,8 +226,10 @@ fn names_in(text: &str) -> Option<BTreeSet<String>> {
     if spec.get("kind")?.as_str()? != KIND {
         return None;
     }
-    // Engines leave out a spec that breaks the rules. What only this parser refuses counts.
-    if Spec::parse(&spec.to_string()).is_ok_and(|spec| !spec.faults().is_empty()) {
+    // Engines leave out a spec that breaks the rules. Of a version that is too low for its content, older ones do not
+    // (podman 4.3), and what this parser alone refuses counts.
+    let is_left_out = |spec: Spec<'_>| spec.faults().iter().any(|fault| fault.at != "cdiVersion");
+    if Spec::parse(&spec.to_string()).is_ok_and(is_left_out) {
         return None;
     }
     let name = |device: &Value| match device.get("name")? {

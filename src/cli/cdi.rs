@@ -117,7 +117,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
 /// A spec is not written that would end what engines find now.
 fn refuse_conflicts(root: &Root, path: &Path, spec: &cdi::Spec) -> anyhow::Result<()> {
     let conflicts = Siblings::read(root, path, |_| false).conflicts(spec.names());
-    cdi::refusal(&conflicts).map_or(Ok(()), |why| Err(anyhow!(why)))
+    cdi::refusal(&conflicts).map_or(Ok(()), |refusal| Err(anyhow!("{refusal}")))
 }
 
 #[derive(Serialize)]
@@ -177,7 +177,7 @@ fn what_writes_it(session: &Session, config: &Config) -> anyhow::Result<String> 
         Wanted::Spec(spec) => {
             let siblings = Siblings::read(&session.root, &config.cdi.path, |_| false);
             let refusal = cdi::refusal(&siblings.conflicts(spec.names()));
-            refusal.unwrap_or_else(|| "rocworker apply writes it".to_owned())
+            refusal.map_or_else(|| "rocworker apply writes it".to_owned(), |refusal| refusal.to_string())
         }
         Wanted::Off => "the configuration leaves AMD's GPUs alone (compute-runtime)".to_owned(),
         Wanted::NoGpu if facts.amd().next().is_none() => "this machine has no AMD GPU".to_owned(),

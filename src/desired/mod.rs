@@ -149,7 +149,7 @@ fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>)
                     false => desired.note("cdi", conflict.text()),
                 }
             }
-            cdi::refusal(&conflicts)
+            cdi::refusal(&conflicts).map(|refusal| refusal.to_string())
         }
         Err(problem) => Some(problem.clone()),
     };

@@ -18,7 +18,8 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let conflicts =
         if let Wanted::Spec(spec) = &wanted { siblings.conflicts(spec.names()) } else { Vec::new() };
     let refusal = cdi::refusal(&conflicts);
-    let apply = || refusal.as_ref().map_or(APPLY.to_owned(), |why| format!("{why}, then {APPLY}"));
+    let apply =
+        refusal.as_ref().map_or(APPLY.to_owned(), |refusal| format!("{}, then {APPLY}", refusal.remedy));
     let is_wanted = matches!(wanted, Wanted::Spec(_));
     let text = match subject.root.read_trusted(path, cdi::LIMIT) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -26,18 +27,16 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
             return Err(about().skipped("not there, and there is no usable GPU to describe"));
         }
         Err(error) if error.is_not_found() => {
-            return Err(about().failed("not there: no engine and no wrapper finds a GPU", apply()));
+            let missing = "not there: no engine and no wrapper finds a GPU".to_owned();
+            return Err(about().failed(refusal.map_or(missing, |refusal| refusal.why), apply));
         }
         Err(error) => {
             return Err(about().failed(error.to_string(), format!("put that right, then {APPLY}")));
         }
     };
     let findings = cdi::check(subject.root, &text, &wanted);
-    let remedy = if is_wanted {
-        apply()
-    } else {
-        "make a GPU usable first (the checks above), or remove it".to_owned()
-    };
+    let remedy =
+        if is_wanted { apply } else { "make a GPU usable first (the checks above), or remove it".to_owned() };
     let of_spec = findings.into_iter().map(|finding| about().failed(finding, remedy.clone()));
     let shared = conflicts.iter().filter(|it| it.breaks() && !it.ends_what_works());
     let shared = shared.map(|it| about().failed(it.text(), it.remedy()));

@@ -102,7 +102,9 @@ fn real_podman_takes_the_device_that_rocworker_says_where_two_specs_have_a_name(
     fs::write(stage.folder().join("rootfs/look"), LOOK).unwrap();
     let rocworker = env!("CARGO_BIN_EXE_rocworker");
     let runc = real::program("runc").unwrap();
-    for (file, version, name, asked, takes, says) in BESIDE {
+    for (file, version, name, asked, takes, says) in
+        BESIDE.into_iter().chain([cdi_names::of_a_version_that_is_too_low(Takes::Nothing)])
+    {
         fs::write(stage.folder().join("beside"), cdi_names::spec(version, name)).unwrap();
         let seen = stage.shell(&format!(
             "{rocworker} cdi generate --file - > {folder}/amd.json; mkdir -p /etc/cdi /run/cdi\n\

@@ -10,6 +10,7 @@ use crate::real_disks::inside;
 use crate::starting_states;
 
 const RECEIPT: &str = "var/lib/rocworker/receipt.json";
+const WRAPPER: &str = "usr/local/lib/rocworker/runc-amd-wrapper";
 
 fn machine() -> (Laid, Program, Tree) {
     let (laid, program) = (starting_states::machine(), Program::new());
@@ -244,6 +245,7 @@ fn real_undo_changes_nothing_while_a_mount_hides_a_file_that_may_name_the_wrappe
             &program,
             &format!(
                 r#"
+                wrapper={WRAPPER}
                 rw "$@" apply > /dev/null
                 {name_it}
                 cp -a $top/usr $top/usr.was; cp -a $top/etc/cdi $top/cdi.was
@@ -251,7 +253,7 @@ fn real_undo_changes_nothing_while_a_mount_hides_a_file_that_may_name_the_wrappe
                 rw "$@" undo --dry-run; echo undone; rw "$@" undo
                 diff -r --no-dereference $top/usr $top/usr.was && diff -r $top/etc/cdi $top/cdi.was && echo "nothing was changed"
                 echo off; echo 'compute-runtime: none' >> $top/etc/rocworker/config.yaml; rw "$@" apply
-                diff -r --no-dereference $top/usr $top/usr.was && echo "the wrapper stays"
+                cmp $top/{WRAPPER} $top/usr.was/${{wrapper#usr}} && echo "the wrapper stays"
                 umount $top/{shown}
                 {forget_it}
                 echo seen; rw "$@" undo; find $top/usr -name runc-amd-wrapper

@@ -273,6 +273,26 @@ fn the_wrapper_stays_while_a_container_runs_by_it() {
 }
 
 #[test]
+fn the_wrapper_stays_while_it_cannot_be_seen_whether_a_container_runs_by_it() {
+    const WRAPPER: &str = "usr/local/lib/rocworker/runc-amd-wrapper";
+    const BUNDLE: &str = "run/containerd/io.containerd.runtime.v2.task/k8s.io/c1";
+    let program = Program::new();
+    let laid = with("2.1.9", "28.5.2");
+    fs::rename(laid.path("usr/lib/rocworker/runc-amd-wrapper"), laid.path("aside")).unwrap();
+    assert_eq!(program.run(&laid, &["apply"]).0, 0);
+    // No file that can be read: a folder is in its place.
+    laid.put(&format!("{BUNDLE}/options.json/file"), "");
+    let (code, said) = program.run(&laid, &["undo"]);
+    let why = "whether a container runs by it is not known: ";
+    assert!(code == 1 && said.contains(why) && said.contains("options.json"), "{said}");
+    assert!(laid.path(WRAPPER).exists());
+
+    fs::remove_dir_all(laid.path(BUNDLE)).unwrap();
+    let (code, said) = program.run(&laid, &["undo"]);
+    assert!(code == 0 && !laid.path(WRAPPER).exists(), "{said}");
+}
+
+#[test]
 fn a_removal_names_a_file_that_came_to_name_the_wrapper_while_it_reverted() {
     const OWNERS: &str = "etc/containers/containers.conf";
     let laid = Laid::demo("");

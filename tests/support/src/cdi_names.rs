@@ -27,7 +27,9 @@ pub enum Says {
 
 /// Where another spec is, its version, the name of its device as it is written there, the name that is asked for, and what
 /// comes of that.
-pub const BESIDE: [(&str, &str, &str, &str, Takes, Says); 9] = [
+pub type Beside = (&'static str, &'static str, &'static str, &'static str, Takes, Says);
+
+pub const BESIDE: [Beside; 10] = [
     ("etc/cdi/amd.yaml", "0.5.0", "\"0\"", "0", Takes::Nothing, Says::Refuses),
     // As people write it.
     ("etc/cdi/zz.yaml", "0.5.0", "0", "0", Takes::Nothing, Says::Refuses),
@@ -37,9 +39,18 @@ pub const BESIDE: [(&str, &str, &str, &str, Takes, Says); 9] = [
     ("etc/cdi/amd.yaml", "0.5.0", "mine", "0", Takes::Rocworkers, Says::Nothing),
     ("run/cdi/amd.yaml", "0.5.0", "\"0\"", "0", Takes::Others, Says::Warns),
     ("etc/cdi/amd.yml", "0.5.0", "\"0\"", "0", Takes::Rocworkers, Says::Nothing),
-    // A name that begins with a digit needs 0.5.0: engines leave the whole spec out.
-    ("etc/cdi/amd.yaml", "0.3.0", "\"0\"", "0", Takes::Rocworkers, Says::Nothing),
+    // Engines leave a spec out that breaks the rules: a key that CDI does not know, a name that is there twice.
+    ("etc/cdi/amd.yaml", "0.5.0", "\"0\"\n  mine: 1", "0", Takes::Rocworkers, Says::Nothing),
+    ("etc/cdi/amd.yaml", "0.5.0", TWICE, "0", Takes::Rocworkers, Says::Nothing),
 ];
+
+/// A device and the name of a second one.
+const TWICE: &str = "\"0\"\n  containerEdits: {env: [A=b]}\n- name: \"0\"";
+
+/// A name that begins with a digit needs 0.5.0. Newer engines leave the whole spec out, and podman 4.3 does not.
+pub fn of_a_version_that_is_too_low(takes: Takes) -> Beside {
+    ("etc/cdi/amd.yaml", "0.3.0", "\"0\"", "0", takes, Says::Refuses)
+}
 
 /// A spec of one device.
 pub fn spec(version: &str, name: &str) -> String {

@@ -47,8 +47,11 @@ impl Stays {
             let shown = &file.path;
             match &file.bytes {
                 Ok(bytes) if !named_in(bytes, path) => None,
-                Ok(_) | Err(_) if file.is_listed => {
+                Ok(_) if file.is_listed => {
                     Some(format!("{shown} still needs it: do first what is listed for it, then undo again"))
+                }
+                Err(_) if file.is_listed => {
+                    Some(format!("{shown} may name it: do first what is listed for it, then undo again"))
                 }
                 Ok(_) => Some(format!("{shown} names it and stays: take it out there, then undo again")),
                 Err(error) => Some(format!("{shown} may name it: {error}; correct that, then undo again")),

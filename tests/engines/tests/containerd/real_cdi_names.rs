@@ -16,13 +16,15 @@ fn real_containerd_takes_the_device_that_rocworker_says_where_two_specs_have_a_n
     let Some(unpacked) = CONTAINERD_2_1.unpacked() else { return };
     let containerd = Containerd::without_wrapper(&CONTAINERD_2_1, &unpacked, ASKED);
     let machine = containerd.outside("/stage/machine");
-    for (n, (file, version, name, asked, takes, says)) in BESIDE.into_iter().enumerate() {
+    let cases = BESIDE.into_iter().chain([cdi_names::of_a_version_that_is_too_low(Takes::Rocworkers)]);
+    for (n, (file, version, name, asked, takes, says)) in cases.enumerate() {
         let (id, case) = (format!("c{n}"), format!("{file} {version} {name}, asked for {asked}"));
         let beside = machine.join(file);
         fs::create_dir_all(beside.parent().unwrap()).unwrap();
         fs::write(&beside, cdi_names::spec(version, name)).unwrap();
-        let (inside, folder) =
-            (format!("/{file}"), format!("/{}", Path::new(file).parent().unwrap().display()));
+        // The engine's root has no link at /var/run.
+        let inside = format!("/{file}").replace("/run/", "/var/run/");
+        let folder = Path::new(&inside).parent().unwrap().display().to_string();
         containerd.host().busybox(&["mkdir", "-p", &folder]).well();
         containerd.host().busybox(&["cp", &format!("/stage/machine/{file}"), &inside]).well();
         let device = format!("amd.com/gpu={asked}");
