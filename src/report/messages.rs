@@ -8,6 +8,8 @@ use kernel_log::origin::Origin;
 /// knows the line again.
 const MARK: &str = "[removed]";
 
+const MODULE: &str = "amdgpu: ";
+
 /// What amdgpu calls the parts of a GPU and their queues (amdgpu_ring.c, amdgpu_ras.c), with numbers behind.
 const PARTS: &[&str] = &[
     "athub", "comp", "compute", "dce", "dcn", "dec", "df", "dm", "enc", "fuse", "gfx", "gfxhub", "gmc",
@@ -25,7 +27,10 @@ pub(super) fn reported(knowledge: &Knowledge, line: &str) -> Option<String> {
     let origin = Origin::of_line(line.as_bytes());
     let sender = found.device.filter(|device| origin.device.is_some_and(|port| port != *device));
     let sender = sender.map_or_else(String::new, |device| format!(" received from {device}"));
-    Some(origin.front() + &found.pattern.text.filled(value) + &sender)
+    let (front, text) = (origin.front(), found.pattern.text.filled(value));
+    // Of a pattern that has the module's prefix itself.
+    let text = if front.ends_with(MODULE) { text.trim_start_matches(MODULE) } else { &text };
+    Some(format!("{front}{text}{sender}"))
 }
 
 fn is_plain(value: &str) -> bool {
@@ -75,7 +80,7 @@ mod tests {
             ),
             (
                 "amdgpu: `Sec1hunter' invalid for parameter `dc'",
-                "amdgpu: `[removed]' invalid for parameter `[removed]",
+                "amdgpu: `[removed]' invalid for parameter `[removed]'",
             ),
             (
                 "pcieport 0000:00:01.1: AER: Uncorrectable (Fatal) error message received from 0000:03:00.0",

@@ -62,13 +62,15 @@ fn a_name_that_a_user_chose_neither_condemns_a_gpu_nor_clears_one() {
         assert_eq!(answer["unknown"], serde_json::json!([]), "{answer:#}");
         answer["gpus"][0].clone()
     };
+    let clean = log(&[]);
+    assert_eq!(clean["state"], "healthy", "{clean:#}");
     for message in [
         "GPU reset(2) failed",
         "ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2",
         "1 uncorrectable hardware errors detected in umc block",
     ] {
         let gpu = log(&forged(message));
-        assert_eq!((&gpu["state"], &gpu["score"]), (&"healthy".into(), &100.into()), "{message}: {gpu:#}");
+        assert_eq!((&gpu["state"], &gpu["deductions"]), (&clean["state"], &clean["deductions"]), "{message}");
     }
     let failed = format!("amdgpu {CARD}: amdgpu: GPU reset(1) failed");
     let cleared = forged("GPU reset(2) succeeded!")

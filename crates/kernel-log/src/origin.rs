@@ -92,7 +92,7 @@ impl<'t> Origin<'t> {
         let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
         let time = match self.time {
             [] => String::new(),
-            time if time.contains(&b'T') => format!("{} kernel: ", shown(time)),
+            time if time.starts_with(b"2") && time.contains(&b'T') => format!("{} kernel: ", shown(time)),
             time => format!("[{}] ", shown(time)),
         };
         let speaker = match (self.speaker, self.device) {
