@@ -1,4 +1,4 @@
-//! Messages in a log, found a second time by a look at each line from its end.
+//! Messages in a log, found a second time line by line, and each pattern by every way to cut the line.
 
 use std::io::Read;
 
@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) {
     assert_eq!(read.is_ok(), expected.is_some(), "{patterns:?}: {read:?}");
     let knowledge = Knowledge::parse("messages.toml", &as_toml(patterns));
     assert_eq!(knowledge.is_ok(), read.is_ok(), "{knowledge:?}");
-    let (Ok(knowledge), Some(expected)) = (knowledge, expected) else { return };
+    let (Ok(knowledge), Ok(read), Some(expected)) = (knowledge, read, expected) else { return };
 
     let mut found = Vec::new();
     let totals = scan(&knowledge, Pieces(log, usize::from(*size) + 1), &mut |hit| {
@@ -31,11 +31,21 @@ pub fn check(data: &[u8]) {
     let lines: Vec<_> = log.split_inclusive(|byte| *byte == b'\n').collect();
     assert_eq!((totals.lines, totals.bytes, totals.cut), (lines.len() as u64, log.len() as u64, 0));
     let mut again: Vec<(u64, String, Vec<(String, String)>)> = Vec::new();
+    let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+    let indent = log.iter().take_while(|byte| is_blank(byte)).count();
     for (number, line) in (1..).zip(lines) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        let first = expected.iter().enumerate().find_map(|(nth, words)| Some((nth, words.find(line)?)));
-        again.extend(first.map(|(nth, values)| (number, format!("m{nth}"), values)));
+        let is_indented = line.len() >= indent && line[..indent].iter().all(is_blank);
+        let line = if is_indented { &line[indent..] } else { line };
+        let owned = |values: Vec<(&str, String)>| {
+            values.into_iter().map(|(name, value)| (name.to_owned(), value)).collect::<Vec<_>>()
+        };
+        for (pattern, words) in read.iter().zip(&expected) {
+            assert_eq!(pattern.find(line, 0).map(owned), words.find(line), "{pattern:?} {line:?}");
+        }
+        let first = knowledge.find(line);
+        again.extend(first.map(|found| (number, found.message.id.clone(), owned(found.values))));
     }
     assert_eq!(found, again);
 }
@@ -85,57 +95,24 @@ impl<'t> Words<'t> {
         (are_named && names.len() == count && are_apart && fixed >= 16).then_some(Self(pieces))
     }
 
-    /// From the right: where words can stand so that those behind them can, too. Then from the left the first of these.
-    fn find(&self, line: &[u8]) -> Option<Vec<(String, String)>> {
-        let pieces = &self.0;
-        let is_blank = |at: usize| line[at].is_ascii_whitespace();
-        let is_first_hole = |nth: usize| nth == 1 && pieces[0].is_empty();
-        let is_last_hole = |nth: usize| nth + 2 == pieces.len() && pieces[nth + 1].is_empty();
-        let words: Vec<usize> = (0..pieces.len()).step_by(2).filter(|nth| !pieces[*nth].is_empty()).collect();
-        let mut fitting: Vec<Vec<usize>> = vec![Vec::new(); pieces.len()];
-        let mut limit = None;
-        for nth in words.iter().rev() {
-            let text = pieces[*nth].as_bytes();
-            for at in 0..line.len() {
-                let end = at + text.len();
-                let has_before = *nth == 0 || !is_first_hole(nth - 1) || (at > 0 && !is_blank(at - 1));
-                let has_behind =
-                    nth + 1 == pieces.len() || !is_last_hole(nth + 1) || (end < line.len() && !is_blank(end));
-                if line[at..].starts_with(text)
-                    && has_before
-                    && has_behind
-                    && limit.is_none_or(|limit| end < limit)
-                {
-                    fitting[*nth].push(at);
-                }
-            }
-            limit = Some(*fitting[*nth].last()?);
+    /// By every way to cut the text that the words allow: of those the one with the shortest holes from the left.
+    fn find(&self, text: &[u8]) -> Option<Vec<(String, String)>> {
+        self.from(0, text, 0)
+    }
+
+    /// From the piece `nth` on, which is words, at a byte of the text.
+    fn from(&self, nth: usize, text: &[u8], at: usize) -> Option<Vec<(String, String)>> {
+        let words = self.0[nth].as_bytes();
+        let rest = text[at..].strip_prefix(words)?;
+        let at = at + words.len();
+        let Some(name) = self.0.get(nth + 1) else { return Some(Vec::new()) };
+        let shown = |bytes: &[u8]| ((*name).to_owned(), String::from_utf8_lossy(bytes).into_owned());
+        if nth + 3 == self.0.len() && self.0[nth + 2].is_empty() {
+            let end = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
+            return (end > 0).then(|| vec![shown(&rest[..end])]);
         }
-        let (mut values, mut end) = (Vec::new(), 0);
-        let mut value = |nth: usize, bytes: &[u8]| {
-            values.push((pieces[nth].to_owned(), String::from_utf8_lossy(bytes).into_owned()));
-        };
-        for (count, nth) in words.iter().enumerate() {
-            let least = if count == 0 { 0 } else { end + 1 };
-            let at = *fitting[*nth].iter().find(|at| **at >= least)?;
-            if *nth > 0 {
-                let start = if is_first_hole(nth - 1) {
-                    (0..at).rev().take_while(|at| !is_blank(*at)).last().unwrap_or(at)
-                } else {
-                    end
-                };
-                let text = String::from_utf8_lossy(&line[start..at]);
-                if text.split_once(" pid ").is_some_and(|(_, rest)| format!(" {rest}").contains(" thread ")) {
-                    return None;
-                }
-                value(nth - 1, &line[start..at]);
-            }
-            end = at + pieces[*nth].len();
-        }
-        if pieces.len() > 1 && pieces[pieces.len() - 1].is_empty() {
-            let stop = (end..line.len()).find(|at| is_blank(*at)).unwrap_or(line.len());
-            value(pieces.len() - 2, &line[end..stop]);
-        }
-        Some(values)
+        (1..=rest.len())
+            .take_while(|end| at > 17 || !rest[end - 1].is_ascii_whitespace())
+            .find_map(|end| Some([vec![shown(&rest[..end])], self.from(nth + 2, text, at + end)?].concat()))
     }
 }

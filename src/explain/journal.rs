@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use amdgpu::Address;
 use kernel_log::knowledge::{Found, Knowledge};
+use kernel_log::origin::Origin;
 use kernel_log::scan::Totals;
 use reconcile::command::{self, Programs};
 use root::Root;
@@ -236,10 +237,11 @@ impl Scan<'_, '_> {
         };
         let text = entry.message.bytes();
         self.read.totals.bytes += text.len() as u64;
-        let Some(found) = self.knowledge.find(&text) else { return Ok(()) };
         let device = entry.device.as_ref().and_then(|device| device.as_str()).and_then(device);
+        let found = self.knowledge.find_from(&Origin::of_record(&text, device));
+        let Some(found) = found.filter(|found| !found.message.silent) else { return Ok(()) };
         let time = entry.time.as_deref().and_then(time);
-        let line = Line { number: self.read.totals.lines, text: &text, device, time };
+        let line = Line { number: self.read.totals.lines, text: &text, time };
         (self.each)(line, &found).map_err(Error::Write)
     }
 }
@@ -259,16 +261,16 @@ fn time(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    const TIMEOUT: &str = "ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2";
+    const TIMEOUT: &str = "amdgpu: ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2";
 
     type Lines = Vec<(u64, String, Option<String>, Option<String>)>;
 
     fn scanned(text: &str) -> (Lines, JournalRead) {
         let knowledge = Knowledge::built_in().unwrap();
         let mut lines = Lines::new();
-        let mut each = |line: Line<'_>, _: &Found<'_>| {
+        let mut each = |line: Line<'_>, found: &Found<'_>| {
             let text = String::from_utf8_lossy(line.text).into_owned();
-            lines.push((line.number, text, line.device.map(|it| it.to_string()), line.time));
+            lines.push((line.number, text, found.device.map(|it| it.to_string()), line.time));
             Ok(())
         };
         let mut scan = Scan { knowledge: &knowledge, each: &mut each, read: JournalRead::default() };
@@ -329,14 +331,14 @@ mod tests {
     /// As systemd 252 writes them, and as nothing should.
     #[test]
     fn texts_bytes_and_repeated_messages_are_read_and_what_is_damaged_is_counted() {
-        let bytes: Vec<String> = [b"\xff ", TIMEOUT.as_bytes()].concat().iter().map(u8::to_string).collect();
+        let bytes: Vec<String> = [TIMEOUT.as_bytes(), b" \xff"].concat().iter().map(u8::to_string).collect();
         let entries = [
             format!(
                 r#"{{"MESSAGE":"{TIMEOUT}","_KERNEL_DEVICE":"+pci:0000:03:00.0","__REALTIME_TIMESTAMP":"1795430373130115"}}"#
             ),
             r#"{"MESSAGE":"cut off"#.to_owned(),
             format!(r#"{{"MESSAGE":[{}],"_KERNEL_DEVICE":["+pci:0000:03:00.0","b8:0"]}}"#, bytes.join(",")),
-            format!(r#"{{"MESSAGE":["first","{TIMEOUT}"],"_KERNEL_DEVICE":"b8:0"}}"#),
+            format!(r#"{{"MESSAGE":["{TIMEOUT}","second"],"_KERNEL_DEVICE":"b8:0"}}"#),
             r#"{"MESSAGE":null}"#.to_owned(),
             format!(r#"{{"MESSAGE":"{}"}}"#, "x".repeat(1 << 20)),
             format!(r#"{{"MESSAGE":"{TIMEOUT}","__REALTIME_TIMESTAMP":"18446744073709551616"}}"#),
@@ -344,8 +346,8 @@ mod tests {
         let (lines, read) = scanned(&entries.join("\n"));
         let expected = [
             (1, TIMEOUT.to_owned(), Some("0000:03:00.0".to_owned()), Some("2026-11-23T10:39:33Z".to_owned())),
-            (3, format!("\u{fffd} {TIMEOUT}"), None, None),
-            (4, format!("first\n{TIMEOUT}"), None, None),
+            (3, format!("{TIMEOUT} \u{fffd}"), None, None),
+            (4, format!("{TIMEOUT}\nsecond"), None, None),
             (7, TIMEOUT.to_owned(), None, None),
         ];
         assert_eq!(lines, expected);

@@ -87,8 +87,6 @@ fn as_it_is<S: serde::Serializer>(advice: &Rc<Advice>, serializer: S) -> Result<
 pub struct Line<'t> {
     pub number: u64,
     pub text: &'t [u8],
-    /// What the journal says of it beside the text.
-    pub device: Option<Address>,
     pub time: Option<String>,
 }
 
@@ -108,7 +106,7 @@ impl<'h> Explainer<'h> {
     }
 
     pub fn explain<'k>(&mut self, line: Line<'_>, found: &Found<'k>) -> Match<'k> {
-        let address = found.device.or(line.device);
+        let address = found.device;
         let evidence = evidence(line.text, found.pattern.text.words().next().unwrap_or_default());
         let advice = self.advice(found.message, address);
         Match {

@@ -1,16 +1,17 @@
 //! What the kernel has said of GPUs since boot, in bounded memory.
 
+mod kept;
+
 use std::time::Duration;
 
-use gpu_health::judge::Event;
-use gpu_health::rules::MOST_EVENTS;
+use gpu_health::judge::{Card, Event};
 use kernel_log::kmsg::{self, Kmsg, Record};
 use kernel_log::knowledge::Knowledge;
+use kernel_log::origin::Origin;
 use nix::time::{ClockId, clock_gettime};
 use root::Root;
 
-/// Of all messages together so many are kept: thirty-two of each of sixteen messages for eight cards.
-const MOST: usize = 4096;
+use kept::Kept;
 
 /// Of 4,096 records each.
 const MOST_READS: usize = 64;
@@ -27,34 +28,40 @@ pub(super) struct KernelLog {
 struct Reader {
     kmsg: Kmsg,
     knowledge: Knowledge,
-    logged: Vec<Logged>,
+    logged: Kept,
     /// `None` before the first record.
     is_whole: Option<bool>,
     /// When the last record was logged.
     last: Duration,
 }
 
-#[derive(Debug)]
-struct Logged {
-    since_boot: Duration,
-    /// Without its time: the clock may still be set.
-    event: Event,
-}
-
 impl KernelLog {
-    /// All messages since boot, and whether none is missing. `now`: seconds since 1970.
-    pub(super) fn read(&mut self, root: &Root, now: u64) -> Result<(Vec<Event>, bool), String> {
+    /// All messages since boot about these cards and the bridges above them, and whether none is missing. `now`: seconds
+    /// since 1970.
+    pub(super) fn read(
+        &mut self,
+        root: &Root,
+        cards: &[Card],
+        now: u64,
+    ) -> Result<(Vec<Event>, bool), String> {
         let mut reader = match self.reader.take() {
             Some(reader) => reader,
             None => Reader::open(root)?,
         };
+        reader
+            .logged
+            .devices(cards.iter().flat_map(|card| [card.pci].into_iter().chain(card.bridges.clone())));
         // A reader that fails is opened again, and reads again from the beginning.
         reader.more()?;
         let Some(is_whole) = reader.is_whole else {
             return Err(format!("{} holds no record of the kernel's", root.shown(kmsg::PATH).display()));
         };
         let clock = clock(root, reader.last)?;
-        let events = reader.events(now, clock);
+        let dated = |since_boot: Duration, event: &Event| {
+            let ago = clock.saturating_sub(since_boot).as_secs();
+            Event { at: now.saturating_sub(ago), ..event.clone() }
+        };
+        let events = reader.logged.in_order().map(|(since_boot, event)| dated(since_boot, event)).collect();
         self.reader = Some(reader);
         Ok((events, is_whole))
     }
@@ -82,7 +89,7 @@ impl Reader {
     fn open(root: &Root) -> Result<Self, String> {
         let knowledge = Knowledge::built_in().map_err(|error| error.to_string())?;
         let kmsg = Kmsg::open(root)?;
-        Ok(Self { kmsg, knowledge, logged: Vec::new(), is_whole: None, last: Duration::ZERO })
+        Ok(Self { kmsg, knowledge, logged: Kept::default(), is_whole: None, last: Duration::ZERO })
     }
 
     /// Reads what has come, at most as much as a kernel's buffer holds.
@@ -113,38 +120,20 @@ impl Reader {
     }
 
     fn add(&mut self, record: &Record) {
-        let Some(found) = self.knowledge.find_any(&record.text) else { return };
+        let origin = Origin::of_record(&record.text, record.device);
+        let Some(found) = self.knowledge.find_from(&origin) else { return };
         let line: String = String::from_utf8_lossy(&record.text).chars().take(LONGEST).collect();
         let event = Event {
             at: 0,
             class: found.message.class,
             severity: found.message.severity,
-            gpu: found.device.or(record.device),
+            gpu: found.device,
             message: found.message.id.clone(),
             ring: found.values.into_iter().find(|(name, _)| *name == "ring").map(|(_, ring)| ring),
             ends: found.message.ends.clone(),
             line,
         };
-        let is_alike = |Logged { event: Event { message, gpu, ring, .. }, .. }: &Logged| {
-            (message, gpu, ring) == (&event.message, &event.gpu, &event.ring)
-        };
-        let alike = self.logged.iter().filter(|logged| is_alike(logged)).count();
-        if alike >= MOST_EVENTS
-            && let Some(oldest) = self.logged.iter().position(is_alike)
-        {
-            self.logged.remove(oldest);
-        } else if self.logged.len() >= MOST {
-            self.logged.remove(0);
-        }
-        self.logged.push(Logged { since_boot: record.since_boot, event });
-    }
-
-    fn events(&self, now: u64, clock: Duration) -> Vec<Event> {
-        let dated = |logged: &Logged| {
-            let ago = clock.saturating_sub(logged.since_boot).as_secs();
-            Event { at: now.saturating_sub(ago), ..logged.event.clone() }
-        };
-        self.logged.iter().map(dated).collect()
+        self.logged.add(record.since_boot, event);
     }
 }
 

@@ -8,6 +8,7 @@ mod archive;
 mod collect;
 mod engines;
 mod host;
+mod messages;
 mod programs;
 mod redact;
 mod save;

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 use std::time::Duration;
 
+use kernel_log::knowledge::Knowledge;
 use root::Root;
 use serde::Serialize;
 
 use super::collect::Collector;
+use super::messages::reported;
 use super::redact::Redactor;
 use crate::engines;
 use reconcile::command::Programs;
@@ -88,7 +90,7 @@ fn version(programs: Option<&Programs>, name: &str, redactor: &Redactor) -> Vers
     }
 }
 
-/// The kernel's lines about GPUs and their bus, and the wrapper's.
+/// The kernel's known messages, and the wrapper's lines.
 pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, redactor: &Redactor) {
     let Some(programs) = programs else {
         for path in [KERNEL_LOG, WRAPPER_LOG] {
@@ -101,12 +103,15 @@ pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, r
         Ok(output) if !output.stdout.is_empty() => Ok(output),
         Ok(_) | Err(_) => programs.run(&BUFFER, LIMIT),
     };
-    let of_gpus = |line: &str| is_about_gpus(line).then(|| redactor.text(line));
+    let knowledge = match Knowledge::built_in() {
+        Ok(knowledge) => knowledge,
+        Err(error) => return collector.leave_out(Path::new(KERNEL_LOG), error.to_string()),
+    };
     let units = engines::ALL.iter().filter_map(|engine| engine.unit).flat_map(|unit| ["-u", unit]);
     let argv: Vec<&str> = ["journalctl"].into_iter().chain(units).chain(WRAPPER).collect();
     let wrapper = programs.run(&argv, LIMIT);
     for (path, output, redacted) in [
-        (KERNEL_LOG, kernel, &of_gpus as &dyn Fn(&str) -> Option<String>),
+        (KERNEL_LOG, kernel, &(|line: &str| reported(&knowledge, line)) as &dyn Fn(&str) -> Option<String>),
         (WRAPPER_LOG, wrapper, &|line| redactor.wrapper_line(line)),
     ] {
         match output {
@@ -129,10 +134,4 @@ fn log(collector: &mut Collector<'_>, path: &str, text: &str, redacted: impl Fn(
         kept.push_front(line + "\n");
     }
     collector.put_text(path, kept.into_iter().collect::<String>());
-}
-
-/// The driver's lines, KFD's, and those of advanced error reporting and of links that went down.
-fn is_about_gpus(line: &str) -> bool {
-    let lower = line.to_ascii_lowercase();
-    ["amdgpu", "kfd", "aer:", "aer_", "pcieport", "pciehp"].iter().any(|word| lower.contains(word))
 }

@@ -14,6 +14,10 @@ const ROCWORKER: &str = env!("CARGO_BIN_EXE_rocworker");
 
 const TIMEOUT: &str = "amdgpu: ring gfx_0.0.0 timeout, signaled seq=11, emitted seq=13";
 
+/// What a port says of the link below it (drivers/pci/pcie/dpc.c), and any driver's device of its own (aer.c).
+const CONTAINED: &str = "DPC: containment event, status:0x1f01 source:0x0000";
+const FATAL: &str = "PCIe Bus Error: severity=Uncorrectable (Fatal), type=Transaction Layer, (Receiver ID)";
+
 fn laid(machine: &Machine) -> tempfile::TempDir {
     let root = scratch();
     machine.lay_out(root.path(), Nodes::Recorded).unwrap();
@@ -118,9 +122,9 @@ fn a_card_without_a_hive_goes_down_alone_and_its_programs_are_named() {
 fn a_port_is_explained_as_the_gpu_beneath_it_and_a_strange_address_as_itself() {
     let machine = captures::phoenix();
     let aer = |address: &str| {
-        format!("pcieport {address}: AER: Corrected error received: {address}\n{address}: {TIMEOUT}")
+        format!("pcieport {address}: AER: Corrected error received: {address}\namdgpu {address}: {TIMEOUT}")
     };
-    let found = json(&machine, &format!("pcieport 0000:00:01.1: {TIMEOUT}"))["matches"][0].clone();
+    let found = json(&machine, &format!("pcieport 0000:00:01.1: {CONTAINED}"))["matches"][0].clone();
     assert_fields(
         &found,
         &json!({
@@ -135,7 +139,7 @@ fn a_port_is_explained_as_the_gpu_beneath_it_and_a_strange_address_as_itself() {
         &json!({ "gpu": "0000:07:00.0", "indexes": null, "hive": null, "takes_down": [], "line": 2 }),
     );
     assert!(found["notes"][0].as_str().unwrap().starts_with("This machine has no GPU 0000:07:00.0"));
-    let other = json(&captures::phoenix_beside_rtx4080(), &format!("0000:09:00.0: {TIMEOUT}"));
+    let other = json(&captures::phoenix_beside_rtx4080(), &format!("nvidia 0000:09:00.0: {FATAL}"));
     assert_eq!(other["matches"][0]["gpu"], Value::Null);
 }
 
@@ -145,7 +149,7 @@ fn a_device_that_is_no_amd_gpu_is_not_drained() {
     let machine =
         captures::phoenix_beside_rtx4080().put("/sys/bus/pci/devices/0000:00:02.4/class", "0x060400\n");
     for (address, log) in [
-        ("0000:09:00.0", format!("0000:09:00.0: {TIMEOUT}")),
+        ("0000:09:00.0", format!("nvidia 0000:09:00.0: {FATAL}")),
         ("0000:00:02.4", "pcieport 0000:00:02.4: pciehp: Slot(3): Link Down".to_owned()),
     ] {
         let note = format!("{address} is no AMD GPU of this machine, and none is below it now.");
@@ -239,7 +243,7 @@ fn a_port_above_several_gpus_names_them_all_and_chooses_none() {
         Gpu::amd(address, 0x73bf).behind("0000:40:01.1").card(minor).render(128 + minor)
     };
     let machine = Machine::new().gpu(gpu("0000:43:00.0", 0)).gpu(gpu("0000:44:00.0", 1));
-    let found = json(&machine, &format!("0000:40:01.1: {TIMEOUT}"))["matches"][0].clone();
+    let found = json(&machine, &format!("pcieport 0000:40:01.1: {CONTAINED}"))["matches"][0].clone();
     assert_fields(
         &found,
         &json!({
@@ -322,7 +326,7 @@ fn equal_messages_are_explained_once_and_counted() {
 
 #[test]
 fn a_hostile_log_neither_steers_the_terminal_nor_breaks_the_answer() {
-    let mut log = b"\x1b]0;owned\x07\xff\0 amdgpu 0000:64:00.0: amdgpu: ring \x1b[2Jgfx timeout, signaled seq=1, emitted seq=2\r\n".to_vec();
+    let mut log = b"amdgpu 0000:64:00.0: amdgpu: ring \x1b[2Jgfx timeout, signaled seq=1, emitted seq=2 \x1b]0;owned\x07\xff\0\r\n".to_vec();
     log.extend(vec![b'x'; 1 << 20]);
     log.push(b'\n');
     log.extend((0..=255_u8).cycle().take(1 << 20));

@@ -8,6 +8,7 @@ use allocation::health::{Health, State};
 use amdgpu::Address;
 use gpu_health::rules::{Rules, When};
 use kernel_log::knowledge::Knowledge;
+use kernel_log::origin::Origin;
 use layout::{Gpu, Machine, Module, Nodes};
 use serde_json::Value;
 use support::said::Said;
@@ -180,8 +181,9 @@ fn each_known_message_takes_off_what_the_rules_of_its_class_say_and_quotes_the_l
             }
         });
         let line = words.collect::<Vec<_>>().join(" ");
+        let line = String::from_utf8(Origin::of_line(line.as_bytes()).text.to_owned()).unwrap();
         // A kernel's message may also be of another known kind, which stands before this one.
-        let found = knowledge.find_any(line.as_bytes()).unwrap_or_else(|| panic!("{line}"));
+        let found = knowledge.find_from(&Origin::of_record(line.as_bytes(), None)).expect(&line);
         // The firmware reports errors of every device: a line that names none is no GPU's.
         let is_nobodys = found.device.is_none() && line.contains("[Hardware Error]");
         let message = found.message;

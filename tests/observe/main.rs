@@ -18,6 +18,7 @@ mod explain;
 mod explain_codes;
 mod explain_journal;
 mod explain_lines;
+mod forged_log;
 mod health;
 mod in_memory;
 mod metrics;

@@ -17,6 +17,8 @@ use root::{Kind, Root};
 use file::Lines;
 pub use record::Record;
 
+use crate::origin::Origin;
+
 pub const PATH: &str = "/dev/kmsg";
 
 /// Documentation/admin-guide/devices.txt.
@@ -106,7 +108,7 @@ fn read_device(device: &mut impl std::io::Read) -> std::io::Result<Read> {
         match device.read(&mut record) {
             Ok(0) => read.more = false,
             Ok(length) => {
-                read.records.extend(record.get(..length).and_then(Record::parse));
+                read.records.extend(record.get(..length).and_then(Record::parse).filter(is_of_its_device));
                 continue;
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => read.more = false,
@@ -127,6 +129,12 @@ fn read_device(device: &mut impl std::io::Read) -> std::io::Result<Read> {
         break;
     }
     Ok(read)
+}
+
+/// dev_printk_emit of drivers/base/core.c never leaves DEVICE= out. Root can load a module that is named like a prefix, and
+/// the kernel begins records with its name.
+fn is_of_its_device(record: &Record) -> bool {
+    record.device.is_some() || Origin::of_record(&record.text, None).device.is_none()
 }
 
 #[cfg(test)]
@@ -263,6 +271,16 @@ mod tests {
             (vec![one, Err(Errno::EPIPE), two], &["one", "two"], true),
             (vec![Err(Errno::EINVAL), two], &["two"], true),
             (vec![one, Ok("")], &["one"], false),
+            // A module that is named like a prefix (kernel/module/main.c) is no device.
+            (
+                vec![
+                    Ok("3,1,0,-;amdgpu 0000:03:00.0: failed\n"),
+                    Ok("3,2,0,-;amdgpu 0000:03:00.0: failed: loading out-of-tree module taints kernel.\n"),
+                    Ok("3,3,0,-;pci 0000:03:00.0: x\n SUBSYSTEM=pci\n DEVICE=+pci:0000:03:00.0\n"),
+                ],
+                &["pci 0000:03:00.0: x"],
+                false,
+            ),
         ] {
             let read = read_device(&mut Answers(answers)).unwrap();
             assert_eq!(

@@ -8,8 +8,7 @@ use amdgpu::Address;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
-use crate::device;
-use crate::driver;
+use crate::origin::{self, Origin, Speaker};
 use crate::pattern::Pattern;
 
 /// knowledge/messages.toml.
@@ -155,7 +154,7 @@ struct Place {
 pub struct Found<'k> {
     pub message: &'k Message,
     pub pattern: &'k MessagePattern,
-    /// As the line says it.
+    /// Which device it is about, in the words of the driver alone.
     pub device: Option<Address>,
     /// What stands in the pattern's holes, in their order: `("ring", "gfx_0.0.0")`.
     pub values: Vec<(&'k str, String)>,
@@ -244,7 +243,7 @@ impl Knowledge {
         &self.messages
     }
 
-    /// The message that a line has: of several, the first in the file. Without those that only health reads.
+    /// The message that a line of a text has: of several, the first in the file. Without those that only health reads.
     #[must_use]
     pub fn find<'k>(&'k self, line: &[u8]) -> Option<Found<'k>> {
         self.find_any(line).filter(|found| !found.message.silent)
@@ -253,21 +252,27 @@ impl Knowledge {
     /// As [`Self::find`], with those that only health reads.
     #[must_use]
     pub fn find_any<'k>(&'k self, line: &[u8]) -> Option<Found<'k>> {
+        self.find_from(&Origin::of_line(line))
+    }
+
+    /// The message that a record has, as [`Self::find_any`]: of several, the first in the file.
+    #[must_use]
+    pub fn find_from<'k>(&'k self, origin: &Origin<'_>) -> Option<Found<'k>> {
         let mut found: Option<(Place, Found<'k>)> = None;
         let mut tried = BTreeSet::new();
-        for anchor in self.anchors.find_overlapping_iter(line).map(|hit| hit.pattern().as_usize()) {
+        for anchor in self.anchors.find_overlapping_iter(origin.text).map(|hit| hit.pattern().as_usize()) {
             if !tried.insert(anchor) {
                 continue;
             }
             for place in self.patterns_of.get(anchor)? {
                 if found.as_ref().is_none_or(|(first, _)| place < first)
-                    && let Some(it) = self.find_at(*place, line)
+                    && let Some(it) = self.find_at(*place, origin)
                 {
                     found = Some((*place, it));
                 }
             }
         }
-        found.map(|(_, found)| found).filter(|_| !driver::is_another(line))
+        found.map(|(_, found)| found)
     }
 
     /// Where a text first has words without which no line has a message.
@@ -275,17 +280,59 @@ impl Knowledge {
         self.anchors.find(text).map(|hit| hit.range())
     }
 
-    fn find_at(&self, place: Place, line: &[u8]) -> Option<Found<'_>> {
+    fn find_at(&self, place: Place, origin: &Origin<'_>) -> Option<Found<'_>> {
         let message = self.messages.get(place.message)?;
         let pattern = message.patterns.get(place.pattern)?;
-        let values = pattern.text.find(line)?;
+        if !pattern.is_of(origin.speaker) {
+            return None;
+        }
+        let values = origin.starts.iter().find_map(|start| pattern.text.find(origin.text, *start))?;
         let is_asked = |(name, value): &(&str, String)| {
             pattern.values.get(*name).is_none_or(|wanted| wanted.contains(value))
         };
         if !values.iter().all(is_asked) {
             return None;
         }
-        Some(Found { message, pattern, device: device::of(line), values })
+        let device = pattern.device(origin, &values);
+        Some(Found { message, pattern, device, values })
+    }
+}
+
+impl MessagePattern {
+    /// Whether the speaker says such a message: another vendor's driver says none of amdgpu's, and only the firmware what
+    /// drivers/firmware prints.
+    fn is_of(&self, speaker: Speaker) -> bool {
+        let file = self.file.as_deref().unwrap_or_default();
+        let is_in = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
+        match speaker {
+            Speaker::Amdgpu | Speaker::Copied => true,
+            Speaker::OtherDevice => is_in(&["drivers/pci/"]),
+            Speaker::Firmware => is_in(&["drivers/firmware/"]),
+            Speaker::Other => {
+                self.kernels.is_empty()
+                    && !is_in(&["drivers/gpu/", "drivers/pci/", "drivers/firmware/", "drivers/base/"])
+            }
+            Speaker::User => false,
+        }
+    }
+
+    /// The device from which a port says that an error came, else that of the prefix, else the one that the message names.
+    fn device(&self, origin: &Origin<'_>, values: &[(&str, String)]) -> Option<Address> {
+        let is_of_bus = self.file.as_deref().is_some_and(|file| file.starts_with("drivers/pci/"));
+        let sent_by = if is_of_bus && origin.device.is_some() { origin.sent_by() } else { None };
+        let value = |hole| values.iter().find(|(name, _)| *name == hole).map(|(_, value)| value.as_str());
+        // drivers/firmware/efi/cper.c
+        let whole = || {
+            Some(format!(
+                "{}:{}:{}.{}",
+                value("domain")?,
+                value("bus")?,
+                value("device")?,
+                value("function")?
+            ))
+        };
+        let named = || origin::parsed(whole().as_deref().or(value("device"))?.as_bytes());
+        sent_by.or(origin.device).or_else(named)
     }
 }
 
@@ -321,16 +368,17 @@ mod tests {
     fn the_first_message_of_the_file_that_a_line_has_is_found() {
         let knowledge = knowledge(&[
             ("soft-recovered", &["ring {ring} timeout, but soft recovered"]),
-            ("timeout", &["another ring is in a timeout", "the ring {ring} timeout, {rest}"]),
+            ("timeout", &["another ring is in a timeout", "ring {ring} timeout, {rest}"]),
             ("begin", &["GPU reset begin!", "GPU reset begin! of {what}", "reset begin of some GPUs"]),
             ("also-timeout", &["ring {ring} timeout, but soft recovered"]),
         ]);
         for (line, expected) in [
-            ("the ring gfx timeout, but soft recovered", Some(("soft-recovered", "ring gfx"))),
-            ("the ring gfx timeout, signaled", Some(("timeout", "ring gfx rest signaled"))),
-            ("GPU reset begin! of it; the ring gfx timeout, but", Some(("timeout", "ring gfx rest but"))),
-            ("GPU reset begin! of it", Some(("begin", ""))),
-            ("GPU reset begin! reset begin of some GPUs", Some(("begin", ""))),
+            ("ring gfx timeout, but soft recovered", Some(("soft-recovered", "ring gfx"))),
+            ("[drm] *ERROR* ring gfx timeout, but soft recovered", Some(("soft-recovered", "ring gfx"))),
+            ("amdgpu: ring gfx timeout, signaled", Some(("timeout", "ring gfx rest signaled"))),
+            ("ring gfx timeout, GPU reset begin! of it", Some(("timeout", "ring gfx rest GPU"))),
+            ("GPU reset begin! of it; ring gfx timeout, but soft recovered", Some(("begin", ""))),
+            ("the ring gfx timeout, but soft recovered", None),
             ("GPU reset began", None),
             ("", None),
         ] {
@@ -352,30 +400,6 @@ mod tests {
         for message in knowledge.messages() {
             for pattern in &message.patterns {
                 assert!(knowledge.find_any(pattern.sample.as_bytes()).is_some(), "{}", pattern.sample);
-            }
-        }
-    }
-
-    /// The kernel writes two names that a process chose into a line about its page fault (`amdgpu_vm_print_task_info` in
-    /// amdgpu_vm.c). They must not take a GPU out of use.
-    #[test]
-    fn no_names_of_a_process_and_its_thread_make_a_message_that_drains() {
-        let knowledge = Knowledge::built_in().unwrap();
-        let name = |words: &[&str]| words.join("x").chars().take(15).collect::<String>();
-        for pattern in knowledge.messages().iter().flat_map(|message| &message.patterns) {
-            let words: Vec<&str> = pattern.text.words().collect();
-            let two = (0..=words.len()).map(|at| words.split_at(at));
-            let one = (0..words.len()).map(|at| (&words[at..], &words[..0]));
-            for (process, thread) in two.chain(one) {
-                for line in [
-                    format!(" in process {} pid 7 thread {} pid 8)", name(process), name(thread)),
-                    format!(" for process {} pid 7 thread {} pid 8", name(process), name(thread)),
-                    format!(" Process {} pid 7 thread {} pid 8", name(process), name(thread)),
-                ] {
-                    let line = format!("amdgpu 0000:03:00.0: amdgpu: {line}");
-                    let found = knowledge.find(line.as_bytes());
-                    assert!(!found.is_some_and(|found| found.message.drain), "{line}");
-                }
             }
         }
     }

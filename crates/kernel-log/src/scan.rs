@@ -41,7 +41,7 @@ pub fn scan<'k>(
     input: impl Read,
     each: &mut dyn FnMut(&Hit<'_, 'k>) -> io::Result<()>,
 ) -> io::Result<Totals> {
-    let scan = Scan { knowledge, each, longest: LONGEST_LINE, totals: Totals::default() };
+    let scan = Scan { knowledge, each, longest: LONGEST_LINE, indent: None, totals: Totals::default() };
     scan.run(input, BLOCK)
 }
 
@@ -49,6 +49,8 @@ struct Scan<'k, 'e> {
     knowledge: &'k Knowledge,
     each: &'e mut dyn FnMut(&Hit<'_, 'k>) -> io::Result<()>,
     longest: usize,
+    /// How many blanks begin the first line, and each one that was copied together with it.
+    indent: Option<usize>,
     totals: Totals,
 }
 
@@ -96,6 +98,7 @@ impl Scan<'_, '_> {
 
     /// Lines to their ends; only the last of a text may have none.
     fn whole_lines(&mut self, text: &[u8]) -> io::Result<()> {
+        self.indent.get_or_insert_with(|| blanks(text));
         // Lines before `at` are not too long, and those before `done` were looked at.
         let (mut at, mut done) = (0, 0);
         while text.len() - at > self.longest {
@@ -131,15 +134,25 @@ impl Scan<'_, '_> {
 
     /// `text` begins with it.
     fn cut_line(&mut self, text: &[u8]) -> io::Result<()> {
+        self.indent.get_or_insert_with(|| blanks(text));
         self.totals.cut += 1;
         self.line(part(text, 0, self.longest))
     }
 
     /// The line behind those that have been counted.
     fn line(&mut self, text: &[u8]) -> io::Result<()> {
-        let Some(found) = self.knowledge.find(text) else { return Ok(()) };
+        let Some(found) = self.knowledge.find(without(self.indent.unwrap_or(0), text)) else { return Ok(()) };
         (self.each)(&Hit { line: self.totals.lines + 1, text, found })
     }
+}
+
+/// A line without so many blanks in front, if it has them: further ones begin the second line of a record.
+fn without(indent: usize, line: &[u8]) -> &[u8] {
+    if blanks(line) < indent { line } else { line.get(indent..).unwrap_or(line) }
+}
+
+fn blanks(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
 /// Nothing where it is not all there.
@@ -189,7 +202,8 @@ mod tests {
             lines.push((hit.line, hit.text.to_vec(), values));
             Ok(())
         };
-        let scan = Scan { knowledge: &knowledge, each: &mut each, longest, totals: Totals::default() };
+        let scan =
+            Scan { knowledge: &knowledge, each: &mut each, longest, indent: None, totals: Totals::default() };
         let totals = scan.run(Pieces { text, sizes: sizes.into_iter().cycle() }, block).unwrap();
         (lines, totals)
     }
@@ -199,6 +213,7 @@ mod tests {
         let knowledge = Knowledge::parse("test.toml", KNOWLEDGE).unwrap();
         let mut totals = Totals { bytes: text.len() as u64, ..Totals::default() };
         let mut lines = Lines::new();
+        let indent = blanks(text);
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             totals.lines += 1;
             let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -209,7 +224,7 @@ mod tests {
                 }
                 _ => line.strip_suffix(b"\r").unwrap_or(line),
             };
-            let found = knowledge.find(line);
+            let found = knowledge.find(without(indent, line));
             let values = |found: Found<'_>| found.values.into_iter().map(|(_, value)| value).collect();
             lines.extend(found.map(|found| (totals.lines, line.to_vec(), values(found))));
         }
@@ -247,7 +262,7 @@ mod tests {
     fn lines_are_numbered_and_cut_at_the_longest() {
         let message = "56789abcdefghijk";
         let x = |count| "x".repeat(count);
-        let long = x(40) + message;
+        let long = message.to_owned() + &x(40);
         for (text, lines, totals) in [
             (String::new(), vec![], (0, 0)),
             ("\n\n".to_owned(), vec![], (2, 0)),
@@ -258,12 +273,13 @@ mod tests {
                 (4, 0),
             ),
             (format!("{long}\n{message}"), vec![(1, &*long), (2, message)], (2, 0)),
-            // A message begins in front of the longest line's end, and ends behind.
-            (format!("x{long}\n{message}"), vec![(2, message)], (2, 1)),
+            (format!("{long}x\n{message}"), vec![(1, &*long), (2, message)], (2, 1)),
+            // No line begins with it.
+            (format!("x{message}\n{message}"), vec![(2, message)], (2, 0)),
             (
-                format!("{message}{long}\n{message}"),
-                vec![(1, &*format!("{message}{}", x(40))), (2, message)],
-                (2, 1),
+                format!("  {message}\n  {message}\n   {message}\n{message}"),
+                vec![(1, &*format!("  {message}")), (2, &*format!("  {message}")), (4, message)],
+                (4, 0),
             ),
             (format!("{}\n{message}\n{}", x(500), x(57)), vec![(2, message)], (3, 2)),
         ] {

@@ -101,7 +101,7 @@ fn explain(session: &Session, name: &str, input: impl Read, hint: Option<&str>) 
     answer(session, false, hint, |knowledge, each| {
         let mut input = Counted { input, bytes: 0, failed: None };
         let read = scan(knowledge, &mut input, &mut |hit| {
-            let line = Line { number: hit.line, text: hit.text, device: None, time: None };
+            let line = Line { number: hit.line, text: hit.text, time: None };
             each(line, &hit.found)
         });
         match (read, input.failed) {

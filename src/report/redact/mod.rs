@@ -1,5 +1,5 @@
 //! Takes secrets and identities out of texts that strangers will read. Of a configuration only the plain values of known
-//! keys stay; of a log or an error what comes before the first word that sounds secret.
+//! keys stay; of an error what comes before the first word that sounds secret.
 
 mod configuration;
 mod keys;
@@ -21,7 +21,7 @@ const MARK: &str = "[removed]";
 /// What every sentence of the wrapper begins with.
 const WRAPPER: &str = "runc-amd-wrapper: ";
 
-/// Words that rocworker and the kernel write on every machine.
+/// Words that rocworker writes on every machine.
 const NO_NAMES: [&str; 3] = ["localhost", "amdgpu", "amd.com"];
 
 /// Removes secrets, and names of this machine.
@@ -50,7 +50,7 @@ impl Redactor {
         Self { names: telling.map(str::to_owned).collect(), root: None }
     }
 
-    /// A program's message or a line of a log, up to the first word that sounds secret.
+    /// A program's message, up to the first word that sounds secret.
     pub(crate) fn text(&self, text: &str) -> String {
         let lower = text.to_ascii_lowercase();
         let secret = SECRET_WORDS.iter().filter_map(|word| lower.find(word)).min();

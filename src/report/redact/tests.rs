@@ -26,7 +26,6 @@ fn what_sounds_secret_is_gone_and_what_is_in_front_of_it_stays() {
         ("x-header = [\"Bearer hunter2\"]", "x-header = [\""),
         ("Authorization: Basic aHVudGVyMg==", ""),
         ("CERT=-----BEGIN PRIVATE KEY-----\\nabc\\n-----END PRIVATE KEY-----", "CERT="),
-        ("kernel: Command line: amdgpu.dc=0 luks=hunter2", "kernel: "),
         ("key: |\n  hunter2\n  hunter2\n\nnext: 1\n", ""),
         ("x: 1\ntokens:\n- hunter2\n- hunter2\nnext: 1\n", "x: 1\n"),
         ("key = \"\"\"hunter2\nhunter2\"\"\"\nnext = 1\n", ""),
@@ -329,6 +328,23 @@ fn hexadecimal_digits_are_numbers_in_addresses_alone() {
         let text = format!("tag: \"{value}\"\n");
         let found = redactor().configuration(Format::Yaml(ROCWORKER), &text);
         assert_eq!(found.contains(value), is_kept, "{found}");
+    }
+}
+
+#[test]
+fn of_tags_only_what_rocworker_writes_keeps_its_value() {
+    let own = "gpu,gpu-type=amd,compute-runtime=rocm,rocm,gpu-count=2,gpu-devices=0,1,gfx942";
+    for (value, kept) in [
+        (own, own),
+        ("linux", "linux"),
+        ("pswd=PW", "pswd=[removed: text, 2 characters]"),
+        ("gpu,login=ann,big", "gpu,login=[removed: text, 3 characters],big"),
+        ("x=y=z, gpu", "[removed: text, 10 characters]"),
+    ] {
+        let found = redactor().configuration(Format::Env, &format!("CONCOURSE_TAG=\"{value}\"\n"));
+        assert_eq!(found.trim().trim_start_matches("CONCOURSE_TAG=").trim_matches('"'), kept, "{value}");
+        let found = redactor().configuration(Format::Yaml(ROCWORKER), &format!("tag: '{value}'\n"));
+        assert_eq!(found.trim().trim_start_matches("tag: ").trim_matches('\''), kept, "{value}");
     }
 }
 

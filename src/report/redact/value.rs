@@ -5,7 +5,7 @@ use super::keys::ENVIRONMENT;
 use crate::engines::{self, Keys};
 
 /// Words that a secret's name has in it, in small letters.
-pub(super) const SECRET_WORDS: [&str; 18] = [
+pub(super) const SECRET_WORDS: [&str; 17] = [
     "secret",
     "token",
     "passw",
@@ -23,7 +23,6 @@ pub(super) const SECRET_WORDS: [&str; 18] = [
     "username",
     "user=",
     "user:",
-    "command line",
 ];
 
 pub(super) fn is_secret(name: &str) -> bool {
@@ -56,7 +55,26 @@ pub(super) fn has_known(keys: Keys<'_>, place: &[&str]) -> bool {
 pub(super) fn redacted(keys: Keys<'_>, place: &[&str], value: &str) -> String {
     let is_fingerprint = || place == ["repositories", "fingerprints"] && value.len() == 40 && is_hex(value);
     let is_kept = is_yes_or_no(value) || is_known(keys, place) && (is_plain(value) || is_fingerprint());
-    if is_kept { value.to_owned() } else { removed("text", value) }
+    match place.last() {
+        _ if !is_kept => removed("text", value),
+        Some(&("CONCOURSE_TAG" | "tag" | "tags")) => {
+            value.split_inclusive([',', ' ', ';']).map(tag).collect()
+        }
+        _ => value.to_owned(),
+    }
+}
+
+/// A worker's tag, which can be any words of a user's: behind an equals sign only values that rocworker writes stay.
+fn tag(tag: &str) -> String {
+    const OF_GPUS: [&str; 4] = ["gpu-type", "gpu-count", "gpu-devices", "compute-runtime"];
+    match tag.split_once('=') {
+        Some((name, value)) if !OF_GPUS.contains(&name) => {
+            let value = value.trim_end_matches([',', ' ', ';']);
+            let separator = tag.get(name.len() + 1 + value.len()..).unwrap_or_default();
+            format!("{name}={}{separator}", removed("text", value))
+        }
+        _ => tag.to_owned(),
+    }
 }
 
 /// `NAME=value`, of an environment.

@@ -258,16 +258,18 @@ fn stand_in(folder: &Path, name: &str, text: &str) {
 }
 
 #[test]
-fn of_logs_the_lines_about_gpus_are_taken_and_of_programs_their_versions() {
+fn of_the_kernels_log_known_messages_are_taken_and_of_programs_their_versions() {
     let (root, programs) = (scratch(), scratch());
     machine().put("/proc/sys/kernel/hostname", "farm-3\n").lay_out(root.path(), Nodes::Recorded).unwrap();
     stand_in(
         programs.path(),
         "journalctl",
         &format!(
-            "2026-11-21T07:00:00+0000 kernel: amdgpu 0000:03:00.0: ring gfx timeout on farm-3\n\
+            "2026-11-21T07:00:00+0000 kernel: amdgpu 0000:03:00.0: ring gfx timeout, signaled seq=1, emitted seq=2 on farm-3\n\
              2026-11-21T07:00:01+0000 kernel: wlan0: {SECRET}\n\
-             2026-11-21T07:00:02+0000 kernel: pcieport 0000:00:01.1: AER: Correctable error\n\
+             2026-11-21T07:00:01+0000 kernel: audit: type=1309 audit(1764.5:12): argc=2 a0=\"amdgpu\" a1=\"-p{SECRET}\"\n\
+             2026-11-21T07:00:01+0000 kernel: [drm:x [amdgpu]] *ERROR* Process information: process {SECRET} pid 7 thread {SECRET} pid 8\n\
+             2026-11-21T07:00:02+0000 kernel: pcieport 0000:00:01.1: AER: Correctable error message received from 0000:03:00.0\n\
              2026-11-21T07:00:03+0000 containerd: runc-amd-wrapper: GPU 7: token={SECRET}"
         ),
     );
@@ -283,8 +285,10 @@ fn of_logs_the_lines_about_gpus_are_taken_and_of_programs_their_versions() {
     assert_nowhere(&report.bytes, "farm-3");
     let entries = entries(&report.bytes);
     let kernel = text(&entries, "logs/kernel.log");
-    assert!(kernel.contains("ring gfx timeout on HOST\n") && kernel.contains("AER: Correctable"), "{kernel}");
-    assert!(!kernel.contains("wlan0"), "{kernel}");
+    let expected = "2026-11-21T07:00:00+0000 kernel: amdgpu 0000:03:00.0: ring gfx timeout, signaled seq=1, emitted seq=2\n\
+                    2026-11-21T07:00:01+0000 kernel: amdgpu: Process information: process [removed] pid 7 thread [removed] pid 8\n\
+                    2026-11-21T07:00:02+0000 kernel: pcieport 0000:00:01.1: Correctable error message received from 0000:03:00.0\n";
+    assert_eq!(kernel, expected);
     assert!(
         text(&entries, "logs/runc-amd-wrapper.log").contains("runc-amd-wrapper: GPU 7: [removed: text, ")
     );
