@@ -1,7 +1,7 @@
 //! Whether SELinux could keep a container from the GPUs' nodes.
 //!
-//! container-selinux lets `container_t` open /dev/dri by default, and /dev/kfd (`hsa_device_t`) by its boolean
-//! container_use_devices alone. Which engine confines its containers is the engine's answer.
+//! By default container-selinux keeps a container (`container_t`) from /dev/kfd (`hsa_device_t`); its boolean
+//! container_use_devices lets it open every node that it is given. Which engine confines is the engine's answer.
 
 use std::time::Duration;
 
