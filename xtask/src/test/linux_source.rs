@@ -38,6 +38,13 @@ const MESSAGES: [&str; 16] = [
     "kernel/params.c",
 ];
 
+/// Of every suite: tables of chips.
+const CHIPS: [&str; 3] = [
+    "drivers/gpu/drm/amd/amdgpu/amdgpu_discovery.c",
+    "drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c",
+    "drivers/gpu/drm/amd/amdkfd/kfd_device.c",
+];
+
 /// Linux 6.1, 6.12 and the newest, and the headers of each: tar stops behind the last file.
 /// bookworm-backports has 6.12 too, with the same header.
 const SUITES: [(&str, &[&str]); 3] = [
@@ -66,7 +73,7 @@ pub(super) fn variable() -> (&'static str, PathBuf) {
 pub(super) fn fetch() -> Result<()> {
     let (_, folder) = variable();
     for (suite, headers) in SUITES {
-        let (place, files) = (folder.join(suite), [headers, &MESSAGES].concat());
+        let (place, files) = (folder.join(suite), [headers, &MESSAGES, &CHIPS].concat());
         if !files.iter().all(|file| place.join(file).is_file()) {
             fetch_one(suite, &files, &place)?;
         }
