@@ -7,6 +7,7 @@ use amdgpu::{Gpu, Machine, Sriov, Unknown};
 use serde::Serialize;
 
 use crate::facts::Facts;
+use crate::remarks::remarks;
 use amdgpu::names;
 
 /// The whole answer. Absent is null, never 0.
@@ -19,6 +20,9 @@ pub struct Detection {
     pub virtualization: Option<String>,
     /// What is wrong with the machine and belongs to no one GPU.
     pub problems: Vec<String>,
+    /// What a person should know before containers use the GPUs, and is no fault.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// One GPU, as a container can be given it.
@@ -42,6 +46,9 @@ pub struct Entry {
     pub partition: Option<PartitionEntry>,
     pub sriov: Option<SriovEntry>,
     pub usable: bool,
+    /// Whether it is a processor's own graphics, an APU.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub integrated: bool,
     pub problems: Vec<String>,
     /// Why a field above is null, where there is a reason worth telling.
     pub unknown: BTreeMap<&'static str, String>,
@@ -93,6 +100,7 @@ impl Detection {
             },
             virtualization: facts.virtualization.as_ref().map(|around| around.name().to_owned()),
             problems: problems.clone(),
+            notes: remarks(facts).into_iter().map(|remark| remark.text).collect(),
         }
     }
 }
@@ -136,6 +144,7 @@ impl Entry {
                 Sriov::Virtual { of } => SriovEntry::Vf { of: of.map(|address| address.to_string()) },
             }),
             usable: gpu.usable(),
+            integrated: gpu.is_integrated,
             problems: gpu.problems.iter().map(ToString::to_string).collect(),
             unknown,
         }

@@ -6,6 +6,7 @@ use root::Root;
 use crate::host::{self, Around};
 use crate::module_load::ModuleLoad;
 use crate::pinned_devices::PinnedDevices;
+use crate::unserved::{Unserved, unserved};
 
 /// What is true of a machine now.
 #[derive(Debug)]
@@ -15,6 +16,10 @@ pub struct Facts {
     pub virtualization: Option<Around>,
     /// Whether systemd is the first process.
     pub systemd: bool,
+    /// Engines that are here and that rocworker does not configure.
+    pub unserved: Vec<Unserved>,
+    /// Whether a hypervisor of Microsoft's gives its GPU as /dev/dxg.
+    pub has_dxg: bool,
     /// Whether an unmanaged file has amdgpu loaded at boot.
     pub module_load: ModuleLoad,
     /// What the words of the configuration meant when they were first applied.
@@ -29,6 +34,8 @@ impl Facts {
             machine: Machine::read(root),
             virtualization: Around::read(root),
             systemd: host::runs_systemd(root),
+            unserved: unserved(root),
+            has_dxg: root.is_there("/dev/dxg"),
             module_load: ModuleLoad::read(root),
             chosen: PinnedDevices::default(),
         }
@@ -43,6 +50,12 @@ impl Facts {
     /// AMD's GPUs, usable or not, in the order of their indexes.
     pub fn amd(&self) -> impl Iterator<Item = &Gpu> {
         self.machine.amd()
+    }
+
+    /// Whether there is one that could ever compute: without it nothing is set up.
+    #[must_use]
+    pub fn has_amd(&self) -> bool {
+        self.amd().any(|gpu| gpu.never_computes().is_none())
     }
 
     /// Those of them that a container can use.

@@ -1,36 +1,117 @@
-//! The groups of a machine, by the names that it gives them.
+//! The groups of a machine, by the names that it gives them: those of files, and what its name services know.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use reconcile::command::{self, Programs};
 use root::{Meta, Root};
+use serde::Deserialize;
 
 const FILE: &str = "/etc/group";
 
-/// The groups of /etc/group; those that only a name service knows are not in it.
+/// Where nsswitch.conf(5)'s service `altfiles` looks: the groups of an image, as of Fedora's ostree systems.
+pub const ALTFILES: &str = "/usr/lib/group";
+
+/// Where its service `systemd` finds records that a file holds (nss-systemd(8), userdbd's drop-ins).
+const USERDB: [&str; 4] = ["/etc/userdb", "/run/userdb", "/run/host/userdb", "/usr/lib/userdb"];
+
+/// A name service over a network may be slow.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What getent(1) ends with where a key is in no database.
+const NO_SUCH_KEY: i32 = 2;
+
+/// The groups that own GPU nodes, by udev's own rules.
+const OWNERS: [&str; 2] = ["render", "video"];
+
+/// The groups that a machine's name services know.
 #[derive(Debug)]
 pub struct Groups {
-    /// Name and gid, or why the file could not be read.
-    known: Result<Vec<(String, u32)>, String>,
+    /// Or why the file could not be read.
+    known: Result<Vec<Group>, String>,
+    /// Services of nsswitch.conf that no file answers for: `sss`, `ldap`.
+    services: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Group {
+    name: String,
+    gid: u32,
+    /// The file that names it, or `getent`.
+    source: String,
 }
 
 impl Groups {
-    /// An unreadable file is a reason, not a machine without groups.
+    /// What files say. An unreadable one is a reason, not a machine without groups.
     #[must_use]
     pub fn read(root: &Root) -> Self {
         let text = root.read_text(FILE, 4 << 20).map_err(|error| error.to_string());
-        Self { known: text.map(|text| parse(&text)) }
+        let mut known = text.map(|text| parse(&text, FILE));
+        let mut services = Vec::new();
+        for service in services_of(root) {
+            match (service.as_str(), &mut known) {
+                ("files" | "compat", _) | (_, Err(_)) => {}
+                ("altfiles", Ok(known)) => {
+                    let text = root.read_text(ALTFILES, 4 << 20).unwrap_or_default();
+                    known.extend(parse(&text, ALTFILES));
+                }
+                ("systemd", Ok(known)) => known.extend(USERDB.iter().flat_map(|folder| userdb(root, folder))),
+                (_, Ok(_)) => services.push(service),
+            }
+        }
+        Self { known, services }
+    }
+
+    /// With what the other services say of the owners of GPU nodes and of these numbers, where no file does: getent(1)
+    /// asks them. `programs`: `None` beneath another Root than `/`.
+    #[must_use]
+    pub fn asking(mut self, programs: Option<&Programs>, gids: &[u32]) -> Self {
+        let (Some(programs), false) = (programs, self.services.is_empty()) else { return self };
+        let names = OWNERS.into_iter().filter(|name| self.gid(name).is_none()).map(str::to_owned);
+        let nameless = gids.iter().filter(|gid| self.name(**gid).is_none()).map(u32::to_string);
+        let keys: BTreeSet<String> = names.chain(nameless).collect();
+        let mut found = Vec::new();
+        for key in keys {
+            match programs.run(&["getent", "group", &key], PATIENCE) {
+                Ok(output) => found.extend(parse(&String::from_utf8_lossy(&output.stdout), "getent")),
+                Err(command::Error::Failed { status, .. }) if status.code() == Some(NO_SUCH_KEY) => {}
+                Err(_) => return self,
+            }
+        }
+        if let Ok(known) = &mut self.known {
+            known.extend(found);
+            self.services.clear();
+        }
+        self
+    }
+
+    fn find(&self, is_it: impl Fn(&Group) -> bool) -> Option<&Group> {
+        self.known.as_ref().ok()?.iter().find(|group| is_it(group))
     }
 
     /// The number of a group.
     #[must_use]
     pub fn gid(&self, name: &str) -> Option<u32> {
-        let known = self.known.as_ref().ok()?;
-        known.iter().find(|(known, _)| known == name).map(|(_, gid)| *gid)
+        self.find(|group| group.name == name).map(|group| group.gid)
     }
 
     /// The first name of a number.
     #[must_use]
     pub fn name(&self, gid: u32) -> Option<&str> {
-        let known = self.known.as_ref().ok()?;
-        known.iter().find(|(_, known)| *known == gid).map(|(name, _)| name.as_str())
+        self.find(|group| group.gid == gid).map(|group| group.name.as_str())
+    }
+
+    /// What names a group, where that is not /etc/group: usermod(8) adds nobody to it there.
+    #[must_use]
+    pub fn source_elsewhere(&self, name: &str) -> Option<&str> {
+        self.find(|group| group.name == name).map(|group| group.source.as_str()).filter(|it| *it != FILE)
+    }
+
+    /// Services that may know further groups, and were not asked.
+    #[must_use]
+    pub fn not_asked(&self) -> Option<String> {
+        (!self.services.is_empty()).then(|| self.services.join(", "))
     }
 
     /// Why no group is known.
@@ -57,26 +138,103 @@ impl Groups {
 /// The number of a group in a text of group(5).
 #[must_use]
 pub fn gid_in(text: &str, name: &str) -> Option<u32> {
-    parse(text).into_iter().find(|(known, _)| known == name).map(|(_, gid)| gid)
+    parse(text, FILE).into_iter().find(|group| group.name == name).map(|group| group.gid)
 }
 
 /// The fields of group(5); a line of another form is no group.
-fn parse(text: &str) -> Vec<(String, u32)> {
+fn parse(text: &str, source: &str) -> Vec<Group> {
     let group = |line: &str| {
         let mut fields = line.split(':');
         let (name, gid) = (fields.next()?, fields.nth(1)?);
-        Some((name.to_owned(), gid.parse().ok()?))
+        Some(Group { name: name.to_owned(), gid: gid.parse().ok()?, source: source.to_owned() })
     };
     text.lines().filter_map(group).collect()
 }
 
+/// The services of the line `group:` in nsswitch.conf(5), without its reactions in brackets; `files` where there is none.
+fn services_of(root: &Root) -> Vec<String> {
+    let text = root.read_text("/etc/nsswitch.conf", 64 << 10).unwrap_or_default();
+    let line = text.lines().find_map(|line| line.split('#').next()?.trim().strip_prefix("group:"));
+    let Some(line) = line else { return vec!["files".to_owned()] };
+    let mut services = Vec::new();
+    let mut is_reaction = false;
+    for word in line.split_whitespace() {
+        is_reaction |= word.starts_with('[');
+        if !is_reaction {
+            services.push(word.to_owned());
+        }
+        is_reaction &= !word.ends_with(']');
+    }
+    services
+}
+
+/// Records `NAME.group` of a folder; `GID.group` are links to them.
+fn userdb(root: &Root, folder: &str) -> Vec<Group> {
+    #[derive(Deserialize)]
+    struct Record {
+        #[serde(rename = "groupName")]
+        name: String,
+        gid: u32,
+    }
+    let names = root.list(folder).unwrap_or_default().into_iter();
+    let is_record = |name: &Path| {
+        let number = name.file_stem().and_then(|stem| stem.to_str()?.parse::<u32>().ok());
+        name.extension() == Some("group".as_ref()) && number.is_none()
+    };
+    let paths = names.filter(|name| is_record(Path::new(name))).map(|name| Path::new(folder).join(name));
+    let group = |path: PathBuf| {
+        let Record { name, gid } = serde_json::from_slice(&root.read(&path, 64 << 10).ok()?).ok()?;
+        Some(Group { name, gid, source: path.display().to_string() })
+    };
+    paths.filter_map(group).collect()
+}
+
 #[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out its files"
+)]
 mod tests {
     use super::*;
 
     #[test]
     fn lines_that_are_no_groups_are_passed_over() {
         let text = "root:x:0:\nrender:x:992:ann,bob\n\n# a comment\nbroken\nvideo:x:forty:\nhuge:x:99999999999:\n:x:7\n";
-        assert_eq!(parse(text), [("root".to_owned(), 0), ("render".to_owned(), 992), (String::new(), 7)]);
+        let found: Vec<(String, u32)> = parse(text, FILE).into_iter().map(|it| (it.name, it.gid)).collect();
+        assert_eq!(found, [("root".to_owned(), 0), ("render".to_owned(), 992), (String::new(), 7)]);
+    }
+
+    /// Groups of an image, of systemd's records, and of a service that only a program can ask.
+    #[test]
+    fn each_service_of_nsswitch_is_looked_at_where_it_keeps_its_groups() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("etc/group", "root:x:0:\n");
+        put("usr/lib/group", "render:x:105:\nvideo:x:39:\n");
+        put("etc/userdb/gpu.group", r#"{"groupName":"gpu","gid":500,"disposition":"regular"}"#);
+        put("etc/userdb/500.group", "not read");
+        let root = Root::open(dir.path()).unwrap();
+        for (line, render, gpu, not_asked) in [
+            ("", None, None, None),
+            ("group: files", None, None, None),
+            ("passwd: altfiles\ngroup:\tfiles altfiles systemd # and no more", Some(105), Some(500), None),
+            ("group: files [SUCCESS=merge] sss [NOTFOUND = return] altfiles", Some(105), None, Some("sss")),
+            ("group: files winbind ldap", None, None, Some("winbind, ldap")),
+        ] {
+            put("etc/nsswitch.conf", line);
+            let groups = Groups::read(&root);
+            assert_eq!((groups.gid("render"), groups.gid("gpu")), (render, gpu), "{line}");
+            assert_eq!(groups.not_asked().as_deref(), not_asked, "{line}");
+        }
+        put("etc/nsswitch.conf", "group: files altfiles");
+        let groups = Groups::read(&root);
+        assert_eq!(groups.name(39), Some("video"));
+        assert_eq!(groups.source_elsewhere("video"), Some("/usr/lib/group"));
+        assert_eq!(groups.source_elsewhere("root"), None);
     }
 }

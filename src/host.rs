@@ -79,7 +79,16 @@ const DMI: [(&str, &str); 10] = [
     ("Parallels", "parallels"),
 ];
 
+/// Whether the kernel is WSL's, by the words that systemd looks for (src/basic/virt.c).
+fn is_wsl(root: &Root) -> bool {
+    let release = root.read_text("/proc/sys/kernel/osrelease", 256);
+    release.is_ok_and(|release| ["Microsoft", "microsoft", "WSL"].iter().any(|word| release.contains(word)))
+}
+
 fn hypervisor(root: &Root) -> Option<String> {
+    if is_wsl(root) {
+        return Some("wsl".to_owned());
+    }
     if let Ok(kind) = root.read_text("/sys/hypervisor/type", 256) {
         return Some(kind.trim().to_owned());
     }

@@ -21,6 +21,8 @@ pub enum ModuleLoad {
     Loads,
     /// It says something else, or cannot be read.
     SaysElse,
+    /// Kubernetes' Kernel Module Management loads amdgpu: see [`crate::driver::kmm`].
+    Operators,
 }
 
 impl ModuleLoad {

@@ -65,6 +65,8 @@ fn may_pass(problem: &Problem) -> bool {
         | Problem::NoKfd(_)
         | Problem::CardUnknown => true,
         Problem::NotAmd
+        | Problem::NeverComputes(_)
+        | Problem::LeftToRadeon(_)
         | Problem::OtherDriver(_)
         | Problem::UnknownToKfd(_)
         | Problem::UnreadInKfd(_)

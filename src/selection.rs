@@ -43,8 +43,13 @@ pub fn select<'a>(config: &Config, facts: &'a Facts) -> Result<Selection<'a>, Er
     if is_off(config) {
         return Ok(Selection { gpus: Vec::new(), listed: false, left_out: Vec::new() });
     }
-    let Devices::Listed(words) = &config.devices else {
-        return Ok(Selection { gpus: facts.usable().collect(), listed: false, left_out: Vec::new() });
+    let words = match &config.devices {
+        Devices::Listed(words) => words,
+        which => {
+            let is_wanted = |gpu: &&Gpu| *which == Devices::All || !gpu.is_integrated;
+            let gpus = facts.usable().filter(is_wanted).collect();
+            return Ok(Selection { gpus, listed: false, left_out: Vec::new() });
+        }
     };
     let mut named = vec![false; facts.amd().count()];
     for word in words {

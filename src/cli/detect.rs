@@ -30,6 +30,9 @@ pub(crate) fn text(detection: &Detection, format: Format) -> String {
     for problem in &detection.problems {
         writeln!(text, "{} {}", styled(BAD, "problem:"), printable(problem)).ok();
     }
+    for note in &detection.notes {
+        writeln!(text, "{} {}", styled(DIM, "note:"), printable(note)).ok();
+    }
     writeln!(text, "\n{}", machine(detection)).ok();
     text
 }

@@ -30,10 +30,22 @@ pub(crate) fn only(mut error: clap::Error) -> clap::Error {
             if matches!(suggested, Some(ContextValue::String(name)) if !is_option(&command(), name)) {
                 error.remove(ContextKind::SuggestedArg);
             }
+            if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)
+                && is_host(word)
+            {
+                let tip = format!("another machine is named by an option: '--host {word}'").into();
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+            }
             error
         }
         _ => error,
     }
+}
+
+/// Whether a word that no command takes may be a machine's name, as in `detect node01`.
+fn is_host(word: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'@' | b',');
+    !word.starts_with('-') && !word.is_empty() && word.bytes().all(plain)
 }
 
 fn is_option(command: &Command, name: &str) -> bool {

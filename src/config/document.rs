@@ -197,11 +197,12 @@ fn devices(words: Option<Words>, source: &Source) -> Result<Devices, Error> {
         [] => Err(source.wrong(
             KEY,
             None,
-            "gpu-device-ids names no GPU: write all, a list, or compute-runtime: none",
+            "gpu-device-ids names no GPU: write all, discrete, a list, or compute-runtime: none",
         )),
         [word] if word == "all" => Ok(Devices::All),
-        words if words.iter().any(|word| word == "all") => {
-            Err(source.wrong(KEY, None, "gpu-device-ids is all or a list, not both"))
+        [word] if word == "discrete" => Ok(Devices::Discrete),
+        words if words.iter().any(|word| word == "all" || word == "discrete") => {
+            Err(source.wrong(KEY, None, "gpu-device-ids is all, discrete or a list, not two of them"))
         }
         _ => Ok(Devices::Listed(words)),
     }

@@ -106,6 +106,8 @@ pub enum ComputeRuntime {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Devices {
     All,
+    /// All but the graphics of processors.
+    Discrete,
     /// Indexes, PCI addresses, uuids or render names, as they were written.
     Listed(Vec<String>),
 }

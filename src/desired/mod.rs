@@ -16,12 +16,14 @@ use root::Attributes;
 
 use crate::cdi::{self, Wanted, wanted};
 use crate::component::Component;
-use crate::config::{self, Config, DefaultGrant};
+use crate::config::{self, Config, DefaultGrant, Devices};
 use crate::engines::concourse::desired::{replaced_script, set_up};
 use crate::engines::{self, Wish, WrapperAsDefault};
+use crate::facts::Facts;
 use crate::host::Around;
 use crate::observations::Observations;
 use crate::program::Program;
+use crate::remarks::remarks;
 use crate::render;
 use crate::selection::{Selection, is_off, select};
 use own_unit::{BOOT, DAEMON};
@@ -46,7 +48,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     let undo_constraints = observations.engines.undo_constraints.clone();
     let mut desired = Desired { undo_constraints, ..Desired::default() };
     let Observations { facts, templates, own_program: program, .. } = observations;
-    let has_amd = facts.amd().next().is_some();
+    let has_amd = facts.has_amd();
     let selection = select(config, facts);
     if is_off(config) {
         desired.note(
@@ -81,6 +83,12 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     }
     let selection = selection?;
     selection.why_left_out().for_each(|why| desired.problem("gpu", why));
+    for remark in remarks(facts) {
+        // Who has decided which GPUs are given knows them.
+        if remark.about != "gpu" || config.devices == Devices::All {
+            desired.note(remark.about, remark.text);
+        }
+    }
     if !has_amd && !observations.has_pci {
         desired.is_undecided = true;
         desired.note(
@@ -91,7 +99,8 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         return Ok(desired);
     }
     if !has_amd {
-        desired.note("gpu", "this machine has no AMD GPU: nothing is set up");
+        desired
+            .note("gpu", format!("this machine has no AMD GPU{}: nothing is set up", without_compute(facts)));
         desired.extend(of_engines(&wish(config, observations, &selection, None)));
         return Ok(desired);
     }
@@ -110,6 +119,17 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     desired.extend(DAEMON.actions(config, facts, templates, program)?);
     desired.extend(exporter::actions(config, facts, templates, &observations.exporter)?);
     Ok(desired)
+}
+
+/// What there is in place of a GPU that computes.
+fn without_compute(facts: &Facts) -> String {
+    let mut never: Vec<String> =
+        facts.amd().filter_map(|gpu| Some(gpu.never_computes()?.to_string())).collect();
+    never.dedup();
+    match never.as_slice() {
+        [] => String::new(),
+        never => format!(" that can compute ({})", never.join("; ")),
+    }
 }
 
 /// Each engine's part. Without the wrapper's program, what of it needs none.

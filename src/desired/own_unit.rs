@@ -79,7 +79,7 @@ impl OwnUnit {
             Component::Exporter => config.exporter.unit,
             _ => config.daemon.unit,
         };
-        is_configured && !is_off(config) && facts.systemd && facts.amd().next().is_some()
+        is_configured && !is_off(config) && facts.systemd && facts.has_amd()
     }
 
     /// What should be so for it. `program`: what it is to run, or why nothing can be named that stays.

@@ -51,6 +51,8 @@ pub struct Entry {
     pub card: String,
     /// KFD's number, as text: it has 64 bits, which not every reader of JSON keeps.
     pub hive: Option<String>,
+    /// A processor's own among cards. Wrappers before this key refuse it; apply replaces the wrapper first.
+    pub integrated: bool,
 }
 
 /// What containers with a GPU get beside it; what is not configured is not written.
@@ -97,13 +99,14 @@ pub fn policy(config: &Config, selection: &Selection<'_>, callers: Callers) -> P
     let everyone = concourse && wrapper.sharing == Sharing::Shared;
     let default = wrapper.default.unwrap_or(if everyone { DefaultGrant::All } else { DefaultGrant::None });
     let folders = wrapper.folders.clone();
+    let has_cards = selection.gpus.iter().any(|gpu| !gpu.is_integrated);
     Policy {
         runtime: wrapper.runtime.clone(),
         requests,
         pods: wrapper.pods,
         default,
         sharing: wrapper.sharing,
-        gpus: selection.gpus.iter().copied().filter_map(entry).collect(),
+        gpus: selection.gpus.iter().filter_map(|gpu| entry(gpu, has_cards)).collect(),
         wait_limit_s: wrapper.wait_limit_s,
         idle_grace_s: wrapper.idle_grace_s,
         quarantine: wrapper.quarantine,
@@ -133,8 +136,8 @@ pub fn of_default_runtime(config: &Config, policy: &Policy) -> Option<&'static s
 }
 
 /// `None` of a GPU without a card's address: what its node is of could not be held against anything, so that the
-/// wrapper provides it to no container.
-fn entry(gpu: &Gpu) -> Option<Entry> {
+/// wrapper provides it to no container. `has_cards`: a count has something better to give than a processor's own.
+fn entry(gpu: &Gpu, has_cards: bool) -> Option<Entry> {
     let card = gpu.pci?.to_string();
     Some(Entry {
         index: gpu.index?,
@@ -144,6 +147,7 @@ fn entry(gpu: &Gpu) -> Option<Entry> {
         card_uuid: gpu.shared_uuid().map(|uuid| uuid.to_string()),
         card,
         hive: gpu.hive_id.map(|hive| hive.to_string()),
+        integrated: gpu.is_integrated && has_cards,
     })
 }
 

@@ -78,6 +78,19 @@ fn is_built(subject: &Subject<'_>) -> Option<bool> {
 }
 
 fn bound(about: About, subject: &Subject<'_>, gpu: &Gpu) -> Check {
+    if let Some(never) = gpu.never_computes() {
+        return about.skipped(format!("{never}: it never computes, by any driver"));
+    }
+    let to_radeon = gpu.problems.iter().find_map(|problem| match problem {
+        Problem::LeftToRadeon(chip) => Some(chip.parameters()),
+        _ => None,
+    });
+    if let Some(parameters) = to_radeon {
+        return about.warning(
+            "bound to radeon, which has no KFD: no container can use it",
+            format!("put {parameters} on the kernel's command line (GRUB_CMDLINE_LINUX, then update-grub), and reboot"),
+        );
+    }
     let is_unfinished = gpu.problems.contains(&Problem::NoRenderNode);
     match gpu.driver.as_deref() {
         Some("amdgpu") if is_unfinished => about.failed(

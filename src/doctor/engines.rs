@@ -23,5 +23,6 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         Some(why) => vec![About::one(CHECKS, engine.name).skipped(why)],
         None => (engine.doctor)(&examined, &mut versions).unwrap_or_else(|check| vec![check]),
     };
-    Ok(engines::ALL.iter().flat_map(of_engine).collect())
+    let unserved = facts.unserved.iter().map(|it| About::one(CHECKS, it.name).skipped(it.described()));
+    Ok(engines::ALL.iter().flat_map(of_engine).chain(unserved).collect())
 }

@@ -5,6 +5,7 @@ use amdgpu::DeviceNode;
 use super::machine::{Role, Subject};
 use super::nodes;
 use crate::check::{About, Check};
+use crate::groups::ALTFILES;
 use crate::host::UNMAPPED_ID;
 
 const NAME: &str = "groups";
@@ -27,11 +28,24 @@ pub(crate) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let expected = then.map(|(name, then)| {
         let about = About::one(NAME, name);
         match groups.gid(name) {
-            Some(gid) => about.ok(format!("gid {gid}")),
-            None => about.warning(
-                "not in /etc/group: no user can get GPU nodes by this name",
-                format!("{}, then {then}", made(subject, name)),
-            ),
+            Some(gid) => about.ok(match groups.source_elsewhere(name) {
+                None => format!("gid {gid}"),
+                Some(ALTFILES) => {
+                    format!(
+                        "gid {gid}, by {ALTFILES}: copy its line to /etc/group before you add a user to it"
+                    )
+                }
+                Some(source) => format!("gid {gid}, by {source}"),
+            }),
+            None => match groups.not_asked() {
+                Some(services) => {
+                    about.skipped(format!("no file names it, and {services} of nsswitch.conf was not asked"))
+                }
+                None => about.warning(
+                    "not in /etc/group: no user can get GPU nodes by this name",
+                    format!("{}, then {then}", made(subject, name)),
+                ),
+            },
         }
     });
     let nameless = subject.nodes().into_iter().filter_map(|(role, node)| nameless(subject, role, node));
@@ -57,7 +71,9 @@ pub(super) fn made(subject: &Subject<'_>, name: &str) -> String {
 fn nameless(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Option<Check> {
     let meta = node.state.as_ref().ok()?;
     let gid = meta.gid;
-    if subject.groups.name(gid).is_some() || is_unmapped(subject, gid) {
+    // A second group would take the name from one that a name service has.
+    if subject.groups.name(gid).is_some() || is_unmapped(subject, gid) || subject.groups.not_asked().is_some()
+    {
         return None;
     }
     let name = name_of(role);

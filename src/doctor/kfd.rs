@@ -90,6 +90,8 @@ fn remedy(problem: &Problem) -> Option<&'static str> {
         }
         Problem::CardUnknown => Some("send a report: rocworker does not know this way of naming partitions"),
         Problem::NotAmd
+        | Problem::NeverComputes(_)
+        | Problem::LeftToRadeon(_)
         | Problem::Unbound
         | Problem::OtherDriver(_)
         | Problem::NoRenderNode

@@ -55,7 +55,7 @@ impl<'a> Subject<'a> {
     }
 
     pub(crate) fn has_amd(&self) -> bool {
-        self.facts.amd().next().is_some()
+        self.facts.has_amd()
     }
 
     /// A check of a machine that has nothing to offer.
@@ -92,7 +92,8 @@ impl<'a> Subject<'a> {
             return Vec::new();
         }
         let mut nodes = vec![(Role::Kfd, &self.facts.machine.kfd.node)];
-        let inside = || self.facts.amd().filter(|gpu| !self.is_left_outside(gpu));
+        let computes = || self.facts.amd().filter(|gpu| gpu.never_computes().is_none());
+        let inside = || computes().filter(|gpu| !self.is_left_outside(gpu));
         let renders = inside().filter_map(|gpu| Some((Role::Render, gpu.render.as_ref()?)));
         let cards = inside().filter_map(|gpu| Some((Role::Card, gpu.card.as_ref()?)));
         for (role, node) in renders.chain(cards) {

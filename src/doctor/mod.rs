@@ -88,7 +88,7 @@ pub fn examine(
             COMPONENTS.iter().map(|(name, _)| *name).chain([crate::engines::CHECKS, "tools", "toolkit"]);
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
-        let (groups, likely_name) = (Groups::read(root), on_host::likely_name(root));
+        let (groups, likely_name) = (groups(root, facts, programs), on_host::likely_name(root));
         let subject = Subject { root, config, facts, groups, likely_name, programs, beside, now };
         let components =
             COMPONENTS.iter().flat_map(|(_, examine)| examine(&subject).unwrap_or_else(|it| vec![it]));
@@ -97,6 +97,12 @@ pub fn examine(
         components.chain(engines).chain(tools::check(programs, facts, config)).chain([toolkit]).collect()
     };
     Diagnosis::new(checks)
+}
+
+fn groups(root: &Root, facts: &Facts, programs: Option<&Programs>) -> Groups {
+    let nodes = facts.amd().flat_map(|gpu| gpu.render.iter().chain(&gpu.card));
+    let nodes = nodes.chain([&facts.machine.kfd.node]).filter_map(|node| node.state.as_ref().ok());
+    Groups::read(root).asking(programs, &nodes.map(|meta| meta.gid).collect::<Vec<_>>())
 }
 
 impl Diagnosis {

@@ -87,9 +87,10 @@ fn of_gpus(subject: &Subject<'_>, outside: &Outside<'_>, with_kfd: bool) -> Reme
     let render = |gpu: &Gpu| gpu.render.as_ref().map(|node| node.path.clone());
     let Some(container) = container(subject) else {
         let nodes = outside.gpus.iter().copied().filter_map(render).chain(hidden);
-        let devices = std::iter::once(kfd.clone()).chain(nodes);
-        let devices: Vec<String> = devices.map(|path| format!("--device {}", path.display())).collect();
-        return format!("start it with {}", devices.join(" ")).into();
+        let manager = Manager::of(subject);
+        let lists_all = matches!(manager, Manager::Engine | Manager::Nspawn);
+        let kfd = (with_kfd || lists_all).then(|| kfd.clone());
+        return manager.pass(subject, &kfd.into_iter().chain(nodes).collect::<Vec<_>>()).into();
     };
     let places: BTreeSet<Address> = outside.driven.iter().copied().filter_map(address).collect();
     let wanted: BTreeSet<Address> = outside.gpus.iter().copied().filter_map(address).collect();
@@ -111,7 +112,7 @@ fn address(gpu: &Gpu) -> Option<Address> {
 pub(super) fn of_node(subject: &Subject<'_>, path: &Path) -> Remedy {
     match container(subject) {
         Some(container) => OnHost::new(&container, vec![container.add_node(path)]).into(),
-        None => format!("start the container with --device {}", path.display()).into(),
+        None => Manager::of(subject).pass(subject, &[path.to_owned()]).into(),
     }
 }
 
@@ -122,9 +123,88 @@ pub(super) fn of_rights(subject: &Subject<'_>) -> String {
             let set = OnHost::new(&container, vec![container.set_rights("DEVICE")]);
             format!("{set}, with the device that passes it in")
         }
-        None => "give the node group render and mode 0660 on the host: a container shows it as it is there"
-            .to_owned(),
+        None => Manager::of(subject).of_rights(subject),
     }
+}
+
+/// What made a container that is none of LXD's or Incus's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Manager {
+    /// LXC under Proxmox VE, whose kernels are called so.
+    Proxmox,
+    Lxc,
+    Nspawn,
+    /// docker, podman, and what takes their words.
+    Engine,
+}
+
+impl Manager {
+    fn of(subject: &Subject<'_>) -> Self {
+        let release = subject.root.read_text("/proc/sys/kernel/osrelease", 256).unwrap_or_default();
+        match subject.facts.virtualization.as_ref().map(Around::name) {
+            Some("lxc") if release.trim().ends_with("-pve") => Self::Proxmox,
+            Some("lxc") => Self::Lxc,
+            Some("systemd-nspawn") => Self::Nspawn,
+            _ => Self::Engine,
+        }
+    }
+
+    /// How it passes nodes, each as the line or option that it takes.
+    fn pass(self, subject: &Subject<'_>, nodes: &[PathBuf]) -> String {
+        let each = |of: &dyn Fn(std::path::Display<'_>) -> String| {
+            nodes.iter().map(|path| of(path.display())).collect::<Vec<_>>().join(" ")
+        };
+        match self {
+            // pct.conf(5): `gid` is the group inside; Proxmox VE 8.2 and later have it.
+            Self::Proxmox => {
+                let gid = inner_gid(subject);
+                let set = each(&|path| format!("-devN {path},gid={gid}"));
+                format!(
+                    "on the Proxmox host: pct set ID {set}, with this container's ID and for each N a number that \
+                     pct config ID does not list; then pct reboot ID"
+                )
+            }
+            // lxc.container.conf(5).
+            Self::Lxc => {
+                let entry = |path: std::path::Display<'_>| {
+                    let inside = path.to_string();
+                    let inside = inside.trim_start_matches('/');
+                    format!("lxc.mount.entry = {path} {inside} none bind,create=file")
+                };
+                let lines: Vec<String> = nodes.iter().map(|path| entry(path.display())).collect();
+                format!(
+                    "on the host, into this container's configuration: {}, and for each its numbers (ls -l there) as \
+                     lxc.cgroup2.devices.allow = c MAJOR:MINOR rw; then start it again",
+                    lines.join(", ")
+                )
+            }
+            // systemd-nspawn(1); DeviceAllow= is systemd.resource-control(5)'s.
+            Self::Nspawn => {
+                let set = each(&|path| format!("--bind={path} --property=DeviceAllow={path}"));
+                format!("on the host: systemd-nspawn {set} …, as it was started otherwise")
+            }
+            Self::Engine => format!("start it with {}", each(&|path| format!("--device {path}"))),
+        }
+    }
+
+    fn of_rights(self, subject: &Subject<'_>) -> String {
+        match self {
+            Self::Proxmox => format!(
+                "on the Proxmox host: pct set ID -devN NODE,gid={}, with N as pct config ID lists the node; then pct reboot ID",
+                inner_gid(subject)
+            ),
+            Self::Lxc | Self::Nspawn | Self::Engine => {
+                "give the node group render and mode 0660 on the host: a container shows it as it is there"
+                    .to_owned()
+            }
+        }
+    }
+}
+
+/// The number of render inside, or what takes its place until there is one.
+fn inner_gid(subject: &Subject<'_>) -> String {
+    let gid = subject.groups.gid("render");
+    gid.map_or_else(|| "GID-OF-RENDER-IN-THE-CONTAINER".to_owned(), |gid| gid.to_string())
 }
 
 fn container<'a>(subject: &'a Subject<'_>) -> Option<Container<'a>> {

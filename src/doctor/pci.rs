@@ -4,6 +4,7 @@ use amdgpu::Gpu;
 
 use super::machine::Subject;
 use crate::check::{About, Check};
+use crate::remarks;
 use amdgpu::names;
 
 const NAME: &str = "pci";
@@ -16,6 +17,9 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         .collect();
     if checks.is_empty() {
         checks.push(no_amd(subject));
+    } else if !subject.has_amd() {
+        let remedy = "add a card of GCN 3 or newer, or set compute-runtime: none";
+        checks.push(subject.lacks(About::all(NAME), "no AMD card of this machine can compute", remedy));
     }
     let others = subject.facts.machine.gpus.iter().filter(|gpu| gpu.index.is_none());
     checks.extend(others.filter_map(|gpu| {
@@ -33,6 +37,12 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
 }
 
 fn no_amd(subject: &Subject<'_>) -> Check {
+    if let Some(why) = remarks::without_kfd(subject.facts) {
+        let evidence = format!("no AMD GPU is on the bus: {why}");
+        let remedy = "run rocworker on a Linux host, or in a virtual machine that a card is passed through to; else set \
+                      compute-runtime: none";
+        return subject.lacks(About::all(NAME), &evidence, remedy);
+    }
     let remedy = match subject.facts.virtualization {
         Some(_) => "pass one through from the host, or set compute-runtime: none",
         None => {

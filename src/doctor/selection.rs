@@ -1,9 +1,9 @@
 //! Whether the GPUs that the configuration means are there and usable.
 
 use super::machine::{Subject, gpus, name_of};
-use crate::check::{About, Check};
-use crate::config::ComputeRuntime;
-use crate::selection;
+use crate::check::{APPLY, About, Check};
+use crate::config::{ComputeRuntime, Devices};
+use crate::{remarks, selection};
 
 const NAME: &str = "configuration";
 
@@ -16,8 +16,17 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let chosen = match (selection.gpus.len(), selection.listed) {
         (0, _) => none(subject, about),
         (count @ 9.., _) => about.ok(format!("containers may be given {}", gpus(count))),
-        (_, false) => about.ok(format!("containers may be given every usable one: {}", names.join(", "))),
-        (_, true) => about.ok(format!("containers may be given {}", names.join(", "))),
+        (_, false) if subject.config.devices == Devices::All => {
+            let given = format!("containers may be given every usable one: {}", names.join(", "));
+            match remarks::beside_cards(subject.facts) {
+                Some(beside) => about.warning(
+                    format!("{given}; {beside}"),
+                    format!("write gpu-device-ids: discrete into the configuration, then {APPLY}"),
+                ),
+                None => about.ok(given),
+            }
+        }
+        (_, _) => about.ok(format!("containers may be given {}", names.join(", "))),
     };
     let left_out = selection.left_out.iter().map(|gpu| {
         About::one(NAME, name_of(gpu)).warning(
@@ -29,6 +38,12 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
 }
 
 fn none(subject: &Subject<'_>, about: About) -> Check {
+    if subject.config.devices == Devices::Discrete && subject.facts.usable().next().is_some() {
+        return about.warning(
+            "containers can be given no GPU: gpu-device-ids is discrete, and each usable GPU is a processor's own",
+            format!("write gpu-device-ids: all into the configuration, then {APPLY}"),
+        );
+    }
     let evidence = "containers can be given no GPU: none is usable";
     let remedy = "see the checks above for the reasons";
     match (subject.config.compute_runtime, subject.has_amd()) {

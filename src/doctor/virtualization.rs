@@ -14,6 +14,9 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
             "inside {name}: the host loads the driver and runs udev, sysfs shows the host's cards, and /dev \
              has only the nodes that were passed in"
         ),
+        Some(Around::VirtualMachine(name)) if name == "wsl" => {
+            "inside wsl: Windows keeps the card and its driver".to_owned()
+        }
         Some(Around::VirtualMachine(name)) => format!(
             "inside {name}: a GPU is here when the hypervisor passes a card or a virtual function through"
         ),

@@ -22,6 +22,8 @@ pub struct Dkms {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub name: String,
+    /// Whether what `source` links to is there: without it dkms builds and installs nothing.
+    pub has_source: bool,
     pub builds: Vec<Build>,
 }
 
@@ -42,6 +44,8 @@ pub struct Build {
 pub enum State<'a> {
     /// dkms knows no amdgpu.
     Unknown,
+    /// Its source is gone, and it is installed for no kernel that runs.
+    SourceGone(&'a Version),
     /// There is a source, and nothing was built of it for this kernel.
     Added(&'a Version),
     /// Built, and not where modprobe looks.
@@ -62,7 +66,8 @@ impl Dkms {
             }
             let builds = builds(root, &name, &place)?;
             if !builds.is_empty() || root.is_there(place.join("source")) {
-                versions.push(Version { name: name.to_string_lossy().into_owned(), builds });
+                let has_source = root.exists(place.join("source"));
+                versions.push(Version { name: name.to_string_lossy().into_owned(), has_source, builds });
             }
         }
         Ok(Self { versions })
@@ -75,8 +80,11 @@ impl Dkms {
         // Of those that are built alike, the last.
         match all.filter(|(_, build)| build.kernel == kernel).max_by_key(|(_, build)| build.is_installed) {
             Some((version, build)) if build.is_installed => State::Installed(version, build),
-            Some((version, build)) => State::Built(version, build),
-            None => self.versions.last().map_or(State::Unknown, State::Added),
+            Some((version, build)) if version.has_source => State::Built(version, build),
+            _ => match self.versions.iter().rfind(|version| version.has_source) {
+                Some(version) => State::Added(version),
+                None => self.versions.last().map_or(State::Unknown, State::SourceGone),
+            },
         }
     }
 }

@@ -8,6 +8,7 @@ mod distribution;
 pub mod dkms;
 mod hindrance;
 mod kernel;
+pub mod kmm;
 pub mod module;
 pub mod offered;
 mod preflight;
@@ -92,7 +93,7 @@ impl Driver {
             packages: packages(root, kernel.as_ref().ok()),
             strays: strays(root, kernel.as_ref(), dkms.as_ref()),
             signing: Signing::read(root, distribution.as_ref().is_ok_and(|it| it.is_ubuntu())),
-            hindrances: Hindrances::read(root),
+            hindrances: kmm::judged(root, Hindrances::read(root)),
             // `7.2.3` or `7.2.3-81`.
             rocm: root
                 .read_text(ROCM, 256)

@@ -111,6 +111,21 @@ pub fn installed<'a>(dkms: &'a Dkms, kernel: &str) -> Result<&'a str, Stop> {
     match dkms.state(kernel) {
         State::Installed(version, _) => Ok(&version.name),
         State::Unknown => Err(Stop::new("dkms has no amdgpu", "install amdgpu-dkms")),
+        // dkms reads dkms.conf in the source of what it has built, also to remove it (dkms 3.0.10: read_conf).
+        State::SourceGone(version) => {
+            let name = &version.name;
+            let remove = if version.builds.is_empty() {
+                format!("dkms remove amdgpu/{name} --all")
+            } else {
+                format!("rm -r /var/lib/dkms/amdgpu/{name}, for dkms remove needs the source")
+            };
+            Err(Stop::new(
+                format!(
+                    "dkms has amdgpu {name}, and its source is gone: it can be neither built nor installed"
+                ),
+                format!("{remove}; to have that driver, install amdgpu-dkms anew"),
+            ))
+        }
         State::Added(version) => {
             let (name, install) = (&version.name, install(&version.name));
             Err(Stop::new(

@@ -58,7 +58,7 @@ impl Run<'_> {
     /// that needs one. apt is asked only of packages that are missing.
     pub(super) fn driver_ground(&self, facts: &Facts) -> Option<Ground> {
         let build = self.config.build()?;
-        if is_off(self.config) || facts.amd().next().is_none() {
+        if is_off(self.config) || !facts.has_amd() {
             return None;
         }
         Some(Ground::read(self.root, self.programs, Some(build), facts.virtualization.as_ref()))

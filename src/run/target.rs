@@ -14,6 +14,7 @@ use crate::component::Component;
 use crate::config::{self, Config, Configure};
 use crate::desired::own_unit::DAEMON;
 use crate::desired::{self, desired};
+use crate::driver::{Hindrances, kmm};
 use crate::engines::concourse::desired::{out_of_date, written_by};
 use crate::engines::undo_constraints::named_by_dockerd;
 use crate::engines::{Engines, Versions, with_wrapper_as_default};
@@ -21,6 +22,7 @@ use crate::exporter_unit::ExporterUnit;
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::memory::{AppliedConfig, Memory};
+use crate::module_load::ModuleLoad;
 use crate::observations::Observations;
 use crate::own_program;
 use crate::packages::Packages;
@@ -93,7 +95,7 @@ impl Run<'_> {
             return Ok(Err(Stopped::Other(why)));
         }
         let observed = self.observe(&state, scope.packages);
-        let has_lost_all = !is_off(self.config) && observed.facts.amd().next().is_none();
+        let has_lost_all = !is_off(self.config) && !observed.facts.has_amd();
         let wanted = is_known
             .then(|| Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?)));
         let problem = match wanted {
@@ -130,7 +132,10 @@ impl Run<'_> {
     pub(super) fn observe(&self, state: &State, asks_apt: bool) -> Observations {
         let (Self { root, config, .. }, State { receipt, memory }) = (self, state);
         let (beside, running) = (self.own.beside.as_deref(), self.own.program.as_deref());
-        let facts = Facts::read(root).remembering(memory.chosen.clone());
+        let mut facts = Facts::read(root).remembering(memory.chosen.clone());
+        if kmm::loads(root, &facts.machine.amdgpu, &Hindrances::read(root)) {
+            facts.module_load = ModuleLoad::Operators;
+        }
         let mut versions = Versions::new(root, self.programs, memory.versions.clone()).at(self.now);
         let mut engines = Engines::read(root, config, &mut versions);
         let store = Store::new(root);
@@ -143,7 +148,7 @@ impl Run<'_> {
         let program = Program::find(root, beside);
         Observations {
             has_pci: root.exists("/sys/bus/pci/devices"),
-            groups: Groups::read(root),
+            groups: Groups::read(root).asking(self.programs, &[]),
             own_program: own_program::find(root, running),
             exporter: ExporterUnit::read(root, config, receipt, running, self.programs),
             wrapper: program.and_then(|program| program.that_runs(&mut versions, beside)),
@@ -232,7 +237,7 @@ impl Scope {
 
 /// Whether docker keeps each runtime that the receipt has: else one goes that the dockerd that runs may need.
 fn keeps_runtimes(config: &Config, facts: &Facts, receipt: &Receipt) -> bool {
-    let has_gpus = !is_off(config) && facts.amd().next().is_some();
+    let has_gpus = !is_off(config) && facts.has_amd();
     let is_wanted = has_gpus && config.docker.configure != Configure::Never;
     receipt.entries.iter().all(|entry| match entry.component.as_str() {
         it if it == Component::Wrapper.as_ref() => has_gpus,

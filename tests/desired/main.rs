@@ -15,6 +15,7 @@ mod docker;
 mod host;
 mod policy;
 mod real_docker;
+mod real_getent;
 mod real_udev;
 mod tags;
 mod templates;

@@ -22,6 +22,7 @@ mod remedies;
 mod task_check;
 mod toolkit;
 mod troubleshooting;
+mod whose_machine;
 mod wrapper;
 
 use std::fs;

@@ -11,6 +11,9 @@ use support::stage::{Stage, stdout};
 
 use crate::*;
 
+/// Where a processor's own graphics are.
+const OWN_GRAPHICS: &str = "0000:0f:00.0";
+
 /// What of a machine is a program.
 const PROGRAMS: [&str; 3] =
     ["/usr/lib/rocworker/runc-amd-wrapper", "/usr/sbin/dockerd", "/var/lib/concourse/bin/concourse"];
@@ -45,10 +48,11 @@ fn machines() -> Vec<Machine> {
     let unloaded = || with_groups(Machine::new().gpu(Gpu::amd(ADDRESS, 0x7448).unbound()));
     let worker =
         "[Service]\nEnvironmentFile=/etc/worker.env\nExecStart=/var/lib/concourse/bin/concourse worker\n";
-    let one_in_lxd = with_groups(Machine::new())
-        .module(Module::new("amdgpu"))
-        .gpu(card(ADDRESS, 0, 128))
-        .kfd(kfd())
+    let one = || {
+        let machine = Machine::new().module(Module::new("amdgpu")).gpu(card(ADDRESS, 0, 128));
+        with_groups(machine).kfd(kfd())
+    };
+    let one_in_lxd = one()
         .put("/dev/lxd/sock", "")
         .remove("/dev/kfd")
         .remove("/dev/dri/card0")
@@ -57,6 +61,24 @@ fn machines() -> Vec<Machine> {
     vec![
         with_groups(Machine::new()),
         unloaded(),
+        with_groups(
+            Machine::new().module(Module::new("amdgpu")).gpu(Gpu::amd(ADDRESS, 0x6811).card(0).render(128)),
+        ),
+        with_groups(Machine::new()).put("/dev/dxg", ""),
+        one()
+            .put("/run/systemd/container", "lxc\n")
+            .put("/proc/sys/kernel/osrelease", "6.8.12-1-pve\n")
+            .remove("/dev/kfd"),
+        with_groups(Machine::new())
+            .module(Module::new("amdgpu"))
+            .gpu(card(ADDRESS, 0, 128))
+            .gpu(Gpu::amd(OWN_GRAPHICS, 0x164e).card(1).render(129))
+            .kfd(kfd().node(KfdNode::gpu(7129, 0x164e, 100_306).at(OWN_GRAPHICS).render(129))),
+        good().put(
+            "/etc/modprobe.d/blacklist-amdgpu.conf",
+            "# blacklist driven by amd gpu operator\nblacklist amdgpu\n",
+        ),
+        good().put("/usr/local/bin/k3s", ""),
         unloaded().put("/etc/modprobe.d/no-gpu.conf", "blacklist amdgpu\n"),
         with_groups(
             Machine::new().module(Module::new("amdgpu")).gpu(Gpu::amd(ADDRESS, 0x7448).driver("vfio-pci")),
@@ -83,7 +105,7 @@ fn machines() -> Vec<Machine> {
 #[test]
 fn each_sentence_of_the_troubleshooting_table_is_what_doctor_prints() {
     let quoted = quoted();
-    assert_eq!(quoted.len(), 13, "{quoted:?}");
+    assert_eq!(quoted.len(), 19, "{quoted:?}");
     let (tools, beneath_a_root): (Vec<_>, Vec<_>) = quoted.iter().partition(|(name, _)| name == "tools");
     assert_eq!(tools.len(), 1, "{quoted:?}");
     let machines = machines();

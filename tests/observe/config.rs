@@ -39,6 +39,8 @@ fn devices_are_a_comma_list_a_list_or_a_number() {
     for (text, devices) in [
         ("gpu-device-ids: all", Devices::All),
         ("gpu-device-ids: [all]", Devices::All),
+        ("gpu-device-ids: discrete", Devices::Discrete),
+        ("gpu-device-ids: [discrete]", Devices::Discrete),
         ("gpu-device-ids: 0", listed(&["0"])),
         ("gpu-device-ids: \"0,1\"", listed(&["0", "1"])),
         ("gpu-device-ids: 0, 1,0", listed(&["0", "1"])),
@@ -99,7 +101,8 @@ fn what_is_wrong_is_said_with_its_line() {
         ("compute-runtime: [rocm]\n", 1, "compute-runtime"),
         ("tag: a\ngpu-device-ids: {a: b}\n", 2, "a comma list"),
         ("gpu-device-ids: []\n", 1, "names no GPU"),
-        ("tag: a\ngpu-device-ids: all,0\n", 2, "all or a list"),
+        ("tag: a\ngpu-device-ids: all,0\n", 2, "all, discrete or a list"),
+        ("tag: a\ngpu-device-ids: [discrete, 1]\n", 2, "all, discrete or a list"),
         ("gpu-device-ids: -1\n", 1, "a comma list"),
         ("enable-gpu: maybe\n", 1, "expected a boolean"),
         ("compute-runtime: rocm\nenable-gpu: false\n", 2, "contradict"),

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::Path;
 
 use crate::laid::Laid;
 
@@ -28,10 +29,16 @@ fn refused(lay: impl FnOnce(&Laid), parts: &[&str]) {
     assert_eq!(laid.tree(), before);
 }
 
+/// Another user could put anything in the place of what is in it.
+fn open_to_others(folder: &Path) {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+}
+
 #[test]
 fn the_folder_of_specs_is_a_link() {
     let lay = |laid: &Laid| {
         fs::create_dir_all(laid.path("opt/cdi")).unwrap();
+        open_to_others(&laid.path("opt"));
         symlink("/opt/cdi", laid.path("etc/cdi")).unwrap();
     };
     refused(lay, &["/etc/cdi", "it is reached through a symbolic link", "name the real folder"]);
@@ -76,6 +83,7 @@ fn our_own_folder_is_a_link_or_a_file() {
         let laid = Laid::demo("");
         fs::create_dir_all(laid.path("var/lib")).unwrap();
         fs::create_dir_all(laid.path("opt")).unwrap();
+        open_to_others(&laid.path("opt"));
         lay(&laid);
         let before = laid.all();
         let (code, said) = laid.fails(&["apply"]);
@@ -91,6 +99,7 @@ fn our_own_folder_that_was_moved_behind_a_link_is_said_at_once_and_not_at_the_un
         let laid = Laid::demo("");
         laid.run(&["apply"]).success();
         fs::create_dir_all(laid.path("srv")).unwrap();
+        open_to_others(&laid.path("srv"));
         fs::rename(laid.path(moved), laid.path("srv/moved")).unwrap();
         symlink("/srv/moved", laid.path(moved)).unwrap();
         let before = laid.all();
@@ -106,6 +115,26 @@ fn our_own_folder_that_was_moved_behind_a_link_is_said_at_once_and_not_at_the_un
         fs::remove_file(laid.path(moved)).unwrap();
         fs::rename(laid.path("srv/moved"), laid.path(moved)).unwrap();
         laid.run(&["undo"]).success();
+    }
+}
+
+/// As an administrator moves a folder to a larger disk.
+#[test]
+fn a_link_that_is_roots_alone_is_followed_and_an_undo_follows_it_too() {
+    for (link, target) in [("etc/cdi", "/opt/cdi"), ("var/lib/rocworker", "../../srv/state")] {
+        let laid = Laid::demo("");
+        let real = laid.path(target.trim_start_matches(['/', '.']));
+        fs::create_dir_all(&real).unwrap();
+        fs::create_dir_all(laid.path("var/lib")).unwrap();
+        symlink(target, laid.path(link)).unwrap();
+        let before = laid.tree();
+        laid.run(&["apply"]).success();
+        assert!(fs::read_dir(&real).unwrap().next().is_some(), "{link}: nothing was written behind it");
+        let applied = laid.tree();
+        laid.run(&["apply"]).success();
+        assert_eq!(laid.tree(), applied, "{link}");
+        laid.run(&["undo"]).success();
+        assert_eq!(laid.tree().differences(&[&before]), Vec::<String>::new(), "{link}");
     }
 }
 

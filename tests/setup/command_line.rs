@@ -287,3 +287,28 @@ fn each_line_of_an_answer_begins_with_a_word() {
         assert!(line.starts_with("    ") || line.starts_with(char::is_alphanumeric), "{line}");
     }
 }
+
+/// The text that this project started from has `detect node01`.
+#[test]
+fn a_machine_that_is_named_as_an_argument_is_pointed_to_the_option() {
+    for (command, host) in
+        [("detect", "node01"), ("doctor", "root@gpu1.lan"), ("status", "a,b"), ("health", "10.0.0.7")]
+    {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_rocworker"))
+            .args([command, host])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(
+            said.contains(&format!("tip: another machine is named by an option: '--host {host}'")),
+            "{said}"
+        );
+    }
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_rocworker"))
+        .args(["detect", "--hots"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("'--host'") && !said.contains("another machine"), "{said}");
+}

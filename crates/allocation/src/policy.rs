@@ -135,6 +135,7 @@ keyed!(Gpu, required ["index", "pci", "render"], |gpu, scanner| {
     "card_uuid" => gpu.card_uuid = scanner.optional(Scanner::string_of_its_own)?,
     "card" => gpu.card = scanner.optional(address)?,
     "hive" => gpu.hive = scanner.optional(hive)?,
+    "integrated" => gpu.integrated = scanner.optional(Scanner::boolean)?.unwrap_or_default(),
 }, |_gpu, key| unknown::<Self>(key));
 
 fn requests(scanner: &mut Scanner<'_>) -> Result<Requests, Fault> {

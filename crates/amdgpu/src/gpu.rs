@@ -2,6 +2,7 @@ use std::fmt;
 
 use crate::Address;
 use crate::attribute::{Reading, Unknown};
+use crate::generation::NeverComputes;
 use crate::node::DeviceNode;
 use crate::partition::Partition;
 use crate::pci::{Sriov, Vendor};
@@ -32,6 +33,9 @@ pub struct Gpu {
     pub kfd_node: Option<u32>,
     pub hive_id: Option<u64>,
     pub numa_node: Reading<u32>,
+    /// Whether it is the graphics of a processor (an APU), with few compute units and the system's memory. An MI300A is
+    /// none: its GPU is an accelerator's. Known of what KFD knows.
+    pub is_integrated: bool,
     /// The GPU's own memory in bytes: a card's VRAM, or the frame buffer that KFD gives a partition.
     pub vram_bytes: Reading<u64>,
     pub partition: Option<Partition>,
@@ -60,6 +64,7 @@ impl Gpu {
             kfd_node: None,
             hive_id: None,
             numa_node: Err(unknown()),
+            is_integrated: false,
             vram_bytes: Err(unknown()),
             partition: None,
             problems: Vec::new(),
@@ -70,6 +75,15 @@ impl Gpu {
     #[must_use]
     pub fn usable(&self) -> bool {
         self.problems.is_empty()
+    }
+
+    /// Why no kernel lets it compute, if that is so.
+    #[must_use]
+    pub fn never_computes(&self) -> Option<NeverComputes> {
+        self.problems.iter().find_map(|problem| match problem {
+            Problem::NeverComputes(never) => Some(*never),
+            _ => None,
+        })
     }
 
     /// The uuid that this GPU shares with its card's other partitions: it names the card.
@@ -94,6 +108,22 @@ impl Gfx {
     pub fn from_target_version(version: u32) -> Option<Self> {
         let gfx = Self { major: version / 10_000, minor: version / 100 % 100, stepping: version % 100 };
         (gfx.major < 100 && gfx.minor < 16 && gfx.stepping < 16).then_some(gfx)
+    }
+
+    /// Whether only processors have it: what the kernel sets `AMD_IS_APU` for (amdgpu_discovery_set_ip_blocks() in
+    /// amdgpu_discovery.c, and `pciidlist` in amdgpu_drv.c), by the names that kgd2kfd_probe() in kfd_device.c gives them.
+    #[must_use]
+    pub fn is_integrated(self) -> bool {
+        matches!(
+            (self.major, self.minor, self.stepping),
+            (7, 0, 0)
+                | (8, 0, 1)
+                | (9, 0, 2 | 12)
+                | (10, 1, 3)
+                | (10, 3, 3 | 5 | 6)
+                | (11, 0, 3)
+                | (11, 5 | 7, _)
+        )
     }
 }
 
@@ -124,6 +154,24 @@ impl fmt::Display for Uuid {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_architecture_that_only_processors_have_is_integrated() {
+        let integrated = |version| Gfx::from_target_version(version).is_some_and(Gfx::is_integrated);
+        // Kaveri, Carrizo, Raven, Renoir, Van Gogh, Rembrandt, Raphael, Phoenix, Strix Point, Strix Halo, Krackan.
+        for version in
+            [70_000, 80_001, 90_002, 90_012, 100_303, 100_305, 100_306, 110_003, 110_500, 110_501, 110_502]
+        {
+            assert!(integrated(version), "{version}");
+        }
+        // Hawaii, Polaris, Vega 10, Vega 12, Vega 20, MI210, MI300A, Navi 21 and 24, Navi 31 and 32, Navi 48, MI400.
+        for version in [
+            70_001, 80_003, 90_000, 90_004, 90_006, 90_010, 90_402, 100_300, 100_304, 110_000, 110_001,
+            120_001, 120_500,
+        ] {
+            assert!(!integrated(version), "{version}");
+        }
+    }
 
     #[test]
     fn architectures_are_named_as_compilers_name_them() {

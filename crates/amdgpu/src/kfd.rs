@@ -26,6 +26,8 @@ pub(crate) struct Node {
     pub(crate) domain: Option<u32>,
     /// `None` when absent or 0, which says "not known".
     pub(crate) unique_id: Option<u64>,
+    /// The processor's cores are in the same node: Kaveri, Carrizo and Raven, on kernels before 6.6.
+    pub(crate) has_cores: bool,
     /// The XGMI hive; `None` where there is none.
     pub(crate) hive_id: Option<u64>,
 }
@@ -153,6 +155,7 @@ impl Node {
             render_minor,
             location_id: small("location_id"),
             domain: small("domain"),
+            has_cores: number("cpu_cores_count").is_some_and(|count| count > 0),
             unique_id: number("unique_id").filter(|id| *id != 0),
             // A partitioned card without XGMI has its bus, device and function here (kgd2kfd_device_init in
             // kfd_device.c), which cards in other PCI domains may have too.

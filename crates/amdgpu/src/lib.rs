@@ -8,6 +8,7 @@
 mod attribute;
 mod card;
 mod drm;
+mod generation;
 mod gpu;
 pub mod gpu_metrics;
 mod io_links;
@@ -26,6 +27,7 @@ pub mod topology;
 pub use allocation::PciAddress as Address;
 pub use attribute::{Reading, Unknown};
 pub use drm::is_partition;
+pub use generation::{NeverComputes, SeaIslands};
 pub use gpu::{Gfx, Gpu, Uuid};
 pub use io_links::{topology_generation, xgmi_links};
 pub use kfd::{UnreadNode, registered_major};

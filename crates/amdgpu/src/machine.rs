@@ -9,6 +9,7 @@ use crate::Address;
 use crate::attribute::{self, Reading, Unknown};
 use crate::card;
 use crate::drm::{self, Minor, Parent};
+use crate::generation::{NeverComputes, SeaIslands};
 use crate::gpu::{Gpu, Uuid};
 use crate::kfd::{self, Node, UnreadNode};
 use crate::module::Module;
@@ -183,6 +184,7 @@ impl Survey<'_> {
         gpu.kfd_node = Some(node.id);
         gpu.gfx = node.gfx.clone();
         gpu.hive_id = node.hive_id;
+        gpu.is_integrated = node.has_cores || node.gfx.as_ref().is_ok_and(|gfx| gfx.is_integrated());
         let cards_own = gpu.card_uuid;
         let own = node.unique_id.and_then(Uuid::new).or(cards_own);
         gpu.card_uuid = cards_own.or(own);
@@ -224,7 +226,9 @@ impl Survey<'_> {
                 continue;
             }
             let mut gpu = self.gpu(Some(address), render, 1);
-            if let Some(minor) = render.and_then(|minor| minor.render) {
+            if let Some(minor) = render.and_then(|minor| minor.render)
+                && gpu.never_computes().is_none()
+            {
                 gpu.problems.push(self.why_unknown_to_kfd(minor));
             }
             gpus.push(gpu);
@@ -283,9 +287,16 @@ impl Survey<'_> {
 
     fn problems_of(&self, gpu: &Gpu) -> Vec<Problem> {
         let mut problems = Vec::new();
+        if let Some(never) = gpu.device_id.and_then(NeverComputes::of) {
+            return vec![Problem::NeverComputes(never)];
+        }
         match (gpu.pci, gpu.driver.as_deref()) {
             (Some(_), None) => return vec![Problem::Unbound],
-            (_, Some(other)) if other != "amdgpu" => return vec![Problem::OtherDriver(other.to_owned())],
+            (_, Some(other)) if other != "amdgpu" => {
+                let chip = gpu.device_id.and_then(SeaIslands::of).filter(|_| other == "radeon");
+                let of_other = || Problem::OtherDriver(other.to_owned());
+                return vec![chip.map_or_else(of_other, Problem::LeftToRadeon)];
+            }
             (_, Some(_)) | (None, None) => {}
         }
         match gpu.render.as_ref().map(|node| &node.state) {

@@ -2,6 +2,7 @@
 //! GPU without one is usable.
 
 use crate::attribute::Unknown;
+use crate::generation::{NeverComputes, SeaIslands};
 use crate::kfd::UnreadNode;
 use crate::node::NodeFault;
 
@@ -10,6 +11,13 @@ use crate::node::NodeFault;
 pub enum Problem {
     #[error("not an AMD GPU: listed, and never touched")]
     NotAmd,
+    #[error("{0}: it never computes")]
+    NeverComputes(NeverComputes),
+    #[error(
+        "radeon is bound to it, which has no KFD: boot with {} on the kernel's command line, and amdgpu takes it",
+        .0.parameters()
+    )]
+    LeftToRadeon(SeaIslands),
     #[error("no driver is bound to it: modprobe amdgpu, and read dmesg when it stays so")]
     Unbound,
     #[error("{0} is bound to it, not amdgpu: it is not for containers of this machine")]

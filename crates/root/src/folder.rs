@@ -20,18 +20,27 @@ impl Root {
         missing
     }
 
-    /// Whether a write to a path would find its way: the folders that are there are folders, and none is reached
-    /// through a symbolic link.
+    /// Whether a write to a path would find its way: the folders that are there are folders, and a symbolic link on the way
+    /// is one that only root could have put there.
     ///
     /// # Errors
     /// What [`Root::write`] would say.
     pub fn check_way(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         for folder in path.as_ref().ancestors().skip(1) {
             let found = match self.memory() {
-                Some(tree) => tree.check_folder(folder).map_err(|error| match error {
-                    Error::Io { errno, .. } => self.no_folder(folder, errno),
-                    error => error,
-                }),
+                Some(tree) => {
+                    let found = match tree.check_folder(folder) {
+                        Err(Error::Io { errno: Errno::ELOOP, .. }) => {
+                            let way = self.behind_roots_links(folder);
+                            tree.check_folder(way.as_deref().unwrap_or(folder))
+                        }
+                        found => found,
+                    };
+                    found.map_err(|error| match error {
+                        Error::Io { errno, .. } => self.no_folder(folder, errno),
+                        error => error,
+                    })
+                }
                 None => self.folder(folder).map(drop),
             };
             match found {
@@ -69,11 +78,11 @@ impl Root {
         }
     }
 
-    /// Opens a folder that is reached without any link: for a call of the kernel that takes a descriptor, or for a path that
-    /// would be too long.
+    /// Opens a folder for a call of the kernel that takes a descriptor, or for a path that would be too long. It follows
+    /// only links that root alone could have put there.
     ///
     /// # Errors
-    /// When it is not there, is no folder, or is behind a link.
+    /// When it is not there, is no folder, or is behind another link.
     pub fn folder(&self, path: impl AsRef<Path>) -> Result<OwnedFd, Error> {
         let path = path.as_ref();
         self.open_folder(path).map_err(|errno| self.no_folder(path, errno))
@@ -84,7 +93,8 @@ impl Root {
         match errno {
             Errno::ELOOP => Error::Folder {
                 path,
-                problem: "it is reached through a symbolic link, which another user could have planted; name the real folder",
+                problem: "it is reached through a symbolic link, which another user could have planted; name the real folder, or give \
+                          each folder on its way to root alone",
             },
             Errno::ENOTDIR => Error::Folder { path, problem: "it is not a folder; move it out of the way" },
             Errno::EROFS if self.is_in_memory() => {
@@ -94,8 +104,7 @@ impl Root {
         }
     }
 
-    /// Opens the folder, and makes it and those above it where they are missing. It goes one by one, and so follows no
-    /// link on the way.
+    /// Opens the folder, and makes it and those above it where they are missing, one by one.
     pub(crate) fn folder_for_writing(&self, folder: &Path) -> Result<OwnedFd, Error> {
         match self.folder(folder) {
             Err(error) if error.is_not_found() => {}
@@ -117,10 +126,16 @@ impl Root {
         }
     }
 
-    /// Opens a folder that is reached without any link.
+    /// Opens a folder that is reached without a link that another user than root could have put there.
     pub(crate) fn open_folder(&self, path: &Path) -> Result<OwnedFd, Errno> {
         let path = Path::new("/").join(inside(path));
-        let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
-        self.open_with(&path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS)
+        let open = |path: &Path| {
+            let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY;
+            self.open_with(path, flags, Mode::empty(), ResolveFlag::RESOLVE_NO_SYMLINKS)
+        };
+        match open(&path) {
+            Err(Errno::ELOOP) => open(&self.behind_roots_links(&path).ok_or(Errno::ELOOP)?),
+            other => other,
+        }
     }
 }

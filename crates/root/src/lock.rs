@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
-use nix::fcntl::{AtFlags, OFlag, ResolveFlag};
+use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, fstat, fstatat};
 use rustix::fs::{FlockOperation, flock};
 
@@ -49,8 +49,8 @@ impl Root {
         loop {
             let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_NOFOLLOW;
             let mode = Mode::from_bits_truncate(0o600);
-            self.crash_point("openat2", path);
-            let file = self.open_with(path, flags, mode, ResolveFlag::RESOLVE_NO_SYMLINKS).map_err(failed)?;
+            self.crash_point("openat", path);
+            let file = openat(&folder, name, flags | OFlag::O_CLOEXEC, mode).map_err(failed)?;
             match flock(&file, FlockOperation::NonBlockingLockExclusive).map_err(of_rustix) {
                 Ok(()) => {
                     let lock = Lock { held: file };

@@ -16,12 +16,15 @@ impl Root {
     #[must_use]
     pub fn mount_of(&self, path: impl AsRef<Path>) -> PathBuf {
         let beneath = |place: &&Path| place.parent().is_some();
+        let path = path.as_ref();
+        let behind_links = self.behind_roots_links(path);
+        let path = behind_links.as_deref().unwrap_or(path);
         let mut listed = None;
         let is_mount = |place: &&Path| {
             let Some(id) = self.mount_at(place) else { return false };
             !shows_itself(listed.get_or_insert_with(|| self.mounts()), id)
         };
-        let mount = path.as_ref().ancestors().filter(beneath).find(is_mount);
+        let mount = path.ancestors().filter(beneath).find(is_mount);
         mount.unwrap_or(Path::new("/")).to_owned()
     }
 

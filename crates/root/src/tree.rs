@@ -85,17 +85,18 @@ impl Root {
         }
     }
 
-    /// Opens a file to be read, which is reached without any link; for one that is too large for [`Root::read`].
+    /// Opens a file to be read, which is reached as by [`Root::folder`] and is no link; for one that is too large for [`Root::read`].
     ///
     /// # Errors
     /// When it is not there or cannot be opened.
     pub fn open_to_read(&self, path: impl AsRef<Path>) -> Result<File, Error> {
         let path = path.as_ref();
-        if let Some(tree) = self.memory() {
-            return tree.open_to_read(path);
-        }
         let failed = |errno| Error::io("open", self.shown(path), errno);
         let (parent, name) = self.split(path, "open")?;
+        if let Some(tree) = self.memory() {
+            let way = self.behind_roots_links(parent).map(|parent| parent.join(name));
+            return tree.open_to_read(way.as_deref().unwrap_or(path));
+        }
         Ok(open_in(&self.folder(parent)?, name).map_err(failed)?.into())
     }
 

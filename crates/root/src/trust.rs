@@ -1,4 +1,6 @@
-use std::path::Path;
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -7,6 +9,9 @@ use nix::unistd::geteuid;
 
 use crate::open::read_up_to;
 use crate::{Error, Kind, Meta, Root};
+
+/// As many links as the kernel follows in one path (path_resolution(7)).
+const MOST_LINKS: usize = 40;
 
 impl Root {
     /// Reads a file that decides something: a config, a policy, a template, a CDI spec. It must be a regular
@@ -55,6 +60,55 @@ impl Root {
         }
     }
 
+    /// Where a path leads, without links. `None` where a link on the way may be another user's: each folder that the
+    /// walk passes has to be root's, and no other user may write to it. Then nobody else can change the way before it is
+    /// used. ostree has such links (`/usr/local`, `/opt`, `/home`). What a link leads to has to be there.
+    pub(crate) fn behind_roots_links(&self, path: &Path) -> Option<PathBuf> {
+        let mut rest: VecDeque<OsString> = VecDeque::new();
+        follow(path, &mut rest);
+        let (mut place, mut links, mut of_link) = (PathBuf::from("/"), 0, 0_usize);
+        while let Some(name) = rest.pop_front() {
+            if !self.is_roots_alone(&self.lstat(&place).ok()?) {
+                return None;
+            }
+            let is_of_link = of_link > 0;
+            of_link = of_link.saturating_sub(1);
+            if name == ".." {
+                place.pop();
+                continue;
+            }
+            place.push(name);
+            match self.lstat(&place) {
+                Ok(meta) if meta.kind == Kind::Link => {
+                    links += 1;
+                    if links > MOST_LINKS || !self.believes(meta.uid) {
+                        return None;
+                    }
+                    let target = self.read_link(&place).ok()?;
+                    if target.is_absolute() {
+                        place = PathBuf::from("/");
+                    } else {
+                        place.pop();
+                    }
+                    of_link += follow(&target, &mut rest);
+                }
+                Ok(_) => {}
+                Err(error) if error.is_not_found() && !is_of_link => {
+                    place.extend(rest);
+                    return Some(place);
+                }
+                Err(_) => return None,
+            }
+        }
+        // A file is for its reader to judge.
+        let is_others = |meta: &Meta| meta.kind == Kind::Directory && !self.is_roots_alone(meta);
+        self.lstat(&place).is_ok_and(|meta| !is_others(&meta)).then_some(place)
+    }
+
+    fn is_roots_alone(&self, meta: &Meta) -> bool {
+        meta.kind == Kind::Directory && self.believes(meta.uid) && meta.mode & 0o022 == 0
+    }
+
     /// Whether a file with these attributes may decide anything.
     ///
     /// # Errors
@@ -78,4 +132,19 @@ impl Root {
         };
         Err(Error::Attribute { path: self.shown(path), problem })
     }
+}
+
+/// Puts a path's names in front of those that are still to be walked; how many they are.
+fn follow(path: &Path, rest: &mut VecDeque<OsString>) -> usize {
+    let names: Vec<OsString> = path
+        .components()
+        .filter_map(|part| match part {
+            Component::Normal(name) => Some(name.to_owned()),
+            Component::ParentDir => Some("..".into()),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+        })
+        .collect();
+    let count = names.len();
+    names.into_iter().rev().for_each(|name| rest.push_front(name));
+    count
 }

@@ -48,7 +48,7 @@ pub(crate) struct Slot<'a> {
 impl Root {
     /// Puts a file in place, whole: a temporary file beside it with its final mode and owner, fsync, rename,
     /// fsync of the folder. Not at all when bytes, mode and owner are already right. Missing folders of the path
-    /// are made; a symbolic link anywhere on the way is refused, for another user could have planted it.
+    /// are made; a symbolic link on the way is refused where another user than root could have planted it.
     ///
     /// # Errors
     /// Says which step failed on which path; the old file is then still whole.
@@ -85,7 +85,7 @@ impl Root {
     }
 
     /// Removes a file or link, and what killed writes of it left beside it. Of a link it removes the link itself, not
-    /// its target; a symbolic link on the way to it is refused.
+    /// its target; a symbolic link on the way to it is refused as by [`Root::write`].
     ///
     /// # Errors
     /// When it cannot be removed; that it is not there is none.

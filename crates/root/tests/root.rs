@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use root::{Attributes, Kind, New, Root, Written};
 
@@ -159,6 +159,85 @@ fn a_write_goes_through_no_link_and_over_no_folder() {
         assert!(error.contains(part), "{path}: {error}");
     }
     assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+}
+
+/// ostree's `/usr/local` is root's link to `../var/usrlocal` (ostree(1), "Writing OS content").
+#[test]
+fn a_write_goes_through_a_link_that_root_alone_could_have_put_there() {
+    type Lay = fn(&Path);
+    let table: [(&str, Lay, bool); 10] = [
+        ("a relative link", |dir| symlink("../var/usrlocal", dir.join("usr/local")).unwrap(), true),
+        ("an absolute link", |dir| symlink("/var/usrlocal", dir.join("usr/local")).unwrap(), true),
+        (
+            "a link behind a link",
+            |dir| {
+                symlink("var/usrlocal", dir.join("second")).unwrap();
+                symlink("../second/", dir.join("usr/local")).unwrap();
+            },
+            true,
+        ),
+        (
+            "a link that leads out",
+            |dir| symlink("../../../../var/usrlocal", dir.join("usr/local")).unwrap(),
+            true,
+        ),
+        ("a link to nothing", |dir| symlink("../var/gone", dir.join("usr/local")).unwrap(), false),
+        ("a link to itself", |dir| symlink("local", dir.join("usr/local")).unwrap(), false),
+        (
+            "a link to a file",
+            |dir| {
+                fs::write(dir.join("var/file"), "").unwrap();
+                symlink("../var/file", dir.join("usr/local")).unwrap();
+            },
+            false,
+        ),
+        (
+            "a folder where others may put links",
+            |dir| {
+                symlink("../var/usrlocal", dir.join("usr/local")).unwrap();
+                open_to_others(&dir.join("usr"));
+            },
+            false,
+        ),
+        (
+            "a folder on the link's way that others may rename",
+            |dir| {
+                symlink("../var/usrlocal", dir.join("usr/local")).unwrap();
+                open_to_others(&dir.join("var"));
+            },
+            false,
+        ),
+        (
+            "a folder that others may write",
+            |dir| {
+                symlink("../var/usrlocal", dir.join("usr/local")).unwrap();
+                open_to_others(&dir.join("var/usrlocal"));
+            },
+            false,
+        ),
+    ];
+    for (what, lay, is_taken) in table {
+        let (dir, root) = fixture();
+        fs::create_dir_all(dir.path().join("usr")).unwrap();
+        fs::create_dir_all(dir.path().join("var/usrlocal")).unwrap();
+        lay(dir.path());
+        let path = "/usr/local/lib/rocworker/wrapper";
+        let written = root.check_way(path).and_then(|()| root.write(path, b"bytes", MODE));
+        let there = fs::read(dir.path().join("var/usrlocal/lib/rocworker/wrapper")).ok();
+        assert_eq!(there.as_deref(), is_taken.then_some(&b"bytes"[..]), "{what}: {written:?}");
+        if is_taken {
+            assert_eq!(root.write(path, b"bytes", MODE).unwrap(), Written::Unchanged, "{what}");
+            assert_eq!(root.missing_folders(path), Vec::<PathBuf>::new(), "{what}");
+            root.remove(path).unwrap();
+            assert!(root.remove_empty_folder("/usr/local/lib/rocworker").unwrap(), "{what}");
+        } else {
+            assert!(written.is_err(), "{what}");
+        }
+    }
+}
+
+fn open_to_others(folder: &Path) {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o775)).unwrap();
 }
 
 #[test]

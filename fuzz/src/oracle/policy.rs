@@ -55,6 +55,7 @@ struct FileGpu<'a> {
     card: Option<String>,
     #[serde(borrow)]
     hive: Option<&'a RawValue>,
+    integrated: Option<bool>,
 }
 
 /// The policy that stands in the text; none where it is to be refused.
@@ -174,6 +175,7 @@ fn gpus(listed: &[&RawValue]) -> Option<Vec<Gpu>> {
             card_uuid: gpu.card_uuid,
             card: Some(card),
             hive,
+            integrated: gpu.integrated.unwrap_or_default(),
         };
         let is_alike =
             |other: &Gpu| other.render == gpu.render || other.uuid.is_some() && other.uuid == gpu.uuid;

@@ -55,7 +55,7 @@ fn place(load: ModuleLoad) -> Option<&'static str> {
     match load {
         ModuleLoad::Free => Some(module_load::PATH),
         ModuleLoad::SaysElse => Some(LOAD_BESIDE),
-        ModuleLoad::Loads => None,
+        ModuleLoad::Loads | ModuleLoad::Operators => None,
     }
 }
 

@@ -37,7 +37,7 @@ pub fn actions(
     render_gid: Option<u32>,
     has_boot_unit: bool,
 ) -> Result<Desired, Error> {
-    if is_off(config) || facts.amd().next().is_none() {
+    if is_off(config) || !facts.has_amd() {
         return Ok(Desired::default());
     }
     let part = match &facts.virtualization {

@@ -20,6 +20,7 @@ machine() {
   folder /sys/module/amdgpu
   file /sys/module/amdgpu/version /sys/module/amdgpu/srcversion /sys/module/amdgpu/initstate
   around
+  unserved
 }
 
 display() {
@@ -82,10 +83,26 @@ topology() {
   done
 }
 
+# Engines that are named and not configured.
+unserved() {
+  for name in k3s rke2; do
+    meta "/usr/local/bin/$name" "/usr/bin/$name" "/opt/$name/bin/$name" "/var/lib/rancher/$name/agent"
+    at=/var/lib/rancher/$name/agent/etc/containerd
+    meta "$at/config-v3.toml.tmpl" "$at/config.toml.tmpl"
+    file "$at/config.toml"
+  done
+  meta /snap/bin/microk8s /snap/microk8s/current /var/snap/microk8s/current /usr/local/bin/k0s /usr/bin/k0s /etc/k0s \
+    /opt/docker-desktop/bin/com.docker.backend /opt/docker-desktop
+  folder /home
+  for path in "$R"/home/*; do
+    [ -d "$path" ] && meta "/home/${path##*/}/.config/systemd/user/docker.service"
+  done
+}
+
 # What kind of machine this is.
 around() {
-  meta /dev/lxd /dev/incus /.dockerenv /run/.containerenv /run/systemd/system
-  file /run/systemd/container /proc/1/environ /sys/hypervisor/type
+  meta /dev/lxd /dev/incus /.dockerenv /run/.containerenv /run/systemd/system /dev/dxg
+  file /run/systemd/container /proc/1/environ /sys/hypervisor/type /proc/sys/kernel/osrelease
   for name in product_name sys_vendor board_vendor bios_vendor; do file "/sys/class/dmi/id/$name"; done
   owned /etc/modules-load.d/amdgpu.conf
   # The first CPU's flags are enough, and the kernel makes the file longer with each one.

@@ -27,7 +27,7 @@ pub(crate) const CDI: Keys<'_> = &[
 pub(crate) const POLICY: Keys<'_> = &[
     ("", &["schema_version", "runtime", "requests", "default", "pods", "sharing", "folders"]),
     ("", &["wait_limit_s", "idle_grace_s", "quarantine"]),
-    ("gpus", &["index", "pci", "render", "uuid", "card_uuid", "card", "hive"]),
+    ("gpus", &["index", "pci", "render", "uuid", "card_uuid", "card", "hive", "integrated"]),
     ("edits", &["shm_bytes", "memlock_bytes"]),
 ];
 

@@ -17,7 +17,7 @@ fn dkms(kernel: &str, is_installed: bool) -> Dkms {
         file: format!("/var/lib/dkms/amdgpu/{VERSION}/{kernel}/x86_64/module/amdgpu.ko.zst").into(),
         is_installed,
     };
-    Dkms { versions: vec![Version { name: VERSION.to_owned(), builds: vec![build] }] }
+    Dkms { versions: vec![Version { name: VERSION.to_owned(), has_source: true, builds: vec![build] }] }
 }
 
 fn file(path: &str, srcversion: Option<&str>) -> ModuleFile {
@@ -110,7 +110,15 @@ fn what_neither_loading_nor_a_reboot_puts_right_is_said() {
     let machine = Installed::new();
     let seen = machine.seen();
     let (none, built, of_older) = (Dkms::default(), dkms(KERNEL, false), dkms("6.8.0-40-generic", true));
-    let source_alone = Dkms { versions: vec![Version { name: VERSION.to_owned(), builds: Vec::new() }] };
+    let version = Version { name: VERSION.to_owned(), has_source: true, builds: Vec::new() };
+    let source_alone = Dkms { versions: vec![version.clone()] };
+    let gone = |mut dkms: Dkms| {
+        dkms.versions.iter_mut().for_each(|version| version.has_source = false);
+        dkms
+    };
+    let (link_alone, of_older_gone) = (gone(source_alone.clone()), gone(of_older.clone()));
+    let older = Version { name: "6.10.5".to_owned(), has_source: false, ..version.clone() };
+    let beside_gone = Dkms { versions: vec![version, older] };
     let kernels_own = "/lib/modules/6.8.0-45-generic/kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko.zst";
     let (of_kernel, others, nameless) =
         (file(kernels_own, Some(KERNELS)), file(FILE, Some(KERNELS)), file(FILE, None));
@@ -125,6 +133,9 @@ fn what_neither_loading_nor_a_reboot_puts_right_is_said() {
             "-k 6.8.0-45-generic",
         ),
         (Seen { dkms: &built, ..seen }, "6.8.0-45-generic, and not installed", "dkms install amdgpu/6.16.13"),
+        (Seen { dkms: &link_alone, ..seen }, "its source is gone", "dkms remove amdgpu/6.16.13"),
+        (Seen { dkms: &of_older_gone, ..seen }, "its source is gone", "rm -r /var/lib/dkms/amdgpu/6.16.13"),
+        (Seen { dkms: &beside_gone, ..seen }, "and has not built it", "dkms install amdgpu/6.16.13"),
         (Seen { found: None, ..seen }, "modinfo finds no such module", "depmod -a"),
         (
             Seen { found: Some(&of_kernel), ..seen },

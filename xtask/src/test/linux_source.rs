@@ -42,6 +42,13 @@ const MESSAGES: [&str; 20] = [
     "kernel/params.c",
 ];
 
+/// Of every suite: tables of chips.
+const CHIPS: [&str; 3] = [
+    "drivers/gpu/drm/amd/amdgpu/amdgpu_discovery.c",
+    "drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c",
+    "drivers/gpu/drm/amd/amdkfd/kfd_device.c",
+];
+
 /// Of the newest: where crates/kernel-log counts the strings that the driver logs at error level.
 const DRIVER: &str = "drivers/gpu/drm/amd";
 const NEWEST_SUITE: &str = "trixie-backports";
@@ -73,8 +80,8 @@ pub(super) fn variable() -> (&'static str, PathBuf) {
 pub(super) fn fetch() -> Result<()> {
     let (_, folder) = variable();
     for (suite, headers) in SUITES {
-        let (place, files) = (folder.join(suite), [headers, &MESSAGES].concat());
-        let has_driver = suite != NEWEST_SUITE || place.join(DRIVER).join("amdkfd/kfd_device.c").is_file();
+        let (place, files) = (folder.join(suite), [headers, &MESSAGES, &CHIPS].concat());
+        let has_driver = suite != NEWEST_SUITE || place.join(DRIVER).join("amdkfd/kfd_chardev.c").is_file();
         if !has_driver || !files.iter().all(|file| place.join(file).is_file()) {
             fetch_one(suite, &files, &place)?;
         }

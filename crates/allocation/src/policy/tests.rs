@@ -19,6 +19,7 @@ fn gpu(index: u32, pci: &str, render: &str, uuid: Option<&str>, hive: Option<&st
         card_uuid: None,
         card: pci,
         hive: hive.map(str::to_owned),
+        integrated: false,
     }
 }
 
@@ -42,6 +43,19 @@ fn reads_every_key_and_orders_the_gpus() {
         edits: Edits::default(),
     };
     assert_eq!(policy, expected);
+}
+
+#[test]
+fn a_processors_own_graphics_are_marked_and_a_card_needs_no_mark() {
+    let gpu = |index: u32, more: &str| {
+        format!(
+            r#"{{"index":{index},"pci":"0000:0{index}:00.0","render":"/dev/dri/renderD12{index}"{more}}}"#
+        )
+    };
+    let gpus = [gpu(0, ""), gpu(1, r#","integrated":true"#), gpu(2, r#","integrated":null"#)].join(",");
+    let policy = Policy::parse(&format!(r#"{{"schema_version":1,"gpus":[{gpus}]}}"#)).unwrap();
+    let marks: Vec<bool> = policy.gpus.unwrap().iter().map(|gpu| gpu.integrated).collect();
+    assert_eq!(marks, [false, true, false]);
 }
 
 #[test]

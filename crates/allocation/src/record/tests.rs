@@ -84,6 +84,7 @@ fn a_recorded_gpu_is_known_by_its_place_and_node_not_by_its_index() {
         card: None,
         card_uuid: None,
         hive: None,
+        integrated: false,
     };
     let recorded = RecordedGpu::from(&gpu(0, Some("0000:64:00.0"), "renderD128"));
     let table = [

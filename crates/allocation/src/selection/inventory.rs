@@ -194,8 +194,8 @@ impl Inventory {
         self.quarantined.iter().find(|(render, _)| *render == gpu.render).map(|(_, why)| why.as_str())
     }
 
-    /// `count` of the GPUs that are there and free, from the fullest card that has room for them, so that
-    /// whole cards stay whole; else from cards that are close to each other. None: fewer are free.
+    /// `count` of the GPUs that are there and free, a processor's own last: from the fullest card that has room for them,
+    /// so that whole cards stay whole; else from cards that are close to each other. None: fewer are free.
     #[must_use]
     pub fn pick_free(&self, count: u32, is_free: impl Fn(&Gpu) -> bool) -> Option<Vec<Chosen<'_>>> {
         let (free, taken): (Vec<_>, Vec<_>) =
@@ -293,7 +293,7 @@ fn machine(spec: &Outline<'_>) -> Vec<(Gpu, Option<usize>)> {
         let named = uuids.iter().filter(|(other, ..)| *other == render);
         let uuid = named.clone().find(|(.., nodes)| *nodes == 1).map(|(_, uuid, _)| (*uuid).to_owned());
         let card_uuid = named.max_by_key(|(.., nodes)| *nodes).map(|(_, uuid, _)| (*uuid).to_owned());
-        (Gpu { index, pci: card, render, uuid, card_uuid, card, hive: None }, Some(place))
+        (Gpu { index, pci: card, render, uuid, card_uuid, card, ..Gpu::default() }, Some(place))
     };
     gpus.into_iter().map(gpu).collect()
 }

@@ -26,6 +26,8 @@ pub struct Gpu {
     pub card: Option<PciAddress>,
     /// The XGMI hive of the card.
     pub hive: Option<String>,
+    /// The graphics of a processor beside a card: a count takes it last.
+    pub integrated: bool,
 }
 
 impl Gpu {

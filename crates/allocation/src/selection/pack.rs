@@ -6,16 +6,29 @@ use crate::PciAddress;
 /// A GPU that can be chosen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'g> {
-    uses: usize,
+    rank: Rank,
     card: Option<PciAddress>,
     hive: Option<&'g str>,
     /// A container has another part of its card, which is then no whole card any more.
     begun: bool,
 }
 
+/// The less, the sooner it is taken: a processor's own graphics (an APU) after each card, however used that is, for it is
+/// no match for one; then the least used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    integrated: bool,
+    uses: usize,
+}
+
 impl<'g> Candidate<'g> {
     pub(super) fn new(gpu: &'g Gpu, uses: usize, begun: bool) -> Self {
-        Self { uses, card: gpu.card, hive: gpu.hive.as_deref(), begun }
+        Self {
+            rank: Rank { integrated: gpu.integrated, uses },
+            card: gpu.card,
+            hive: gpu.hive.as_deref(),
+            begun,
+        }
     }
 }
 
@@ -30,20 +43,20 @@ fn in_one_hive(one: &Candidate<'_>, other: &Candidate<'_>) -> bool {
 /// A candidate and its place.
 type Placed<'c> = (usize, &'c Candidate<'c>);
 
-/// Chooses `count` candidates, the least used first, and gives their places in ascending order.
+/// Chooses `count` candidates, those of the lowest rank first, and gives their places in ascending order.
 ///
-/// Among equally used ones those are taken that are close to each other: partitions of one card, then
+/// Among those of one rank those are taken that are close to each other: partitions of one card, then
 /// cards of one hive, since these reach each other without the host. Of several groups that fit, the
 /// smallest is taken, so that large ones stay whole for those who need them; what is equal in all this goes
 /// by the order of the candidates, which is that of the indexes.
 pub(super) fn least_used(candidates: &[Candidate<'_>], count: usize) -> Vec<usize> {
-    let mut by_use: Vec<usize> = candidates.iter().map(|candidate| candidate.uses).collect();
-    by_use.sort_unstable();
-    let Some(&limit) = count.checked_sub(1).and_then(|last| by_use.get(last)) else { return Vec::new() };
+    let mut ranks: Vec<Rank> = candidates.iter().map(|candidate| candidate.rank).collect();
+    ranks.sort_unstable();
+    let Some(&limit) = count.checked_sub(1).and_then(|last| ranks.get(last)) else { return Vec::new() };
 
     let placed = || candidates.iter().enumerate();
-    let mut picked: Vec<Placed<'_>> = placed().filter(|(_, candidate)| candidate.uses < limit).collect();
-    let mut tied: Vec<Placed<'_>> = placed().filter(|(_, candidate)| candidate.uses == limit).collect();
+    let mut picked: Vec<Placed<'_>> = placed().filter(|(_, candidate)| candidate.rank < limit).collect();
+    let mut tied: Vec<Placed<'_>> = placed().filter(|(_, candidate)| candidate.rank == limit).collect();
     while picked.len() < count {
         let missing = count - picked.len();
         let Some((best, next)) = closest(&tied, &picked, missing) else { break };
@@ -86,7 +99,8 @@ mod tests {
         Some(PciAddress { domain: 0, bus: number, device: 0, function: 0 })
     }
 
-    /// `a0` is a partition of card a with no use, in the hive of its case: all of A to M in one, N to Z in another.
+    /// `a0` is a partition of card a with no use, in the hive of its case: all of A to M in one, N to Z in another. `z0` is
+    /// a processor's own.
     fn candidates(text: &str) -> Vec<Candidate<'static>> {
         let candidate = |word: &str| {
             let (card_letter, uses) = word.split_at(1);
@@ -96,14 +110,16 @@ mod tests {
                 b'N'..=b'Z' => Some("second"),
                 _ => None,
             };
-            Candidate { uses: uses.parse().unwrap(), card: card(letter), hive, begun: false }
+            let integrated = letter == b'z';
+            let rank = Rank { integrated, uses: uses.parse().unwrap() };
+            Candidate { rank, card: card(letter), hive, begun: false }
         };
         text.split_whitespace().map(candidate).collect()
     }
 
     #[test]
     fn takes_the_least_used_and_packs_what_is_equal() {
-        let table: [(&str, usize, &[usize]); 18] = [
+        let table: [(&str, usize, &[usize]); 24] = [
             ("a0 b0 c0", 1, &[0]),
             ("a1 b0 c0", 1, &[1]),
             ("a2 b1 c1", 2, &[1, 2]),
@@ -129,6 +145,13 @@ mod tests {
             // Within one hive the larger card first.
             ("A0 N0 O0 O0 P0", 3, &[1, 2, 3]),
             ("N0 O0 O0 P0 P0 P0", 5, &[1, 2, 3, 4, 5]),
+            // A processor's own comes last, wherever it is listed and however used the cards are.
+            ("z0 a0", 1, &[1]),
+            ("a1 z0", 1, &[0]),
+            ("z0 a7 b9", 2, &[1, 2]),
+            ("a0 z0 b0", 2, &[0, 2]),
+            ("a3 z0", 2, &[0, 1]),
+            ("z0", 1, &[0]),
             // A hive before lone cards.
             ("a0 b0 N0 O0", 2, &[2, 3]),
         ];
@@ -143,8 +166,8 @@ mod tests {
         for count in 0..=many.len() {
             let picked = least_used(&many, count);
             assert_eq!(picked.len(), count);
-            let total: usize = picked.iter().map(|at| many[*at].uses).sum();
-            let mut uses: Vec<usize> = many.iter().map(|candidate| candidate.uses).collect();
+            let total: usize = picked.iter().map(|at| many[*at].rank.uses).sum();
+            let mut uses: Vec<usize> = many.iter().map(|candidate| candidate.rank.uses).collect();
             uses.sort_unstable();
             assert_eq!(total, uses.iter().take(count).sum::<usize>(), "{count}");
         }
@@ -154,7 +177,7 @@ mod tests {
     #[test]
     fn free_partitions_are_taken_from_the_fullest_card_that_has_room() {
         type Case<'c> = (&'c [(u8, &'c str)], usize, &'c [usize]);
-        let table: [Case<'_>; 10] = [
+        let table: [Case<'_>; 12] = [
             // A card of which a part is taken, rather than a whole one, however small that is.
             (&[(b'a', "."), (b'b', "x...")], 1, &[2]),
             (&[(b'a', "...."), (b'b', "xx.."), (b'c', "xxx.")], 1, &[11]),
@@ -170,6 +193,9 @@ mod tests {
             // No card has room for all: the largest first.
             (&[(b'a', "x."), (b'b', "...")], 4, &[1, 2, 3, 4]),
             (&[(b'a', "x")], 1, &[]),
+            // A processor's own only where no card is free.
+            (&[(b'z', "."), (b'a', "."), (b'b', "x")], 1, &[1]),
+            (&[(b'z', "."), (b'a', "x")], 1, &[0]),
         ];
         for (cards, count, expected) in table {
             let mut all = Vec::new();
@@ -180,10 +206,11 @@ mod tests {
                     _ => None,
                 };
                 let begun = parts.contains('x');
+                let rank = Rank { integrated: *letter == b'z', uses: 0 };
                 all.extend(
                     parts
                         .chars()
-                        .map(|part| (part == '.', Candidate { uses: 0, card: card(*letter), hive, begun })),
+                        .map(|part| (part == '.', Candidate { rank, card: card(*letter), hive, begun })),
                 );
             }
             let (places, free): (Vec<usize>, Vec<Candidate<'_>>) =

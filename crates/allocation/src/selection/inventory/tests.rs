@@ -330,3 +330,41 @@ fn many_quarantined_gpus_are_counted_and_three_are_named() {
     );
     assert!(said.len() < 1000, "{} bytes", said.len());
 }
+
+/// A processor's own graphics beside two cards, whichever index it has.
+#[test]
+fn a_count_gives_a_processors_own_graphics_last_shared_and_exclusive_alike() {
+    const CARDS: &str = r#"{"cdiVersion":"0.5.0","kind":"amd.com/gpu","devices":[
+        {"name":"0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD128"}]}},
+        {"name":"1","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD129"}]}},
+        {"name":"2","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD130"}]}},
+        {"name":"0000:03:00.0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD128"}]}},
+        {"name":"0000:06:00.0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD129"}]}},
+        {"name":"0000:0f:00.0","containerEdits":{"deviceNodes":[{"path":"/dev/dri/renderD130"}]}}]}"#;
+    for own in 0..3_u32 {
+        let gpus = [("0000:03:00.0", 128), ("0000:06:00.0", 129), ("0000:0f:00.0", 130)];
+        let gpus = (0..).zip(gpus).map(|(index, (pci, render))| {
+            let gpu = listed(index, pci, render);
+            if index == own { gpu.replace('}', r#","integrated":true}"#) } else { gpu }
+        });
+        let inventory = inventory(&format!("[{}]", gpus.collect::<Vec<_>>().join(",")), CARDS);
+        let cards: Vec<u32> = (0..3).filter(|index| *index != own).collect();
+        let gives = |count: &str, uses: &dyn Fn(&Gpu) -> usize| -> Vec<u32> {
+            let request = Request::from_gpu_count(count).unwrap();
+            inventory.select(&request, uses).unwrap().iter().map(|chosen| chosen.gpu.index).collect()
+        };
+        assert_eq!(gives("2", &|_| 0), cards);
+        assert_eq!(gives("3", &|_| 0), [0, 1, 2]);
+        // Every card is used five times, and the processor's own never.
+        assert_eq!(gives("2", &|gpu| if gpu.integrated { 0 } else { 5 }), cards);
+        let free = |count, is_free: &dyn Fn(&Gpu) -> bool| {
+            let picked = inventory.pick_free(count, is_free)?;
+            Some(picked.iter().map(|chosen| chosen.gpu.index).collect::<Vec<_>>())
+        };
+        assert_eq!(free(2, &|_| true), Some(cards.clone()));
+        assert_eq!(free(1, &|gpu| gpu.index != cards[0]), Some(vec![cards[1]]));
+        assert_eq!(free(1, &|gpu| gpu.integrated), Some(vec![own]), "no card is left");
+        // Named, it is given.
+        assert_eq!(select(&inventory, &own.to_string()), Ok(vec![own as usize]));
+    }
+}

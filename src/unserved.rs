@@ -1,0 +1,83 @@
+//! Container engines that are here, and that rocworker does not configure: named with the file that would be, so that
+//! nobody takes "not installed" for the answer.
+
+use std::path::{Path, PathBuf};
+
+use root::Root;
+
+/// One of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unserved {
+    pub name: &'static str,
+    /// Where a runtime of it would be named.
+    pub file: PathBuf,
+    /// What it is, in the middle of a sentence.
+    is: &'static str,
+}
+
+impl Unserved {
+    /// A sentence.
+    #[must_use]
+    pub fn described(&self) -> String {
+        format!("{} is here and {}; rocworker does not configure {}", self.name, self.is, self.file.display())
+    }
+}
+
+const OWN_CONTAINERD: &str = "runs a containerd of its own";
+const ROOTLESS: &str = "runs a dockerd of a user, in rootless mode";
+
+/// What has its files at the same places on each machine: its name, what shows that it is here, its file.
+const FIXED: [(&str, &[&str], &str, &str); 3] = [
+    (
+        "microk8s",
+        &["/snap/bin/microk8s", "/snap/microk8s/current", "/var/snap/microk8s/current"],
+        "/var/snap/microk8s/current/args/containerd-template.toml",
+        OWN_CONTAINERD,
+    ),
+    // Its configuration imports the files of this folder (docs.k0sproject.io, "Container runtime").
+    ("k0s", &["/usr/local/bin/k0s", "/usr/bin/k0s", "/etc/k0s"], "/etc/k0s/containerd.d/", OWN_CONTAINERD),
+    (
+        "docker-desktop",
+        &["/opt/docker-desktop/bin/com.docker.backend", "/opt/docker-desktop"],
+        "~/.docker/daemon.json",
+        "runs containers in a virtual machine, which has no GPU of this host",
+    ),
+];
+
+/// All of them beneath `root`.
+#[must_use]
+pub fn unserved(root: &Root) -> Vec<Unserved> {
+    let rancher = ["k3s", "rke2"].into_iter().filter_map(|name| of_rancher(root, name));
+    let is_here = |signs: &[&str]| signs.iter().any(|sign| root.exists(sign));
+    let fixed = FIXED.into_iter().filter(|(_, signs, ..)| is_here(signs));
+    let fixed = fixed.map(|(name, _, file, is)| Unserved { name, file: file.into(), is });
+    rancher.chain(fixed).chain(rootless(root)).collect()
+}
+
+/// k3s and rke2 write containerd's configuration anew at each start, from a template where there is one. A containerd 2
+/// prefers config-v3.toml.tmpl (docs.k3s.io, "Configuring containerd").
+fn of_rancher(root: &Root, name: &'static str) -> Option<Unserved> {
+    let agent = PathBuf::from(format!("/var/lib/rancher/{name}/agent"));
+    let programs =
+        ["/usr/local/bin", "/usr/bin", &format!("/opt/{name}/bin")].map(|bin| Path::new(bin).join(name));
+    if !programs.iter().chain([&agent]).any(|sign| root.exists(sign)) {
+        return None;
+    }
+    let folder = agent.join("etc/containerd");
+    let [newer, older] = ["config-v3.toml.tmpl", "config.toml.tmpl"].map(|file| folder.join(file));
+    let is_there = [&newer, &older].into_iter().find(|file| root.exists(file));
+    let is_newer = || {
+        let text = root.read_text(folder.join("config.toml"), 1 << 20).unwrap_or_default();
+        text.lines().any(|line| line.replace(' ', "") == "version=3")
+    };
+    let file = is_there.cloned().unwrap_or_else(|| if is_newer() { newer } else { older });
+    Some(Unserved { name, file, is: OWN_CONTAINERD })
+}
+
+/// dockerd-rootless-setuptool.sh writes the unit into the user's own folder.
+fn rootless(root: &Root) -> Option<Unserved> {
+    let homes = root.list("/home").unwrap_or_default().into_iter().map(|user| Path::new("/home").join(user));
+    let home =
+        homes.into_iter().find(|home| root.exists(home.join(".config/systemd/user/docker.service")))?;
+    Some(Unserved { name: "docker-rootless", file: home.join(".config/docker/daemon.json"), is: ROOTLESS })
+}
