@@ -66,7 +66,8 @@ fn may_pass(problem: &Problem) -> bool {
         | Problem::CardUnknown => true,
         Problem::NotAmd
         | Problem::OtherDriver(_)
-        | Problem::UnknownToKfd(_)
+        | Problem::KfdParameter(_)
+        | Problem::UnknownToKfd { .. }
         | Problem::HiddenByKfd
         | Problem::SharedMinor { .. } => false,
     }

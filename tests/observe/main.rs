@@ -17,6 +17,7 @@ mod detect_table;
 mod explain;
 mod explain_codes;
 mod explain_journal;
+mod explain_kfd;
 mod health;
 mod in_memory;
 mod metrics;

@@ -11,6 +11,7 @@ use crate::card;
 use crate::drm::{self, Minor, Parent};
 use crate::gpu::{Gpu, Uuid};
 use crate::kfd::{self, Node};
+use crate::kfd_parameter::{self, KfdParameter};
 use crate::module::Module;
 use crate::node::DeviceNode;
 use crate::partition::Partition;
@@ -33,6 +34,8 @@ pub struct Machine {
 pub struct Kfd {
     /// Whether the kernel has a KFD; the reason when not.
     pub topology: Reading<()>,
+    /// Why amdgpu started no KFD, where a parameter says it.
+    pub parameter: Option<KfdParameter>,
     pub node: DeviceNode,
     /// KFD nodes that the device cgroup hides from this process.
     pub hidden_nodes: usize,
@@ -55,7 +58,8 @@ impl Machine {
         let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
         let topology = kfd::topology(root);
         let node = DeviceNode::examine_kfd(root);
-        let kfd = Kfd { topology: topology.there, node, hidden_nodes: topology.hidden };
+        let parameter = topology.there.as_ref().err().and_then(|_| kfd_parameter::refused(root));
+        let kfd = Kfd { topology: topology.there, parameter, node, hidden_nodes: topology.hidden };
         problems.extend(topology.problems);
         let minors = drm::minors(root);
         let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
@@ -200,7 +204,7 @@ impl Survey<'_> {
             }
             let mut gpu = self.gpu(Some(address), render, 1);
             if let Some(minor) = render.and_then(|minor| minor.render) {
-                gpu.problems.push(self.why_unknown_to_kfd(minor));
+                gpu.problems.push(self.why_unknown_to_kfd(&gpu, minor, known));
             }
             gpus.push(gpu);
         }
@@ -226,11 +230,25 @@ impl Survey<'_> {
         }
     }
 
-    fn why_unknown_to_kfd(&self, minor: u32) -> Problem {
+    fn why_unknown_to_kfd(&self, gpu: &Gpu, minor: u32, known: &[Gpu]) -> Problem {
         match &self.kfd.topology {
-            Err(reason) => Problem::NoKfd(reason.clone()),
+            Err(reason) => self.no_kfd(reason),
             Ok(()) if self.kfd.hidden_nodes > 0 => Problem::HiddenByKfd,
-            Ok(()) => Problem::UnknownToKfd(minor),
+            Ok(()) => {
+                let is_equal = |other: &&Gpu| {
+                    gpu.device_id.is_some()
+                        && (other.vendor_id, other.device_id) == (gpu.vendor_id, gpu.device_id)
+                };
+                let equals: BTreeSet<_> = known.iter().filter(is_equal).filter_map(|gpu| gpu.pci).collect();
+                Problem::UnknownToKfd { minor, equals: equals.into_iter().collect() }
+            }
+        }
+    }
+
+    fn no_kfd(&self, reason: &Unknown) -> Problem {
+        match &self.kfd.parameter {
+            Some(parameter) => Problem::KfdParameter(parameter.clone()),
+            None => Problem::NoKfd(reason.clone()),
         }
     }
 
@@ -268,7 +286,7 @@ impl Survey<'_> {
         match (&self.kfd.topology, &self.kfd.node.state) {
             (Ok(()), Ok(_)) => {}
             (Ok(()), Err(fault)) => problems.push(Problem::Kfd(fault.clone())),
-            (Err(reason), _) if gpu.render.is_none() => problems.push(Problem::NoKfd(reason.clone())),
+            (Err(reason), _) if gpu.render.is_none() => problems.push(self.no_kfd(reason)),
             // With a render node the caller says so once, in the words that fit.
             (Err(_), _) => {}
         }
