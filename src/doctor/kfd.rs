@@ -11,8 +11,11 @@ const NAME: &str = "kfd";
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     subject.needs_amd(About::all(NAME), "there is no AMD GPU that needs it")?;
-    let lacks = || subject.facts.amd().any(lacks_kfd);
-    let log = lacks().then(|| KfdLog::read(subject.root, subject.programs)).unwrap_or_default();
+    let log = if subject.facts.amd().any(lacks_kfd) {
+        KfdLog::read(subject.root, subject.programs)
+    } else {
+        KfdLog::default()
+    };
     let mut checks = vec![topology(subject, &log)];
     checks.extend(hidden(subject));
     checks.extend(major(subject));

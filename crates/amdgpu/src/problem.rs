@@ -51,9 +51,7 @@ impl Problem {
 fn left_out(minor: u32, equals: &[Address]) -> String {
     let equals: Vec<String> = equals.iter().map(ToString::to_string).collect();
     match &*equals {
-        [] => format!(
-            "KFD does not know render minor {minor}: it left this GPU out, and the kernel's log says why"
-        ),
+        [] => format!("KFD does not know render minor {minor}, so no program can compute on this GPU"),
         equals => format!(
             "KFD does not know render minor {minor}, and knows {}, of the same PCI ids: look at this GPU's slot",
             equals.join(", ")
