@@ -47,7 +47,7 @@ fn not_started(about: About, subject: &Subject<'_>, log: &KfdLog, reason: &Unkno
         return failed(format!("KFD did not start: {parameter}"), &corrected(subject, parameter.name));
     }
     if let Some(line) = log.unnamed() {
-        return failed(said(line), &line.remedy);
+        return failed(evidence_of(line), &line.remedy);
     }
     let release = subject.root.read_text("/proc/sys/kernel/osrelease", 256).ok();
     let release = release.as_deref().map(str::trim);
@@ -73,8 +73,8 @@ fn not_started(about: About, subject: &Subject<'_>, log: &KfdLog, reason: &Unkno
 const OTHER_KERNEL: &str = "boot a kernel that is built with CONFIG_HSA_AMD=y, as the distributions' are: a reboot of \
                             this one does not help";
 
-const READ_LOG: &str = "read the kernel's first line of kfd or amdgpu that names an error (journalctl -k --grep \
-                        'kfd|amdgpu'), and ask rocworker explain what it means";
+const READ_LOG: &str =
+    "give the kernel's first error of kfd or amdgpu (journalctl -k --grep 'kfd|amdgpu') to rocworker explain";
 
 /// Where a person corrects a parameter of amdgpu.
 fn corrected(subject: &Subject<'_>, parameter: &str) -> String {
@@ -92,7 +92,7 @@ fn where_it_is(subject: &Subject<'_>, remedy: &str) -> String {
     if subject.in_container() { format!("on the host: {remedy}") } else { remedy.to_owned() }
 }
 
-fn said(line: &Line) -> String {
+fn evidence_of(line: &Line) -> String {
     format!("{} The kernel says: {}", line.means, line.text)
 }
 
@@ -180,7 +180,7 @@ fn left_out(subject: &Subject<'_>, log: &KfdLog, gpu: &Gpu, equals: &[Address]) 
     let others = |other: &&Gpu| other.pci != gpu.pci && other.problems.iter().any(is_unknown);
     let is_doubtful = !line.names_a_gpu() && subject.facts.amd().any(|other| others(&other));
     let doubt = if is_doubtful { " (the line names no card)" } else { "" };
-    (format!("{}{doubt}{has_equals}", said(line)), line.remedy.clone())
+    (format!("{}{doubt}{has_equals}", evidence_of(line)), line.remedy.clone())
 }
 
 /// Of what is no refusal.

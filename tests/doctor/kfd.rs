@@ -39,7 +39,7 @@ fn assert_no_further_remedy(answer: &Value) {
 }
 
 #[test]
-fn of_equal_cards_those_that_kfd_leaves_out_are_told_to_compare_their_slots() {
+fn of_equal_cards_those_that_kfd_leaves_out_have_the_remedy_to_compare_slots() {
     let Some(case) = cases::machine("polaris-atomics") else { return };
     let root = case.root();
     put_wrapper(&root);
@@ -131,7 +131,7 @@ fn the_kernels_line_says_why_a_gpu_is_left_out_and_no_other_remedy_is_printed() 
 }
 
 #[test]
-fn a_log_that_is_not_whole_is_said_and_a_reports_log_is_read() {
+fn a_log_that_is_not_whole_is_named_and_a_reports_log_is_read() {
     let lost = kmsg(&[]).replace("6,0,", "6,7,");
     let (_, answer) = doctor(&left_out(0x6811).put("/dev/kmsg", lost));
     assert_check(
@@ -148,7 +148,7 @@ fn a_log_that_is_not_whole_is_said_and_a_reports_log_is_read() {
 }
 
 #[test]
-fn a_kernel_without_kfd_is_named_and_no_reboot_of_it_is_told() {
+fn a_kernel_without_kfd_is_named_and_a_reboot_of_it_is_no_remedy() {
     let config = "CONFIG_DRM=m\n# CONFIG_HSA_AMD is not set\n";
     let boot = "/boot/config-6.1.69-talos";
     for (machine, evidence) in [
