@@ -68,7 +68,8 @@ fn may_pass(problem: &Problem) -> bool {
         | Problem::NeverComputes(_)
         | Problem::LeftToRadeon(_)
         | Problem::OtherDriver(_)
-        | Problem::UnknownToKfd(_)
+        | Problem::KfdParameter(_)
+        | Problem::UnknownToKfd { .. }
         | Problem::UnreadInKfd(_)
         | Problem::HiddenByKfd
         | Problem::SharedMinor { .. } => false,

@@ -13,6 +13,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let Subject { root, config, facts, programs, now, .. } = *subject;
     let about = About::all(CHECKS);
     subject.needs_amd(about.clone(), "there is no AMD GPU for engines to offer")?;
+    subject.needs_kfd(about.clone())?;
     let receipt = Store::new(root).receipt();
     let receipt = receipt.map_err(|error| about.failed(error.to_string(), "put that right first"))?;
     let mut versions = wrapper::versions(subject);

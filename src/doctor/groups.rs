@@ -18,6 +18,7 @@ pub(crate) fn is_unmapped(subject: &Subject<'_>, gid: u32) -> bool {
 pub(crate) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let groups = &subject.groups;
     subject.needs_amd(About::all(NAME), "there is no AMD GPU whose nodes they would own")?;
+    subject.needs_kfd(About::all(NAME))?;
     if let Some(reason) = groups.unknown() {
         return Err(About::all(NAME).warning(
             format!("the names of groups are not known: {reason}"),

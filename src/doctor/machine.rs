@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use amdgpu::{Address, DeviceNode, Gpu, NodeFault};
+use amdgpu::{Address, DeviceNode, Gpu, NodeFault, Problem};
 use reconcile::command::Programs;
 use root::Root;
 
@@ -76,6 +76,16 @@ impl<'a> Subject<'a> {
         if self.in_container() { Err(about.skipped(why)) } else { Ok(()) }
     }
 
+    /// Skips what no container needs of a machine of whose GPUs KFD has none: only what the check kfd says changes that.
+    pub(crate) fn needs_kfd(&self, about: About) -> Result<(), Check> {
+        let lacks_all = self.has_amd() && self.facts.amd().all(lacks_kfd);
+        if lacks_all {
+            Err(about.skipped("KFD has no GPU of this machine: the check kfd says why"))
+        } else {
+            Ok(())
+        }
+    }
+
     /// AMD's cards, each with its first GPU: partitions share one.
     pub(crate) fn cards(&self) -> Vec<(Address, &'a Gpu)> {
         let mut cards: Vec<(Address, &Gpu)> = Vec::new();
@@ -88,11 +98,11 @@ impl<'a> Subject<'a> {
 
     /// Each node of AMD's once: KFD's, then the render nodes, then the card nodes.
     pub(crate) fn nodes(&self) -> Vec<(Role, &'a DeviceNode)> {
-        if !self.has_amd() {
+        if self.facts.amd().all(lacks_kfd) {
             return Vec::new();
         }
         let mut nodes = vec![(Role::Kfd, &self.facts.machine.kfd.node)];
-        let computes = || self.facts.amd().filter(|gpu| gpu.never_computes().is_none());
+        let computes = || self.facts.amd().filter(|gpu| gpu.never_computes().is_none() && !lacks_kfd(gpu));
         let inside = || computes().filter(|gpu| !self.is_left_outside(gpu));
         let renders = inside().filter_map(|gpu| Some((Role::Render, gpu.render.as_ref()?)));
         let cards = inside().filter_map(|gpu| Some((Role::Card, gpu.card.as_ref()?)));
@@ -112,6 +122,11 @@ impl<'a> Subject<'a> {
             && gpu.driver.as_deref() == Some("amdgpu")
             && gpu.render.as_ref().is_some_and(missing)
     }
+}
+
+/// Whether KFD alone keeps a GPU from containers: no right to its nodes changes that.
+pub(crate) fn lacks_kfd(gpu: &Gpu) -> bool {
+    gpu.problems.iter().any(Problem::is_of_kfd_alone)
 }
 
 /// `1 GPU`, `8 GPUs`.

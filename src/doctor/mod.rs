@@ -10,6 +10,7 @@ mod driver_dkms;
 mod engines;
 mod groups;
 mod kfd;
+mod kfd_log;
 mod machine;
 mod nodes;
 mod passthrough;
@@ -29,6 +30,7 @@ use serde::Serialize;
 
 pub(crate) use crate::check::About;
 pub use crate::check::{Check, Status};
+pub(crate) use kfd_log::KERNEL_LOG;
 
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;

@@ -4,7 +4,7 @@ use amdgpu::{DeviceNode, NodeFault};
 use root::Meta;
 
 use super::groups::{is_unmapped, made};
-use super::machine::{Role, Subject, name_of};
+use super::machine::{Role, Subject, lacks_kfd, name_of};
 use super::passthrough;
 use crate::check::{APPLY, About, Check, Remedy};
 use crate::config::Permissions;
@@ -15,6 +15,7 @@ const NAME: &str = "nodes";
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     subject.needs_amd(About::all(NAME), "there is no AMD GPU to have any")?;
+    subject.needs_kfd(About::all(NAME))?;
     let mut checks: Vec<Check> =
         subject.nodes().into_iter().map(|(role, node)| examine(subject, role, node)).collect();
     let outside = subject.facts.amd().filter(|gpu| subject.is_left_outside(gpu));
@@ -22,6 +23,11 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         outside.map(|gpu| {
             About::one(NAME, name_of(gpu)).skipped("its nodes were not passed into this container")
         }),
+    );
+    let refused = subject.facts.amd().filter(|gpu| !subject.is_left_outside(gpu) && lacks_kfd(gpu));
+    checks.extend(
+        refused
+            .map(|gpu| About::one(NAME, name_of(gpu)).skipped("KFD leaves it out: the check kfd says why")),
     );
     Ok(checks)
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use amdgpu::{Address, Gpu, NodeFault, Problem, is_partition};
 
-use super::machine::{Subject, gpus};
+use super::machine::{Subject, gpus, lacks_kfd};
 use crate::check::{About, Check, Remedy};
 use crate::host::Around;
 use crate::lxd::command::{Client, Container, PLACEHOLDER};
@@ -20,7 +20,8 @@ pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> 
         return None;
     }
     // One without a render node is the driver's to speak of, and no host could pass it in.
-    let is_driven = |gpu: &&Gpu| gpu.driver.as_deref() == Some("amdgpu") && gpu.render.is_some();
+    let is_driven =
+        |gpu: &&Gpu| gpu.driver.as_deref() == Some("amdgpu") && gpu.render.is_some() && !lacks_kfd(gpu);
     let driven: Vec<&Gpu> = subject.facts.amd().filter(is_driven).collect();
     if driven.is_empty() {
         return None;

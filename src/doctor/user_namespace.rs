@@ -15,6 +15,7 @@ use crate::check::{About, Check};
 const NAME: &str = "user_namespace";
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
+    subject.needs_kfd(About::all(NAME))?;
     // A node that is not there is reported among the nodes.
     let there =
         subject.nodes().into_iter().filter_map(|(role, node)| Some((role, node, node.state.as_ref().ok()?)));

@@ -11,6 +11,7 @@ const NAME: &str = "wrapper";
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let about = About::all(NAME);
     subject.needs_amd(about.clone(), "there is no AMD GPU that it would provide")?;
+    subject.needs_kfd(about.clone())?;
     let program = match find(subject, &mut versions(subject)) {
         Ok(program) => program,
         Err(why) => return Err(about.failed(why, format!("put that right, then {APPLY}"))),

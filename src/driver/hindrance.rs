@@ -36,28 +36,44 @@ impl Hindrances {
     /// Looks beneath `root`.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        let (mut hindrances, mut seen) = (Self::default(), BTreeSet::new());
+        let mut hindrances = Self::default();
+        for (place, line) in hindrances.lines(root) {
+            let hindrance = match place.as_str() {
+                COMMAND_LINE if hinders(&line) => Some(
+                    "remove it from the boot loader's kernel command line (GRUB_CMDLINE_LINUX, then update-grub), and reboot",
+                ),
+                COMMAND_LINE => None,
+                _ => keeps_out(&line).then_some(
+                    "remove the line, then update-initramfs -u where there is an initramfs, and modprobe amdgpu",
+                ),
+            };
+            let says = line.trim().to_owned();
+            hindrances.found.extend(hindrance.map(|remedy| Hindrance { place, says, remedy }));
+        }
+        hindrances
+    }
+
+    /// Each line of modprobe.d, then each word of the kernel's command line, with its place.
+    fn lines(&mut self, root: &Root) -> Vec<(String, String)> {
+        let (mut lines, mut seen) = (Vec::new(), BTreeSet::new());
         for folder in FOLDERS {
             // A folder that is not there hinders nothing.
             let names = if_there(root.list(folder)).map(Option::unwrap_or_default);
-            for name in hindrances.or_unread(folder, names).unwrap_or_default() {
+            for name in self.or_unread(folder, names).unwrap_or_default() {
                 let path = format!("{folder}/{}", name.to_string_lossy());
                 if path.ends_with(".conf")
                     && seen.insert(name)
-                    && let Some(bytes) = hindrances.or_unread(&path, root.read(&path, 1 << 20))
+                    && let Some(bytes) = self.or_unread(&path, root.read(&path, 1 << 20))
                 {
-                    hindrances.found.extend(in_text(&path, &String::from_utf8_lossy(&bytes)));
+                    let text = String::from_utf8_lossy(&bytes);
+                    let numbered = joined(&text).into_iter();
+                    lines.extend(numbered.map(|(number, line)| (format!("{path}:{number}"), line)));
                 }
             }
         }
-        let line = hindrances.or_unread(COMMAND_LINE, root.read_text(COMMAND_LINE, 64 << 10));
-        let words = line.iter().flat_map(|line| line.split_whitespace());
-        hindrances.found.extend(words.filter(|word| hinders(word)).map(|word| Hindrance {
-            place: COMMAND_LINE.to_owned(),
-            says: word.to_owned(),
-            remedy: "remove it from the boot loader's kernel command line (GRUB_CMDLINE_LINUX, then update-grub), and reboot",
-        }));
-        hindrances
+        let line = self.or_unread(COMMAND_LINE, root.read_text(COMMAND_LINE, 64 << 10)).unwrap_or_default();
+        lines.extend(line.split_whitespace().map(|word| (COMMAND_LINE.to_owned(), word.to_owned())));
+        lines
     }
 
     fn or_unread<T>(&mut self, path: &str, read: Result<T, Error>) -> Option<T> {
@@ -65,15 +81,23 @@ impl Hindrances {
     }
 }
 
-fn in_text(path: &str, text: &str) -> Vec<Hindrance> {
-    let remedy = "remove the line, then update-initramfs -u where there is an initramfs, and modprobe amdgpu";
-    let lines = joined(text).into_iter().filter(|(_, line)| keeps_out(line));
-    let hindrance = |(number, line): (usize, String)| Hindrance {
-        place: format!("{path}:{number}"),
-        says: line.trim().to_owned(),
-        remedy,
-    };
-    lines.map(hindrance).collect()
+/// Where amdgpu's parameter is set: each line or word of the kernel's command line, with its place.
+pub(crate) fn set(root: &Root, parameter: &str) -> Vec<(String, String)> {
+    let mut lines = Hindrances::default().lines(root);
+    lines.retain(|(place, line)| match place.as_str() {
+        COMMAND_LINE => line.strip_prefix("amdgpu.").is_some_and(|option| sets(option, parameter)),
+        _ => {
+            let mut words = line.split_whitespace();
+            (words.next(), words.next()) == (Some("options"), Some("amdgpu"))
+                && words.any(|option| sets(option, parameter))
+        }
+    });
+    lines.into_iter().map(|(place, line)| (place, line.trim().to_owned())).collect()
+}
+
+/// The kernel takes `-` for `_` in a parameter's name (`dash2underscore` in kernel/params.c).
+fn sets(option: &str, parameter: &str) -> bool {
+    option.split_once('=').is_some_and(|(name, _)| name.replace('-', "_") == parameter)
 }
 
 /// Lines with the number of each; one that ends in a backslash continues in the next (modprobe.d(5)).
@@ -153,8 +177,7 @@ mod tests {
     #[test]
     fn a_line_goes_on_behind_a_backslash_as_kmod_reads_it() {
         let text = "options a b\\\n  c\nblacklist \\\namdgpu\n# no \\\nblacklist amdgpu\nblacklist amdgpu";
-        let found = in_text("/f", text);
-        let places: Vec<&str> = found.iter().map(|it| it.place.as_str()).collect();
-        assert_eq!(places, ["/f:3", "/f:7"]);
+        let out = joined(text).into_iter().filter(|(_, line)| keeps_out(line));
+        assert_eq!(out.map(|(number, _)| number).collect::<Vec<_>>(), [3, 7]);
     }
 }

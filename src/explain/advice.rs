@@ -62,10 +62,11 @@ impl Purpose {
 }
 
 impl Advice {
-    /// `address`: what the line names, if anything.
+    /// `address`: what the line names, if anything. `ids`: what a line of KFD's names in place of an address.
     #[must_use]
-    pub fn of(message: &Message, address: Option<Address>, here: &Here) -> Self {
+    pub fn of(message: &Message, address: Option<Address>, ids: Option<(u16, u16)>, here: &Here) -> Self {
         let mut notes: Vec<String> = here.unknown.iter().map(|why| unread(why)).collect();
+        notes.extend(ids.and_then(|ids| here.cards_with(ids)));
         let place = address.map(|address| (address, here.place(address)));
         let card = match &place {
             Some((_, Place::Card(card))) => Some(*card),
@@ -126,10 +127,10 @@ impl Advice {
 
     /// Of a line without an address, from a log that may be another machine's.
     #[must_use]
-    pub fn of_any_machine(message: &Message, here: &Here) -> Self {
-        let card = here.card_of(message);
-        let if_of_this_machine = card.map(|card| Box::new(Self::of(message, Some(card.address), here)));
-        Self { if_of_this_machine, ..Self::of(message, None, here) }
+    pub fn of_any_machine(message: &Message, ids: Option<(u16, u16)>, here: &Here) -> Self {
+        let card = here.card_of(message, ids);
+        let if_of_this_machine = card.map(|card| Box::new(Self::of(message, Some(card.address), ids, here)));
+        Self { if_of_this_machine, ..Self::of(message, None, ids, here) }
     }
 
     fn of_no_gpu(notes: Vec<String>) -> Self {

@@ -19,7 +19,7 @@ pub struct Group<'k> {
 #[derive(Debug, Default)]
 pub struct Groups<'k> {
     groups: Vec<Group<'k>>,
-    places: HashMap<(&'k str, Option<String>), usize>,
+    places: HashMap<(&'k str, Option<String>, Option<(String, String)>), usize>,
     /// Matches of messages and GPUs beyond [`MOST`].
     pub more: u64,
     pub matches: u64,
@@ -28,7 +28,9 @@ pub struct Groups<'k> {
 impl<'k> Groups<'k> {
     pub fn add(&mut self, found: Match<'k>) {
         self.matches += 1;
-        let key = (found.message.id, found.advice.gpu.clone());
+        // KFD's lines have a card's PCI ids in place of its address.
+        let ids = found.values.get("vendor").cloned().zip(found.values.get("device").cloned());
+        let key = (found.message.id, found.advice.gpu.clone(), ids);
         if let Some(group) = self.places.get(&key).and_then(|place| self.groups.get_mut(*place)) {
             group.count += 1;
             group.last_line = found.line;

@@ -48,6 +48,9 @@ pub struct Card {
     pub entries: Vec<Entry>,
     /// The XGMI hive, where KFD names one.
     pub hive: Option<u64>,
+    /// PCI's vendor and device.
+    ids: Option<(u16, u16)>,
+    is_in_kfd: bool,
     /// The ports and bridges between it and its root complex.
     above: Vec<Address>,
 }
@@ -118,12 +121,34 @@ impl Here {
     }
 
     /// The card that one of this machine's messages is about, although it names none: the machine has one AMD card, and
-    /// amdgpu alone says this.
+    /// amdgpu alone says this. `ids`: what a line of KFD's names in place of an address.
     #[must_use]
-    pub fn card_of(&self, message: &Message) -> Option<&Card> {
-        match &*self.cards {
-            [card] if message.source.starts_with(AMDGPU) => Some(card),
-            _ => None,
+    pub fn card_of(&self, message: &Message, ids: Option<(u16, u16)>) -> Option<&Card> {
+        let may_be_it = |card: &&Card| ids.is_none() || (card.ids == ids && !card.is_in_kfd);
+        let mut cards = self.cards.iter().filter(may_be_it);
+        cards.next().filter(|_| cards.next().is_none() && message.source.starts_with(AMDGPU))
+    }
+
+    /// Which cards a line of KFD's may be about that names these ids, a sentence.
+    #[must_use]
+    pub fn cards_with(&self, ids: (u16, u16)) -> Option<String> {
+        let named = format!("{:04x}:{:04x}", ids.0, ids.1);
+        let with = |is_in_kfd| {
+            let cards =
+                self.cards.iter().filter(move |card| (card.ids, card.is_in_kfd) == (Some(ids), is_in_kfd));
+            cards.map(|card| card.address.to_string()).collect::<Vec<_>>().join(", ")
+        };
+        let (inside, outside) = (with(true), with(false));
+        match (self.unknown.is_some(), &*inside, &*outside) {
+            (true, ..) => None,
+            (_, "", "") => Some(format!(
+                "This machine has no card {named}: the log is another machine's, or the card has gone."
+            )),
+            (_, inside, "") => Some(format!("KFD has every card {named} of this machine now: {inside}.")),
+            (_, "", outside) => Some(format!("Of this machine's cards {named} KFD has none: {outside}.")),
+            (_, inside, outside) => Some(format!(
+                "Of this machine's cards {named} KFD leaves out {outside}, and has {inside}: compare the slots."
+            )),
         }
     }
 }
@@ -141,7 +166,8 @@ fn cards(root: &Root) -> Vec<Card> {
             }
             None => {
                 let above = amdgpu::bridges(root, address);
-                cards.push(Card { address, entries: vec![entry], hive: gpu.hive_id, above });
+                let (ids, is_in_kfd) = (gpu.vendor_id.zip(gpu.device_id), gpu.kfd_node.is_some());
+                cards.push(Card { address, entries: vec![entry], hive: gpu.hive_id, ids, is_in_kfd, above });
             }
         }
     }

@@ -96,7 +96,7 @@ pub struct Explainer<'h> {
     here: &'h Here,
     /// The log is this machine's own, and not one that somebody brought.
     is_own_log: bool,
-    advice: HashMap<(String, Option<Address>), Rc<Advice>>,
+    advice: HashMap<(String, Option<Address>, Option<(u16, u16)>), Rc<Advice>>,
 }
 
 impl<'h> Explainer<'h> {
@@ -108,7 +108,7 @@ impl<'h> Explainer<'h> {
     pub fn explain<'k>(&mut self, line: Line<'_>, found: &Found<'k>) -> Match<'k> {
         let address = found.device;
         let evidence = evidence(line.text, found.pattern.text.words().next().unwrap_or_default());
-        let advice = self.advice(found.message, address);
+        let advice = self.advice(found.message, address, found.pci_ids());
         Match {
             line: line.number,
             time: line.time,
@@ -120,15 +120,16 @@ impl<'h> Explainer<'h> {
         }
     }
 
-    fn advice(&mut self, message: &Message, address: Option<Address>) -> Rc<Advice> {
-        let key = (message.id.clone(), address);
+    /// `ids`: what a line of KFD's names in place of an address.
+    fn advice(&mut self, message: &Message, address: Option<Address>, ids: Option<(u16, u16)>) -> Rc<Advice> {
+        let key = (message.id.clone(), address, ids);
         if let Some(known) = self.advice.get(&key) {
             return Rc::clone(known);
         }
-        let only = self.here.card_of(message).map(|card| card.address).filter(|_| self.is_own_log);
+        let only = self.here.card_of(message, ids).map(|card| card.address).filter(|_| self.is_own_log);
         let advice = match address.or(only) {
-            None => Advice::of_any_machine(message, self.here),
-            address => Advice::of(message, address, self.here),
+            None => Advice::of_any_machine(message, ids, self.here),
+            address => Advice::of(message, address, ids, self.here),
         };
         let advice = Rc::new(advice);
         if self.advice.len() < KEPT {

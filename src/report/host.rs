@@ -9,7 +9,7 @@ use root::Kind;
 use super::collect::{Collector, Entry};
 use super::redact::{module_line, parameter};
 use crate::doctor::selinux;
-use crate::driver::MODPROBE_FOLDERS;
+use crate::driver::{HSA_AMD, MODPROBE_FOLDERS, built};
 use crate::host::container_name;
 
 /// Those of /sys/class/dmi/id by which a virtual machine is known; the serial numbers and uuids beside them
@@ -108,7 +108,7 @@ fn modprobe(collector: &mut Collector<'_>) {
     }
 }
 
-/// Whether the running kernel has amdgpu on disk: its line of modules.dep.
+/// Whether the running kernel has amdgpu on disk, by its line of modules.dep, and was built with KFD.
 fn modules_of_kernel(collector: &mut Collector<'_>) {
     let Ok(release) = collector.root.read_text("/proc/sys/kernel/osrelease", 256) else { return };
     let release = release.trim();
@@ -116,6 +116,10 @@ fn modules_of_kernel(collector: &mut Collector<'_>) {
     let path = format!("/lib/modules/{release}/modules.dep");
     if !is_name {
         return collector.leave_out(Path::new("/proc/sys/kernel/osrelease"), "is no kernel's release");
+    }
+    if let Some(built) = built(collector.root, Some(release), HSA_AMD) {
+        let line = if built.with { format!("{HSA_AMD}=y\n") } else { format!("# {HSA_AMD} is not set\n") };
+        collector.put_text(format!("/boot/config-{release}"), line);
     }
     let Ok(text) = collector.root.read_text(&path, 16 << 20) else { return };
     let is_amdgpu = |line: &&str| line.split(':').next().is_some_and(|path| path.contains("/amdgpu.ko"));

@@ -11,6 +11,7 @@ use serde::Serialize;
 use super::collect::Collector;
 use super::messages::reported;
 use super::redact::Redactor;
+use crate::doctor::KERNEL_LOG;
 use crate::engines;
 use reconcile::command::Programs;
 
@@ -21,7 +22,6 @@ const ASKED: [&str; 4] = ["runc", "crun", "rocm-smi", "amd-smi"];
 
 const NO_COMMANDS: &str = "Skipped: commands are not run with --root.";
 
-const KERNEL_LOG: &str = "/logs/kernel.log";
 const WRAPPER_LOG: &str = "/logs/runc-amd-wrapper.log";
 
 const KERNEL: [&str; 9] =

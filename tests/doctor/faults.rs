@@ -249,7 +249,7 @@ pub(crate) fn faults() -> Vec<(Machine, Vec<Finding>)> {
         (good().remove("/etc/group"), vec![("groups", "", "warning", "not known", "install")]),
         (
             good().kfd(Kfd::new(511).node(KfdNode::cpu(16))),
-            vec![("kfd", "GPU 0", "failed", "KFD does not know render minor 128", "firmware")],
+            vec![("kfd", "GPU 0", "failed", "KFD does not know render minor 128", "journalctl -k --grep")],
         ),
         (
             good().kfd(kfd().node(node(ADDRESS, 128))),

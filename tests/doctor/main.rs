@@ -13,6 +13,7 @@ mod engines;
 mod examples;
 mod faults;
 mod install_exporter;
+mod kfd;
 mod lease;
 mod lxd;
 mod real_canary;

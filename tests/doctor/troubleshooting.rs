@@ -9,6 +9,7 @@ use support::laid::WRAPPER;
 use support::real;
 use support::stage::{Stage, stdout};
 
+use crate::kfd::{ATOMICS, kmsg, left_out, without_kfd};
 use crate::*;
 
 /// Where a processor's own graphics are.
@@ -88,6 +89,10 @@ fn machines() -> Vec<Machine> {
         good()
             .put("/sys/fs/selinux/enforce", "1")
             .put("/sys/fs/selinux/booleans/container_use_devices", "0 0"),
+        left_out(0x67df).put("/dev/kmsg", kmsg(&[ATOMICS])),
+        left_out(0x6811).put("/dev/kmsg", kmsg(&["kfd kfd: amdgpu: PITCAIRN  not supported in kfd"])),
+        without_kfd().put("/boot/config-6.1.69-talos", "CONFIG_DRM=m\n# CONFIG_HSA_AMD is not set\n"),
+        without_kfd().put("/sys/module/amdgpu/parameters/sched_policy", "9\n"),
         one_in_lxd,
         good(),
         with_wrapper().put(PROGRAMS[1], "").put(
@@ -105,7 +110,7 @@ fn machines() -> Vec<Machine> {
 #[test]
 fn each_sentence_of_the_troubleshooting_table_is_what_doctor_prints() {
     let quoted = quoted();
-    assert_eq!(quoted.len(), 19, "{quoted:?}");
+    assert_eq!(quoted.len(), 23, "{quoted:?}");
     let (tools, beneath_a_root): (Vec<_>, Vec<_>) = quoted.iter().partition(|(name, _)| name == "tools");
     assert_eq!(tools.len(), 1, "{quoted:?}");
     let machines = machines();

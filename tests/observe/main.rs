@@ -17,6 +17,7 @@ mod detect_table;
 mod explain;
 mod explain_codes;
 mod explain_journal;
+mod explain_kfd;
 mod explain_lines;
 mod forged_log;
 mod health;

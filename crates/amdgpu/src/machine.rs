@@ -12,6 +12,7 @@ use crate::drm::{self, Minor, Parent};
 use crate::generation::{NeverComputes, SeaIslands};
 use crate::gpu::{Gpu, Uuid};
 use crate::kfd::{self, Node, UnreadNode};
+use crate::kfd_parameter::{self, KfdParameter};
 use crate::module::Module;
 use crate::node::DeviceNode;
 use crate::partition::Partition;
@@ -34,6 +35,8 @@ pub struct Machine {
 pub struct Kfd {
     /// Whether the kernel has a KFD; the reason when not.
     pub topology: Reading<()>,
+    /// Why amdgpu started no KFD, where a parameter says it.
+    pub parameter: Option<KfdParameter>,
     pub node: DeviceNode,
     /// KFD nodes that the device cgroup hides from this process.
     pub hidden_nodes: usize,
@@ -59,8 +62,10 @@ impl Machine {
         let topology = kfd::topology(root);
         let node = DeviceNode::examine_kfd(root);
         problems.extend(topology.unread.iter().map(ToString::to_string));
+        let parameter = topology.there.as_ref().err().and_then(|_| kfd_parameter::refused(root));
         let kfd = Kfd {
             topology: topology.there,
+            parameter,
             node,
             hidden_nodes: topology.hidden,
             unread_nodes: topology.unread,
@@ -229,7 +234,7 @@ impl Survey<'_> {
             if let Some(minor) = render.and_then(|minor| minor.render)
                 && gpu.never_computes().is_none()
             {
-                gpu.problems.push(self.why_unknown_to_kfd(minor));
+                gpu.problems.push(self.why_unknown_to_kfd(&gpu, minor, known));
             }
             gpus.push(gpu);
         }
@@ -255,14 +260,28 @@ impl Survey<'_> {
         }
     }
 
-    fn why_unknown_to_kfd(&self, minor: u32) -> Problem {
+    fn why_unknown_to_kfd(&self, gpu: &Gpu, minor: u32, known: &[Gpu]) -> Problem {
         match &self.kfd.topology {
-            Err(reason) => Problem::NoKfd(reason.clone()),
+            Err(reason) => self.no_kfd(reason),
+            Ok(()) if self.kfd.hidden_nodes > 0 => Problem::HiddenByKfd,
             Ok(()) => match self.kfd.unread_nodes.first() {
-                _ if self.kfd.hidden_nodes > 0 => Problem::HiddenByKfd,
                 Some(node) => Problem::UnreadInKfd(node.clone()),
-                None => Problem::UnknownToKfd(minor),
+                None => {
+                    let is_equal = |other: &&Gpu| {
+                        gpu.device_id.is_some()
+                            && (other.vendor_id, other.device_id) == (gpu.vendor_id, gpu.device_id)
+                    };
+                    let equals: BTreeSet<_> = known.iter().filter(is_equal).filter_map(|gpu| gpu.pci).collect();
+                    Problem::UnknownToKfd { minor, equals: equals.into_iter().collect() }
+                }
             },
+        }
+    }
+
+    fn no_kfd(&self, reason: &Unknown) -> Problem {
+        match &self.kfd.parameter {
+            Some(parameter) => Problem::KfdParameter(parameter.clone()),
+            None => Problem::NoKfd(reason.clone()),
         }
     }
 
@@ -307,7 +326,7 @@ impl Survey<'_> {
         match (&self.kfd.topology, &self.kfd.node.state) {
             (Ok(()), Ok(_)) => {}
             (Ok(()), Err(fault)) => problems.push(Problem::Kfd(fault.clone())),
-            (Err(reason), _) if gpu.render.is_none() => problems.push(Problem::NoKfd(reason.clone())),
+            (Err(reason), _) if gpu.render.is_none() => problems.push(self.no_kfd(reason)),
             // With a render node the caller says so once, in the words that fit.
             (Err(_), _) => {}
         }

@@ -1,9 +1,11 @@
 //! Every reason why a container cannot use a GPU. `machine.rs` finds them and adds them to [`crate::Gpu::problems`]; a
 //! GPU without one is usable.
 
+use crate::Address;
 use crate::attribute::Unknown;
 use crate::generation::{NeverComputes, SeaIslands};
 use crate::kfd::UnreadNode;
+use crate::kfd_parameter::KfdParameter;
 use crate::node::NodeFault;
 
 /// Why a container cannot use a GPU, in words that a person can act on.
@@ -28,12 +30,13 @@ pub enum Problem {
     Node(NodeFault),
     #[error("/dev/kfd cannot be used: {0}")]
     Kfd(NodeFault),
-    #[error("there is no KFD on this machine ({0}): load amdgpu from a kernel with CONFIG_HSA_AMD")]
+    #[error("there is no KFD on this machine ({0}): its kernel lacks CONFIG_HSA_AMD, or KFD did not start")]
     NoKfd(Unknown),
-    #[error(
-        "KFD does not know render minor {0}: this GPU or its firmware is not supported for compute, read dmesg"
-    )]
-    UnknownToKfd(u32),
+    #[error("KFD did not start: {0}")]
+    KfdParameter(KfdParameter),
+    /// With the cards of the same PCI ids that KFD has.
+    #[error("{}", left_out(*minor, equals))]
+    UnknownToKfd { minor: u32, equals: Vec<Address> },
     #[error("whether KFD knows it cannot be seen: {0}")]
     UnreadInKfd(UnreadNode),
     #[error("KFD hides it here: the device cgroup of this container does not let it through")]
@@ -42,4 +45,27 @@ pub enum Problem {
     SharedMinor { minor: u32, nodes: Vec<u32> },
     #[error("sysfs does not say which card it is a partition of")]
     CardUnknown,
+}
+
+impl Problem {
+    /// Whether amdgpu drives the GPU, and its KFD left it out or did not start: no right to a node changes that.
+    #[must_use]
+    pub fn is_of_kfd_alone(&self) -> bool {
+        match self {
+            Self::KfdParameter(_) | Self::UnknownToKfd { .. } => true,
+            Self::NoKfd(reason) => reason.is_absent(),
+            _ => false,
+        }
+    }
+}
+
+fn left_out(minor: u32, equals: &[Address]) -> String {
+    let equals: Vec<String> = equals.iter().map(ToString::to_string).collect();
+    match &*equals {
+        [] => format!("KFD does not know render minor {minor}, so no program can compute on this GPU"),
+        equals => format!(
+            "KFD does not know render minor {minor}, and knows {}, of the same PCI ids: look at this GPU's slot",
+            equals.join(", ")
+        ),
+    }
 }

@@ -34,6 +34,8 @@ pub enum Class {
     InitFailed,
     HardwareEvent,
     AccessDenied,
+    /// KFD leaves a GPU out, or does not start: it is not sick, and no program computes on it.
+    Kfd,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -158,6 +160,18 @@ pub struct Found<'k> {
     pub device: Option<Address>,
     /// What stands in the pattern's holes, in their order: `("ring", "gfx_0.0.0")`.
     pub values: Vec<(&'k str, String)>,
+}
+
+impl Found<'_> {
+    /// Vendor and device, where the line has them in place of an address: `1002:67df`. Several cards may have them.
+    #[must_use]
+    pub fn pci_ids(&self) -> Option<(u16, u16)> {
+        let number = |wanted: &str| {
+            let (_, value) = self.values.iter().find(|(name, _)| *name == wanted)?;
+            u16::from_str_radix(value, 16).ok()
+        };
+        Some((number("vendor")?, number("device")?))
+    }
 }
 
 /// A text that is no such file.
