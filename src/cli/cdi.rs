@@ -12,7 +12,7 @@ use super::output::{BAD, GOOD, print_text, styled};
 use super::session::{Misuse, Session, absolute, caller, callers_file};
 use super::table::Columns;
 use crate::cdi::{self, KIND, Wanted, wanted};
-use crate::desired::spec_file;
+use crate::desired::{certain, spec_file};
 use crate::printable::{counted, printable};
 use crate::selection::select;
 
@@ -54,6 +54,7 @@ struct Generated {
 fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let facts = session.facts()?;
+    certain(&config, &facts)?;
     let selection = select(&config, &facts)?;
     session.warn_of_left_out(&selection);
     let configured = session.root.shown(&config.cdi.path);

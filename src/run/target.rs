@@ -13,7 +13,7 @@ use crate::cdi::may_replace;
 use crate::component::Component;
 use crate::config::{self, Config, Configure};
 use crate::desired::own_unit::DAEMON;
-use crate::desired::{self, desired};
+use crate::desired::{self, certain, desired};
 use crate::engines::concourse::desired::{out_of_date, written_by};
 use crate::engines::undo_constraints::named_by_dockerd;
 use crate::engines::{Engines, Versions, with_wrapper_as_default};
@@ -94,8 +94,10 @@ impl Run<'_> {
         }
         let observed = self.observe(&state, scope.packages);
         let has_lost_all = !is_off(self.config) && observed.facts.amd().next().is_none();
-        let wanted = is_known
-            .then(|| Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?)));
+        let wanted = is_known.then(|| {
+            certain(self.config, &observed.facts)?;
+            Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?))
+        });
         let problem = match wanted {
             Some(Ok((mut memory, mut desired))) => {
                 if is_daemon {

@@ -38,7 +38,7 @@ pub(crate) struct Topology {
     pub(crate) nodes: Vec<Node>,
     /// How many nodes' properties may not be read here: the device cgroup hides their GPU.
     pub(crate) hidden: usize,
-    pub(crate) problems: Vec<String>,
+    pub(crate) problems: Vec<Unknown>,
 }
 
 pub(crate) fn topology(root: &Root) -> Topology {
@@ -50,10 +50,12 @@ pub(crate) fn topology(root: &Root) -> Topology {
             Ok(properties) => match Node::parse(id, &properties) {
                 Ok(Some(node)) => topology.nodes.push(node),
                 Ok(None) => {}
-                Err(reason) => topology.problems.push(format!("KFD node {id}: {reason}")),
+                Err(reason) => topology.problems.push(Unknown::because(format!("KFD node {id}: {reason}"))),
             },
             Err(unknown) if unknown.is_denied() => topology.hidden += 1,
-            Err(unknown) => topology.problems.push(format!("KFD node {id}: {unknown}")),
+            Err(unknown) => {
+                topology.problems.push(unknown.within(|reason| format!("KFD node {id}: {reason}")));
+            }
         }
     }
     topology
