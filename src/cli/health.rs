@@ -7,6 +7,7 @@ use allocation::health::{Deduction, GpuHealth, Health, Quarantine, State};
 use allocation::policy::Policy;
 use amdgpu::{Machine, names};
 use anstyle::Style;
+use root::Root;
 use serde::Serialize;
 use telemetry::daemon_file;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
@@ -18,7 +19,7 @@ use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::{Misuse, Session, absolute, caller};
 use super::table::{Cell, Columns};
 use crate::desired::policy;
-use crate::health::{Observer, rules};
+use crate::health::{Observer, boot_id, rules};
 use crate::printable::printable;
 
 #[derive(Serialize)]
@@ -60,7 +61,7 @@ pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Out
     let machine = Patient::new(session.root.place(), PATIENCE, DEADLINE).run(Machine::read)?;
     let gpus = health.gpus.iter().map(|gpu| entry(gpu, &machine)).collect();
     let Health { written_at, unknown, .. } = &health;
-    let lacks = lacks(session, source);
+    let lacks = lacks(session, source, &health);
     let quarantine_enforced = lacks.is_none();
     let answer = Answer {
         schema_version: 1,
@@ -89,6 +90,7 @@ fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(S
                 talk(&format!("What the daemon says does not count: {problem}"));
                 None
             });
+            let last = last.filter(|last| !last.is_of_another_boot(boot_id(root).as_deref()));
             if let Some(health) = last.as_ref().filter(|health| health.is_fresh(now)) {
                 let ago = now.saturating_sub(health.written_at);
                 talk(&format!("Judged by rocworker's daemon {ago} s ago."));
@@ -107,16 +109,26 @@ fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(S
 }
 
 /// Why the wrapper withholds no GPU, whatever its health; `None` where it does.
-fn lacks(session: &Session, source: Source) -> Option<&'static str> {
+fn lacks(session: &Session, source: Source, health: &Health) -> Option<&'static str> {
     // More than apply writes.
     const LIMIT: usize = 1 << 20;
     let policy = session.root.read_trusted(policy::PATH, LIMIT).ok();
     let policy = policy.and_then(|bytes| Policy::parse(str::from_utf8(&bytes).ok()?).ok());
     match source {
         _ if !policy.is_some_and(|policy| policy.quarantine) => Some("wrapper.quarantine is not set"),
-        Source::Now => Some("rocworker's daemon publishes no health"),
-        Source::Daemon => None,
+        Source::Now if !is_withheld(&session.root, health) => Some("rocworker's daemon publishes no health"),
+        Source::Now | Source::Daemon => None,
     }
+}
+
+/// Whether the wrapper withholds all that is quarantined, by what the daemon wrote last in this boot.
+fn is_withheld(root: &Root, health: &Health) -> bool {
+    let last: Option<Health> = daemon_file::last(root).ok().flatten();
+    let last = last.filter(|last| !last.is_of_another_boot(boot_id(root).as_deref()));
+    let was = |pci| last.iter().flat_map(|it| &it.gpus).any(|gpu| gpu.pci == pci && gpu.quarantine.is_some());
+    let mut quarantined =
+        health.gpus.iter().filter(|gpu| gpu.quarantine.is_some()).map(|gpu| gpu.pci).peekable();
+    quarantined.peek().is_some() && quarantined.all(was)
 }
 
 fn talk(text: &str) {
