@@ -36,6 +36,7 @@ pub mod pending_gpus;
 pub mod pinned_devices;
 pub mod printable;
 pub mod program;
+pub mod reader;
 pub mod remarks;
 pub mod render;
 pub mod report;

@@ -1,6 +1,6 @@
 //! What the daemon says of the GPUs' health, /run/rocworker/health.json, as the wrapper reads it.
 
-use allocation::PciAddress;
+use allocation::{Error, PciAddress};
 use allocation::health::withheld::Withheld;
 
 use crate::assert_fit_for_a_log;
@@ -15,27 +15,35 @@ pub fn check(data: &[u8]) {
     let as_read = as_go_decodes(text);
     let expected = account(&as_read);
     let now = expected.as_ref().map_or(0, |(written_at, _)| *written_at);
-    match Withheld::parse(text, now) {
+    match parse(text, now) {
         Err(error) => {
             assert_fit_for_a_log(&error.to_string());
             assert!(expected.is_none() || !is_shallow(text), "{error} of {text}");
         }
-        Ok(withheld) if is_shallow(text) => {
+        Ok((withheld, _)) if is_shallow(text) => {
             let (written_at, cards) = expected.unwrap_or_else(|| panic!("read as {withheld:?}: {text}"));
-            counts_while_it_is_fresh(text, written_at, &withheld);
+            counts_while_it_is_fresh(text, written_at, &withheld, &cards);
             names_what_is_withheld(&withheld, &cards);
         }
         Ok(_) => {}
     }
 }
 
-fn counts_while_it_is_fresh(text: &str, written_at: u64, withheld: &Withheld) {
-    let at = |now: Option<u64>| now.map(|now| Withheld::parse(text, now));
+fn parse(text: &str, now: u64) -> Result<(Withheld, bool), Error> {
+    Withheld::parse(text, now, || None).map(|(withheld, old)| (withheld, old.is_some()))
+}
+
+/// An old text withholds what it has in quarantine, and no leftover.
+fn counts_while_it_is_fresh(text: &str, written_at: u64, withheld: &Withheld, cards: &[Card]) {
+    let at = |now: Option<u64>| now.map(|now| parse(text, now).unwrap());
     for now in [written_at.checked_add(60), written_at.checked_sub(5)] {
-        assert!(at(now).is_none_or(|read| read.as_ref() == Ok(withheld)), "{now:?}: {text}");
+        assert!(at(now).is_none_or(|(read, is_old)| read == *withheld && !is_old), "{now:?}: {text}");
     }
+    let quarantined: Vec<Card> = cards.iter().cloned().map(|(pci, quarantine, _)| (pci, quarantine, None)).collect();
     for now in [written_at.checked_add(61), written_at.checked_sub(6)] {
-        assert!(at(now).is_none_or(|read| read.is_err()), "{now:?}: {text}");
+        let Some((read, is_old)) = at(now) else { continue };
+        assert!(is_old, "{now:?}: {text}");
+        names_what_is_withheld(&read, &quarantined);
     }
 }
 

@@ -256,6 +256,9 @@ pub(crate) enum Script {
     Exporter(super::exporter::Command),
     #[command(hide = true)]
     Probe(super::probe::Probe),
+    /// Read files for the rocworker that has started this one (src/reader)
+    #[command(hide = true)]
+    ReadFiles,
     /// Wait for a unit that takes long to end, and start it again
     #[command(hide = true)]
     Settle {

@@ -13,7 +13,7 @@ use super::session::{Misuse, Session, absolute, caller, callers_file};
 use super::table::Columns;
 use crate::cdi::{self, KIND, Siblings, Wanted, wanted};
 use crate::config::Config;
-use crate::desired::spec_file;
+use crate::desired::{certain, spec_file};
 use crate::printable::{counted, printable};
 use crate::selection::select;
 
@@ -55,6 +55,7 @@ struct Generated {
 fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let facts = session.facts()?;
+    certain(&config, &facts)?;
     let selection = select(&config, &facts)?;
     session.warn_of_left_out(&selection);
     let configured = session.root.shown(&config.cdi.path);

@@ -18,6 +18,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
     lay_out(dir.path())?;
     let session = Session {
         root: Root::open(dir.path())?,
+        readers: None,
         config: None,
         format: Format::Table,
         verbose: false,

@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 use allocation::health::{Deduction, GpuHealth, Health, Quarantine, State};
 use amdgpu::{Machine, names};
 use anstyle::Style;
+use root::Root;
 use serde::Serialize;
 use telemetry::daemon_file;
 use telemetry::health::{is_quarantine_enforced, why_not_quarantined};
@@ -17,7 +18,7 @@ use super::detect::ranges;
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::{Misuse, Session, absolute, caller};
 use super::table::{Cell, Columns};
-use crate::health::{Observer, rules};
+use crate::health::{Observer, boot_id, rules};
 use crate::printable::printable;
 
 #[derive(Serialize)]
@@ -59,7 +60,7 @@ pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Out
     let machine = Patient::new(session.root.place(), PATIENCE, DEADLINE).run(Machine::read)?;
     let gpus = health.gpus.iter().map(|gpu| entry(gpu, &machine)).collect();
     let Health { written_at, unknown, .. } = &health;
-    let lacks = lacks(session, source);
+    let lacks = lacks(session, source, &health);
     let quarantine_enforced = lacks.is_none();
     let answer = Answer {
         schema_version: 1,
@@ -88,6 +89,7 @@ fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(S
                 talk(&format!("What the daemon says does not count: {problem}"));
                 None
             });
+            let last = last.filter(|last| !last.is_of_another_boot(boot_id(root).as_deref()));
             if let Some(health) = last.as_ref().filter(|health| health.is_fresh(now)) {
                 let ago = now.saturating_sub(health.written_at);
                 talk(&format!("Judged by rocworker's daemon {ago} s ago."));
@@ -106,11 +108,21 @@ fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(S
 }
 
 /// Why the wrapper withholds no GPU, whatever its health; `None` where it does.
-fn lacks(session: &Session, source: Source) -> Option<&'static str> {
+fn lacks(session: &Session, source: Source, health: &Health) -> Option<&'static str> {
     why_not_quarantined(is_quarantine_enforced(&session.root)).or(match source {
-        Source::Now => Some("rocworker's daemon publishes no health"),
-        Source::Daemon => None,
+        Source::Now if !is_withheld(&session.root, health) => Some("rocworker's daemon publishes no health"),
+        Source::Now | Source::Daemon => None,
     })
+}
+
+/// Whether the wrapper withholds all that is quarantined, by what the daemon wrote last in this boot.
+fn is_withheld(root: &Root, health: &Health) -> bool {
+    let last: Option<Health> = daemon_file::last(root).ok().flatten();
+    let last = last.filter(|last| !last.is_of_another_boot(boot_id(root).as_deref()));
+    let was = |pci| last.iter().flat_map(|it| &it.gpus).any(|gpu| gpu.pci == pci && gpu.quarantine.is_some());
+    let mut quarantined =
+        health.gpus.iter().filter(|gpu| gpu.quarantine.is_some()).map(|gpu| gpu.pci).peekable();
+    quarantined.peek().is_some() && quarantined.all(was)
 }
 
 fn talk(text: &str) {

@@ -66,7 +66,7 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
     let mut patient = Patient::new(session.root.place(), PATIENCE, DEADLINE);
     let Scraped { mut samples, faults, .. } =
         patient.run(move |root| Exporter::default().scrape(root, now.as_secs_f64()))?;
-    samples.push(patient.stuck_reads(0));
+    samples.push(patient.stuck_reads(session.root.stuck()));
     let samples = in_order(samples);
     if !samples.iter().any(|sample| std::ptr::eq(sample.metric, &GPU_INFO)) {
         tracing::warn!(

@@ -25,6 +25,7 @@ mod output;
 mod plan;
 mod probe;
 mod progress;
+mod read_files;
 mod remote;
 mod report;
 mod serve;
@@ -118,11 +119,21 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     if fleet::is_meant(&args) {
         return fleet::run(args);
     }
-    let session = Session::new(&args.options)?;
-    match args.command {
-        Command::Person(command) => for_person(&session, &args.options, command),
-        Command::Script(command) => for_script(session, command),
+    if let Command::Script(Script::ReadFiles) = args.command {
+        return read_files::run(&args.options.root);
     }
+    let session = Session::new(&args.options)?;
+    let readers = session.readers.clone();
+    let outcome = match args.command {
+        Command::Person(command) => for_person(&session, &args.options, command),
+        Command::Script(Script::Serve) => return serve::run(session),
+        Command::Script(command) => for_script(&session, command),
+    };
+    // The answer is there, without what these files would say.
+    for text in readers.iter().flat_map(|readers| readers.complaints()) {
+        writeln!(anstream::stderr(), "{}", Options::of(&args.options).on(&printable(&text))).ok();
+    }
+    outcome
 }
 
 fn for_person(session: &Session, options: &args::Options, command: Person) -> anyhow::Result<Outcome> {
@@ -156,15 +167,16 @@ fn for_person(session: &Session, options: &args::Options, command: Person) -> an
     }
 }
 
-fn for_script(session: Session, command: Script) -> anyhow::Result<Outcome> {
+fn for_script(session: &Session, command: Script) -> anyhow::Result<Outcome> {
     match command {
-        Script::Boot => boot::run(&session),
-        Script::Exporter(command) => exporter::run(&session, &command),
-        Script::Deb(command) => deb::run(&session, &command),
-        Script::Hook { name, guest } => hook::run(&session, name.as_deref(), guest),
+        Script::Boot => boot::run(session),
+        Script::Exporter(command) => exporter::run(session, &command),
+        Script::Deb(command) => deb::run(session, &command),
+        Script::Hook { name, guest } => hook::run(session, name.as_deref(), guest),
         Script::Probe(args) => probe::run(&args),
-        Script::Serve => serve::run(session),
-        Script::Settle { unit } => settle::run(&session, &unit),
-        Script::Therock(archive) => therock::run(&session, &archive),
+        Script::Settle { unit } => settle::run(session, &unit),
+        Script::Therock(archive) => therock::run(session, &archive),
+        // `run` has dealt with these.
+        Script::ReadFiles | Script::Serve => Ok(Outcome::Done),
     }
 }

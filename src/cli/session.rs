@@ -19,6 +19,7 @@ use crate::facts::Facts;
 use crate::fleet::frames::Reading;
 use crate::memory::Memory;
 use crate::printable::printable;
+use crate::reader::Readers;
 use crate::render::Templates;
 use crate::run::{ActiveConfig, ConfigFile, Own, Run, without_restarts};
 use crate::selection::Selection;
@@ -27,6 +28,8 @@ use crate::timestamp::Timestamp;
 /// What every command works with: the machine, and how to answer.
 pub(crate) struct Session {
     pub(crate) root: Root,
+    /// Who reads the kernel's files for the Root; `None` where each read is answered.
+    pub(crate) readers: Option<Arc<Readers>>,
     /// `--config`, a path of the machine that the program runs on.
     pub(crate) config: Option<PathBuf>,
     pub(crate) format: Format,
@@ -57,10 +60,15 @@ pub(crate) struct Misuse(pub(crate) String);
 impl Session {
     pub(crate) fn new(args: &args::Options) -> anyhow::Result<Self> {
         let root = Root::open(&args.root).map_err(|error| Misuse(not_a_folder(&args.root, &error)))?;
+        let readers = root.may_wait().then(|| Arc::new(Readers::of(&root)));
+        let root = match &readers {
+            Some(readers) => root.read_by(readers.clone()),
+            None => root,
+        };
         let programs = Programs::of(&root);
         let (verbose, options) = (args.verbose > 0, Options::of(args));
         let config = args.config.clone();
-        Ok(Self { root, config, format: args.output, verbose, options, programs, remote: None })
+        Ok(Self { root, readers, config, format: args.output, verbose, options, programs, remote: None })
     }
 
     /// A machine whose files were read over ssh. It runs no command there and uses that machine's configuration: `--config`
@@ -70,6 +78,7 @@ impl Session {
         let taken_at = taken_at.and_then(|at| UNIX_EPOCH.checked_add(Duration::from_secs(at)));
         Self {
             root: Root::of_files(files),
+            readers: None,
             config: None,
             format: args.output,
             verbose: args.verbose > 0,

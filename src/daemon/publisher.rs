@@ -154,7 +154,7 @@ fn run<T: Clone>(root: &Root, file: &File, shared: &Shared<T>, mut text: impl Fn
     }
 }
 
-fn write(root: &Root, file: &File, text: &str) -> Result<(), root::Error> {
+pub(super) fn write(root: &Root, file: &File, text: &str) -> Result<(), root::Error> {
     claim::believe(root)?;
     // A folder that was removed is made again by whoever holds the lock in it.
     if root.exists(RUN) {

@@ -219,7 +219,8 @@ impl Reconciler {
         let (began, at) = (self.now(), Instant::now());
         let closely = [Cause::Start, Cause::Timer, Cause::Reload].iter().any(|it| causes.contains(it));
         // Opening a Root reads the record of a captured machine's nodes.
-        let root = Root::open(&self.root.shown("/")).map_err(|error| error.to_string());
+        let root = self.root.place().open().map_err(|error| error.to_string());
+        self.root.ask_again();
         let outcome = root.and_then(|root| self.reconcile(&root, began, closely));
         let now = self.now();
         let mut changed = Vec::new();

@@ -24,7 +24,7 @@ use super::report::Report;
 use super::socket::{self, Clients};
 use super::wake::{has_byte, pair, wait};
 use super::{exporter, health};
-use crate::run::ConfigFile;
+use crate::run::{ConfigFile, State};
 
 /// A daemon that gets SIGTERM ends within a second, also in the middle of a look.
 const END: Duration = Duration::from_millis(800);
@@ -84,6 +84,9 @@ impl Daemon {
         let root = Arc::new(root);
         let ends = on(&[SIGTERM, SIGINT]).context("cannot hear signals")?;
         let reloads = on(&[SIGHUP]).context("cannot hear signals")?;
+        // What protects comes first: neither a look nor a wrong configuration keeps it.
+        let health = health::publisher(Arc::clone(&root)).context("cannot start a thread")?;
+        health.set(is_set_up(&root).then_some(()));
         let (line, other) = pair().context("cannot make a pair of sockets")?;
         let (publishes, published) = channel();
         let is_ending = Arc::new(AtomicBool::new(false));
@@ -94,7 +97,6 @@ impl Daemon {
         let thread = std::thread::Builder::new().name("reconciler".to_owned());
         let thread = thread.spawn(move || reconciler.run()).context("cannot start a thread")?;
         let exporter = exporter::publisher(Arc::clone(&root)).context("cannot start a thread")?;
-        let health = health::publisher(Arc::clone(&root)).context("cannot start a thread")?;
         Ok(Self {
             root,
             claim,
@@ -141,9 +143,8 @@ impl Daemon {
             if let Some(Published { report, looks }) = self.published.try_iter().last() {
                 (self.report, self.looks) = (report, looks);
                 self.exporter.set(Drifting::of(&self.report));
-                if let Some(is_set_up) = self.report.set_up {
-                    self.health.set(is_set_up.then_some(()));
-                }
+                let is_set_up = self.report.set_up.unwrap_or_else(|| is_set_up(&self.root));
+                self.health.set(is_set_up.then_some(()));
                 self.show();
             }
             if has_ended {
@@ -188,6 +189,12 @@ impl Daemon {
             self.shown = sentence;
         }
     }
+}
+
+/// Whether the machine is set up, by what rocworker keeps about it alone. Where that cannot be read, it may be.
+fn is_set_up(root: &Root) -> bool {
+    let is_known_not = State::read(root).is_ok_and(|state| !state.is_set_up());
+    !is_known_not
 }
 
 /// What gets a byte with each of these signals.

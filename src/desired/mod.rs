@@ -38,6 +38,15 @@ pub enum Error {
     Template(#[from] render::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
+    #[error("which GPUs there are is not known, so that nothing of theirs is changed: {0}")]
+    Unanswered(String),
+}
+
+/// # Errors
+/// When AMD's GPUs are wanted, and a driver's file has not answered that says which there are.
+pub fn certain(config: &Config, facts: &Facts) -> Result<(), Error> {
+    let unanswered = facts.machine.unanswered.first().filter(|_| !is_off(config));
+    unanswered.map_or(Ok(()), |problem| Err(Error::Unanswered(problem.clone())))
 }
 
 /// What should be, by the configuration, on the machine as it is. Pure: the same observations give the same answer.
@@ -58,6 +67,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         desired.extend(of_engines(&wish(config, observations, &selection?, None)));
         return Ok(desired);
     }
+    certain(config, facts)?;
     for path in templates.unknown() {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));

@@ -26,6 +26,8 @@ pub(super) struct Read {
     pub(super) memory: Vec<Memory>,
     /// Why nothing is known of any card.
     pub(super) problem: Option<String>,
+    /// Why there may be more cards: files that have not answered.
+    unanswered: Vec<String>,
 }
 
 /// How much of a card's own memory is in use, whoever uses it.
@@ -47,7 +49,10 @@ impl Cards {
     /// which names the cards where none was read yet.
     pub(super) fn read(&mut self, last: Option<&Health>) -> Read {
         match self.patient.run(all) {
-            Ok(read) => {
+            Ok(mut read) => {
+                if !read.unanswered.is_empty() {
+                    keep_judged(&mut read, last);
+                }
                 self.last = Some(read.clone());
                 read
             }
@@ -57,16 +62,9 @@ impl Cards {
 
     fn unread(&self, last: Option<&Health>, why: &str) -> Read {
         let mut read = self.last.clone().unwrap_or_else(|| {
-            let known = last.map_or(&[][..], |health| &health.gpus);
-            // Which driver a card has is not known: that the kernel's log is silent about it says nothing.
-            let card = |pci| Card {
-                pci,
-                bridges: Vec::new(),
-                is_driven: false,
-                samples: Vec::new(),
-                unread: Vec::new(),
-            };
-            Read { cards: known.iter().map(|gpu| card(gpu.pci)).collect(), ..Read::default() }
+            let mut read = Read::default();
+            keep_judged(&mut read, last);
+            read
         });
         for card in &mut read.cards {
             card.samples.clear();
@@ -80,6 +78,19 @@ impl Cards {
         }
         read
     }
+}
+
+/// A card that was judged and is not among what was read has not gone where files do not answer.
+fn keep_judged(read: &mut Read, last: Option<&Health>) {
+    for gpu in last.map_or(&[][..], |health| &health.gpus) {
+        if read.cards.iter().all(|card| card.pci != gpu.pci) {
+            // Which driver it has is not known: that the kernel's log is silent about it says nothing.
+            let (bridges, samples) = (Vec::new(), Vec::new());
+            let unread = read.unanswered.iter().take(MOST_UNREAD).cloned().collect();
+            read.cards.push(Card { pci: gpu.pci, bridges, is_driven: false, samples, unread });
+        }
+    }
+    read.cards.sort_by_key(|card| card.pci);
 }
 
 fn all(root: &Root) -> Read {
@@ -97,7 +108,7 @@ fn all(root: &Root) -> Read {
         cards.push(Card { pci, bridges, is_driven: false, samples: Vec::new(), unread: vec![unread] });
     }
     cards.sort_by_key(|card| card.pci);
-    Read { cards, memory, problem: None }
+    Read { cards, memory, problem: None, unanswered: machine.unanswered }
 }
 
 fn memory(read: &CardSamples) -> Memory {

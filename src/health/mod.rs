@@ -15,6 +15,13 @@ pub use cards::Memory;
 use cards::{Cards, Read};
 use log::KernelLog;
 
+/// The kernel's name for this boot (random(4)). `None` where it does not say.
+#[must_use]
+pub fn boot_id(root: &Root) -> Option<String> {
+    let text = root.read_text("/proc/sys/kernel/random/boot_id", 64).ok()?;
+    Some(text.trim_end().to_owned())
+}
+
 /// Judges a machine's GPUs, as often as it is asked.
 #[derive(Debug)]
 pub struct Observer {
@@ -40,7 +47,8 @@ impl Observer {
     /// Reads the machine once and judges it. A card whose files hang costs a second, once. `last`: the last judgement, or
     /// what an earlier process left in the file, however old. `now`: seconds since 1970.
     pub fn judge(&mut self, root: &Root, rules: &Rules, last: Option<&Health>, now: u64) -> Judgement {
-        let Read { cards, memory, problem } = self.cards.read(last);
+        root.ask_again();
+        let Read { cards, memory, problem, .. } = self.cards.read(last);
         let events = self.log.read(root, &cards, now);
         let log = events.as_ref().map(|(events, is_whole)| Log { events, is_whole: *is_whole });
         let known = Known { now, cards: &cards, log: log.map_err(String::as_str), last };

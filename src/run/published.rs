@@ -46,6 +46,11 @@ impl PublishedState {
     /// What should be, of all that a receipt like this one holds ([`PublishedState::narrowed`]).
     pub(super) fn still_true(&self, facts: &Facts) -> Desired {
         let mut desired = Desired::default();
+        // A GPU whose files do not answer has not gone.
+        if !facts.machine.unanswered.is_empty() {
+            desired.actions.extend(self.spec.iter().chain(&self.tags).map(|it| it.says(it.text.clone())));
+            return desired;
+        }
         let spec = self.spec.as_ref().map(|spec| (spec, still_true(&spec.text, facts.usable())));
         let gpus = spec.as_ref().map(|(_, it)| it.gpus.clone()).unwrap_or_default();
         desired.actions.extend(spec.and_then(|(published, it)| Some(published.says(it.text?))));

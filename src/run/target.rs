@@ -13,7 +13,7 @@ use crate::cdi::{Siblings, may_replace};
 use crate::component::Component;
 use crate::config::{self, Config, Configure};
 use crate::desired::own_unit::DAEMON;
-use crate::desired::{self, desired};
+use crate::desired::{self, certain, desired};
 use crate::driver::{Hindrances, kmm};
 use crate::engines::concourse::desired::{out_of_date, written_by};
 use crate::engines::undo_constraints::named_by_dockerd;
@@ -96,8 +96,10 @@ impl Run<'_> {
         }
         let observed = self.observe(&state, scope.packages);
         let has_lost_all = !is_off(self.config) && !observed.facts.has_amd();
-        let wanted = is_known
-            .then(|| Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?)));
+        let wanted = is_known.then(|| {
+            certain(self.config, &observed.facts)?;
+            Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?))
+        });
         let problem = match wanted {
             Some(Ok((mut memory, mut desired))) => {
                 if is_daemon {

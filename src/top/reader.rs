@@ -47,11 +47,12 @@ impl Reader {
         // A thread that is left behind has a copy: what it finds later changes nothing.
         let mut exporter = self.exporter.clone();
         let (exporter, mut reading) = self.patient.run(move |root| {
+            root.ask_again();
             let overview = exporter.scrape(root, now).overview();
-            (exporter, Reading { overview, host: host::hostname(root), stuck: 0 })
+            (exporter, Reading { overview, host: host::hostname(root), stuck: root.stuck() })
         })?;
         self.exporter = exporter;
-        reading.stuck = self.patient.stuck();
+        reading.stuck += self.patient.stuck();
         Ok(reading)
     }
 

@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::os::unix::net::UnixDatagram;
 use std::process::Command;
 use std::time::Duration;
 
 use allocation::document::Document as _;
 use allocation::health::{GpuHealth, Health, PATH, State};
 use nix::sys::signal::Signal;
+use support::fuse::{self, Fault, Served};
 
 use crate::laid::Laid;
-use crate::running::{Running, applied, eventually};
+use crate::running::{NOTIFY, Running, applied, command, eventually};
 
 const CARD: &str = "0000:03:00.0";
 const KMSG: &str = "dev/kmsg";
@@ -88,12 +90,130 @@ fn a_quarantine_outlives_the_daemon_and_an_undo_ends_it() {
     assert_eq!(read(&laid), Some(hung.clone()), "it stays");
     laid.put(KMSG, BOOT);
     let running = Running::begin(&laid);
-    let next = until(&laid, "the next one publishes", |health| health.written_at > hung.written_at);
+    let is_next = |health: &Health| health.written_at > hung.written_at && card(health).score.is_some();
+    let next = until(&laid, "the next one judges", is_next);
     let since = |health: &Health| card(health).quarantine.as_ref().map(|it| it.since);
     assert_eq!((card(&next).state, since(&next)), (State::Healthy, since(&hung)), "{next:#?}");
     laid.run(&["undo"]).success();
     eventually("it is gone", || !laid.path(PATH).exists());
     drop(running);
+}
+
+/// Set up, and left by a daemon that had the card in quarantine, an hour ago by its clock.
+fn left_quarantined(laid: &Laid) -> Health {
+    laid.put(KMSG, &format!("{BOOT}{HANG}"));
+    let running = applied(laid);
+    let mut left = until(laid, "the hang is published", is_unhealthy);
+    running.ended(Signal::SIGTERM);
+    left.written_at -= 3600;
+    laid.put(PATH, &left.to_json().unwrap());
+    // The kernel's log has lost the hang. Nothing but the file says that the card is in quarantine.
+    laid.put(KMSG, BOOT);
+    left
+}
+
+fn since(health: &Health) -> Option<u64> {
+    card(health).quarantine.as_ref().map(|it| it.since)
+}
+
+#[test]
+fn a_daemon_that_cannot_follow_its_configuration_publishes_health_and_a_quarantine_lasts() {
+    for (what, path, text) in [
+        ("a wrong configuration", "etc/rocworker/config.yaml", "gpu-device-ids: [\n"),
+        ("an unknown key", "etc/rocworker/config.yaml", "schema_version: 1\nno-such-key: 1\n"),
+        ("an empty configuration", "etc/rocworker/config.yaml", ""),
+        ("a damaged memory", "var/lib/rocworker/memory.json", "{"),
+        ("a damaged receipt", "var/lib/rocworker/receipt.json", "{"),
+    ] {
+        let laid = demo(BOOT);
+        let left = left_quarantined(&laid);
+        laid.put(path, text);
+        let running = Running::begin(&laid);
+        let is_judged = |health: &Health| health.written_at > left.written_at && card(health).score.is_some();
+        let health = until(&laid, "it judges", is_judged);
+        assert_eq!(since(&health), since(&left), "{what}: {health:#?}");
+        let again = until(&laid, "it judges again", |it| it.written_at > health.written_at);
+        assert_eq!(since(&again), since(&left), "{what}: {again:#?}");
+        drop(running);
+    }
+}
+
+#[test]
+fn what_is_quarantined_is_published_before_anything_is_judged_and_not_of_another_boot() {
+    let laid = demo(BOOT);
+    laid.put("proc/sys/kernel/random/boot_id", "this\n");
+    let left = left_quarantined(&laid);
+    assert_eq!(left.boot_id.as_deref(), Some("this"));
+    let running = Running::started(&mut command(&laid), &laid);
+    let first = until(&laid, "it publishes", |health| health.written_at > left.written_at);
+    assert_eq!(since(&first), since(&left), "{first:#?}");
+    running.until("it has looked", |daemon| daemon["counts"]["looks"].as_u64() > Some(0));
+    drop(running);
+    laid.put("proc/sys/kernel/random/boot_id", "the next\n");
+    laid.put(PATH, &left.to_json().unwrap());
+    let running = Running::begin(&laid);
+    let health = until(&laid, "it publishes", |health| health.written_at > left.written_at);
+    assert_eq!((since(&health), health.boot_id.as_deref()), (None, Some("the next")), "{health:#?}");
+    drop(running);
+}
+
+/// Every file of the card hangs when the daemon starts: what the driver answers, and what PCI does.
+#[test]
+fn real_fuse_a_daemon_that_starts_while_a_gpu_hangs_publishes_health_looks_and_beats() {
+    if !fuse::require() {
+        return;
+    }
+    let laid = Laid::demo("");
+    let left = left_quarantined(&laid);
+    let spec = laid.text("etc/cdi/amd.json");
+    // On the file system of the machine.
+    let source = support::detect::scratch();
+    fs::rename(laid.path("sys"), source.path().join("sys")).unwrap();
+    fs::create_dir(laid.path("sys")).unwrap();
+    let served = Served::at(&source.path().join("sys"), &laid.path("sys"));
+    let folder = served.real(&format!("/bus/pci/devices/{CARD}"));
+    for entry in fs::read_dir(source.path().join("sys").join(folder.strip_prefix("/").unwrap())).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_file() {
+            served.fault(folder.join(entry.file_name()).to_str().unwrap(), Fault::Block);
+        }
+    }
+    let systemd = UnixDatagram::bind(laid.path(NOTIFY)).unwrap();
+    systemd.set_nonblocking(true).unwrap();
+    let beats = || {
+        let mut bytes = [0; 4096];
+        let next = || systemd.recv(&mut bytes).ok().map(|n| bytes[..n].to_owned());
+        std::iter::from_fn(next).filter(|it| it.starts_with(b"WATCHDOG=1")).count()
+    };
+    let running = Running::started(command(&laid).env("WATCHDOG_USEC", "400000"), &laid);
+    let first = until(&laid, "it publishes", |health| health.written_at > left.written_at);
+    assert_eq!(since(&first), since(&left), "{first:#?}");
+    let said = running.until("it has looked", |daemon| daemon["counts"]["looks"].as_u64() > Some(0));
+    assert!(said.to_string().contains("does not answer"), "{said:#}");
+    let again = until(&laid, "it judges", |health| health.written_at > first.written_at);
+    assert_eq!(since(&again), since(&left), "{again:#?}");
+    assert!(served.hanging() > 0);
+    assert_eq!(laid.text("etc/cdi/amd.json"), spec, "a card that does not answer has not gone");
+    beats();
+    let mut more = 0;
+    eventually("it beats on", || {
+        more += beats();
+        more > 3
+    });
+    // Its own threads wait for no such file: it ends at once.
+    let (status, took, said) = running.ended(Signal::SIGTERM);
+    assert!(status.success() && took < Duration::from_secs(5), "{status} {took:?}: {said}");
+    served.mend();
+    eventually("nothing reads on", || served.release() == 0 && !is_busy(&served));
+}
+
+/// Whether a process has a file of the mount open.
+fn is_busy(served: &Served) -> bool {
+    let opens = |process: fs::DirEntry| {
+        let open = fs::read_dir(process.path().join("fd")).into_iter().flatten().map_while(Result::ok);
+        open.into_iter().any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to.starts_with(served.path())))
+    };
+    fs::read_dir("/proc").unwrap().map_while(Result::ok).any(opens)
 }
 
 #[test]

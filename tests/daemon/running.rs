@@ -45,9 +45,14 @@ impl<'a> Running<'a> {
 
     /// The same by the program at this path.
     pub(crate) fn by(program: &Path, laid: &'a Laid) -> Self {
-        let running = Self { laid, child: of(program, laid).spawn().unwrap() };
+        let running = Self::started(&mut of(program, laid), laid);
         running.until("it has looked", |daemon| daemon["counts"]["looks"].as_u64() > Some(0));
         running
+    }
+
+    /// One that may not have looked yet.
+    pub(crate) fn started(command: &mut Command, laid: &'a Laid) -> Self {
+        Self { laid, child: command.spawn().unwrap() }
     }
 
     pub(crate) fn pid(&self) -> u32 {

@@ -240,7 +240,7 @@ fn of_the_daemon(written_at: u64) -> Health {
         }),
         leftover: Some("Process 7 still holds memory.".to_owned()),
     };
-    Health { schema_version: 1, written_at, gpus: vec![gpu], unknown: Vec::new() }
+    Health { schema_version: 1, written_at, boot_id: None, gpus: vec![gpu], unknown: Vec::new() }
 }
 
 #[test]
@@ -293,13 +293,17 @@ fn a_quarantine_is_called_one_only_where_a_policy_and_a_daemon_keep_it() {
     let root = laid_out(&Machine::instinct_with_readings(1, 1).put("/dev/kmsg", kmsg(&[FIRST]).as_str()));
     let policy = root.path().join("etc/rocworker/wrapper.json");
     std::fs::create_dir_all(policy.parent().unwrap()).unwrap();
-    for (written_at, quarantine, expected) in [
-        (now(), None, Some("wrapper.quarantine is not set")),
-        (now(), Some(false), Some("wrapper.quarantine is not set")),
-        (now() - 61, Some(true), Some("rocworker's daemon publishes no health")),
-        (now(), Some(true), None),
+    let boot_id = root.path().join("proc/sys/kernel/random/boot_id");
+    std::fs::create_dir_all(boot_id.parent().unwrap()).unwrap();
+    std::fs::write(boot_id, "this\n").unwrap();
+    for (written_at, boot_id, quarantine, expected) in [
+        (now(), "this", None, Some("wrapper.quarantine is not set")),
+        (now(), "this", Some(false), Some("wrapper.quarantine is not set")),
+        (now(), "this", Some(true), None),
+        // The wrapper goes on withholding what an old file has in quarantine.
+        (now() - 61, "this", Some(true), None),
     ] {
-        publish(root.path(), &of_the_daemon(written_at));
+        publish(root.path(), &of_boot(boot_id, written_at));
         if let Some(quarantine) = quarantine {
             let text = format!(r#"{{"schema_version":1,"requests":"all","quarantine":{quarantine}}}"#);
             std::fs::write(&policy, text).unwrap();
@@ -318,6 +322,14 @@ fn a_quarantine_is_called_one_only_where_a_policy_and_a_daemon_keep_it() {
         }
         assert_eq!(json(root.path(), &[])["quarantine_enforced"], expected.is_none());
     }
+    publish(root.path(), &of_boot("another", now() - 61));
+    let answer = json(root.path(), &[]);
+    let of_it = (&answer["quarantine_enforced"], &answer["gpus"][0]["quarantine"]);
+    assert_eq!(of_it, (&false.into(), &serde_json::Value::Null), "it ended with its boot");
+}
+
+fn of_boot(boot_id: &str, written_at: u64) -> Health {
+    Health { boot_id: Some(boot_id.to_owned()), ..of_the_daemon(written_at) }
 }
 
 #[test]

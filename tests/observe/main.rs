@@ -27,6 +27,7 @@ mod metrics_by_hand;
 mod metrics_over_time;
 mod pending_gpus;
 mod real_cdi_oracle;
+mod real_hanging_commands;
 mod real_journal;
 mod real_layout;
 mod real_metrics;

@@ -10,7 +10,7 @@ use crate::document::Document;
 /// Mode 0644.
 pub const PATH: &str = "/run/rocworker/health.json";
 
-/// Older than this, it says nothing of now: every GPU is unknown.
+/// Older than this, it says nothing of now: every GPU is unknown, and a quarantine lasts.
 pub const FRESH_S: u64 = 60;
 
 /// How far a file of the daemon's may be from the future, in seconds: the clock may be set between a write and a read.
@@ -44,6 +44,10 @@ pub struct Health {
     pub schema_version: u32,
     /// Seconds since 1970.
     pub written_at: u64,
+    /// The boot in which it was written (/proc/sys/kernel/random/boot_id). A quarantine ends with its boot. `None` where
+    /// the kernel did not say, and in a file of an earlier version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub boot_id: Option<String>,
     /// A card each, in the order of their addresses.
     pub gpus: Vec<GpuHealth>,
     /// What could not be read for the machine as a whole, a sentence each: the kernel's log, mostly.
@@ -129,6 +133,16 @@ impl Health {
     pub fn is_fresh(&self, now: u64) -> bool {
         is_fresh(self.written_at, now)
     }
+
+    /// Whether it is known to be of another boot than this one.
+    #[must_use]
+    pub fn is_of_another_boot(&self, boot_id: Option<&str>) -> bool {
+        are_different(self.boot_id.as_deref(), boot_id)
+    }
+}
+
+fn are_different(one: Option<&str>, other: Option<&str>) -> bool {
+    one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
 fn is_fresh(written_at: u64, now: u64) -> bool {

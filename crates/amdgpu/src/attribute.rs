@@ -14,24 +14,37 @@ pub struct Unknown {
     reason: String,
     hidden: bool,
     absent: bool,
+    unanswered: bool,
 }
 
 impl Unknown {
     /// For a reason in one sentence, which names the file.
     pub fn because(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), hidden: false, absent: false }
+        Self { reason: reason.into(), hidden: false, absent: false, unanswered: false }
+    }
+
+    /// The reason as a part of another sentence.
+    pub(crate) fn within(self, sentence: impl FnOnce(&str) -> String) -> Self {
+        Self { reason: sentence(&self.reason), ..self }
     }
 
     /// From a failed read or list.
     pub(crate) fn from_error(error: &root::Error) -> Self {
         let absent = error.is_not_found() || error.is_unsupported();
-        Self { reason: error.to_string(), hidden: error.is_not_permitted(), absent }
+        let unanswered = matches!(error, root::Error::NoAnswer { .. });
+        Self { reason: error.to_string(), hidden: error.is_not_permitted(), absent, unanswered }
     }
 
     /// Whether nothing failed: the file is not there, or its device went.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         self.absent
+    }
+
+    /// Whether the read has not come back: the file may say something, and did before.
+    #[must_use]
+    pub fn is_unanswered(&self) -> bool {
+        self.unanswered
     }
 
     /// Whether KFD refused the read: it does for a GPU that the device cgroup hides.

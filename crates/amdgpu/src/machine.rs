@@ -28,6 +28,8 @@ pub struct Machine {
     pub amdgpu: Module,
     /// What is wrong with the machine and belongs to no one GPU.
     pub problems: Vec<String>,
+    /// Those of the problems that leave open which GPUs there are and which index each has: a file has not answered.
+    pub unanswered: Vec<String>,
 }
 
 /// The node that every compute process opens.
@@ -57,12 +59,13 @@ impl Machine {
     /// Reads the machine beneath `root`. Never fails: what cannot be read is said where it is missing.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        let (functions, mut problems) = pci::functions(root);
+        let (functions, mut unknown) = pci::functions(root);
         let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
         let topology = kfd::topology(root);
         let node = DeviceNode::examine_kfd(root);
-        problems.extend(topology.unread.iter().map(ToString::to_string));
         let parameter = topology.there.as_ref().err().and_then(|_| kfd_parameter::refused(root));
+        let of_nodes = topology.unread.iter().map(|node| node.reason.clone().within(|_| node.to_string()));
+        unknown.extend(of_nodes);
         let kfd = Kfd {
             topology: topology.there,
             parameter,
@@ -70,7 +73,11 @@ impl Machine {
             hidden_nodes: topology.hidden,
             unread_nodes: topology.unread,
         };
+        let mut problems: Vec<String> = unknown.iter().map(Unknown::to_string).collect();
         let minors = drm::minors(root);
+        let numbers = minors.iter().filter_map(|minor| minor.number.as_ref().err());
+        let unanswered = unknown.iter().chain(numbers).filter(|it| it.is_unanswered());
+        let unanswered = unanswered.map(Unknown::to_string).collect();
         let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
         let survey = Survey { root, minors, kfd, cards };
         let mut nodes = Vec::new();
@@ -94,7 +101,7 @@ impl Machine {
             gpus.push(Gpu { problems: vec![Problem::NotAmd], ..gpu });
         }
         let is_bound = gpus.iter().any(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
-        Self { gpus, kfd: survey.kfd, amdgpu: Module::read(root, is_bound), problems }
+        Self { gpus, kfd: survey.kfd, amdgpu: Module::read(root, is_bound), problems, unanswered }
     }
 
     /// AMD's GPUs, in the order of their indexes.

@@ -60,19 +60,25 @@ pub(crate) struct Function {
 }
 
 /// Lists them in the order of their addresses, and names the functions that cannot be read.
-pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<String>) {
+pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<Unknown>) {
     let mut functions = Vec::new();
     let mut problems = Vec::new();
     let names = match root.list(DEVICES) {
         Ok(names) => names,
-        Err(error) => return (functions, vec![format!("no PCI device can be seen: {error}")]),
+        Err(error) => {
+            let reason = Unknown::because(format!("no PCI device can be seen: {error}"));
+            return (functions, vec![reason]);
+        }
     };
     for name in names {
         let Some(address) = name.to_str().and_then(|name| name.parse().ok()) else { continue };
         match read(root, address) {
             Ok(Some(function)) => functions.push(function),
             Ok(None) => {}
-            Err(reason) => problems.push(format!("PCI device {address} cannot be read: {reason}")),
+            Err(unknown) => {
+                problems
+                    .push(unknown.within(|reason| format!("PCI device {address} cannot be read: {reason}")));
+            }
         }
     }
     functions.sort_by_key(|function| function.address);

@@ -80,7 +80,7 @@ impl Judge {
         gpus.sort_by_key(|gpu| gpu.pci);
         self.history.end(rules, &known);
         let unknown = messages::unknown(rules, &known);
-        Health { schema_version: Health::SCHEMA_VERSION, written_at: known.now, gpus, unknown }
+        Health { schema_version: Health::SCHEMA_VERSION, written_at: known.now, boot_id: None, gpus, unknown }
     }
 
     fn gpu(&mut self, rules: &Rules, known: &Known<'_>, card: &Card) -> GpuHealth {

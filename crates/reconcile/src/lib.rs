@@ -12,6 +12,7 @@ mod effects;
 mod error;
 mod kinds;
 mod model;
+pub mod own_process;
 mod plan;
 mod receipt;
 mod transaction;

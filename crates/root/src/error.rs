@@ -35,7 +35,7 @@ pub enum Error {
     #[error("{} was changed at the same moment, and keeps that change: run this again", path.display())]
     Changed { path: PathBuf },
     /// An earlier read of this path has not come back.
-    #[error("{} does not answer: a read has waited for {} s; look for the driver's messages: journalctl -k", path.display(), waited.as_secs())]
+    #[error("{} does not answer: a read has waited for {:.1} s; look for the driver's messages: journalctl -k", path.display(), waited.as_secs_f64())]
     NoAnswer { path: PathBuf, waited: std::time::Duration },
     /// It was neither read nor listed on the machine whose files these are: whether it is there is not known.
     #[error("{} was not read from that machine", path.display())]

@@ -16,9 +16,11 @@ mod meta;
 mod node;
 mod open;
 mod place;
+mod reader;
 mod recorded;
 mod reopen;
 mod replace;
+pub mod stuck;
 mod tree;
 mod trust;
 mod watch;
@@ -42,9 +44,11 @@ pub use error::{Error, if_there};
 pub use lock::Lock;
 pub use memory::Asked;
 pub use meta::{Identity, Kind, Meta};
+pub use reader::{Amount, Failure, Reader};
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use reopen::Place;
 pub use replace::New;
+pub use stuck::Stuck;
 pub use watch::Watch;
 pub use write::{Attributes, Written};
 
@@ -62,6 +66,7 @@ pub struct Root {
     owner: u32,
     on_change: Option<OnChange>,
     watch: Option<Arc<dyn Watch>>,
+    reader: Option<Arc<dyn Reader>>,
 }
 
 /// Where a Root's files are.
@@ -91,7 +96,8 @@ impl Root {
         let is_host = path.is_absolute() && path.components().count() == 1;
         let (path, recorded) = (path.to_owned(), BTreeMap::new());
         let beneath = Beneath::Folder(dir);
-        let mut root = Self { beneath, is_host, path, recorded, owner, on_change: None, watch: None };
+        let mut root =
+            Self { beneath, is_host, path, recorded, owner, on_change: None, watch: None, reader: None };
         if !is_host {
             root.open_at(Path::new("/"), OFlag::O_PATH).map_err(|errno| match errno {
                 Errno::ENOSYS | Errno::EPERM => Error::Capture {
@@ -136,6 +142,9 @@ impl Root {
         if let Some(tree) = self.memory() {
             return tree.read(path, limit).map(<[u8]>::to_owned);
         }
+        if let Some(read) = self.read_elsewhere(path, Amount::Whole(limit)) {
+            return read;
+        }
         // O_NONBLOCK: a fifo planted in a capture must not hang the reader.
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         read_up_to(&file, limit, || self.shown(path))
@@ -151,6 +160,9 @@ impl Root {
         let _reading = self.reading(path)?;
         if let Some(tree) = self.memory() {
             return tree.read_start(path, count);
+        }
+        if let Some(read) = self.read_elsewhere(path, Amount::Start(count)) {
+            return read;
         }
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         let mut bytes = vec![0; count];

@@ -1,18 +1,25 @@
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::files::Files;
 use crate::memory::Tree;
-use crate::{Asked, Beneath, Error, Root};
+use crate::{Asked, Beneath, Error, Reader, Root};
 
 /// What a Root is opened from, again and in any thread.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Place(Kind);
 
-#[derive(Debug, Clone)]
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Place").field(&self.path()).finish()
+    }
+}
+
+#[derive(Clone)]
 enum Kind {
-    Folder(PathBuf),
+    Folder(PathBuf, Option<Arc<dyn Reader>>),
     Memory(Arc<Tree>),
 }
 
@@ -21,7 +28,7 @@ impl Place {
     /// As [`Root::open`]; of files in memory none.
     pub fn open(&self) -> Result<Root, Error> {
         match &self.0 {
-            Kind::Folder(path) => Root::open(path),
+            Kind::Folder(path, reader) => Ok(Root { reader: reader.clone(), ..Root::open(path)? }),
             Kind::Memory(tree) => Ok(Root::of_tree(tree.clone())),
         }
     }
@@ -30,7 +37,7 @@ impl Place {
     #[must_use]
     pub fn path(&self) -> &Path {
         match &self.0 {
-            Kind::Folder(path) => path,
+            Kind::Folder(path, _) => path,
             Kind::Memory(_) => Path::new("/"),
         }
     }
@@ -39,7 +46,7 @@ impl Place {
 /// A folder, which need not be there yet.
 impl From<PathBuf> for Place {
     fn from(path: PathBuf) -> Self {
-        Self(Kind::Folder(path))
+        Self(Kind::Folder(path, None))
     }
 }
 
@@ -62,14 +69,15 @@ impl Root {
             owner,
             on_change: None,
             watch: None,
+            reader: None,
         }
     }
 
-    /// From which this Root can be opened again.
+    /// From which this Root can be opened again, with the same [`Reader`].
     #[must_use]
     pub fn place(&self) -> Place {
         Place(match &self.beneath {
-            Beneath::Folder(_) => Kind::Folder(self.path.clone()),
+            Beneath::Folder(_) => Kind::Folder(self.path.clone(), self.reader.clone()),
             Beneath::Memory(tree) => Kind::Memory(tree.clone()),
         })
     }

@@ -25,4 +25,3 @@ pub mod processes;
 pub mod published;
 pub mod readings;
 pub mod sample;
-mod stuck;

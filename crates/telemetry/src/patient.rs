@@ -1,7 +1,7 @@
 //! Reads that hang. The read of a file of a driver can wait for ever, in a state that no signal ends.
 //!
 //! So a thread of its own does the reading, and the caller watches it. A thread that stays in one read for too long is left
-//! behind, and another begins anew without that path (src/stuck.rs). When the read comes back, the thread ends. So each
+//! behind, and another begins anew without that path ([`root::Stuck`]). When the read comes back, the thread ends. So each
 //! path that hangs costs one thread, and later runs cost none.
 
 use std::path::{Path, PathBuf};
@@ -11,11 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use root::{Place, Root, Watch};
+use root::{Place, Root, Stuck, Watch};
 
 use crate::metrics;
 use crate::sample::Sample;
-use crate::stuck::Stuck;
 
 /// A file of a driver answers within milliseconds.
 pub const PATIENCE: Duration = Duration::from_millis(500);

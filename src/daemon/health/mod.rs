@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use allocation::document::Document as _;
-use allocation::health::{Health, PATH};
+use allocation::health::{GpuHealth, Health, PATH, State};
 use root::Root;
 use telemetry::daemon_file;
 use telemetry::health::{is_quarantine_enforced, why_not_quarantined};
 
-use super::publisher::{File, Publisher};
-use crate::health::{Judgement, Observer};
+use super::publisher::{self, File, Publisher};
+use crate::health::{Judgement, Observer, boot_id};
 use crate::timestamp::Timestamp;
 use changes::Change;
 use leftover::Leftovers;
@@ -23,14 +23,27 @@ use rules::InForce;
 static FILE: File =
     File { path: PATH, thread: "health", lack: "the wrapper and the exporter do not get the GPUs' health" };
 
-/// Publishes while rocworker is set up.
+/// Publishes while rocworker is set up. A daemon that starts publishes first what keeps GPUs from containers, as the last
+/// one has left it: to judge takes seconds while a GPU hangs.
 pub fn publisher(root: Arc<Root>) -> std::io::Result<Publisher<()>> {
     let mut monitor = None;
     Publisher::start(root, &FILE, move |root, ()| {
-        let monitor = monitor.get_or_insert_with(|| Monitor::begin(root));
+        let monitor = monitor.get_or_insert_with(|| {
+            let monitor = Monitor::begin(root);
+            if let Some(text) = monitor.unjudged(now()).and_then(|health| health.to_json().ok()) {
+                // Where this cannot be written, the judgement after it says so.
+                publisher::write(root, &FILE, &text).ok();
+            }
+            monitor
+        });
         // Every part of it can be written as JSON.
         monitor.judge(root).to_json().unwrap_or_default()
     })
+}
+
+/// Seconds since 1970.
+fn now() -> u64 {
+    Timestamp::of(SystemTime::now()).seconds()
 }
 
 #[derive(Debug)]
@@ -38,8 +51,9 @@ struct Monitor {
     observer: Observer,
     rules: InForce,
     leftovers: Leftovers,
-    /// The last judgement: this daemon's, or what the one before it has left in the file.
+    /// The last judgement: this daemon's, or what the one before it has left in the file in this boot.
     last: Option<Health>,
+    boot_id: Option<String>,
 }
 
 impl Monitor {
@@ -48,19 +62,40 @@ impl Monitor {
             tracing::warn!("{problem}: which GPUs were quarantined is not known");
             None
         });
+        let boot_id = boot_id(root);
+        let last = last.filter(|last: &Health| !last.is_of_another_boot(boot_id.as_deref()));
         Self {
             observer: Observer::new(root),
             rules: InForce::default(),
             leftovers: Leftovers::new(root),
             last,
+            boot_id,
         }
+    }
+
+    /// What the last judgement says that lasts, before this daemon has judged: quarantines and what is left on a GPU.
+    /// `None` where there is neither.
+    fn unjudged(&self, now: u64) -> Option<Health> {
+        let last = self.last.as_ref()?;
+        let unjudged = |gpu: &GpuHealth| GpuHealth {
+            state: State::Unknown,
+            score: None,
+            hang: None,
+            deductions: Vec::new(),
+            unknown: vec!["It is not judged yet: rocworker's daemon has just started.".to_owned()],
+            ..gpu.clone()
+        };
+        let gpus: Vec<GpuHealth> = last.gpus.iter().map(unjudged).collect();
+        let lasts = gpus.iter().any(|gpu| gpu.quarantine.is_some() || gpu.leftover.is_some());
+        let boot_id = self.boot_id.clone();
+        lasts.then(|| Health { written_at: now, boot_id, gpus, unknown: Vec::new(), ..last.clone() })
     }
 
     fn judge(&mut self, root: &Root) -> &Health {
         self.rules.read_again(root);
-        let now = Timestamp::of(SystemTime::now()).seconds();
         let rules = &self.rules.rules;
-        let Judgement { mut health, memory } = self.observer.judge(root, rules, self.last.as_ref(), now);
+        let Judgement { mut health, memory } = self.observer.judge(root, rules, self.last.as_ref(), now());
+        health.boot_id.clone_from(&self.boot_id);
         health.unknown.extend(self.rules.problem.clone());
         self.leftovers.note(memory, rules.leftover_bytes, &mut health);
         let lacks = why_not_quarantined(is_quarantine_enforced(root));

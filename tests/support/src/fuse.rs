@@ -56,7 +56,9 @@ pub enum Operation {
 #[derive(Debug)]
 pub struct Served {
     session: Option<BackgroundSession>,
-    mount: TempDir,
+    mount: PathBuf,
+    /// Where the mount is in a folder of its own.
+    folder: Option<TempDir>,
     state: Arc<State>,
 }
 
@@ -83,6 +85,17 @@ impl Served {
     /// # Panics
     /// Where it cannot be mounted.
     pub fn new(source: &Path) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut served = Self::at(source, folder.path());
+        served.folder = Some(folder);
+        served
+    }
+
+    /// The same at this folder, as a machine's /sys alone.
+    ///
+    /// # Panics
+    /// Where it cannot be mounted.
+    pub fn at(source: &Path, mount: &Path) -> Self {
         let state = Arc::new(State {
             source: source.canonicalize().unwrap(),
             paths: Mutex::default(),
@@ -92,17 +105,16 @@ impl Served {
             log: Mutex::default(),
         });
         state.inode(Path::new("/"));
-        let mount = tempfile::tempdir().unwrap();
         let mut config = Config::default();
         config.mount_options = vec![MountOption::RO, MountOption::FSName("rocworker-test".to_owned())];
         config.acl = SessionACL::All;
-        let session = fuser::spawn_mount(Sysfs(Arc::clone(&state)), mount.path(), &config).unwrap();
-        Self { session: Some(session), mount, state }
+        let session = fuser::spawn_mount(Sysfs(Arc::clone(&state)), mount, &config).unwrap();
+        Self { session: Some(session), mount: mount.to_owned(), folder: None, state }
     }
 
     /// Where the machine is mounted: for `--root`.
     pub fn path(&self) -> &Path {
-        self.mount.path()
+        &self.mount
     }
 
     /// From now on this file or folder does so. The path begins at the machine's root and may lead through its links.

@@ -381,10 +381,9 @@ impl Create<'_> {
         if !policy.quarantine {
             return Withheld::default();
         }
-        health_file::read(self.paths).unwrap_or_else(|unknown| {
-            self.log.warn(&unknown);
-            Withheld::default()
-        })
+        let (withheld, unknown) = health_file::read(self.paths);
+        unknown.iter().for_each(|unknown| self.log.warn(unknown));
+        withheld
     }
 
     /// Whether the bundle is the one that was read: under the lock no other wrapper replaces it.

@@ -149,12 +149,9 @@ impl<'a> Exclusive<'a> {
         if !self.policy.quarantine {
             return Withheld::default();
         }
-        health_file::read(self.paths).unwrap_or_else(|unknown| {
-            if !last.is_empty() {
-                self.log.warn(&unknown);
-            }
-            Withheld::default()
-        })
+        let (withheld, unknown) = health_file::read(self.paths);
+        unknown.iter().filter(|_| withheld != *last).for_each(|unknown| self.log.warn(unknown));
+        withheld
     }
 
     /// A bundle that an earlier create has edited gets the same GPUs again, or none.

@@ -5,26 +5,34 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use allocation::health::withheld::Withheld;
 
-use crate::open;
 use crate::paths::Paths;
+use crate::{alive, open};
 
 /// More than the daemon writes of a thousand cards.
 const LIMIT: u64 = 1024 * 1024;
 
-/// Reads what holds now.
-///
-/// # Errors
-/// The sentence that says why nothing is known.
-pub fn read(paths: &Paths) -> Result<Withheld, String> {
-    let unknown = |why: &dyn Display| {
-        format!(
-            "which GPUs are unhealthy is unknown, and quarantine withholds none: {} {why}; see systemctl status \
-             rocworker",
-            paths.health.display()
-        )
+/// Reads what is withheld, and a sentence where the daemon does not say what holds now.
+pub fn read(paths: &Paths) -> (Withheld, Option<String>) {
+    let unknown = |withheld: &str, why: &dyn Display| {
+        let path = paths.health.display();
+        Some(format!(
+            "which GPUs are unhealthy is unknown, and quarantine withholds {withheld}: {path} {why}; see systemctl \
+             status rocworker"
+        ))
     };
-    let text = open::trusted_text(&paths.health, LIMIT, paths.owner).map_err(|error| unknown(&error))?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let now = now.map_err(|_| unknown(&"cannot be compared with a clock that is before 1970"))?;
-    Withheld::parse(&text, now.as_secs()).map_err(|error| unknown(&error))
+    let text = match open::trusted_text(&paths.health, LIMIT, paths.owner) {
+        Ok(text) => text,
+        Err(error) => return (Withheld::default(), unknown("none", &error)),
+    };
+    // By a clock before 1970 every file is from the future.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    match Withheld::parse(&text, now.as_secs(), || alive::boot_id(&paths.proc).ok()) {
+        Ok((withheld, None)) => (withheld, None),
+        Ok((withheld, Some(old))) => {
+            let which = if withheld.is_empty() { "none" } else { "what it withheld last" };
+            let warning = unknown(which, &old);
+            (withheld, warning)
+        }
+        Err(error) => (Withheld::default(), unknown("none", &error)),
+    }
 }

@@ -51,7 +51,7 @@ fn health(written_at: u64, quarantined: &[&str], leftover: &[&str]) -> String {
     let mut cards = [quarantined, leftover].concat();
     cards.dedup();
     let gpus = cards.into_iter().map(gpu).collect();
-    Health { schema_version: 1, written_at, gpus, unknown: vec![] }.to_json().unwrap()
+    Health { schema_version: 1, written_at, boot_id: None, gpus, unknown: vec![] }.to_json().unwrap()
 }
 
 /// Written as the daemon does: whole.
@@ -165,8 +165,9 @@ fn real_a_file_that_says_nothing_of_now_withholds_nothing_and_is_warned_of_once(
     }
     let write = |text: String| move |path: &Path| std::fs::write(path, &text).unwrap();
     let good = || health(now(), &["0000:65:00.0"], &[]);
-    let stale = write(health(now() - 100, &["0000:65:00.0"], &[]));
-    let future = write(health(now() + 100, &["0000:65:00.0"], &[]));
+    let stale = write(health(now() - 100, &[], &["0000:65:00.0"]));
+    let future = write(health(now() + 100, &[], &["0000:65:00.0"]));
+    let other_boot = write(of_boot(now() - 100, "another"));
     let damaged = write(good().split_at(90).0.to_owned());
     let newer = write(good().replace("\"schema_version\":1", "\"schema_version\":2"));
     let foreign = |path: &Path| {
@@ -187,9 +188,10 @@ fn real_a_file_that_says_nothing_of_now_withholds_nothing_and_is_warned_of_once(
     let folder: Make = |path| std::fs::create_dir(path).unwrap();
     let long: Make = |path| File::create(path).unwrap().set_len(100 << 20).unwrap();
     let binary: Make = |path| std::fs::write(path, [0xff; 100]).unwrap();
-    let cases: [Case<'_>; 13] = [
+    let cases: [Case<'_>; 14] = [
         ("stale", &stale, "which says nothing of now"),
         ("future", &future, "which says nothing of now"),
+        ("of another boot", &other_boot, "which says nothing of now"),
         ("damaged", &damaged, "is no health file"),
         ("newer", &newer, "has schema_version 2 of a newer version"),
         ("foreign", &foreign, "its owner is user 1"),
@@ -232,6 +234,47 @@ fn real_a_file_that_says_nothing_of_now_withholds_nothing_and_is_warned_of_once(
         withholding(&stage, "all", &json!({"quarantine": false}));
         let outcome = stage.create(config(&[]));
         assert!(outcome.runs() && outcome.log.is_empty(), "{what}: {outcome:?}");
+    }
+}
+
+/// The second card quarantined, in this boot.
+fn of_boot(written_at: u64, boot_id: &str) -> String {
+    let mut text = Health::parse(&health(written_at, &["0000:65:00.0"], &[])).unwrap();
+    text.boot_id = Some(boot_id.to_owned());
+    text.to_json().unwrap()
+}
+
+#[test]
+fn real_a_quarantine_lasts_while_the_daemon_says_nothing_more_of_it() {
+    if !real::require_root(&["mknod"]) {
+        return;
+    }
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    for (what, text) in [
+        ("old", of_boot(now() - 100, boot.trim())),
+        ("of a year ago", of_boot(now() - 31_536_000, boot.trim())),
+        ("of the future", of_boot(now() + 100, boot.trim())),
+        ("of an earlier version", health(now() - 100, &["0000:65:00.0"], &[])),
+    ] {
+        for (default, sharing, env, given) in [
+            ("all", "shared", &[][..], Some(&["renderD128"][..])),
+            ("none", "shared", &["AMD_VISIBLE_DEVICES=all"], Some(&["renderD128"])),
+            ("none", "exclusive", &["AMD_GPU_COUNT=1"], Some(&["renderD128"])),
+            ("none", "shared", &["AMD_VISIBLE_DEVICES=1"], None),
+            ("none", "exclusive", &["AMD_GPU_COUNT=2"], None),
+        ] {
+            let stage = Stage::with_nodes();
+            withholding(&stage, default, &json!({"sharing": sharing}));
+            publish(&stage.path("run"), &text);
+            let outcome = stage.create(config(env));
+            assert_eq!(outcome.runs(), given.is_some(), "{what} {env:?}: {outcome:?}");
+            match given {
+                Some(given) => assert_eq!(renders(&stage.config()), given, "{what} {env:?}: {outcome:?}"),
+                None => assert!(outcome.messages("error")[0].contains(WHY), "{what} {env:?}: {outcome:?}"),
+            }
+            let warned = "quarantine withholds what it withheld last: ";
+            assert!(outcome.messages("warning")[0].contains(warned), "{what} {env:?}: {outcome:?}");
+        }
     }
 }
 

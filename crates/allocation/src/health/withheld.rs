@@ -1,7 +1,7 @@
 //! health.json as the wrapper reads it at a create: only what keeps a GPU from a container. It goes past all else, so that
 //! a longer file costs it little.
 
-use super::{Health, is_fresh};
+use super::{Health, are_different, is_fresh};
 use crate::document::Document as _;
 use crate::error::refuse;
 use crate::json::{Scanner, keyed, member, object, whole};
@@ -12,6 +12,9 @@ use crate::{Error, PciAddress, rfc3339};
 const LONGEST_REASON: usize = 200;
 
 /// The cards that the daemon keeps from containers. Empty: none, or nothing is known.
+///
+/// A judgement that is old says of no card that it is healthy. So a quarantine lasts until the daemon judges again, or
+/// the machine starts anew.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Withheld {
     cards: Vec<Card>,
@@ -28,11 +31,17 @@ pub struct Card {
 }
 
 impl Withheld {
-    /// What the text says of this time, in seconds since 1970.
+    /// What the text says of this time, in seconds since 1970. Of a text that is not of this time: what is quarantined
+    /// still, and why it is not of this time, as the end of a sentence about it. `boot_id`: of this boot, where it is
+    /// known.
     ///
     /// # Errors
-    /// It is damaged, of a newer version, or not of this time: the end of a sentence about it.
-    pub fn parse(text: &str, now: u64) -> Result<Self, Error> {
+    /// It is damaged, or of a newer version: the end of a sentence about it.
+    pub fn parse(
+        text: &str,
+        now: u64,
+        boot_id: impl FnOnce() -> Option<String>,
+    ) -> Result<(Self, Option<Error>), Error> {
         let file = whole::<File>(text);
         let version = match &file {
             Ok(file) => Some(file.schema_version),
@@ -45,14 +54,22 @@ impl Withheld {
                 Health::SCHEMA_VERSION
             ));
         }
-        let File { written_at, mut cards, .. } =
+        let File { written_at, boot_id: written_in, mut cards, .. } =
             file.map_err(|fault| Error::new(format!("is no {}: {}", Health::NAME, fault.of(text))))?;
+        let mut old = None;
         if !is_fresh(written_at, now) {
+            // What was left on a GPU may be gone by now.
+            cards.iter_mut().for_each(|card| card.leftover = None);
+            if cards.iter().any(|card| card.quarantine.is_some())
+                && are_different(written_in.as_deref(), boot_id().as_deref())
+            {
+                cards.clear();
+            }
             let (written, now) = (rfc3339(written_at), rfc3339(now));
-            return refuse(format!("was written at {written}, which says nothing of now, {now}"));
+            old = Some(Error::new(format!("was written at {written}, which says nothing of now, {now}")));
         }
         cards.retain(|card| card.quarantine.is_some() || card.leftover.is_some());
-        Ok(Self { cards })
+        Ok((Self { cards }, old))
     }
 
     #[must_use]
@@ -71,6 +88,7 @@ impl Withheld {
 struct File {
     schema_version: u64,
     written_at: u64,
+    boot_id: Option<String>,
     cards: Vec<Card>,
 }
 
@@ -83,6 +101,7 @@ struct Quarantine {
 keyed!(File, required ["schema_version", "written_at", "gpus"], |file, scanner| {
     "schema_version" => file.schema_version = scanner.integer()?,
     "written_at" => file.written_at = scanner.integer()?,
+    "boot_id" => file.boot_id = scanner.optional(Scanner::string_of_its_own)?,
     "gpus" => file.cards = scanner.list(object)?,
 }, |_file, _key| Ok(()));
 

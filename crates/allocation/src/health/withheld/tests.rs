@@ -4,6 +4,13 @@ use crate::health::{Deduction, GpuHealth, Quarantine, State};
 /// 2026-11-23T10:00:00Z.
 const NOW: u64 = 1_795_428_000;
 
+/// Of a text of this time.
+fn fresh(text: &str) -> Withheld {
+    let (withheld, old) = Withheld::parse(text, NOW, || None).unwrap();
+    assert_eq!(old, None);
+    withheld
+}
+
 fn pci(text: &str) -> PciAddress {
     PciAddress::parse(text).unwrap()
 }
@@ -33,6 +40,7 @@ fn health() -> Health {
     Health {
         schema_version: Health::SCHEMA_VERSION,
         written_at: NOW,
+        boot_id: None,
         gpus: vec![
             gpu("0000:64:00.0", None, None),
             gpu("0000:65:00.0", Some("A ring hangs."), None),
@@ -45,7 +53,7 @@ fn health() -> Health {
 
 #[test]
 fn what_the_daemon_writes_says_which_cards_are_withheld_and_why() {
-    let withheld = Withheld::parse(&health().to_json().unwrap(), NOW).unwrap();
+    let withheld = fresh(&health().to_json().unwrap());
     let reasons = |address: &str| {
         let card = withheld.card(pci(address))?;
         Some((card.quarantine.as_deref(), card.leftover.as_deref()))
@@ -64,20 +72,45 @@ fn what_the_daemon_writes_says_which_cards_are_withheld_and_why() {
 }
 
 #[test]
-fn a_text_that_says_nothing_of_now_is_refused_with_the_reason() {
-    let said = |text: &str, now| Withheld::parse(text, now).map_err(|error| error.to_string());
-    let text = health().to_json().unwrap();
+fn a_text_that_is_not_of_now_withholds_what_it_has_in_quarantine_until_the_machine_starts_anew() {
+    let read = |health: &Health, now, boot: Option<&str>| {
+        let text = health.to_json().unwrap();
+        let (withheld, old) = Withheld::parse(&text, now, || boot.map(str::to_owned)).unwrap();
+        assert_eq!(old.is_none(), health.is_fresh(now), "{now}: the exporter agrees");
+        (withheld, old.map(|old| old.to_string()))
+    };
     for now in [NOW - 5, NOW, NOW + 60] {
-        assert_eq!(said(&text, now).map(|withheld| withheld.is_empty()), Ok(false), "{now}");
-        assert!(health().is_fresh(now), "{now}: the exporter agrees");
+        let (withheld, old) = read(&health(), now, None);
+        assert!(!withheld.is_empty() && old.is_none(), "{now}");
     }
     for (now, shown) in
         [(NOW - 6, "2026-11-23T09:59:54Z"), (NOW + 61, "2026-11-23T10:01:01Z"), (0, "1970-01-01T00:00:00Z")]
     {
         let expected = format!("was written at 2026-11-23T10:00:00Z, which says nothing of now, {shown}");
-        assert_eq!(said(&text, now), Err(expected), "{now}");
-        assert!(!health().is_fresh(now), "{now}: the exporter agrees");
+        let (withheld, old) = read(&health(), now, None);
+        assert_eq!(old, Some(expected), "{now}");
+        assert!(withheld.card(pci("0000:65:00.0")).unwrap().quarantine.is_some(), "{now}");
+        let other = withheld.card(pci("10000:67:00.0")).unwrap();
+        assert_eq!((other.quarantine.is_some(), &other.leftover), (true, &None), "{now}");
+        assert_eq!(withheld.card(pci("0000:66:00.0")), None, "{now}: what was left may be gone");
     }
+    for (written_in, boot, lasts) in [
+        (Some("a"), Some("a"), true),
+        (Some("a"), Some("b"), false),
+        (Some("a"), None, true),
+        (None, Some("b"), true),
+    ] {
+        let health = Health { boot_id: written_in.map(str::to_owned), ..health() };
+        let (withheld, old) = read(&health, NOW + 61, boot);
+        assert_eq!((withheld.is_empty(), old.is_some()), (!lasts, true), "{written_in:?} {boot:?}");
+        assert_eq!(health.is_of_another_boot(boot), !lasts, "{written_in:?} {boot:?}: the daemon agrees");
+    }
+}
+
+#[test]
+fn a_text_that_says_nothing_is_refused_with_the_reason() {
+    let said = |text: &str| Withheld::parse(text, NOW, || None).map_err(|error| error.to_string());
+    let text = health().to_json().unwrap();
     let newer = "has schema_version 2 of a newer version (this one reads 1)";
     let not = |problem: &str| format!("is no health file: {problem}");
     for (text, expected) in [
@@ -95,7 +128,7 @@ fn a_text_that_says_nothing_of_now_is_refused_with_the_reason() {
         (&text.replace("{\"pci\"", "{\"leftover\":null,\"pci\""), not("the key \"leftover\" appears twice")),
         (&text.replace(&NOW.to_string(), "-1"), not("expected a whole number in its range, found \"-1\"")),
     ] {
-        let sentence = said(text, NOW).unwrap_err();
+        let sentence = said(text).unwrap_err();
         // Where it is in the line is the scanner's own test.
         assert_eq!(sentence.split(" (line").next(), Some(&*expected), "{text}");
     }
@@ -105,7 +138,7 @@ fn a_text_that_says_nothing_of_now_is_refused_with_the_reason() {
 fn a_long_reason_is_cut() {
     let mut health = health();
     health.gpus[1].quarantine.as_mut().unwrap().reason = "é".repeat(1000);
-    let withheld = Withheld::parse(&health.to_json().unwrap(), NOW).unwrap();
+    let withheld = fresh(&health.to_json().unwrap());
     let reason = withheld.card(pci("0000:65:00.0")).unwrap().quarantine.clone().unwrap();
     assert!(reason.ends_with(&format!(": {}…", "é".repeat(LONGEST_REASON))), "{reason}");
 }

@@ -240,7 +240,7 @@ fn quarantined(cards: &[&str]) -> Withheld {
     let quarantine = r#""quarantine":{"since":0,"unhealthy_at":0,"reason":"A ring hangs."}"#;
     let cards: Vec<String> = cards.iter().map(|card| format!(r#"{{"pci":"{card}",{quarantine}}}"#)).collect();
     let text = format!(r#"{{"schema_version":1,"written_at":0,"gpus":[{}]}}"#, cards.join(","));
-    Withheld::parse(&text, 0).unwrap()
+    Withheld::parse(&text, 0, || None).unwrap().0
 }
 
 #[test]

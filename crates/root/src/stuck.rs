@@ -8,8 +8,8 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Each name in these folders is a device.
-const DEVICES: &[&str] = &["/sys/bus/pci/devices", "/sys/class/drm"];
+/// Each name in these folders is a device, or a part of one.
+const DEVICES: &[&str] = &["/sys/bus/pci/devices", "/sys/class/drm", "/sys/class/kfd/kfd/topology/nodes"];
 
 /// A device hangs as a whole with so many of its files.
 const MOST_OF_A_DEVICE: usize = 5;
@@ -17,8 +17,9 @@ const MOST_OF_A_DEVICE: usize = 5;
 /// So long a device that hung is left alone after its reads came back: what answers late makes every run late.
 const BACK_OFF: Duration = Duration::from_secs(60);
 
+/// The reads that have not come back.
 #[derive(Debug, Default)]
-pub(crate) struct Stuck {
+pub struct Stuck {
     reads: BTreeMap<PathBuf, Waiting>,
     /// What answered while another file of its device hung.
     answered: BTreeSet<PathBuf>,
@@ -33,7 +34,7 @@ struct Waiting {
 
 impl Stuck {
     /// A read of this path has not come back.
-    pub(crate) fn hangs(&mut self, path: &Path, since: Instant) {
+    pub fn hangs(&mut self, path: &Path, since: Instant) {
         self.reads.insert(path.to_owned(), Waiting { since, back: None });
         let Some(device) = device(path) else { return };
         // What answered before the last file that hung answers still, for all that is known.
@@ -43,7 +44,7 @@ impl Stuck {
     }
 
     /// A read of this path has come back; `late`: after [`Stuck::hangs`].
-    pub(crate) fn came_back(&mut self, path: &Path, late: bool) {
+    pub fn came_back(&mut self, path: &Path, late: bool) {
         if self.reads.is_empty() {
             return;
         }
@@ -58,8 +59,15 @@ impl Stuck {
         }
     }
 
+    /// Whether a read of this very path has not come back.
+    #[must_use]
+    pub fn has(&self, path: &Path) -> bool {
+        self.reads.contains_key(path)
+    }
+
     /// How long this path, or its device, has not answered.
-    pub(crate) fn refuses(&self, path: &Path) -> Option<Duration> {
+    #[must_use]
+    pub fn refuses(&self, path: &Path) -> Option<Duration> {
         if self.reads.is_empty() {
             return None;
         }
@@ -72,7 +80,7 @@ impl Stuck {
     }
 
     /// Before a run: what came back may be asked again.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         if self.reads.is_empty() {
             return;
         }
@@ -89,7 +97,8 @@ impl Stuck {
     }
 
     /// The paths, and the folders of devices that hang.
-    pub(crate) fn paths(&self) -> Vec<PathBuf> {
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathBuf> {
         let devices = self.reads.keys().filter_map(|path| device(path)).filter(|it| self.is_given_up(it));
         let all: BTreeSet<&Path> = devices.chain(self.reads.keys().map(PathBuf::as_path)).collect();
         all.into_iter().map(Path::to_owned).collect()
@@ -107,7 +116,8 @@ impl Stuck {
 }
 
 /// The folder of the device that a file belongs to.
-fn device(path: &Path) -> Option<&Path> {
+#[must_use]
+pub fn device(path: &Path) -> Option<&Path> {
     path.ancestors().find(|folder| folder.parent().is_some_and(|above| DEVICES.iter().any(|it| above == *it)))
 }
 
@@ -137,7 +147,8 @@ mod tests {
             ("/sys/class/drm/renderD128/device/xcp/xcp_metrics", Some("/sys/class/drm/renderD128")),
             (CARD, Some(CARD)),
             ("/sys/class/drm", None),
-            ("/sys/class/kfd/kfd/topology/nodes/1/properties", None),
+            ("/sys/class/kfd/kfd/topology/nodes/1/properties", Some("/sys/class/kfd/kfd/topology/nodes/1")),
+            ("/sys/class/kfd/kfd/topology/generation_id", None),
         ] {
             assert_eq!(device(Path::new(path)), expected.map(Path::new), "{path}");
         }
