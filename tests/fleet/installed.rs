@@ -102,10 +102,10 @@ fn real_an_answer_without_an_end_is_cut_off_on_either_stream() {
     }
     let fleet = Fleet::new();
     // Lines of a thousand digits.
-    let fake = "printf '#!/bin/sh\\nline=$(printf %%01000d 0)\\ncase $3 in history) exec yes $line >&2;; esac; exec yes $line\\n' \
+    let fake = "printf '#!/bin/sh\\nline=$(printf %%01000d 0)\\ncase $3 in apply) exec yes $line >&2;; esac; exec yes $line\\n' \
                 > /usr/local/bin/rocworker; chmod 755 /usr/local/bin/rocworker";
     fleet.machine("gpu1", |machine| machine.prepare(fake));
-    for words in [&["status"][..], &["-o", "json", "plan"], &["history"]] {
+    for words in [&["status"][..], &["-o", "json", "plan"], &["apply"]] {
         let said = fleet.run(&[&[PROGRAM, "--host", "gpu1"], words].concat());
         assert_eq!(said.status.code(), Some(1), "{words:?}");
         let last = said.stderr.lines().last().unwrap();

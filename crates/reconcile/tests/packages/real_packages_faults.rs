@@ -211,7 +211,8 @@ fn real_what_needs_a_package_that_did_not_come_is_not_installed_and_names_it() {
     let worker = Worker::new(machine, packages);
     let ran = worker.apply(&["install lab-tool after lab-headers", "install lab-headers"]);
     assert_eq!(ran.failed, ["package:lab-tool: it needs package:lab-headers, which did not come"]);
-    assert_eq!(ran.begun, ["package:lab-headers"], "nothing of lab-tool was fetched");
+    let packages: Vec<_> = ran.begun.iter().filter(|begun| begun.starts_with("package:")).collect();
+    assert_eq!(packages, ["package:lab-headers"], "nothing of lab-tool was fetched");
     worker.has("lab-tool", None);
     worker.has("lab-headers", Some("install ok installed 1.0"));
     // By now it is right.
