@@ -4,7 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
 use assert_cmd::Command;
+use layout::Machine;
 use serde_json::json;
+use support::captures;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::laid::Laid;
@@ -311,4 +313,27 @@ fn a_machine_that_is_named_as_an_argument_is_pointed_to_the_option() {
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("'--host'") && !said.contains("another machine"), "{said}");
+}
+
+#[test]
+fn a_list_without_a_spec_says_what_is_missing_on_this_machine() {
+    const NO_GPU: &str = "this machine has no AMD GPU\n";
+    for (machine, config, part) in [
+        (captures::rtx4080(0, 128), "", NO_GPU),
+        (captures::a380(), "", NO_GPU),
+        (Machine::new(), "", NO_GPU),
+        (captures::phoenix(), "compute-runtime: none", "leaves AMD's GPUs alone (compute-runtime)\n"),
+        (captures::phoenix().remove("/dev/kfd"), "", "detect says why\n"),
+        (captures::phoenix(), "", "apply writes it\n"),
+    ] {
+        let laid = Laid::out(&machine, config);
+        let (code, said) = laid.fails(&["cdi", "list"]);
+        assert!(
+            code == 1
+                && said.contains("there is no CDI spec: ")
+                && said.trim_end().ends_with(part.trim_end()),
+            "{said}"
+        );
+        assert!(part.contains("apply") || !said.contains("apply"), "{said}");
+    }
 }
