@@ -320,7 +320,7 @@ impl MessagePattern {
         let is_in = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
         match speaker {
             Speaker::Amdgpu | Speaker::Copied => true,
-            Speaker::OtherDevice => is_in(&["drivers/pci/"]),
+            Speaker::OtherDevice => is_in(&["drivers/pci/"]) || self.kernels.is_empty() && file.is_empty(),
             Speaker::Firmware => is_in(&["drivers/firmware/"]),
             Speaker::Other => {
                 self.kernels.is_empty()
