@@ -66,7 +66,7 @@ impl Dkms {
             }
             let builds = builds(root, &name, &place)?;
             if !builds.is_empty() || root.is_there(place.join("source")) {
-                let has_source = root.exists(place.join("source"));
+                let has_source = has_source(root, &place);
                 versions.push(Version { name: name.to_string_lossy().into_owned(), has_source, builds });
             }
         }
@@ -87,6 +87,15 @@ impl Dkms {
             },
         }
     }
+}
+
+/// Whether what `source` links to is there. Where the folder is missing that sources are in, as in a report, nothing says
+/// that it is gone.
+fn has_source(root: &Root, place: &Path) -> bool {
+    let source = place.join("source");
+    let target = root.read_link(&source).map(|target| place.join(target));
+    let is_shown = |target: PathBuf| target.parent().is_some_and(|folder| root.exists(folder));
+    root.exists(&source) || !target.is_ok_and(is_shown)
 }
 
 fn builds(root: &Root, version: &OsString, place: &Path) -> Result<Vec<Build>, Error> {

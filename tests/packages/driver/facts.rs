@@ -16,6 +16,7 @@ fn state(machine: &Machine) -> String {
     let driver = read(machine);
     match driver.dkms.as_ref().unwrap().state(KERNEL) {
         State::Unknown => "none".to_owned(),
+        State::SourceGone(version) => format!("{}: source gone", version.name),
         State::Added(version) => format!("{}: added", version.name),
         State::Built(version, build) => format!("{}, {}: built", version.name, build.arch),
         State::Installed(version, build) => format!("{}, {}: installed", version.name, build.arch),
@@ -42,6 +43,14 @@ fn dkms_states_are_told_from_its_tree() {
                 .put(&format!("/var/lib/dkms/amdgpu/{SOURCE}/{KERNEL}/x86_64/log/make.log"), "error\n"),
             format!("{SOURCE}: added"),
         ),
+        // A source that somebody removed; in a report, which has no sources, nothing says that.
+        (
+            dkms(ubuntu(), SOURCE, KERNEL, Come::Built)
+                .remove(&format!("/usr/src/amdgpu-{SOURCE}"))
+                .put("/usr/src/other/file", ""),
+            format!("{SOURCE}: source gone"),
+        ),
+        (dkms(ubuntu(), SOURCE, KERNEL, Come::Built).remove("/usr/src"), format!("{SOURCE}, x86_64: built")),
         // The kernel's own module, which dkms keeps, is no version.
         (
             ubuntu().put(&format!("/var/lib/dkms/amdgpu/original_module/{KERNEL}/x86_64/amdgpu.ko"), "x"),

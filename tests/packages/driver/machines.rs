@@ -55,8 +55,10 @@ pub(crate) enum Come {
 pub(crate) fn dkms(machine: Machine, version: &str, kernel: &str, come: Come) -> Machine {
     let tree = "/var/lib/dkms/amdgpu";
     let built = format!("{tree}/{version}/{kernel}/x86_64");
-    let mut machine =
-        machine.put(&format!("{tree}/{version}/source"), Entry::Link(format!("/usr/src/amdgpu-{version}")));
+    let source = format!("/usr/src/amdgpu-{version}");
+    let mut machine = machine
+        .put(&format!("{source}/dkms.conf"), "PACKAGE_NAME=amdgpu\n")
+        .put(&format!("{tree}/{version}/source"), Entry::Link(source));
     if come == Come::Added {
         return machine.put(&format!("{tree}/{version}/build"), Entry::Directory);
     }

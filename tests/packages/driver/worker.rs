@@ -127,7 +127,7 @@ impl Worker {
         let release = &self.release;
         match dkms.state(release) {
             State::Unknown => String::new(),
-            State::Added(version) => format!("amdgpu/{}: added\n", version.name),
+            State::SourceGone(version) | State::Added(version) => format!("amdgpu/{}: added\n", version.name),
             State::Built(version, build) => {
                 format!("amdgpu/{}, {release}, {}: built\n", version.name, build.arch)
             }
