@@ -3,6 +3,7 @@
 use amdgpu::{Address, Gpu};
 use kernel_log::kmsg::Kmsg;
 use kernel_log::knowledge::{Class, Found, Knowledge, Message};
+use kernel_log::origin::Origin;
 use kernel_log::scan::{Hit, scan};
 use reconcile::command::Programs;
 use root::Root;
@@ -87,8 +88,9 @@ impl KfdLog {
                 is_whole.get_or_insert(first.sequence == 0);
             }
             for record in &read.records {
-                if let Some(found) = knowledge.find(&record.text) {
-                    self.add(knowledge, &record.text, record.device, &found);
+                let origin = Origin::of_record(&record.text, record.device);
+                if let Some(found) = knowledge.find_from(&origin).filter(|found| !found.message.silent) {
+                    self.add(knowledge, &record.text, &found);
                 }
             }
             if !read.more {
@@ -103,7 +105,7 @@ impl KfdLog {
 
     fn of_journal(&mut self, root: &Root, programs: &Programs, knowledge: &Knowledge) -> bool {
         let mut each = |line: matches::Line<'_>, found: &Found<'_>| {
-            self.add(knowledge, line.text, line.device, found);
+            self.add(knowledge, line.text, found);
             Ok(())
         };
         journal::read(root, programs, None, knowledge, &mut each).is_ok()
@@ -113,18 +115,18 @@ impl KfdLog {
     fn of_report(&mut self, root: &Root, knowledge: &Knowledge) -> bool {
         let Ok(file) = root.open_to_read(KERNEL_LOG) else { return false };
         let mut each = |hit: &Hit<'_, '_>| {
-            self.add(knowledge, hit.text, None, &hit.found);
+            self.add(knowledge, hit.text, &hit.found);
             Ok(())
         };
         scan(knowledge, file, &mut each).is_ok()
     }
 
-    fn add(&mut self, knowledge: &Knowledge, text: &[u8], device: Option<Address>, found: &Found<'_>) {
+    fn add(&mut self, knowledge: &Knowledge, text: &[u8], found: &Found<'_>) {
         let message = found.message;
         if message.class != Class::Kfd || self.lines.len() >= MOST {
             return;
         }
-        let about = match (found.pci_ids(), found.device.or(device)) {
+        let about = match (found.pci_ids(), found.device) {
             (Some((vendor, device)), _) => About::Ids(vendor, device),
             (None, Some(address)) => About::Card(address),
             (None, None) => About::Unnamed,

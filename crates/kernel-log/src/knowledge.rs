@@ -308,7 +308,10 @@ impl Knowledge {
             return None;
         }
         let device = pattern.device(origin, &values);
-        Some(Found { message, pattern, device, values })
+        let found = Found { message, pattern, device, values };
+        // PCI ids in place of a name that a user chose.
+        let has_ids = found.values.iter().any(|(name, _)| *name == "vendor");
+        (!has_ids || found.pci_ids().is_some()).then_some(found)
     }
 }
 
@@ -326,7 +329,7 @@ impl MessagePattern {
                 self.kernels.is_empty()
                     && !is_in(&["drivers/gpu/", "drivers/pci/", "drivers/firmware/", "drivers/base/"])
             }
-            Speaker::User => false,
+            Speaker::OtherVendor | Speaker::User => false,
         }
     }
 

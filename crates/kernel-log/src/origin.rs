@@ -28,8 +28,10 @@ pub struct Origin<'t> {
 pub(crate) enum Speaker {
     /// amdgpu with its KFD, or a part of the kernel that speaks for its device or its module.
     Amdgpu,
-    /// A driver of another device of the PCI bus, or the PCI core for it.
+    /// The PCI core or an interim driver, for a card, its audio function or a bridge above it.
     OtherDevice,
+    /// A driver that no card of AMD's and no bridge has.
+    OtherVendor,
     /// The machine's firmware (drivers/firmware/efi/cper.c).
     Firmware,
     /// A line of a text without anything in front of the message: whoever copied it left that out.
@@ -39,6 +41,11 @@ pub(crate) enum Speaker {
     /// A program, or a rule of the packet filter.
     User,
 }
+
+/// What `dev_printk_emit` (drivers/base/core.c) puts in front of an address that may be an AMD GPU's, its audio function's
+/// or a bridge's above it: the bound driver, or the bus where there is none.
+const MAY_BE_BOUND: [&[u8]; 7] =
+    [b"pci", b"pcieport", b"vfio-pci", b"pci-stub", b"pciback", b"gim", b"snd_hda_intel"];
 
 /// More prefixes has no driver's message.
 const MOST_STARTS: usize = 16;
@@ -97,7 +104,7 @@ impl<'t> Origin<'t> {
         };
         let speaker = match (self.speaker, self.device) {
             (Speaker::Amdgpu, None) => "amdgpu: ".to_owned(),
-            (Speaker::Amdgpu | Speaker::OtherDevice | Speaker::Firmware, _) => {
+            (Speaker::Amdgpu | Speaker::OtherDevice | Speaker::OtherVendor | Speaker::Firmware, _) => {
                 format!("{} ", shown(self.text.get(..self.prefix).unwrap_or_default()).trim_end())
             }
             (Speaker::Copied | Speaker::Other | Speaker::User, _) => String::new(),
@@ -126,7 +133,11 @@ fn prefix(text: &[u8]) -> (Speaker, Option<Address>, usize) {
         return (Speaker::User, None, 0);
     }
     if let Some((driver, address, length)) = of_device(text) {
-        let speaker = if driver == b"amdgpu" { Speaker::Amdgpu } else { Speaker::OtherDevice };
+        let speaker = match driver {
+            b"amdgpu" => Speaker::Amdgpu,
+            driver if MAY_BE_BOUND.contains(&driver) => Speaker::OtherDevice,
+            _ => Speaker::OtherVendor,
+        };
         return (speaker, Some(address), length);
     }
     for module in [&b"amdgpu: "[..], b"kfd kfd: ", b"kfd: "] {
@@ -185,7 +196,7 @@ fn of_drm(text: &[u8]) -> Option<usize> {
 }
 
 /// What parts of the kernel put in front that have no device of the PCI bus: `iommu ivhd0: ` and `AMD-Vi: `
-/// (drivers/iommu/amd), and audit's `audit: type=1400 audit(1764.5:12): ` also as auditd's file has it.
+/// (drivers/iommu/amd), `DMAR: ` (drivers/iommu/intel), and audit's `audit: type=1400 audit(1764.5:12): ` also as auditd's file has it.
 fn of_another_part(text: &[u8]) -> usize {
     let is_id = |text: &[u8]| text.iter().all(u8::is_ascii_alphanumeric);
     let of_iommu = || split_once(text.strip_prefix(b"iommu ")?, b": ").filter(|(name, _)| is_id(name));
@@ -196,7 +207,14 @@ fn of_another_part(text: &[u8]) -> usize {
         let is_of_stamp = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b':');
         split_once(stamp, b"): ").filter(|(stamp, _)| stamp.iter().all(is_of_stamp))
     };
-    let behind = text.strip_prefix(b"AMD-Vi: ").or_else(|| Some(of_iommu().or_else(of_audit)?.1));
+    // AMD's IOMMU names itself by its address: `AMD-Vi: IOMMU 0000:00:00.2: `.
+    let of_amd = || {
+        let behind = text.strip_prefix(b"AMD-Vi: ")?;
+        let of_one = || split_once(behind.strip_prefix(b"IOMMU ")?, b": ").filter(|(name, _)| parsed(name).is_some());
+        Some(of_one().map_or(behind, |(_, behind)| behind))
+    };
+    let of_dmar = || text.strip_prefix(b"DMAR: ");
+    let behind = of_amd().or_else(of_dmar).or_else(|| Some(of_iommu().or_else(of_audit)?.1));
     behind.map_or(0, |behind| text.len() - behind.len())
 }
 
@@ -258,7 +276,7 @@ mod tests {
     /// The last place at which a message can begin is behind all prefixes.
     #[test]
     fn the_prefix_of_a_record_tells_who_speaks_and_of_which_device() {
-        use Speaker::{Amdgpu, Firmware, Other, OtherDevice, User};
+        use Speaker::{Amdgpu, Firmware, Other, OtherDevice, OtherVendor, User};
         for (text, speaker, device, body) in [
             ("amdgpu 0000:03:00.0: amdgpu: GPU reset begin!", Amdgpu, "0000:03:00.0", "GPU reset begin!"),
             ("amdgpu 0001:C1:1F.7: GPU reset begin!", Amdgpu, "0001:c1:1f.7", "GPU reset begin!"),
@@ -283,7 +301,8 @@ mod tests {
                 "0000:00:01.1",
                 "Corrected error",
             ),
-            ("nvme 0000:34:00.0: PCIe Bus Error", OtherDevice, "0000:34:00.0", "PCIe Bus Error"),
+            ("nvme 0000:34:00.0: PCIe Bus Error", OtherVendor, "0000:34:00.0", "PCIe Bus Error"),
+            ("vfio-pci 0000:34:00.0: PCIe Bus Error", OtherDevice, "0000:34:00.0", "PCIe Bus Error"),
             ("{2}[Hardware Error]:   device_id: 0", Firmware, "-", "0"),
             ("AMD-Vi: Completion-Wait loop timed out", Other, "-", "Completion-Wait loop timed out"),
             ("iommu ivhd0: AMD-Vi: Event logged", Other, "-", "Event logged"),
@@ -369,7 +388,7 @@ mod tests {
             ),
             (
                 "Jan  7 10:00:25 box kernel: nvme 0000:34:00.0: x",
-                Speaker::OtherDevice,
+                Speaker::OtherVendor,
                 "[Jan  7 10:00:25] nvme 0000:34:00.0: ",
             ),
             ("<11>amdgpu 0000:03:00.0: x", Speaker::User, ""),

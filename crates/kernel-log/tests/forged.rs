@@ -28,15 +28,15 @@ const RECORDS: &[(&str, &str)] = &[
     ("kernel/cgroup/cgroup-v1.c", "cgroup: Unknown subsys name 'NAME'"),
     (
         "kernel/audit.c",
-        "audit: type=1326 audit(1764.5:12): auid=1000 pid=7 comm=\"COMM\" exe=\"NAME\" sig=31 arch=c000003e",
+        "audit: type=1326 audit(1764.5:12): auid=1000 pid=7 comm=AUDITED_COMM exe=AUDITED_NAME sig=31 arch=c000003e",
     ),
     (
         "security/selinux/avc.c",
-        "audit: type=1400 audit(1764.5:12): avc:  denied  { read } for  pid=7 comm=\"COMM\" path=\"NAME\" dev=\"tmpfs\" ino=7",
+        "audit: type=1400 audit(1764.5:12): avc:  denied  { read } for  pid=7 comm=AUDITED_COMM path=AUDITED_NAME dev=\"tmpfs\" ino=7",
     ),
     (
         "security/apparmor/audit.c",
-        "audit: type=1400 audit(1764.5:12): apparmor=\"DENIED\" operation=\"open\" profile=\"NAME\" name=\"NAME\" pid=7 comm=\"COMM\"",
+        "audit: type=1400 audit(1764.5:12): apparmor=\"DENIED\" operation=\"open\" profile=AUDITED_NAME name=AUDITED_NAME pid=7 comm=AUDITED_COMM",
     ),
     ("security/selinux/ss/services.c", "SELinux:  Context NAME is not valid (left unmapped)."),
     ("security/yama/yama_lsm.c", "ptrace attach of \"NAME\"[7] was attempted by \"NAME\"[8]"),
@@ -160,6 +160,14 @@ fn cut(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
+/// As audit_log_n_untrustedstring (kernel/audit.c) writes a name: in hexadecimal where it has a blank or a quote.
+fn audited(name: &str) -> String {
+    match name.bytes().all(|byte| byte != b'"' && (0x21..=0x7e).contains(&byte)) {
+        true => format!("\"{name}\""),
+        false => name.bytes().map(|byte| format!("{byte:02X}")).collect(),
+    }
+}
+
 fn known(knowledge: &Knowledge, record: &str) -> Option<String> {
     let id = |found: kernel_log::knowledge::Found<'_>| format!("{}: {record:?}", found.message.id);
     let of_record = knowledge.find_from(&Origin::of_record(record.as_bytes(), None)).map(id);
@@ -183,7 +191,12 @@ fn no_record_with_a_name_that_a_user_chooses_is_a_message() {
         for message in &messages {
             let nick: String = cut(message, COMM).split(' ').next().unwrap_or_default().replace(':', "");
             let names = |comm: &str, name: &str| {
-                record.replace("COMM", comm).replace("NICK", &nick).replace("NAME", name)
+                record
+                    .replace("AUDITED_COMM", &audited(comm))
+                    .replace("AUDITED_NAME", &audited(name))
+                    .replace("COMM", comm)
+                    .replace("NICK", &nick)
+                    .replace("NAME", name)
             };
             let comm = cut(message, COMM);
             let mut forged = vec![names(comm, message), names(comm, &format!("x\n{message}"))];
