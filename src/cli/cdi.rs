@@ -217,7 +217,7 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let is_read = elsewhere.is_none() && (path == config.cdi.path || cdi::is_read_by_engines(&path));
     let findings = match read(root, &path) {
         Ok(text) => {
-            let shared = is_read.then(|| shared(&session.root, &path)).unwrap_or_default();
+            let shared = if is_read { shared(&session.root, &path) } else { Vec::new() };
             [cdi::check(&session.root, &text, &wanted), shared].concat()
         }
         Err(error) if file.is_none() && is_missing(&error) && !matches!(wanted, Wanted::Spec(_)) => {
@@ -234,7 +234,7 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         let path = answer.path.display();
         if answer.valid {
             let state = match wanted {
-                Wanted::Spec(_) => format!("valid, true of this machine, its names in no other spec"),
+                Wanted::Spec(_) => "valid, true of this machine, its names in no other spec".to_owned(),
                 Wanted::Off | Wanted::NoGpu => "not there, and there is nothing to offer".to_owned(),
             };
             return format!("{} {path}: {state}\n", styled(GOOD, "✓"));

@@ -16,10 +16,13 @@ pub struct Group<'k> {
     pub last_time: Option<String>,
 }
 
+/// Of equal matches: the message, the GPU, and the PCI ids that the line has.
+type Key<'k> = (&'k str, Option<String>, Option<(String, String)>);
+
 #[derive(Debug, Default)]
 pub struct Groups<'k> {
     groups: Vec<Group<'k>>,
-    places: HashMap<(&'k str, Option<String>, Option<(String, String)>), usize>,
+    places: HashMap<Key<'k>, usize>,
     /// Matches of messages and GPUs beyond [`MOST`].
     pub more: u64,
     pub matches: u64,

@@ -90,13 +90,16 @@ pub struct Line<'t> {
     pub time: Option<String>,
 }
 
+/// A message's id, and the address or PCI ids of what it is about.
+type Subject = (String, Option<Address>, Option<(u16, u16)>);
+
 /// Gives each message its meaning on one machine.
 #[derive(Debug)]
 pub struct Explainer<'h> {
     here: &'h Here,
     /// The log is this machine's own, and not one that somebody brought.
     is_own_log: bool,
-    advice: HashMap<(String, Option<Address>, Option<(u16, u16)>), Rc<Advice>>,
+    advice: HashMap<Subject, Rc<Advice>>,
 }
 
 impl<'h> Explainer<'h> {

@@ -278,7 +278,8 @@ impl Survey<'_> {
                         gpu.device_id.is_some()
                             && (other.vendor_id, other.device_id) == (gpu.vendor_id, gpu.device_id)
                     };
-                    let equals: BTreeSet<_> = known.iter().filter(is_equal).filter_map(|gpu| gpu.pci).collect();
+                    let equals: BTreeSet<_> =
+                        known.iter().filter(is_equal).filter_map(|gpu| gpu.pci).collect();
                     Problem::UnknownToKfd { minor, equals: equals.into_iter().collect() }
                 }
             },

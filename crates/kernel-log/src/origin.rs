@@ -210,7 +210,8 @@ fn of_another_part(text: &[u8]) -> usize {
     // AMD's IOMMU names itself by its address: `AMD-Vi: IOMMU 0000:00:00.2: `.
     let of_amd = || {
         let behind = text.strip_prefix(b"AMD-Vi: ")?;
-        let of_one = || split_once(behind.strip_prefix(b"IOMMU ")?, b": ").filter(|(name, _)| parsed(name).is_some());
+        let of_one =
+            || split_once(behind.strip_prefix(b"IOMMU ")?, b": ").filter(|(name, _)| parsed(name).is_some());
         Some(of_one().map_or(behind, |(_, behind)| behind))
     };
     let of_dmar = || text.strip_prefix(b"DMAR: ");

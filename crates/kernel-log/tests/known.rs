@@ -78,8 +78,9 @@ fn no_more_samples_are_made_than_docs_explain_says() {
 #[test]
 fn each_class_has_a_message_and_each_message_says_something_once() {
     use Class::{
-        AccessDenied, BadPages, Firmware, Hang, HardwareEvent, IllegalOpcode, InitFailed, Kfd, MemoryCorrectable,
-        MemoryUncorrectable, PageFault, Pcie, Power, ResetFailed, ResetRecovered, Thermal, Xgmi,
+        AccessDenied, BadPages, Firmware, Hang, HardwareEvent, IllegalOpcode, InitFailed, Kfd,
+        MemoryCorrectable, MemoryUncorrectable, PageFault, Pcie, Power, ResetFailed, ResetRecovered, Thermal,
+        Xgmi,
     };
     let all = [
         AccessDenied,

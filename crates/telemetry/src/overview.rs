@@ -348,7 +348,7 @@ fn whole(value: f64) -> Option<u32> {
 }
 
 fn processes(samples: &[Sample]) -> Vec<Process> {
-    let mut found: BTreeMap<(u32, Option<u32>, Option<String>, Option<u32>), Process> = BTreeMap::new();
+    let mut found = BTreeMap::<_, Process>::new();
     let metrics = [&PROCESS_VRAM, &PROCESS_CU, &PROCESS_QUEUES];
     for sample in samples.iter().filter(|sample| metrics.iter().any(|metric| is_of(sample, metric))) {
         let labels = &sample.labels;

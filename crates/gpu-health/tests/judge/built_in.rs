@@ -197,7 +197,7 @@ fn one_incident_costs_once_however_many_rules_it_holds() {
     let hang = || event(Class::Hang, 60);
     let begun = || named(Class::Hang, "gpu-reset-begin", 59);
     let recovered = || event(Class::ResetRecovered, 50);
-    let cases: Vec<(Vec<Sample>, Vec<Event>, (&str, u8))> = vec![
+    let cases = [
         (dump(), vec![hang()], ("hang-now", 60)),
         (dump(), vec![hang(), begun()], ("hang-now", 60)),
         (dump(), vec![hang(), begun(), event(Class::ResetFailed, 58)], ("reset-failed", 100)),
