@@ -3,8 +3,8 @@
 use layout::{Entry, Gpu, Kfd, KfdNode, Machine, Module};
 use qemu_machine::archive::Archive;
 
-/// QEMU's model of an ATI Rage 128 (its hw/display/ati.c), as no kernel has bound one to amdgpu.
-pub(crate) const DEVICE: u16 = 0x5046;
+/// A Navi 31 in the place of QEMU's card, which is a Rage 128 (hw/display/ati.c) and never computes.
+pub(crate) const DEVICE: u16 = 0x7448;
 pub(crate) const ADDRESS: &str = "0000:00:05.0";
 
 /// The tree beneath `laid/sys`, and the script that puts it in place. KFD's major there is the guest's to write.
