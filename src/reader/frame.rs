@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::errno::Errno;
 use root::{Amount, Error, Failure};
@@ -13,6 +15,17 @@ const LONGEST: u32 = 1 << 30;
 
 /// What [`root::Root::read`] attempts.
 const ACTIONS: [&str; 2] = ["read", "open"];
+
+/// From the process, before its first request: it has been started.
+pub(super) fn say_ready(to: &mut UnixStream) -> io::Result<()> {
+    to.write_all(&[0])
+}
+
+/// The error is `WouldBlock` where the process has said nothing for so long.
+pub(super) fn wait_until_ready(from: &mut UnixStream, patience: Duration) -> io::Result<()> {
+    from.set_read_timeout(Some(patience))?;
+    from.read_exact(&mut [0])
+}
 
 pub(super) fn ask(to: &mut impl Write, path: &Path, amount: Amount) -> io::Result<()> {
     let (kind, count) = match amount {
@@ -25,7 +38,7 @@ pub(super) fn ask(to: &mut impl Write, path: &Path, amount: Amount) -> io::Resul
     to.write_all(&frame)
 }
 
-/// `None`: nobody asks any more.
+/// `None`: the program that asks has closed its socket.
 pub(super) fn asked(from: &mut impl Read) -> io::Result<Option<(PathBuf, Amount)>> {
     let mut kind = [0];
     if from.read(&mut kind)? == 0 {
@@ -46,9 +59,14 @@ pub(super) fn answer(to: &mut impl Write, read: Result<Vec<u8>, Error>) -> io::R
             bytes(&mut frame, &read)?;
         }
         Err(Error::Io { action, errno, .. }) => {
-            let action = ACTIONS.iter().position(|it| *it == action).unwrap_or_default();
-            frame.extend([1, u8::try_from(action).unwrap_or_default()]);
-            frame.extend((errno as i32).to_le_bytes());
+            match ACTIONS.iter().zip(0..).find(|(it, _)| **it == action) {
+                Some((_, number)) => {
+                    frame.extend([1, number]);
+                    frame.extend((errno as i32).to_le_bytes());
+                }
+                // The caller meets the error by itself, and knows its sentence.
+                None => frame.push(3),
+            }
         }
         Err(Error::TooLarge { .. }) => frame.push(2),
         Err(_) => frame.push(3),
@@ -65,11 +83,12 @@ pub(super) fn answered(from: &mut impl Read) -> io::Result<Result<Vec<u8>, Failu
             let (mut action, mut errno) = ([0], [0; 4]);
             from.read_exact(&mut action)?;
             from.read_exact(&mut errno)?;
-            let action = ACTIONS.get(usize::from(action[0])).copied().unwrap_or(ACTIONS[0]);
-            Err(Failure::Io(action, Errno::from_raw(i32::from_le_bytes(errno))))
+            let errno = Errno::from_raw(i32::from_le_bytes(errno));
+            let action = ACTIONS.get(usize::from(action[0]));
+            Err(action.map_or(Failure::Unavailable, |action| Failure::Io(action, errno)))
         }
         [2] => Err(Failure::TooLarge),
-        _ => Err(Failure::Elsewhere),
+        _ => Err(Failure::Unavailable),
     })
 }
 
@@ -100,6 +119,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_process_is_ready_once_it_says_so() {
+        let (mut at_program, mut at_process) = UnixStream::pair().unwrap();
+        let late = wait_until_ready(&mut at_program, Duration::from_millis(1)).unwrap_err();
+        assert_eq!(late.kind(), io::ErrorKind::WouldBlock);
+        say_ready(&mut at_process).unwrap();
+        wait_until_ready(&mut at_program, Duration::from_secs(60)).unwrap();
+        drop(at_process);
+        let ended = wait_until_ready(&mut at_program, Duration::from_secs(60)).unwrap_err();
+        assert_eq!(ended.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    #[test]
     fn what_is_asked_and_answered_arrives() {
         for (path, amount) in [("/sys/a", Amount::Whole(7)), ("/sys/\u{fc}\n", Amount::Start(usize::MAX))] {
             let mut sent = Vec::new();
@@ -116,12 +147,15 @@ mod tests {
             (Err(io("open", Errno::ENOENT)), Err(Failure::Io("open", Errno::ENOENT))),
             (Err(io("read", Errno::EPERM)), Err(Failure::Io("read", Errno::EPERM))),
             (Err(Error::TooLarge { path: path.clone(), limit: 7 }), Err(Failure::TooLarge)),
-            (Err(Error::NotText { path: path.clone() }), Err(Failure::Elsewhere)),
+            (Err(Error::NotText { path: path.clone() }), Err(Failure::Unavailable)),
+            (Err(io("list", Errno::EIO)), Err(Failure::Unavailable)),
         ] {
             let mut sent = Vec::new();
             answer(&mut sent, read).unwrap();
             assert_eq!(answered(&mut &*sent).unwrap(), expected);
             assert!(answered(&mut &sent[..sent.len() - 1]).is_err());
         }
+        let unknown_action = [1, 9, 5, 0, 0, 0];
+        assert_eq!(answered(&mut &unknown_action[..]).unwrap(), Err(Failure::Unavailable));
     }
 }

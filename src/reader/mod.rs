@@ -4,7 +4,6 @@
 
 mod frame;
 
-use std::collections::BTreeSet;
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -15,23 +14,26 @@ use std::time::{Duration, Instant};
 use reconcile::own_process::OwnProcess;
 use root::{Amount, Failure, Reader, Root, Stuck, stuck};
 
-/// A file of a driver answers within milliseconds. Less than [`telemetry::patient::PATIENCE`]: a thread that is watched too
-/// comes back.
+/// A process is started from a disk that may be busy, by a processor of which this unit may have little.
+const START: Duration = Duration::from_secs(5);
+
+/// A file of a driver answers within milliseconds.
 const PATIENCE: Duration = Duration::from_millis(400);
 
 /// A device that hangs has many files: the first one that does makes the next ones likely.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// At most so many processes are left behind. With more, nothing is read until a read has come back.
-const MOST_LEFT: usize = 128;
+/// With so many processes in reads that have not come back, a device of which one file hangs is asked for no other. It is
+/// half of the daemon's `TasksMax=`. A device that does not hang costs no process, and is read.
+const MOST_HANGING: usize = 128;
 
 /// What the process is called on its command line.
 pub const COMMAND: &str = "read-files";
 
-/// The reading processes of a Root.
+/// The processes that read files beneath a Root.
 #[derive(Debug)]
 pub struct Readers {
-    /// Of the Root.
+    /// Where the Root lies on this machine.
     path: PathBuf,
     state: Mutex<State>,
 }
@@ -41,12 +43,12 @@ struct State {
     /// Processes that wait for a request.
     idle: Vec<Process>,
     /// Processes whose read has not come back.
-    left: Vec<(PathBuf, Process)>,
+    hanging: Vec<(PathBuf, Process)>,
+    /// Processes that were not ready in time.
+    late: Vec<Process>,
     stuck: Stuck,
-    /// Files of devices that have answered: they are asked also where others of their device hang.
-    answered: BTreeSet<PathBuf>,
-    /// Whether a process could not be started: then this program reads by itself.
-    is_alone: bool,
+    /// Whether a process could not be started since [`Reader::ask_again`]: the caller reads by itself until then.
+    is_unavailable: bool,
 }
 
 #[derive(Debug)]
@@ -60,10 +62,10 @@ impl Readers {
     pub fn of(root: &Root) -> Self {
         let state = State {
             idle: Vec::new(),
-            left: Vec::new(),
+            hanging: Vec::new(),
+            late: Vec::new(),
             stuck: Stuck::default(),
-            answered: BTreeSet::new(),
-            is_alone: false,
+            is_unavailable: false,
         };
         Self { path: root.shown("/"), state: Mutex::new(state) }
     }
@@ -91,59 +93,73 @@ impl Readers {
     fn start(&self) -> io::Result<Process> {
         let (stream, its) = UnixStream::pair()?;
         let words = ["--root".as_ref(), self.path.as_os_str(), COMMAND.as_ref()];
-        let process = OwnProcess::start(&words, OwnedFd::from(its))?;
-        Ok(Process { stream, process })
+        let mut process = Process { process: OwnProcess::start(&words, OwnedFd::from(its))?, stream };
+        match frame::wait_until_ready(&mut process.stream, START) {
+            Ok(()) => Ok(process),
+            Err(error) if is_timeout(&error) => {
+                self.state().late.push(process);
+                Err(error)
+            }
+            Err(error) => {
+                process.end();
+                Err(error)
+            }
+        }
     }
 
-    /// A process to ask, and how long it may take.
+    /// A process that is ready to be asked, and how long its answer may take.
     fn process(&self, path: &Path) -> Result<(Process, Duration), Failure> {
         let mut state = self.state();
-        if state.is_alone {
-            return Err(Failure::Elsewhere);
-        }
-        state.refuses(path).map_or(Ok(()), |waited| Err(Failure::NoAnswer(waited)))?;
+        state.may_ask(path)?;
         let patience = state.patience(path);
         if let Some(process) = state.idle.pop() {
             return Ok((process, patience));
         }
+        if state.is_unavailable {
+            return Err(Failure::Unavailable);
+        }
         drop(state);
         let process = self.start().map_err(|error| {
             tracing::debug!("no process of its own reads {}: {error}", path.display());
-            self.state().is_alone = true;
-            Failure::Elsewhere
+            self.state().is_unavailable = true;
+            Failure::Unavailable
         })?;
         Ok((process, patience))
     }
 }
 
 impl State {
-    fn refuses(&self, path: &Path) -> Option<Duration> {
-        if self.left.len() >= MOST_LEFT {
-            return Some(Duration::ZERO);
+    fn may_ask(&self, path: &Path) -> Result<(), Failure> {
+        match self.stuck.refuses(path) {
+            Some(waited) => Err(Failure::NoAnswer(waited)),
+            None if is_full(self.hanging.len(), self.hanging_with(path)) => Err(Failure::TooMany),
+            None => Ok(()),
         }
-        let waited = self.stuck.refuses(path)?;
-        (self.stuck.has(path) || !self.answered.contains(path)).then_some(waited)
+    }
+
+    /// How many files of the path's device hang. What belongs to no device counts together.
+    fn hanging_with(&self, path: &Path) -> usize {
+        let device = stuck::device(path);
+        self.hanging.iter().filter(|(other, _)| stuck::device(other) == device).count()
     }
 
     fn patience(&self, path: &Path) -> Duration {
-        let is_of_its_device = |(left, _): &&(PathBuf, Process)| stuck::device(left) == stuck::device(path);
-        let hang = self.left.iter().filter(is_of_its_device).count();
-        // Where this many hang, whatever they are of, the answer shall not wait for each.
-        let halvings = if self.left.len() < 16 { u32::try_from(hang).unwrap_or(u32::MAX) } else { u32::MAX };
-        2_u32.checked_pow(halvings).map_or(SHORTEST, |parts| (PATIENCE / parts).max(SHORTEST))
+        patience(self.hanging.len(), self.hanging_with(path))
     }
+}
 
-    fn came_back(&mut self, path: &Path) {
-        self.stuck.came_back(path, false);
-        if stuck::device(path).is_some() && !self.answered.contains(path) {
-            self.answered.insert(path.to_owned());
-        }
-    }
+fn is_full(all: usize, of_the_device: usize) -> bool {
+    all >= MOST_HANGING && of_the_device > 0
+}
 
-    fn hangs(&mut self, path: &Path, since: Instant, process: Process) {
-        self.stuck.hangs(path, since);
-        self.left.push((path.to_owned(), process));
-    }
+fn patience(all: usize, of_the_device: usize) -> Duration {
+    // Where this many hang, whatever they are of, the answer shall not wait for each.
+    let halvings = if all < 16 { u32::try_from(of_the_device).unwrap_or(u32::MAX) } else { u32::MAX };
+    2_u32.checked_pow(halvings).map_or(SHORTEST, |parts| (PATIENCE / parts).max(SHORTEST))
+}
+
+fn is_timeout(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut)
 }
 
 impl Reader for Readers {
@@ -157,36 +173,44 @@ impl Reader for Readers {
             match answer {
                 Ok(read) => {
                     state.idle.push(process);
-                    state.came_back(path);
+                    state.stuck.came_back(path, false);
                     return read;
                 }
-                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
-                    state.hangs(path, asked, process);
+                Err(error) if is_timeout(&error) => {
+                    state.stuck.hangs(path, asked);
+                    state.hanging.push((path.to_owned(), process));
                     return Err(Failure::NoAnswer(asked.elapsed()));
                 }
                 Err(_) => process.end(),
             }
         }
-        Err(Failure::Elsewhere)
+        Err(Failure::Unavailable)
     }
 
     fn ask_again(&self) {
         let mut state = self.state();
-        let left = std::mem::take(&mut state.left);
-        for (path, process) in left {
+        for (path, process) in std::mem::take(&mut state.hanging) {
             if process.has_answered() {
                 state.stuck.came_back(&path, true);
                 process.end();
             } else {
-                state.left.push((path, process));
+                state.hanging.push((path, process));
             }
         }
+        for process in std::mem::take(&mut state.late) {
+            if process.has_answered() {
+                process.end();
+            } else {
+                state.late.push(process);
+            }
+        }
+        state.is_unavailable = false;
         state.stuck.forget();
         state.idle.drain(..).for_each(Process::end);
     }
 
     fn stuck(&self) -> usize {
-        self.state().left.len()
+        self.state().hanging.len()
     }
 }
 
@@ -202,7 +226,7 @@ impl Process {
         frame::answered(&mut self.stream)
     }
 
-    /// Whether its read has come back, or it has ended.
+    /// Whether its read has come back, or it is ready at last, or it has ended.
     fn has_answered(&self) -> bool {
         let read = self.stream.set_nonblocking(true).and_then(|()| (&self.stream).read(&mut [0]));
         !read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
@@ -215,11 +239,12 @@ impl Process {
     }
 }
 
-/// The process: reads what it is asked for until nobody asks any more.
+/// What the reading process does: it reads what it is asked for, until the program that asks closes the socket.
 ///
 /// # Errors
 /// When its socket fails.
 pub fn serve(root: &Root, stream: &mut UnixStream) -> io::Result<()> {
+    frame::say_ready(stream)?;
     while let Some((path, amount)) = frame::asked(stream)? {
         let read = match amount {
             Amount::Whole(limit) => root.read(path, limit),
@@ -228,4 +253,57 @@ pub fn serve(root: &Root, stream: &mut UnixStream) -> io::Result<()> {
         frame::answer(stream, read)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_that_does_not_hang_is_read_however_many_files_of_others_do() {
+        for (all, of_the_device, expected) in [
+            (127, 0, false),
+            (127, 127, false),
+            (128, 0, false),
+            (128, 1, true),
+            (200, 0, false),
+            (200, 6, true),
+        ] {
+            assert_eq!(is_full(all, of_the_device), expected, "{all} {of_the_device}");
+        }
+    }
+
+    #[test]
+    fn the_next_file_of_a_device_that_hangs_has_less_time() {
+        for (all, of_the_device, expected) in [
+            (0, 0, 400),
+            (5, 0, 400),
+            (1, 1, 200),
+            (2, 2, 100),
+            (5, 5, 100),
+            (15, 0, 400),
+            (16, 0, 100),
+            (99, 99, 100),
+        ] {
+            assert_eq!(patience(all, of_the_device).as_millis(), expected, "{all} {of_the_device}");
+        }
+    }
+
+    /// The program of this test is no reading process: it ends before it is ready.
+    #[test]
+    fn a_process_that_cannot_be_started_leaves_the_read_to_the_caller_until_the_next_look() {
+        let readers = Readers::of(&Root::open(Path::new("/")).unwrap());
+        let path = Path::new("/sys/kernel/mm/none");
+        for _ in 0..2 {
+            assert!(!readers.state().is_unavailable);
+            assert_eq!(readers.read(path, Amount::Whole(1)), Err(Failure::Unavailable));
+            assert!(readers.state().is_unavailable);
+            // A file that is known to hang is not read by the caller either.
+            let hangs = Path::new("/sys/kernel/mm/hangs");
+            readers.state().stuck.hangs(hangs, Instant::now());
+            assert!(matches!(readers.read(hangs, Amount::Whole(1)), Err(Failure::NoAnswer(_))));
+            readers.ask_again();
+        }
+        assert!(readers.state().idle.is_empty() && readers.state().late.is_empty());
+    }
 }

@@ -31,7 +31,7 @@ impl Unknown {
     /// From a failed read or list.
     pub(crate) fn from_error(error: &root::Error) -> Self {
         let absent = error.is_not_found() || error.is_unsupported();
-        let unanswered = matches!(error, root::Error::NoAnswer { .. });
+        let unanswered = matches!(error, root::Error::NoAnswer { .. } | root::Error::NotAsked { .. });
         Self { reason: error.to_string(), hidden: error.is_not_permitted(), absent, unanswered }
     }
 

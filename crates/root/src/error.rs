@@ -37,6 +37,9 @@ pub enum Error {
     /// An earlier read of this path has not come back.
     #[error("{} does not answer: a read has waited for {:.1} s; look for the driver's messages: journalctl -k", path.display(), waited.as_secs_f64())]
     NoAnswer { path: PathBuf, waited: std::time::Duration },
+    /// No process or thread is left behind for it: too many wait already.
+    #[error("{} was not read: too many reads have not come back; look for the driver's messages: journalctl -k", path.display())]
+    NotAsked { path: PathBuf },
     /// It was neither read nor listed on the machine whose files these are: whether it is there is not known.
     #[error("{} was not read from that machine", path.display())]
     NotRead { path: PathBuf },

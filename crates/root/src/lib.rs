@@ -138,12 +138,12 @@ impl Root {
     /// When it is not there, not readable, or larger than `limit`.
     pub fn read(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
+        if let Some(read) = self.read_by_reader(path, Amount::Whole(limit)) {
+            return read;
+        }
         let _reading = self.reading(path)?;
         if let Some(tree) = self.memory() {
             return tree.read(path, limit).map(<[u8]>::to_owned);
-        }
-        if let Some(read) = self.read_elsewhere(path, Amount::Whole(limit)) {
-            return read;
         }
         // O_NONBLOCK: a fifo planted in a capture must not hang the reader.
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
@@ -157,12 +157,12 @@ impl Root {
     /// When it is not there or not readable.
     pub fn read_start(&self, path: impl AsRef<Path>, count: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
+        if let Some(read) = self.read_by_reader(path, Amount::Start(count)) {
+            return read;
+        }
         let _reading = self.reading(path)?;
         if let Some(tree) = self.memory() {
             return tree.read_start(path, count);
-        }
-        if let Some(read) = self.read_elsewhere(path, Amount::Start(count)) {
-            return read;
         }
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         let mut bytes = vec![0; count];

@@ -28,8 +28,10 @@ pub enum Failure {
     TooLarge,
     /// The read, or an earlier one of this file or of its device, has not come back for so long.
     NoAnswer(Duration),
-    /// This reader cannot read just now: the caller may.
-    Elsewhere,
+    /// Not asked: too many reads have not come back.
+    TooMany,
+    /// This reader cannot read just now: the caller reads by itself.
+    Unavailable,
 }
 
 /// Reads files in place of the caller, each within a limited time.
@@ -38,7 +40,8 @@ pub trait Reader: Send + Sync {
     /// Why there are no bytes.
     fn read(&self, path: &Path, amount: Amount) -> Result<Vec<u8>, Failure>;
 
-    /// From now on what has answered late is read again, and nothing waits for a read to come.
+    /// Before a new look at the machine: what has answered late is read again, and a reader that was unavailable tries
+    /// again.
     fn ask_again(&self);
 
     /// How many reads have not come back.
@@ -77,13 +80,14 @@ impl Root {
     }
 
     /// `None`: the caller reads by itself.
-    pub(crate) fn read_elsewhere(&self, path: &Path, amount: Amount) -> Option<Result<Vec<u8>, Error>> {
+    pub(crate) fn read_by_reader(&self, path: &Path, amount: Amount) -> Option<Result<Vec<u8>, Error>> {
         let reader = self.reader.as_ref().filter(|_| is_kernels(path))?;
         Some(match reader.read(path, amount) {
             Ok(bytes) => Ok(bytes),
-            Err(Failure::Elsewhere) => return None,
+            Err(Failure::Unavailable) => return None,
             Err(Failure::Io(action, errno)) => Err(Error::io(action, self.shown(path), errno)),
             Err(Failure::NoAnswer(waited)) => Err(Error::NoAnswer { path: self.shown(path), waited }),
+            Err(Failure::TooMany) => Err(Error::NotAsked { path: self.shown(path) }),
             Err(Failure::TooLarge) => {
                 let (Amount::Whole(limit) | Amount::Start(limit)) = amount;
                 Err(Error::TooLarge { path: self.shown(path), limit })

@@ -21,7 +21,7 @@ const BACK_OFF: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub struct Stuck {
     reads: BTreeMap<PathBuf, Waiting>,
-    /// What answered while another file of its device hung.
+    /// Files of devices that have answered since the last run began, or while another file of their device hung.
     answered: BTreeSet<PathBuf>,
 }
 
@@ -37,26 +37,27 @@ impl Stuck {
     pub fn hangs(&mut self, path: &Path, since: Instant) {
         self.reads.insert(path.to_owned(), Waiting { since, back: None });
         let Some(device) = device(path) else { return };
-        // What answered before the last file that hung answers still, for all that is known.
-        if self.of(device).count() != MOST_OF_A_DEVICE {
+        // What answered and then hangs too shows that no other file of the device is safe.
+        if self.of(device).count() > MOST_OF_A_DEVICE {
             self.answered.retain(|path| !path.starts_with(device));
         }
     }
 
     /// A read of this path has come back; `late`: after [`Stuck::hangs`].
     pub fn came_back(&mut self, path: &Path, late: bool) {
-        if self.reads.is_empty() {
-            return;
-        }
         if late {
             if let Some(waiting) = self.reads.get_mut(path) {
                 waiting.back = Some(Instant::now());
             }
-        } else if device(path).is_some_and(|device| self.of(device).next().is_some())
-            && !self.answered.contains(path)
-        {
+        } else if device(path).is_some() && !self.answered.contains(path) {
             self.answered.insert(path.to_owned());
         }
+    }
+
+    /// Whether every read has come back.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.reads.is_empty()
     }
 
     /// Whether a read of this very path has not come back.
@@ -81,9 +82,6 @@ impl Stuck {
 
     /// Before a run: what came back may be asked again.
     pub fn forget(&mut self) {
-        if self.reads.is_empty() {
-            return;
-        }
         let again = |(path, waiting): (&PathBuf, &Waiting)| {
             let back = waiting.back?;
             let is_early = back.elapsed() < BACK_OFF && device(path).is_some_and(|it| self.is_given_up(it));
@@ -164,10 +162,39 @@ mod tests {
         assert!(stuck.refuses(&file("vendor")).is_none());
         assert!(stuck.refuses(Path::new("/sys/bus/pci/devices/0000:03:00.01/vendor")).is_none());
         assert_eq!(stuck.paths()[0], Path::new(CARD));
-        // What answered and then hangs too shows that nothing else does.
+        // What answered and then hangs too shows that no other file is safe.
         stuck.hangs(&file("vendor"), Instant::now());
         stuck.came_back(&file("class"), false);
         assert!(stuck.refuses(&file("vendor")).is_some());
+    }
+
+    #[test]
+    fn what_answered_in_an_earlier_run_is_not_asked_of_a_device_that_hangs() {
+        let mut stuck = Stuck::default();
+        let files: Vec<PathBuf> = (0..60).map(|number| file(&number.to_string())).collect();
+        files.iter().for_each(|path| stuck.came_back(path, false));
+        for _ in 0..2 {
+            stuck.forget();
+            stuck.came_back(&file("vendor"), false);
+            let asked: Vec<_> = files.iter().filter(|path| stuck.refuses(path).is_none()).cloned().collect();
+            asked.iter().take(MOST_OF_A_DEVICE).for_each(|path| stuck.hangs(path, Instant::now()));
+            let asked = files.iter().filter(|path| stuck.refuses(path).is_none()).count();
+            assert_eq!((asked, stuck.reads.len()), (0, MOST_OF_A_DEVICE));
+            assert!(stuck.refuses(&file("vendor")).is_none(), "the card keeps its name");
+        }
+    }
+
+    #[test]
+    fn a_device_that_hangs_in_the_middle_of_a_run_costs_one_file_more() {
+        let mut stuck = Stuck::default();
+        let files: Vec<PathBuf> = (0..60).map(|number| file(&number.to_string())).collect();
+        files.iter().for_each(|path| stuck.came_back(path, false));
+        for path in &files {
+            if stuck.refuses(path).is_none() {
+                stuck.hangs(path, Instant::now());
+            }
+        }
+        assert_eq!(stuck.reads.len(), MOST_OF_A_DEVICE + 1);
     }
 
     #[test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::{Error, Root};
 
-/// Who is told of each read of a Root: of a file, a folder, a link, or what is at a path.
+/// Who is told of each read of a Root: of a file, a folder, a link, or what is at a path. What a [`crate::Reader`] reads is
+/// not among them: it has a time limit of its own.
 pub trait Watch: Send + Sync {
     /// Before the read of a path beneath the Root.
     ///

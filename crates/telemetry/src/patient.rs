@@ -257,7 +257,11 @@ impl Watch for Reads {
     fn end(&self) {
         let mut now = self.now();
         now.since = None;
-        self.left.stuck().came_back(&now.path, now.left);
+        let mut stuck = self.left.stuck();
+        // A run begins anew with each file that hangs: what answered before the first one answers again.
+        if !stuck.is_empty() {
+            stuck.came_back(&now.path, now.left);
+        }
     }
 }
 
