@@ -141,7 +141,7 @@ fn fuse_in(mountinfo: &[u8]) -> BTreeMap<PathBuf, u32> {
 /// The kernel's own form of a device number: the minor has 20 bits (linux/kdev_t.h).
 fn connection(device: &[u8]) -> Option<u32> {
     let (major, minor) = std::str::from_utf8(device).ok()?.split_once(':')?;
-    Some(major.parse::<u32>().ok()? << 20 | minor.parse::<u32>().ok()?)
+    Some((major.parse::<u32>().ok()? << 20) | minor.parse::<u32>().ok()?)
 }
 
 /// Space, tab, line feed and backslash are octal numbers of three digits behind a backslash.
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_mount_point_is_fuses_by_the_type_of_its_last_file_system() {
         let expected =
-            [("/srv/host", 53), ("/srv/ntfs", 8 << 20 | 1), ("/srv/s3", 47), (r"/srv/with space\", 48)];
+            [("/srv/host", 53), ("/srv/ntfs", (8 << 20) | 1), ("/srv/s3", 47), (r"/srv/with space\", 48)];
         let found = fuse_in(LINES.as_bytes());
         let found: Vec<_> = found.iter().map(|(path, number)| (path.to_str().unwrap(), *number)).collect();
         assert_eq!(found, expected);

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use machine::creates::{sleeper, spawn};
 use machine::Machine;
+use machine::creates::{sleeper, spawn};
 use serde_json::{Value, json};
 use support::fuse;
 use support::real;
