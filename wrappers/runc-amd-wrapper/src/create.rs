@@ -177,11 +177,11 @@ impl Create<'_> {
                 self.give_nothing()
             }
             Ask::Explicit(request) => {
-                let folders = self.search(policy, true).folders(&config, &bundle);
+                let folders = self.search(policy).folders(&config, &bundle);
                 self.give(policy, &config, &bundle, Some(request), &folders)
             }
             Ask::Default => {
-                let folders = self.search(policy, false).folders(&config, &bundle);
+                let folders = self.search(policy).folders(&config, &bundle);
                 if let Err(reason) = self.give(policy, &config, &bundle, None, &folders) {
                     self.log.warn(&format!("the container starts without GPUs: {reason}"));
                     folders::mount_these(&folders, &config, &bundle, &self.log);
@@ -191,13 +191,12 @@ impl Create<'_> {
         }
     }
 
-    /// `asks`: whether the container asks for GPUs.
-    fn search<'a>(&'a self, policy: &'a Policy, asks: bool) -> Search<'a> {
-        Search { parents: &policy.folders, paths: self.paths, log: &self.log, asks }
+    fn search<'a>(&'a self, policy: &'a Policy) -> Search<'a> {
+        Search { parents: &policy.folders, paths: self.paths, log: &self.log }
     }
 
     fn mount_folders(&self, policy: &Policy, config: &Config) {
-        folders::mount(self.search(policy, false), config);
+        folders::mount(self.search(policy), config);
     }
 
     /// A record that an earlier container of this id left would speak for this one.

@@ -5,15 +5,13 @@
 //! the wrapper leaves out what has no answer in time. Executing runc ends the thread: the kernel kills it, which the waits of
 //! NFS, CIFS and Ceph allow (`TASK_KILLABLE`).
 //!
-//! FUSE does not. Once its server has taken a request, nothing but its answer ends the wait (fs/fuse/dev.c,
-//! `request_wait_answer`), and execve waits for every thread (fs/exec.c, `de_thread`). So only a container that asks for GPUs
-//! gets folders of FUSE file systems, and waits for them.
+//! FUSE does not, where its program has taken the request: [`crate::fuse_mounts`] asks for such a file system first.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -26,7 +24,7 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 
 use crate::config::Config;
-use crate::fuse_mounts::fuse_mounts;
+use crate::fuse_mounts::{Fuse, no_answer};
 use crate::log::Log;
 use crate::open::check_who_may_write;
 use crate::paths::Paths;
@@ -44,6 +42,9 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// How long it waits for each folder behind one that has used up the patience: an answer takes microseconds.
 const LEAST: Duration = Duration::from_millis(100);
 
+/// Behind so many folders of a parent without an answer it looks at no further one: they are likely of one server.
+const MOST_SILENT: usize = 3;
+
 /// What a create needs to know to look for folders.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
@@ -51,8 +52,6 @@ pub struct Search<'a> {
     pub parents: &'a [String],
     pub paths: &'a Paths,
     pub log: &'a Log<'a>,
-    /// Whether the container asks for GPUs.
-    pub asks: bool,
 }
 
 /// Mounts the folders in a bundle that gets nothing else. Whatever is wrong with them, or with the bundle, is a warning: no
@@ -99,9 +98,8 @@ impl Search<'_> {
             return folders;
         }
         let rootfs = Rootfs::of(config, bundle);
-        let left_out = if self.asks { Ok(BTreeSet::new()) } else { fuse_mounts(&self.paths.proc) };
-        let left_out = match left_out {
-            Ok(left_out) => Arc::new(left_out),
+        let fuse = match Fuse::read(self.paths) {
+            Ok(fuse) => Arc::new(fuse),
             Err(reason) => {
                 not_mounted(&reason, self.log);
                 return folders;
@@ -109,7 +107,7 @@ impl Search<'_> {
         };
         let until = Instant::now() + PATIENCE;
         for parent in self.parents {
-            if let Err(error) = self.add(parent, &rootfs, &left_out, until, &mut folders)
+            if let Err(error) = self.add(parent, &rootfs, &fuse, until, &mut folders)
                 && error.kind() != io::ErrorKind::NotFound
             {
                 self.log.warn(&format!("the folders beneath {parent} are not mounted: {error}"));
@@ -122,34 +120,42 @@ impl Search<'_> {
         &self,
         parent: &str,
         rootfs: &Rootfs,
-        left_out: &Arc<BTreeSet<PathBuf>>,
+        fuse: &Arc<Fuse>,
         until: Instant,
         folders: &mut Vec<Folder>,
     ) -> io::Result<()> {
         let warn = |name: &str, why: &str| {
             self.log.warn(&format!("the folder {} beneath {parent} is not mounted: {why}", Quoted(name)));
         };
-        let (path, owner, fuse) = (PathBuf::from(parent), self.paths.owner, Arc::clone(left_out));
+        let (path, owner, mounts) = (PathBuf::from(parent), self.paths.owner, Arc::clone(fuse));
         let (place, mut names) = ask(until, move || {
-            let place = check_way(&path, owner, &fuse)?;
+            let place = check_way(&path, owner, &mounts, until)?;
             let entries = std::fs::read_dir(&path)?;
             let names = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
             Ok((place, names))
         })?;
         names.sort_unstable();
+        let mut found = Vec::new();
         for name in names {
-            let name = match name.into_string() {
-                Ok(name) => name,
-                Err(name) => {
-                    warn(&name.to_string_lossy(), "its name is not UTF-8");
-                    continue;
-                }
+            match name.into_string() {
+                Ok(name) => found.extend(Folder::beneath(parent, &name).map(|folder| (name, folder))),
+                Err(name) => warn(&name.to_string_lossy(), "its name is not UTF-8"),
+            }
+        }
+        let found: Arc<[(String, Folder)]> = found.into();
+        let mut silent = 0;
+        let mut answers = None;
+        for (at, (name, _)) in found.iter().enumerate() {
+            let answers_now = match answers.take() {
+                Some(answers) => answers,
+                None => examine_from(at, &found, &place, fuse, until)?,
             };
-            let Some(folder) = Folder::beneath(parent, &name) else { continue };
-            let examined = match refuse_fuse(&place.join(&name), left_out) {
-                Ok(()) => ask(until, move || examine(folder)),
-                Err(error) => Err(error),
-            };
+            let examined = answer(&answers_now, until);
+            if examined.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut) {
+                silent += 1;
+            } else {
+                answers = Some(answers_now);
+            }
             match examined {
                 Ok(None) => {}
                 // It may be gone meanwhile.
@@ -158,16 +164,47 @@ impl Search<'_> {
                     let why = format!(
                         "a container gets {MOST} at most, and what comes behind it is not mounted either"
                     );
-                    warn(&name, &why);
+                    warn(name, &why);
                     return Ok(());
                 }
                 Ok(Some(folder)) if rootfs.has_room(&folder.path) => folders.push(folder),
-                Ok(Some(_)) => warn(&name, "the container's root file system has no place for it"),
-                Err(error) => warn(&name, &error.to_string()),
+                Ok(Some(_)) => warn(name, "the container's root file system has no place for it"),
+                Err(error) => warn(name, &error.to_string()),
+            }
+            let rest = found.get(at + 1..).unwrap_or_default();
+            if silent == MOST_SILENT && !rest.is_empty() {
+                let rest: Vec<String> = rest.iter().map(|(name, _)| Quoted(name).to_string()).collect();
+                self.log.warn(&format!(
+                    "no further folder beneath {parent} is mounted, since {MOST_SILENT} do not answer: {}",
+                    rest.join(", ")
+                ));
+                return Ok(());
             }
         }
         Ok(())
     }
+}
+
+/// A thread that examines folders of a parent in their order, from one on; what it finds of each.
+fn examine_from(
+    first: usize,
+    found: &Arc<[(String, Folder)]>,
+    place: &Path,
+    fuse: &Arc<Fuse>,
+    until: Instant,
+) -> io::Result<Receiver<io::Result<Option<Folder>>>> {
+    let (found, place, fuse) = (Arc::clone(found), place.to_owned(), Arc::clone(fuse));
+    let (answer, answers) = mpsc::channel();
+    thread::Builder::new().spawn(move || {
+        for (name, folder) in found.iter().skip(first) {
+            let examined = fuse.check(&place.join(name), limit(until)).and_then(|()| examine(folder.clone()));
+            // Another thread goes on where the answer comes late.
+            if answer.send(examined).is_err() {
+                return;
+            }
+        }
+    })?;
+    Ok(answers)
 }
 
 /// What a function returns that asks a file system, or that there was no answer in time.
@@ -175,23 +212,19 @@ fn ask<T: Send + 'static>(
     until: Instant,
     function: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
-    let (answer, answered) = mpsc::channel();
+    let (send, answers) = mpsc::channel();
     // The receiver is gone where the answer comes late.
-    thread::Builder::new().spawn(move || drop(answer.send(function())))?;
-    let left = until.saturating_duration_since(Instant::now()).max(LEAST);
-    answered.recv_timeout(left).map_err(|_| {
-        io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer: see `journalctl -k`")
-    })?
+    thread::Builder::new().spawn(move || drop(send.send(function())))?;
+    answer(&answers, until)
 }
 
-fn refuse_fuse(path: &Path, fuse: &BTreeSet<PathBuf>) -> io::Result<()> {
-    if !fuse.contains(path) {
-        return Ok(());
-    }
-    Err(io::Error::other(format!(
-        "{} is a FUSE file system, whose program may never answer: only a container that asks for GPUs waits for it",
-        path.display()
-    )))
+fn answer<T>(answers: &Receiver<io::Result<T>>, until: Instant) -> io::Result<T> {
+    let left = limit(until).saturating_duration_since(Instant::now());
+    answers.recv_timeout(left).map_err(|_| no_answer())?
+}
+
+fn limit(until: Instant) -> Instant {
+    until.max(Instant::now() + LEAST)
 }
 
 /// The folder with what its file system is mounted with; `None` where it is none.
@@ -211,9 +244,9 @@ fn examine(mut folder: Folder) -> io::Result<Option<Folder>> {
 
 /// Checks a folder by its absolute path. It, all folders on the way from `/` and all links on it must be root's or
 /// `owner`'s. No other user may write in the folders, so that the path keeps leading there. Above it a folder like
-/// /tmp will do, in which no user renames what is another's. None may be one of these FUSE file systems. Answers the path
-/// without links.
-fn check_way(path: &Path, owner: u32, fuse: &BTreeSet<PathBuf>) -> io::Result<PathBuf> {
+/// /tmp will do, in which no user renames what is another's. Each FUSE file system on the way has to answer. Answers the
+/// path without links.
+fn check_way(path: &Path, owner: u32, fuse: &Fuse, until: Instant) -> io::Result<PathBuf> {
     const STICKY: u32 = 0o1000;
     let check = |path: &Path, uid, mode| {
         let owner = if uid == 0 { 0 } else { owner };
@@ -233,7 +266,7 @@ fn check_way(path: &Path, owner: u32, fuse: &BTreeSet<PathBuf>) -> io::Result<Pa
                 Component::ParentDir => drop(checked.pop()),
                 part => checked.push(part),
             }
-            refuse_fuse(&checked, fuse)?;
+            fuse.check(&checked, limit(until))?;
             let found = checked.symlink_metadata()?;
             if found.is_symlink() {
                 // Its mode says nothing.

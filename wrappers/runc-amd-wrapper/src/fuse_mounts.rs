@@ -1,37 +1,147 @@
-//! Where FUSE file systems are mounted, as the kernel lists it: no file system is asked for that.
+//! FUSE file systems: where they are mounted, and whether their programs answer.
+//!
+//! Once such a program has taken a request, nothing but its answer ends the wait (fs/fuse/dev.c, `request_wait_answer`), and
+//! execve waits for every thread (fs/exec.c, `de_thread`). So a process of its own asks first, which execve does not wait
+//! for.
+#![allow(
+    unsafe_code,
+    reason = "std and rustix have no fork; executing a program for each question would cost a millisecond"
+)]
 
-use std::collections::BTreeSet;
-use std::ffi::OsStr;
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, OsStr, c_int};
+use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// The mount points of this process' mount namespace. Where several file systems are mounted at one path, the last one counts.
-///
-/// # Errors
-/// The sentence that names the file which cannot be read.
-pub(crate) fn fuse_mounts(proc: &Path) -> Result<BTreeSet<PathBuf>, String> {
-    let path = proc.join("self/mountinfo");
-    let text = std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-    Ok(fuse_in(&text))
+use rustix::fs::statvfs;
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid};
+
+use crate::paths::Paths;
+
+/// How often a wait looks again.
+const PAUSE: Duration = Duration::from_micros(500);
+
+/// More than a caller leaves open.
+const DESCRIPTORS: c_int = 1024;
+
+unsafe extern "C" {
+    fn fork() -> c_int;
+    fn close(descriptor: c_int) -> c_int;
+    fn _exit(status: c_int) -> !;
 }
 
-/// proc_pid_mountinfo(5): the fifth field is the mount point. The file system's type follows a field that is a dash.
-fn fuse_in(mountinfo: &[u8]) -> BTreeSet<PathBuf> {
-    let mut fuse = BTreeSet::new();
+/// The FUSE file systems of this process' mount namespace.
+#[derive(Debug, Default)]
+pub(crate) struct Fuse {
+    /// The number of each connection, by mount point.
+    mounts: BTreeMap<PathBuf, u32>,
+    /// Its folder of each connection is there while fusectl is mounted; virtiofs has none (fs/fuse/virtio_fs.c, `no_control`).
+    connections: PathBuf,
+}
+
+impl Fuse {
+    /// # Errors
+    /// The sentence that names the file which cannot be read.
+    pub(crate) fn read(paths: &Paths) -> Result<Self, String> {
+        let path = paths.proc.join("self/mountinfo");
+        let text =
+            std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
+        Ok(Self { mounts: fuse_in(&text), connections: paths.sys.join("fs/fuse/connections") })
+    }
+
+    /// Whether what is mounted at this path answers, if it is FUSE.
+    ///
+    /// # Errors
+    /// There was no answer in time.
+    pub(crate) fn check(&self, path: &Path, until: Instant) -> io::Result<()> {
+        let Some(connection) = self.mounts.get(path) else { return Ok(()) };
+        // A process that waits already is enough: each create would leave one more.
+        if self.is_stuck(*connection, until) {
+            return Err(no_answer());
+        }
+        ask_in_a_process(&CString::new(path.as_os_str().as_bytes())?, until)
+    }
+
+    /// Requests wait, and until then none has had its answer.
+    fn is_stuck(&self, connection: u32, until: Instant) -> bool {
+        let path = self.connections.join(connection.to_string()).join("waiting");
+        let waiting = || std::fs::read_to_string(&path).ok()?.trim().parse::<u64>().ok();
+        let mut before = 0;
+        while let Some(now) = waiting() {
+            if now == 0 || now < before {
+                return false;
+            }
+            if Instant::now() >= until {
+                return true;
+            }
+            before = now;
+            thread::sleep(PAUSE);
+        }
+        false
+    }
+}
+
+pub(crate) fn no_answer() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer: see `journalctl -k`")
+}
+
+/// Returns once the file system has answered, whatever its answer.
+fn ask_in_a_process(path: &CStr, until: Instant) -> io::Result<()> {
+    // SAFETY: behind a fork of a process with threads the child only makes system calls: it allocates nothing and takes no
+    // lock.
+    let child = unsafe { fork() };
+    if child == 0 {
+        // It ends with the thread that waits for it, which execve ends.
+        let _ = set_parent_process_death_signal(Some(Signal::KILL));
+        // Whoever reads the wrapper's output waits until the last process has closed it.
+        for descriptor in 0..DESCRIPTORS {
+            // SAFETY: nothing in the child uses one.
+            unsafe { close(descriptor) };
+        }
+        let _ = statvfs(path);
+        // SAFETY: it runs nothing of this process' end.
+        unsafe { _exit(0) };
+    }
+    let Some(child) = Pid::from_raw(child).filter(|_| child > 0) else {
+        return Err(io::Error::last_os_error());
+    };
+    // An error says that the caller has had the kernel reap the child.
+    while let Ok(None) = waitpid(Some(child), WaitOptions::NOHANG) {
+        if Instant::now() >= until {
+            let _ = kill_process(child, Signal::KILL);
+            return Err(no_answer());
+        }
+        thread::sleep(PAUSE);
+    }
+    Ok(())
+}
+
+/// proc_pid_mountinfo(5): the third field is the file system's device number, by which the kernel names the connection
+/// (fs/fuse/control.c, `fuse_ctl_add_conn`). The fifth is the mount point. The type follows a field that is a dash. Where
+/// several file systems are mounted at one path, the last one counts.
+fn fuse_in(mountinfo: &[u8]) -> BTreeMap<PathBuf, u32> {
+    let mut fuse = BTreeMap::new();
     for line in mountinfo.split(|byte| *byte == b'\n') {
         let mut fields = line.split(|byte| *byte == b' ');
-        let Some(point) = fields.nth(4).map(unescaped) else { continue };
-        let mut behind = fields.skip_while(|field| *field != b"-").skip(1);
-        let is_fuse = behind
-            .next()
-            .is_some_and(|kind| kind == b"fuse" || kind == b"fuseblk" || kind.starts_with(b"fuse."));
-        if is_fuse {
-            fuse.insert(point);
-        } else {
-            fuse.remove(&point);
-        }
+        let connection = fields.nth(2).and_then(connection);
+        let Some(point) = fields.nth(1).map(unescaped) else { continue };
+        let kind = fields.skip_while(|field| *field != b"-").nth(1).unwrap_or_default();
+        let is_fuse = [&b"fuse"[..], b"fuseblk", b"virtiofs"].contains(&kind) || kind.starts_with(b"fuse.");
+        match connection.filter(|_| is_fuse) {
+            Some(connection) => fuse.insert(point, connection),
+            None => fuse.remove(&point),
+        };
     }
     fuse
+}
+
+/// The kernel's own form of a device number: the minor has 20 bits (linux/kdev_t.h).
+fn connection(device: &[u8]) -> Option<u32> {
+    let (major, minor) = std::str::from_utf8(device).ok()?.split_once(':')?;
+    Some((major.parse::<u32>().ok()? << 20) | minor.parse::<u32>().ok()?)
 }
 
 /// Space, tab, line feed and backslash are octal numbers of three digits behind a backslash.
@@ -67,16 +177,49 @@ mod tests {
 99 27 0:48 / /srv/with\040space\134 rw master:1 propagate_from:2 - fuse x rw
 100 27 8:1 / /srv/ntfs rw - fuseblk /dev/sda1 rw
 101 27 0:49 / /srv/nfs rw - nfs4 server:/ rw
+104 27 0:53 / /srv/host rw - virtiofs tag rw
 102 27 0:50 / /srv/covered rw - fuse x rw
 103 102 0:51 / /srv/covered rw - tmpfs fuse rw
-104 27 0:52 / /srv/fuse rw - tmpfs - fuse
+105 27 0:52 / /srv/fuse rw - tmpfs - fuse
 ";
 
     #[test]
     fn a_mount_point_is_fuses_by_the_type_of_its_last_file_system() {
-        let expected = ["/srv/ntfs", "/srv/s3", r"/srv/with space\"];
+        let expected =
+            [("/srv/host", 53), ("/srv/ntfs", (8 << 20) | 1), ("/srv/s3", 47), (r"/srv/with space\", 48)];
         let found = fuse_in(LINES.as_bytes());
-        assert_eq!(found.iter().map(|path| path.to_str().unwrap()).collect::<Vec<_>>(), expected);
+        let found: Vec<_> = found.iter().map(|(path, number)| (path.to_str().unwrap(), *number)).collect();
+        assert_eq!(found, expected);
         assert!(fuse_in(b"").is_empty() && fuse_in(b"1 2\nmud\n").is_empty());
+    }
+
+    #[test]
+    fn a_program_is_stuck_if_requests_wait_and_none_is_answered() {
+        let dir = tempfile::tempdir().unwrap();
+        let fuse = Fuse { connections: dir.path().to_owned(), ..Fuse::default() };
+        std::fs::create_dir(dir.path().join("47")).unwrap();
+        let stuck = || fuse.is_stuck(47, Instant::now() + Duration::from_millis(100));
+        let waiting = dir.path().join("47/waiting");
+        assert!(!stuck(), "fusectl is not mounted");
+        for (text, expected) in [("0\n", false), ("1\n", true), ("12\n", true), ("mud", false)] {
+            std::fs::write(&waiting, text).unwrap();
+            assert_eq!(stuck(), expected, "{text}");
+        }
+        std::fs::write(&waiting, "5\n").unwrap();
+        let answers = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20));
+            let fewer = waiting.with_file_name("fewer");
+            std::fs::write(&fewer, "4\n").unwrap();
+            std::fs::rename(fewer, waiting).unwrap();
+        });
+        assert!(!fuse.is_stuck(47, Instant::now() + Duration::from_secs(20)), "it works, and has much to do");
+        answers.join().unwrap();
+    }
+
+    #[test]
+    fn a_process_that_asks_ends_with_the_answer_whatever_it_is() {
+        for path in [c"/", c"/no such folder"] {
+            ask_in_a_process(path, Instant::now() + Duration::from_secs(20)).unwrap();
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! Folders of the policy on a real FUSE file system whose program does not answer.
+//! Folders of the policy on real FUSE file systems, whose programs answer or do not.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -13,8 +13,8 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
+use machine::Machine;
 use machine::creates::{sleeper, spawn};
-use machine::{Machine, Program};
 use serde_json::{Value, json};
 use support::fuse;
 use support::real;
@@ -28,17 +28,19 @@ enum Requests {
     TakesNone,
     /// It waits itself, as for a server that is gone: only its answer ends the wait (fs/fuse/dev.c, `request_wait_answer`).
     TakesAll,
+    /// It answers them.
+    Answers,
 }
 
-/// A mounted file system that does not answer. Its end answers: with an error.
-struct Dead {
+/// A mounted file system. Its end answers what waits: with an error.
+struct Served {
     /// The connection, which ends with its last descriptor.
     _fuse: File,
     /// Ends the thread that takes requests.
     _stop: std::sync::mpsc::Sender<()>,
 }
 
-impl Dead {
+impl Served {
     fn mount(machine: &Machine, at: &Path, program: Requests) -> Self {
         std::fs::create_dir_all(at).unwrap();
         let fuse = File::options().read(true).write(true).open("/dev/fuse").unwrap();
@@ -49,7 +51,7 @@ impl Dead {
         let mut requests = fuse.try_clone().unwrap();
         Self::answer_the_first(&mut requests);
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
-        if program == Requests::TakesAll {
+        if program != Requests::TakesNone {
             nix::fcntl::fcntl(&requests, nix::fcntl::FcntlArg::F_SETFL(nix::fcntl::OFlag::O_NONBLOCK))
                 .unwrap();
             std::thread::spawn(move || {
@@ -58,11 +60,34 @@ impl Dead {
                 while stopped.recv_timeout(Duration::from_millis(5))
                     == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
                 {
-                    let _ = requests.read(&mut buffer);
+                    while let Ok(length @ 40..) = requests.read(&mut buffer) {
+                        if program == Requests::Answers {
+                            requests.write_all(&Self::answer(&buffer[..length])).unwrap();
+                        }
+                    }
                 }
             });
         }
         Self { _fuse: fuse, _stop: stop }
+    }
+
+    /// An empty folder of root's: its attributes (`fuse_attr_out`) and size (`fuse_statfs_out`); else ENOSYS.
+    fn answer(request: &[u8]) -> Vec<u8> {
+        const GETATTR: [u8; 4] = 3_u32.to_ne_bytes();
+        const STATFS: [u8; 4] = 17_u32.to_ne_bytes();
+        let mut content = match request[4..8].try_into().unwrap() {
+            GETATTR => vec![0; 104],
+            STATFS => vec![0; 80],
+            _ => Vec::new(),
+        };
+        if content.len() == 104 {
+            content[16..24].copy_from_slice(&1_u64.to_ne_bytes());
+            content[76..80].copy_from_slice(&0o40755_u32.to_ne_bytes());
+            content[80..84].copy_from_slice(&2_u32.to_ne_bytes());
+        }
+        let error = if content.is_empty() { -nix::libc::ENOSYS } else { 0 };
+        let length = u32::try_from(16 + content.len()).unwrap();
+        [&length.to_ne_bytes()[..], &error.to_ne_bytes(), &request[8..16], &content].concat()
     }
 
     /// FUSE_INIT, with what linux/fuse.h calls `fuse_init_out`.
@@ -147,14 +172,14 @@ fn real_a_file_system_that_does_not_answer_holds_up_no_container_that_asks_for_n
                 let mut policy: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
                 policy["folders"] = json!([above.join("srv")]);
                 std::fs::write(path, policy.to_string()).unwrap();
-                Dead::mount(&machine, &above, program)
+                Served::mount(&machine, &above, program)
             } else {
-                Dead::mount(&machine, &machine.path(at), program)
+                Served::mount(&machine, &machine.path(at), program)
             };
             let began = Instant::now();
             let said = ended(spawn(&machine, &bundle, "b"), &bundle);
             assert!(began.elapsed() < Duration::from_secs(4), "{at} {program:?}: {:?}", began.elapsed());
-            assert!(said.contains("is a FUSE file system"), "{at} {program:?}: {said}");
+            assert!(said.contains("its file system does not answer"), "{at} {program:?}: {said}");
             assert_eq!(
                 given(&machine, &bundle),
                 (expected.iter().map(|name| (*name).to_owned()).collect(), gpus)
@@ -164,41 +189,68 @@ fn real_a_file_system_that_does_not_answer_holds_up_no_container_that_asks_for_n
 }
 
 #[test]
-fn real_a_container_that_asks_waits_for_a_file_system_within_limits_of_the_kernel() {
+fn real_a_container_that_asks_has_its_gpu_without_a_folder_that_does_not_answer() {
+    if !real::require_root(NEEDED) || !fuse::require() {
+        return;
+    }
+    for program in [Requests::TakesNone, Requests::TakesAll] {
+        let machine = Machine::new();
+        policy(&machine, "none");
+        for name in ["srv/a", "srv/z"] {
+            std::fs::create_dir_all(machine.path(name)).unwrap();
+        }
+        let _dead = Served::mount(&machine, &machine.path("srv/dead"), program);
+        for id in ["first", "second"] {
+            let bundle = machine.bundle(id, sleeper(&["AMD_VISIBLE_DEVICES=0"]));
+            let said = ended(spawn(&machine, &bundle, id), &bundle);
+            assert!(
+                said.contains("dead") && said.contains("is not mounted: its file system does not answer"),
+                "{program:?}: {said}"
+            );
+            assert_eq!(given(&machine, &bundle), (vec!["a".to_owned(), "z".to_owned()], 1));
+        }
+    }
+}
+
+#[test]
+fn real_every_container_has_the_folder_of_a_fuse_file_system_that_answers() {
+    if !real::require_root(NEEDED) || !fuse::require() {
+        return;
+    }
+    for (env, default, gpus) in
+        [(&[][..], "none", 0), (&[], "all", 3), (&["AMD_VISIBLE_DEVICES=0"], "none", 1)]
+    {
+        let machine = Machine::new();
+        policy(&machine, default);
+        let _model = Served::mount(&machine, &machine.path("srv/model"), Requests::Answers);
+        let bundle = machine.bundle("b", sleeper(env));
+        let began = Instant::now();
+        let said = ended(spawn(&machine, &bundle, "b"), &bundle);
+        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+        assert_eq!(given(&machine, &bundle), (vec!["model".to_owned()], gpus), "{said}");
+    }
+}
+
+#[test]
+fn real_many_folders_of_a_server_that_does_not_answer_cost_no_more_than_a_few() {
     if !real::require_root(NEEDED) || !fuse::require() {
         return;
     }
     let machine = Machine::new();
     policy(&machine, "none");
-    for name in ["srv/a", "srv/z"] {
-        std::fs::create_dir_all(machine.path(name)).unwrap();
-    }
-    // The kernel ends the thread that asks: the request was not taken. As it ends one that waits for NFS.
-    let stopped = Dead::mount(&machine, &machine.path("srv/dead"), Requests::TakesNone);
-    let bundle = machine.bundle("b", sleeper(&["AMD_VISIBLE_DEVICES=0"]));
-    let said = ended(spawn(&machine, &bundle, "b"), &bundle);
-    assert!(
-        said.contains("dead") && said.contains("is not mounted: its file system does not answer"),
-        "{said}"
-    );
-    assert_eq!(given(&machine, &bundle), (vec!["a".to_owned(), "z".to_owned()], 1));
-    drop(stopped);
-
-    let machine = Machine::new();
-    policy(&machine, "none");
     std::fs::create_dir_all(machine.path("srv/a")).unwrap();
-    let waiting = Dead::mount(&machine, &machine.path("srv/dead"), Requests::TakesAll);
-    let asking = machine.bundle("asking", sleeper(&["AMD_VISIBLE_DEVICES=0"]));
-    let mut create = spawn(&machine, &asking, "asking");
-    std::thread::sleep(Duration::from_secs(2));
-    assert!(create.try_wait().unwrap().is_none(), "the kernel lets it wait");
-    // Nobody else does: it has no lock.
-    let other = machine.bundle("other", sleeper(&[]));
-    machine.start_sleeping(Program::Wrapper, &other, "other");
-    drop(waiting);
-    let said = ended(create, &asking);
-    assert!(said.contains("dead") && said.contains("is not mounted"), "{said}");
-    assert_eq!(given(&machine, &asking), (vec!["a".to_owned()], 1));
+    let dead: Vec<_> = (10..40)
+        .map(|n| Served::mount(&machine, &machine.path(&format!("srv/d{n}")), Requests::TakesNone))
+        .collect();
+    let bundle = machine.bundle("b", sleeper(&[]));
+    let began = Instant::now();
+    let said = ended(spawn(&machine, &bundle, "b"), &bundle);
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert_eq!(said.matches("is not mounted: its file system does not answer").count(), 3, "{said}");
+    assert_eq!(said.matches("no further folder beneath ").count(), 1, "{said}");
+    assert!(said.contains("d13") && said.contains("d39"), "{said}");
+    assert_eq!(given(&machine, &bundle), (vec!["a".to_owned()], 0));
+    drop(dead);
 }
 
 #[test]
