@@ -66,8 +66,18 @@ struct Entry {
     message: Message,
     #[serde(rename = "_KERNEL_DEVICE")]
     device: Option<serde_json::Value>,
+    #[serde(rename = "SYSLOG_FACILITY")]
+    facility: Option<serde_json::Value>,
     #[serde(rename = "__REALTIME_TIMESTAMP")]
     time: Option<String>,
+}
+
+impl Entry {
+    /// journald has the transport `kernel` also for what programs write to /dev/kmsg, whose facility is never 0
+    /// (devkmsg_write in kernel/printk/printk.c).
+    fn is_of_a_program(&self) -> bool {
+        self.facility.as_ref().and_then(|facility| facility.as_str()).is_some_and(|facility| facility != "0")
+    }
 }
 
 /// Text, or bytes where it is no UTF-8 or has control characters.
@@ -103,7 +113,7 @@ pub struct Printed {
 #[must_use]
 pub fn argv(since: Option<&str>) -> Vec<String> {
     let period = since.map_or_else(|| "--boot".to_owned(), |since| format!("--since={since}"));
-    let fields = "--output-fields=MESSAGE,_KERNEL_DEVICE,_TRANSPORT";
+    let fields = "--output-fields=MESSAGE,_KERNEL_DEVICE,_TRANSPORT,SYSLOG_FACILITY";
     let mut argv = ["journalctl", "--no-pager", "--output=json", "--all", fields].map(str::to_owned).to_vec();
     argv.extend([period, "_TRANSPORT=kernel".to_owned()]);
     argv
@@ -237,6 +247,9 @@ impl Scan<'_, '_> {
         };
         let text = entry.message.bytes();
         self.read.totals.bytes += text.len() as u64;
+        if entry.is_of_a_program() {
+            return Ok(());
+        }
         let device = entry.device.as_ref().and_then(|device| device.as_str()).and_then(device);
         let found = self.knowledge.find_from(&Origin::of_record(&text, device));
         let Some(found) = found.filter(|found| !found.message.silent) else { return Ok(()) };

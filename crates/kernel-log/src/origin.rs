@@ -157,10 +157,17 @@ fn prefix(text: &[u8]) -> (Speaker, Option<Address>, usize) {
     }
 }
 
-/// Whether netfilter logged a packet: a rule's `--log-prefix`, of up to 127 bytes, is where a driver's prefix would be
-/// (nf_log_dump_packet_common in net/netfilter/nf_log_syslog.c).
+/// Whether netfilter logged a packet: a rule's `--log-prefix`, of up to 127 bytes, is where a driver's prefix would be.
+/// `IN=DEVICE OUT=DEVICE ` follows it, and addresses behind that (nf_log_dump_packet_common in
+/// net/netfilter/nf_log_syslog.c), which no name of a process has room for.
 fn is_of_netfilter(text: &[u8]) -> bool {
-    split_once(text, b"IN=").is_some_and(|(_, behind)| memmem::find(behind, b" OUT=").is_some())
+    memmem::find_iter(text, b"IN=").any(|at| {
+        let behind = text.get(at + 3..).unwrap_or_default();
+        let device = behind.iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
+        let Some(out) = behind.get(device..).and_then(|behind| behind.strip_prefix(b" OUT=")) else { return false };
+        let addresses: [&[u8]; 4] = [b" MAC=", b" SRC=", b" MACSRC=", b" ARP "];
+        addresses.iter().any(|address| memmem::find(out, address).is_some())
+    })
 }
 
 /// `amdgpu 0000:03:00.0: `, as dev_printk_emit in drivers/base/core.c writes it. TASK_COMM_LEN leaves a process 15 bytes,

@@ -27,7 +27,8 @@ pub(crate) fn stripped(line: &[u8]) -> Option<Stamped<'_>> {
     // kubectl writes its own time in front of the log's.
     let outer = rest.word_of_time();
     let bracketed = rest.bracket(is_time);
-    let words = if outer.is_none() && bracketed.is_none() { rest.words_of_time() } else { None };
+    let is_bare = !is_pod && priority.is_none() && facility.is_none() && outer.is_none() && bracketed.is_none();
+    let words = if is_bare { rest.words_of_time() } else { None };
     for found in [outer, words, bracketed].into_iter().flatten() {
         time = found;
     }
@@ -42,6 +43,9 @@ pub(crate) fn stripped(line: &[u8]) -> Option<Stamped<'_>> {
         is_pod || priority.is_some() || facility.is_some() || has_time || is_of_kernel || caller.is_some();
     Some(Stamped { record: rest.rest, time, is_stamped })
 }
+
+/// Bytes of a month's or a weekday's short name, in any language: `févr.` has 6.
+const MOST_OF_A_NAME: usize = 8;
 
 /// What is still to be read of a line.
 struct Rest<'t> {
@@ -96,25 +100,26 @@ impl<'t> Rest<'t> {
     }
 
     /// `Jan  7 10:00:25` (syslog, short) and `Wed 2026-01-07 10:00:25 CET` (short-full), with names in the language of
-    /// whoever wrote it.
+    /// whoever wrote it. A kernel's record has two words and a clock in this shape nowhere at its beginning.
     fn words_of_time(&mut self) -> Option<&'t [u8]> {
-        let (mut rest, mut has_date) = (self.rest, false);
-        for nth in 0..3 {
-            let (word, behind) = word(rest)?;
-            if is_clock(word) {
-                if nth == 0 {
-                    return None;
-                }
-                let zone = self::word(behind).filter(|(word, _)| has_date && word.is_ascii());
-                let end = self.rest.len() - behind.len();
-                let time = self.rest.get(..end)?.trim_ascii_end();
-                self.rest = zone.map_or(behind, |(_, behind)| behind);
-                return Some(time);
-            }
-            has_date |= is_date(word);
-            rest = behind;
+        let (name, behind) = word(self.rest)?;
+        let (day, behind) = word(behind)?;
+        let (clock, behind) = word(behind)?;
+        let is_name = name.len() <= MOST_OF_A_NAME && !name.iter().any(u8::is_ascii_punctuation);
+        let is_day = day.len() <= 2 && day.iter().all(u8::is_ascii_digit);
+        let has_date = is_date(day);
+        if !is_name || !(is_day || has_date) || !has_shape(clock.get(..8)?, b"00:00:00") {
+            return None;
         }
-        None
+        // `journalctl -o short-precise` adds microseconds.
+        if !clock.get(8..)?.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.') {
+            return None;
+        }
+        let zone = word(behind).filter(|(word, _)| has_date && word.is_ascii());
+        let end = self.rest.len() - behind.len();
+        let time = self.rest.get(..end)?.trim_ascii_end();
+        self.rest = zone.map_or(behind, |(_, behind)| behind);
+        Some(time)
     }
 
     /// `kernel: `, behind a time with the machine's name in front.

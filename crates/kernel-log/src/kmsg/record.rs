@@ -28,8 +28,10 @@ impl Record {
         if priority? >> 3 != 0 {
             return None;
         }
-        // The flags tell fragments of a line, each of which is looked at by itself; newer fields follow them.
-        fields.next()?;
+        // A fragment of a line (flag `c`) has no prefix of its driver's: pr_cont may print a name alone. Newer fields follow.
+        if fields.next()?.contains(&b'c') {
+            return None;
+        }
         let device = lines.find_map(|line| line.strip_prefix(b" DEVICE=+pci:")).map(unescaped);
         Some(Self {
             sequence: sequence?,
