@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use amdgpu::{Gpu, Machine, Sriov, Unknown};
+use amdgpu::{Gpu, Machine, Sriov, Unknown, Vendor};
 use serde::Serialize;
 
 use crate::facts::Facts;
@@ -110,7 +110,7 @@ impl Entry {
         let mut unknown = BTreeMap::new();
         let mut lacks = |field, reason: &Unknown| {
             // Of another vendor's card nothing is read, so that nothing is missing.
-            if gpu.index.is_some() {
+            if gpu.vendor == Vendor::Amd {
                 unknown.insert(field, reason.to_string());
             }
         };

@@ -32,6 +32,8 @@ pub struct Groups {
     known: Result<Vec<Group>, String>,
     /// Services of nsswitch.conf that no file answers for: `sss`, `ldap`.
     services: Vec<String>,
+    /// Whether getent(1) asked them.
+    asked: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +62,7 @@ impl Groups {
                 (_, Ok(_)) => services.push(service),
             }
         }
-        Self { known, services }
+        Self { known, services, asked: false }
     }
 
     /// With what the other services say of the owners of GPU nodes and of these numbers, where no file does: getent(1)
@@ -81,7 +83,7 @@ impl Groups {
         }
         if let Ok(known) = &mut self.known {
             known.extend(found);
-            self.services.clear();
+            self.asked = true;
         }
         self
     }
@@ -111,7 +113,27 @@ impl Groups {
     /// Services that may know further groups, and were not asked.
     #[must_use]
     pub fn not_asked(&self) -> Option<String> {
-        (!self.services.is_empty()).then(|| self.services.join(", "))
+        (!self.asked && !self.services.is_empty()).then(|| self.services.join(", "))
+    }
+
+    /// What gives this machine a missing group, with a number where one is wanted. getent(1) ends as it does for a group
+    /// that is not there while a service such as sssd is down: a second group would then take the name.
+    #[must_use]
+    pub fn made(&self, name: &str, gid: Option<u32>) -> String {
+        let number = gid.map_or_else(String::new, |gid| format!("--gid {gid} "));
+        let command = format!("groupadd --system {number}{name}");
+        let services = self.services.join(", ");
+        match (services.is_empty(), self.asked) {
+            (true, _) => command,
+            (false, true) => {
+                format!(
+                    "see that {services} of nsswitch.conf works (getent found no {name}); where it has none, {command}"
+                )
+            }
+            (false, false) => {
+                format!("see that getent group {name} answers ({services} of nsswitch.conf was not asked)")
+            }
+        }
     }
 
     /// Why no group is known.
@@ -230,6 +252,14 @@ mod tests {
             let groups = Groups::read(&root);
             assert_eq!((groups.gid("render"), groups.gid("gpu")), (render, gpu), "{line}");
             assert_eq!(groups.not_asked().as_deref(), not_asked, "{line}");
+            let command = "groupadd --system --gid 7 ml";
+            let made = groups.made("ml", Some(7));
+            assert_eq!(made == command, not_asked.is_none(), "{line}: {made}");
+            assert_eq!(made.contains("groupadd"), not_asked.is_none(), "{line}: {made}");
+            let asked = Groups { asked: true, ..groups };
+            let made = asked.made("ml", Some(7));
+            assert!(made.ends_with(command) && asked.not_asked().is_none(), "{line}: {made}");
+            assert_eq!(made.contains("getent found no ml"), not_asked.is_some(), "{line}: {made}");
         }
         put("etc/nsswitch.conf", "group: files altfiles");
         let groups = Groups::read(&root);

@@ -56,9 +56,9 @@ pub fn select<'a>(config: &Config, facts: &'a Facts) -> Result<Selection<'a>, Er
         let mut found = false;
         let chosen = facts.chosen.get(word);
         let is_meant = |gpu: &Gpu| chosen.map_or_else(|| is_named(gpu, word), |chosen| chosen.is(gpu));
-        for (gpu, named) in facts.amd().zip(&mut named).filter(|(gpu, _)| is_meant(gpu)) {
+        for (_, named) in facts.amd().zip(&mut named).filter(|(gpu, _)| is_meant(gpu)) {
             *named = true;
-            found |= gpu.index.is_some();
+            found = true;
         }
         if !found {
             let why = chosen.map_or_else(|| why_not(word, facts), |chosen| chosen.gone(word));

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use root::Root;
+use root::{Kind, Root};
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,10 +74,16 @@ fn of_rancher(root: &Root, name: &'static str) -> Option<Unserved> {
     Some(Unserved { name, file, is: OWN_CONTAINERD })
 }
 
-/// dockerd-rootless-setuptool.sh writes the unit into the user's own folder.
+/// dockerd-rootless-setuptool.sh writes the unit into the user's own folder. Homes that may never answer are not looked at:
+/// those behind a network, autofs or a link.
 fn rootless(root: &Root) -> Option<Unserved> {
+    let is_folder = |path: &Path| root.lstat(path).is_ok_and(|meta| meta.kind == Kind::Directory);
+    if root.is_in_memory() || !root.is_local("/home") || !is_folder(Path::new("/home")) {
+        return None;
+    }
     let homes = root.list("/home").unwrap_or_default().into_iter().map(|user| Path::new("/home").join(user));
-    let home =
-        homes.into_iter().find(|home| root.exists(home.join(".config/systemd/user/docker.service")))?;
+    let home = homes
+        .into_iter()
+        .find(|home| is_folder(home) && root.exists(home.join(".config/systemd/user/docker.service")))?;
     Some(Unserved { name: "docker-rootless", file: home.join(".config/docker/daemon.json"), is: ROOTLESS })
 }

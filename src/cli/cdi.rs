@@ -15,6 +15,7 @@ use crate::cdi::{self, KIND, Siblings, Wanted, wanted};
 use crate::config::Config;
 use crate::desired::{certain, spec_file};
 use crate::printable::{counted, printable};
+use crate::run::siblings_at_apply;
 use crate::selection::select;
 
 #[derive(Debug, Subcommand)]
@@ -95,7 +96,13 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         }
         None => {
             cdi::may_replace(&session.root, &config.cdi.path, false).map_err(anyhow::Error::msg)?;
-            refuse_conflicts(&session.root, &config.cdi.path, &spec)?;
+            refuse_conflicts(&session.root, &config.cdi.path, &spec).map_err(|refusal| {
+                let at_apply = siblings_at_apply(&session.root, &config.cdi.path).conflicts(spec.names());
+                match cdi::refusal(&at_apply) {
+                    Some(_) => refusal,
+                    None => anyhow!("the spec at an earlier cdi.path has these names: run rocworker apply, which replaces it"),
+                }
+            })?;
             let action = spec_file(&config, text);
             (configured, session.pipeline(&config)?.generate(&action)?)
         }
@@ -176,7 +183,7 @@ fn what_writes_it(session: &Session, config: &Config) -> anyhow::Result<String> 
     let selection = select(config, &facts)?;
     Ok(match wanted(config, &selection, &facts.machine) {
         Wanted::Spec(spec) => {
-            let siblings = Siblings::read(&session.root, &config.cdi.path, |_| false);
+            let siblings = siblings_at_apply(&session.root, &config.cdi.path);
             let refusal = cdi::refusal(&siblings.conflicts(spec.names()));
             refusal.map_or_else(|| "rocworker apply writes it".to_owned(), |refusal| refusal.to_string())
         }

@@ -43,7 +43,7 @@ pub enum Error {
 }
 
 /// # Errors
-/// When AMD's GPUs are wanted, and a driver's file has not answered that says which there are.
+/// When AMD's GPUs are wanted, and a driver's file that says which there are has not answered or cannot be read.
 pub fn certain(config: &Config, facts: &Facts) -> Result<(), Error> {
     let unanswered = facts.machine.unanswered.first().filter(|_| !is_off(config));
     unanswered.map_or(Ok(()), |problem| Err(Error::Unanswered(problem.clone())))
@@ -76,8 +76,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     let boot = BOOT.actions(config, facts, templates, program)?;
     // The nodes of a container are set at its start by one of the two.
     let has_unit = !boot.actions.is_empty();
-    let render_gid = observations.groups.gid(host::GROUP);
-    desired.extend(host::actions(config, facts, templates, render_gid, has_unit)?);
+    desired.extend(host::actions(config, facts, templates, &observations.groups, has_unit)?);
     desired.extend(boot);
     match &observations.packages {
         Some(found) if has_amd => {

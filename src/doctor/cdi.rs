@@ -3,6 +3,7 @@
 use super::machine::Subject;
 use crate::cdi::{self, Siblings, Wanted, wanted};
 use crate::check::{APPLY, About, Check};
+use crate::run::siblings_at_apply;
 use crate::selection::select;
 
 const NAME: &str = "cdi";
@@ -14,7 +15,11 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let selection = select(subject.config, subject.facts)
         .map_err(|_| about().skipped("the configuration names a GPU that is not there"))?;
     let wanted = wanted(subject.config, &selection, &subject.facts.machine);
-    let siblings = Siblings::read(subject.root, path, |_| false);
+    // A spec that is there is held against what engines read now.
+    let siblings = match subject.root.exists(path) {
+        true => Siblings::read(subject.root, path, |_| false),
+        false => siblings_at_apply(subject.root, path),
+    };
     let conflicts =
         if let Wanted::Spec(spec) = &wanted { siblings.conflicts(spec.names()) } else { Vec::new() };
     let refusal = cdi::refusal(&conflicts);

@@ -58,15 +58,12 @@ fn name_of(role: Role) -> &'static str {
     if role == Role::Card { "video" } else { "render" }
 }
 
-/// The command that makes a missing group: with the number that its nodes have already, where no other group has that.
+/// What gives the machine a missing group: with the number that its nodes have already, where no other group has that.
 pub(super) fn made(subject: &Subject<'_>, name: &str) -> String {
     let nodes = subject.nodes().into_iter().filter(|(role, _)| name_of(*role) == name);
     let mut gids = nodes.filter_map(|(_, node)| Some(node.state.as_ref().ok()?.gid));
     let free = |gid: &u32| *gid != 0 && subject.groups.name(*gid).is_none() && !is_unmapped(subject, *gid);
-    match gids.find(free) {
-        Some(gid) => format!("groupadd --system --gid {gid} {name}"),
-        None => format!("groupadd --system {name}"),
-    }
+    subject.groups.made(name, gids.find(free))
 }
 
 fn nameless(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Option<Check> {

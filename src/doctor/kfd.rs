@@ -46,6 +46,9 @@ fn not_started(about: About, subject: &Subject<'_>, log: &KfdLog, reason: &Unkno
     if let Some(parameter) = &subject.facts.machine.kfd.parameter {
         return failed(format!("KFD did not start: {parameter}"), &corrected(subject, parameter.name));
     }
+    if !reason.is_absent() {
+        return failed(format!("whether there is one cannot be seen: {reason}"), AS_ROOT);
+    }
     if let Some(line) = log.unnamed() {
         return failed(evidence_of(line), &line.remedy);
     }
@@ -59,7 +62,7 @@ fn not_started(about: About, subject: &Subject<'_>, log: &KfdLog, reason: &Unkno
         Some(Built { with: false, by }) => {
             failed(format!("there is none: {HSA_AMD} is off in {kernel} ({by})"), OTHER_KERNEL)
         }
-        None if !is_amds_own && reason.is_absent() => failed(
+        None if !is_amds_own => failed(
             format!(
                 "there is none: {reason}. amdgpu runs, so {HSA_AMD} is likely off in {kernel}, whose configuration rocworker \
                  does not find"
@@ -75,6 +78,9 @@ const OTHER_KERNEL: &str = "boot a kernel that is built with CONFIG_HSA_AMD=y, a
 
 const READ_LOG: &str =
     "give the kernel's first error of kfd or amdgpu (journalctl -k --grep 'kfd|amdgpu') to rocworker explain";
+
+const AS_ROOT: &str =
+    "look as root; a file that root cannot read is a driver's fault: read dmesg for kfd, and reboot";
 
 /// Where a person corrects a parameter of amdgpu.
 fn corrected(subject: &Subject<'_>, parameter: &str) -> String {
@@ -186,9 +192,7 @@ fn left_out(subject: &Subject<'_>, log: &KfdLog, gpu: &Gpu, equals: &[Address]) 
 /// Of what is no refusal.
 fn remedy(problem: &Problem) -> Option<&'static str> {
     match problem {
-        Problem::UnreadInKfd(_) => Some(
-            "look as root; a node that root cannot read is a driver's fault: read dmesg for kfd, and reboot",
-        ),
+        Problem::UnreadInKfd(_) => Some(AS_ROOT),
         Problem::HiddenByKfd => {
             Some("let it through where this container is configured, or look from outside of it")
         }

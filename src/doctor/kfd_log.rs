@@ -41,6 +41,8 @@ pub(super) struct Line {
     /// The message's place among all: of several messages about one GPU the first names the cause.
     place: usize,
     about: About,
+    /// The number of its record.
+    record: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +92,7 @@ impl KfdLog {
             for record in &read.records {
                 let origin = Origin::of_record(&record.text, record.device);
                 if let Some(found) = knowledge.find_from(&origin).filter(|found| !found.message.silent) {
-                    self.add(knowledge, &record.text, &found);
+                    self.add(knowledge, record.sequence, &record.text, &found);
                 }
             }
             if !read.more {
@@ -105,7 +107,7 @@ impl KfdLog {
 
     fn of_journal(&mut self, root: &Root, programs: &Programs, knowledge: &Knowledge) -> bool {
         let mut each = |line: matches::Line<'_>, found: &Found<'_>| {
-            self.add(knowledge, line.text, found);
+            self.add(knowledge, line.number, line.text, found);
             Ok(())
         };
         journal::read(root, programs, None, knowledge, &mut each).is_ok()
@@ -115,13 +117,13 @@ impl KfdLog {
     fn of_report(&mut self, root: &Root, knowledge: &Knowledge) -> bool {
         let Ok(file) = root.open_to_read(KERNEL_LOG) else { return false };
         let mut each = |hit: &Hit<'_, '_>| {
-            self.add(knowledge, hit.text, &hit.found);
+            self.add(knowledge, hit.line, hit.text, &hit.found);
             Ok(())
         };
         scan(knowledge, file, &mut each).is_ok()
     }
 
-    fn add(&mut self, knowledge: &Knowledge, text: &[u8], found: &Found<'_>) {
+    fn add(&mut self, knowledge: &Knowledge, record: u64, text: &[u8], found: &Found<'_>) {
         let message = found.message;
         if message.class != Class::Kfd || self.lines.len() >= MOST {
             return;
@@ -131,16 +133,25 @@ impl KfdLog {
             (None, Some(address)) => About::Card(address),
             (None, None) => About::Unnamed,
         };
-        // The step that failed is named in the line before, without its GPU.
+        // The step that failed is named in the record before, without its GPU; any other may be about another GPU.
         if message.id == NOT_ADDED
             && about != About::Unnamed
-            && let Some(before) = self.lines.last_mut().filter(|line| line.about == About::Unnamed)
+            && let Some(before) = self.lines.last_mut()
+            && before.about == About::Unnamed
+            && before.record + 1 == record
         {
             before.about = about;
         }
         let place = knowledge.messages().iter().position(|it| it.id == message.id).unwrap_or(usize::MAX);
         let text = String::from_utf8_lossy(text).trim().to_owned();
-        self.lines.push(Line { text, means: message.means.clone(), remedy: remedy(message), place, about });
+        self.lines.push(Line {
+            text,
+            means: message.means.clone(),
+            remedy: remedy(message),
+            place,
+            about,
+            record,
+        });
     }
 
     /// The line that names a GPU which KFD does not have.

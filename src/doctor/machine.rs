@@ -78,12 +78,19 @@ impl<'a> Subject<'a> {
 
     /// Skips what no container needs of a machine of whose GPUs KFD has none: only what the check kfd says changes that.
     pub(crate) fn needs_kfd(&self, about: About) -> Result<(), Check> {
-        let lacks_all = self.has_amd() && self.facts.amd().all(lacks_kfd);
-        if lacks_all {
+        if self.kfd_lacks_all() {
             Err(about.skipped("KFD has no GPU of this machine: the check kfd says why"))
         } else {
             Ok(())
         }
+    }
+
+    /// Whether amdgpu drives GPUs that can compute, and KFD has none of them.
+    fn kfd_lacks_all(&self) -> bool {
+        let is_driven = |gpu: &&Gpu| gpu.kfd_node.is_some() || gpu.driver.as_deref() == Some("amdgpu");
+        let mut computing =
+            self.facts.amd().filter(is_driven).filter(|gpu| gpu.never_computes().is_none()).peekable();
+        computing.peek().is_some() && computing.all(lacks_kfd)
     }
 
     /// AMD's cards, each with its first GPU: partitions share one.
@@ -98,7 +105,7 @@ impl<'a> Subject<'a> {
 
     /// Each node of AMD's once: KFD's, then the render nodes, then the card nodes.
     pub(crate) fn nodes(&self) -> Vec<(Role, &'a DeviceNode)> {
-        if self.facts.amd().all(lacks_kfd) {
+        if self.facts.amd().next().is_none() || self.kfd_lacks_all() {
             return Vec::new();
         }
         let mut nodes = vec![(Role::Kfd, &self.facts.machine.kfd.node)];

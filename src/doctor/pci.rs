@@ -1,6 +1,6 @@
 //! The GPUs on the bus.
 
-use amdgpu::Gpu;
+use amdgpu::{Gpu, Vendor};
 
 use super::machine::Subject;
 use crate::check::{About, Check};
@@ -21,7 +21,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         let remedy = "add a card of GCN 3 or newer, or set compute-runtime: none";
         checks.push(subject.lacks(About::all(NAME), "no AMD card of this machine can compute", remedy));
     }
-    let others = subject.facts.machine.gpus.iter().filter(|gpu| gpu.index.is_none());
+    let others = subject.facts.machine.gpus.iter().filter(|gpu| gpu.vendor != Vendor::Amd);
     checks.extend(others.filter_map(|gpu| {
         let about = About::one(NAME, gpu.pci?.to_string());
         Some(about.skipped(format!("{}: not AMD's, listed and never touched", described(gpu))))

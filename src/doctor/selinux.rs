@@ -51,6 +51,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     }
     let about = About::all(NAME);
     subject.needs_host(about.clone(), "the host's policy decides what a container may open")?;
+    subject.needs_kfd(about.clone())?;
     let read = |path| read(subject.root, path).map_err(|why| about.clone().skipped(why));
     if read(ENFORCE)? != '1' {
         return Ok(vec![about.ok("permissive: it logs what it would deny, and denies nothing")]);

@@ -24,9 +24,9 @@ pub fn loads(root: &Root, module: &Module, hindrances: &Hindrances) -> bool {
             && has_kernels_own_alone(root) == Some(true))
 }
 
-/// For who wants to install a driver: a line that the operator wrote is not to be removed for it.
+/// For who wants to install a driver: a line that keeps the kernel's own build out for KMM is not to be removed.
 pub(super) fn judged(root: &Root, mut hindrances: Hindrances) -> Hindrances {
-    if is_operators(root, &hindrances) {
+    if loads(root, &Module::read(root, false), &hindrances) {
         let remedy =
             "write driver.install: keep, for the AMD GPU Operator's KMM loads the driver of this node";
         hindrances.found.iter_mut().for_each(|it| it.remedy = remedy);
@@ -48,4 +48,38 @@ fn has_kernels_own_alone(root: &Root) -> Option<bool> {
     let modules = root.read_text(format!("/lib/modules/{}/modules.dep", release.trim()), 16 << 20).ok()?;
     let paths = modules.lines().filter_map(|line| line.split(':').next());
     Some(paths.filter(|path| path.contains("/amdgpu.ko")).all(|path| path.starts_with("kernel/")))
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out its files"
+)]
+mod tests {
+    use super::*;
+
+    /// OpenShift's MachineConfig writes no comment.
+    #[test]
+    fn a_blacklist_without_a_comment_is_judged_as_doctor_does() {
+        let dir = tempfile::tempdir().unwrap();
+        let put = |path: &str, text: &str| {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        put("etc/modprobe.d/blacklist-amdgpu.conf", "blacklist amdgpu\n");
+        put("proc/sys/kernel/osrelease", "6.8.0\n");
+        put("lib/modules/6.8.0/modules.dep", "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko.zst:\n");
+        put("sys/module/amdgpu/version", "6.16.13\n");
+        let root = Root::open(dir.path()).unwrap();
+        for is_node in [false, true] {
+            if is_node {
+                put("var/lib/kubelet/config.yaml", "");
+            }
+            let found = judged(&root, Hindrances::read(&root)).found;
+            assert_eq!(found.len(), 1);
+            assert_eq!(found[0].remedy.contains("driver.install: keep"), is_node, "{}", found[0].remedy);
+        }
+    }
 }

@@ -98,7 +98,7 @@ fn all(root: &Root) -> Read {
     let read = readings::read(root, &machine);
     let memory = read.iter().map(memory).collect();
     let mut cards: Vec<Card> = read.into_iter().map(|samples| driven(root, samples)).collect();
-    for gpu in machine.gpus.iter().filter(|gpu| gpu.index.is_some()) {
+    for gpu in machine.amd() {
         let Some(pci) = gpu.pci.filter(|pci| !cards.iter().any(|card| card.pci == *pci)) else { continue };
         let unread = match &gpu.driver {
             Some(driver) => format!("{driver} drives it: only amdgpu says how a GPU is"),

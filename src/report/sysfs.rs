@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use amdgpu::{Address, Gpu};
+use amdgpu::{Address, Gpu, Vendor};
 
 use super::collect::Collector;
 use crate::facts::Facts;
@@ -95,7 +95,7 @@ fn function(collector: &mut Collector<'_>, gpu: &Gpu, address: Address) {
     for name in FUNCTION_LINKS {
         collector.link(&folder.join(name));
     }
-    if gpu.index.is_none() {
+    if gpu.vendor != Vendor::Amd {
         return;
     }
     collector.attributes(&folder, &CARD);

@@ -25,6 +25,7 @@ pub(crate) use boot::named;
 pub use outcome::{Differs, Outcome, Stopped, Why};
 pub use own::{Own, caller, running};
 pub use plan::{Planned, Saved};
+pub use published::siblings_at_apply;
 pub use scope::Rules;
 pub use state::State;
 pub use wait::wait_and_start;

@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use reconcile::{Action, Desired, Digest, Entry, Managed, Receipt, State};
+use reconcile::{Action, Desired, Digest, Entry, Managed, Receipt, State, Store};
 use root::Root;
 
-use crate::cdi::{self, still_true};
+use crate::cdi::{self, Siblings, still_true};
 use crate::engines::concourse::ENV_FILE;
 use crate::engines::concourse::tags::{self, VARIABLE as TAGS, loses};
 use crate::engines::env_file::EnvFile;
@@ -23,6 +23,13 @@ pub(super) struct PublishedState {
 /// Whether a spec is one that rocworker wrote to an earlier `cdi.path`: an apply removes it.
 pub(super) fn goes(root: &Root, receipt: &Receipt, spec: &Path) -> bool {
     receipt.entry(spec).is_some_and(|entry| Published::read(root, entry).is_some())
+}
+
+/// The specs that an apply finds beside the one at `cdi.path`: it removes its own at an earlier path.
+#[must_use]
+pub fn siblings_at_apply(root: &Root, path: &Path) -> Siblings {
+    let receipt = Store::new(root).receipt().unwrap_or_default();
+    Siblings::read(root, path, |spec| goes(root, &receipt, spec))
 }
 
 /// A managed file.
@@ -46,7 +53,7 @@ impl PublishedState {
     /// What should be, of all that a receipt like this one holds ([`PublishedState::narrowed`]).
     pub(super) fn still_true(&self, facts: &Facts) -> Desired {
         let mut desired = Desired::default();
-        // A GPU whose files do not answer has not gone.
+        // A GPU whose files do not answer or cannot be read has not gone.
         if !facts.machine.unanswered.is_empty() {
             desired.actions.extend(self.spec.iter().chain(&self.tags).map(|it| it.says(it.text.clone())));
             return desired;

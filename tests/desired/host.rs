@@ -161,7 +161,7 @@ fn a_group_that_is_not_there_is_told_and_never_named_to_udev() {
     {
         let desired = with_group(machine, config, None);
         let [note] = desired.notes.as_slice() else { panic!("{desired:#?}") };
-        assert!(note.problem && note.text.contains("`groupadd --system render`"), "{note:?}");
+        assert!(note.problem && note.text.contains("groupadd --system render, and apply again"), "{note:?}");
         assert!(note.text.contains(part), "{note:?}");
     }
     for config in ["", "permissions: open"] {

@@ -7,6 +7,7 @@ use reconcile::{Content, Desired, Kind};
 use rocworker::config::Config;
 use rocworker::desired::host;
 use rocworker::facts::Facts;
+use rocworker::groups::Groups;
 use rocworker::render::Templates;
 use root::Root;
 
@@ -21,9 +22,13 @@ pub(crate) fn on(machine: &Machine, config: &str) -> Desired {
 pub(crate) fn with_group(machine: &Machine, config: &str, render_gid: Option<u32>) -> Desired {
     let folder = support::detect::scratch();
     machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
-    let facts = Facts::read(&Root::open(folder.path()).unwrap());
+    std::fs::create_dir_all(folder.path().join("etc")).unwrap();
+    let line = render_gid.map_or_else(String::new, |gid| format!("render:x:{gid}:\n"));
+    std::fs::write(folder.path().join("etc/group"), line).unwrap();
+    let root = Root::open(folder.path()).unwrap();
+    let (facts, groups) = (Facts::read(&root), Groups::read(&root));
     let config = Config::parse(Path::new("config.yaml"), config).unwrap();
-    host::actions(&config, &facts, &Templates::built_in(), render_gid, false).unwrap()
+    host::actions(&config, &facts, &Templates::built_in(), &groups, false).unwrap()
 }
 
 /// The text of the file that should stand there.

@@ -191,6 +191,53 @@ fn a_case_of_a_kernel_without_kfd_has_no_remedy_but_another_kernel() {
     assert_no_further_remedy(&answer);
 }
 
+/// A display chip that never computes, and a card that another driver has, lack no KFD.
+#[test]
+fn cards_without_a_need_for_kfd_change_no_remedy_and_selinux_is_no_cause_without_it() {
+    let config = "CONFIG_DRM=m\n# CONFIG_HSA_AMD is not set\n";
+    for further in [
+        Gpu::amd("0000:01:03.0", 0x515e).driver("radeon"),
+        Gpu::amd("0000:01:03.0", 0x7448).driver("vfio-pci"),
+        Gpu::amd("0000:01:03.0", 0x1638).card(1).render(129),
+    ] {
+        let machine = without_kfd()
+            .gpu(further)
+            .put("/boot/config-6.1.69-talos", config)
+            .put("/sys/fs/selinux/enforce", "1")
+            .put("/sys/fs/selinux/booleans/container_use_devices", "0 0");
+        let (_, answer) = doctor(&machine);
+        assert_check(find(&answer, "kfd", "topology"), "failed", "CONFIG_HSA_AMD is off", "does not help");
+        for name in ["nodes", "groups", "selinux"] {
+            let of = checks(&answer).iter().filter(|check| check["name"] == name);
+            let remedies: Vec<_> = of.filter(|check| check["remedy"].is_string()).collect();
+            assert!(remedies.is_empty(), "{remedies:#?}");
+        }
+    }
+}
+
+#[test]
+fn a_topology_that_cannot_be_listed_is_not_said_to_be_missing() {
+    let machine = without_kfd().put("/sys/class/kfd/kfd/topology/nodes", "no folder");
+    let (_, answer) = doctor(&machine);
+    let topology = find(&answer, "kfd", "topology");
+    assert_check(topology, "failed", "whether there is one cannot be seen: ", "look as root");
+    assert!(!answer.to_string().contains("there is no"), "{answer:#}");
+}
+
+#[test]
+fn a_card_takes_over_the_cause_in_the_record_right_before_its_own_alone() {
+    let cause = "kfd kfd: amdgpu: PITCAIRN  not supported in kfd";
+    let not_added = "kfd kfd: amdgpu: device 1002:6811 NOT added due to errors";
+    let between = "usb 1-1: new high-speed USB device number 2";
+    for (lines, evidence, remedy) in [
+        (&[cause, not_added][..], "no support for this chip", "No kernel supports"),
+        (&[cause, between, not_added], "NOT added due to errors", "the kernel's first error"),
+    ] {
+        let (_, answer) = doctor(&left_out(0x6811).put("/dev/kmsg", kmsg(lines)));
+        assert_check(find(&answer, "kfd", "GPU 0"), "failed", evidence, remedy);
+    }
+}
+
 #[test]
 fn a_case_of_a_chip_that_kfd_does_not_know_has_no_remedy_that_changes_nothing() {
     let Some(case) = cases::machine("pitcairn") else { return };

@@ -18,7 +18,7 @@ pub(crate) struct Node {
     pub(crate) id: u32,
     pub(crate) gfx: Reading<Gfx>,
     pub(crate) device_id: Option<u16>,
-    /// The minor of its render node; what ties KFD to DRM and so to a PCI card.
+    /// The minor of its render node; what ties KFD to DRM and so to a PCI card; 0 where there is none.
     pub(crate) render_minor: u32,
     /// Bus, device and function, and on partitioned GPUs the partition in among them: no address.
     pub(crate) location_id: Option<u32>,
@@ -141,18 +141,13 @@ impl Node {
                 Err(Unknown::because("its properties are neither a CPU's nor a GPU's"))
             };
         }
-        let Some(render_minor) = small("drm_render_minor").filter(|minor| *minor > 0) else {
-            return Err(Unknown::because(
-                "a GPU without drm_render_minor: nothing can be given to a container",
-            ));
-        };
         Ok(Some(Self {
             id,
             gfx: target.and_then(Gfx::from_target_version).ok_or_else(|| {
                 Unknown::because(format!("KFD node {id} names no gfx_target_version that is one"))
             }),
             device_id: number("device_id").and_then(|id| u16::try_from(id).ok()),
-            render_minor,
+            render_minor: small("drm_render_minor").unwrap_or(0),
             location_id: small("location_id"),
             domain: small("domain"),
             has_cores: number("cpu_cores_count").is_some_and(|count| count > 0),

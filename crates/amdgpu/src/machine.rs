@@ -28,7 +28,8 @@ pub struct Machine {
     pub amdgpu: Module,
     /// What is wrong with the machine and belongs to no one GPU.
     pub problems: Vec<String>,
-    /// Those of the problems that leave open which GPUs there are and which index each has: a file has not answered.
+    /// Those of the problems that leave open which GPUs there are and which index each has: a file has not answered, or a
+    /// KFD node cannot be read.
     pub unanswered: Vec<String>,
 }
 
@@ -59,13 +60,13 @@ impl Machine {
     /// Reads the machine beneath `root`. Never fails: what cannot be read is said where it is missing.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        let (functions, mut unknown) = pci::functions(root);
+        let (functions, unknown) = pci::functions(root);
         let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
         let topology = kfd::topology(root);
         let node = DeviceNode::examine_kfd(root);
         let parameter = topology.there.as_ref().err().and_then(|_| kfd_parameter::refused(root));
-        let of_nodes = topology.unread.iter().map(|node| node.reason.clone().within(|_| node.to_string()));
-        unknown.extend(of_nodes);
+        let of_nodes: Vec<String> = topology.unread.iter().map(ToString::to_string).collect();
+        let first_unread = topology.unread.first().map(|node| node.id);
         let kfd = Kfd {
             topology: topology.there,
             parameter,
@@ -74,10 +75,11 @@ impl Machine {
             unread_nodes: topology.unread,
         };
         let mut problems: Vec<String> = unknown.iter().map(Unknown::to_string).collect();
+        problems.extend_from_slice(&of_nodes);
         let minors = drm::minors(root);
         let numbers = minors.iter().filter_map(|minor| minor.number.as_ref().err());
         let unanswered = unknown.iter().chain(numbers).filter(|it| it.is_unanswered());
-        let unanswered = unanswered.map(Unknown::to_string).collect();
+        let unanswered = unanswered.map(Unknown::to_string).chain(of_nodes).collect();
         let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
         let survey = Survey { root, minors, kfd, cards };
         let mut nodes = Vec::new();
@@ -91,7 +93,10 @@ impl Machine {
         let mut gpus = survey.known_to_kfd(nodes);
         gpus.extend(survey.unknown_to_kfd(&gpus));
         settle_uuids(&mut gpus);
-        for (index, gpu) in (0..).zip(&mut gpus) {
+        // A node that cannot be read may be a GPU's: who can read it numbers those behind it otherwise.
+        let is_before =
+            |gpu: &Gpu| first_unread.is_none_or(|first| gpu.kfd_node.is_some_and(|id| id < first));
+        for (index, gpu) in (0..).zip(&mut gpus).filter(|(_, gpu)| is_before(gpu)) {
             gpu.index = Some(index);
         }
         for function in others {
@@ -107,19 +112,6 @@ impl Machine {
     /// AMD's GPUs, in the order of their indexes.
     pub fn amd(&self) -> impl Iterator<Item = &Gpu> {
         self.gpus.iter().filter(|gpu| gpu.vendor == Vendor::Amd)
-    }
-
-    /// Without the indexes that a process which can read all of KFD's nodes may number otherwise: those behind a node that
-    /// cannot be read here, for it may be a GPU's.
-    #[must_use]
-    pub fn with_known_indexes(mut self) -> Self {
-        if let Some(first) = self.kfd.unread_nodes.first() {
-            let is_before = |gpu: &Gpu| gpu.kfd_node.is_some_and(|node| node < first.id);
-            for gpu in self.gpus.iter_mut().filter(|gpu| !is_before(gpu)) {
-                gpu.index = None;
-            }
-        }
-        self
     }
 }
 
@@ -252,6 +244,11 @@ impl Survey<'_> {
     /// must not be offered because KFD's tree is wrong.
     fn why_not_amds(&self, node: &Node) -> Option<String> {
         let (id, minor) = (node.id, node.render_minor);
+        if minor == 0 {
+            return Some(format!(
+                "KFD node {id}: a GPU without drm_render_minor: nothing can be given to a container"
+            ));
+        }
         match self.render(minor).map(|minor| &minor.parent) {
             Some(Parent::Partition(_)) => None,
             Some(Parent::Pci(address)) if self.cards.contains_key(address) => None,

@@ -18,7 +18,8 @@ pub struct Module {
 
 impl Module {
     /// `is_bound`: a card is bound to amdgpu, which none can be without it.
-    pub(crate) fn read(root: &Root, is_bound: bool) -> Self {
+    #[must_use]
+    pub fn read(root: &Root, is_bound: bool) -> Self {
         let attribute = |name| attribute::text(root, &Path::new(FOLDER).join(name));
         let loaded = if is_bound { Ok(true) } else { loaded(root) };
         Self { loaded, version: attribute("version"), srcversion: attribute("srcversion") }

@@ -30,7 +30,7 @@ pub enum Problem {
     Node(NodeFault),
     #[error("/dev/kfd cannot be used: {0}")]
     Kfd(NodeFault),
-    #[error("there is no KFD on this machine ({0}): its kernel lacks CONFIG_HSA_AMD, or KFD did not start")]
+    #[error("{}", no_kfd(.0))]
     NoKfd(Unknown),
     #[error("KFD did not start: {0}")]
     KfdParameter(KfdParameter),
@@ -56,6 +56,16 @@ impl Problem {
             Self::NoKfd(reason) => reason.is_absent(),
             _ => false,
         }
+    }
+}
+
+fn no_kfd(reason: &Unknown) -> String {
+    if reason.is_absent() {
+        format!(
+            "there is no KFD on this machine ({reason}): its kernel lacks CONFIG_HSA_AMD, or KFD did not start"
+        )
+    } else {
+        format!("whether KFD knows it cannot be seen: {reason}")
     }
 }
 

@@ -44,6 +44,14 @@ impl Root {
         self.mounts().into_iter().map(|mount| mount.place).find(|place| place.starts_with(&path))
     }
 
+    /// Whether a path and all that is mounted beneath it are on disks or in memory of this machine, by what the kernel lists.
+    /// Another file system, of a network or of autofs, may never answer.
+    #[must_use]
+    pub fn is_local(&self, path: impl AsRef<Path>) -> bool {
+        let mut beneath = self.mounts().into_iter().filter(|mount| mount.place.starts_with(&path));
+        beneath.all(|mount| LOCAL.contains(&&*mount.kind))
+    }
+
     /// What is mounted where, as the kernel lists it; nothing beneath a Root that shows no such list.
     fn mounts(&self) -> Vec<Mount> {
         let list = self.read_text("/proc/self/mountinfo", 4 << 20).unwrap_or_default();
@@ -77,6 +85,10 @@ impl Root {
     }
 }
 
+/// File systems that answer without another machine or program.
+const LOCAL: [&str; 10] =
+    ["bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "tmpfs", "xfs", "zfs"];
+
 /// A line of proc_pid_mountinfo(5).
 #[derive(Debug, PartialEq, Eq)]
 struct Mount {
@@ -87,6 +99,8 @@ struct Mount {
     /// Which folder of the file system is shown.
     shown: PathBuf,
     place: PathBuf,
+    /// `ext4`
+    kind: String,
 }
 
 impl Mount {
@@ -101,6 +115,8 @@ impl Mount {
             device: device?.to_owned(),
             shown: path(shown?),
             place: path(place?),
+            // Behind as many optional fields as there are.
+            kind: words.skip_while(|word| *word != "-").nth(1)?.to_owned(),
         })
     }
 }
@@ -124,7 +140,11 @@ fn shows_itself(mounts: &[Mount], id: u64) -> bool {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out its files"
+)]
 mod tests {
     use super::*;
 
@@ -149,5 +169,24 @@ mod tests {
         assert_eq!(itself, [3, 4, 8, 9]);
         assert_eq!(mounts.last().unwrap().place, Path::new("/mnt/a b\\"));
         assert_eq!(Mount::parse("36 35 98:0 /mnt1"), None);
+    }
+
+    #[test]
+    fn a_path_is_local_where_nothing_at_or_beneath_it_may_wait_for_another_machine() {
+        let root = "1 0 8:1 / / rw - nfs4 boot:/ rw\n";
+        for (mounts, is_local) in [
+            ("", true),
+            ("2 1 8:2 / /home rw,relatime shared:7 master:1 - ext4 /dev/sda2 rw\n", true),
+            ("2 1 0:50 / /home rw shared:7 - autofs systemd-1 rw\n", false),
+            ("2 1 0:51 / /home rw - nfs4 files:/home rw\n", false),
+            ("2 1 8:2 / /home rw - xfs /dev/sda2 rw\n3 2 0:52 / /home/ann rw - fuse.sshfs ann rw\n", false),
+            ("2 1 0:51 / /homes rw - nfs4 files:/home rw\n", true),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let file = dir.path().join("proc/self/mountinfo");
+            std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+            std::fs::write(&file, format!("{root}{mounts}")).unwrap();
+            assert_eq!(Root::open(dir.path()).unwrap().is_local("/home"), is_local, "{mounts}");
+        }
     }
 }

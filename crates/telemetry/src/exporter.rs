@@ -58,7 +58,7 @@ impl Exporter {
     /// Reads the machine once. `now`: seconds since 1970.
     pub fn scrape(&mut self, root: &Root, now: f64) -> Scraped {
         let start = Instant::now();
-        let machine = Machine::read(root).with_known_indexes();
+        let machine = Machine::read(root);
         self.links.begin_scrape(root);
         let found = Scraped { taken_at: now, gaps: machine.problems.clone(), ..Scraped::default() };
         let mut scrape = Scrape { exporter: self, root, machine: &machine, found };

@@ -113,11 +113,35 @@ fn an_index_behind_a_node_that_cannot_be_read_is_absent_and_the_read_error_is_co
             let scraped = exporter.scrape(&root, 1e9 + 1.0);
             let what = format!("node {node}: {what}");
             assert_known(&scraped, known, &what);
+            let detected = Detected::read(&root);
+            let numbered: Vec<u32> = detected.gpus.iter().filter_map(|gpu| gpu.index).collect();
+            assert_eq!(numbered, (0..known).collect::<Vec<_>>(), "{what}: {detected:?}");
+            assert!(detected.unanswered[0].starts_with(&format!("KFD node {node}: ")), "{what}");
             assert_eq!(failed_reads(&scraped, node), Some(2.0), "{what}");
             let shown = scraped.overview().unknown;
             let count = shown.iter().filter(|it| it.starts_with(&format!("KFD node {node}: "))).count();
             assert_eq!(count, 1, "{what}: {shown:?}");
         }
+    }
+}
+
+/// No process ever numbers a GPU without a render node.
+#[test]
+fn a_gpu_node_without_a_render_node_costs_no_other_gpu_its_index_and_no_left_out_card_its_cause() {
+    for minor in ["", "drm_render_minor 0\n"] {
+        let laid = mi210();
+        laid.put(&properties(2)[1..], &format!("simd_count 4\ngfx_target_version 90010\n{minor}"));
+        let detected = Detected::read(&Root::open(laid.top()).unwrap());
+        let order: Vec<_> =
+            detected.gpus.iter().map(|gpu| (gpu.index, gpu.pci.unwrap().to_string())).collect();
+        let expected = [CARDS[0], CARDS[2], CARDS[3], CARDS[1]];
+        assert_eq!(
+            order,
+            (0..).zip(expected).map(|(at, pci)| (Some(at), pci.to_owned())).collect::<Vec<_>>()
+        );
+        assert!(detected.unanswered.is_empty() && detected.problems[0].contains("without drm_render_minor"));
+        let left_out = detected.gpus[3].problems.iter().map(ToString::to_string).collect::<String>();
+        assert!(left_out.contains("KFD does not know render minor 129"), "{left_out}");
     }
 }
 

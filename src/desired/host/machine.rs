@@ -8,6 +8,7 @@ use reconcile::{Action, Desired, Effect, Stage};
 use super::{ABOUT, GROUP, check, lacks_group, rendered};
 use crate::config::Config;
 use crate::facts::Facts;
+use crate::groups::Groups;
 use crate::module_load::{self, ModuleLoad};
 use crate::render::{self, Error, Templates};
 
@@ -26,15 +27,17 @@ pub(super) fn actions(
     config: &Config,
     facts: &Facts,
     templates: &Templates,
-    render_gid: Option<u32>,
+    groups: &Groups,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
+    let render_gid = groups.gid(GROUP);
     if lacks_group(config, render_gid) {
         desired.problem(
             ABOUT,
             format!(
-                "this machine has no group {GROUP}, so that root alone may open /dev/kfd and the render nodes: make \
-                 it with `groupadd --system {GROUP}` and apply again"
+                "this machine has no group {GROUP}, so that root alone may open /dev/kfd and the render nodes: \
+                 {}, and apply again",
+                groups.made(GROUP, None)
             ),
         );
     }

@@ -14,6 +14,7 @@ use reconcile::Desired;
 use crate::component::Component;
 use crate::config::{Config, Permissions};
 use crate::facts::Facts;
+use crate::groups::Groups;
 use crate::host::Around;
 use crate::render::{Error, Templates};
 use crate::selection::is_off;
@@ -25,7 +26,7 @@ pub const GROUP: &str = "render";
 const ABOUT: &str = "host";
 
 /// What should be so in the first stage: the same for a configuration that lists some of the GPUs only, since groups
-/// and modules are the machine's. `render_gid` is what the machine's group `render` has; it has none on some.
+/// and modules are the machine's. Some machines have no group `render`.
 /// `has_boot_unit`: whether rocworker's boot unit sets a container's nodes at each start.
 ///
 /// # Errors
@@ -34,7 +35,7 @@ pub fn actions(
     config: &Config,
     facts: &Facts,
     templates: &Templates,
-    render_gid: Option<u32>,
+    groups: &Groups,
     has_boot_unit: bool,
 ) -> Result<Desired, Error> {
     if is_off(config) || !facts.has_amd() {
@@ -42,9 +43,9 @@ pub fn actions(
     }
     let part = match &facts.virtualization {
         Some(Around::Container(name)) => {
-            nodes::actions(config, facts, templates, render_gid, name, has_boot_unit)?
+            nodes::actions(config, facts, templates, groups, name, has_boot_unit)?
         }
-        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, render_gid)?,
+        Some(Around::VirtualMachine(_)) | None => machine::actions(config, facts, templates, groups)?,
     };
     Ok(part.of(Component::Host))
 }

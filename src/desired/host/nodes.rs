@@ -10,6 +10,7 @@ use root::Meta;
 use super::{ABOUT, GROUP, check, lacks_group, rendered};
 use crate::config::Config;
 use crate::facts::Facts;
+use crate::groups::Groups;
 use crate::host::UNMAPPED_ID;
 use crate::render::{self, Error, Templates};
 
@@ -21,11 +22,12 @@ pub(super) fn actions(
     config: &Config,
     facts: &Facts,
     templates: &Templates,
-    render_gid: Option<u32>,
+    groups: &Groups,
     around: &str,
     has_boot_unit: bool,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
+    let render_gid = groups.gid(GROUP);
     if !config.module_options.is_empty() {
         desired.problem(
             ABOUT,
@@ -43,7 +45,8 @@ pub(super) fn actions(
             ABOUT,
             format!(
                 "this container has no group {GROUP}, so that /dev/kfd and the render nodes are left as they were \
-                 passed in: make it with `groupadd --system {GROUP}` and apply again"
+                 passed in: {}, and apply again",
+                groups.made(GROUP, None)
             ),
         );
         return Ok(desired);

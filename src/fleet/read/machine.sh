@@ -93,10 +93,6 @@ unserved() {
   done
   meta /snap/bin/microk8s /snap/microk8s/current /var/snap/microk8s/current /usr/local/bin/k0s /usr/bin/k0s /etc/k0s \
     /opt/docker-desktop/bin/com.docker.backend /opt/docker-desktop
-  folder /home
-  for path in "$R"/home/*; do
-    [ -d "$path" ] && meta "/home/${path##*/}/.config/systemd/user/docker.service"
-  done
 }
 
 # What kind of machine this is.
