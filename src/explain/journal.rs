@@ -245,9 +245,10 @@ impl Scan<'_, '_> {
             self.read.damaged += 1;
             return Ok(());
         };
+        let is_of_a_program = entry.is_of_a_program();
         let text = entry.message.bytes();
         self.read.totals.bytes += text.len() as u64;
-        if entry.is_of_a_program() {
+        if is_of_a_program {
             return Ok(());
         }
         let device = entry.device.as_ref().and_then(|device| device.as_str()).and_then(device);

@@ -164,7 +164,9 @@ fn is_of_netfilter(text: &[u8]) -> bool {
     memmem::find_iter(text, b"IN=").any(|at| {
         let behind = text.get(at + 3..).unwrap_or_default();
         let device = behind.iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
-        let Some(out) = behind.get(device..).and_then(|behind| behind.strip_prefix(b" OUT=")) else { return false };
+        let Some(out) = behind.get(device..).and_then(|behind| behind.strip_prefix(b" OUT=")) else {
+            return false;
+        };
         let addresses: [&[u8]; 4] = [b" MAC=", b" SRC=", b" MACSRC=", b" ARP "];
         addresses.iter().any(|address| memmem::find(out, address).is_some())
     })

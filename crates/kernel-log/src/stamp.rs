@@ -27,7 +27,8 @@ pub(crate) fn stripped(line: &[u8]) -> Option<Stamped<'_>> {
     // kubectl writes its own time in front of the log's.
     let outer = rest.word_of_time();
     let bracketed = rest.bracket(is_time);
-    let is_bare = !is_pod && priority.is_none() && facility.is_none() && outer.is_none() && bracketed.is_none();
+    let is_bare =
+        !is_pod && priority.is_none() && facility.is_none() && outer.is_none() && bracketed.is_none();
     let words = if is_bare { rest.words_of_time() } else { None };
     for found in [outer, words, bracketed].into_iter().flatten() {
         time = found;
