@@ -9,7 +9,7 @@ use root::Root;
 use serde_json::Value;
 
 use crate::kinds::{Planned, Unchanged};
-use crate::model::{Change, Entry, Finding, Found, LIMIT, Managed, Resource};
+use crate::model::{Change, Entry, Finding, Found, LIMIT, Managed, Resource, State};
 
 /// Files that stay and may name something managed.
 #[derive(Debug, Default)]
@@ -101,23 +101,26 @@ impl Change {
 
 /// What is at an entry's path by now, or why that is not known. Devices and unpacked folders name nothing.
 fn current(root: &Root, entry: &Entry, path: &Path, found: &Found) -> Result<Vec<u8>, String> {
-    let Found::File { bytes, .. } = found else {
-        return match entry.managed {
-            // What a link leads to, too: a person may have moved the file there.
-            Managed::Owned { .. } | Managed::Edited { .. }
-                if found.state() != entry.before || found.is_absent() =>
-            {
-                read(root, path)
-            }
-            _ => Ok(Vec::new()),
-        };
+    if !matches!(entry.managed, Managed::Owned { .. } | Managed::Edited { .. }) {
+        return Ok(found.bytes().to_vec());
+    }
+    let bytes = match found {
+        Found::File { bytes, .. } => bytes.clone(),
+        Found::Else(other @ (State::Node { .. } | State::Other { .. })) => {
+            return Err(format!("{other} is there, not a file"));
+        }
+        Found::Else(_) if !found.is_absent() && found.state() == entry.before => Vec::new(),
+        // What a link leads to, too: a person may have moved the file there.
+        Found::Else(_) => read(root, path)?,
     };
     // Whoever corrects a broken file may make the runtime its default.
-    if let Managed::Edited { edit, .. } = &entry.managed {
-        let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
+    if let Managed::Edited { edit, .. } = &entry.managed
+        && !bytes.trim_ascii().is_empty()
+    {
+        let text = std::str::from_utf8(&bytes).map_err(|error| error.to_string())?;
         edit.format.read(text).map_err(|fault| fault.to_string())?;
     }
-    Ok(bytes.clone())
+    Ok(bytes)
 }
 
 /// The bytes of a file, none where there is neither a file nor a link to one, or why they cannot be read.
