@@ -72,7 +72,14 @@ impl Stays {
         let Some(path) = resource.path() else { return planned };
         let current = || current(root, entry, path, found);
         match &planned {
-            Err(Unchanged::Left(_)) => self.add_listed(resource, |_| current()),
+            Err(Unchanged::Left(_)) => {
+                let now = current();
+                // A broken file that names a path for sure says so.
+                if now.is_err() {
+                    self.add_listed(resource, |_| Ok(found.bytes().to_vec()));
+                }
+                self.add_listed(resource, |_| now);
+            }
             Err(Unchanged::GoneBut(_)) => self.add(path, current()),
             // Nothing in it is managed, and it may name another part.
             Err(Unchanged::Gone) => self.add(path, current()),
