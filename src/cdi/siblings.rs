@@ -323,7 +323,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_podman_resolves() {
+    fn every_name_that_engines_may_resolve_counts() {
         let yaml = |name: &str, edits: &str| {
             format!(
                 "cdiVersion: 0.5.0\nkind: amd.com/gpu\ndevices:\n- name: {name}\n  containerEdits: {{{edits}}}\n"

@@ -57,7 +57,7 @@ fn a_spec_is_not_written_where_that_would_end_a_name_that_works() {
         // As people write it; engines take the number for a text.
         ("etc/cdi/amd.yaml", yaml("0 # the W7900"), Refused),
         ("etc/cdi/amd.yaml", two("all"), Refused),
-        // podman resolves each of these.
+        // In doubt a name counts: podman resolves most of these.
         ("etc/cdi/amd.yaml", format!("\u{feff}{}", yaml("all")), Refused),
         ("etc/cdi/amd.yaml", yaml("00"), Refused),
         ("etc/cdi/amd.yaml", yaml("0").replace("kind", "Kind").replace("name", "Name"), Refused),
