@@ -10,10 +10,10 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use allocation::cdi::Spec;
+use nix::errno::Errno;
 use root::Root;
 use serde::Deserialize as _;
-use serde_json::Value;
+use yaml_serde::Value;
 
 use super::LIMIT;
 use super::spec::KIND;
@@ -37,8 +37,11 @@ pub fn is_read_by_engines(path: &Path) -> bool {
 /// The specs that engines read beside the one at a path.
 #[derive(Debug, Default)]
 pub struct Siblings {
+    path: PathBuf,
     /// The device names that engines read at the path itself now.
     pub present: BTreeSet<String>,
+    /// Whether rocworker wrote what is at the path.
+    is_managed: bool,
     others: Vec<Sibling>,
 }
 
@@ -103,7 +106,7 @@ impl Siblings {
             }
         }
         let present = names_at(root, path).and_then(Result::ok).unwrap_or_default();
-        Self { present, others }
+        Self { path: root.shown(path), present, is_managed: goes(path), others }
     }
 
     /// The specs that have some of these names too.
@@ -122,6 +125,22 @@ impl Siblings {
             (!names.is_empty()).then(|| Conflict { file: other.path.clone(), names, meaning })
         };
         self.others.iter().filter_map(of).collect()
+    }
+
+    /// Which devices end that the spec at the path has and one with these names has not, where rocworker did not write it.
+    #[must_use]
+    pub fn replaced<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<String> {
+        let names: BTreeSet<&str> = names.collect();
+        let ending = self.present.iter().filter(|name| !self.is_managed && !names.contains(name.as_str()));
+        let ending: Vec<String> = ending.map(|name| format!("{KIND}={name}")).collect();
+        (!ending.is_empty()).then(|| {
+            printable(&format!(
+                "{} is replaced, and rocworker's spec lacks these devices of it: {}. To keep them, move that spec to \
+                 another name, without the names of rocworker's devices",
+                self.path.display(),
+                ending.join(", ")
+            ))
+        })
     }
 
     /// Of files and folders whose names cannot be read, a sentence each.
@@ -210,32 +229,137 @@ fn is_spec(name: &OsStr) -> bool {
 
 /// The names of a spec, or why they are not known; `None` for what no engine loads as a spec of AMD's GPUs.
 fn names_at(root: &Root, file: &Path) -> Option<Result<BTreeSet<String>, String>> {
-    match root.read_text(file, LIMIT) {
-        Ok(text) => names_in(&text).map(Ok),
-        // A link to nothing, a folder.
-        Err(error) if error.is_not_found() => None,
-        Err(root::Error::NotAFile { .. } | root::Error::NotText { .. }) => None,
+    match root.read(file, LIMIT) {
+        Ok(bytes) => names_in(&text_of(&bytes)?).map(Ok),
+        // A link to nothing. A folder, which no engine reads.
+        Err(root::Error::Io { errno: Errno::ENOENT | Errno::EISDIR, .. } | root::Error::NotAFile { .. }) => {
+            None
+        }
         Err(error) => Some(Err(error.to_string())),
     }
 }
 
-/// Of YAML, engines read the first document, and take a number for a text (sigs.k8s.io/yaml). JSON is YAML.
+/// The text of YAML by its byte order mark (YAML 1.2.2, 5.2 "Character Encodings").
+fn text_of(bytes: &[u8]) -> Option<String> {
+    let utf16 = |bytes: &[u8], unit: fn([u8; 2]) -> u16| {
+        let (pairs, _) = bytes.as_chunks::<2>();
+        String::from_utf16(&pairs.iter().map(|pair| unit(*pair)).collect::<Vec<_>>()).ok()
+    };
+    match bytes {
+        [0xff, 0xfe, text @ ..] => utf16(text, u16::from_le_bytes),
+        [0xfe, 0xff, text @ ..] => utf16(text, u16::from_be_bytes),
+        [0xef, 0xbb, 0xbf, text @ ..] | text => String::from_utf8(text.to_vec()).ok(),
+    }
+}
+
+/// Of YAML, engines read the first document. JSON is YAML. Every name that may be one counts: a spec that engines would
+/// leave out costs a rename, and one that they read must go on working.
 fn names_in(text: &str) -> Option<BTreeSet<String>> {
     let first = yaml_serde::Deserializer::from_str(text).next()?;
-    let spec = Value::deserialize(first).ok()?;
-    if spec.get("kind")?.as_str()? != KIND {
+    let mut spec = Value::deserialize(first).ok()?;
+    spec.apply_merge().ok()?;
+    if !values(&spec, "kind").any(|kind| kind.as_str() == Some(KIND)) {
         return None;
     }
-    // Engines leave out a spec that breaks the rules. Of a version that is too low for its content, older ones do not
-    // (podman 4.3), and what this parser alone refuses counts.
-    let is_left_out = |spec: Spec<'_>| spec.faults().iter().any(|fault| fault.at != "cdiVersion");
-    if Spec::parse(&spec.to_string()).is_ok_and(is_left_out) {
+    let devices: Vec<&Value> = values(&spec, "devices").filter_map(Value::as_sequence).flatten().collect();
+    let names: Vec<Vec<String>> =
+        devices.iter().map(|device| values(device, "name").flat_map(spelt).collect()).collect();
+    // Engines leave out a whole spec that has a key which CDI does not know, or a name twice.
+    let mut seen = BTreeSet::new();
+    let is_twice = names.iter().any(|names| matches!(names.as_slice(), [name] if !seen.insert(name)));
+    if is_twice
+        || !has_only(&spec, &SPEC_KEYS)
+        || devices.iter().any(|device| !has_only(device, &DEVICE_KEYS))
+    {
         return None;
     }
-    let name = |device: &Value| match device.get("name")? {
-        Value::String(name) => Some(name.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
+    Some(names.into_iter().flatten().collect())
+}
+
+const SPEC_KEYS: [&str; 5] = ["cdiVersion", "kind", "annotations", "devices", "containerEdits"];
+const DEVICE_KEYS: [&str; 3] = ["name", "annotations", "containerEdits"];
+
+fn has_only(value: &Value, known: &[&str]) -> bool {
+    let is_known = |key: &Value| {
+        key.as_str().is_none_or(|key| known.iter().any(|known| known.eq_ignore_ascii_case(key)))
     };
-    Some(spec.get("devices")?.as_array()?.iter().filter_map(name).collect())
+    value.as_mapping().is_none_or(|entries| entries.keys().all(is_known))
+}
+
+/// The values of a key. Go takes it in any case (encoding/json, `Unmarshal`).
+fn values<'v>(value: &'v Value, key: &'static str) -> impl Iterator<Item = &'v Value> {
+    let is_it = move |it: &Value| it.as_str().is_some_and(|it| it.eq_ignore_ascii_case(key));
+    value.as_mapping().into_iter().flatten().filter(move |(it, _)| is_it(it)).map(|(_, value)| value)
+}
+
+/// The names that engines may read here: a number counts as its decimal text, and YAML 1.1 spells one in many ways
+/// (yaml.org/type/int.html). Whether it was quoted is not kept.
+fn spelt(name: &Value) -> Vec<String> {
+    let text = match name {
+        Value::String(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        _ => return Vec::new(),
+    };
+    let number = number(&text).filter(|number| *number != text);
+    std::iter::once(text).chain(number).collect()
+}
+
+/// The decimal text of a whole number as YAML 1.1 spells it.
+fn number(text: &str) -> Option<String> {
+    let text = text.replace('_', "").to_ascii_lowercase();
+    let digits = text.strip_prefix('+').unwrap_or(&text);
+    let of = |prefix: &str, radix| {
+        digits.strip_prefix(prefix).and_then(|digits| u64::from_str_radix(digits, radix).ok())
+    };
+    let octal = || of("0", 8).filter(|_| !digits.contains('o'));
+    let whole = of("0x", 16).or_else(|| of("0o", 8)).or_else(|| of("0b", 2)).or_else(octal);
+    let whole = whole.or_else(|| digits.parse().ok());
+    let float = || digits.parse::<f64>().ok().filter(|it| it.fract() == 0.0 && it.abs() < 1e15);
+    whole.map(|it| it.to_string()).or_else(|| float().map(|it| format!("{:.0}", it.abs())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_that_engines_may_resolve_counts() {
+        let yaml = |name: &str, edits: &str| {
+            format!(
+                "cdiVersion: 0.5.0\nkind: amd.com/gpu\ndevices:\n- name: {name}\n  containerEdits: {{{edits}}}\n"
+            )
+        };
+        let utf16 = |text: &str, mark: u16, of: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            std::iter::once(mark).chain(text.encode_utf16()).flat_map(of).collect()
+        };
+        let plain = yaml("\"0\"", "env: [A=b]");
+        for bytes in [
+            plain.clone().into_bytes(),
+            format!("\u{feff}{plain}").into_bytes(),
+            utf16(&plain, 0xfeff, u16::to_le_bytes),
+            utf16(&plain, 0xfeff, u16::to_be_bytes),
+            yaml("00", "env: [A=b]").into_bytes(),
+            yaml("0_0", "env: [A=b]").into_bytes(),
+            yaml("0x0", "env: [A=b]").into_bytes(),
+            yaml("0.0", "env: [A=b]").into_bytes(),
+            yaml("-0", "env: [A=b]").into_bytes(),
+            plain.replace("kind", "Kind").replace("name", "NAME").replace("devices", "Devices").into_bytes(),
+            yaml("0", "hooks: [{hookName: prestart, path: /bin/true, timeout: 0}]").into_bytes(),
+            yaml("0", "hooks: [{hookName: prestart, path: bin/true}]").into_bytes(),
+            yaml("0", "mounts: [{hostPath: a, containerPath: b}]").into_bytes(),
+            b"kind: amd.com/gpu\ndevices:\n- &e {name: a, containerEdits: {env: [A=b]}}\n- {<<: *e, name: 0}\n".to_vec(),
+            b"kind: amd.com/gpu\ndevices: [{<<: {name: 0, containerEdits: {env: [A=b]}}}]\n".to_vec(),
+        ] {
+            let names = text_of(&bytes).and_then(|text| names_in(&text)).unwrap_or_default();
+            assert!(names.contains("0"), "{}: {names:?}", String::from_utf8_lossy(&bytes));
+        }
+        for text in [
+            plain.replace("amd.com/gpu", "amd.com/npu"),
+            plain.replace("kind", "mine: 1\nkind"),
+            format!("{plain}- name: \"0\"\n"),
+            "kind: amd.com/gpu\ndevices: [{".to_owned(),
+        ] {
+            assert_eq!(names_in(&text), None, "{text}");
+        }
+    }
 }

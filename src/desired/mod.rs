@@ -178,7 +178,10 @@ fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>)
                     false => desired.note("cdi", conflict.text()),
                 }
             }
-            cdi::refusal(&conflicts).map(|refusal| refusal.to_string())
+            let refusal = cdi::refusal(&conflicts);
+            let replaced = siblings.replaced(spec.names()).filter(|_| refusal.is_none());
+            replaced.into_iter().for_each(|text| desired.note("cdi", text));
+            refusal.map(|refusal| refusal.to_string())
         }
         Err(problem) => Some(problem.clone()),
     };

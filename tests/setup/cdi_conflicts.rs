@@ -57,6 +57,11 @@ fn a_spec_is_not_written_where_that_would_end_a_name_that_works() {
         // As people write it; engines take the number for a text.
         ("etc/cdi/amd.yaml", yaml("0 # the W7900"), Refused),
         ("etc/cdi/amd.yaml", two("all"), Refused),
+        // In doubt a name counts: podman resolves most of these.
+        ("etc/cdi/amd.yaml", format!("\u{feff}{}", yaml("all")), Refused),
+        ("etc/cdi/amd.yaml", yaml("00"), Refused),
+        ("etc/cdi/amd.yaml", yaml("0").replace("kind", "Kind").replace("name", "Name"), Refused),
+        ("etc/cdi/amd.yaml", yaml("0") + "    hooks: [{hookName: prestart, path: a, timeout: 0}]\n", Refused),
         ("run/cdi/amd.yaml", yaml("all"), Hidden),
         ("etc/cdi/amd.yaml", yaml("w7900"), Nothing),
         ("etc/cdi/amd.yml", yaml("all"), Nothing),
@@ -196,9 +201,12 @@ fn a_spec_of_rocworkers_at_an_earlier_path_is_in_the_way_only_where_it_stays() {
 fn a_spec_that_cannot_be_read_is_named_and_stops_nothing() {
     let laid = Laid::demo("");
     laid.put("etc/cdi/large.json", &"x".repeat((4 << 20) + 1));
+    // Engines read no folder.
+    fs::create_dir(laid.path("etc/cdi/folder.yaml")).unwrap();
     let (code, said) = laid.fails(&["apply"]);
     let large = laid.path("etc/cdi/large.json");
     assert!(code == 0 && said.contains(&format!("is not known: {} is larger", large.display())), "{said}");
+    assert!(!said.contains("folder.yaml"), "{said}");
     assert!(laid.path(SPEC).exists());
     let found = doctor(&laid);
     assert!(found.len() == 1 && found[0].0.contains("large.json"), "{found:?}");
@@ -218,4 +226,19 @@ fn a_spec_in_a_folder_that_wins_names_those_whose_names_it_takes() {
     assert!(laid.path("var/run/cdi/amd.json").exists() && Path::new(&laid.path("etc/cdi/amd.yaml")).exists());
     assert_eq!(doctor(&laid), []);
     laid.run(&["status"]).success();
+}
+
+#[test]
+fn plan_names_the_devices_of_a_hand_written_spec_that_it_replaces() {
+    let laid = Laid::demo("");
+    laid.put(SPEC, &json("amd.com/gpu", "w7900"));
+    let part = "is replaced, and rocworker's spec lacks these devices of it: amd.com/gpu=w7900";
+    for command in ["plan", "apply"] {
+        let (code, said) = laid.fails(&[command]);
+        assert!(code == 0 && said.contains(part), "{command}: {said}");
+    }
+    let said = laid.fails(&["plan"]).1;
+    assert!(!said.contains("is replaced"), "{said}");
+    laid.run(&["undo"]).success();
+    assert_eq!(laid.text(SPEC), json("amd.com/gpu", "w7900"));
 }

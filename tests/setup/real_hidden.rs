@@ -211,25 +211,53 @@ fn real_undo_changes_nothing_while_a_mount_hides_a_file_that_may_name_the_wrappe
     if !real::require_root(&["unshare", "mount"]) {
         return;
     }
+    const FORGET: &str = r#"sed -i 's/"default-runtime": "amd",//' $top/etc/docker/daemon.json"#;
     const DOCKER: &str = r#"sed -i '0,/{/s//{"default-runtime": "amd",/' $top/etc/docker/daemon.json"#;
     for (name_it, hide, shown, forget_it) in [
-        (
-            DOCKER,
-            "mkdir $top/other; mount --bind $top/other $top/etc/docker",
-            "etc/docker",
-            r#"sed -i 's/"default-runtime": "amd",//' $top/etc/docker/daemon.json"#,
-        ),
+        (DOCKER, "mkdir $top/other; mount --bind $top/other $top/etc/docker", "etc/docker", FORGET),
         (
             DOCKER,
             "mkdir $top/other; echo '{}' > $top/other/empty; mount --bind $top/other/empty $top/etc/docker/daemon.json",
             "etc/docker/daemon.json",
-            r#"sed -i 's/"default-runtime": "amd",//' $top/etc/docker/daemon.json"#,
+            FORGET,
         ),
         (
             r#"sed -i 's/^\( *\)sandbox_image = .*/&\n[plugins."io.containerd.grpc.v1.cri".containerd]\ndefault_runtime_name = "amd"/' $top/etc/containerd/config.toml"#,
             "mkdir $top/other; mount -t tmpfs none $top/etc/containerd",
             "etc/containerd",
             r#"sed -i '/default_runtime_name/d' $top/etc/containerd/config.toml"#,
+        ),
+        // No JSON, no object, no file.
+        (DOCKER, "mount --bind /dev/null $top/etc/docker/daemon.json", "etc/docker/daemon.json", FORGET),
+        (
+            DOCKER,
+            "mkdir $top/other; echo '{' > $top/other/daemon.json; mount --bind $top/other $top/etc/docker",
+            "etc/docker",
+            FORGET,
+        ),
+        (
+            DOCKER,
+            "mkdir $top/other; echo '[]' > $top/other/daemon.json; mount --bind $top/other $top/etc/docker",
+            "etc/docker",
+            FORGET,
+        ),
+        (
+            DOCKER,
+            "mkdir -p $top/other/daemon.json; mount --bind $top/other $top/etc/docker",
+            "etc/docker",
+            FORGET,
+        ),
+        (
+            DOCKER,
+            "mkdir $top/other; ln -s /no $top/other/daemon.json; mount --bind $top/other $top/etc/docker",
+            "etc/docker",
+            FORGET,
+        ),
+        (
+            "true",
+            "mount --bind /dev/null $top/etc/containerd/config.toml",
+            "etc/containerd/config.toml",
+            "true",
         ),
         // The drop-in of the worker's unit is rocworker's own file.
         (

@@ -1,6 +1,9 @@
 //! What engines are told now, wherever that stands by now: the wrapper stays while one of their files names it.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
 
 use crate::laid::Laid;
 use crate::program::Program;
@@ -239,6 +242,30 @@ fn a_default_whose_runtime_somebody_has_removed_keeps_the_wrapper() {
     let (code, said) = program.run(&laid, &["undo"]);
     assert!(code == 0 && !laid.path(WRAPPER).exists(), "{said}");
     assert_eq!(laid.text(DAEMON), "{\"default-runtime\": \"runc\"}\n");
+}
+
+/// Whoever corrects such a file may make the runtime its default again.
+#[test]
+fn the_wrapper_stays_while_its_file_cannot_be_read() {
+    let program = Program::new();
+    let breaks: [fn(&Path); 4] = [
+        |path| symlink("/opt/away/daemon.json", path).unwrap(),
+        |path| fs::create_dir(path).unwrap(),
+        |path| assert!(Command::new("mkfifo").arg(path).status().unwrap().success()),
+        |path| fs::write(path, "{\"default-runtime\":\"amd\",").unwrap(),
+    ];
+    for (n, put) in breaks.into_iter().enumerate() {
+        let laid = with_default(&program);
+        let path = laid.path(DAEMON);
+        fs::rename(&path, laid.path("aside")).unwrap();
+        put(&path);
+        let (code, said) = program.run(&laid, &["undo"]);
+        assert!(code == 1 && said.contains("may name it"), "{n}: {said}");
+        assert!(laid.path(WRAPPER).exists(), "{n}: {said}");
+        fs::rename(&path, laid.path("broken")).unwrap();
+        let (code, said) = program.run(&laid, &["undo"]);
+        assert!(code == 0 && !laid.path(WRAPPER).exists(), "{n}: {said}");
+    }
 }
 
 /// What an engine's unit reads beside itself, and what nobody can read.

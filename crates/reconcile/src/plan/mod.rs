@@ -17,7 +17,8 @@ pub(crate) use stays::{Stays, read};
 use crate::apt::dpkg;
 use crate::kinds::{self, Observed, Planned, Unchanged};
 use crate::model::{
-    Action, Change, Desired, Doing, Entry, Finding, Kind, KindName, Managed, Resource, Stage, State, Target,
+    Action, Change, Desired, Doing, Entry, Finding, Found, Kind, KindName, Managed, Resource, Stage, State,
+    Target,
 };
 use crate::receipt::Receipt;
 
@@ -121,10 +122,10 @@ impl Plan {
             let planned = match kinds::observe(seen, path) {
                 Ok(found) => {
                     let planned = kinds::revert(seen, entry, &found, &going, force);
-                    let planned = self.unless_hidden(root, receipt, entry, planned, &mut stays);
+                    let planned = self.unless_hidden(root, receipt, entry, &found, planned, &mut stays);
                     let planned = unless_used(root, desired, entry, planned, &mut stays);
                     let planned = self.once_replaced(desired, entry, planned);
-                    stays.unless_named(root, path, &found, planned)
+                    stays.unless_named(root, entry, &found, planned)
                 }
                 // What is in its way is not managed, and nothing says that it will go.
                 Err(error @ dpkg::Error::Root(root::Error::Folder { .. })) if force => {
@@ -159,13 +160,12 @@ impl Plan {
         root: &Root,
         receipt: &Receipt,
         entry: &Entry,
+        found: &Found,
         planned: Planned,
         stays: &mut Stays,
     ) -> Planned {
-        let is_seen = match &planned {
-            Ok(change) => is_managed(entry, change),
-            Err(unchanged) => !matches!(unchanged, Unchanged::Gone | Unchanged::GoneBut(_)),
-        };
+        let is_seen = !matches!(planned, Err(Unchanged::Gone | Unchanged::GoneBut(_)))
+            && is_managed(entry, &found.state());
         match receipt.hides(root, entry, "undo").filter(|_| !is_seen) {
             Some(text) if self.forced => {
                 Err(Unchanged::GoneBut(format!("{text}; rocworker no longer manages it")))
@@ -220,7 +220,7 @@ impl Plan {
             let held = receipt.entry(&action.path);
             let mut planned = kinds::plan(seen, action, held, now);
             if let (Ok(change), Some(entry)) = (&planned, held)
-                && !is_managed(entry, change)
+                && !is_managed(entry, &change.from)
                 && let Some(text) = receipt.hides(root, entry, "apply")
             {
                 planned = Err(Unchanged::Blocked(text));
@@ -313,11 +313,11 @@ fn unless_used(
 
 /// Whether what is at a path is what rocworker has put there. Of packages, nodes and folders, the plan of the change has
 /// looked.
-fn is_managed(entry: &Entry, change: &Change) -> bool {
+fn is_managed(entry: &Entry, now: &State) -> bool {
     match &entry.managed {
-        Managed::Owned { states } | Managed::Edited { states, .. } => states.contains(&change.from),
+        Managed::Owned { states } | Managed::Edited { states, .. } => states.contains(now),
         Managed::Node { .. } | Managed::Package { .. } | Managed::Module { .. } => true,
-        Managed::Unpacked { .. } => change.from != State::Absent,
+        Managed::Unpacked { .. } => *now != State::Absent,
     }
 }
 

@@ -9,7 +9,7 @@ use root::Root;
 use serde_json::Value;
 
 use crate::kinds::{Planned, Unchanged};
-use crate::model::{Change, Finding, Found, LIMIT, Resource, State};
+use crate::model::{Change, Entry, Finding, Found, LIMIT, Managed, Resource, State};
 
 /// Files that stay and may name something managed.
 #[derive(Debug, Default)]
@@ -63,20 +63,26 @@ impl Stays {
     pub(super) fn unless_named(
         &mut self,
         root: &Root,
-        resource: &Resource,
+        entry: &Entry,
         found: &Found,
         planned: Planned,
     ) -> Planned {
+        let resource = &entry.path;
         // Packages and modules name nothing.
         let Some(path) = resource.path() else { return planned };
-        // What a link leads to, too: a person may have moved the file there.
-        let is_link = matches!(found, Found::Else(State::Link { .. }));
-        let current = || if is_link { read(root, path) } else { Ok(found.bytes().to_vec()) };
+        let current = || current(root, entry, path, found);
         match &planned {
-            Err(Unchanged::Left(_)) => self.add_listed(resource, |_| current()),
+            Err(Unchanged::Left(_)) => {
+                let now = current();
+                // A broken file that names a path for sure says so.
+                if now.is_err() {
+                    self.add_listed(resource, |_| Ok(found.bytes().to_vec()));
+                }
+                self.add_listed(resource, |_| now);
+            }
             Err(Unchanged::GoneBut(_)) => self.add(path, current()),
             // Nothing in it is managed, and it may name another part.
-            Err(Unchanged::Gone) => self.add(path, Ok(found.bytes().to_vec())),
+            Err(Unchanged::Gone) => self.add(path, current()),
             Ok(change) => {
                 if let Some(bytes) = change.target.bytes() {
                     self.add(path, Ok(bytes.to_vec()));
@@ -100,12 +106,44 @@ impl Change {
     }
 }
 
-/// The bytes of a file, none where there is no file, or why they cannot be read.
+/// What is at an entry's path by now, or why that is not known. Devices and unpacked folders name nothing.
+fn current(root: &Root, entry: &Entry, path: &Path, found: &Found) -> Result<Vec<u8>, String> {
+    if !matches!(entry.managed, Managed::Owned { .. } | Managed::Edited { .. }) {
+        return Ok(found.bytes().to_vec());
+    }
+    let bytes = match found {
+        Found::File { bytes, .. } => bytes.clone(),
+        Found::Else(other @ (State::Node { .. } | State::Other { .. })) => {
+            return Err(format!("{other} is there, not a file"));
+        }
+        Found::Else(_) if !found.is_absent() && found.state() == entry.before => Vec::new(),
+        // What a link leads to, too: a person may have moved the file there.
+        Found::Else(_) => read(root, path)?,
+    };
+    // Whoever corrects a broken file may make the runtime its default.
+    if let Managed::Edited { edit, .. } = &entry.managed
+        && !bytes.trim_ascii().is_empty()
+    {
+        let text = std::str::from_utf8(&bytes).map_err(|error| error.to_string())?;
+        edit.format.read(text).map_err(|fault| fault.to_string())?;
+    }
+    Ok(bytes)
+}
+
+/// The bytes of a file, none where there is neither a file nor a link to one, or why they cannot be read.
 pub(crate) fn read(root: &Root, path: &Path) -> Result<Vec<u8>, String> {
     match root.read(path, LIMIT) {
-        Err(root::Error::Io { errno: Errno::ENOENT | Errno::ENOTDIR, .. }) => Ok(Vec::new()),
+        Err(root::Error::Io { errno: Errno::ENOENT | Errno::ENOTDIR, .. }) if !is_lost(root, path) => {
+            Ok(Vec::new())
+        }
         read => read.map_err(|error| error.to_string()),
     }
+}
+
+/// Whether a link at a path, or on the way to it, leads to nothing: to a disk that is not mounted, for one.
+fn is_lost(root: &Root, path: &Path) -> bool {
+    let nearest = path.ancestors().find(|place| root.lstat(place).is_ok());
+    nearest.is_some_and(|place| root.stat(place).is_err())
 }
 
 /// The files of these that name a path, or cannot be read, with the reason.
