@@ -40,7 +40,9 @@ fn is_plain(value: &str) -> bool {
             Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
             None => digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'),
         };
-    is_number || value.parse::<amdgpu::Address>().is_ok() || is_part(value)
+    // PCI's vendor and device: `1002`, `67df`.
+    let is_id = value.len() == 4 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_number || is_id || value.parse::<amdgpu::Address>().is_ok() || is_part(value)
 }
 
 /// `gfx_0.0.0`, `mes_kiq_3.1.0`, `gfx_v11_0`, `[gfxhub0]`.

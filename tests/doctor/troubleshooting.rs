@@ -90,7 +90,7 @@ fn machines() -> Vec<Machine> {
             .put("/sys/fs/selinux/enforce", "1")
             .put("/sys/fs/selinux/booleans/container_use_devices", "0 0"),
         left_out(0x67df).put("/dev/kmsg", kmsg(&[ATOMICS])),
-        left_out(0x6811).put("/dev/kmsg", kmsg(&["kfd kfd: amdgpu: PITCAIRN  not supported in kfd"])),
+        left_out(0x6920).put("/dev/kmsg", kmsg(&["kfd kfd: amdgpu: TONGA  not supported in kfd"])),
         without_kfd().put("/boot/config-6.1.69-talos", "CONFIG_DRM=m\n# CONFIG_HSA_AMD is not set\n"),
         without_kfd().put("/sys/module/amdgpu/parameters/sched_policy", "9\n"),
         one_in_lxd,

@@ -149,7 +149,7 @@ fn a_device_that_is_no_amd_gpu_is_not_drained() {
     let machine =
         captures::phoenix_beside_rtx4080().put("/sys/bus/pci/devices/0000:00:02.4/class", "0x060400\n");
     for (address, log) in [
-        ("0000:09:00.0", format!("nvidia 0000:09:00.0: {FATAL}")),
+        ("0000:09:00.0", format!("pcieport 0000:09:00.0: {FATAL}")),
         ("0000:00:02.4", "pcieport 0000:00:02.4: pciehp: Slot(3): Link Down".to_owned()),
     ] {
         let note = format!("{address} is no AMD GPU of this machine, and none is below it now.");

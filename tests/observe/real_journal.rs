@@ -71,9 +71,9 @@ fn real_journal_names_the_gpu_and_the_time_of_each_message() {
         r#"
         say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}' ' SUBSYSTEM=pci\n DEVICE=+pci:0000:64:00.0\n'
         say 'systemd[1]: nothing'
-        say 'bytes \\xff\\x01 {TIMEOUT}' ' SUBSYSTEM=pci\n DEVICE=+pci:0000:64:00.0\n'
+        say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT} bytes \\xff\\x01' ' SUBSYSTEM=pci\n DEVICE=+pci:0000:64:00.0\n'
         rotate
-        say 'after the rotation: {TIMEOUT}'
+        say 'amdgpu: {TIMEOUT}'
         "$1" -o json explain --journal
         "$1" -o json explain --journal --since=-1h
         "$1" -o json explain --journal --since=tomorrow
@@ -91,7 +91,7 @@ fn real_journal_names_the_gpu_and_the_time_of_each_message() {
             &matches[1],
             &json!({
                 "line": 3, "gpu": "0000:64:00.0",
-                "evidence": format!("bytes \u{fffd}\\u{{1}} {TIMEOUT}"),
+                "evidence": format!("amdgpu 0000:64:00.0: amdgpu: {TIMEOUT} bytes \u{fffd}\\u{{1}}"),
             }),
         );
         // Neither: the machine has one AMD GPU, and the journal is its own.

@@ -172,7 +172,7 @@ mod tests {
     fn a_plain_file_is_read_to_its_end_and_on_when_it_grows() {
         let (folder, path) = laid_out();
         let text = "\n DEVICE=+pci:0000:09:00.0\n6,1,0,-;one\n DEVICE=+pci:0000:03:00.0\n30,2,0,-;a program's\n\
-                    garbage\n6,3,5,c;two\n SUBSYSTEM=pci\n DEVICE=+pci:0000:04:00.0";
+                    garbage\n6,3,5,-;two\n SUBSYSTEM=pci\n DEVICE=+pci:0000:04:00.0";
         fs::write(&path, text).unwrap();
         let mut kmsg = open(folder.path()).unwrap();
         let read = kmsg.read().unwrap();

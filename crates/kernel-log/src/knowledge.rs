@@ -297,7 +297,7 @@ impl Knowledge {
     fn find_at(&self, place: Place, origin: &Origin<'_>) -> Option<Found<'_>> {
         let message = self.messages.get(place.message)?;
         let pattern = message.patterns.get(place.pattern)?;
-        if !pattern.is_of(origin.speaker) {
+        if !pattern.is_of(origin.speaker, &message.source) {
             return None;
         }
         let values = origin.starts.iter().find_map(|start| pattern.text.find(origin.text, *start))?;
@@ -318,8 +318,8 @@ impl Knowledge {
 impl MessagePattern {
     /// Whether the speaker says such a message: another vendor's driver says none of amdgpu's, and only the firmware what
     /// drivers/firmware prints.
-    fn is_of(&self, speaker: Speaker) -> bool {
-        let file = self.file.as_deref().unwrap_or_default();
+    fn is_of(&self, speaker: Speaker, source: &str) -> bool {
+        let file = self.file.as_deref().unwrap_or(source);
         let is_in = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
         match speaker {
             Speaker::Amdgpu | Speaker::Copied => true,

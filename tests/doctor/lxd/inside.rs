@@ -1,19 +1,15 @@
 //! What a container says whose host passed it too little.
 
-use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
-use std::process::Command;
 use std::time::UNIX_EPOCH;
 
 use layout::{Gpu, Kfd, KfdNode, Machine, Module, Nodes};
+use nix::errno::Errno;
 use rocworker::config::Config;
 use rocworker::doctor::{Check, Status, examine};
 use rocworker::facts::Facts;
 use rocworker::timestamp::Timestamp;
 use root::Root;
-use serde_json::Value;
-use support::real;
+use support::{fuse, real};
 
 /// A card in a container of LXD's, everything passed as `lxd advise` says.
 fn container() -> Machine {
@@ -37,8 +33,13 @@ fn laid_out(machine: &Machine) -> (tempfile::TempDir, Root) {
 #[track_caller]
 fn passthrough(machine: &Machine) -> Check {
     let (_dir, root) = laid_out(machine);
-    let config = Config::read(&root).unwrap();
-    let diagnosis = examine(&root, &config, &Facts::read(&root), None, None, Timestamp::of(UNIX_EPOCH));
+    passthrough_of(&root)
+}
+
+#[track_caller]
+fn passthrough_of(root: &Root) -> Check {
+    let config = Config::read(root).unwrap();
+    let diagnosis = examine(root, &config, &Facts::read(root), None, None, Timestamp::of(UNIX_EPOCH));
     let is_it = |check: &Check| check.subject.as_deref() == Some("passthrough");
     diagnosis.checks.into_iter().find(is_it).unwrap()
 }
@@ -108,32 +109,21 @@ fn each_card_that_is_outside_has_its_command_with_the_hostname_as_the_containers
     }
 }
 
-/// As a device cgroup has it that keeps GPUs out, KFD shows nothing of their nodes (kfd_topology.c): as nobody, who may
-/// not read them.
+/// KFD answers EPERM for a node of a GPU that the device cgroup keeps out (kfd_topology.c).
 #[test]
 fn real_a_partition_that_kfd_hides_has_its_command_too() {
-    if !real::require_root(&[]) {
+    if !fuse::require() {
         return;
     }
-    let (dir, _) = laid_out(&demo("c1"));
-    let program = dir.path().join("rocworker");
-    fs::copy(env!("CARGO_BIN_EXE_rocworker"), &program).unwrap();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let doctor = || {
-        let mut command = Command::new(&program);
-        command.arg("--root").arg(dir.path()).args(["--output", "json", "doctor"]);
-        let output = command.uid(65534).gid(65534).output().unwrap();
-        let said: Value = serde_json::from_slice(&output.stdout).unwrap();
-        let checks = said["checks"].as_array().unwrap();
-        checks.iter().find(|check| check["subject"] == "passthrough").unwrap().clone()
-    };
-    let shown = doctor();
-    assert_eq!(shown["evidence"], "9 GPUs of amdgpu in sysfs, none passed in");
+    let (dir, root) = laid_out(&demo("c1"));
+    let shown = passthrough_of(&root);
+    assert_eq!(shown.evidence, "9 GPUs of amdgpu in sysfs, none passed in");
+    let served = fuse::Served::new(dir.path());
     for node in 1..=9 {
-        let properties = format!("sys/class/kfd/kfd/topology/nodes/{node}/properties");
-        fs::set_permissions(dir.path().join(properties), fs::Permissions::from_mode(0o600)).unwrap();
+        let properties = format!("/sys/class/kfd/kfd/topology/nodes/{node}/properties");
+        served.fault(&properties, fuse::Fault::Errno(Errno::EPERM));
     }
-    assert_eq!(doctor(), shown);
+    assert_eq!(passthrough_of(&Root::open(served.path()).unwrap()), shown);
 }
 
 #[test]

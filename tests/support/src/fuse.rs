@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fuser::{
     BackgroundSession, Config, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
@@ -169,6 +169,11 @@ impl Drop for Served {
     fn drop(&mut self) {
         self.mend();
         self.release();
+        // A reading process whose answer has just come back closes its file in a moment.
+        let end = Instant::now() + Duration::from_secs(5);
+        while has_open_files(self.path()) && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         if let Some(session) = self.session.take() {
             // A process that still has a file open keeps the mount busy: the test fails, and says so.
             let result = session.umount_and_join();
@@ -259,6 +264,15 @@ fn kind(stat: &Metadata) -> FileType {
         it if it.is_char_device() => FileType::CharDevice,
         _ => FileType::RegularFile,
     }
+}
+
+/// Whether a process has a file beneath a mount open, by the links of /proc, which do not ask the file system.
+fn has_open_files(mount: &Path) -> bool {
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let mut files = processes.filter_map(|process| fs::read_dir(process.path().join("fd")).ok()).flatten();
+    files.any(|file| {
+        file.is_ok_and(|file| fs::read_link(file.path()).is_ok_and(|target| target.starts_with(mount)))
+    })
 }
 
 fn errno(error: &io::Error) -> fuser::Errno {

@@ -94,7 +94,7 @@ mod tests {
             (b"3,7,99,-;x\n DEVICE=c226:0\n", Some(record(7, 99, b"x", None))),
             // The text cannot forge one: its line ends are escaped.
             (b"3,7,99,-;x\\x0a DEVICE=+pci:0000:01:00.0\n", Some(record(7, 99, b"x\n DEVICE=+pci:0000:01:00.0", None))),
-            (b"4,8,1,c;fragment\n", Some(record(8, 1, b"fragment", None))),
+            (b"4,8,1,c;fragment\n", None),
             (b"4,9,1,+;fragment", Some(record(9, 1, b"fragment", None))),
             (b"6,1,0,-;a;b\\x5cx41\\xe2\\x82\\xac\\x4 \\xzz\\x+1\\", Some(record(1, 0, b"a;b\\x41\xe2\x82\xac\\x4 \\xzz\\x+1\\", None))),
             (b"6,1,0,-;", Some(record(1, 0, b"", None))),

@@ -341,6 +341,8 @@ fn a_path_whose_folder_is_no_folder_any_more_is_let_go_of_by_force() {
         fs::rename(machine.path("etc/ours"), machine.path("etc/aside")).unwrap();
         if link {
             symlink("/etc/aside", machine.path("etc/ours")).unwrap();
+            // A link that root alone could have put there would be followed.
+            fs::set_permissions(machine.path("etc"), fs::Permissions::from_mode(0o777)).unwrap();
         } else {
             machine.put("etc/ours", "a file\n");
         }
