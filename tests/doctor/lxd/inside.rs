@@ -9,7 +9,7 @@ use rocworker::doctor::{Check, Status, examine};
 use rocworker::facts::Facts;
 use rocworker::timestamp::Timestamp;
 use root::Root;
-use support::{fuse, real};
+use support::fuse;
 
 /// A card in a container of LXD's, everything passed as `lxd advise` says.
 fn container() -> Machine {
