@@ -22,7 +22,10 @@ pub(super) fn reported(knowledge: &Knowledge, line: &str) -> Option<String> {
     let found = knowledge.find_any(line.as_bytes())?;
     let value = |hole: &str| {
         let value = found.values.iter().find(|(name, _)| *name == hole).map(|(_, value)| value.as_str());
-        value.filter(|value| is_plain(value)).unwrap_or(MARK).to_owned()
+        let is_listed = |value: &str| {
+            found.pattern.values.get(hole).is_some_and(|listed| listed.iter().any(|name| name == value))
+        };
+        value.filter(|value| is_plain(value) || is_listed(value)).unwrap_or(MARK).to_owned()
     };
     let origin = Origin::of_line(line.as_bytes());
     let sender = found.device.filter(|device| origin.device.is_some_and(|port| port != *device));

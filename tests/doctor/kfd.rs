@@ -221,7 +221,8 @@ fn a_topology_that_cannot_be_listed_is_not_said_to_be_missing() {
     let (_, answer) = doctor(&machine);
     let topology = find(&answer, "kfd", "topology");
     assert_check(topology, "failed", "whether there is one cannot be seen: ", "look as root");
-    assert!(!answer.to_string().contains("there is no"), "{answer:#}");
+    let text = answer.to_string();
+    assert!(!text.contains("there is none") && !text.contains("there is no KFD"), "{answer:#}");
 }
 
 #[test]
@@ -246,7 +247,11 @@ fn a_case_of_a_chip_that_never_computes_has_no_remedy_that_changes_nothing() {
         let (_, answer) = doctor_beneath(&case.root());
         let evidence = "GCN 1 (Southern Islands), which no kernel's KFD knows: it never computes";
         assert!(answer.to_string().contains(evidence), "{answer:#}");
-        assert_no_further_remedy(&answer);
+        let remedies: Vec<_> = checks(&answer).iter().filter(|check| check["remedy"].is_string()).collect();
+        assert!(
+            remedies.iter().all(|check| check["name"] == "pci" || check["name"] == "configuration"),
+            "{remedies:#?}"
+        );
     }
 }
 

@@ -274,7 +274,10 @@ fn lines_around_the_driver_are_known_and_other_drivers_lines_are_not() {
             "amdgpu: [powerplay] failed send message: SetDriverDramAddrHigh (14) param: 0x00000080 response 0xffffffc2",
             Some("smu-message-failed"),
         ),
-        ("[    8.435022] failed to send pre message 260 ret is 0", Some("smu-message-failed")),
+        (
+            "[    8.435022] amdgpu: [powerplay] failed to send pre message 260 ret is 0",
+            Some("smu-message-failed"),
+        ),
         (
             "amdgpu 0000:01:00.0: [drm] *ERROR* dc_dmub_srv_log_diagnostic_data: DMCUB error - collecting diagnostic data",
             Some("display-microcontroller"),
