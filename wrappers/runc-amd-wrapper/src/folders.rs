@@ -5,7 +5,7 @@
 //! the wrapper leaves out what has no answer in time. Executing runc ends the thread: the kernel kills it, which the waits of
 //! NFS, CIFS and Ceph allow (`TASK_KILLABLE`).
 //!
-//! FUSE does not, where its program has taken the request: [`crate::fuse_mounts`] asks for such a file system first.
+//! FUSE does not, where its program has taken the request: `fuse_mounts` asks for such a file system first.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
