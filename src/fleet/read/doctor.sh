@@ -49,7 +49,8 @@ driver() {
   owned /etc/group /usr/lib/group /etc/nsswitch.conf /etc/passwd /etc/subgid /etc/subuid /etc/hostname /etc/os-release \
     /usr/lib/os-release
   meta /var/lib/kubelet
-  file /proc/sys/kernel/hostname /proc/version /proc/cmdline /proc/modules \
+  file /proc/config.gz /sys/fs/selinux/enforce /sys/fs/selinux/booleans/container_use_devices \
+    /proc/sys/kernel/hostname /proc/version /proc/cmdline /proc/modules \
     /proc/self/uid_map /proc/self/gid_map /proc/self/mountinfo /sys/module/module/parameters/sig_enforce \
     /sys/kernel/security/lockdown /opt/rocm/.info/version \
     /sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c \
