@@ -32,17 +32,17 @@ pub(crate) fn all() -> Vec<(&'static str, Machine)> {
         ("a worker of the charm's", worker()),
         ("nothing", Machine::new()),
         ("odd", odd()),
-        ("folders and programs that are links", linked_configuration()),
     ]
 }
 
 /// Of which a first answer lacks files.
-pub(crate) fn in_several_connections() -> [(&'static str, Machine); 3] {
+pub(crate) fn in_several_connections() -> [(&'static str, Machine); 4] {
     let asleep = Machine::instinct_with_readings(2, 8).put(STATE, "suspended\n");
     [
         ("files that a configuration names", named_elsewhere()),
         ("partitions beside a suspended card", asleep),
         ("files that a unit names by a link", behind_a_link()),
+        ("folders and programs that are links", linked_configuration()),
     ]
 }
 
@@ -97,7 +97,9 @@ fn linked_configuration() -> Machine {
         .put("/srv/docker/daemon.json", "{}\n")
         .put("/srv/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n")
         .put("/srv/crio", Entry::Directory);
-    let folders = folders.map(|folder| (format!("/etc/{folder}"), format!("/srv/{folder}")));
+    // A shell that reads a laid-out machine would follow a link from `/` on this machine.
+    let up = |folder: &str| "../".repeat(1 + folder.matches('/').count());
+    let folders = folders.map(|folder| (format!("/etc/{folder}"), format!("{}srv/{folder}", up(folder))));
     let programs = programs.map(|program| (format!("/{program}"), "/opt/gone".to_owned()));
     let links = folders.into_iter().chain(programs);
     links.fold(machine, |machine, (link, target)| machine.put(&link, Entry::Link(target)))

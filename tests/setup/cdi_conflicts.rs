@@ -183,6 +183,10 @@ fn a_spec_of_rocworkers_at_an_earlier_path_is_in_the_way_only_where_it_stays() {
             laid.put(SPEC, &text);
         }
         laid.put("etc/rocworker/config.yaml", "cdi: {path: /etc/cdi/gpus.json}\n");
+        for command in [&["cdi", "list"][..], &["cdi", "generate"], &["doctor"]] {
+            let said = laid.fails(command).1;
+            assert_eq!(said.contains("or rename these devices"), edited, "{command:?}: {said}");
+        }
         let (code, said) = laid.fails(&["apply"]);
         assert_eq!(laid.path("etc/cdi/gpus.json").exists(), !edited, "{said}");
         assert_eq!(laid.path(SPEC).exists(), edited, "{said}");

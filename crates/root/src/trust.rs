@@ -7,6 +7,7 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::fstat;
 use nix::unistd::geteuid;
 
+use crate::memory::Asked;
 use crate::open::read_up_to;
 use crate::{Error, Kind, Meta, Root};
 
@@ -68,7 +69,12 @@ impl Root {
         follow(path, &mut rest);
         let (mut place, mut links, mut of_link) = (PathBuf::from("/"), 0, 0_usize);
         while let Some(name) = rest.pop_front() {
-            if !self.is_roots_alone(&self.lstat(&place).ok()?) {
+            let way = || {
+                let mut way = place.join(&name);
+                way.extend(&rest);
+                way
+            };
+            if !self.is_roots_alone(&self.lstat(&place).ok()?, way) {
                 return None;
             }
             let is_of_link = of_link > 0;
@@ -101,11 +107,17 @@ impl Root {
             }
         }
         // A file is for its reader to judge.
-        let is_others = |meta: &Meta| meta.kind == Kind::Directory && !self.is_roots_alone(meta);
+        let is_others =
+            |meta: &Meta| meta.kind == Kind::Directory && !self.is_roots_alone(meta, || place.clone());
         self.lstat(&place).is_ok_and(|meta| !is_others(&meta)).then_some(place)
     }
 
-    fn is_roots_alone(&self, meta: &Meta) -> bool {
+    /// Whether root alone can change what is in a folder. Of another machine's folder whose owner was not read, the next
+    /// connection asks, and of the rest of the way.
+    fn is_roots_alone(&self, meta: &Meta, way: impl FnOnce() -> PathBuf) -> bool {
+        if let Some(tree) = self.memory().filter(|_| meta.uid == Meta::UNKNOWN_OWNER) {
+            tree.not_read(Asked::Meta, &way());
+        }
         meta.kind == Kind::Directory && self.believes(meta.uid) && meta.mode & 0o022 == 0
     }
 

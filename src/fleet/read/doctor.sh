@@ -1,6 +1,6 @@
 # What `doctor` reads besides the GPUs: rocworker's own files, the driver's, and the engines'.
 doctor() {
-  meta /etc /run /usr /usr/lib /usr/local /usr/local/lib /var /var/lib /lib
+  meta / /etc /run /usr /usr/lib /usr/local /usr/local/lib /var /var/lib /lib
   meta /run/rocworker /var/lib/rocworker /usr/lib/rocworker
   owned /var/lib/rocworker/receipt.json /var/lib/rocworker/memory.json /var/lib/rocworker/history.json
   # Of folders with keys and passwords, no more than doctor reads.

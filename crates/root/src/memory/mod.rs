@@ -60,7 +60,8 @@ impl Tree {
         self.not_read.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn not_read(&self, asked: Asked, path: &Path) -> Error {
+    /// Notes that an answer needs what was not read.
+    pub(crate) fn not_read(&self, asked: Asked, path: &Path) -> Error {
         let path = shown(path);
         let mut not_read = self.not_read.lock().unwrap_or_else(PoisonError::into_inner);
         let most = not_read.entry(path.clone()).or_insert(asked);
