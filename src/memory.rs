@@ -1,7 +1,7 @@
 //! What is remembered from one apply to the next, beside the receipt: what words of the configuration meant, which
 //! version a program has, which built-in template an override was made beside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use reconcile::Digest;
@@ -60,6 +60,10 @@ pub struct Memory {
     /// Which rocworker last set the machine up: two on one machine make two things of a configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocworker: Option<String>,
+    /// Where file systems were mounted over what may name the wrapper when this machine was first set up. `None`: an
+    /// earlier version did not look.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mounts: Option<BTreeSet<PathBuf>>,
     /// The component that alone was applied here (`apply --only`), as receipts name it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<String>,

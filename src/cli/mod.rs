@@ -43,6 +43,7 @@ mod visible;
 
 use std::io::Write;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Parser;
@@ -73,6 +74,8 @@ pub fn main() -> ExitCode {
     // Folders are made with the mode that engines need, at once: a caller's narrower one would be put right by a second
     // call, and a run that is killed between the two would leave them with the wrong mode.
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
+    // A write beyond a limit on the size of files then fails with EFBIG, and its temporary file is removed (setrlimit(2)).
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).ok();
     let args = match Args::try_parse() {
         Ok(args) => args,
         Err(error) => {

@@ -10,6 +10,7 @@ pub mod env_file;
 mod examined;
 mod file;
 mod glob;
+pub mod hidden;
 mod podman;
 mod reported;
 pub mod undo_constraints;

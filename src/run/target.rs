@@ -16,6 +16,7 @@ use crate::desired::own_unit::DAEMON;
 use crate::desired::{self, certain, desired};
 use crate::driver::{Hindrances, kmm};
 use crate::engines::concourse::desired::{out_of_date, written_by};
+use crate::engines::hidden::{hidden, mounts};
 use crate::engines::undo_constraints::named_by_dockerd;
 use crate::engines::{Engines, Versions, with_wrapper_as_default};
 use crate::exporter_unit::ExporterUnit;
@@ -105,6 +106,8 @@ impl Run<'_> {
                 if is_daemon {
                     // Whether a driver that was installed runs is for an apply to see.
                     memory.unverified = state.memory.unverified;
+                    // Its sandbox has mounts of its own.
+                    memory.mounts.clone_from(&state.memory.mounts);
                 }
                 if scope.changes == Changes::ButPackages {
                     desired.actions.retain(|action| action.component != Component::Packages.as_ref());
@@ -143,6 +146,9 @@ impl Run<'_> {
         let store = Store::new(root);
         let without_managed = |path: &Path, text: &str| store.without_managed(receipt, path, text);
         engines.containerd = engines.containerd.map(|it| it.without_managed(without_managed));
+        let unseen =
+            memory.mounts.as_ref().map(|at_first| hidden(root, &engines.undo_constraints, at_first));
+        engines.undo_constraints.unread.extend(unseen.unwrap_or_default());
         // Asking dockerd takes longer than all else.
         if !keeps_runtimes(config, &facts, receipt) {
             engines.undo_constraints.named.extend(named_by_dockerd(root, config, &engines.docker));
@@ -185,6 +191,8 @@ impl Run<'_> {
         memory.reboot = None;
         memory.unverified &= self.config.build().is_some();
         memory.undone = false;
+        let constraints = &observed.engines.undo_constraints;
+        memory.mounts.get_or_insert_with(|| mounts(self.root, constraints));
         memory.config = AppliedConfig::of(self.root, self.config);
         memory.rocworker = Some(env!("CARGO_PKG_VERSION").to_owned());
         Ok(memory)

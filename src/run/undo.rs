@@ -13,6 +13,7 @@ use super::scope::{Components, REMOVE, Request, Scope, UNDO, UNDO_EXPORTER};
 use super::{Error, Run};
 use crate::component::Component;
 use crate::config;
+use crate::engines::hidden::hidden;
 use crate::engines::undo_constraints::{named_by_dockerd, undo_constraints};
 use crate::engines::{ALL, Containerd, Docker, Engine};
 use crate::memory::Memory;
@@ -107,7 +108,10 @@ impl Run<'_> {
         let memory = match receipt.entries.is_empty() {
             true => Memory::default(),
             false if scope.components != Components::All && !was.undone => was,
-            false => Memory { undone: true, unverified: was.unverified, ..Memory::default() },
+            false => {
+                let Memory { unverified, mounts, .. } = was;
+                Memory { undone: true, unverified, mounts, ..Memory::default() }
+            }
         };
         let error = memory.write(self.root).err()?;
         let text = format!("what was remembered stays: {error}");
@@ -144,7 +148,12 @@ impl Run<'_> {
     fn undo_constraints_of_files(&self) -> UndoConstraints {
         let docker = Docker::find(self.root, &self.config.docker.config);
         let containerd = Containerd::find(self.root, &self.config.containerd.config);
-        undo_constraints(self.root, self.config, containerd.as_ref(), &docker)
+        let mut found = undo_constraints(self.root, self.config, containerd.as_ref(), &docker);
+        // A memory that cannot be read stops no undo.
+        let at_first = Memory::read(self.root).ok().and_then(|memory| memory.mounts);
+        let unseen = at_first.map(|at_first| hidden(self.root, &found, &at_first));
+        found.unread.extend(unseen.unwrap_or_default());
+        found
     }
 
     /// The containers that do not start again after this plan: each keeps the runtime that it was made with.

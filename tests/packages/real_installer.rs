@@ -125,7 +125,8 @@ fn real_amdgpu_install_is_asked_for_by_the_environment() {
     let lines = lines.replace("graphics", "dkms");
     configure(&worker, &lines);
     let none = worker.run(&["plan"]);
-    assert!(!none.stdout.contains("amdgpu-install"), "{none:?}");
+    assert!(!none.stdout.contains("package:amdgpu-install"), "{none:?}");
+    assert!(none.stdout.contains("ROCM_BASE_URL of the configuration is not used"), "{none:?}");
     let asked = worker.machine.call(&["env", "GPU_NODE=true", PROGRAM, "plan"]);
     // apt has no headers here: nothing is built, and so nothing is run.
     assert!(asked.stdout.contains("amdgpu-install is not run: "), "{asked:?}");

@@ -271,3 +271,44 @@ fn real_what_a_mount_hides_is_not_forgotten_and_a_folder_that_cannot_go_is_told(
         assert!(!laid.path("var/lib/rocworker/receipt.json").exists());
     }
 }
+
+/// A limit on the size of files, as `ulimit -f` and LimitFSIZE= of a unit set it: the kernel's signal ends no apply half-way.
+#[test]
+fn a_limit_on_the_size_of_files_is_told_and_leaves_no_temporary_file() {
+    let (laid, program, before) = machine();
+    let argv = program.argv(&laid, &["apply"]);
+    let output = Command::new("sh").args(["-c", "ulimit -f 16; exec \"$@\"", "sh"]).args(argv).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("runc-amd-wrapper: File too large"), "{said}");
+    laid.run(&["undo"]);
+    let off = laid.tree().differences(&[&before]);
+    assert!(off.is_empty(), "{}", off.join("\n"));
+}
+
+/// Engines are given no runtime whose program is not there.
+#[test]
+fn real_full_disk_of_the_wrapper_leaves_every_engines_configuration_as_it_was() {
+    if !real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    let (laid, program, before) = machine();
+    let said = inside(
+        &laid,
+        &program,
+        r#"
+        mkdir -p "$top/usr/local/lib/rocworker"
+        mount -t tmpfs -o size=16k none "$top/usr/local/lib/rocworker"
+        cp -a "$top/etc/docker" "$top/docker.was"; cp -a "$top/etc/containerd" "$top/containerd.was"
+        rw "$@" apply
+        echo applied
+        diff -r "$top/etc/docker" "$top/docker.was" && diff -r "$top/etc/containerd" "$top/containerd.was" && echo same
+        rm -r "$top/docker.was" "$top/containerd.was"
+        rw "$@" undo
+        umount "$top/usr/local/lib/rocworker"; rmdir "$top/usr/local/lib/rocworker"
+        "#,
+    );
+    said_all(&said, &["runc-amd-wrapper: No space left on device", "code 1", "applied\nsame\n"]);
+    let off = laid.tree().differences(&[&before]);
+    assert!(off.is_empty(), "{}", off.join("\n"));
+}

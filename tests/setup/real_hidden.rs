@@ -300,3 +300,84 @@ fn real_undo_changes_nothing_while_a_mount_hides_a_file_that_may_name_the_wrappe
         assert!(!seen.contains("code") && !seen.contains("runc-amd-wrapper\n"), "{shown}: {said}");
     }
 }
+
+/// A file that rocworker does not manage: nothing in the receipt says that it was there.
+#[test]
+fn real_undo_keeps_the_wrapper_while_a_mount_hides_a_folder_in_which_an_unmanaged_file_may_name_it() {
+    if !real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    const RUNTIME: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
+    let drop_in = format!("[Service]\nExecStart=\nExecStart=/usr/bin/dockerd --add-runtime gpu={RUNTIME}");
+    let podmans = format!("[engine.runtimes]\ngpu = [\"{RUNTIME}\"]");
+    for (folder, file, text) in [
+        ("etc/systemd/system/docker.service.d", "x.conf", &drop_in),
+        ("etc/containers", "containers.conf", &podmans),
+        ("etc/containers/containers.conf.d", "x.conf", &podmans),
+    ] {
+        let (laid, program, _) = machine();
+        let said = inside(
+            &laid,
+            &program,
+            &format!(
+                r#"
+                mkdir -p $top/usr/lib/systemd/system $top/{folder}
+                printf '[Service]\nExecStart=/usr/bin/dockerd\n' > $top/usr/lib/systemd/system/docker.service
+                cat > $top/{folder}/{file} <<'END'
+{text}
+END
+                rw "$@" apply > /dev/null
+                mount -t tmpfs none $top/{folder}
+                rw "$@" status > /dev/null
+                echo planned; rw "$@" undo --dry-run
+                echo off; echo 'compute-runtime: none' >> $top/etc/rocworker/config.yaml; rw "$@" apply
+                echo undone; rw "$@" undo
+                test -x $top/{WRAPPER} && echo "the wrapper stays"
+                umount $top/{folder}
+                echo seen; rw "$@" undo
+                test -x $top/{WRAPPER} && echo "named"
+                echo forgotten; rm $top/{folder}/{file}; rw "$@" undo; find $top/usr -name runc-amd-wrapper
+                "#
+            ),
+        );
+        let part = format!("/{folder}; correct that");
+        let (hidden, seen) = said.split_once("seen\n").unwrap();
+        let (seen, forgotten) = seen.split_once("forgotten\n").unwrap();
+        let (planned, off) = hidden.split_once("off\n").unwrap();
+        let (off, undone) = off.split_once("undone\n").unwrap();
+        assert!(planned.contains(&part) && off.contains(&part), "{folder}: {said}");
+        assert!(undone.contains(&part) && undone.contains("code 1"), "{folder}: {said}");
+        assert!(undone.ends_with("the wrapper stays\n"), "{folder}: {said}");
+        assert!(seen.contains(file) && seen.contains("code 1") && seen.ends_with("named\n"), "{folder}: {said}");
+        assert!(!forgotten.contains("code") && !forgotten.contains("runc-amd-wrapper\n"), "{folder}: {said}");
+    }
+}
+
+/// A file system that was there at the first apply hides nothing, and is missed once it has gone.
+#[test]
+fn real_a_mount_of_the_first_apply_hides_nothing_and_is_asked_for_once_it_has_gone() {
+    if !real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    let (laid, program, _) = machine();
+    let said = inside(
+        &laid,
+        &program,
+        &format!(
+            r#"
+            mkdir -p $top/etc/containers $top/other; mount --bind $top/other $top/etc/containers
+            rw "$@" apply > /dev/null
+            umount $top/etc/containers
+            rw "$@" undo
+            test -x $top/{WRAPPER} && echo "the wrapper stays"
+            echo again; mount --bind $top/other $top/etc/containers
+            rw "$@" undo; find $top/usr -name runc-amd-wrapper
+            umount $top/etc/containers
+            "#
+        ),
+    );
+    let (away, again) = said.split_once("again\n").unwrap();
+    assert!(away.contains("/etc/containers at the first apply: mount it") && away.contains("code 1"), "{said}");
+    assert!(away.ends_with("the wrapper stays\n"), "{said}");
+    assert!(!again.contains("code") && !again.contains("runc-amd-wrapper\n"), "{said}");
+}

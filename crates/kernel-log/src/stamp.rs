@@ -14,11 +14,11 @@ pub(crate) struct Stamped<'t> {
 /// `None` for a line of another facility than the kernel's. A blank in front begins the second line of a record
 /// (dmesg and journalctl indent it), so that it is no record either.
 pub(crate) fn stripped(line: &[u8]) -> Option<Stamped<'_>> {
-    let mut rest = Rest { rest: line };
+    let mut rest = Rest { rest: copied(line) };
     // `kubectl logs --prefix`: [pod/NAME/CONTAINER].
     let is_pod = line.starts_with(b"[pod/") && rest.bracket(|_| true).is_some();
     // `dmesg --raw` and syslog(2): <6>. The facility is in front of the three bits of the level.
-    let priority = rest.priority();
+    let priority = rest.priority().or_else(|| rest.priority_of_kmsg());
     let facility = rest.facility();
     if priority.is_some_and(|priority| priority > 7) || facility.is_some_and(|facility| facility != b"kern") {
         return None;
@@ -26,6 +26,9 @@ pub(crate) fn stripped(line: &[u8]) -> Option<Stamped<'_>> {
     let mut time: &[u8] = b"";
     // kubectl writes its own time in front of the log's.
     let outer = rest.word_of_time();
+    if outer.is_some() {
+        rest.stream();
+    }
     let bracketed = rest.bracket(is_time);
     let is_bare =
         !is_pod && priority.is_none() && facility.is_none() && outer.is_none() && bracketed.is_none();
@@ -45,6 +48,14 @@ pub(crate) fn stripped(line: &[u8]) -> Option<Stamped<'_>> {
     Some(Stamped { record: rest.rest, time, is_stamped })
 }
 
+/// Without the marks of a quotation, and without the field's name of `journalctl --output=export` and `=verbose`.
+fn copied(mut line: &[u8]) -> &[u8] {
+    while let Some(quoted) = line.strip_prefix(b"> ") {
+        line = quoted;
+    }
+    line.trim_ascii_start().strip_prefix(b"MESSAGE=").unwrap_or(line)
+}
+
 /// Bytes of a month's or a weekday's short name, in any language: `févr.` has 6.
 const MOST_OF_A_NAME: usize = 8;
 
@@ -54,12 +65,13 @@ struct Rest<'t> {
 }
 
 impl<'t> Rest<'t> {
-    /// The text between brackets, if it is what is looked for and a blank follows.
+    /// The text between brackets, if it is what is looked for and a blank follows, or with CONFIG_PRINTK_CALLER brackets.
     fn bracket(&mut self, is_it: impl Fn(&[u8]) -> bool) -> Option<&'t [u8]> {
         let inside = self.rest.strip_prefix(b"[")?;
         let end = inside.iter().position(|byte| matches!(byte, b'[' | b']'))?;
         let (inside, behind) = inside.split_at_checked(end)?;
-        let behind = behind.strip_prefix(b"] ")?;
+        let behind = behind.strip_prefix(b"]")?;
+        let behind = behind.strip_prefix(b" ").or_else(|| behind.starts_with(b"[").then_some(behind))?;
         is_it(inside).then(|| {
             self.rest = behind;
             inside
@@ -71,8 +83,29 @@ impl<'t> Rest<'t> {
         let end = inside.iter().position(|byte| *byte == b'>')?;
         let (digits, behind) = inside.split_at_checked(end)?;
         let number = str::from_utf8(digits).ok()?.parse().ok()?;
-        self.rest = behind.get(1..)?;
+        let behind = behind.get(1..)?;
+        // The version of RFC 5424 follows.
+        self.rest = behind.strip_prefix(b"1 ").unwrap_or(behind);
         Some(number)
+    }
+
+    /// `3,1234,5678901,-;` or `6,1,0,-,caller=T1;`: a record as /dev/kmsg gives it (Documentation/ABI/testing/dev-kmsg).
+    fn priority_of_kmsg(&mut self) -> Option<u32> {
+        let end = self.rest.iter().position(|byte| *byte == b';')?;
+        let (numbers, behind) = self.rest.split_at_checked(end)?;
+        let mut fields = numbers.split(|byte| *byte == b',');
+        let mut number = || str::from_utf8(fields.next()?).ok()?.parse::<u64>().ok();
+        let (priority, _sequence, _microseconds) = (number()?, number()?, number()?);
+        self.rest = behind.get(1..)?;
+        u32::try_from(priority).ok()
+    }
+
+    /// `stdout F `, which containerd and CRI-O write behind their time (CRI's log format).
+    fn stream(&mut self) {
+        const STREAMS: [&[u8]; 4] = [b"stdout F ", b"stdout P ", b"stderr F ", b"stderr P "];
+        if let Some(behind) = STREAMS.iter().find_map(|stream| self.rest.strip_prefix(*stream)) {
+            self.rest = behind;
+        }
     }
 
     /// `kern  :err   : `, of `dmesg --decode`.
@@ -123,12 +156,16 @@ impl<'t> Rest<'t> {
         Some(time)
     }
 
-    /// `kernel: `, behind a time with the machine's name in front.
+    /// `kernel: `, behind a time with the machine's name in front; as busybox' syslogd writes it, `kern.err kernel: `; in
+    /// RFC 5424's format, `kernel - - - `.
     fn kernel(&mut self, has_time: bool) -> bool {
-        const KERNEL: &[u8] = b"kernel: ";
+        let kernel = |text: &'t [u8]| {
+            let of_busybox = || word(text).filter(|(word, _)| word.starts_with(b"kern.")).map(|(_, behind)| behind);
+            let text = of_busybox().unwrap_or(text);
+            text.strip_prefix(b"kernel: ").or_else(|| text.strip_prefix(b"kernel - - - "))
+        };
         let host = || word(self.rest).filter(|(host, _)| has_time && !host.contains(&b':'));
-        let behind = self.rest.strip_prefix(KERNEL);
-        let behind = behind.or_else(|| host().and_then(|(_, behind)| behind.strip_prefix(KERNEL)));
+        let behind = kernel(self.rest).or_else(|| host().and_then(|(_, behind)| kernel(behind)));
         behind.is_some_and(|behind| {
             self.rest = behind;
             true
@@ -190,7 +227,7 @@ mod tests {
             // dmesg, and its --decode, --raw, --ctime, --reltime, --time-format=delta and =iso.
             ("[   12.345678] ", "   12.345678"),
             ("[   12.345678] [  T53331] ", "   12.345678"),
-            ("[   12.345678][    C3] ", ""),
+            ("[   12.345678][    C3] ", "   12.345678"),
             ("kern  :err   : [   12.345678] ", "   12.345678"),
             ("<3>[   12.345678] ", "   12.345678"),
             ("[Thu Sep 10 14:36:18 2026] ", "Thu Sep 10 14:36:18 2026"),
@@ -215,6 +252,14 @@ mod tests {
                 "2026-01-07T10:00:25.890123-06:00 box kernel: [    4.129352] [ T1] ",
                 "2026-01-07T10:00:25.890123-06:00",
             ),
+            // busybox' syslogd, RFC 5424, /dev/kmsg, and `journalctl --output=verbose`.
+            ("Jan  7 10:00:25 box kern.err kernel: ", "Jan  7 10:00:25"),
+            ("<3>1 2026-01-07T10:00:25.003Z box kernel - - - ", "2026-01-07T10:00:25.003Z"),
+            ("3,1234,5678901,-;", ""),
+            ("6,1,0,-,caller=T1;", ""),
+            ("> > [   12.345678] ", "   12.345678"),
+            // A node's file of a container's log.
+            ("2026-01-07T10:00:25.890123456Z stdout F [   12.345678] ", "   12.345678"),
             // kubectl logs, its --prefix and --timestamps.
             ("[pod/dmesg/main] ", ""),
             ("[pod/dmesg/main] 2026-01-07T10:00:25.890123456Z [   12.345678] ", "   12.345678"),
@@ -222,16 +267,8 @@ mod tests {
         ] {
             let line = format!("{front}{record}");
             let found = stripped(line.as_bytes()).unwrap();
-            let expected = match front {
-                "[   12.345678][    C3] " => &*line,
-                _ => record,
-            };
-            assert_eq!(String::from_utf8_lossy(found.record), expected, "{line}");
-            assert_eq!(
-                (String::from_utf8_lossy(found.time), found.is_stamped),
-                (time.into(), expected != line),
-                "{line}"
-            );
+            assert_eq!(String::from_utf8_lossy(found.record), record, "{line}");
+            assert_eq!((String::from_utf8_lossy(found.time), found.is_stamped), (time.into(), true), "{line}");
         }
         for line in [
             record,
@@ -256,8 +293,18 @@ mod tests {
     }
 
     #[test]
+    fn a_field_of_the_journal_is_the_message_alone() {
+        for line in ["MESSAGE=amdgpu: x", "    MESSAGE=amdgpu: x", "> MESSAGE=amdgpu: x"] {
+            let found = stripped(line.as_bytes()).unwrap();
+            assert_eq!((found.record, found.is_stamped), (&b"amdgpu: x"[..], false), "{line}");
+        }
+    }
+
+    #[test]
     fn a_programs_line_is_none_of_the_kernels() {
         for line in [
+            "11,1234,5678901,-;amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
+            "<11>1 2026-01-07T10:00:25.003Z box x - - - amdgpu: GPU reset begin!",
             "<11>amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
             "<30>[   12.345678] amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",
             "user  :err   : [   12.345678] amdgpu 0000:03:00.0: amdgpu: GPU reset begin!",

@@ -15,6 +15,7 @@ use crate::cli::Outcome;
 use crate::cli::output::print_text;
 use crate::cli::session::{Misuse, Session, absolute, caller};
 use crate::explain::codes::said_by_rocr;
+use crate::explain::colours::{Uncoloured, has_colours};
 use crate::explain::formats;
 use crate::explain::groups::Groups;
 use crate::explain::here::Here;
@@ -35,7 +36,7 @@ pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {
         )),
         false => of_rocr(text)?,
     };
-    explain(session, "the text", text.as_bytes(), hint.as_deref())
+    explain(session, "the text", &mut uncoloured(text.as_bytes(), text.as_bytes()), hint.as_deref())
 }
 
 /// What a text means that ROCr has written to a program's stderr.
@@ -54,15 +55,20 @@ pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
         bail!(problem);
     }
     match Utf16::of(&start, stdin) {
-        Ok(text) => explain(session, "stdin", text, None),
+        Ok(mut text) => explain(session, "stdin", &mut text, None),
         Err(mut stdin) => {
             if start.starts_with(UTF_8_MARK) {
                 stdin.consume(UTF_8_MARK.len());
             }
             let hint = of_rocr(&String::from_utf8_lossy(&start))?;
-            explain(session, "stdin", stdin, hint.as_deref())
+            explain(session, "stdin", &mut uncoloured(&start, stdin), hint.as_deref())
         }
     }
+}
+
+/// `start`: what `input` gives first.
+fn uncoloured<'i>(start: &[u8], input: impl Read + 'i) -> Box<dyn Read + 'i> {
+    if has_colours(start) { Box::new(Uncoloured::of(input)) } else { Box::new(input) }
 }
 
 /// The byte order mark that some programs of Windows put in front of UTF-8.
@@ -97,7 +103,7 @@ fn of_journal(error: journal::Error) -> anyhow::Error {
     }
 }
 
-fn explain(session: &Session, name: &str, input: impl Read, hint: Option<&str>) -> anyhow::Result<Outcome> {
+fn explain(session: &Session, name: &str, input: &mut dyn Read, hint: Option<&str>) -> anyhow::Result<Outcome> {
     answer(session, false, hint, |knowledge, each| {
         let mut input = Counted { input, bytes: 0, failed: None };
         let read = scan(knowledge, &mut input, &mut |hit| {

@@ -56,6 +56,9 @@ const SCRIPTS: [(&str, &str); 4] = [
     ("record", include_str!("../guest/record.sh")),
     ("system", include_str!("../guest/system.sh")),
 ];
+/// What comes before systemd: QEMU's card has another number from the first moment on.
+const INIT: &str = concat!(include_str!("../guest/first.sh"), "\nexec /usr/lib/systemd/systemd\n");
+
 const APPLETS: [&str; 14] = [
     "cat", "cmp", "cut", "grep", "head", "insmod", "kill", "mount", "poweroff", "rmmod", "sh", "sleep",
     "sort", "tr",
@@ -183,6 +186,7 @@ fn archive(kernel: &Kernel, release: &Release, set_up: &SetUp) -> Vec<u8> {
     archive.folder(".");
     set_up.pack(&mut archive);
     init::debian::into(&mut archive, release);
+    archive.file("init", 0o755, INIT.as_bytes());
     archive.copy("usr/bin/busybox", 0o755, &real::program("busybox").unwrap());
     APPLETS.iter().for_each(|applet| archive.link(&format!("usr/bin/{applet}"), "busybox"));
     for (name, text) in SCRIPTS {

@@ -62,7 +62,6 @@ pub(crate) fn into(archive: &mut Archive, release: &Release) {
     for library in libraries {
         archive.copy(&library, 0o755, &release.file(&library));
     }
-    archive.link("init", "usr/lib/systemd/systemd");
     archive.link("usr/lib/systemd/systemd-udevd", "/usr/bin/udevadm");
     for folder in ["bin", "sbin", "lib", "lib64"] {
         archive.link(folder, &format!("usr/{folder}"));

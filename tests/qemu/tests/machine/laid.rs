@@ -3,7 +3,7 @@
 use layout::{Entry, Gpu, Kfd, KfdNode, Machine, Module};
 use qemu_machine::archive::Archive;
 
-/// A Navi 31 in the place of QEMU's card, which is a Rage 128 (hw/display/ati.c) and never computes.
+/// A Navi 31, as guest/first.sh calls QEMU's card.
 pub(crate) const DEVICE: u16 = 0x7448;
 pub(crate) const ADDRESS: &str = "0000:00:05.0";
 
