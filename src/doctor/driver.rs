@@ -36,6 +36,11 @@ fn module(subject: &Subject<'_>) -> Check {
     if !subject.has_amd() {
         return about.skipped("not loaded, and there is no AMD GPU that needs it");
     }
+    // Each card says what the kernel's command line lacks.
+    let is_left = |gpu: &Gpu| gpu.never_computes().is_some() || left_to_radeon(gpu).is_some();
+    if subject.cards().iter().all(|(_, gpu)| is_left(gpu)) {
+        return about.skipped("not loaded: radeon has the cards");
+    }
     let evidence = "not loaded";
     if subject.in_container() {
         return about.failed(
@@ -77,19 +82,28 @@ fn is_built(subject: &Subject<'_>) -> Option<bool> {
     Some(modules.lines().any(is_amdgpu))
 }
 
+/// The parameters without which radeon keeps a card that KFD knows.
+fn left_to_radeon(gpu: &Gpu) -> Option<&'static str> {
+    gpu.problems.iter().find_map(|problem| match problem {
+        Problem::LeftToRadeon(chip) => Some(chip.parameters()),
+        _ => None,
+    })
+}
+
 fn bound(about: About, subject: &Subject<'_>, gpu: &Gpu) -> Check {
     if let Some(never) = gpu.never_computes() {
         return about.skipped(format!("{never}: it never computes, by any driver"));
     }
-    let to_radeon = gpu.problems.iter().find_map(|problem| match problem {
-        Problem::LeftToRadeon(chip) => Some(chip.parameters()),
-        _ => None,
-    });
-    if let Some(parameters) = to_radeon {
-        return about.warning(
-            "bound to radeon, which has no KFD: no container can use it",
-            format!("put {parameters} on the kernel's command line (GRUB_CMDLINE_LINUX, then update-grub), and reboot"),
-        );
+    if let Some(parameters) = left_to_radeon(gpu) {
+        let line = subject.root.read_text("/proc/cmdline", 64 << 10).unwrap_or_default();
+        let is_set = parameters.split(' ').all(|parameter| line.split_whitespace().any(|word| word == parameter));
+        let remedy = match is_set {
+            true => "the kernel's command line leaves it to amdgpu: reboot, or see that amdgpu is built for this kernel".to_owned(),
+            false => format!(
+                "put {parameters} on the kernel's command line (GRUB_CMDLINE_LINUX, then update-grub), and reboot"
+            ),
+        };
+        return about.warning("bound to radeon, which has no KFD: no container can use it", remedy);
     }
     let is_unfinished = gpu.problems.contains(&Problem::NoRenderNode);
     match gpu.driver.as_deref() {

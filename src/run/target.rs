@@ -81,9 +81,15 @@ impl Run<'_> {
                 let desired = Desired { actions, is_undecided: true, ..Desired::default() };
                 return Ok(Ok(Target::fixed(state, desired)));
             }
-            Request::Nothing { keeps, .. } => {
+            Request::Nothing { keeps, force } => {
                 let undecided = keeps.iter().map(|component| component.as_ref().to_owned()).collect();
-                let undo_constraints = self.undo_constraints();
+                let mut undo_constraints = self.undo_constraints();
+                // A memory that cannot be read stops no undo.
+                let at_first = Memory::read(self.root).ok().and_then(|memory| memory.mounts);
+                if let Some(at_first) = at_first.filter(|_| !force) {
+                    let unseen = hidden(self.root, &undo_constraints, &at_first);
+                    undo_constraints.unread.extend(unseen);
+                }
                 let mut desired = Desired { undo_constraints, undecided, ..Desired::default() };
                 scope.narrow(&mut desired, &state);
                 return Ok(Ok(Target::fixed(state, desired)));

@@ -13,7 +13,6 @@ use super::scope::{Components, REMOVE, Request, Scope, UNDO, UNDO_EXPORTER};
 use super::{Error, Run};
 use crate::component::Component;
 use crate::config;
-use crate::engines::hidden::hidden;
 use crate::engines::undo_constraints::{named_by_dockerd, undo_constraints};
 use crate::engines::{ALL, Containerd, Docker, Engine};
 use crate::memory::Memory;
@@ -148,12 +147,7 @@ impl Run<'_> {
     fn undo_constraints_of_files(&self) -> UndoConstraints {
         let docker = Docker::find(self.root, &self.config.docker.config);
         let containerd = Containerd::find(self.root, &self.config.containerd.config);
-        let mut found = undo_constraints(self.root, self.config, containerd.as_ref(), &docker);
-        // A memory that cannot be read stops no undo.
-        let at_first = Memory::read(self.root).ok().and_then(|memory| memory.mounts);
-        let unseen = at_first.map(|at_first| hidden(self.root, &found, &at_first));
-        found.unread.extend(unseen.unwrap_or_default());
-        found
+        undo_constraints(self.root, self.config, containerd.as_ref(), &docker)
     }
 
     /// The containers that do not start again after this plan: each keeps the runtime that it was made with.

@@ -277,10 +277,10 @@ fn real_what_a_mount_hides_is_not_forgotten_and_a_folder_that_cannot_go_is_told(
 fn a_limit_on_the_size_of_files_is_told_and_leaves_no_temporary_file() {
     let (laid, program, before) = machine();
     let argv = program.argv(&laid, &["apply"]);
-    let output = Command::new("sh").args(["-c", "ulimit -f 16; exec \"$@\"", "sh"]).args(argv).output().unwrap();
+    let output = Command::new("sh").args(["-c", "ulimit -f 1; exec \"$@\"", "sh"]).args(argv).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("runc-amd-wrapper: File too large"), "{said}");
+    assert!(said.contains("receipt.json: File too large"), "{said}");
     laid.run(&["undo"]);
     let off = laid.tree().differences(&[&before]);
     assert!(off.is_empty(), "{}", off.join("\n"));
@@ -299,6 +299,7 @@ fn real_full_disk_of_the_wrapper_leaves_every_engines_configuration_as_it_was() 
         r#"
         mkdir -p "$top/usr/local/lib/rocworker"
         mount -t tmpfs -o size=16k none "$top/usr/local/lib/rocworker"
+        head -c 100000 /dev/zero > "$top/usr/local/lib/rocworker/filler" 2>/dev/null
         cp -a "$top/etc/docker" "$top/docker.was"; cp -a "$top/etc/containerd" "$top/containerd.was"
         rw "$@" apply
         echo applied

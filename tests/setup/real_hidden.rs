@@ -370,13 +370,13 @@ fn real_a_mount_of_the_first_apply_hides_nothing_and_is_asked_for_once_it_has_go
             umount $top/etc/containers
             rw "$@" undo
             test -x $top/{WRAPPER} && echo "the wrapper stays"
-            echo again; mount --bind $top/other $top/etc/containers
+            echo mounted; mount --bind $top/other $top/etc/containers
             rw "$@" undo; find $top/usr -name runc-amd-wrapper
             umount $top/etc/containers
             "#
         ),
     );
-    let (away, again) = said.split_once("again\n").unwrap();
+    let (away, again) = said.split_once("mounted\n").unwrap();
     assert!(away.contains("/etc/containers at the first apply: mount it") && away.contains("code 1"), "{said}");
     assert!(away.ends_with("the wrapper stays\n"), "{said}");
     assert!(!again.contains("code") && !again.contains("runc-amd-wrapper\n"), "{said}");

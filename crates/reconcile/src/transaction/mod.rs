@@ -288,8 +288,13 @@ impl<'a> Transaction<'a> {
 }
 
 /// Why a change cannot be made yet; `None` where all that it needs is there: a file, or a package or module that came in
-/// this run or had not to be touched.
+/// this run or had not to be touched. No file comes that names another whose write failed and that is not there: an
+/// engine's configuration without the wrapper would fail each container.
 fn unmet(root: &Root, plan: &Plan, carried: &Executed, change: &Change) -> Option<String> {
+    let mut missing = carried.failed.iter().filter_map(|it| it.path.path()).filter(|path| !root.exists(path));
+    if let Some(path) = missing.find(|path| change.leaves_named(path)) {
+        return Some(format!("it names {}, which is not there", root.shown(path).display()));
+    }
     let failed = || carried.failed.iter().chain(&plan.blocked).chain(&plan.contested).chain(&plan.skipped);
     change.needs.iter().find_map(|needed| {
         if let Some(path) = needed.path() {
