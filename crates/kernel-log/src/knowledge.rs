@@ -207,13 +207,18 @@ impl Knowledge {
             let line = 1 + text.bytes().take(at).filter(|byte| *byte == b'\n').count();
             Error { name: name.to_owned(), line, problem }
         };
-        let File { messages } = toml::from_str(text).map_err(|error| {
-            failed(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
-        })?;
+        let mut messages = Vec::new();
+        // One message at a time: the daemon would keep the megabytes that the whole file's tables take.
+        for (begins, text) in tables(text) {
+            let File { messages: found } = toml::from_str(text).map_err(|error| {
+                let at = error.span().map_or(0, |span| span.start);
+                failed(begins + at, error.message().replace('\n', " "))
+            })?;
+            messages.extend(found.into_iter().map(|it| (begins + it.span().start, it.into_inner())));
+        }
         let mut ids = BTreeSet::new();
-        for message in &messages {
-            let at = message.span().start;
-            let Message { id, patterns, .. } = message.get_ref();
+        for (at, Message { id, patterns, .. }) in &messages {
+            let at = *at;
             if !is_kebab_case(id) {
                 return Err(failed(at, format!("the id {id:?} is not like ring-timeout")));
             }
@@ -224,17 +229,17 @@ impl Knowledge {
                 return Err(failed(at, format!("{id} has no pattern")));
             }
         }
-        for message in &messages {
-            let unknown = message.get_ref().ends.iter().find_map(|ended| match ended {
+        for (at, message) in &messages {
+            let unknown = message.ends.iter().find_map(|ended| match ended {
                 Ended::Message(id) if !ids.contains(id) => Some(id),
                 _ => None,
             });
             if let Some(id) = unknown {
-                let problem = format!("{} ends {id:?}, which is no class and no id", message.get_ref().id);
-                return Err(failed(message.span().start, problem));
+                let problem = format!("{} ends {id:?}, which is no class and no id", message.id);
+                return Err(failed(*at, problem));
             }
         }
-        let messages = messages.into_iter().map(Spanned::into_inner).collect();
+        let messages = messages.into_iter().map(|(_, message)| message).collect();
         Self::new(messages).map_err(|error| failed(0, error.to_string()))
     }
 
@@ -351,6 +356,13 @@ impl MessagePattern {
         let named = || origin::parsed(whole().as_deref().or(value("device"))?.as_bytes());
         sent_by.or(origin.device).or_else(named)
     }
+}
+
+/// The text from one `[[message]]` to the next, and where it begins.
+fn tables(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let heads = || text.match_indices("\n[[message]]\n").map(|(at, _)| at + 1);
+    let ends = heads().chain([text.len()]);
+    [0].into_iter().chain(heads()).zip(ends).filter_map(|(begins, end)| Some((begins, text.get(begins..end)?)))
 }
 
 fn is_kebab_case(id: &str) -> bool {

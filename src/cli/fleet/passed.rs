@@ -44,10 +44,13 @@ impl<'o, W: Write> EscapedLines<'o, W> {
         }
     }
 
+    /// A text that was cut off ends its line, so that what is said of it begins one.
+    ///
     /// # Errors
     /// What could not be written.
     pub(super) fn end(mut self) -> io::Result<()> {
-        self.write("");
+        let is_line = self.format != Format::Json && !self.begun.is_empty();
+        self.write(if is_line { "\n" } else { "" });
         self.written
     }
 
@@ -84,7 +87,7 @@ mod tests {
     #[test]
     fn lines_come_as_they_are_and_control_characters_do_not() {
         let chunks: [&[u8]; 4] = [b"one\ntw\xc3", b"\xa4\n", b"\x1b[2Jthree\r\n", b"four"];
-        assert_eq!(passed(&chunks, Format::Table), "one\ntw\u{e4}\n\\u{1b}[2Jthree\\r\nfour");
+        assert_eq!(passed(&chunks, Format::Table), "one\ntw\u{e4}\n\\u{1b}[2Jthree\\r\nfour\n");
     }
 
     #[test]
