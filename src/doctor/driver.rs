@@ -96,7 +96,8 @@ fn bound(about: About, subject: &Subject<'_>, gpu: &Gpu) -> Check {
     }
     if let Some(parameters) = left_to_radeon(gpu) {
         let line = subject.root.read_text("/proc/cmdline", 64 << 10).unwrap_or_default();
-        let is_set = parameters.split(' ').all(|parameter| line.split_whitespace().any(|word| word == parameter));
+        let is_set =
+            parameters.split(' ').all(|parameter| line.split_whitespace().any(|word| word == parameter));
         let remedy = match is_set {
             true => "the kernel's command line leaves it to amdgpu: reboot, or see that amdgpu is built for this kernel".to_owned(),
             false => format!(

@@ -53,7 +53,8 @@ mod tests {
 
     #[test]
     fn a_terminals_codes_are_left_out_wherever_a_block_ends() {
-        let coloured = "\x1b[32m[   12.5] \x1b[0m\x1b[33mamdgpu 0000:03:00.0: \x1b[0m\x1b[1mGPU reset begin!\x1b[0m\n";
+        let coloured =
+            "\x1b[32m[   12.5] \x1b[0m\x1b[33mamdgpu 0000:03:00.0: \x1b[0m\x1b[1mGPU reset begin!\x1b[0m\n";
         assert!(has_colours(coloured.as_bytes()) && !has_colours(b"[drm] x"));
         for length in 1..coloured.len() {
             let (first, second) = coloured.as_bytes().split_at(length);

@@ -152,8 +152,7 @@ impl Run<'_> {
         let store = Store::new(root);
         let without_managed = |path: &Path, text: &str| store.without_managed(receipt, path, text);
         engines.containerd = engines.containerd.map(|it| it.without_managed(without_managed));
-        let unseen =
-            memory.mounts.as_ref().map(|at_first| hidden(root, &engines.undo_constraints, at_first));
+        let unseen = memory.mounts.as_ref().map(|at_first| hidden(root, &engines.undo_constraints, at_first));
         engines.undo_constraints.unread.extend(unseen.unwrap_or_default());
         // Asking dockerd takes longer than all else.
         if !keeps_runtimes(config, &facts, receipt) {

@@ -277,8 +277,10 @@ fn real_what_a_mount_hides_is_not_forgotten_and_a_folder_that_cannot_go_is_told(
 fn a_limit_on_the_size_of_files_is_told_and_leaves_no_temporary_file() {
     let (laid, program, before) = machine();
     let argv = program.argv(&laid, &["apply"]);
-    let output = Command::new("sh").args(["-c", "ulimit -f 1; exec \"$@\"", "sh"]).args(argv).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+    let output =
+        Command::new("sh").args(["-c", "ulimit -f 1; exec \"$@\"", "sh"]).args(argv).output().unwrap();
+    let said =
+        String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("receipt.json: File too large"), "{said}");
     laid.run(&["undo"]);

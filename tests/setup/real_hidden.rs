@@ -348,7 +348,10 @@ END
         assert!(planned.contains(&part) && off.contains(&part), "{folder}: {said}");
         assert!(undone.contains(&part) && undone.contains("code 1"), "{folder}: {said}");
         assert!(undone.ends_with("the wrapper stays\n"), "{folder}: {said}");
-        assert!(seen.contains(file) && seen.contains("code 1") && seen.ends_with("named\n"), "{folder}: {said}");
+        assert!(
+            seen.contains(file) && seen.contains("code 1") && seen.ends_with("named\n"),
+            "{folder}: {said}"
+        );
         assert!(!forgotten.contains("code") && !forgotten.contains("runc-amd-wrapper\n"), "{folder}: {said}");
     }
 }
@@ -377,7 +380,10 @@ fn real_a_mount_of_the_first_apply_hides_nothing_and_is_asked_for_once_it_has_go
         ),
     );
     let (away, again) = said.split_once("mounted\n").unwrap();
-    assert!(away.contains("/etc/containers at the first apply: mount it") && away.contains("code 1"), "{said}");
+    assert!(
+        away.contains("/etc/containers at the first apply: mount it") && away.contains("code 1"),
+        "{said}"
+    );
     assert!(away.ends_with("the wrapper stays\n"), "{said}");
     assert!(!again.contains("code") && !again.contains("runc-amd-wrapper\n"), "{said}");
 }

@@ -362,7 +362,10 @@ impl MessagePattern {
 fn tables(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let heads = || text.match_indices("\n[[message]]\n").map(|(at, _)| at + 1);
     let ends = heads().chain([text.len()]);
-    [0].into_iter().chain(heads()).zip(ends).filter_map(|(begins, end)| Some((begins, text.get(begins..end)?)))
+    [0].into_iter()
+        .chain(heads())
+        .zip(ends)
+        .filter_map(|(begins, end)| Some((begins, text.get(begins..end)?)))
 }
 
 fn is_kebab_case(id: &str) -> bool {

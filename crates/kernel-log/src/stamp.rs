@@ -160,7 +160,8 @@ impl<'t> Rest<'t> {
     /// RFC 5424's format, `kernel - - - `.
     fn kernel(&mut self, has_time: bool) -> bool {
         let kernel = |text: &'t [u8]| {
-            let of_busybox = || word(text).filter(|(word, _)| word.starts_with(b"kern.")).map(|(_, behind)| behind);
+            let of_busybox =
+                || word(text).filter(|(word, _)| word.starts_with(b"kern.")).map(|(_, behind)| behind);
             let text = of_busybox().unwrap_or(text);
             text.strip_prefix(b"kernel: ").or_else(|| text.strip_prefix(b"kernel - - - "))
         };
@@ -268,7 +269,11 @@ mod tests {
             let line = format!("{front}{record}");
             let found = stripped(line.as_bytes()).unwrap();
             assert_eq!(String::from_utf8_lossy(found.record), record, "{line}");
-            assert_eq!((String::from_utf8_lossy(found.time), found.is_stamped), (time.into(), true), "{line}");
+            assert_eq!(
+                (String::from_utf8_lossy(found.time), found.is_stamped),
+                (time.into(), true),
+                "{line}"
+            );
         }
         for line in [
             record,

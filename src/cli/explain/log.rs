@@ -103,7 +103,12 @@ fn of_journal(error: journal::Error) -> anyhow::Error {
     }
 }
 
-fn explain(session: &Session, name: &str, input: &mut dyn Read, hint: Option<&str>) -> anyhow::Result<Outcome> {
+fn explain(
+    session: &Session,
+    name: &str,
+    input: &mut dyn Read,
+    hint: Option<&str>,
+) -> anyhow::Result<Outcome> {
     answer(session, false, hint, |knowledge, each| {
         let mut input = Counted { input, bytes: 0, failed: None };
         let read = scan(knowledge, &mut input, &mut |hit| {
