@@ -49,11 +49,14 @@ impl Groups {
     #[must_use]
     pub fn read(root: &Root) -> Self {
         let text = root.read_text(FILE, 4 << 20).map_err(|error| error.to_string());
+        // Of such a line compat asks a further service (nsswitch.conf(5), "Compatibility mode").
+        let has_plus = text.as_ref().is_ok_and(|text| text.lines().any(|line| line.starts_with('+')));
         let mut known = text.map(|text| parse(&text, FILE));
         let mut services = Vec::new();
         for service in services_of(root) {
             match (service.as_str(), &mut known) {
-                ("files" | "compat", _) | (_, Err(_)) => {}
+                ("files", _) | (_, Err(_)) => {}
+                ("compat", Ok(_)) if !has_plus => {}
                 ("altfiles", Ok(known)) => {
                     let text = root.read_text(ALTFILES, 4 << 20).unwrap_or_default();
                     known.extend(parse(&text, ALTFILES));
@@ -173,11 +176,11 @@ fn parse(text: &str, source: &str) -> Vec<Group> {
     text.lines().filter_map(group).collect()
 }
 
-/// The services of the line `group:` in nsswitch.conf(5), without its reactions in brackets; `files` where there is none.
+/// The services of the last line `group:` in nsswitch.conf(5), without its reactions in brackets; `files` where there
+/// is none.
 fn services_of(root: &Root) -> Vec<String> {
     let text = root.read_text("/etc/nsswitch.conf", 64 << 10).unwrap_or_default();
-    let line = text.lines().find_map(|line| line.split('#').next()?.trim().strip_prefix("group:"));
-    let Some(line) = line else { return vec!["files".to_owned()] };
+    let Some(line) = text.lines().rev().find_map(of_group) else { return vec!["files".to_owned()] };
     let mut services = Vec::new();
     let mut is_reaction = false;
     for word in line.split_whitespace() {
@@ -188,6 +191,14 @@ fn services_of(root: &Root) -> Vec<String> {
         is_reaction &= !word.ends_with(']');
     }
     services
+}
+
+/// What a line of nsswitch.conf says behind `group:`. glibc takes blanks before the name, and for its colon
+/// (`process_line` in nss/nss_database.c).
+fn of_group(line: &str) -> Option<&str> {
+    let is_end = |c: char| c == ':' || c.is_ascii_whitespace();
+    let rest = line.split('#').next()?.trim_start().strip_prefix("group")?;
+    rest.starts_with(is_end).then(|| rest.trim_start_matches(is_end))
 }
 
 /// Records `NAME.group` of a folder; `GID.group` are links to them.
@@ -247,6 +258,11 @@ mod tests {
             ("passwd: altfiles\ngroup:\tfiles altfiles systemd # and no more", Some(105), Some(500), None),
             ("group: files [SUCCESS=merge] sss [NOTFOUND = return] altfiles", Some(105), None, Some("sss")),
             ("group: files winbind ldap", None, None, Some("winbind, ldap")),
+            // The last line counts, and blanks do not.
+            ("group: files sss\n \tgroup : altfiles\ngroups: ldap\ngroup.x: ldap\n", Some(105), None, None),
+            ("group: altfiles\ngroup files\n", None, None, None),
+            ("group: altfiles\n#group: files\n", Some(105), None, None),
+            ("group: compat", None, None, None),
         ] {
             put("etc/nsswitch.conf", line);
             let groups = Groups::read(&root);
@@ -261,6 +277,13 @@ mod tests {
             assert!(made.ends_with(command) && asked.not_asked().is_none(), "{line}: {made}");
             assert_eq!(made.contains("getent found no ml"), not_asked.is_some(), "{line}: {made}");
         }
+        // Of NIS, which no file here answers for.
+        put("etc/nsswitch.conf", "group: compat\n");
+        put("etc/group", "root:x:0:\n+:::\n");
+        let groups = Groups::read(&root);
+        assert_eq!(groups.not_asked().as_deref(), Some("compat"));
+        assert!(!groups.made("ml", None).contains("groupadd"));
+        put("etc/group", "root:x:0:\n");
         put("etc/nsswitch.conf", "group: files altfiles");
         let groups = Groups::read(&root);
         assert_eq!(groups.name(39), Some("video"));

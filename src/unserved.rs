@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use root::{Kind, Root};
+use yaml_serde::Value;
 
 /// One of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,13 +58,13 @@ pub fn unserved(root: &Root) -> Vec<Unserved> {
 /// k3s and rke2 write containerd's configuration anew at each start, from a template where there is one. A containerd 2
 /// prefers config-v3.toml.tmpl (docs.k3s.io, "Configuring containerd").
 fn of_rancher(root: &Root, name: &'static str) -> Option<Unserved> {
-    let agent = PathBuf::from(format!("/var/lib/rancher/{name}/agent"));
+    let data = Path::new("/var/lib/rancher").join(name);
     let programs =
         ["/usr/local/bin", "/usr/bin", &format!("/opt/{name}/bin")].map(|bin| Path::new(bin).join(name));
-    if !programs.iter().chain([&agent]).any(|sign| root.exists(sign)) {
+    if !programs.iter().chain([&data.join("agent")]).any(|sign| root.exists(sign)) {
         return None;
     }
-    let folder = agent.join("etc/containerd");
+    let folder = data_dir(root, name).unwrap_or(data).join("agent/etc/containerd");
     let [newer, older] = ["config-v3.toml.tmpl", "config.toml.tmpl"].map(|file| folder.join(file));
     let is_there = [&newer, &older].into_iter().find(|file| root.exists(file));
     let is_newer = || {
@@ -74,16 +75,32 @@ fn of_rancher(root: &Root, name: &'static str) -> Option<Unserved> {
     Some(Unserved { name, file, is: OWN_CONTAINERD })
 }
 
+/// Where both keep their data, if their configuration says so (docs.k3s.io, "Configuration File").
+fn data_dir(root: &Root, name: &str) -> Option<PathBuf> {
+    let text = root.read_text(format!("/etc/rancher/{name}/config.yaml"), 1 << 20).ok()?;
+    let document: Value = yaml_serde::from_str(&text).ok()?;
+    let folder = PathBuf::from(document.get("data-dir")?.as_str()?);
+    folder.is_absolute().then_some(folder)
+}
+
+/// Where homes are. On ostree's systems the first is a link to the second.
+const HOMES: [&str; 2] = ["/home", "/var/home"];
+
 /// dockerd-rootless-setuptool.sh writes the unit into the user's own folder. Homes that may never answer are not looked at:
 /// those behind a network, autofs or a link.
 fn rootless(root: &Root) -> Option<Unserved> {
-    let is_folder = |path: &Path| root.lstat(path).is_ok_and(|meta| meta.kind == Kind::Directory);
-    if root.is_in_memory() || !root.is_local("/home") || !is_folder(Path::new("/home")) {
+    if root.is_in_memory() {
         return None;
     }
-    let homes = root.list("/home").unwrap_or_default().into_iter().map(|user| Path::new("/home").join(user));
-    let home = homes
+    let is_folder = |path: &Path| root.lstat(path).is_ok_and(|meta| meta.kind == Kind::Directory);
+    let homes_in = |folder: &'static str| {
+        let is_asked = root.is_local(folder) && is_folder(Path::new(folder));
+        let users = if is_asked { root.list(folder).unwrap_or_default() } else { Vec::new() };
+        users.into_iter().map(move |user| Path::new(folder).join(user))
+    };
+    let home = HOMES
         .into_iter()
+        .flat_map(homes_in)
         .find(|home| is_folder(home) && root.exists(home.join(".config/systemd/user/docker.service")))?;
     Some(Unserved { name: "docker-rootless", file: home.join(".config/docker/daemon.json"), is: ROOTLESS })
 }

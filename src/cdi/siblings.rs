@@ -10,6 +10,8 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use nix::errno::Errno;
 use root::Root;
 use serde::Deserialize as _;
@@ -258,7 +260,7 @@ fn names_in(text: &str) -> Option<BTreeSet<String>> {
     let first = yaml_serde::Deserializer::from_str(text).next()?;
     let mut spec = Value::deserialize(first).ok()?;
     spec.apply_merge().ok()?;
-    if !values(&spec, "kind").any(|kind| kind.as_str() == Some(KIND)) {
+    if !values(&spec, "kind").flat_map(spelt).any(|kind| kind == KIND) {
         return None;
     }
     let devices: Vec<&Value> = values(&spec, "devices").filter_map(Value::as_sequence).flatten().collect();
@@ -280,28 +282,44 @@ const SPEC_KEYS: [&str; 5] = ["cdiVersion", "kind", "annotations", "devices", "c
 const DEVICE_KEYS: [&str; 3] = ["name", "annotations", "containerEdits"];
 
 fn has_only(value: &Value, known: &[&str]) -> bool {
-    let is_known = |key: &Value| {
-        key.as_str().is_none_or(|key| known.iter().any(|known| known.eq_ignore_ascii_case(key)))
-    };
+    let is_known = |key: &Value| key.as_str().is_none_or(|_| known.iter().any(|known| is_key(key, known)));
     value.as_mapping().is_none_or(|entries| entries.keys().all(is_known))
 }
 
-/// The values of a key. Go takes it in any case (encoding/json, `Unmarshal`).
+/// The values of a key.
 fn values<'v>(value: &'v Value, key: &'static str) -> impl Iterator<Item = &'v Value> {
-    let is_it = move |it: &Value| it.as_str().is_some_and(|it| it.eq_ignore_ascii_case(key));
-    value.as_mapping().into_iter().flatten().filter(move |(it, _)| is_it(it)).map(|(_, value)| value)
+    value.as_mapping().into_iter().flatten().filter(move |(it, _)| is_key(it, key)).map(|(_, value)| value)
 }
 
-/// The names that engines may read here: a number counts as its decimal text, and YAML 1.1 spells one in many ways
-/// (yaml.org/type/int.html). Whether it was quoted is not kept.
+/// Go takes a key in any case (encoding/json, `Unmarshal`), of two letters beyond ASCII too (`foldName`).
+fn is_key(value: &Value, key: &str) -> bool {
+    let fold = |c: char| match c {
+        '\u{212a}' => 'k',
+        '\u{17f}' => 's',
+        c => c.to_ascii_lowercase(),
+    };
+    spelt(value).iter().any(|it| it.chars().map(fold).eq(key.chars().map(fold)))
+}
+
+/// The texts that engines may read here: a number counts as its decimal text, and YAML 1.1 spells one in many ways
+/// (yaml.org/type/int.html). Whether it was quoted is not kept, nor whether it has YAML's tag `!!binary`.
 fn spelt(name: &Value) -> Vec<String> {
     let text = match name {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
+        // `! 0`: engines take no notice of a tag that they do not know.
+        Value::Tagged(tagged) => return spelt(&tagged.value),
         _ => return Vec::new(),
     };
     let number = number(&text).filter(|number| *number != text);
-    std::iter::once(text).chain(number).collect()
+    let binary = binary(&text);
+    std::iter::once(text).chain(number).chain(binary).collect()
+}
+
+/// The text behind `!!binary` (yaml.org/type/binary.html). A name that happens to be one as well costs a rename.
+fn binary(text: &str) -> Option<String> {
+    let bytes = STANDARD.decode(text.replace(['\r', '\n'], "")).ok()?;
+    String::from_utf8(bytes).ok().filter(|text| !text.is_empty())
 }
 
 /// The decimal text of a whole number as YAML 1.1 spells it.
@@ -343,6 +361,12 @@ mod tests {
             yaml("0x0", "env: [A=b]").into_bytes(),
             yaml("0.0", "env: [A=b]").into_bytes(),
             yaml("-0", "env: [A=b]").into_bytes(),
+            yaml("! 0", "env: [A=b]").into_bytes(),
+            yaml("!mine \"0\"", "env: [A=b]").into_bytes(),
+            yaml("!!str 0", "env: [A=b]").into_bytes(),
+            yaml("!!binary MA==", "env: [A=b]").into_bytes(),
+            plain.replace("amd.com/gpu", "!!binary YW1kLmNvbS9ncHU=").into_bytes(),
+            plain.replace("kind", "\u{212a}ind").replace("devices", "device\u{17f}").into_bytes(),
             plain.replace("kind", "Kind").replace("name", "NAME").replace("devices", "Devices").into_bytes(),
             yaml("0", "hooks: [{hookName: prestart, path: /bin/true, timeout: 0}]").into_bytes(),
             yaml("0", "hooks: [{hookName: prestart, path: bin/true}]").into_bytes(),

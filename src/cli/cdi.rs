@@ -188,6 +188,9 @@ fn what_writes_it(session: &Session, config: &Config) -> anyhow::Result<String> 
             refusal.map_or_else(|| "rocworker apply writes it".to_owned(), |refusal| refusal.to_string())
         }
         Wanted::Off => "the configuration leaves AMD's GPUs alone (compute-runtime)".to_owned(),
+        Wanted::NoGpu if !facts.machine.unanswered.is_empty() => {
+            "which GPUs this machine has is not known, and rocworker detect says why".to_owned()
+        }
         Wanted::NoGpu if facts.amd().next().is_none() => "this machine has no AMD GPU".to_owned(),
         Wanted::NoGpu => {
             "a container can be given none of this machine's GPUs, and rocworker detect says why".to_owned()

@@ -30,6 +30,9 @@ struct Answer<'h> {
     quarantine_enforced: bool,
     #[serde(skip)]
     lacks: Option<&'static str>,
+    /// Whether what cannot be read leaves open which cards there are.
+    #[serde(skip)]
+    may_lack_cards: bool,
     gpus: Vec<Entry<'h>>,
     unknown: &'h [String],
 }
@@ -64,6 +67,7 @@ pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Out
     let quarantine_enforced = lacks.is_none();
     let answer = Answer {
         schema_version: 1,
+        may_lack_cards: !machine.unanswered.is_empty(),
         source,
         written_at: *written_at,
         quarantine_enforced,
@@ -142,7 +146,10 @@ fn entry<'h>(health: &'h GpuHealth, machine: &Machine) -> Entry<'h> {
 fn text(answer: &Answer<'_>, format: Format) -> String {
     let mut text = String::new();
     if answer.gpus.is_empty() {
-        text.push_str("No AMD GPU in this machine.\n");
+        text.push_str(match answer.may_lack_cards {
+            true => "Which AMD GPUs this machine has is not known.\n",
+            false => "No AMD GPU in this machine.\n",
+        });
     } else {
         text.push_str(&rows(answer, format));
     }

@@ -70,7 +70,7 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
     let samples = in_order(samples);
     if !samples.iter().any(|sample| std::ptr::eq(sample.metric, &GPU_INFO)) {
         tracing::warn!(
-            "there is no AMD GPU, so no metric names one; see `rocworker doctor` if there should be"
+            "no AMD GPU was found, so no metric names one; see `rocworker doctor` if there should be"
         );
     }
     faults.iter().for_each(|fault| tracing::info!("{}", fault.reason));

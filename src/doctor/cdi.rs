@@ -1,5 +1,9 @@
 //! Whether engines read the truth: the CDI spec against the machine as it is now.
 
+use std::path::Path;
+
+use root::Kind;
+
 use super::machine::Subject;
 use crate::cdi::{self, Siblings, Wanted, wanted};
 use crate::check::{APPLY, About, Check};
@@ -46,9 +50,22 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let shared = conflicts.iter().filter(|it| it.breaks() && !it.ends_what_works());
     let shared = shared.map(|it| about().failed(it.text(), it.remedy()));
     let unknown = siblings.unknown().map(|text| about().warning(text, "see that it can be read"));
-    let checks: Vec<Check> = of_spec.chain(shared).chain(unknown).collect();
+    let linked = path.parent().filter(|folder| is_link(subject, folder)).map(|folder| {
+        let folder = folder.display();
+        about().warning(
+            format!("{folder} is a link, which engines with an older CDI library (podman 4.3) do not follow"),
+            format!("make {folder} a folder, then {APPLY}; or mount the link's folder there"),
+        )
+    });
+    let checks: Vec<Check> = of_spec.chain(shared).chain(unknown).chain(linked).collect();
     if checks.is_empty() {
         return Ok(vec![about().ok("valid, true of this machine, its names in no other spec")]);
     }
     Ok(checks)
+}
+
+/// Older CDI libraries walk the folder of specs (Go's filepath.Walk), which does not follow a link to it. Newer ones
+/// list it (os.ReadDir). Links on the way are the kernel's to follow.
+fn is_link(subject: &Subject<'_>, folder: &Path) -> bool {
+    subject.root.lstat(folder).is_ok_and(|meta| meta.kind == Kind::Link)
 }

@@ -75,14 +75,12 @@ fn nameless(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Option<Chec
         return None;
     }
     let name = name_of(role);
-    let remedy = match (subject.in_container(), subject.groups.gid(name)) {
-        (true, Some(own)) => {
-            format!(
-                "pass the node in with gid={own}, which is {name} here, or name the group: groupadd --gid {gid} …"
-            )
-        }
-        (false, Some(_)) => nodes::repair(subject, role, node, meta),
-        (_, None) => made(subject, name),
+    let is_passed_in = subject.in_container() && role == Role::Card;
+    let remedy = match subject.groups.gid(name) {
+        // apply sets the nodes for computing alone.
+        Some(own) if is_passed_in => format!("pass the node in with gid={own}, which is {name} here"),
+        Some(_) => nodes::repair(subject, role, node, meta),
+        None => made(subject, name),
     };
     let about = About::one(NAME, node.path.display().to_string());
     Some(about.warning(format!("its group {gid} has no name in /etc/group"), remedy))

@@ -34,7 +34,7 @@ pub(super) struct KfdLog {
 /// A line, and what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// As the kernel wrote it.
+    /// As the kernel wrote it, in quotation marks, and the end of a sentence.
     pub(super) text: String,
     pub(super) means: String,
     pub(super) remedy: String,
@@ -143,7 +143,7 @@ impl KfdLog {
             before.about = about;
         }
         let place = knowledge.messages().iter().position(|it| it.id == message.id).unwrap_or(usize::MAX);
-        let text = String::from_utf8_lossy(text).trim().to_owned();
+        let text = format!("\"{}\".", String::from_utf8_lossy(text).trim());
         self.lines.push(Line {
             text,
             means: message.means.clone(),

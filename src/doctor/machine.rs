@@ -68,7 +68,11 @@ impl<'a> Subject<'a> {
 
     /// Skips what only a machine with an AMD GPU has.
     pub(crate) fn needs_amd(&self, about: About, why: &str) -> Result<(), Check> {
-        if self.has_amd() { Ok(()) } else { Err(about.skipped(why)) }
+        match self.has_amd() {
+            true => Ok(()),
+            false if self.facts.machine.unanswered.is_empty() => Err(about.skipped(why)),
+            false => Err(about.skipped("which GPUs this machine has is not known")),
+        }
     }
 
     /// Skips what the host decides for a container.

@@ -15,7 +15,10 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         .into_iter()
         .map(|(address, gpu)| About::one(NAME, address.to_string()).ok(described(gpu)))
         .collect();
-    if checks.is_empty() {
+    let machine = &subject.facts.machine;
+    if !machine.unanswered.is_empty() {
+        // A GPU that cannot be seen is not one that is missing.
+    } else if checks.is_empty() {
         checks.push(no_amd(subject));
     } else if !subject.has_amd() {
         let remedy = "add a card of GCN 3 or newer, or set compute-runtime: none";
@@ -27,11 +30,12 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         Some(about.skipped(format!("{}: not AMD's, listed and never touched", described(gpu))))
     }));
     // What detect says of the machine as a whole: functions and KFD nodes that cannot be made out.
-    checks.extend(subject.facts.machine.problems.iter().map(|problem| {
-        About::all(NAME).warning(
-            problem.clone(),
-            "read dmesg; when the driver is content, send a report: rocworker cannot make out what sysfs says",
-        )
+    checks.extend(machine.problems.iter().map(|problem| {
+        let remedy = "read dmesg; when the driver is content, send a report: rocworker cannot make out what sysfs says";
+        match machine.unanswered.contains(problem) {
+            true => About::all(NAME).failed(problem.clone(), remedy),
+            false => About::all(NAME).warning(problem.clone(), remedy),
+        }
     }));
     Ok(checks)
 }

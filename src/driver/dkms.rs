@@ -8,6 +8,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use root::{Error, Kind, Root, if_there};
 
 const TREE: &str = "/var/lib/dkms/amdgpu";
@@ -22,7 +23,7 @@ pub struct Dkms {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
     pub name: String,
-    /// Whether what `source` links to is there: without it dkms builds and installs nothing.
+    /// Whether what `source` links to has a dkms.conf: without it dkms builds and installs nothing.
     pub has_source: bool,
     pub builds: Vec<Build>,
 }
@@ -89,13 +90,20 @@ impl Dkms {
     }
 }
 
-/// Whether what `source` links to is there. Where the folder is missing that sources are in, as in a report, nothing says
-/// that it is gone.
+/// Whether there is a source that dkms takes for one. What cannot be read may be one, and so may that of a report, in
+/// which the folder is missing that sources are in.
 fn has_source(root: &Root, place: &Path) -> bool {
     let source = place.join("source");
-    let target = root.read_link(&source).map(|target| place.join(target));
-    let is_shown = |target: PathBuf| target.parent().is_some_and(|folder| root.exists(folder));
-    root.exists(&source) || !target.is_ok_and(is_shown)
+    match root.stat(source.join("dkms.conf")) {
+        Err(Error::Io { errno: Errno::ENOENT | Errno::ENOTDIR, .. }) => {
+            let is_hidden = |target: PathBuf| {
+                let target = place.join(target);
+                target.parent().is_some_and(|folder| !root.exists(folder))
+            };
+            root.read_link(&source).is_ok_and(is_hidden)
+        }
+        _ => true,
+    }
 }
 
 fn builds(root: &Root, version: &OsString, place: &Path) -> Result<Vec<Build>, Error> {
@@ -202,4 +210,47 @@ fn drop_owned(root: &Root, files: &mut Vec<PathBuf>) -> Result<(), Error> {
         files.retain(|file| !is_listed(file));
     }
     Ok(())
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out its files"
+)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_source_is_gone_where_dkms_finds_no_configuration_of_it() {
+        let (source, config) = ("/usr/src/amdgpu-1", "usr/src/amdgpu-1/dkms.conf");
+        for (target, file, has_source) in [
+            (Some(source), config, true),
+            (Some("../../../../../usr/src/amdgpu-1"), config, true),
+            (Some(source), "usr/src/amdgpu-1/Makefile", false),
+            (Some(source), "usr/src/amdgpu-1", false),
+            (Some(source), "usr/src/other/dkms.conf", false),
+            // A report has no sources.
+            (Some(source), "etc/group", true),
+            (None, config, false),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let put = |path: &str| {
+                let path = dir.path().join(path);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, "").unwrap();
+            };
+            put("var/lib/dkms/amdgpu/1/6.1/x86_64/module/amdgpu.ko");
+            put(file);
+            if let Some(target) = target {
+                symlink(target, dir.path().join("var/lib/dkms/amdgpu/1/source")).unwrap();
+            }
+            let dkms = Dkms::read(&Root::open(dir.path()).unwrap()).unwrap();
+            let found: Vec<bool> = dkms.versions.iter().map(|version| version.has_source).collect();
+            assert_eq!(found, [has_source], "{target:?}, {file}");
+        }
+    }
 }

@@ -7,26 +7,41 @@ use std::path::{Path, PathBuf};
 use reconcile::{Finding, UndoConstraints};
 use root::Root;
 
-use super::{ALL, unit};
+use super::unit::{self, drop_in_folders};
+use super::{ALL, Containerd};
 
 /// Where the file systems are mounted that hold what may name the wrapper. A mount that shows its own folder is none.
 #[must_use]
-pub fn mounts(root: &Root, found: &UndoConstraints) -> BTreeSet<PathBuf> {
+pub fn mounts(root: &Root, found: &UndoConstraints, containerd: Option<&Containerd>) -> BTreeSet<PathBuf> {
     let units =
         ALL.iter().filter(|engine| engine.names_programs_in.is_some()).filter_map(|engine| engine.unit);
-    let of_unit = |name: &str| unit::FOLDERS.map(|folder| Path::new(folder).join(format!("{name}.d")));
+    let of_unit = |name: &str| {
+        let (own, of_kind) = drop_in_folders(name);
+        let folders = own.into_iter().chain([of_kind]);
+        folders.flat_map(|name| unit::FOLDERS.map(|folder| Path::new(folder).join(&name))).collect::<Vec<_>>()
+    };
     let of_programs =
         ALL.iter().filter_map(|engine| engine.names_programs_in).flat_map(|(_, folders)| folders);
-    let places =
-        found.namers.iter().cloned().chain(of_programs.map(PathBuf::from)).chain(units.flat_map(of_unit));
-    let mounts: BTreeSet<PathBuf> = places.map(|place| root.mount_of(place)).collect();
-    mounts.into_iter().filter(|mount| mount != Path::new("/")).collect()
+    let files = containerd.map_or(&[][..], |containerd| &containerd.files);
+    let imported =
+        files.iter().flat_map(|file| file.imports().into_iter().map(|import| beside(&file.path, &import)));
+    let places = found.namers.iter().cloned().chain(of_programs.map(PathBuf::from)).chain(imported);
+    // What is in /run is made anew at each boot, on a file system that an image has not.
+    let places = places.chain(units.flat_map(of_unit)).filter(|place| !place.starts_with("/run"));
+    // Whoever may have made a link on the way: it is followed by those that read there.
+    let mounts = places.map(|place| root.mount_of(root.without_links(&place).unwrap_or(place)));
+    mounts.filter(|mount| mount != Path::new("/")).collect()
+}
+
+/// The folder of what a file imports, whose path may be relative to that file's folder.
+fn beside(file: &Path, import: &str) -> PathBuf {
+    let path = file.parent().unwrap_or(file).join(import);
+    path.parent().unwrap_or(&path).to_owned()
 }
 
 /// What cannot be seen since the first apply, which found these file systems mounted.
 #[must_use]
-pub fn hidden(root: &Root, found: &UndoConstraints, at_first: &BTreeSet<PathBuf>) -> Vec<Finding> {
-    let now = mounts(root, found);
+pub fn hidden(root: &Root, now: &BTreeSet<PathBuf>, at_first: &BTreeSet<PathBuf>) -> Vec<Finding> {
     let shown = |mount: &Path| root.shown(mount).display().to_string();
     let came = now.difference(at_first).map(|mount| Finding {
         path: mount.as_path().into(),
@@ -36,7 +51,7 @@ pub fn hidden(root: &Root, found: &UndoConstraints, at_first: &BTreeSet<PathBuf>
         ),
     });
     let went =
-        at_first.difference(&now).filter(|mount| root.mount_of(mount) != **mount).map(|mount| Finding {
+        at_first.difference(now).filter(|mount| root.mount_of(mount) != **mount).map(|mount| Finding {
             path: mount.as_path().into(),
             text: format!("a file system was mounted at {} at the first apply: mount it", shown(mount)),
         });

@@ -145,14 +145,20 @@ fn find(root: &Root, name: &str) -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.is_there(path))
 }
 
-/// The drop-ins of a unit: by their names, whichever folder they are in. Of two with the same name the one in the
-/// earlier of [`FOLDERS`] is read, there the one in the more particular folder, and one for all units of a kind last.
-fn drop_ins(root: &Root, name: &str) -> Vec<PathBuf> {
+/// Names of the folders of a unit's drop-ins beneath each of [`FOLDERS`]: its own, the most particular first, and the one of
+/// all units of its kind.
+pub(crate) fn drop_in_folders(name: &str) -> (Vec<String>, String) {
     let (stem, kind) = name.rsplit_once('.').unwrap_or((name, "service"));
     let dashes = stem.char_indices().rev().filter(|(at, c)| *c == '-' && at + 1 < stem.len());
     let shorter = dashes.filter_map(|(at, _)| Some(format!("{}.{kind}.d", stem.get(..=at)?)));
-    let own: Vec<String> = std::iter::once(format!("{name}.d")).chain(shorter).collect();
-    let of_kind = [format!("{kind}.d")];
+    (std::iter::once(format!("{name}.d")).chain(shorter).collect(), format!("{kind}.d"))
+}
+
+/// The drop-ins of a unit: by their names, whichever folder they are in. Of two with the same name the one in the
+/// earlier of [`FOLDERS`] is read, there the one in the more particular folder, and one for all units of a kind last.
+fn drop_ins(root: &Root, name: &str) -> Vec<PathBuf> {
+    let (own, of_kind) = drop_in_folders(name);
+    let of_kind = [of_kind];
     let mut by_name = BTreeMap::new();
     for names in [own.as_slice(), &of_kind] {
         for (parent, name) in FOLDERS.iter().flat_map(|parent| names.iter().map(move |name| (parent, name))) {

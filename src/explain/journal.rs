@@ -252,7 +252,12 @@ impl Scan<'_, '_> {
             return Ok(());
         }
         let device = entry.device.as_ref().and_then(|device| device.as_str()).and_then(device);
-        let found = self.knowledge.find_from(&Origin::of_record(&text, device));
+        let origin = Origin::of_record(&text, device);
+        // As in kernel_log::kmsg: the kernel never leaves the device out of a record that begins with one.
+        if device.is_none() && origin.device.is_some() {
+            return Ok(());
+        }
+        let found = self.knowledge.find_from(&origin);
         let Some(found) = found.filter(|found| !found.message.silent) else { return Ok(()) };
         let time = entry.time.as_deref().and_then(time);
         let line = Line { number: self.read.totals.lines, text: &text, time };
@@ -356,6 +361,8 @@ mod tests {
             r#"{"MESSAGE":null}"#.to_owned(),
             format!(r#"{{"MESSAGE":"{}"}}"#, "x".repeat(1 << 20)),
             format!(r#"{{"MESSAGE":"{TIMEOUT}","__REALTIME_TIMESTAMP":"18446744073709551616"}}"#),
+            // A module that is named like a prefix.
+            r#"{"MESSAGE":"amdgpu 0000:03:00.0: amdgpu: GPU reset(2) failed: x"}"#.to_owned(),
         ];
         let (lines, read) = scanned(&entries.join("\n"));
         let expected = [
@@ -365,6 +372,6 @@ mod tests {
             (7, TIMEOUT.to_owned(), None, None),
         ];
         assert_eq!(lines, expected);
-        assert_eq!((read.damaged, read.totals.cut, read.totals.lines), (3, 0, 7));
+        assert_eq!((read.damaged, read.totals.cut, read.totals.lines), (3, 0, 8));
     }
 }

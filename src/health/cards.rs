@@ -27,7 +27,7 @@ pub(super) struct Read {
     /// Why nothing is known of any card.
     pub(super) problem: Option<String>,
     /// Why there may be more cards: files that have not answered.
-    unanswered: Vec<String>,
+    pub unanswered: Vec<String>,
 }
 
 /// How much of a card's own memory is in use, whoever uses it.

@@ -48,12 +48,12 @@ impl Observer {
     /// what an earlier process left in the file, however old. `now`: seconds since 1970.
     pub fn judge(&mut self, root: &Root, rules: &Rules, last: Option<&Health>, now: u64) -> Judgement {
         root.ask_again();
-        let Read { cards, memory, problem, .. } = self.cards.read(last);
+        let Read { cards, memory, problem, unanswered } = self.cards.read(last);
         let events = self.log.read(root, &cards, now);
         let log = events.as_ref().map(|(events, is_whole)| Log { events, is_whole: *is_whole });
         let known = Known { now, cards: &cards, log: log.map_err(String::as_str), last };
         let mut health = self.judge.judge(rules, known);
-        health.unknown.extend(problem);
+        health.unknown.extend(problem.into_iter().chain(unanswered));
         Judgement { health, memory }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use reconcile::{Desired, Note, Receipt, Store};
+use reconcile::{Desired, Note, Receipt, Store, Uptime};
 
 use super::active::why_not_the_daemons;
 use super::outcome::Stopped;
@@ -18,7 +18,7 @@ use crate::driver::{Hindrances, kmm};
 use crate::engines::concourse::desired::{out_of_date, written_by};
 use crate::engines::hidden::{hidden, mounts};
 use crate::engines::undo_constraints::named_by_dockerd;
-use crate::engines::{Engines, Versions, with_wrapper_as_default};
+use crate::engines::{Containerd, Engines, Versions, with_wrapper_as_default};
 use crate::exporter_unit::ExporterUnit;
 use crate::facts::Facts;
 use crate::groups::Groups;
@@ -87,8 +87,9 @@ impl Run<'_> {
                 // A memory that cannot be read stops no undo.
                 let at_first = Memory::read(self.root).ok().and_then(|memory| memory.mounts);
                 if let Some(at_first) = at_first.filter(|_| !force) {
-                    let unseen = hidden(self.root, &undo_constraints, &at_first);
-                    undo_constraints.unread.extend(unseen);
+                    let containerd = Containerd::find(self.root, &self.config.containerd.config);
+                    let now = mounts(self.root, &undo_constraints, containerd.as_ref());
+                    undo_constraints.unread.extend(hidden(self.root, &now, &at_first));
                 }
                 let mut desired = Desired { undo_constraints, undecided, ..Desired::default() };
                 scope.narrow(&mut desired, &state);
@@ -152,8 +153,10 @@ impl Run<'_> {
         let store = Store::new(root);
         let without_managed = |path: &Path, text: &str| store.without_managed(receipt, path, text);
         engines.containerd = engines.containerd.map(|it| it.without_managed(without_managed));
-        let unseen = memory.mounts.as_ref().map(|at_first| hidden(root, &engines.undo_constraints, at_first));
-        engines.undo_constraints.unread.extend(unseen.unwrap_or_default());
+        if let Some(at_first) = &memory.mounts {
+            let now = mounts(root, &engines.undo_constraints, engines.containerd.as_ref());
+            engines.undo_constraints.unread.extend(hidden(root, &now, at_first));
+        }
         // Asking dockerd takes longer than all else.
         if !keeps_runtimes(config, &facts, receipt) {
             engines.undo_constraints.named.extend(named_by_dockerd(root, config, &engines.docker));
@@ -196,8 +199,11 @@ impl Run<'_> {
         memory.reboot = None;
         memory.unverified &= self.config.build().is_some();
         memory.undone = false;
-        let constraints = &observed.engines.undo_constraints;
-        memory.mounts.get_or_insert_with(|| mounts(self.root, constraints));
+        // An image that is being built has other mounts than the machine that it becomes.
+        if Uptime::now(self.root).is_some() {
+            let Engines { undo_constraints, containerd, .. } = &observed.engines;
+            memory.mounts.get_or_insert_with(|| mounts(self.root, undo_constraints, containerd.as_ref()));
+        }
         memory.config = AppliedConfig::of(self.root, self.config);
         memory.rocworker = Some(env!("CARGO_PKG_VERSION").to_owned());
         Ok(memory)

@@ -52,6 +52,15 @@ fn a_container_of_proxmox_gets_the_command_of_proxmox() {
     let bare = |root: &Path| fs::remove_dir_all(root.join("dev/dri")).unwrap();
     let both = "pct set ID -devN /dev/kfd,gid=991 -devN /dev/dri/renderD128,gid=991";
     says("pve-ct-nokfd", bare, &[("doctor", &[both], &["--device"])]);
+    // apply gives the nodes for computing their group, in a container too. The card's node it leaves.
+    let by_apply = "its group 993 has no name in /etc/group → rocworker --root";
+    let table: &[Says<'_>] =
+        &[("doctor", &[by_apply], &["groupadd", "gid=991, which"]), ("plan", &["owner 0:993 → 0:991"], &[])];
+    says("pve-ct-nokfd", as_it_is, table);
+    let other_video = |root: &Path| put(root, "etc/group", "root:x:0:\nvideo:x:45:\nrender:x:991:\n");
+    let by_manager =
+        "its group 44 has no name in /etc/group → pass the node in with gid=45, which is video here";
+    says("pve-ct-nokfd", other_video, &[("doctor", &[by_manager], &["groupadd"])]);
 }
 
 #[test]
@@ -238,6 +247,25 @@ fn an_engine_that_is_not_served_is_named_with_its_file() {
     says("k3s", older, &[("doctor", &["k3s/agent/etc/containerd/config.toml.tmpl"], &[])]);
     let k0s = |root: &Path| put(root, "etc/k0s/k0s.yaml", "");
     says("k3s", k0s, &[("plan", &["/etc/k0s/containerd.d/"], &[])]);
+    let usual = "rocworker does not configure /var/lib/rancher/k3s/agent/etc/containerd/config";
+    for (config, said) in [
+        (
+            "token: x\ndata-dir: /data/k3s # the large disk\n",
+            "rocworker does not configure /data/k3s/agent/etc/containerd/config",
+        ),
+        ("data-dir: here\n", usual),
+        ("data-dir: [\n", usual),
+    ] {
+        let moved = |root: &Path| put(root, "etc/rancher/k3s/config.yaml", config);
+        says("k3s", moved, &[("doctor", &[said], &[])]);
+    }
+    let of_ostree = |root: &Path| {
+        fs::create_dir_all(root.join("var")).unwrap();
+        fs::rename(root.join("home"), root.join("var/home")).unwrap();
+        symlink("var/home", root.join("home")).unwrap();
+    };
+    let file = "rocworker does not configure /var/home/ann/.config/docker/daemon.json";
+    says("docker-rootless", of_ostree, &[("doctor", &[file], &["configure /home"])]);
 }
 
 #[test]

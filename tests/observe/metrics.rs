@@ -141,7 +141,7 @@ fn the_command_says_that_there_is_no_amd_gpu_and_succeeds() {
             (output.status.code(), said.as_str()),
             (
                 Some(0),
-                " WARN there is no AMD GPU, so no metric names one; see `rocworker doctor` if there should be\n"
+                " WARN no AMD GPU was found, so no metric names one; see `rocworker doctor` if there should be\n"
             )
         );
         let text = String::from_utf8(output.stdout).unwrap();

@@ -7,6 +7,7 @@ use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use layout::Machine;
+use nix::errno::Errno;
 use support::fuse::{self, Fault, Operation, Served};
 use support::laid::Laid;
 
@@ -122,6 +123,39 @@ fn real_fuse_every_command_ends_and_names_the_file_whichever_of_a_machines_files
         assert!(said.stderr.lines().any(names_it), "{words:?} {file:?}: {}", said.stderr);
         assert!(said.took < LONGEST, "{words:?} {file:?}: {:?}", said.took);
         mend(&served);
+    }
+}
+
+/// A read that fails says nothing of what is there: GPUs keep their numbers, and engines what they were told.
+#[test]
+fn real_fuse_no_file_that_cannot_be_read_moves_an_index_or_takes_a_gpu_from_engines() {
+    if !fuse::require() {
+        return;
+    }
+    let (_laid, served) = machine();
+    let indexes = |served: &Served| -> BTreeMap<String, Option<u64>> {
+        let said = run(served, &["-o", "json", "detect"]);
+        let found: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+        let gpus = found["gpus"].as_array().unwrap().iter();
+        gpus.map(|gpu| (gpu["pci"].to_string(), gpu["index"].as_u64())).collect()
+    };
+    let expected = indexes(&served);
+    let in_order = run(&served, &["plan"]).stdout;
+    for file in files_of(&served, &["plan"]) {
+        let name = file.to_str().unwrap();
+        // Where uevent says what a function is, only both together leave it open.
+        let both = [name.to_owned(), name.replace("uevent", "class")];
+        for errno in [Errno::EIO, Errno::ENFILE] {
+            both.iter().for_each(|name| served.fault(name, Fault::Errno(errno)));
+            let found = indexes(&served);
+            let moved =
+                found.iter().find(|(pci, index)| index.is_some() && expected.get(*pci) != Some(*index));
+            assert_eq!(moved, None, "{file:?} {errno}: {found:?}");
+            let said = run(&served, &["plan"]);
+            let is_kept = said.status.code() == Some(1) || said.stdout == in_order;
+            assert!(is_kept, "{file:?} {errno}: {}{}", said.stdout, said.stderr);
+            mend(&served);
+        }
     }
 }
 

@@ -113,9 +113,9 @@ fn real_journal_that_is_damaged_gives_what_is_left_and_a_warning() {
     }
     let said = on_stage(&format!(
         r#"
-        say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}'
+        say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}' ' SUBSYSTEM=pci\n DEVICE=+pci:0000:64:00.0\n'
         rotate
-        say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}'
+        say 'amdgpu 0000:64:00.0: amdgpu: {TIMEOUT}' ' SUBSYSTEM=pci\n DEVICE=+pci:0000:64:00.0\n'
         head -c 65536 /dev/urandom > "/run/log/journal/$(cat /etc/machine-id)/noise.journal"
         "$1" explain --journal
         old=$(ls /run/log/journal/*/system@*.journal)

@@ -211,6 +211,35 @@ fn a_spec_that_cannot_be_read_is_named_and_stops_nothing() {
     laid.run(&["status"]).success();
 }
 
+/// podman 4.3 finds no spec there.
+#[test]
+fn a_folder_of_specs_that_is_a_link_is_named() {
+    for (config, folder) in [("", "etc/cdi"), ("cdi: {path: /srv/here/cdi/amd.json}\n", "srv/here/cdi")] {
+        let laid = Laid::demo(config);
+        laid.run(&["apply"]).success();
+        let (folder, above) = (laid.path(folder), laid.path("srv/here"));
+        let shown = Path::new("/").join(folder.strip_prefix(laid.path("")).unwrap());
+        let named = |evidence: &str| evidence.contains(&format!("{} is a link, which", shown.display()));
+        fs::create_dir_all(laid.path("srv")).unwrap();
+        fs::rename(&folder, laid.path("srv/specs")).unwrap();
+        symlink("/srv/specs", &folder).unwrap();
+        let found = doctor(&laid);
+        let [(evidence, remedy)] = found.as_slice() else { panic!("{config}: {found:?}") };
+        assert!(named(evidence), "{evidence}");
+        let make = format!("make {} a folder, then rocworker", shown.display());
+        assert!(remedy.starts_with(&make), "{remedy}");
+        fs::remove_file(&folder).unwrap();
+        fs::rename(laid.path("srv/specs"), &folder).unwrap();
+        // Every library follows a link on the way.
+        if above.exists() {
+            fs::rename(&above, laid.path("srv/there")).unwrap();
+            symlink("/srv/there", &above).unwrap();
+        }
+        let found = doctor(&laid);
+        assert!(!found.iter().any(|(evidence, _)| named(evidence)), "{config}: {found:?}");
+    }
+}
+
 /// A folder of the configuration's is put behind those that engines have, so that its names win.
 #[test]
 fn a_spec_in_a_folder_that_wins_names_those_whose_names_it_takes() {

@@ -312,6 +312,7 @@ fn real_undo_keeps_the_wrapper_while_a_mount_hides_a_folder_in_which_an_unmanage
     let podmans = format!("[engine.runtimes]\ngpu = [\"{RUNTIME}\"]");
     for (folder, file, text) in [
         ("etc/systemd/system/docker.service.d", "x.conf", &drop_in),
+        ("etc/systemd/system/service.d", "x.conf", &drop_in),
         ("etc/containers", "containers.conf", &podmans),
         ("etc/containers/containers.conf.d", "x.conf", &podmans),
     ] {
@@ -321,7 +322,8 @@ fn real_undo_keeps_the_wrapper_while_a_mount_hides_a_folder_in_which_an_unmanage
             &program,
             &format!(
                 r#"
-                mkdir -p $top/usr/lib/systemd/system $top/{folder}
+                mkdir -p $top/usr/lib/systemd/system $top/{folder} $top/proc/sys/kernel/random
+                echo 5ca1ab1e > $top/proc/sys/kernel/random/boot_id
                 printf '[Service]\nExecStart=/usr/bin/dockerd\n' > $top/usr/lib/systemd/system/docker.service
                 cat > $top/{folder}/{file} <<'END'
 {text}
@@ -368,6 +370,7 @@ fn real_a_mount_of_the_first_apply_hides_nothing_and_is_asked_for_once_it_has_go
         &program,
         &format!(
             r#"
+            mkdir -p $top/proc/sys/kernel/random; echo 5ca1ab1e > $top/proc/sys/kernel/random/boot_id
             mkdir -p $top/etc/containers $top/other; mount --bind $top/other $top/etc/containers
             rw "$@" apply > /dev/null
             umount $top/etc/containers
@@ -386,4 +389,31 @@ fn real_a_mount_of_the_first_apply_hides_nothing_and_is_asked_for_once_it_has_go
     );
     assert!(away.ends_with("the wrapper stays\n"), "{said}");
     assert!(!again.contains("code") && !again.contains("runc-amd-wrapper\n"), "{said}");
+}
+
+/// What an image had mounted while it was built says nothing of the machine that it becomes, and /run is new at each boot.
+#[test]
+fn real_an_image_is_undone_on_the_machine_that_it_became() {
+    if !real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    for boots in
+        ["", "mkdir -p $top/proc/sys/kernel/random; echo 5ca1ab1e > $top/proc/sys/kernel/random/boot_id"]
+    {
+        let (laid, program, _) = machine();
+        let said = inside(
+            &laid,
+            &program,
+            &format!(
+                r#"
+                {boots}
+                rw "$@" apply > /dev/null
+                mkdir -p $top/run; mount -t tmpfs none $top/run
+                rw "$@" undo; find $top/usr -name runc-amd-wrapper
+                umount $top/run
+                "#
+            ),
+        );
+        assert!(!said.contains("code") && !said.contains("runc-amd-wrapper\n"), "{boots}: {said}");
+    }
 }

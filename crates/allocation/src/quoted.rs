@@ -38,12 +38,13 @@ pub(crate) fn harmless(sentence: &str, most: usize) -> String {
 }
 
 /// Whether a terminal or a log would obey it: control characters, and those that reorder or break the text around them
-/// without being seen.
+/// without being seen, or that carry a text of their own (tags).
 #[must_use]
 pub fn is_unsafe_to_show(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}')
         || matches!(c, '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffc}' | '\u{fffe}' | '\u{ffff}')
+        || matches!(c, '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -62,6 +63,7 @@ mod tests {
             ("a\0b\u{7f}", r#""a\u{0}b\u{7f}""#),
             ("\u{202e}gpj", r#""\u{202e}gpj""#),
             ("gpu\u{200b}1 \u{fffd}", "\"gpu\\u{200b}1 \u{fffd}\""),
+            ("gpu\u{e0041}\u{e007f}", r#""gpu\u{e0041}\u{e007f}""#),
             ("größe", "\"größe\""),
             (&long, &cut),
             (&long[..80], &cut[..cut.len() - '…'.len_utf8()]),

@@ -14,13 +14,12 @@ pub struct Unknown {
     reason: String,
     hidden: bool,
     absent: bool,
-    unanswered: bool,
 }
 
 impl Unknown {
     /// For a reason in one sentence, which names the file.
     pub fn because(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), hidden: false, absent: false, unanswered: false }
+        Self { reason: reason.into(), hidden: false, absent: false }
     }
 
     /// The reason as a part of another sentence.
@@ -31,8 +30,7 @@ impl Unknown {
     /// From a failed read or list.
     pub(crate) fn from_error(error: &root::Error) -> Self {
         let absent = error.is_not_found() || error.is_unsupported();
-        let unanswered = matches!(error, root::Error::NoAnswer { .. } | root::Error::NotAsked { .. });
-        Self { reason: error.to_string(), hidden: error.is_not_permitted(), absent, unanswered }
+        Self { reason: error.to_string(), hidden: error.is_not_permitted(), absent }
     }
 
     /// Whether nothing failed: the file is not there, or its device went.
@@ -41,10 +39,11 @@ impl Unknown {
         self.absent
     }
 
-    /// Whether the read has not come back: the file may say something, and did before.
+    /// Whether what is there gave nothing that can be used: the file may say something, and did before. Of a device that a
+    /// cgroup hides the kernel has said all.
     #[must_use]
-    pub fn is_unanswered(&self) -> bool {
-        self.unanswered
+    pub fn is_failed(&self) -> bool {
+        !self.absent && !self.hidden
     }
 
     /// Whether KFD refused the read: it does for a GPU that the device cgroup hides.

@@ -28,9 +28,11 @@ pub struct Machine {
     pub amdgpu: Module,
     /// What is wrong with the machine and belongs to no one GPU.
     pub problems: Vec<String>,
-    /// Those of the problems that leave open which GPUs there are and which index each has: a file has not answered, or a
-    /// KFD node cannot be read.
+    /// Those of the problems that leave open which GPUs there are, which nodes and which index each has: a file has not
+    /// answered or cannot be read, though it is there.
     pub unanswered: Vec<String>,
+    /// The file of each PCI function of which it is not known whether it is a GPU.
+    pub unread_functions: Vec<PathBuf>,
 }
 
 /// The node that every compute process opens.
@@ -60,13 +62,13 @@ impl Machine {
     /// Reads the machine beneath `root`. Never fails: what cannot be read is said where it is missing.
     #[must_use]
     pub fn read(root: &Root) -> Self {
-        let (functions, unknown) = pci::functions(root);
+        let (functions, unread) = pci::functions(root);
         let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
         let topology = kfd::topology(root);
         let node = DeviceNode::examine_kfd(root);
         let parameter = topology.there.as_ref().err().and_then(|_| kfd_parameter::refused(root));
         let of_nodes: Vec<String> = topology.unread.iter().map(ToString::to_string).collect();
-        let first_unread = topology.unread.first().map(|node| node.id);
+        let mut first_unread = topology.unread.first().map(|node| node.id);
         let kfd = Kfd {
             topology: topology.there,
             parameter,
@@ -74,11 +76,12 @@ impl Machine {
             hidden_nodes: topology.hidden,
             unread_nodes: topology.unread,
         };
+        let (unread_functions, unknown): (Vec<PathBuf>, Vec<Unknown>) = unread.into_iter().unzip();
         let mut problems: Vec<String> = unknown.iter().map(Unknown::to_string).collect();
         problems.extend_from_slice(&of_nodes);
         let minors = drm::minors(root);
         let numbers = minors.iter().filter_map(|minor| minor.number.as_ref().err());
-        let unanswered = unknown.iter().chain(numbers).filter(|it| it.is_unanswered());
+        let unanswered = unknown.iter().chain(numbers).chain(kfd.node.unread()).filter(|it| it.is_failed());
         let unanswered = unanswered.map(Unknown::to_string).chain(of_nodes).collect();
         let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
         let survey = Survey { root, minors, kfd, cards };
@@ -86,16 +89,24 @@ impl Machine {
         for node in topology.nodes {
             match survey.why_not_amds(&node) {
                 None => nodes.push(node),
-                Some(problem) => problems.push(problem),
+                Some(problem) => {
+                    // It may be the node of a function that cannot be read.
+                    if !unknown.is_empty() {
+                        first_unread = first_unread.into_iter().chain([node.id]).min();
+                    }
+                    problems.push(problem);
+                }
             }
         }
 
         let mut gpus = survey.known_to_kfd(nodes);
         gpus.extend(survey.unknown_to_kfd(&gpus));
         settle_uuids(&mut gpus);
-        // A node that cannot be read may be a GPU's: who can read it numbers those behind it otherwise.
-        let is_before =
-            |gpu: &Gpu| first_unread.is_none_or(|first| gpu.kfd_node.is_some_and(|id| id < first));
+        // What cannot be read may be a GPU: who can read it numbers those behind it otherwise.
+        let is_before = |gpu: &Gpu| match gpu.kfd_node {
+            Some(id) => first_unread.is_none_or(|first| id < first),
+            None => first_unread.is_none() && unknown.is_empty(),
+        };
         for (index, gpu) in (0..).zip(&mut gpus).filter(|(_, gpu)| is_before(gpu)) {
             gpu.index = Some(index);
         }
@@ -106,7 +117,14 @@ impl Machine {
             gpus.push(Gpu { problems: vec![Problem::NotAmd], ..gpu });
         }
         let is_bound = gpus.iter().any(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
-        Self { gpus, kfd: survey.kfd, amdgpu: Module::read(root, is_bound), problems, unanswered }
+        Self {
+            gpus,
+            kfd: survey.kfd,
+            amdgpu: Module::read(root, is_bound),
+            problems,
+            unanswered,
+            unread_functions,
+        }
     }
 
     /// AMD's GPUs, in the order of their indexes.

@@ -61,6 +61,14 @@ impl DeviceNode {
         }
     }
 
+    /// Why it is not known whether the right device is there, where that is so.
+    pub(crate) fn unread(&self) -> Option<&Unknown> {
+        match self.state.as_ref().err()? {
+            NodeFault::NumberUnknown { why, .. } | NodeFault::Unreadable(why) => Some(why),
+            _ => None,
+        }
+    }
+
     /// The device's number when the right device is there.
     #[must_use]
     pub fn number(&self) -> Option<(u64, u64)> {

@@ -59,15 +59,17 @@ pub(crate) struct Function {
     pub(crate) driver: Option<String>,
 }
 
-/// Lists them in the order of their addresses, and names the functions that cannot be read.
-pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<Unknown>) {
+/// Lists them in the order of their addresses, and the functions that cannot be read, each by the file that says what it
+/// is.
+pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<(PathBuf, Unknown)>) {
     let mut functions = Vec::new();
     let mut problems = Vec::new();
     let names = match root.list(DEVICES) {
         Ok(names) => names,
         Err(error) => {
-            let reason = Unknown::because(format!("no PCI device can be seen: {error}"));
-            return (functions, vec![reason]);
+            let reason = Unknown::from_error(&error);
+            let reason = reason.within(|reason| format!("no PCI device can be seen: {reason}"));
+            return (functions, vec![(DEVICES.into(), reason)]);
         }
     };
     for name in names {
@@ -76,8 +78,9 @@ pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<Unknown>) {
             Ok(Some(function)) => functions.push(function),
             Ok(None) => {}
             Err(unknown) => {
-                problems
-                    .push(unknown.within(|reason| format!("PCI device {address} cannot be read: {reason}")));
+                let reason =
+                    unknown.within(|reason| format!("PCI device {address} cannot be read: {reason}"));
+                problems.push((folder(address).join("class"), reason));
             }
         }
     }

@@ -2,11 +2,14 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::web_config::one_client;
 
 /// Half of what systemd lets a service open.
 const MOST: usize = 512;
@@ -14,8 +17,10 @@ const MOST: usize = 512;
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// From one request to the next, the answer included. Prometheus' usual interval is at most one minute.
 const NEXT_REQUEST: Duration = Duration::from_secs(120);
-/// A client without a request for this long makes room for another.
+/// A client without a request for this long makes room for one whose address has no fewer connections.
 const MAY_GO: Duration = Duration::from_secs(1);
+/// How long clients wait for room before they are refused. Whoever comes behind them waits too.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// All open connections.
 #[derive(Default)]
@@ -23,6 +28,8 @@ pub(crate) struct Connections {
     open: Rc<RefCell<BTreeMap<u64, Rc<State>>>>,
     freed: Rc<Notify>,
     last: Cell<u64>,
+    /// When a client first waited for room, while at least half of all connections stay open.
+    full_since: Cell<Option<Instant>>,
 }
 
 /// One of them, until it is dropped.
@@ -34,6 +41,7 @@ pub(crate) struct Connection {
 }
 
 struct State {
+    client: IpAddr,
     ends: Cell<Instant>,
     /// When it was accepted or its last request was answered; `None` while one is.
     idle_since: Cell<Option<Instant>>,
@@ -41,20 +49,32 @@ struct State {
 }
 
 impl Connections {
-    /// Waits for room. At the limit, the connection that would end first and has no request makes room.
-    pub(crate) async fn room(&self) {
-        while self.open.borrow().len() >= MOST {
-            if let Some(state) = self.longest_idle() {
-                state.closed.notify_one();
+    /// The connection of a client that was just accepted, as soon as there is room. `None` where its address has as
+    /// many as any other, and there was no room for long.
+    pub(crate) async fn admit(&self, client: IpAddr) -> Option<Connection> {
+        let client = one_client(client);
+        if self.count() < MOST / 2 {
+            self.full_since.set(None);
+        }
+        while self.count() >= MOST && !self.make_room(client) {
+            let since = self.full_since.get().unwrap_or_else(Instant::now);
+            self.full_since.set(Some(since));
+            if since.elapsed() >= PATIENCE {
+                return None;
             }
             timeout(MAY_GO / 4, self.freed.notified()).await.ok();
         }
+        Some(self.add(client))
     }
 
-    /// Of a client that was just accepted.
-    pub(crate) fn add(&self) -> Connection {
+    fn count(&self) -> usize {
+        self.open.borrow().len()
+    }
+
+    fn add(&self, client: IpAddr) -> Connection {
         let now = Instant::now();
         let state = Rc::new(State {
+            client,
             ends: Cell::new(now + FIRST_REQUEST),
             idle_since: Cell::new(Some(now)),
             closed: Notify::new(),
@@ -65,11 +85,30 @@ impl Connections {
         Connection { number, state, open: self.open.clone(), freed: self.freed.clone() }
     }
 
-    fn longest_idle(&self) -> Option<Rc<State>> {
-        let open = self.open.borrow();
-        let may_go =
-            |state: &&Rc<State>| state.idle_since.get().is_some_and(|since| since.elapsed() >= MAY_GO);
-        open.values().filter(may_go).min_by_key(|state| state.ends.get()).cloned()
+    /// Closes a connection of the address that has most: the one that has had no request for longest, else the oldest.
+    /// Where the newcomer's address has as many, it closes only one that may go.
+    fn make_room(&self, newcomer: IpAddr) -> bool {
+        let mut open = self.open.borrow_mut();
+        let mut counts = BTreeMap::<IpAddr, usize>::new();
+        for state in open.values() {
+            *counts.entry(state.client).or_default() += 1;
+        }
+        let most = counts.values().copied().max().unwrap_or_default();
+        let has_fewer = counts.get(&newcomer).copied().unwrap_or_default() + 1 < most;
+        let may_go = |state: &State| {
+            let is_idle = state.idle_since.get().is_some_and(|since| since.elapsed() >= MAY_GO);
+            counts.get(&state.client) == Some(&most) && (has_fewer || is_idle)
+        };
+        let victims = open.iter().filter(|(_, state)| may_go(state));
+        let victim = victims.min_by_key(|(_, state)| {
+            let idle_since = state.idle_since.get();
+            (idle_since.is_none(), idle_since)
+        });
+        let Some(number) = victim.map(|(number, _)| *number) else { return false };
+        if let Some(state) = open.remove(&number) {
+            state.closed.notify_one();
+        }
+        true
     }
 }
 
@@ -109,5 +148,33 @@ pub(crate) struct Busy<'c>(&'c State);
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         self.0.idle_since.set(Some(Instant::now()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(last: u8) -> IpAddr {
+        IpAddr::from([192, 0, 2, last])
+    }
+
+    #[test]
+    fn room_is_made_at_the_expense_of_the_address_with_most_connections() {
+        let connections = Connections::default();
+        let kept = connections.add(address(1));
+        let many: Vec<_> = (1..MOST).map(|_| connections.add(address(2))).collect();
+        let of = |last| connections.open.borrow().values().filter(|it| it.client == address(last)).count();
+        assert!(!connections.make_room(address(2)), "all of them are new");
+        assert_eq!((of(1), of(2)), (1, MOST - 1));
+        assert!(connections.make_room(address(1)));
+        let is_open = |connection: &Connection| connections.open.borrow().contains_key(&connection.number);
+        assert!(!is_open(&many[0]), "of idle ones the oldest goes");
+        let busy: Vec<_> = many[1..].iter().map(Connection::request).collect();
+        assert!(!connections.make_room(address(2)), "all of them are busy");
+        assert!(connections.make_room(address(3)));
+        assert!(!is_open(&many[1]) && is_open(&many[2]) && is_open(&kept));
+        assert_eq!((of(1), of(2)), (1, MOST - 3));
+        drop(busy);
     }
 }

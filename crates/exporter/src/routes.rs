@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
-    ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY,
-    CONTENT_TYPE, HeaderMap, HeaderName, REFERRER_POLICY, VARY, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT, ACCEPT_ENCODING, ALLOW, AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING,
+    CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderName, REFERRER_POLICY, VARY, WWW_AUTHENTICATE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use hyper::{Method, Request, Response, StatusCode};
 use telemetry::exposition::Format;
@@ -27,13 +28,13 @@ pub(crate) async fn answer(server: &Server, request: &Request<Incoming>, client:
         match config.admits(header(request.headers(), &AUTHORIZATION), client).await {
             Login::Right => {}
             Login::Wrong => {
-                let answer = said(StatusCode::UNAUTHORIZED, TEXT, "a user and a password are needed\n");
+                let answer = not_admitted(StatusCode::UNAUTHORIZED, "a user and a password are needed\n");
                 let asked = "Basic realm=\"rocworker-exporter\", charset=\"UTF-8\"";
                 return with(answer, &WWW_AUTHENTICATE, asked);
             }
             Login::Busy => {
                 let problem = "too many later logins of this address wait: try again\n";
-                return said(StatusCode::SERVICE_UNAVAILABLE, TEXT, problem);
+                return not_admitted(StatusCode::SERVICE_UNAVAILABLE, problem);
             }
         }
     }
@@ -49,6 +50,11 @@ pub(crate) async fn answer(server: &Server, request: &Request<Incoming>, client:
         "/healthz" => said(StatusCode::OK, TEXT, "ok\n"),
         _ => said(StatusCode::NOT_FOUND, TEXT, "there are / (a page), /metrics and /healthz\n"),
     }
+}
+
+/// Closes the connection too, so that wrong logins hold none that others need.
+fn not_admitted(status: StatusCode, problem: &'static str) -> Answer {
+    with(said(status, TEXT, problem), &CONNECTION, "close")
 }
 
 /// What a scrape has found, as one of its views.

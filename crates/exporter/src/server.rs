@@ -10,7 +10,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::spawn_local;
+use tokio::task::{spawn_local, yield_now};
 use tokio::time::sleep;
 
 use crate::connections::{Connection, Connections};
@@ -61,12 +61,14 @@ impl Server {
 
     async fn accept(self: Rc<Self>, listener: TcpListener) {
         loop {
-            // The kernel keeps further clients waiting meanwhile.
-            self.connections.room().await;
             match listener.accept().await {
                 Ok((stream, client)) => {
-                    let connection = self.connections.add();
-                    drop(spawn_local(self.clone().attend(stream, client.ip(), connection)));
+                    // The kernel keeps further clients waiting meanwhile.
+                    if let Some(connection) = self.connections.admit(client.ip()).await {
+                        drop(spawn_local(self.clone().attend(stream, client.ip(), connection)));
+                    }
+                    // A connection that has made room closes its descriptor now.
+                    yield_now().await;
                 }
                 // A client that has left, or no descriptor that is free.
                 Err(_) => sleep(Duration::from_millis(100)).await,

@@ -190,6 +190,20 @@ mod tests {
         );
     }
 
+    #[test]
+    fn a_plain_file_with_devices_has_no_record_that_names_one_and_is_of_none() {
+        let (folder, path) = laid_out();
+        let bare = "3,1,0,-;amdgpu 0000:03:00.0: failed\n";
+        fs::write(&path, bare).unwrap();
+        assert_eq!(texts(&open(folder.path()).unwrap().read().unwrap()), ["amdgpu 0000:03:00.0: failed"]);
+        let text = format!("{bare}6,2,0,-;amdgpu 0000:03:00.0: x\n DEVICE=+pci:0000:03:00.0\n6,3,0,-;two\n");
+        fs::write(&path, text).unwrap();
+        let mut kmsg = open(folder.path()).unwrap();
+        assert_eq!(texts(&kmsg.read().unwrap()), ["amdgpu 0000:03:00.0: x", "two"]);
+        fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(bare.as_bytes()).unwrap();
+        assert_eq!(texts(&kmsg.read().unwrap()), [""; 0]);
+    }
+
     /// As a reader there sends it: the device, and what was read of it.
     #[test]
     fn another_machines_log_is_read_in_memory() {

@@ -14,6 +14,12 @@ use crate::pattern::Pattern;
 /// knowledge/messages.toml.
 pub const BUILT_IN: &str = include_str!("../knowledge/messages.toml");
 
+/// Of a line whose front is unknown so many bytes are searched: more than a record has with what a program adds.
+const MOST_SEARCHED: usize = 4096;
+
+/// And a pattern is tried at so many places of it: a line that is made to have more must not cost more.
+const MOST_TRIED: usize = 16;
+
 /// What a message is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -299,6 +305,27 @@ impl Knowledge {
         self.anchors.find(text).map(|hit| hit.range())
     }
 
+    /// Whether a line has the words of a message, in their order, behind whatever else.
+    pub(crate) fn has_words(&self, line: &[u8]) -> bool {
+        let line = line.get(..MOST_SEARCHED).unwrap_or(line);
+        let mut tried = BTreeSet::new();
+        let anchors = self.anchors.find_overlapping_iter(line).map(|hit| hit.pattern().as_usize());
+        let places = anchors
+            .filter(|anchor| tried.insert(*anchor))
+            .filter_map(|anchor| self.patterns_of.get(anchor))
+            .flatten();
+        places
+            .filter_map(|place| {
+                let message = self.messages.get(place.message).filter(|message| !message.silent)?;
+                message.patterns.get(place.pattern)
+            })
+            .any(|pattern| {
+                let values = |start| pattern.text.find(line, start);
+                let mut found = pattern.text.may_begin(line).take(MOST_TRIED).filter_map(values);
+                found.any(|values| pattern.is_asked(&values))
+            })
+    }
+
     fn find_at(&self, place: Place, origin: &Origin<'_>) -> Option<Found<'_>> {
         let message = self.messages.get(place.message)?;
         let pattern = message.patterns.get(place.pattern)?;
@@ -306,10 +333,7 @@ impl Knowledge {
             return None;
         }
         let values = origin.starts.iter().find_map(|start| pattern.text.find(origin.text, *start))?;
-        let is_asked = |(name, value): &(&str, String)| {
-            pattern.values.get(*name).is_none_or(|wanted| wanted.contains(value))
-        };
-        if !values.iter().all(is_asked) {
+        if !pattern.is_asked(&values) {
             return None;
         }
         let device = pattern.device(origin, &values);
@@ -321,6 +345,11 @@ impl Knowledge {
 }
 
 impl MessagePattern {
+    /// Whether these values may stand in the holes.
+    fn is_asked(&self, values: &[(&str, String)]) -> bool {
+        values.iter().all(|(name, value)| self.values.get(*name).is_none_or(|wanted| wanted.contains(value)))
+    }
+
     /// Whether the speaker says such a message: another vendor's driver says none of amdgpu's, and only the firmware what
     /// drivers/firmware prints.
     fn is_of(&self, speaker: Speaker, source: &str) -> bool {

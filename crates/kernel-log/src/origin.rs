@@ -6,6 +6,7 @@
 use amdgpu::Address;
 use memchr::memmem;
 
+use crate::pattern::LONGEST_PROCESS_NAME;
 use crate::stamp::{Stamped, stripped};
 
 /// A record of the kernel's log, or a line of a text that may be one.
@@ -47,6 +48,9 @@ pub(crate) enum Speaker {
 const MAY_BE_BOUND: [&[u8]; 7] =
     [b"pci", b"pcieport", b"vfio-pci", b"pci-stub", b"pciback", b"gim", b"snd_hda_intel"];
 
+/// NF_LOG_PREFIXLEN - 1 of include/uapi/linux/netfilter/nf_log.h.
+const LONGEST_RULE_PREFIX: usize = 127;
+
 /// More prefixes has no driver's message.
 const MOST_STARTS: usize = 16;
 
@@ -54,7 +58,8 @@ impl<'t> Origin<'t> {
     /// Of a record of /dev/kmsg or the journal, each of which is one, whatever line ends are in it. `device`: its `DEVICE=+pci:…` or `_KERNEL_DEVICE`.
     #[must_use]
     pub fn of_record(text: &'t [u8], device: Option<Address>) -> Self {
-        let origin = Self::of(text, b"", false);
+        // Netfilter's records are of no device, and amdgpu's may have a process's name that looks like theirs.
+        let origin = Self::of(text, b"", false, device.is_none() && is_of_netfilter(text));
         match (origin.device, device) {
             // The kernel takes both from one device (dev_printk_emit of drivers/base/core.c).
             (Some(named), Some(device)) if named != device => Self { speaker: Speaker::User, ..origin },
@@ -68,13 +73,14 @@ impl<'t> Origin<'t> {
     #[must_use]
     pub fn of_line(line: &'t [u8]) -> Self {
         let Some(Stamped { record, time, is_stamped }) = stripped(line) else {
-            return Self { speaker: Speaker::User, ..Self::of(b"", b"", false) };
+            return Self { speaker: Speaker::User, ..Self::of(b"", b"", false, false) };
         };
-        Self::of(record, time, !is_stamped)
+        Self::of(record, time, !is_stamped, is_of_netfilter(record))
     }
 
-    fn of(text: &'t [u8], time: &'t [u8], is_bare: bool) -> Self {
+    fn of(text: &'t [u8], time: &'t [u8], is_bare: bool, is_of_netfilter: bool) -> Self {
         let (speaker, device, prefix) = match prefix(text) {
+            _ if is_of_netfilter => (Speaker::User, None, 0),
             (Speaker::Other, _, 0) if is_bare && !text.starts_with(b" ") => {
                 (Speaker::Copied, None, word_prefix(text).unwrap_or(0))
             }
@@ -129,9 +135,6 @@ pub(crate) fn parsed(address: &[u8]) -> Option<Address> {
 
 /// The speaker, the device, and how long the prefix is.
 fn prefix(text: &[u8]) -> (Speaker, Option<Address>, usize) {
-    if is_of_netfilter(text) {
-        return (Speaker::User, None, 0);
-    }
     if let Some((driver, address, length)) = of_device(text) {
         let speaker = match driver {
             b"amdgpu" => Speaker::Amdgpu,
@@ -157,19 +160,50 @@ fn prefix(text: &[u8]) -> (Speaker, Option<Address>, usize) {
     }
 }
 
-/// Whether netfilter logged a packet: a rule's `--log-prefix`, of up to 127 bytes, is where a driver's prefix would be.
-/// `IN=DEVICE OUT=DEVICE ` follows it, and addresses behind that (nf_log_dump_packet_common in
-/// net/netfilter/nf_log_syslog.c), which no name of a process has room for.
+/// Whether netfilter logged a packet: a rule's `--log-prefix` is where a driver's prefix would be, and what netfilter
+/// writes behind it is longer than a process's name, which amdgpu writes into its own messages.
 fn is_of_netfilter(text: &[u8]) -> bool {
-    memmem::find_iter(text, b"IN=").any(|at| {
-        let behind = text.get(at + 3..).unwrap_or_default();
-        let device = behind.iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
-        let Some(out) = behind.get(device..).and_then(|behind| behind.strip_prefix(b" OUT=")) else {
-            return false;
-        };
-        let addresses: [&[u8]; 4] = [b" MAC=", b" SRC=", b" MACSRC=", b" ARP "];
-        addresses.iter().any(|address| memmem::find(out, address).is_some())
+    // ebtables writes a blank behind the prefix.
+    memmem::find_iter(text, b"IN=").take_while(|at| *at <= LONGEST_RULE_PREFIX + 1).any(|at| {
+        let packet = text.get(at..).unwrap_or_default();
+        behind_devices(packet)
+            .and_then(behind_address)
+            .is_some_and(|behind| packet.len() - behind.len() > LONGEST_PROCESS_NAME)
     })
+}
+
+/// What follows `IN=DEVICE OUT=DEVICE ` (nf_log_dump_packet_common in net/netfilter/nf_log_syslog.c, and
+/// net/bridge/netfilter/ebt_log.c) and what may stand behind that. A device's name has no blank.
+fn behind_devices(packet: &[u8]) -> Option<&[u8]> {
+    let behind = behind_word(packet.strip_prefix(b"IN=")?).strip_prefix(b" OUT=")?;
+    let mut behind = behind_word(behind).strip_prefix(b" ")?;
+    for name in [&b"PHYSIN="[..], b"PHYSOUT=", b"VPROTO=", b"VID="] {
+        if let Some(value) = behind.strip_prefix(name) {
+            behind = behind_word(value).strip_prefix(b" ")?;
+        }
+    }
+    // A tunnel's device has no address.
+    Some(behind.strip_prefix(b"MAC= ").unwrap_or(behind))
+}
+
+/// What follows the first of a packet's addresses, or the words in place of one.
+fn behind_address(text: &[u8]) -> Option<&[u8]> {
+    const WORDS: [&[u8]; 4] = [b"TRUNCATED", b"MAC source = ", b"MACSRC=", b"ARP HTYPE="];
+    if text.is_empty() {
+        return Some(text);
+    }
+    if let Some(behind) = WORDS.iter().find_map(|words| text.strip_prefix(*words)) {
+        return Some(behind);
+    }
+    let address = text.strip_prefix(b"MAC=").or_else(|| text.strip_prefix(b"SRC="))?;
+    let is_of_address = |byte: &&u8| byte.is_ascii_hexdigit() || matches!(byte, b'.' | b':');
+    let length = address.iter().take_while(is_of_address).count();
+    address.get(length..).filter(|_| length > 0)
+}
+
+fn behind_word(text: &[u8]) -> &[u8] {
+    let length = text.iter().take_while(|byte| !byte.is_ascii_whitespace()).count();
+    text.get(length..).unwrap_or_default()
 }
 
 /// `amdgpu 0000:03:00.0: `, as dev_printk_emit in drivers/base/core.c writes it. TASK_COMM_LEN leaves a process 15 bytes,
@@ -336,6 +370,30 @@ mod tests {
                 "-",
                 "amdgpu: ring x IN=eth0 OUT= MAC=52:54 SRC=10.0.0.1",
             ),
+            (
+                "amdgpu: x IN=eth0 OUT=br0 MAC source = 52:54:00:12:34:56 MAC dest = 52:54:00:12:34:57",
+                User,
+                "-",
+                "amdgpu: x IN=eth0 OUT=br0 MAC source = 52:54:00:12:34:56 MAC dest = 52:54:00:12:34:57",
+            ),
+            ("amdgpu: xIN= OUT=eth0 TRUNCATED", User, "-", "amdgpu: xIN= OUT=eth0 TRUNCATED"),
+            ("amdgpu: xIN=tun0 OUT= MAC= SRC=fd00::1", User, "-", "amdgpu: xIN=tun0 OUT= MAC= SRC=fd00::1"),
+            (
+                "amdgpu: xIN=br0 OUT= PHYSIN=eth0 MAC=aa SRC=",
+                User,
+                "-",
+                "amdgpu: xIN=br0 OUT= PHYSIN=eth0 MAC=aa SRC=",
+            ),
+            ("amdgpu: xIN=eth0 OUT= ARP HTYPE=1", User, "-", "amdgpu: xIN=eth0 OUT= ARP HTYPE=1"),
+            // What a process's name has room for.
+            ("amdgpu: process IN= OUT= SRC=1. pid 1", Amdgpu, "-", "process IN= OUT= SRC=1. pid 1"),
+            ("amdgpu: process IN= OUT= MAC=ab pid 1", Amdgpu, "-", "process IN= OUT= MAC=ab pid 1"),
+            (
+                "amdgpu: process IN= OUT=  pid 1 thread x SRC=1.1.1.1 pid 2",
+                Amdgpu,
+                "-",
+                "process IN= OUT=  pid 1 thread x SRC=1.1.1.1 pid 2",
+            ),
             ("x 0000:de:00.0:[7]: segfault at 0", Other, "-", "x 0000:de:00.0:[7]: segfault at 0"),
             ("tmpfs: amdgpu: x", Other, "-", "tmpfs: amdgpu: x"),
             ("[Hardware Error]: device_id", Other, "-", "[Hardware Error]: device_id"),
@@ -357,6 +415,9 @@ mod tests {
         assert_eq!(record("amdgpu 0000:03:00.0: x", "0000:03:00.0"), (Speaker::Amdgpu, device()));
         assert_eq!(record("amdgpu 0000:03:00.0: x", "0000:04:00.0"), (Speaker::User, device()));
         assert_eq!(record("x", "0000:03:00.0"), (Speaker::Amdgpu, device()));
+        let packet = "amdgpu 0000:03:00.0: xIN=eth0 OUT= TRUNCATED";
+        assert_eq!(record(packet, "0000:03:00.0"), (Speaker::Amdgpu, device()));
+        assert_eq!(record(packet, ""), (Speaker::User, None));
     }
 
     #[test]

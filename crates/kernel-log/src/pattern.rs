@@ -4,7 +4,7 @@ use memchr::memmem;
 use serde::Deserialize;
 
 /// TASK_COMM_LEN - 1 of include/linux/sched.h. The kernel writes names of processes into its messages as they are.
-const LONGEST_PROCESS_NAME: usize = 15;
+pub(crate) const LONGEST_PROCESS_NAME: usize = 15;
 
 /// A record can begin with a process's name and what the kernel writes behind it, as `NAME: page allocation failure`
 /// (mm/page_alloc.c): so far its beginning proves no driver.
@@ -125,6 +125,17 @@ impl Pattern {
         }
         values.extend(hole.map(|name| (name.as_str(), shown(word_after(record, end)))));
         Some(values)
+    }
+
+    /// Where this may begin in a text, whatever stands in front.
+    pub(crate) fn may_begin<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = usize> + 't {
+        let first = self.words().next().unwrap_or_default();
+        places(text, 0, first).map(move |(start, _)| {
+            let before = text.get(..start).unwrap_or_default();
+            // A hole in front of the words takes no blank.
+            let blank = before.iter().rposition(u8::is_ascii_whitespace).map_or(0, |at| at + 1);
+            if self.leading.is_some() { blank } else { start }
+        })
     }
 
     /// The words, with what `value` makes of each hole.

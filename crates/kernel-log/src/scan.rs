@@ -5,6 +5,8 @@ use std::io::{self, ErrorKind, Read};
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::knowledge::{Found, Knowledge};
+use crate::origin::{Origin, Speaker};
+use crate::stamp;
 
 /// A line with a message in it.
 #[derive(Debug)]
@@ -23,6 +25,10 @@ pub struct Totals {
     pub bytes: u64,
     /// Lines that were longer than [`LONGEST_LINE`], of which only so much was looked at.
     pub cut: u64,
+    /// Lines that have the words of a message behind something that is not stripped, so that they count as none.
+    pub unstripped: u64,
+    /// The first of them, from 1.
+    pub first_unstripped: Option<u64>,
 }
 
 /// More than the kernel writes into one record (PRINTKRB_RECORD_MAX of kernel/printk/printk.c is 1,024), whatever a
@@ -49,7 +55,7 @@ struct Scan<'k, 'e> {
     knowledge: &'k Knowledge,
     each: &'e mut dyn FnMut(&Hit<'_, 'k>) -> io::Result<()>,
     longest: usize,
-    /// How many blanks begin the first line, and each one that was copied together with it.
+    /// How many blanks begin the first line, and each stamped one that was copied together with it.
     indent: Option<usize>,
     totals: Totals,
 }
@@ -98,7 +104,7 @@ impl Scan<'_, '_> {
 
     /// Lines to their ends; only the last of a text may have none.
     fn whole_lines(&mut self, text: &[u8]) -> io::Result<()> {
-        self.indent.get_or_insert_with(|| blanks(text));
+        self.indent.get_or_insert_with(|| indent(text));
         // Lines before `at` are not too long, and those before `done` were looked at.
         let (mut at, mut done) = (0, 0);
         while text.len() - at > self.longest {
@@ -134,21 +140,56 @@ impl Scan<'_, '_> {
 
     /// `text` begins with it.
     fn cut_line(&mut self, text: &[u8]) -> io::Result<()> {
-        self.indent.get_or_insert_with(|| blanks(text));
+        self.indent.get_or_insert_with(|| indent(text));
         self.totals.cut += 1;
         self.line(part(text, 0, self.longest))
     }
 
     /// The line behind those that have been counted.
     fn line(&mut self, text: &[u8]) -> io::Result<()> {
-        let Some(found) = self.knowledge.find(without(self.indent.unwrap_or(0), text)) else { return Ok(()) };
-        (self.each)(&Hit { line: self.totals.lines + 1, text, found })
+        let line = self.totals.lines + 1;
+        match judged(self.knowledge, without(self.indent.unwrap_or(0), text)) {
+            Judged::Known(found) => (self.each)(&Hit { line, text, found })?,
+            Judged::Unstripped => {
+                self.totals.unstripped += 1;
+                self.totals.first_unstripped.get_or_insert(line);
+            }
+            Judged::Nothing => {}
+        }
+        Ok(())
     }
 }
 
-/// A line without so many blanks in front, if it has them: further ones begin the second line of a record.
+/// What a line has.
+enum Judged<'k> {
+    Known(Found<'k>),
+    /// The words of a message, behind something that is not stripped.
+    Unstripped,
+    Nothing,
+}
+
+fn judged<'k>(knowledge: &'k Knowledge, line: &[u8]) -> Judged<'k> {
+    let origin = Origin::of_line(line);
+    if let Some(found) = knowledge.find_from(&origin) {
+        return if found.message.silent { Judged::Nothing } else { Judged::Known(found) };
+    }
+    // Who is known by a prefix of its own says something else.
+    let is_unknown = matches!(origin.speaker, Speaker::Copied | Speaker::Other | Speaker::User);
+    if is_unknown && knowledge.has_words(line) { Judged::Unstripped } else { Judged::Nothing }
+}
+
+/// A line without so many blanks in front, if it has them and a stamp behind. Others begin the second line of a record,
+/// which may come first where a program has chosen lines of a log.
 fn without(indent: usize, line: &[u8]) -> &[u8] {
-    if blanks(line) < indent { line } else { line.get(indent..).unwrap_or(line) }
+    let cut = line.get(indent..).filter(|_| blanks(line) >= indent);
+    cut.filter(|cut| stamp::stripped(cut).is_some_and(|it| it.is_stamped)).unwrap_or(line)
+}
+
+/// By how many blanks somebody has indented a text. dmesg and journalctl indent the second line of a record by a stamp's
+/// width, which is more.
+fn indent(text: &[u8]) -> usize {
+    const MOST: usize = 8;
+    Some(blanks(text)).filter(|indent| *indent <= MOST).unwrap_or(0)
 }
 
 fn blanks(text: &[u8]) -> usize {
@@ -213,7 +254,7 @@ mod tests {
         let knowledge = Knowledge::parse("test.toml", KNOWLEDGE).unwrap();
         let mut totals = Totals { bytes: text.len() as u64, ..Totals::default() };
         let mut lines = Lines::new();
-        let indent = blanks(text);
+        let indent = indent(text);
         for line in text.split_inclusive(|byte| *byte == b'\n') {
             totals.lines += 1;
             let line = line.strip_suffix(b"\n").unwrap_or(line);
@@ -224,9 +265,17 @@ mod tests {
                 }
                 _ => line.strip_suffix(b"\r").unwrap_or(line),
             };
-            let found = knowledge.find(without(indent, line));
-            let values = |found: Found<'_>| found.values.into_iter().map(|(_, value)| value).collect();
-            lines.extend(found.map(|found| (totals.lines, line.to_vec(), values(found))));
+            match judged(&knowledge, without(indent, line)) {
+                Judged::Known(found) => {
+                    let values = found.values.into_iter().map(|(_, value)| value).collect();
+                    lines.push((totals.lines, line.to_vec(), values));
+                }
+                Judged::Unstripped => {
+                    totals.unstripped += 1;
+                    totals.first_unstripped.get_or_insert(totals.lines);
+                }
+                Judged::Nothing => {}
+            }
         }
         (lines, totals)
     }
@@ -276,10 +325,21 @@ mod tests {
             (format!("{long}x\n{message}"), vec![(1, &*long), (2, message)], (2, 1)),
             // No line begins with it.
             (format!("x{message}\n{message}"), vec![(2, message)], (2, 0)),
+            // The rest of a record may come first, and a block of lines may be indented.
+            (format!("  {message}\n{message}"), vec![(2, message)], (2, 0)),
             (
-                format!("  {message}\n  {message}\n   {message}\n{message}"),
-                vec![(1, &*format!("  {message}")), (2, &*format!("  {message}")), (4, message)],
-                (4, 0),
+                format!("  <3>{message}\n  <3>{message}\n   <3>{message}\n<3>{message}\n  {message}"),
+                vec![
+                    (1, &*format!("  <3>{message}")),
+                    (2, &*format!("  <3>{message}")),
+                    (4, &*format!("<3>{message}")),
+                ],
+                (5, 0),
+            ),
+            (
+                format!("{0}<3>{message}\n{0}<3>{message}\n<3>{message}", " ".repeat(15)),
+                vec![(3, &*format!("<3>{message}"))],
+                (3, 0),
             ),
             (format!("{}\n{message}\n{}", x(500), x(57)), vec![(2, message)], (3, 2)),
         ] {
@@ -295,6 +355,21 @@ mod tests {
                     "{text}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn lines_with_the_words_of_a_message_behind_something_unknown_are_counted() {
+        let message = "56789abcdefghijk";
+        for (text, unstripped, first) in [
+            (format!("{message}\nx\n<3>{message}"), 0, None),
+            (format!("x\nx {message}\n  {message}\n{{\"MESSAGE\":\"{message}\"}}"), 3, Some(2)),
+            (format!("6.4.0,3,1,2,-;{message}\n{{ax0123456789abcdey"), 2, Some(1)),
+            // Another driver's.
+            (format!("nvme 0000:34:00.0: x {message}\n"), 0, None),
+        ] {
+            let (_, totals) = scanned(text.as_bytes(), vec![7], 56, 100);
+            assert_eq!((totals.unstripped, totals.first_unstripped), (unstripped, first), "{text}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What dmesg, journalctl, syslog and kubectl write in front of a record of the kernel's log.
+//! What dmesg, journalctl, syslog, kubectl and who copies a log put in front of a record of the kernel's.
 
 /// A line of a text, and what it says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,11 +14,28 @@ pub(crate) struct Stamped<'t> {
 /// `None` for a line of another facility than the kernel's. A blank in front begins the second line of a record
 /// (dmesg and journalctl indent it), so that it is no record either.
 pub(crate) fn stripped(line: &[u8]) -> Option<Stamped<'_>> {
-    let mut rest = Rest { rest: copied(line) };
+    // A serial console ends a line so, and what lost its power while it wrote.
+    let end = line.iter().rposition(|byte| !matches!(byte, b'\r' | b'\0')).map_or(0, |at| at + 1);
+    let line = line.get(..end).unwrap_or(line);
+    let plain = of_plain(line);
+    if plain.is_some_and(|it| it.is_stamped) {
+        return plain;
+    }
+    // What stands around a record proves nothing: only a stamp behind it does.
+    match of_plain(uncovered(line)) {
+        Some(bare) if !bare.is_stamped => plain,
+        stamped => stamped,
+    }
+}
+
+fn of_plain(line: &[u8]) -> Option<Stamped<'_>> {
+    let mut rest = Rest { rest: line };
     // `kubectl logs --prefix`: [pod/NAME/CONTAINER].
     let is_pod = line.starts_with(b"[pod/") && rest.bracket(|_| true).is_some();
     // `dmesg --raw` and syslog(2): <6>. The facility is in front of the three bits of the level.
-    let priority = rest.priority().or_else(|| rest.priority_of_kmsg());
+    let of_syslog = rest.priority();
+    let of_kmsg = if of_syslog.is_none() { rest.priority_of_kmsg() } else { None };
+    let priority = of_syslog.or(of_kmsg);
     let facility = rest.facility();
     if priority.is_some_and(|priority| priority > 7) || facility.is_some_and(|facility| facility != b"kern") {
         return None;
@@ -30,17 +47,21 @@ pub(crate) fn stripped(line: &[u8]) -> Option<Stamped<'_>> {
         rest.stream();
     }
     let bracketed = rest.bracket(is_time);
-    let is_bare =
-        !is_pod && priority.is_none() && facility.is_none() && outer.is_none() && bracketed.is_none();
-    let words = if is_bare { rest.words_of_time() } else { None };
+    // RFC 3164 has them behind a priority.
+    let may_have_words =
+        !is_pod && of_kmsg.is_none() && facility.is_none() && outer.is_none() && bracketed.is_none();
+    let words = if may_have_words { rest.words_of_time() } else { None };
     for found in [outer, words, bracketed].into_iter().flatten() {
         time = found;
     }
     let has_time = !time.is_empty();
     let is_of_kernel = rest.kernel(has_time);
-    // syslog writes the kernel's time behind its own.
+    // syslog writes the kernel's time behind its own, and rsyslog's imklog a blank in front of that.
     if is_of_kernel {
-        rest.bracket(is_seconds);
+        let mut behind = Rest { rest: rest.rest.strip_prefix(b" ").unwrap_or(rest.rest) };
+        if behind.bracket(is_seconds).is_some() {
+            rest = behind;
+        }
     }
     let caller = rest.bracket(is_caller);
     let is_stamped =
@@ -48,12 +69,26 @@ pub(crate) fn stripped(line: &[u8]) -> Option<Stamped<'_>> {
     Some(Stamped { record: rest.rest, time, is_stamped })
 }
 
-/// Without the marks of a quotation, and without the field's name of `journalctl --output=export` and `=verbose`.
-fn copied(mut line: &[u8]) -> &[u8] {
-    while let Some(quoted) = line.strip_prefix(b"> ") {
-        line = quoted;
+/// Without what a serial console leaves in front of a line, the marks of a quotation or of code, and what `grep -n` and
+/// `docker compose logs` put in front.
+fn uncovered(line: &[u8]) -> &[u8] {
+    let start = line.iter().position(|byte| !matches!(byte, b'\r' | b'\0')).unwrap_or(line.len());
+    let mut line = line.get(start..).unwrap_or_default();
+    // A further blank would begin the second line of a record.
+    while let Some(quoted) = line.strip_prefix(b">").or_else(|| line.strip_prefix(b"|")) {
+        line = quoted.strip_prefix(b" ").unwrap_or(quoted);
     }
-    line.trim_ascii_start().strip_prefix(b"MESSAGE=").unwrap_or(line)
+    if let Some(code) = line.strip_prefix(b"`") {
+        line = code.strip_suffix(b"`").unwrap_or(code);
+    }
+    let digits = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let of_grep = || line.get(digits..)?.strip_prefix(b":").filter(|_| digits > 0);
+    let of_compose = || {
+        let (name, behind) = word(line)?;
+        let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+        behind.strip_prefix(b"| ").filter(|_| name.iter().all(is_of_name))
+    };
+    of_grep().or_else(of_compose).unwrap_or(line)
 }
 
 /// Bytes of a month's or a weekday's short name, in any language: `févr.` has 6.
@@ -139,7 +174,8 @@ impl<'t> Rest<'t> {
         let (name, behind) = word(self.rest)?;
         let (day, behind) = word(behind)?;
         let (clock, behind) = word(behind)?;
-        let is_name = name.len() <= MOST_OF_A_NAME && !name.iter().any(u8::is_ascii_punctuation);
+        let is_no_letter = |byte: &u8| byte.is_ascii_punctuation() || byte.is_ascii_control();
+        let is_name = name.len() <= MOST_OF_A_NAME && !name.iter().any(is_no_letter);
         let is_day = day.len() <= 2 && day.iter().all(u8::is_ascii_digit);
         let has_date = is_date(day);
         if !is_name || !(is_day || has_date) || !has_shape(clock.get(..8)?, b"00:00:00") {
@@ -253,9 +289,16 @@ mod tests {
                 "2026-01-07T10:00:25.890123-06:00 box kernel: [    4.129352] [ T1] ",
                 "2026-01-07T10:00:25.890123-06:00",
             ),
-            // busybox' syslogd, RFC 5424, /dev/kmsg, and `journalctl --output=verbose`.
+            (
+                "2026-01-07T10:00:25.890123-06:00 box kernel:  [    4.129352] ",
+                "2026-01-07T10:00:25.890123-06:00",
+            ),
+            // busybox' syslogd, RFC 3164 and 5424, /dev/kmsg.
             ("Jan  7 10:00:25 box kern.err kernel: ", "Jan  7 10:00:25"),
+            ("<3>Jan  7 10:00:25 box kernel: ", "Jan  7 10:00:25"),
+            ("<3>Jan  7 10:00:25 box kernel: [   12.345678] ", "Jan  7 10:00:25"),
             ("<3>1 2026-01-07T10:00:25.003Z box kernel - - - ", "2026-01-07T10:00:25.003Z"),
+            ("<3>1 2026-01-07T10:00:25.003Z box kernel - - -  [   12.345678] ", "2026-01-07T10:00:25.003Z"),
             ("3,1234,5678901,-;", ""),
             ("6,1,0,-,caller=T1;", ""),
             ("> > [   12.345678] ", "   12.345678"),
@@ -298,10 +341,34 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_the_journal_is_the_message_alone() {
-        for line in ["MESSAGE=amdgpu: x", "    MESSAGE=amdgpu: x", "> MESSAGE=amdgpu: x"] {
+    fn what_stands_around_a_line_is_stripped_where_a_stamp_is_behind_it() {
+        let record = "amdgpu 0000:03:00.0: amdgpu: GPU reset begin!";
+        let around = [
+            ("\r", ""),
+            ("\0\0", "\r\r\0"),
+            ("> > ", ""),
+            (">> ", ""),
+            (">", ""),
+            ("| ", ""),
+            ("`", "`"),
+            ("123:", ""),
+            ("dmesg-1  | ", ""),
+        ];
+        for (front, end) in around {
+            for stamp in ["[   12.345678] ", "Jul 24 12:26:16 box kernel: ", "kern  :err   : ", "<3>", "kernel: "] {
+                let line = format!("{front}{stamp}{record}{end}");
+                let found = stripped(line.as_bytes()).unwrap();
+                assert_eq!((found.record, found.is_stamped), (record.as_bytes(), true), "{line:?}");
+            }
+            let line = format!("{front}{record}");
             let found = stripped(line.as_bytes()).unwrap();
-            assert_eq!((found.record, found.is_stamped), (&b"amdgpu: x"[..], false), "{line}");
+            assert_eq!((found.record, found.is_stamped), (line.as_bytes(), false), "{line:?}");
+            assert_eq!(stripped(format!("{front}<11>{record}").as_bytes()), None, "{front:?}");
+        }
+        // The second line of a record in a quotation, a field that any program's entry has, and a name with a colon.
+        for line in [">   [   12.5] x", "MESSAGE=x", "    MESSAGE=x", "x:123:[12.5] x", "a b | [12.5] x"] {
+            let found = stripped(line.as_bytes()).unwrap();
+            assert_eq!((found.record, found.is_stamped), (line.as_bytes(), false), "{line}");
         }
     }
 

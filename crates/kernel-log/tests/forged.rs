@@ -7,8 +7,11 @@ use kernel_log::origin::Origin;
 /// TASK_COMM_LEN - 1 of include/linux/sched.h.
 const COMM: usize = 15;
 
+/// NF_LOG_PREFIXLEN - 1 of include/uapi/linux/netfilter/nf_log.h.
+const PREFIX: usize = 127;
+
 /// The kernel's source file, and what it prints. `NAME`: as long as a file's name or longer. `COMM`: a process's name;
-/// `NICK`: another name of 15 bytes without a blank, as of a network interface.
+/// `NICK`: another name of 15 bytes without a blank, as of a network interface. `RULE`: the prefix of a rule's log.
 const RECORDS: &[(&str, &str)] = &[
     ("fs/fs_context.c", "tmpfs: Unknown parameter 'NAME'"),
     ("fs/fs_parser.c", "tmpfs: Bad value for 'NAME'"),
@@ -127,9 +130,17 @@ const RECORDS: &[(&str, &str)] = &[
     ("net/bridge/br_stp.c", "NICK: port 1(NICK) entered forwarding state"),
     (
         "net/netfilter/nf_log_syslog.c",
-        "NAMEIN=eth0 OUT= MAC=52:54:00:12:34:56 SRC=10.0.0.1 DST=10.0.0.2 LEN=60",
+        "RULEIN=eth0 OUT= MAC=52:54:00:12:34:56 SRC=10.0.0.1 DST=10.0.0.2 LEN=60",
     ),
-    ("net/netfilter/nf_log_syslog.c", "NAMEIN= OUT=lo SRC=10.0.0.1 DST=10.0.0.2 LEN=60"),
+    ("net/netfilter/nf_log_syslog.c", "RULEIN= OUT=lo SRC=10.0.0.1 DST=10.0.0.2 LEN=60"),
+    ("net/netfilter/nf_log_syslog.c", "RULEIN=tun0 OUT= MAC= SRC=10.0.0.1 DST=10.0.0.2 LEN=60"),
+    ("net/netfilter/nf_log_syslog.c", "RULEIN= OUT=eth0 TRUNCATED"),
+    ("net/netfilter/nf_log_syslog.c", "RULEIN=eth0 OUT= ARP HTYPE=1 PTYPE=0x0800 OPCODE=1"),
+    ("net/netfilter/nf_log_syslog.c", "RULEIN=eth0 OUT= MACSRC=52:54:00:12:34:56 MACDST=52:54:00:12:34:57"),
+    (
+        "net/bridge/netfilter/ebt_log.c",
+        "RULE IN=eth0 OUT=br0 MAC source = 52:54:00:12:34:56 MAC dest = 52:54:00:12:34:57 proto = 0x88cc",
+    ),
 ];
 
 /// How each program shows a record; the second line of one is indented.
@@ -197,6 +208,7 @@ fn no_record_with_a_name_that_a_user_chooses_is_a_message() {
                     .replace("COMM", comm)
                     .replace("NICK", &nick)
                     .replace("NAME", name)
+                    .replace("RULE", cut(name, PREFIX))
             };
             let comm = cut(message, COMM);
             let mut forged = vec![names(comm, message), names(comm, &format!("x\n{message}"))];
@@ -242,6 +254,31 @@ fn no_name_of_a_process_in_a_message_of_amdgpus_makes_another_of_it() {
                 assert_eq!(found.message.id, expected, "{text}");
                 let device = record.contains("0000:03").then(|| "0000:03:00.0".to_owned());
                 assert_eq!(found.device.map(|it| it.to_string()), device, "{text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_process_that_is_named_like_a_packet_hides_no_message_of_amdgpus() {
+    let knowledge = Knowledge::built_in().unwrap();
+    for comm in ["IN= OUT= SRC=", "IN= OUT= SRC=1.", "IN=a OUT= MAC=", "IN= OUT= MAC=ab", "IN= OUT= ARP "] {
+        for (message, expected) in [
+            (
+                "amdgpu: [gfxhub] page fault (src_id:0 ring:24 vmid:8 pasid:32770, for process COMM pid 1 thread COMM pid 2)",
+                "page-fault",
+            ),
+            (" Process COMM pid 1 thread COMM pid 2", "fault-process"),
+        ] {
+            let record = format!("amdgpu 0000:03:00.0: {}", message.replace("COMM", comm));
+            let device = "0000:03:00.0".parse().ok();
+            let line = format!("[   12.345678] {record}");
+            for found in [
+                knowledge.find_from(&Origin::of_record(record.as_bytes(), device)),
+                knowledge.find_from(&Origin::of_record(record.as_bytes(), None)),
+                knowledge.find_any(line.as_bytes()),
+            ] {
+                assert_eq!(found.map(|found| found.message.id.as_str()), Some(expected), "{record}");
             }
         }
     }

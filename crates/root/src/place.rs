@@ -101,6 +101,8 @@ struct Mount {
     place: PathBuf,
     /// `ext4`
     kind: String,
+    /// Of its file system: `rw,lowerdir=/a:/b`.
+    options: String,
 }
 
 impl Mount {
@@ -109,15 +111,25 @@ impl Mount {
         let [id, parent, device, shown, place] = std::array::from_fn(|_| words.next());
         // What would end a word is written in octal.
         let path = |word: &str| PathBuf::from(word.replace("\\040", " ").replace("\\134", "\\"));
+        // Behind as many optional fields as there are.
+        let mut behind = words.skip_while(|word| *word != "-").skip(1);
         Some(Self {
             id: id?.parse().ok()?,
             parent: parent?.parse().ok()?,
             device: device?.to_owned(),
             shown: path(shown?),
             place: path(place?),
-            // Behind as many optional fields as there are.
-            kind: words.skip_while(|word| *word != "-").nth(1)?.to_owned(),
+            kind: behind.next()?.to_owned(),
+            options: behind.nth(1).unwrap_or_default().to_owned(),
         })
+    }
+
+    /// Whether it is an overlay that shows the folder that it covers, as systemd-sysext(8) puts one over /usr.
+    fn is_over_itself(&self) -> bool {
+        let mut options = self.options.split(',');
+        let lower = options.clone().find_map(|option| option.strip_prefix("lowerdir="));
+        let shows = |lower: &str| lower.split(':').any(|folder| Path::new(folder) == self.place);
+        self.kind == "overlay" && lower.is_some_and(shows) && !options.any(|it| it.starts_with("upperdir="))
     }
 }
 
@@ -125,6 +137,9 @@ impl Mount {
 fn shows_itself(mounts: &[Mount], id: u64) -> bool {
     let of = |id: u64| mounts.iter().find(|mount| mount.id == id);
     let mut this = of(id);
+    if this.is_some_and(Mount::is_over_itself) {
+        return true;
+    }
     while let Some((mount, below)) = this.and_then(|mount| Some((mount, of(mount.parent)?))) {
         let would_be = mount.place.strip_prefix(&below.place).map(|way| below.shown.join(way));
         if mount.device != below.device || would_be.as_ref() != Ok(&mount.shown) {

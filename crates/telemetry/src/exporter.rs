@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use allocation::health::Health;
 use amdgpu::readings::{CardReadings, Fault, PartitionReadings};
-use amdgpu::{Gpu, Machine, Problem, Unknown};
+use amdgpu::{Gpu, Machine, Problem, Unknown, UnreadNode};
 use root::Root;
 
 use crate::card;
@@ -62,7 +62,7 @@ impl Exporter {
         self.links.begin_scrape(root);
         let found = Scraped { taken_at: now, gaps: machine.problems.clone(), ..Scraped::default() };
         let mut scrape = Scrape { exporter: self, root, machine: &machine, found };
-        scrape.nodes();
+        scrape.unread();
         scrape.found.health = scrape.of_daemon();
         scrape.found.quarantine_enforced = health::is_quarantine_enforced(root);
         scrape.found.published = scrape.of_daemon();
@@ -135,10 +135,11 @@ impl Scrape<'_> {
         })
     }
 
-    /// Counts the nodes of KFD that cannot be read: they are among the machine's gaps.
-    fn nodes(&mut self) {
-        for node in &self.machine.kfd.unread_nodes {
-            self.count(None, node.file());
+    /// Counts the PCI functions and the nodes of KFD that cannot be read: they are among the machine's gaps.
+    fn unread(&mut self) {
+        let functions = self.machine.unread_functions.iter().cloned();
+        for file in functions.chain(self.machine.kfd.unread_nodes.iter().map(UnreadNode::file)) {
+            self.count(None, file);
         }
     }
 

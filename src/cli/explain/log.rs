@@ -15,7 +15,7 @@ use crate::cli::Outcome;
 use crate::cli::output::print_text;
 use crate::cli::session::{Misuse, Session, absolute, caller};
 use crate::explain::codes::said_by_rocr;
-use crate::explain::colours::{Uncoloured, has_colours};
+use crate::explain::colours::Uncoloured;
 use crate::explain::formats;
 use crate::explain::groups::Groups;
 use crate::explain::here::Here;
@@ -36,7 +36,7 @@ pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {
         )),
         false => of_rocr(text)?,
     };
-    explain(session, "the text", &mut uncoloured(text.as_bytes(), text.as_bytes()), hint.as_deref())
+    explain(session, "the text", &mut Uncoloured::of(text.as_bytes()), hint.as_deref())
 }
 
 /// What a text means that ROCr has written to a program's stderr.
@@ -55,20 +55,15 @@ pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
         bail!(problem);
     }
     match Utf16::of(&start, stdin) {
-        Ok(mut text) => explain(session, "stdin", &mut text, None),
+        Ok(text) => explain(session, "stdin", &mut Uncoloured::of(text), None),
         Err(mut stdin) => {
             if start.starts_with(UTF_8_MARK) {
                 stdin.consume(UTF_8_MARK.len());
             }
             let hint = of_rocr(&String::from_utf8_lossy(&start))?;
-            explain(session, "stdin", &mut uncoloured(&start, stdin), hint.as_deref())
+            explain(session, "stdin", &mut Uncoloured::of(stdin), hint.as_deref())
         }
     }
-}
-
-/// `start`: what `input` gives first.
-fn uncoloured<'i>(start: &[u8], input: impl Read + 'i) -> Box<dyn Read + 'i> {
-    if has_colours(start) { Box::new(Uncoloured::of(input)) } else { Box::new(input) }
 }
 
 /// The byte order mark that some programs of Windows put in front of UTF-8.
@@ -147,7 +142,9 @@ fn answer(
             json.add(&found)
         });
         json.end(&read)?;
-        warn(&read?);
+        let read = read?;
+        text::unstripped(&read).iter().for_each(|said| tracing::warn!("{said}"));
+        warn(&read);
         return Ok(Outcome::Done);
     }
     let mut groups = Groups::default();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::super::detect::ranges;
+use super::super::detect::{no_gpu, ranges};
 use super::super::output::{DIM, HEADING, styled};
 use crate::printable::printable;
 use crate::topology::Answer;
@@ -10,7 +10,7 @@ use crate::topology::tree::{Branch, CardEntry, Place};
 
 pub(super) fn text(answer: &Answer) -> String {
     if answer.tree.is_empty() {
-        return "No GPU on the PCI bus of this machine.\n".to_owned();
+        return no_gpu(&answer.problems).to_owned();
     }
     let mut text = String::new();
     for branch in &answer.tree {

@@ -21,7 +21,8 @@ impl Default for InForce {
 }
 
 impl InForce {
-    /// Reads the operator's file where it has changed. Of a wrong one nothing counts: the rules before it stay in force.
+    /// Reads the operator's file where it has changed. Of a wrong one nothing counts: the rules before it stay in force, and
+    /// no quarantine ends, which the file may hold for longer.
     pub(super) fn read_again(&mut self, root: &Root) {
         let found = if_there(root.identity(rules::PATH)).ok().flatten();
         if found == self.read {
@@ -35,7 +36,8 @@ impl InForce {
                 (self.rules, self.problem) = (rules.unwrap_or_else(Rules::built_in), None);
             }
             Err(problem) => {
-                let problem = format!("{problem}; the rules before it stay in force");
+                self.rules.hold_s = u64::MAX;
+                let problem = format!("{problem}; the rules before it stay in force, and no quarantine ends");
                 tracing::error!("{problem}");
                 self.problem = Some(problem);
             }

@@ -11,7 +11,7 @@ use crate::answers::Answers;
 /// How QEMU runs the machine's processor, with the seconds after which a machine is ended, whatever it does.
 /// Hardware where this machine lends it (another machine's hypervisor may lend it half: QEMU then aborts, or the
 /// kernel hangs before its first word), else software.
-const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "60"), ("tcg", "max", "220")];
+const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "60"), ("tcg", "max", "400")];
 
 /// Software that counts (`-icount`), with a limit of its own: there is no other way for it to go faster.
 const COUNTED: (&str, &str, &str) = ("counted tcg", "max", "900");

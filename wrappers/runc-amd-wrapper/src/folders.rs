@@ -5,7 +5,8 @@
 //! the wrapper leaves out what has no answer in time. Executing runc ends the thread: the kernel kills it, which the waits of
 //! NFS, CIFS and Ceph allow (`TASK_KILLABLE`).
 //!
-//! FUSE does not, where its program has taken the request: `fuse_mounts` asks for such a file system first.
+//! FUSE does not, where its program has taken the request: `fuse_mounts` asks first whatever a thread is about to ask such a
+//! file system.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -24,7 +25,7 @@ use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 
 use crate::config::Config;
-use crate::fuse_mounts::{Fuse, no_answer};
+use crate::fuse_mounts::{Fuse, Question, no_answer};
 use crate::log::Log;
 use crate::open::check_who_may_write;
 use crate::paths::Paths;
@@ -130,6 +131,7 @@ impl Search<'_> {
         let (path, owner, mounts) = (PathBuf::from(parent), self.paths.owner, Arc::clone(fuse));
         let (place, mut names) = ask(until, move || {
             let place = check_way(&path, owner, &mounts, until)?;
+            mounts.check(&place, Question::Names, limit(until))?;
             let entries = std::fs::read_dir(&path)?;
             let names = entries.map(|entry| Ok(entry?.file_name())).collect::<io::Result<Vec<_>>>()?;
             Ok((place, names))
@@ -197,7 +199,8 @@ fn examine_from(
     let (answer, answers) = mpsc::channel();
     thread::Builder::new().spawn(move || {
         for (name, folder) in found.iter().skip(first) {
-            let examined = fuse.check(&place.join(name), limit(until)).and_then(|()| examine(folder.clone()));
+            let checked = fuse.check(&place.join(name), Question::Kind, limit(until));
+            let examined = checked.and_then(|()| examine(folder.clone()));
             // Another thread goes on where the answer comes late.
             if answer.send(examined).is_err() {
                 return;
@@ -266,7 +269,7 @@ fn check_way(path: &Path, owner: u32, fuse: &Fuse, until: Instant) -> io::Result
                 Component::ParentDir => drop(checked.pop()),
                 part => checked.push(part),
             }
-            fuse.check(&checked, limit(until))?;
+            fuse.check(&checked, Question::Kind, limit(until))?;
             let found = checked.symlink_metadata()?;
             if found.is_symlink() {
                 // Its mode says nothing.

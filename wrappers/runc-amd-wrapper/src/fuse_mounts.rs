@@ -11,12 +11,13 @@
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, OsStr, c_int};
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rustix::fs::statvfs;
+use rustix::fs::{CWD, Mode, OFlags, RawDir, lstat, open, readlinkat_raw, statvfs};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid};
 
 use crate::paths::Paths;
@@ -33,11 +34,20 @@ unsafe extern "C" {
     fn _exit(status: c_int) -> !;
 }
 
+/// What a thread is about to ask: a program may answer one question and not another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// What is there: a link's target too, and how its file system is mounted.
+    Kind,
+    /// A folder's names. They are asked for only where they are needed: a cloud's folder takes long to list.
+    Names,
+}
+
 /// The FUSE file systems of this process' mount namespace.
 #[derive(Debug, Default)]
 pub(crate) struct Fuse {
-    /// The number of each connection, by mount point.
-    mounts: BTreeMap<PathBuf, u32>,
+    /// The number of each connection, by mount point. `None` for another file system, which can be mounted in a FUSE one.
+    mounts: BTreeMap<PathBuf, Option<u32>>,
     /// Its folder of each connection is there while fusectl is mounted; virtiofs has none (fs/fuse/virtio_fs.c, `no_control`).
     connections: PathBuf,
 }
@@ -52,17 +62,25 @@ impl Fuse {
         Ok(Self { mounts: fuse_in(&text), connections: paths.sys.join("fs/fuse/connections") })
     }
 
-    /// Whether what is mounted at this path answers, if it is FUSE.
+    /// Whether the file system of this path answers, if it is FUSE. No link leads there.
     ///
     /// # Errors
     /// There was no answer in time.
-    pub(crate) fn check(&self, path: &Path, until: Instant) -> io::Result<()> {
-        let Some(connection) = self.mounts.get(path) else { return Ok(()) };
+    pub(crate) fn check(&self, path: &Path, question: Question, until: Instant) -> io::Result<()> {
+        let Some(connection) = self.connection(path) else { return Ok(()) };
         // A process that waits already is enough: each create would leave one more.
-        if self.is_stuck(*connection, until) {
+        if self.is_stuck(connection, until) {
             return Err(no_answer());
         }
-        ask_in_a_process(&CString::new(path.as_os_str().as_bytes())?, until)
+        ask_in_a_process(&CString::new(path.as_os_str().as_bytes())?, question, until)
+    }
+
+    /// That of the file system that is mounted at the path, or nearest above it.
+    fn connection(&self, path: &Path) -> Option<u32> {
+        if self.mounts.is_empty() {
+            return None;
+        }
+        path.ancestors().find_map(|folder| self.mounts.get(folder).copied()).flatten()
     }
 
     /// Requests wait, and until then none has had its answer.
@@ -89,7 +107,7 @@ pub(crate) fn no_answer() -> io::Error {
 }
 
 /// Returns once the file system has answered, whatever its answer.
-fn ask_in_a_process(path: &CStr, until: Instant) -> io::Result<()> {
+fn ask_in_a_process(path: &CStr, question: Question, until: Instant) -> io::Result<()> {
     // SAFETY: behind a fork of a process with threads the child only makes system calls: it allocates nothing and takes no
     // lock.
     let child = unsafe { fork() };
@@ -101,7 +119,7 @@ fn ask_in_a_process(path: &CStr, until: Instant) -> io::Result<()> {
             // SAFETY: nothing in the child uses one.
             unsafe { close(descriptor) };
         }
-        let _ = statvfs(path);
+        ask(path, question);
         // SAFETY: it runs nothing of this process' end.
         unsafe { _exit(0) };
     }
@@ -119,10 +137,30 @@ fn ask_in_a_process(path: &CStr, until: Instant) -> io::Result<()> {
     Ok(())
 }
 
+/// Asks with system calls alone: no memory is allocated.
+fn ask(path: &CStr, question: Question) {
+    let mut buffer = [MaybeUninit::<u8>::uninit(); 4096];
+    match question {
+        Question::Kind => {
+            let _ = lstat(path);
+            let _ = readlinkat_raw(CWD, path, &mut buffer);
+            let _ = statvfs(path);
+        }
+        Question::Names => {
+            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+            if let Ok(folder) = open(path, flags, Mode::empty()) {
+                let mut names = RawDir::new(folder, &mut buffer);
+                while let Some(Ok(_)) = names.next() {}
+            }
+        }
+    }
+}
+
 /// proc_pid_mountinfo(5): the third field is the file system's device number, by which the kernel names the connection
 /// (fs/fuse/control.c, `fuse_ctl_add_conn`). The fifth is the mount point. The type follows a field that is a dash. Where
-/// several file systems are mounted at one path, the last one counts.
-fn fuse_in(mountinfo: &[u8]) -> BTreeMap<PathBuf, u32> {
+/// several file systems are mounted at one path, the last one counts. What is mounted in a FUSE file system has a later
+/// line.
+fn fuse_in(mountinfo: &[u8]) -> BTreeMap<PathBuf, Option<u32>> {
     let mut fuse = BTreeMap::new();
     for line in mountinfo.split(|byte| *byte == b'\n') {
         let mut fields = line.split(|byte| *byte == b' ');
@@ -130,10 +168,9 @@ fn fuse_in(mountinfo: &[u8]) -> BTreeMap<PathBuf, u32> {
         let Some(point) = fields.nth(1).map(unescaped) else { continue };
         let kind = fields.skip_while(|field| *field != b"-").nth(1).unwrap_or_default();
         let is_fuse = [&b"fuse"[..], b"fuseblk", b"virtiofs"].contains(&kind) || kind.starts_with(b"fuse.");
-        match connection.filter(|_| is_fuse) {
-            Some(connection) => fuse.insert(point, connection),
-            None => fuse.remove(&point),
-        };
+        if is_fuse || !fuse.is_empty() {
+            fuse.insert(point, connection.filter(|_| is_fuse));
+        }
     }
     fuse
 }
@@ -188,9 +225,29 @@ mod tests {
         let expected =
             [("/srv/host", 53), ("/srv/ntfs", (8 << 20) | 1), ("/srv/s3", 47), (r"/srv/with space\", 48)];
         let found = fuse_in(LINES.as_bytes());
-        let found: Vec<_> = found.iter().map(|(path, number)| (path.to_str().unwrap(), *number)).collect();
-        assert_eq!(found, expected);
+        let found = found.iter().filter_map(|(path, number)| Some((path.to_str().unwrap(), (*number)?)));
+        assert_eq!(found.collect::<Vec<_>>(), expected);
         assert!(fuse_in(b"").is_empty() && fuse_in(b"1 2\nmud\n").is_empty());
+    }
+
+    #[test]
+    fn a_path_is_in_the_file_system_that_is_mounted_nearest_above_it() {
+        let lines = r"1 0 0:40 / / rw - fuse x rw
+2 1 0:41 / /srv rw - tmpfs x rw
+3 2 0:42 / /srv/s3 rw - fuse.s3fs x rw
+";
+        let fuse = Fuse { mounts: fuse_in(lines.as_bytes()), ..Fuse::default() };
+        for (path, expected) in [
+            ("/", Some(40)),
+            ("/srv2", Some(40)),
+            ("/srv", None),
+            ("/srv/a", None),
+            ("/srv/s3", Some(42)),
+            ("/srv/s3/model", Some(42)),
+        ] {
+            assert_eq!(fuse.connection(Path::new(path)), expected, "{path}");
+        }
+        assert_eq!(Fuse::default().connection(Path::new("/srv")), None);
     }
 
     #[test]
@@ -218,8 +275,10 @@ mod tests {
 
     #[test]
     fn a_process_that_asks_ends_with_the_answer_whatever_it_is() {
-        for path in [c"/", c"/no such folder"] {
-            ask_in_a_process(path, Instant::now() + Duration::from_secs(20)).unwrap();
+        for path in [c"/", c"/no such folder", c"/proc/self", c"/proc"] {
+            for question in [Question::Kind, Question::Names] {
+                ask_in_a_process(path, question, Instant::now() + Duration::from_secs(20)).unwrap();
+            }
         }
     }
 }

@@ -30,7 +30,15 @@ enum Requests {
     TakesAll,
     /// It answers them.
     Answers,
+    /// It answers all but those with this number.
+    AnswersAllBut(u32),
 }
+
+/// Requests' numbers in linux/fuse.h.
+const LOOKUP: u32 = 1;
+const GETATTR: u32 = 3;
+const STATFS: u32 = 17;
+const READDIR: u32 = 28;
 
 /// A mounted file system. Its end answers what waits: with an error.
 struct Served {
@@ -61,7 +69,12 @@ impl Served {
                     == Err(std::sync::mpsc::RecvTimeoutError::Timeout)
                 {
                     while let Ok(length @ 40..) = requests.read(&mut buffer) {
-                        if program == Requests::Answers {
+                        let answers = match program {
+                            Requests::TakesNone | Requests::TakesAll => false,
+                            Requests::Answers => true,
+                            Requests::AnswersAllBut(number) => Self::number(&buffer) != number,
+                        };
+                        if answers {
                             requests.write_all(&Self::answer(&buffer[..length])).unwrap();
                         }
                     }
@@ -71,21 +84,32 @@ impl Served {
         Self { _fuse: fuse, _stop: stop }
     }
 
-    /// An empty folder of root's: its attributes (`fuse_attr_out`) and size (`fuse_statfs_out`); else ENOSYS.
+    fn number(request: &[u8]) -> u32 {
+        u32::from_ne_bytes(request[4..8].try_into().unwrap())
+    }
+
+    /// A folder of root's: its attributes (`fuse_attr_out`), size (`fuse_statfs_out`) and one name (`fuse_dirent`); else
+    /// ENOSYS.
     fn answer(request: &[u8]) -> Vec<u8> {
-        const GETATTR: [u8; 4] = 3_u32.to_ne_bytes();
-        const STATFS: [u8; 4] = 17_u32.to_ne_bytes();
-        let mut content = match request[4..8].try_into().unwrap() {
-            GETATTR => vec![0; 104],
-            STATFS => vec![0; 80],
-            _ => Vec::new(),
-        };
-        if content.len() == 104 {
-            content[16..24].copy_from_slice(&1_u64.to_ne_bytes());
-            content[76..80].copy_from_slice(&0o40755_u32.to_ne_bytes());
-            content[80..84].copy_from_slice(&2_u32.to_ne_bytes());
+        let mut error = 0;
+        let mut content = Vec::<u8>::new();
+        match Self::number(request) {
+            GETATTR => {
+                content.resize(104, 0);
+                content[16..24].copy_from_slice(&1_u64.to_ne_bytes());
+                content[76..80].copy_from_slice(&0o40755_u32.to_ne_bytes());
+                content[80..84].copy_from_slice(&2_u32.to_ne_bytes());
+            }
+            STATFS => content.resize(80, 0),
+            // From the start. Inode and offset of the next one, the name's length, and that it is a folder.
+            READDIR if request[48..56] == [0; 8] => {
+                content.extend([2_u64, 1].map(u64::to_ne_bytes).concat());
+                content.extend([1_u32, 4].map(u32::to_ne_bytes).concat());
+                content.extend(*b"a\0\0\0\0\0\0\0");
+            }
+            READDIR => {}
+            _ => error = -nix::libc::ENOSYS,
         }
-        let error = if content.is_empty() { -nix::libc::ENOSYS } else { 0 };
         let length = u32::try_from(16 + content.len()).unwrap();
         [&length.to_ne_bytes()[..], &error.to_ne_bytes(), &request[8..16], &content].concat()
     }
@@ -185,6 +209,34 @@ fn real_a_file_system_that_does_not_answer_holds_up_no_container_that_asks_for_n
                 (expected.iter().map(|name| (*name).to_owned()).collect(), gpus)
             );
         }
+    }
+}
+
+#[test]
+fn real_a_file_system_that_answers_all_but_one_question_holds_up_no_container() {
+    if !real::require_root(NEEDED) || !fuse::require() {
+        return;
+    }
+    // The folder that is mounted; what is left.
+    for (at, number, expected) in
+        [("srv", READDIR, &[][..]), ("srv", LOOKUP, &[]), ("srv/dead", GETATTR, &["a", "z"])]
+    {
+        let machine = Machine::new();
+        policy(&machine, "none");
+        for name in ["srv/a", "srv/z"] {
+            std::fs::create_dir_all(machine.path(name)).unwrap();
+        }
+        let _half_dead = Served::mount(&machine, &machine.path(at), Requests::AnswersAllBut(number));
+        let bundle = machine.bundle("b", sleeper(&[]));
+        let began = Instant::now();
+        let said = ended(spawn(&machine, &bundle, "b"), &bundle);
+        assert!(began.elapsed() < Duration::from_secs(4), "{at} {number}: {:?}", began.elapsed());
+        assert!(said.contains("its file system does not answer"), "{at} {number}: {said}");
+        assert_eq!(
+            given(&machine, &bundle),
+            (expected.iter().map(|name: &&str| (*name).to_owned()).collect(), 0),
+            "{at} {number}: {said}"
+        );
     }
 }
 

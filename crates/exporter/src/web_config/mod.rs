@@ -10,16 +10,20 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use root::{Identity, Root};
 use tokio_rustls::TlsAcceptor;
 
 use document::{ClientAuth, Document};
-pub(crate) use users::Login;
 use users::Verified;
+pub(crate) use users::{Login, one_client};
 
 /// Some hundreds of users have room.
 const LIMIT: usize = 64 << 10;
+
+/// How long after a read in vain the files are read again though none has changed: a folder's mode may have.
+const AGAIN: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
@@ -41,6 +45,8 @@ struct State {
     /// Which files these were, read or in vain.
     seen: Vec<Option<Identity>>,
     files: Vec<PathBuf>,
+    /// Of the last read, where it was in vain: when, and why.
+    in_vain: Option<(Instant, String)>,
 }
 
 /// What the file says.
@@ -63,7 +69,7 @@ impl WebConfig {
         let loaded = load(&root, &path, &mut files)?;
         loaded.warn();
         let seen = identities(&root, &files);
-        let state = RefCell::new(State { loaded: Rc::new(loaded), seen, files });
+        let state = RefCell::new(State { loaded: Rc::new(loaded), seen, files, in_vain: None });
         Ok(Self { root, path, state, verified: Verified::default() })
     }
 
@@ -75,7 +81,9 @@ impl WebConfig {
     pub(crate) fn current(&self) -> Rc<Loaded> {
         let mut state = self.state.borrow_mut();
         let seen = identities(&self.root, &state.files);
-        if seen != state.seen {
+        let has_changed = seen != state.seen;
+        if has_changed || state.in_vain.as_ref().is_some_and(|(when, _)| when.elapsed() >= AGAIN) {
+            let former = state.in_vain.take();
             let mut files = Vec::new();
             let loaded = load(&self.root, &self.path, &mut files)
                 .and_then(|loaded| self.keeps_protections(&state.loaded, &loaded).map(|()| loaded));
@@ -89,7 +97,13 @@ impl WebConfig {
                     loaded.warn();
                     state.loaded = Rc::new(loaded);
                 }
-                Err(error) => crate::say(&format!("{error}; what was read before stays in force")),
+                Err(error) => {
+                    let error = error.to_string();
+                    if has_changed || former.is_none_or(|(_, said)| said != error) {
+                        crate::say(&format!("{error}; what was read before stays in force"));
+                    }
+                    state.in_vain = Some((Instant::now(), error));
+                }
             }
         }
         state.loaded.clone()

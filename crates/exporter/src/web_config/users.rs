@@ -182,7 +182,7 @@ fn cost(hash: &str) -> &str {
 }
 
 /// Whom an address stands for: whoever has an IPv6 address has its network of 64 bits (RFC 4291, 2.5.1).
-fn one_client(address: IpAddr) -> IpAddr {
+pub(crate) fn one_client(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

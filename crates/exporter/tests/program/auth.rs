@@ -1,6 +1,7 @@
 //! TLS and basic auth by the web-config file. curl is the client.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -220,6 +221,38 @@ fn real_curl_and_openssl_a_certificate_that_appears_later_counts() {
     }
     assert_eq!(running.get("/healthz").status(), 0, "plain HTTP is no answer");
     assert_eq!(status("https"), "200");
+    assert!(running.says().ends_with("web.yml was read again"));
+}
+
+#[test]
+fn real_curl_and_openssl_a_certificate_whose_folder_was_mended_counts() {
+    if !real::require(&["curl", "openssl"]) {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    certificates(folder.path());
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    let copy = || {
+        for name in ["cert.pem", "key.pem"] {
+            fs::copy(folder.path().join(name), inner.join(name)).unwrap();
+        }
+    };
+    let give = |mode| fs::set_permissions(&inner, Permissions::from_mode(mode)).unwrap();
+    give(0o755);
+    copy();
+    let running = start(&folder, "tls_server_config: {cert_file: inner/cert.pem, key_file: inner/key.pem}\n");
+    let status = || curl(&running, "https", folder.path(), &["--cacert", "ca.pem"]).0;
+    assert_eq!(status(), "200");
+    give(0o777);
+    issue(folder.path(), "cert", "key", "server");
+    copy();
+    assert_eq!(status(), "200");
+    let said = running.says();
+    assert!(said.contains("chmod go-w") && said.ends_with("; what was read before stays in force"), "{said}");
+    give(0o755);
+    std::thread::sleep(Duration::from_secs(11));
+    assert_eq!(status(), "200");
     assert!(running.says().ends_with("web.yml was read again"));
 }
 

@@ -1,6 +1,6 @@
 //! Many logins that are wrong.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use support::real;
 
 use crate::auth::{hash, start};
-use crate::running::Answer;
+use crate::running::{Answer, connect_as_another};
 
 fn login(user: &str) -> String {
     format!("Authorization: Basic {}\r\n", STANDARD.encode(user))
@@ -103,6 +103,69 @@ fn real_curl_the_logins_of_one_address_keep_no_other_address_waiting() {
         .unwrap();
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "200");
     assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_wrong_login_ends_its_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = start(&folder, &format!("basic_auth_users:\n  known: {}\n", hash("secret")));
+    let request = format!("GET /healthz HTTP/1.1\r\nHost: x\r\n{}\r\n", login("known:wrong"));
+    let begun = Instant::now();
+    let answer = running.send(request.as_bytes());
+    assert_eq!((answer.status(), answer.header("connection")), (401, Some("close")));
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn many_connections_of_one_address_keep_no_other_one_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let running = start(&folder, &format!("basic_auth_users:\n  known: {}\n", hash("secret")));
+    let request = |user| format!("GET /healthz HTTP/1.1\r\nHost: x\r\n{}\r\n", login(user));
+    // With the right password the connections stay, and are too many.
+    for user in ["known:wrong", "known:secret"] {
+        let mut kept = running.connect();
+        let mut status_of_kept = || {
+            // A panic here would wait for the threads below.
+            kept.write_all(request("known:secret").as_bytes()).ok();
+            let mut answer = [0; 4096];
+            let length = kept.read(&mut answer).unwrap_or(0);
+            String::from_utf8_lossy(&answer[..length]).get(9..12).map(str::to_owned)
+        };
+        assert_eq!(status_of_kept().as_deref(), Some("200"));
+        let is_over = AtomicBool::new(false);
+        let seen = std::thread::scope(|scope| {
+            for _ in 0..8 {
+                let (address, is_over, request) = (running.address, &is_over, request(user));
+                scope.spawn(move || {
+                    while !is_over.load(Ordering::Relaxed) {
+                        let mut clients: Vec<_> = (0..80).map(|_| connect_as_another(address)).collect();
+                        // More often than once a second: none of them is ever idle for long.
+                        for _ in 0..8 {
+                            for client in &mut clients {
+                                // The exporter may have closed it.
+                                client.write_all(request.as_bytes()).ok();
+                            }
+                            std::thread::sleep(Duration::from_millis(300));
+                        }
+                    }
+                });
+            }
+            std::thread::sleep(Duration::from_secs(2));
+            let one = |_| {
+                let begun = Instant::now();
+                let status = running.get_with("/healthz", &login("known:secret")).status();
+                std::thread::sleep(Duration::from_millis(200));
+                (status, status_of_kept(), begun.elapsed())
+            };
+            let seen: Vec<_> = (0..10).map(one).collect();
+            is_over.store(true, Ordering::Relaxed);
+            seen
+        });
+        for (status, kept, elapsed) in seen {
+            assert_eq!((status, kept.as_deref()), (200, Some("200")), "{user}");
+            assert!(elapsed < Duration::from_secs(8), "{user}: {elapsed:?}");
+        }
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader};
 
-use super::{LONGEST_RECORD, MOST_RECORDS, Read, Record};
+use super::{LONGEST_RECORD, MOST_RECORDS, Read, Record, is_of_its_device};
 
 /// One read takes so many bytes of a file, whatever it holds.
 const MOST_BYTES: usize = LONGEST_RECORD * MOST_RECORDS;
@@ -15,15 +15,26 @@ pub(super) struct Lines {
     record: Vec<u8>,
     /// Whether the last byte that was read ended a line.
     is_at_start: bool,
+    /// Whether a record had its DEVICE=: who made the file may have kept the records alone.
+    has_devices: bool,
 }
 
 impl Lines {
     pub(super) fn new(file: File) -> Self {
-        Self { file: BufReader::new(file), record: Vec::new(), is_at_start: true }
+        Self { file: BufReader::new(file), record: Vec::new(), is_at_start: true, has_devices: false }
     }
 
     /// To the end of the file as it is now, or to the limit.
     pub(super) fn read(&mut self) -> io::Result<Read> {
+        let mut read = self.records()?;
+        self.has_devices |= read.records.iter().any(|record| record.device.is_some());
+        if self.has_devices {
+            read.records.retain(is_of_its_device);
+        }
+        Ok(read)
+    }
+
+    fn records(&mut self) -> io::Result<Read> {
         let (mut read, mut bytes) = (Read::default(), 0);
         while read.records.len() < MOST_RECORDS && bytes < MOST_BYTES {
             let text = self.file.fill_buf()?;

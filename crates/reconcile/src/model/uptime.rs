@@ -18,7 +18,8 @@ pub struct Uptime {
 
 impl Uptime {
     /// Now; `None` where the boot is not known: beneath another Root than `/`.
-    pub(crate) fn now(root: &Root) -> Option<Self> {
+    #[must_use]
+    pub fn now(root: &Root) -> Option<Self> {
         let boot = root.read_text(BOOT_ID, 64).ok()?.trim().to_owned();
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
         let (seconds, ns) = (u64::try_from(now.tv_sec()).ok()?, u64::try_from(now.tv_nsec()).ok()?);

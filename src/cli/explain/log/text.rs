@@ -55,10 +55,25 @@ fn ending(groups: &Groups<'_>, read: &JournalRead, hint: Option<&str>) -> String
     if read.totals.cut > 0 {
         writeln!(text, "{} too long: only the start was looked at.", count(read.totals.cut, "line")).ok();
     }
+    if let Some(said) = unstripped(read) {
+        writeln!(text, "{said}").ok();
+    }
     if read.damaged > 0 {
         writeln!(text, "{} of the journal could not be read.", count(read.damaged, "message")).ok();
     }
     text
+}
+
+/// What to do where words of a message stand behind a front that nobody knows: they prove nothing.
+pub(super) fn unstripped(read: &JournalRead) -> Option<String> {
+    let totals = read.totals;
+    let first = totals.first_unstripped?;
+    let (lines, have) =
+        (count(totals.unstripped, "line"), if totals.unstripped == 1 { "has" } else { "have" });
+    Some(format!(
+        "{lines} {have} words of a known message behind something that rocworker does not strip, the first in line \
+         {first}: pass the log as `dmesg` or `journalctl -k -o short-iso` prints it."
+    ))
 }
 
 /// One line for each GPU of the entries; the worst of its entries decides.
