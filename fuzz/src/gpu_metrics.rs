@@ -40,7 +40,8 @@ fn expected(file: File, bytes: &[u8]) -> Option<Values> {
     let format = file.format_of((header[2], header[3]))?;
     let bytes = bytes.get(..usize::from(header[0]) + usize::from(header[1]) * 256)?;
     let Format::Structure(structure) = format else { return attributes(bytes) };
-    let structure = [structure, structure.without_arrays()].into_iter().find(|it| it.size() == bytes.len())?;
+    let structure =
+        [structure, structure.without_arrays()].into_iter().find(|it| it.size() == bytes.len())?;
     let mut values = Values::new();
     for field in structure.fields() {
         for place in 0..field.structures * field.count {

@@ -1,7 +1,7 @@
 //! What the daemon says of the GPUs' health, /run/rocworker/health.json, as the wrapper reads it.
 
-use allocation::{Error, PciAddress};
 use allocation::health::withheld::Withheld;
+use allocation::{Error, PciAddress};
 
 use crate::assert_fit_for_a_log;
 use crate::json::{Object, as_go_decodes, is_shallow, list, optional, value};
@@ -39,7 +39,8 @@ fn counts_while_it_is_fresh(text: &str, written_at: u64, withheld: &Withheld, ca
     for now in [written_at.checked_add(60), written_at.checked_sub(5)] {
         assert!(at(now).is_none_or(|(read, is_old)| read == *withheld && !is_old), "{now:?}: {text}");
     }
-    let quarantined: Vec<Card> = cards.iter().cloned().map(|(pci, quarantine, _)| (pci, quarantine, None)).collect();
+    let quarantined: Vec<Card> =
+        cards.iter().cloned().map(|(pci, quarantine, _)| (pci, quarantine, None)).collect();
     for now in [written_at.checked_add(61), written_at.checked_sub(6)] {
         let Some((read, is_old)) = at(now) else { continue };
         assert!(is_old, "{now:?}: {text}");
@@ -55,12 +56,16 @@ fn names_what_is_withheld(withheld: &Withheld, cards: &[Card]) {
         let card = withheld.card(*pci);
         assert_eq!(card.is_some(), expected.is_some(), "{pci}");
         let (Some(card), Some((_, quarantine, leftover))) = (card, expected) else { continue };
-        let said = [(&card.quarantine, quarantine.as_ref().map(|(_, reason)| reason)), (&card.leftover, leftover.as_ref())];
+        let said = [
+            (&card.quarantine, quarantine.as_ref().map(|(_, reason)| reason)),
+            (&card.leftover, leftover.as_ref()),
+        ];
         for (said, reason) in said {
             assert_eq!(said.is_some(), reason.is_some(), "{pci}");
             let (Some(said), Some(reason)) = (said, reason) else { continue };
             assert_fit_for_a_log(said);
-            let is_plain = reason.chars().all(|c| c.is_ascii_alphanumeric() || c == ' ') && reason.len() <= 200;
+            let is_plain =
+                reason.chars().all(|c| c.is_ascii_alphanumeric() || c == ' ') && reason.len() <= 200;
             assert!(!is_plain || said.ends_with(&format!(": {reason}")), "{said} for {reason}");
         }
     }

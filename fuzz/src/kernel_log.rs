@@ -32,7 +32,8 @@ pub fn check(data: &[u8]) {
     assert_eq!((totals.lines, totals.bytes, totals.cut), (lines.len() as u64, log.len() as u64, 0));
     let mut again: Vec<(u64, String, Vec<(String, String)>)> = Vec::new();
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
-    let indent = log.iter().take_while(|byte| is_blank(byte)).count();
+    let indent =
+        Some(log.iter().take_while(|byte| is_blank(byte)).count()).filter(|it| *it <= 8).unwrap_or(0);
     for (number, line) in (1..).zip(lines) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);

@@ -43,7 +43,9 @@ fn names_its_version_and_runtime(text: &str, as_read: &str, read: &Result<Policy
     let version = oracle::single(as_read, "schema_version").and_then(value::<u64>);
     let newer = version.filter(|version| *version > u64::from(policy::SCHEMA_VERSION));
     let said = newer.map(|version| format!("schema_version {version} belongs to a newer version"));
-    let is_newer = |error: &Error| error.to_string().starts_with("schema_version ") && error.to_string().contains(" newer ");
+    let is_newer = |error: &Error| {
+        error.to_string().starts_with("schema_version ") && error.to_string().contains(" newer ")
+    };
     match (read, said) {
         (Err(error), Some(said)) => assert!(error.to_string().starts_with(&said), "{error} of {text}"),
         (Err(error), None) => assert!(!is_newer(error), "{error} of {text}"),

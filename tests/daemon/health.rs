@@ -351,7 +351,8 @@ fn a_flood_of_messages_costs_little_memory_and_hides_no_other() {
     let flood: String = (2..100_000)
         .map(|number| {
             format!(
-                "4,{number},{},-;amdgpu 0000:03:00.0: amdgpu: Timeout waiting for VM flush hub: 0!\n",
+                "4,{number},{},-;amdgpu 0000:03:00.0: amdgpu: Timeout waiting for VM flush hub: 0!\n SUBSYSTEM=pci\n \
+                 DEVICE=+pci:0000:03:00.0\n",
                 2_000_000 + number
             )
         })

@@ -274,7 +274,7 @@ pub(crate) fn faults() -> Vec<(Machine, Vec<Finding>)> {
         ),
         (
             good().put("/sys/class/kfd/kfd/topology/nodes/2/properties", "not a node\n"),
-            vec![("pci", "", "warning", "KFD node 2", "report")],
+            vec![("pci", "", "failed", "KFD node 2", "report")],
         ),
     ]
 }

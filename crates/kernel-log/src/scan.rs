@@ -6,7 +6,6 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::knowledge::{Found, Knowledge};
 use crate::origin::{Origin, Speaker};
-use crate::stamp;
 
 /// A line with a message in it.
 #[derive(Debug)]
@@ -55,7 +54,7 @@ struct Scan<'k, 'e> {
     knowledge: &'k Knowledge,
     each: &'e mut dyn FnMut(&Hit<'_, 'k>) -> io::Result<()>,
     longest: usize,
-    /// How many blanks begin the first line, and each stamped one that was copied together with it.
+    /// How many blanks begin the first line, and each that was copied together with it.
     indent: Option<usize>,
     totals: Totals,
 }
@@ -178,15 +177,13 @@ fn judged<'k>(knowledge: &'k Knowledge, line: &[u8]) -> Judged<'k> {
     if is_unknown && knowledge.has_words(line) { Judged::Unstripped } else { Judged::Nothing }
 }
 
-/// A line without so many blanks in front, if it has them and a stamp behind. Others begin the second line of a record,
-/// which may come first where a program has chosen lines of a log.
+/// A line without so many blanks in front, if it has them.
 fn without(indent: usize, line: &[u8]) -> &[u8] {
-    let cut = line.get(indent..).filter(|_| blanks(line) >= indent);
-    cut.filter(|cut| stamp::stripped(cut).is_some_and(|it| it.is_stamped)).unwrap_or(line)
+    line.get(indent..).filter(|_| blanks(line) >= indent).unwrap_or(line)
 }
 
-/// By how many blanks somebody has indented a text. dmesg and journalctl indent the second line of a record by a stamp's
-/// width, which is more.
+/// By how many blanks somebody has indented a text. dmesg and journalctl indent the second line of a record, which may come
+/// first where a program has chosen lines of a log, by a stamp's width: that is more.
 fn indent(text: &[u8]) -> usize {
     const MOST: usize = 8;
     Some(blanks(text)).filter(|indent| *indent <= MOST).unwrap_or(0)
@@ -325,14 +322,15 @@ mod tests {
             (format!("{long}x\n{message}"), vec![(1, &*long), (2, message)], (2, 1)),
             // No line begins with it.
             (format!("x{message}\n{message}"), vec![(2, message)], (2, 0)),
-            // The rest of a record may come first, and a block of lines may be indented.
-            (format!("  {message}\n{message}"), vec![(2, message)], (2, 0)),
+            // A block of lines may be indented, and the rest of a record may come first.
+            (format!("  {message}\n{message}"), vec![(1, &*format!("  {message}")), (2, message)], (2, 0)),
             (
                 format!("  <3>{message}\n  <3>{message}\n   <3>{message}\n<3>{message}\n  {message}"),
                 vec![
                     (1, &*format!("  <3>{message}")),
                     (2, &*format!("  <3>{message}")),
                     (4, &*format!("<3>{message}")),
+                    (5, &*format!("  {message}")),
                 ],
                 (5, 0),
             ),

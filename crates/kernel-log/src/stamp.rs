@@ -355,7 +355,9 @@ mod tests {
             ("dmesg-1  | ", ""),
         ];
         for (front, end) in around {
-            for stamp in ["[   12.345678] ", "Jul 24 12:26:16 box kernel: ", "kern  :err   : ", "<3>", "kernel: "] {
+            for stamp in
+                ["[   12.345678] ", "Jul 24 12:26:16 box kernel: ", "kern  :err   : ", "<3>", "kernel: "]
+            {
                 let line = format!("{front}{stamp}{record}{end}");
                 let found = stripped(line.as_bytes()).unwrap();
                 assert_eq!((found.record, found.is_stamped), (record.as_bytes(), true), "{line:?}");
