@@ -185,7 +185,7 @@ fn left_out(subject: &Subject<'_>, log: &KfdLog, gpu: &Gpu, equals: &[Address]) 
     };
     let others = |other: &&Gpu| other.pci != gpu.pci && other.problems.iter().any(is_unknown);
     let is_doubtful = !line.names_a_gpu() && subject.facts.amd().any(|other| others(&other));
-    let doubt = if is_doubtful { " (the line names no card)" } else { "" };
+    let doubt = if is_doubtful { " The line names no card." } else { "" };
     (format!("{}{doubt}{has_equals}", evidence_of(line)), line.remedy.clone())
 }
 

@@ -60,8 +60,13 @@ fn built() -> Option<(Machine, String, (Repository, Server))> {
 fn archive(machine: &Machine, kernel: &Kernel) -> Archive {
     let mut archive = Archive::default();
     let mut libraries = BTreeSet::new();
-    let init = [include_str!("../../qemu/guest/first.sh"), include_str!("../../qemu/guest/steps.sh"), STEPS]
-        .concat();
+    let init = [
+        include_str!("../../qemu/guest/first.sh"),
+        include_str!("../../qemu/guest/card.sh"),
+        include_str!("../../qemu/guest/steps.sh"),
+        STEPS,
+    ]
+    .concat();
     archive.file("init", 0o755, init.as_bytes());
     archive.character_device("dev/console", 0o600, (5, 1));
     archive.copy("bin/busybox", 0o755, &real::program("busybox").unwrap());

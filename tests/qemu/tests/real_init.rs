@@ -57,7 +57,11 @@ const SCRIPTS: [(&str, &str); 4] = [
     ("system", include_str!("../guest/system.sh")),
 ];
 /// What comes before systemd: QEMU's card has another number from the first moment on.
-const INIT: &str = concat!(include_str!("../guest/first.sh"), "\nexec /usr/lib/systemd/systemd\n");
+const INIT: &str = concat!(
+    include_str!("../guest/first.sh"),
+    include_str!("../guest/card.sh"),
+    "\nexec /usr/lib/systemd/systemd\n"
+);
 
 const APPLETS: [&str; 14] = [
     "cat", "cmp", "cut", "grep", "head", "insmod", "kill", "mount", "poweroff", "rmmod", "sh", "sleep",

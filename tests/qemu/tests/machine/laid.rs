@@ -3,7 +3,7 @@
 use layout::{Entry, Gpu, Kfd, KfdNode, Machine, Module};
 use qemu_machine::archive::Archive;
 
-/// A Navi 31, as guest/first.sh calls QEMU's card.
+/// A Navi 31, as guest/card.sh calls QEMU's card.
 pub(crate) const DEVICE: u16 = 0x7448;
 pub(crate) const ADDRESS: &str = "0000:00:05.0";
 

@@ -16,6 +16,7 @@ use support::real;
 
 const INIT: &str = concat!(
     include_str!("../../guest/first.sh"),
+    include_str!("../../guest/card.sh"),
     include_str!("../../guest/steps.sh"),
     include_str!("../../guest/init.sh")
 );
