@@ -20,6 +20,9 @@ pub struct Detection {
     pub virtualization: Option<String>,
     /// What is wrong with the machine and belongs to no one GPU.
     pub problems: Vec<String>,
+    /// Whether what cannot be read leaves open which GPUs there are.
+    #[serde(skip)]
+    pub may_lack: bool,
     /// What a person should know before containers use the GPUs, and is no fault.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -100,6 +103,7 @@ impl Detection {
             },
             virtualization: facts.virtualization.as_ref().map(|around| around.name().to_owned()),
             problems: problems.clone(),
+            may_lack: !facts.machine.unanswered.is_empty(),
             notes: remarks(facts).into_iter().map(|remark| remark.text).collect(),
         }
     }

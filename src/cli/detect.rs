@@ -22,7 +22,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
 pub(crate) fn text(detection: &Detection, format: Format) -> String {
     let mut text = String::new();
     if detection.gpus.is_empty() {
-        text.push_str(no_gpu(&detection.problems));
+        text.push_str(no_gpu(detection.may_lack));
     } else {
         text.push_str(&rows(&detection.gpus, format));
         text.push_str(&reasons(&detection.gpus));
@@ -37,11 +37,11 @@ pub(crate) fn text(detection: &Detection, format: Format) -> String {
     text
 }
 
-/// What is known where no GPU is listed. `problems`: those of the machine, which may be why.
-pub(crate) fn no_gpu(problems: &[String]) -> &'static str {
-    match problems {
-        [] => "No GPU on the PCI bus of this machine.\n",
-        _ => "Which GPUs this machine has is not known.\n",
+/// What is known where no GPU is listed.
+pub(crate) fn no_gpu(may_lack: bool) -> &'static str {
+    match may_lack {
+        true => "Which GPUs this machine has is not known.\n",
+        false => "No GPU on the PCI bus of this machine.\n",
     }
 }
 

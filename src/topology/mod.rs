@@ -25,6 +25,9 @@ pub(crate) struct Answer {
     pub(crate) tree: Vec<Branch>,
     /// What is wrong with the machine, and why not all links are known that KFD names.
     pub(crate) problems: Vec<String>,
+    /// Whether what cannot be read leaves open which GPUs there are.
+    #[serde(skip)]
+    pub(crate) may_lack: bool,
 }
 
 /// Where one GPU is.
@@ -86,6 +89,7 @@ impl Answer {
             hives: hives(machine),
             tree: tree::of(&topology.cards, machine),
             problems,
+            may_lack: !machine.unanswered.is_empty(),
         }
     }
 }

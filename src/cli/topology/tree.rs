@@ -10,7 +10,7 @@ use crate::topology::tree::{Branch, CardEntry, Place};
 
 pub(super) fn text(answer: &Answer) -> String {
     if answer.tree.is_empty() {
-        return no_gpu(&answer.problems).to_owned();
+        return no_gpu(answer.may_lack).to_owned();
     }
     let mut text = String::new();
     for branch in &answer.tree {
@@ -119,6 +119,7 @@ mod tests {
             hives: Vec::new(),
             tree,
             problems: Vec::new(),
+            may_lack: false,
         };
         let expected = "NUMA node not known\n\
                         └─ host bridge not known\n\
