@@ -29,7 +29,9 @@ pub struct Claim {
     is_whole: bool,
 }
 
+/// Where something could not be made.
 const AGAIN: Duration = Duration::from_secs(1);
+const SELDOM: Duration = Duration::from_secs(5);
 
 const READABLE: u32 = 0o755;
 
@@ -75,9 +77,9 @@ impl Claim {
         Ok(())
     }
 
-    /// After how long it is to be renewed without an event: where something could not be made.
-    pub fn again(&self) -> Option<Duration> {
-        (!self.is_whole).then_some(AGAIN)
+    /// After how long it is to be renewed without an event: a removal while the folder is made anew may have none.
+    pub fn again(&self) -> Duration {
+        if self.is_whole { SELDOM } else { AGAIN }
     }
 
     fn bind(&mut self, root: &Root) {

@@ -132,7 +132,7 @@ impl Daemon {
                 ping = now + interval;
             }
             let ping = self.notifier.watchdog.map(|_| ping);
-            let again = self.claim.again().map(|pause| now + pause);
+            let again = Some(now + self.claim.again());
             let next = [ping, again, until].into_iter().flatten().min();
             let own = [&self.ends, &self.reloads, &self.line].map(|it| it.as_fd());
             let fds = own.into_iter().chain(self.claim.listener.iter().map(|it| it.as_fd()));
