@@ -20,6 +20,7 @@ fn ours(worker: &Worker) -> Vec<String> {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_a_driver_stays_at_remove_with_what_came_beside_it_unless_it_is_asked_for() {
     if !real::require(&["python3", "env"]) {
         return;

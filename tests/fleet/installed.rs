@@ -96,6 +96,7 @@ fn real_an_answer_passes_line_by_line_and_an_interrupted_apply_says_what_is_not_
 
 /// A machine that is broken, or that somebody else has.
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_an_answer_without_an_end_is_cut_off_on_either_stream() {
     if !machines::require() {
         return;

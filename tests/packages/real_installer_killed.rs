@@ -85,6 +85,7 @@ fn some<T>(calls: &[T]) -> impl Iterator<Item = (usize, &T)> {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_amdgpu_install_that_is_killed_is_put_right_by_the_next_run() {
     let Some(machine) = systems::trixie() else { return };
     let (worker, lines) = served(machine);

@@ -69,6 +69,7 @@ impl Harness {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_killed_maintainer_scripts_are_ended_by_dpkg() {
     let Some(worker) = on("trixie") else { return };
     worker.install();

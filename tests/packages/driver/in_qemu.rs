@@ -109,6 +109,7 @@ fn said(answers: &Answers, step: &str) -> [String; 3] {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_built_installed_and_loaded_are_told_apart_on_a_running_kernel() {
     let programs = ["qemu-system-x86_64", "setpriv", "timeout", "busybox", "modprobe", "ldd", "xz"];
     let Some([kernels]) = real::require_made(["ROCWORKER_KERNELS"], &programs) else { return };

@@ -120,6 +120,7 @@ fn real_fuse_a_scrape_of_slow_files_is_as_slow_as_its_reads() {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_fuse_where_everything_hangs_the_answer_is_a_sentence() {
     if !fuse::require() {
         return;
