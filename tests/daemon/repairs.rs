@@ -80,7 +80,7 @@ fn it_is_small_and_holds_no_gpu_open() {
     // measured by `cargo xtask bench`.
     let (own, most) = (running.kib("RssAnon:"), running.kib("VmHWM:"));
     eprintln!("resident: {own} KiB of its own, at most {most} KiB with what is mapped of the program");
-    assert!(own <= 6 << 10, "{own} KiB");
+    assert!(own <= 4 << 10, "{own} KiB");
     let open: Vec<_> = fs::read_dir(format!("/proc/{}/fd", running.pid()))
         .unwrap()
         .filter_map(|entry| fs::read_link(entry.unwrap().path()).ok())

@@ -12,8 +12,10 @@ load_drivers() {
     load amdgpu && load vgem && udevadm settle && nodes
 }
 
+# Twice: in 2 of 20 runs on a busy machine udevd 257 handled the first event by the rules from before the reload.
 trigger() {
-    udevadm control --reload && udevadm trigger --settle "$@" && udevadm settle && nodes
+    udevadm control --reload && udevadm trigger --settle "$@" && udevadm settle || return
+    udevadm trigger --settle "$@" && udevadm settle && nodes
 }
 
 # What rocworker runs after a change of its rules, here with KFD alone.
