@@ -47,7 +47,7 @@ fn is_sound(config: &Config) {
     let plain = |word: &String| !word.is_empty() && word.trim() == word && !word.contains(',');
     if let Devices::Listed(words) = &config.devices {
         assert!(!words.is_empty() && once(words) && words.iter().all(plain), "{words:?}");
-        assert!(words.iter().all(|word| word != "all"), "{words:?}");
+        assert!(words.iter().all(|word| word != "all" && word != "discrete"), "{words:?}");
         assert_ne!(config.compute_runtime, ComputeRuntime::None);
     }
     assert!(once(&config.tags) && config.tags.iter().all(plain), "{:?}", config.tags);
@@ -70,6 +70,7 @@ fn render(config: &Config) -> String {
     let mut out = format!("schema_version: 1\ncompute-runtime: {runtime}\n");
     match &config.devices {
         Devices::All => out.push_str("gpu-device-ids: all\n"),
+        Devices::Discrete => out.push_str("gpu-device-ids: discrete\n"),
         Devices::Listed(words) => list(&mut out, "gpu-device-ids", words),
     }
     if !config.tags.is_empty() {
