@@ -93,7 +93,8 @@ impl<'t> Words<'t> {
         let words: Vec<&str> = pieces.iter().step_by(2).copied().collect();
         let are_apart = words.iter().skip(1).rev().skip(1).all(|words| !words.is_empty());
         let fixed: usize = words.iter().map(|words| words.len()).sum();
-        (are_named && names.len() == count && are_apart && fixed >= 16).then_some(Self(pieces))
+        let between = words.iter().filter(|words| !words.is_empty()).count().saturating_sub(1);
+        (are_named && names.len() == count && are_apart && fixed + between >= 16).then_some(Self(pieces))
     }
 
     /// By every way to cut the text that the words allow: of those the one with the shortest holes from the left.

@@ -42,7 +42,8 @@ pub fn check(data: &[u8]) {
 fn record(line: &str, device: Option<Vec<u8>>) -> Option<Record> {
     let (header, text) = line.split_once(';')?;
     let fields: Vec<&str> = header.splitn(4, ',').collect();
-    let [priority, sequence, microseconds, _] = fields[..] else { return None };
+    let [priority, sequence, microseconds, more] = fields[..] else { return None };
+    let is_fragment = more.split(',').next().is_some_and(|flags| flags.contains('c'));
     let number = |text: &str| text.parse::<u64>().ok().filter(|_| !text.starts_with('+'));
     let device = device.and_then(|bytes| String::from_utf8(bytes).ok());
     let record = Record {
@@ -51,7 +52,7 @@ fn record(line: &str, device: Option<Vec<u8>>) -> Option<Record> {
         text: plain(text),
         device: device.and_then(|text| text.parse().ok()),
     };
-    (number(priority)? < 8).then_some(record)
+    (number(priority)? < 8 && !is_fragment).then_some(record)
 }
 
 fn plain(text: &str) -> Vec<u8> {
