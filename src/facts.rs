@@ -1,9 +1,9 @@
 //! Everything that decides what should be on a machine, read once and never written.
 
-use amdgpu::{Gpu, Machine};
+use inventory::{Gpu, Inventory};
 use root::Root;
 
-use crate::host::{self, Around};
+use crate::host;
 use crate::module_load::ModuleLoad;
 use crate::pinned_devices::PinnedDevices;
 use crate::unserved::{Unserved, unserved};
@@ -11,9 +11,7 @@ use crate::unserved::{Unserved, unserved};
 /// What is true of a machine now.
 #[derive(Debug)]
 pub struct Facts {
-    pub machine: Machine,
-    /// The container or virtual machine that this is.
-    pub virtualization: Option<Around>,
+    pub inventory: Inventory,
     /// Whether systemd is the first process.
     pub systemd: bool,
     /// Engines that are here and that rocworker does not configure.
@@ -31,8 +29,7 @@ impl Facts {
     #[must_use]
     pub fn read(root: &Root) -> Self {
         Self {
-            machine: Machine::read(root),
-            virtualization: Around::read(root),
+            inventory: amdgpu::read(root),
             systemd: host::runs_systemd(root),
             unserved: unserved(root),
             has_dxg: root.is_there("/dev/dxg"),
@@ -49,7 +46,7 @@ impl Facts {
 
     /// AMD's GPUs, usable or not, in the order of their indexes.
     pub fn amd(&self) -> impl Iterator<Item = &Gpu> {
-        self.machine.amd()
+        self.inventory.amd()
     }
 
     /// Whether there is one that could ever compute: without it nothing is set up.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use reconcile::command::{self, Programs};
-use root::{Meta, Root};
+use root::Root;
 use serde::Deserialize;
 
 const FILE: &str = "/etc/group";
@@ -153,10 +153,10 @@ impl Groups {
 
     /// `root:render 0660`.
     #[must_use]
-    pub fn owner(&self, meta: &Meta) -> String {
-        let user = if meta.uid == 0 { "root".to_owned() } else { format!("uid {}", meta.uid) };
-        let group = self.name(meta.gid).map_or_else(|| format!("gid {}", meta.gid), str::to_owned);
-        format!("{user}:{group} {:04o}", meta.mode)
+    pub fn owner(&self, (uid, gid): (u32, u32), mode: u32) -> String {
+        let user = if uid == 0 { "root".to_owned() } else { format!("uid {uid}") };
+        let group = self.name(gid).map_or_else(|| format!("gid {gid}"), str::to_owned);
+        format!("{user}:{group} {mode:04o}")
     }
 }
 

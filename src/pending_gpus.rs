@@ -3,13 +3,12 @@
 
 use std::path::Path;
 
-use amdgpu::{DeviceNode, Gpu, Problem};
+use inventory::{Around, DeviceNode, Gpu, Problem};
 use root::Root;
 use serde::Serialize;
 
 use crate::config::Config;
 use crate::facts::Facts;
-use crate::host::Around;
 use crate::selection::{is_off, select};
 
 /// Where udevd listens, while it runs.
@@ -28,7 +27,7 @@ pub struct PendingGpu {
 /// started with, and loads no driver.
 #[must_use]
 pub fn pending_gpus(root: &Root, config: &Config, facts: &Facts) -> Vec<PendingGpu> {
-    if is_off(config) || matches!(facts.virtualization, Some(Around::Container(_))) {
+    if is_off(config) || matches!(facts.inventory.virtualization, Some(Around::Container(_))) {
         return Vec::new();
     }
     let meant: Vec<&Gpu> = match select(config, facts) {
@@ -36,7 +35,7 @@ pub fn pending_gpus(root: &Root, config: &Config, facts: &Facts) -> Vec<PendingG
         // What is not known of a card without its driver, its uuid, may be what the configuration names it by.
         Ok(_) | Err(_) => facts.amd().collect(),
     };
-    let kfd = &facts.machine.kfd.node;
+    let kfd = &facts.inventory.kfd.node;
     meant.into_iter().filter_map(|gpu| of(root, gpu, kfd)).collect()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use amdgpu::Gpu;
+use inventory::Gpu;
 use serde::{Deserialize, Serialize};
 
 /// What indexes and render names of `gpu-device-ids` meant when they were first applied.

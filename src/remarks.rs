@@ -41,7 +41,7 @@ pub fn beside_cards(facts: &Facts) -> Option<String> {
 /// Windows keeps the card and its driver, and gives a guest /dev/dxg in their place (drivers/hv/dxgkrnl of WSL's kernel).
 #[must_use]
 pub fn without_kfd(facts: &Facts) -> Option<&'static str> {
-    let is_wsl = facts.virtualization.as_ref().is_some_and(|around| around.name() == "wsl");
+    let is_wsl = facts.inventory.virtualization.as_ref().is_some_and(|around| around.name() == "wsl");
     match (facts.amd().next(), facts.has_dxg) {
         (None, true) => {
             Some("Windows gives its GPU here as /dev/dxg, for which there is no amdgpu and no KFD")

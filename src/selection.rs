@@ -1,6 +1,6 @@
 //! Which of the machine's GPUs the configuration means.
 
-use amdgpu::{Address, Gpu};
+use inventory::{Gpu, PciAddress};
 
 use crate::config::{ComputeRuntime, Config, Devices, Error};
 use crate::facts::Facts;
@@ -99,15 +99,15 @@ fn is_named(gpu: &Gpu, word: &str) -> bool {
     let render = gpu.render.as_ref().and_then(|node| node.path.to_str());
     let uuid_is = |uuid: String| uuid.eq_ignore_ascii_case(word);
     gpu.index.is_some_and(|index| index.to_string() == word)
-        || word.parse::<Address>().is_ok_and(|address| gpu.pci == Some(address))
+        || word.parse::<PciAddress>().is_ok_and(|address| gpu.pci == Some(address))
         || gpu.uuid.as_ref().is_ok_and(|uuid| uuid_is(uuid.to_string()))
         || gpu.card_uuid.is_some_and(|uuid| uuid_is(uuid.to_string()))
         || render.is_some_and(|path| path == word || path.strip_prefix("/dev/dri/") == Some(word))
 }
 
 fn why_not(word: &str, facts: &Facts) -> String {
-    let address = word.parse::<Address>().ok();
-    let other = facts.machine.gpus.iter().find(|gpu| address.is_some() && gpu.pci == address);
+    let address = word.parse::<PciAddress>().ok();
+    let other = facts.inventory.gpus.iter().find(|gpu| address.is_some() && gpu.pci == address);
     if let Some(gpu) = other {
         return format!(
             "{KEY} names {word}, which is no AMD GPU but {}: it is left alone",

@@ -146,8 +146,12 @@ fn opened(root: &Root, path: &Path) -> Result<File, String> {
     let opened = OpenOptions::new().read(true).write(true).open(root.shown(path));
     opened.map_err(|error| {
         let errno = Errno::from_raw(error.raw_os_error().unwrap_or(Errno::EIO as i32));
-        let rights =
-            || root.stat(path).map_or_else(|error| error.to_string(), |meta| Groups::read(root).owner(&meta));
+        let rights = || {
+            root.stat(path).map_or_else(
+                |error| error.to_string(),
+                |meta| Groups::read(root).owner((meta.uid, meta.gid), meta.mode),
+            )
+        };
         why_not(errno, rights)
     })
 }

@@ -1,7 +1,8 @@
 //! What the daemon says of the GPUs' health, /run/rocworker/health.json, as the wrapper reads it.
 
 use allocation::health::withheld::Withheld;
-use allocation::{Error, PciAddress};
+use allocation::Error;
+use inventory::PciAddress;
 
 use crate::assert_fit_for_a_log;
 use crate::json::{Object, as_go_decodes, is_shallow, list, optional, value};

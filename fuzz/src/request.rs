@@ -1,9 +1,10 @@
 //! What a container's environment asks for, read a second time in another way.
 
 use allocation::{
-    PciAddress, Render,
+    Render,
     request::{GPU_COUNT, LONGEST_VALUE, MOST_GPUS, Request, Selector, VISIBLE_DEVICES},
 };
+use inventory::PciAddress;
 
 use crate::assert_fit_for_a_log;
 

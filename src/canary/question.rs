@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use allocation::policy::{Ask, Setting, Sharing};
 use allocation::request::{Request, VISIBLE_DEVICES};
-use amdgpu::Gpu;
+use inventory::Gpu;
 
 use super::sandbox::{ANSWER, PROGRAM};
 use super::{CanaryContext, display};
@@ -60,7 +60,7 @@ impl Question {
         let device = format!("{KIND}={name}");
         Ok(Self {
             name,
-            kfd: facts.machine.kfd.node.path.clone(),
+            kfd: facts.inventory.kfd.node.path.clone(),
             render: render.path.clone(),
             number,
             stranger,
@@ -134,7 +134,7 @@ fn name(config: &Config, gpu: &Gpu, all: &[&Gpu]) -> Option<String> {
 /// Another GPU's render node, of whatever vendor; else a number of a render node that no GPU has. Its refusal says as
 /// much: a device cgroup goes by numbers.
 fn stranger(facts: &Facts, given: &[(u64, u64)]) -> Result<((u64, u64), String), String> {
-    let others = facts.machine.gpus.iter().filter_map(|gpu| Some((gpu, number(gpu)?)));
+    let others = facts.inventory.gpus.iter().filter_map(|gpu| Some((gpu, number(gpu)?)));
     let mut others = others.filter(|(_, number)| !given.contains(number));
     if let Some((gpu, number)) = others.next() {
         let whose = match (gpu.index, gpu.pci) {

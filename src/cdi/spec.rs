@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use amdgpu::{DeviceNode, Gpu, Machine};
+use inventory::{DeviceNode, Gpu, Inventory};
 use serde::Serialize;
 
 use crate::config::{Config, NamedBy};
@@ -57,16 +57,16 @@ pub enum Wanted {
 
 /// What should be published of the selected GPUs.
 #[must_use]
-pub fn wanted(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Wanted {
-    match spec(config, selection, machine) {
+pub fn wanted(config: &Config, selection: &Selection<'_>, inventory: &Inventory) -> Wanted {
+    match spec(config, selection, inventory) {
         _ if is_off(config) => Wanted::Off,
         Some(spec) => Wanted::Spec(spec),
         None => Wanted::NoGpu,
     }
 }
 
-fn spec(config: &Config, selection: &Selection<'_>, machine: &Machine) -> Option<Spec> {
-    let kfd = node(&machine.kfd.node)?;
+fn spec(config: &Config, selection: &Selection<'_>, inventory: &Inventory) -> Option<Spec> {
+    let kfd = node(&inventory.kfd.node)?;
     if selection.gpus.is_empty() {
         return None;
     }

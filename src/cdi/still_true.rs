@@ -1,7 +1,7 @@
 use std::collections::BTreeSet;
 
 use allocation::cdi;
-use amdgpu::{Address, Gpu};
+use inventory::{Gpu, PciAddress};
 use serde_json::Value;
 
 use super::spec::{KIND, nodes};
@@ -42,7 +42,7 @@ fn read(text: &str) -> Option<cdi::Spec<'_>> {
 fn gives(spec: &cdi::Spec<'_>, gpu: &Gpu) -> bool {
     let names_by = |is_so: fn(&str) -> bool| spec.devices.iter().any(|device| is_so(&device.name));
     let uuid = gpu.uuid.as_ref().ok().copied().or(gpu.card_uuid).map(|uuid| uuid.to_string());
-    let name = if names_by(|name| name.parse::<Address>().is_ok()) {
+    let name = if names_by(|name| name.parse::<PciAddress>().is_ok()) {
         gpu.pci.map(|address| address.to_string())
     } else {
         uuid

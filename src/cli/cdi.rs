@@ -65,7 +65,7 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     } else {
         String::new()
     };
-    let spec = match wanted(&config, &selection, &facts.machine) {
+    let spec = match wanted(&config, &selection, &facts.inventory) {
         Wanted::Spec(spec) => spec,
         Wanted::NoGpu => bail!(
             "no CDI spec is made: a container can be given none of this machine's GPUs, and rocworker detect says why{left}"
@@ -181,14 +181,14 @@ fn list(session: &Session) -> anyhow::Result<Outcome> {
 fn what_writes_it(session: &Session, config: &Config) -> anyhow::Result<String> {
     let facts = session.facts()?;
     let selection = select(config, &facts)?;
-    Ok(match wanted(config, &selection, &facts.machine) {
+    Ok(match wanted(config, &selection, &facts.inventory) {
         Wanted::Spec(spec) => {
             let siblings = siblings_at_apply(&session.root, &config.cdi.path);
             let refusal = cdi::refusal(&siblings.conflicts(spec.names()));
             refusal.map_or_else(|| "rocworker apply writes it".to_owned(), |refusal| refusal.to_string())
         }
         Wanted::Off => "the configuration leaves AMD's GPUs alone (compute-runtime)".to_owned(),
-        Wanted::NoGpu if !facts.machine.unanswered.is_empty() => {
+        Wanted::NoGpu if facts.inventory.may_lack_gpus() => {
             "which GPUs this machine has is not known, and rocworker detect says why".to_owned()
         }
         Wanted::NoGpu if facts.amd().next().is_none() => "this machine has no AMD GPU".to_owned(),
@@ -220,7 +220,7 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let facts = session.facts()?;
     let selection = select(&config, &facts)?;
-    let wanted = wanted(&config, &selection, &facts.machine);
+    let wanted = wanted(&config, &selection, &facts.inventory);
     let (elsewhere, path) = place(session, file, &config.cdi.path)?;
     let root = elsewhere.as_ref().unwrap_or(&session.root);
     // Where engines look, another spec may have its names.

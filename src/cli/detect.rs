@@ -1,39 +1,41 @@
 use std::fmt::Write;
-use std::path::PathBuf;
 
 use anstyle::Style;
+use inventory::{DeviceNode, Gpu, Inventory, Problem, Reading, Vendor, names};
 
 use super::Outcome;
 use super::args::Format;
 use super::output::{BAD, DIM, GOOD, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
-use crate::detection::{Detection, Entry};
+use crate::detection::Detection;
 use crate::facts::Facts;
 use crate::printable::printable;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
-    let detection = Detection::new(&Facts::read(&session.root));
+    let facts = Facts::read(&session.root);
+    let detection = Detection::new(&facts);
     session.format.print(&detection, || text(&detection, session.format))?;
     Ok(Outcome::Done)
 }
 
 /// The answer for people: a row a GPU, the reasons below, the machine in a line.
-pub(crate) fn text(detection: &Detection, format: Format) -> String {
+pub(crate) fn text(detection: &Detection<'_>, format: Format) -> String {
+    let Detection { inventory, notes } = detection;
     let mut text = String::new();
-    if detection.gpus.is_empty() {
-        text.push_str(no_gpu(detection.may_lack));
+    if inventory.gpus.is_empty() {
+        text.push_str(no_gpu(inventory.may_lack_gpus()));
     } else {
-        text.push_str(&rows(&detection.gpus, format));
-        text.push_str(&reasons(&detection.gpus));
+        text.push_str(&rows(&inventory.gpus, format));
+        text.push_str(&reasons(&inventory.gpus));
     }
-    for problem in &detection.problems {
+    for problem in &inventory.problems {
         writeln!(text, "{} {}", styled(BAD, "problem:"), printable(problem)).ok();
     }
-    for note in &detection.notes {
+    for note in notes {
         writeln!(text, "{} {}", styled(DIM, "note:"), printable(note)).ok();
     }
-    writeln!(text, "\n{}", machine(detection)).ok();
+    writeln!(text, "\n{}", machine(inventory)).ok();
     text
 }
 
@@ -45,24 +47,24 @@ pub(crate) fn no_gpu(may_lack: bool) -> &'static str {
     }
 }
 
-fn rows(gpus: &[Entry], format: Format) -> String {
+fn rows(gpus: &[Gpu], format: Format) -> String {
     let headings =
         ["#", "GPU", "PCI", "DRIVER", "ARCH", "MEMORY", "PARTITION", "CARD", "RENDER", "KFD", "CONTAINERS"];
     let columns = Columns::new(&headings).right(&[0, 5, 9]);
     let mut columns = columns.only_wide(&[3, 7, 9]).shortened(&[1]);
     for gpu in gpus {
-        let node = |path: &Option<PathBuf>| {
-            let name = path.as_ref().and_then(|path| path.file_name());
+        let node = |node: &Option<DeviceNode>| {
+            let name = node.as_ref().and_then(|node| node.path.file_name());
             name.map_or_else(none, |name| name.to_string_lossy().into_owned())
         };
         let (verdict, style) = verdict(gpu);
         columns.row([
             or_none(gpu.index).into(),
-            gpu.name.clone().unwrap_or_else(|| ids(gpu)).into(),
+            names::of(gpu).unwrap_or_else(|| ids(gpu)).into(),
             or_none(gpu.pci.as_ref()).into(),
             or_none(gpu.driver.as_ref()).into(),
-            or_none(gpu.gfx.as_ref()).into(),
-            gpu.vram_bytes.map_or_else(none, gibibytes).into(),
+            or_none(gpu.gfx.as_ref().ok()).into(),
+            gpu.vram_bytes.as_ref().map_or_else(|_| none(), |bytes| gibibytes(*bytes)).into(),
             partition(gpu).into(),
             node(&gpu.card).into(),
             node(&gpu.render).into(),
@@ -73,27 +75,27 @@ fn rows(gpus: &[Entry], format: Format) -> String {
     columns.shown(format)
 }
 
-fn verdict(gpu: &Entry) -> (&'static str, Style) {
+fn verdict(gpu: &Gpu) -> (&'static str, Style) {
     match gpu.vendor {
-        _ if gpu.usable => ("usable", GOOD),
-        "amd" => ("no", BAD),
+        _ if gpu.usable() => ("usable", GOOD),
+        Vendor::Amd => ("no", BAD),
         _ => ("not AMD", DIM),
     }
 }
 
-fn partition(gpu: &Entry) -> String {
+fn partition(gpu: &Gpu) -> String {
     let Some(partition) = &gpu.partition else { return none() };
-    let mode = |mode: &Option<String>| mode.clone().unwrap_or_else(|| "?".to_owned());
+    let mode = |mode: &Reading<String>| mode.clone().unwrap_or_else(|_| "?".to_owned());
     format!("{}/{} {}", mode(&partition.compute), mode(&partition.memory), partition.id)
 }
 
 /// Why a GPU is not usable, and why a field of one is not known: a line a reason, with the GPUs that it holds for.
-fn reasons(gpus: &[Entry]) -> String {
-    let mut reasons: Vec<(&str, Vec<u32>)> = Vec::new();
+fn reasons(gpus: &[Gpu]) -> String {
+    let mut reasons: Vec<(&Problem, Vec<u32>)> = Vec::new();
     for gpu in gpus {
         let Some(index) = gpu.index else { continue };
         for problem in &gpu.problems {
-            match reasons.iter_mut().find(|(known, _)| known == problem) {
+            match reasons.iter_mut().find(|(known, _)| *known == problem) {
                 Some((_, indexes)) => indexes.push(index),
                 None => reasons.push((problem, vec![index])),
             }
@@ -101,7 +103,7 @@ fn reasons(gpus: &[Entry]) -> String {
     }
     let mut text = String::new();
     for (problem, indexes) in reasons {
-        writeln!(text, "{} {}: {}", styled(BAD, "✗"), ranges(&indexes), printable(problem)).ok();
+        writeln!(text, "{} {}: {}", styled(BAD, "✗"), ranges(&indexes), printable(&problem.to_string())).ok();
     }
     text.push_str(&unknown_memory(gpus));
     if text.is_empty() { text } else { format!("\n{text}") }
@@ -118,37 +120,42 @@ pub(super) fn ranges(numbers: &[u32]) -> String {
 }
 
 /// 63 partitions lack it for one reason: one line shows the first, and how many more.
-fn unknown_memory(gpus: &[Entry]) -> String {
+fn unknown_memory(gpus: &[Gpu]) -> String {
     let unknown: Vec<_> =
-        gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu.unknown.get("vram_bytes")?))).collect();
+        gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu.vram_bytes.as_ref().err()?))).collect();
     let Some((index, reason)) = unknown.first() else { return String::new() };
     let more = match unknown.len() - 1 {
         0 => String::new(),
         more => format!("; and so for {more} more"),
     };
-    format!("{}\n", styled(DIM, format_args!("? {index}: memory unknown, {}{more}", printable(reason))))
+    format!(
+        "{}\n",
+        styled(DIM, format_args!("? {index}: memory unknown, {}{more}", printable(&reason.to_string())))
+    )
 }
 
-fn machine(detection: &Detection) -> String {
-    let amd = detection.gpus.iter().filter(|gpu| gpu.vendor == "amd").count();
-    let usable = detection.gpus.iter().filter(|gpu| gpu.usable).count();
-    let driver = match (&detection.amdgpu.version, detection.amdgpu.loaded) {
-        (Some(version), Some(true)) => format!("amdgpu {version} loaded"),
-        (None, Some(true)) => "amdgpu loaded".to_owned(),
-        (_, Some(false)) => "amdgpu not loaded".to_owned(),
-        (_, None) => "whether amdgpu is loaded is not known".to_owned(),
+fn machine(inventory: &Inventory) -> String {
+    let amd = inventory.amd().count();
+    let usable = inventory.amd().filter(|gpu| gpu.usable()).count();
+    let driver = match (&inventory.amdgpu.version, &inventory.amdgpu.loaded) {
+        (Ok(version), Ok(true)) => format!("amdgpu {version} loaded"),
+        (Err(_), Ok(true)) => "amdgpu loaded".to_owned(),
+        (_, Ok(false)) => "amdgpu not loaded".to_owned(),
+        (_, Err(_)) => "whether amdgpu is loaded is not known".to_owned(),
     };
-    let kfd = detection.kfd.as_ref().map_or_else(
+    let kfd = &inventory.kfd.node;
+    let kfd = kfd.number().map_or_else(
         || "no usable /dev/kfd".to_owned(),
-        |kfd| format!("{} is {}:{}", kfd.path.display(), kfd.major, kfd.minor),
+        |(major, minor)| format!("{} is {major}:{minor}", kfd.path.display()),
     );
-    let around =
-        detection.virtualization.as_ref().map_or_else(String::new, |name| format!("; inside {name}"));
+    let around = &inventory.virtualization;
+    let around = around.as_ref().map_or_else(String::new, |around| format!("; inside {}", around.name()));
     printable(&format!("{usable} of {amd} AMD GPUs usable; {driver}; {kfd}{around}"))
 }
 
-fn ids(gpu: &Entry) -> String {
-    format!("{}:{}", or_none(gpu.vendor_id.as_ref()), or_none(gpu.device_id.as_ref()))
+fn ids(gpu: &Gpu) -> String {
+    let id = |id: Option<u16>| or_none(id.map(|id| format!("{id:04x}")));
+    format!("{}:{}", id(gpu.vendor_id), id(gpu.device_id))
 }
 
 fn gibibytes(bytes: u64) -> String {

@@ -3,9 +3,9 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use allocation::health::{Deduction, GpuHealth, Health, Quarantine, State};
-use amdgpu::{Machine, names};
 use anstyle::Style;
+use inventory::health::{Deduction, GpuHealth, Health, Quarantine, State};
+use inventory::{Inventory, names};
 use root::Root;
 use serde::Serialize;
 use telemetry::daemon_file;
@@ -60,14 +60,14 @@ pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Out
     // A clock before 1970 is as good as one that was never set.
     let now = session.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (source, health) = health(session, rules, now)?;
-    let machine = Patient::new(session.root.place(), PATIENCE, DEADLINE).run(Machine::read)?;
-    let gpus = health.gpus.iter().map(|gpu| entry(gpu, &machine)).collect();
+    let inventory = Patient::new(session.root.place(), PATIENCE, DEADLINE).run(amdgpu::read)?;
+    let gpus = health.gpus.iter().map(|gpu| entry(gpu, &inventory)).collect();
     let Health { written_at, unknown, .. } = &health;
     let lacks = lacks(session, source, &health);
     let quarantine_enforced = lacks.is_none();
     let answer = Answer {
         schema_version: 1,
-        may_lack_cards: !machine.unanswered.is_empty(),
+        may_lack_cards: inventory.may_lack_gpus(),
         source,
         written_at: *written_at,
         quarantine_enforced,
@@ -133,12 +133,12 @@ fn talk(text: &str) {
     writeln!(anstream::stderr(), "{}", printable(text)).ok();
 }
 
-fn entry<'h>(health: &'h GpuHealth, machine: &Machine) -> Entry<'h> {
-    let its = || machine.gpus.iter().filter(|gpu| gpu.pci == Some(health.pci));
+fn entry<'h>(health: &'h GpuHealth, inventory: &Inventory) -> Entry<'h> {
+    let its = || inventory.gpus.iter().filter(|gpu| gpu.pci == Some(health.pci));
     let mut indexes: Vec<u32> = its().filter_map(|gpu| gpu.index).collect();
     indexes.sort_unstable();
     // A card that is gone is not one that containers cannot use.
-    let is_usable = its().next().is_none() || its().any(amdgpu::Gpu::usable);
+    let is_usable = its().next().is_none() || its().any(inventory::Gpu::usable);
     Entry { indexes, name: its().find_map(names::of), is_usable, health }
 }
 

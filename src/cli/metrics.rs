@@ -1,14 +1,15 @@
 use std::collections::BTreeMap;
 use std::time::UNIX_EPOCH;
 
-use amdgpu::readings::Fault;
 use clap::ValueEnum;
+use inventory::readings::Fault;
 use serde::Serialize;
-use telemetry::exporter::{Exporter, Scraped, in_order};
+use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
 use telemetry::metrics::GPU_INFO;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 use telemetry::sample::Sample;
+use telemetry::samples::samples;
 
 use super::Outcome;
 use super::session::{Misuse, Session};
@@ -64,17 +65,16 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
     let now = session.now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // A thread that reads a file that hangs does not keep this process: main's end is its end.
     let mut patient = Patient::new(session.root.place(), PATIENCE, DEADLINE);
-    let Scraped { mut samples, faults, .. } =
-        patient.run(move |root| Exporter::default().scrape(root, now.as_secs_f64()))?;
-    samples.push(patient.stuck_reads(session.root.stuck()));
-    let samples = in_order(samples);
+    let mut snapshot = patient.run(move |root| Exporter::default().scrape(root, now.as_secs_f64()))?;
+    snapshot.stuck_reads = Some(patient.stuck() + session.root.stuck());
+    let samples = samples(&snapshot);
     if !samples.iter().any(|sample| std::ptr::eq(sample.metric, &GPU_INFO)) {
         tracing::warn!(
             "no AMD GPU was found, so no metric names one; see `rocworker doctor` if there should be"
         );
     }
-    faults.iter().for_each(|fault| tracing::info!("{}", fault.reason));
-    let unread = faults.iter().map(unread).collect();
+    snapshot.faults.iter().for_each(|fault| tracing::info!("{}", fault.reason));
+    let unread = snapshot.faults.iter().map(unread).collect();
     let answer = Answer { schema_version: 1, samples: samples.iter().map(entry).collect(), unread };
     let format = format.unwrap_or(TextFormat::Prometheus);
     session.format.print(&answer, || exposition::write(&samples, format.into()))?;

@@ -2,10 +2,10 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, stdin, stdout};
 use std::time::Duration;
 
-use allocation::health::State as Health;
 use anstyle::Style;
+use inventory::health::State as Health;
+use inventory::snapshot::{Card, Snapshot};
 use serde::Serialize;
-use telemetry::overview::{Card, Overview};
 
 use super::Outcome;
 use super::args::Format;
@@ -39,15 +39,15 @@ struct Answer<'o> {
     schema_version: u32,
     host: Option<&'o str>,
     #[serde(flatten)]
-    overview: &'o Overview,
+    snapshot: &'o Snapshot,
 }
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     let place = session.root.place();
     if args.once {
         let reading = Reader::new(place).read()?;
-        let answer = Answer { schema_version: 1, host: reading.host.as_deref(), overview: &reading.overview };
-        session.format.print(&answer, || text(&reading.overview, session.format))?;
+        let answer = Answer { schema_version: 1, host: reading.host.as_deref(), snapshot: &reading.snapshot };
+        session.format.print(&answer, || text(&reading.snapshot, session.format))?;
         return Ok(Outcome::Done);
     }
     needs_a_terminal(session)?;
@@ -72,50 +72,50 @@ fn needs_a_terminal(session: &Session) -> Result<(), Misuse> {
 }
 
 /// One view for people: GPUs and partitions, processes, and what is not known.
-fn text(overview: &Overview, format: Format) -> String {
+fn text(snapshot: &Snapshot, format: Format) -> String {
     let mut text = String::new();
-    if overview.cards.is_empty() {
-        writeln!(text, "{}", overview.no_card()).ok();
+    if snapshot.cards.is_empty() {
+        writeln!(text, "{}", snapshot.no_card()).ok();
     } else {
-        text.push_str(&gpus(overview, format));
-        for card in &overview.cards {
+        text.push_str(&gpus(snapshot, format));
+        for card in &snapshot.cards {
             for (head, problem) in card.problems() {
                 let line = format!("! {}: {head}: {}", say::indexes(card), printable(problem));
                 writeln!(text, "{}", styled(WARN, line)).ok();
             }
         }
         text.push('\n');
-        text.push_str(&processes(overview, format));
+        text.push_str(&processes(snapshot, format));
     }
-    let no_daemon = overview.daemon.is_none() && !overview.cards.is_empty();
-    let unknown = overview.unknown.iter().map(String::as_str).chain(no_daemon.then_some(say::NO_DAEMON));
-    for unknown in unknown {
-        writeln!(text, "{}", styled(DIM, format_args!("? {}", printable(unknown)))).ok();
+    let no_daemon = snapshot.daemon.is_none() && !snapshot.cards.is_empty();
+    let no_daemon = no_daemon.then(|| say::NO_DAEMON.to_owned());
+    for unknown in snapshot.unknown().into_iter().chain(no_daemon) {
+        writeln!(text, "{}", styled(DIM, format_args!("? {}", printable(&unknown)))).ok();
     }
     text
 }
 
-fn gpus(overview: &Overview, format: Format) -> String {
+fn gpus(snapshot: &Snapshot, format: Format) -> String {
     let headings =
         ["#", "GPU", "PCI", "MODE", "BUSY", "MEMORY", "TEMP", "POWER", "PROCESSES", "HEALTH", "LEASED BY"];
     let mut columns =
         Columns::new(&headings).right(&[0, 4, 5, 6, 7, 8]).only_wide(&[2, 3, 10]).shortened(&[1]);
-    for card in &overview.cards {
+    for card in &snapshot.cards {
         let is_partitioned = card.is_partitioned();
-        let is_suspended = card.is_suspended == Some(true);
-        let memory = say::memory(card.memory_used_bytes, card.memory_total_bytes);
+        let is_suspended = card.is_suspended() == Some(true);
+        let memory = say::memory_of(card);
         let dash = || say::UNKNOWN.to_owned();
         let lease = card.gpus.first().filter(|_| !is_partitioned).and_then(|gpu| gpu.lease.clone());
         columns.row([
             say::indexes(card).into(),
             say::name(card, usize::MAX).into(),
-            card.pci.clone().unwrap_or_else(dash).into(),
+            card.pci.map_or_else(dash, |pci| pci.to_string()).into(),
             say::modes(card).unwrap_or_else(dash).into(),
-            say::percent(card.busy_percent).into(),
+            say::percent(card.readings.busy_percent).into(),
             if is_suspended { "suspended".into() } else { memory.into() },
             say::celsius(say::temperature(card)).into(),
-            say::power(card.power_watts, card.power_limit_watts).into(),
-            say::process_count(card, overview).into(),
+            say::power(card.watts(), card.watts_limit()).into(),
+            say::process_count(card, snapshot).into(),
             Cell::styled(say::health(card), of_health(card)),
             lease.unwrap_or_else(dash).into(),
         ]);
@@ -125,11 +125,11 @@ fn gpus(overview: &Overview, format: Format) -> String {
                 format!("  partition {}", say::count(gpu.partition.map(f64::from))).into(),
                 "".into(),
                 "".into(),
-                say::percent(gpu.busy_percent).into(),
+                say::percent(gpu.readings.busy_percent).into(),
                 say::memory(None, gpu.memory_total_bytes).into(),
                 "".into(),
                 "".into(),
-                say::count(gpu.processes.map(f64::from)).into(),
+                say::whole(snapshot.process_count(card, gpu)).into(),
                 "".into(),
                 gpu.lease.clone().unwrap_or_else(dash).into(),
             ]);
@@ -147,13 +147,13 @@ fn of_health(card: &Card) -> Style {
     }
 }
 
-fn processes(overview: &Overview, format: Format) -> String {
-    if overview.processes.is_empty() {
-        return format!("{}\n", overview.no_process());
+fn processes(snapshot: &Snapshot, format: Format) -> String {
+    if snapshot.processes.is_empty() {
+        return format!("{}\n", snapshot.no_process());
     }
     let headings = Sort::ALL.map(Sort::heading);
     let mut columns = Columns::new(&headings).right(&[0, 2, 3, 4]).shortened(&[5, 1]);
-    for process in &overview.processes {
+    for process in &snapshot.processes {
         columns.row(Sort::ALL.map(|column| column.text(process).into()));
     }
     columns.shown(format)
@@ -161,7 +161,7 @@ fn processes(overview: &Overview, format: Format) -> String {
 
 #[cfg(test)]
 mod tests {
-    use telemetry::overview::Gpu;
+    use inventory::snapshot::Gpu;
 
     use super::*;
 
@@ -174,7 +174,7 @@ mod tests {
             ..Gpu::default()
         };
         let card = Card { gpus: vec![gpu(0, &["KFD does not know it"]), gpu(1, &[])], ..Card::default() };
-        let text = text(&Overview { cards: vec![card], ..Overview::default() }, Format::Table);
+        let text = text(&Snapshot { cards: vec![card], ..Snapshot::default() }, Format::Table);
         assert!(text.contains("! 0-1: 1 of 2 partitions not usable: KFD does not know it"), "{text}");
     }
 }

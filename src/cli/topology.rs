@@ -5,8 +5,6 @@ mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use amdgpu::Machine;
-
 use super::Outcome;
 use super::args::Format;
 use super::detect::ranges;
@@ -14,8 +12,8 @@ use super::output::{BAD, DIM, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::printable::printable;
-use crate::topology::matrix::{Matrix, SELF, UNKNOWN, Unit};
-use crate::topology::{Answer, Entry, Link};
+use crate::topology::matrix::{self, Matrix, SELF, UNKNOWN, Unit};
+use crate::topology::{Answer, Entry};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -31,7 +29,7 @@ const ABREAST: usize = 10;
 const MOST: usize = 5;
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
-    let answer = Answer::read(&session.root, &Machine::read(&session.root));
+    let answer = Answer::read(&session.root, &amdgpu::read(&session.root));
     session.format.print(&answer, || {
         let shown = if args.tree { tree::text(&answer) } else { matrix(&answer, session.format) };
         shown + &first_of(&answer.problems, "problem:")
@@ -111,9 +109,9 @@ fn legend(matrix: &Matrix, answer: &Answer) -> String {
 
 /// The least and the most that KFD says of these links.
 fn bandwidth(word: &str, answer: &Answer) -> String {
-    let links = || answer.links.iter().filter(|link| link.word().as_deref() == Some(word));
-    let least = links().filter_map(|link: &Link| link.min_megabytes_per_second).min();
-    let most = links().filter_map(|link: &Link| link.max_megabytes_per_second).max();
+    let links = || answer.links.iter().filter(|link| matrix::word(link).as_deref() == Ok(word));
+    let least = links().filter_map(|link| link.min_bandwidth).min();
+    let most = links().filter_map(|link| link.max_bandwidth).max();
     match (least, most) {
         (Some(least), Some(most)) if least != most => {
             format!("; {} to {} GB/s", gigabytes(least), gigabytes(most))

@@ -1,5 +1,6 @@
 //! AMD's own kernel driver, where the configuration asks for it: its packages, or why it cannot be installed.
 
+use inventory::Around;
 use reconcile::{Action, Desired, Package, Want};
 
 use super::packages::knows_driver;
@@ -8,7 +9,6 @@ use crate::component::Component;
 use crate::config::Config;
 use crate::driver::{Bring, Build, Ground, PACKAGE, Release, Stop, ingredients, pairing, preflight};
 use crate::facts::Facts;
-use crate::host::Around;
 use crate::packages::Packages;
 
 /// What notes are about.
@@ -27,7 +27,7 @@ pub fn packages(
 ) -> Result<Vec<Bring>, Stop> {
     let distribution = ground.driver.distribution.as_ref();
     let has_repository = distribution.is_ok_and(|distribution| knows_driver(config, found, distribution));
-    preflight(wanted, facts.virtualization.as_ref(), ground, has_repository)
+    preflight(wanted, facts.inventory.virtualization.as_ref(), ground, has_repository)
 }
 
 /// The driver's packages, for [`super::packages`]: they come through the same key and repositories as AMD's others. And
@@ -89,7 +89,7 @@ pub fn part(
 /// The same for the driver that amdgpu-install brings: what dkms needs comes before it, and modprobe after it.
 fn by_installer(facts: &Facts, ground: Option<&Ground>) -> (Option<Vec<Bring>>, Desired) {
     let mut said = Desired::default();
-    if matches!(facts.virtualization, Some(Around::Container(_))) {
+    if matches!(facts.inventory.virtualization, Some(Around::Container(_))) {
         return (Some(Vec::new()), said);
     }
     let bring = ground.map(|ground| ingredients(Build::Installer, ground));

@@ -9,6 +9,7 @@ pub mod packages;
 pub mod policy;
 pub mod rocm;
 
+use inventory::Around;
 use std::path::Path;
 
 use reconcile::{Action, Content, Desired, Kind, Stage};
@@ -20,7 +21,6 @@ use crate::config::{self, Config, DefaultGrant, Devices};
 use crate::engines::concourse::desired::{replaced_script, set_up};
 use crate::engines::{self, Wish, WrapperAsDefault};
 use crate::facts::Facts;
-use crate::host::Around;
 use crate::observations::Observations;
 use crate::program::Program;
 use crate::remarks::remarks;
@@ -45,7 +45,7 @@ pub enum Error {
 /// # Errors
 /// When AMD's GPUs are wanted, and a driver's file that says which there are has not answered or cannot be read.
 pub fn certain(config: &Config, facts: &Facts) -> Result<(), Error> {
-    let unanswered = facts.machine.unanswered.first().filter(|_| !is_off(config));
+    let unanswered = facts.inventory.unanswered.first().filter(|_| !is_off(config));
     unanswered.map_or(Ok(()), |problem| Err(Error::Unanswered(problem.clone())))
 }
 
@@ -81,7 +81,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     match &observations.packages {
         Some(found) if has_amd => {
             let (bring, said) = driver::part(config, facts, observations.driver.as_ref(), found);
-            let is_container = matches!(facts.virtualization, Some(Around::Container(_)));
+            let is_container = matches!(facts.inventory.virtualization, Some(Around::Container(_)));
             desired.extend(packages::actions(config, found, templates, bring.as_deref(), is_container)?);
             desired.extend(said);
             desired.extend(rocm::archive(config));
@@ -161,7 +161,7 @@ fn wish<'a>(
 /// What engines read to find the GPUs; nothing when a container can be given none.
 fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>) -> Result<Desired, Error> {
     let mut desired = Desired::default();
-    let Wanted::Spec(spec) = wanted(config, selection, &observations.facts.machine) else {
+    let Wanted::Spec(spec) = wanted(config, selection, &observations.facts.inventory) else {
         desired.note(
             "gpu",
             "no container can get a GPU of this machine, and rocworker doctor says why: engines find no GPU",

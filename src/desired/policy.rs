@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use allocation::policy as parser;
-use amdgpu::Gpu;
+use inventory::Gpu;
 use reconcile::{Action, Stage};
 use serde::Serialize;
 use serde_json::Value;

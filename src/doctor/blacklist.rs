@@ -13,7 +13,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         .needs_host(about.clone(), "a container's modprobe.d decides nothing: the host loads the driver")?;
     subject.needs_amd(about.clone(), "there is no AMD GPU that needs the driver")?;
     let hindrances = Hindrances::read(subject.root);
-    let module = &subject.facts.machine.amdgpu;
+    let module = &subject.facts.inventory.amdgpu;
     let is_meant = kmm::loads(subject.root, module, &hindrances);
     let loaded = module.loaded == Ok(true);
     let Hindrances { found, unread } = hindrances;

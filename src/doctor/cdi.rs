@@ -18,7 +18,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     subject.needs_amd(about(), "there is no AMD GPU to describe")?;
     let selection = select(subject.config, subject.facts)
         .map_err(|_| about().skipped("the configuration names a GPU that is not there"))?;
-    let wanted = wanted(subject.config, &selection, &subject.facts.machine);
+    let wanted = wanted(subject.config, &selection, &subject.facts.inventory);
     // A spec that is there is held against what engines read now.
     let siblings = match subject.root.exists(path) {
         true => Siblings::read(subject.root, path, |_| false),

@@ -1,6 +1,6 @@
 //! Whether amdgpu is live, and bound to AMD's cards.
 
-use amdgpu::{Gpu, Problem};
+use inventory::{Gpu, Problem};
 
 use super::machine::Subject;
 use crate::check::{APPLY, About, Check};
@@ -21,7 +21,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
 
 fn module(subject: &Subject<'_>) -> Check {
     let about = About::one(NAME, "amdgpu");
-    let module = &subject.facts.machine.amdgpu;
+    let module = &subject.facts.inventory.amdgpu;
     let loaded = match &module.loaded {
         Ok(loaded) => *loaded,
         Err(unknown) => return about.skipped(format!("whether it is loaded is not known: {unknown}")),
@@ -118,7 +118,7 @@ fn bound(about: About, subject: &Subject<'_>, gpu: &Gpu) -> Check {
             format!("leave it so when a virtual machine uses it; else unbind it from {other} and bind it to amdgpu"),
         ),
         // One fault, one finding: the module's check says what to do.
-        None if subject.facts.machine.amdgpu.loaded == Ok(false) => {
+        None if subject.facts.inventory.amdgpu.loaded == Ok(false) => {
             about.skipped("no driver is bound, as amdgpu is not loaded")
         }
         None if subject.in_container() => {

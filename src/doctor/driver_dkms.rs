@@ -18,7 +18,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let about = About::all(NAME);
     subject.needs_host(about.clone(), "the driver is the host's: nothing is built for it in a container")?;
     subject.needs_amd(about.clone(), "there is no AMD GPU that needs a driver")?;
-    let (build, around) = (subject.config.build(), subject.facts.virtualization.as_ref());
+    let (build, around) = (subject.config.build(), subject.facts.inventory.virtualization.as_ref());
     let ground = Ground::read(subject.root, subject.programs, build, around);
     let mut checks: Vec<Check> = match build {
         Some(Build::Release(wanted)) => vec![installation(subject, &ground, wanted)],
@@ -104,11 +104,11 @@ fn there(subject: &Subject<'_>, driver: &Driver) -> Vec<Check> {
 /// Built, installed and loaded.
 fn runs(subject: &Subject<'_>, driver: &Driver) -> Check {
     let about = About::one(NAME, "amdgpu");
-    let is_loaded = subject.facts.machine.amdgpu.loaded == Ok(true);
+    let is_loaded = subject.facts.inventory.amdgpu.loaded == Ok(true);
     let Some(programs) = subject.programs else { return by_tree(about, driver, is_loaded) };
     // A reboot that is not remembered is asked for again: no reason to say nothing.
     let receipt = Store::new(subject.root).receipt().unwrap_or_default();
-    match look(subject.root, programs, driver, &subject.facts.machine.amdgpu, asked_for(&receipt)) {
+    match look(subject.root, programs, driver, &subject.facts.inventory.amdgpu, asked_for(&receipt)) {
         Ok(Verdict::Loaded) => about.ok("the module that runs is the one that dkms has built"),
         Ok(Verdict::Loadable) => about.ok(
             "dkms has built it, and modprobe takes that build; the driver's check says why it is not loaded",

@@ -1,6 +1,6 @@
 //! The groups that own GPU nodes, by the names that this machine gives them.
 
-use amdgpu::DeviceNode;
+use inventory::DeviceNode;
 
 use super::machine::{Role, Subject};
 use super::nodes;
@@ -67,8 +67,8 @@ pub(super) fn made(subject: &Subject<'_>, name: &str) -> String {
 }
 
 fn nameless(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Option<Check> {
-    let meta = node.state.as_ref().ok()?;
-    let gid = meta.gid;
+    let device = node.state.as_ref().ok()?;
+    let gid = device.gid;
     // A second group would take the name from one that a name service has.
     if subject.groups.name(gid).is_some() || is_unmapped(subject, gid) || subject.groups.not_asked().is_some()
     {
@@ -79,7 +79,7 @@ fn nameless(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Option<Chec
     let remedy = match subject.groups.gid(name) {
         // apply sets the nodes for computing alone.
         Some(own) if is_passed_in => format!("pass the node in with gid={own}, which is {name} here"),
-        Some(_) => nodes::repair(subject, role, node, meta),
+        Some(_) => nodes::repair(subject, role, node, device),
         None => made(subject, name),
     };
     let about = About::one(NAME, node.path.display().to_string());

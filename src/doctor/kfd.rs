@@ -1,6 +1,6 @@
 //! KFD, the driver that computing goes through: its topology, its hidden nodes, its major.
 
-use amdgpu::{Address, Gpu, Problem, Unknown};
+use inventory::{Gpu, PciAddress, Problem, Unknown};
 
 use super::kfd_log::{KfdLog, Line};
 use super::machine::{Subject, gpus, lacks_kfd, name_of};
@@ -26,12 +26,12 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
 
 fn topology(subject: &Subject<'_>, log: &KfdLog) -> Check {
     let about = About::one(NAME, "topology");
-    match &subject.facts.machine.kfd.topology {
+    match &subject.facts.inventory.kfd.topology {
         Ok(()) => {
             let known = subject.facts.amd().filter(|gpu| gpu.kfd_node.is_some()).count();
             about.ok(format!("it knows {}", gpus(known)))
         }
-        Err(reason) => match subject.facts.machine.amdgpu.loaded {
+        Err(reason) => match subject.facts.inventory.amdgpu.loaded {
             Ok(false) => about
                 .failed(format!("there is none: {reason}"), "it comes with amdgpu: see to the driver first"),
             _ => not_started(about, subject, log, reason),
@@ -43,7 +43,7 @@ fn topology(subject: &Subject<'_>, log: &KfdLog) -> Check {
 fn not_started(about: About, subject: &Subject<'_>, log: &KfdLog, reason: &Unknown) -> Check {
     let failed =
         |evidence: String, remedy: &str| about.clone().failed(evidence, where_it_is(subject, remedy));
-    if let Some(parameter) = &subject.facts.machine.kfd.parameter {
+    if let Some(parameter) = &subject.facts.inventory.kfd.parameter {
         return failed(format!("KFD did not start: {parameter}"), &corrected(subject, parameter.name));
     }
     if !reason.is_absent() {
@@ -56,7 +56,7 @@ fn not_started(about: About, subject: &Subject<'_>, log: &KfdLog, reason: &Unkno
     let release = release.as_deref().map(str::trim);
     let kernel = release.map_or_else(|| "this kernel".to_owned(), |release| format!("kernel {release}"));
     // AMD's own build has KFD whatever the kernel's configuration says.
-    let is_amds_own = subject.facts.machine.amdgpu.version.is_ok();
+    let is_amds_own = subject.facts.inventory.amdgpu.version.is_ok();
     let built = if is_amds_own { None } else { driver::built(subject.root, release, HSA_AMD) };
     match built {
         Some(Built { with: false, by }) => {
@@ -111,7 +111,7 @@ fn unread(log: &KfdLog) -> String {
 }
 
 fn hidden(subject: &Subject<'_>) -> Option<Check> {
-    let hidden = subject.facts.machine.kfd.hidden_nodes;
+    let hidden = subject.facts.inventory.kfd.hidden_nodes;
     let about = About::one(NAME, "device cgroup");
     let evidence =
         format!("KFD hides {hidden} nodes here: the device cgroup does not let their GPUs through");
@@ -128,7 +128,7 @@ fn hidden(subject: &Subject<'_>) -> Option<Check> {
 
 /// /dev/kfd has no fixed major: a node of an earlier boot leads to whatever has the number now.
 fn major(subject: &Subject<'_>) -> Option<Check> {
-    let (major, minor) = subject.facts.machine.kfd.node.number()?;
+    let (major, minor) = subject.facts.inventory.kfd.node.number()?;
     let about = About::one(NAME, "/dev/kfd");
     Some(match amdgpu::registered_major(subject.root) {
         Ok(Some(registered)) if registered == major => {
@@ -166,7 +166,7 @@ const SLOT: &str = "compare the slots: AtomicOpsCap in lspci -vv, for the cards 
                     into a slot of PCIe 3.0 or later that the CPU itself serves, without a riser or a switch";
 
 /// Why KFD leaves a GPU out, and what helps. `equals`: the cards of the same PCI ids that it has.
-fn left_out(subject: &Subject<'_>, log: &KfdLog, gpu: &Gpu, equals: &[Address]) -> (String, String) {
+fn left_out(subject: &Subject<'_>, log: &KfdLog, gpu: &Gpu, equals: &[PciAddress]) -> (String, String) {
     let equals: Vec<String> = equals.iter().map(ToString::to_string).collect();
     let has_equals = match &*equals {
         [] => String::new(),

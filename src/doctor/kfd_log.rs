@@ -1,6 +1,6 @@
 //! What the kernel's log says of GPUs that KFD leaves out.
 
-use amdgpu::{Address, Gpu};
+use inventory::{Gpu, PciAddress};
 use kernel_log::kmsg::Kmsg;
 use kernel_log::knowledge::{Class, Found, Knowledge, Message};
 use kernel_log::origin::Origin;
@@ -49,7 +49,7 @@ pub(super) struct Line {
 enum About {
     /// All cards with these PCI ids that KFD does not have.
     Ids(u16, u16),
-    Card(Address),
+    Card(PciAddress),
     /// The line does not say.
     Unnamed,
 }

@@ -1,6 +1,6 @@
 use std::path::{Path, PathBuf};
 
-use amdgpu::{Address, DeviceNode, Gpu, NodeFault, Problem};
+use inventory::{Around, DeviceNode, Gpu, NodeFault, PciAddress, Problem};
 use reconcile::command::Programs;
 use root::Root;
 
@@ -8,7 +8,6 @@ use crate::check::{About, Check, Remedy};
 use crate::config::{ComputeRuntime, Config};
 use crate::facts::Facts;
 use crate::groups::Groups;
-use crate::host::Around;
 use crate::timestamp::Timestamp;
 
 /// What is examined, and what several checks need to know of it.
@@ -51,7 +50,7 @@ impl Role {
 
 impl<'a> Subject<'a> {
     pub(crate) fn in_container(&self) -> bool {
-        matches!(self.facts.virtualization, Some(Around::Container(_)))
+        matches!(self.facts.inventory.virtualization, Some(Around::Container(_)))
     }
 
     pub(crate) fn has_amd(&self) -> bool {
@@ -70,7 +69,7 @@ impl<'a> Subject<'a> {
     pub(crate) fn needs_amd(&self, about: About, why: &str) -> Result<(), Check> {
         match self.has_amd() {
             true => Ok(()),
-            false if self.facts.machine.unanswered.is_empty() => Err(about.skipped(why)),
+            false if !self.facts.inventory.may_lack_gpus() => Err(about.skipped(why)),
             false => Err(about.skipped("which GPUs this machine has is not known")),
         }
     }
@@ -98,8 +97,8 @@ impl<'a> Subject<'a> {
     }
 
     /// AMD's cards, each with its first GPU: partitions share one.
-    pub(crate) fn cards(&self) -> Vec<(Address, &'a Gpu)> {
-        let mut cards: Vec<(Address, &Gpu)> = Vec::new();
+    pub(crate) fn cards(&self) -> Vec<(PciAddress, &'a Gpu)> {
+        let mut cards: Vec<(PciAddress, &Gpu)> = Vec::new();
         for gpu in self.facts.amd() {
             let new = gpu.pci.filter(|address| !cards.iter().any(|(known, _)| known == address));
             cards.extend(new.map(|address| (address, gpu)));
@@ -112,7 +111,7 @@ impl<'a> Subject<'a> {
         if self.facts.amd().next().is_none() || self.kfd_lacks_all() {
             return Vec::new();
         }
-        let mut nodes = vec![(Role::Kfd, &self.facts.machine.kfd.node)];
+        let mut nodes = vec![(Role::Kfd, &self.facts.inventory.kfd.node)];
         let computes = || self.facts.amd().filter(|gpu| gpu.never_computes().is_none() && !lacks_kfd(gpu));
         let inside = || computes().filter(|gpu| !self.is_left_outside(gpu));
         let renders = inside().filter_map(|gpu| Some((Role::Render, gpu.render.as_ref()?)));

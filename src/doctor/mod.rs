@@ -103,7 +103,7 @@ pub fn examine(
 
 fn groups(root: &Root, facts: &Facts, programs: Option<&Programs>) -> Groups {
     let nodes = facts.amd().flat_map(|gpu| gpu.render.iter().chain(&gpu.card));
-    let nodes = nodes.chain([&facts.machine.kfd.node]).filter_map(|node| node.state.as_ref().ok());
+    let nodes = nodes.chain([&facts.inventory.kfd.node]).filter_map(|node| node.state.as_ref().ok());
     Groups::read(root).asking(programs, &nodes.map(|meta| meta.gid).collect::<Vec<_>>())
 }
 

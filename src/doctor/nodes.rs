@@ -1,7 +1,7 @@
 //! The device nodes: whether the right ones stand in /dev, and who may open them.
 
-use amdgpu::{DeviceNode, NodeFault};
-use root::Meta;
+use inventory::Device;
+use inventory::{DeviceNode, NodeFault};
 
 use super::groups::{is_unmapped, made};
 use super::machine::{Role, Subject, lacks_kfd, name_of};
@@ -35,7 +35,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
 fn examine(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Check {
     let about = About::one(NAME, node.path.display().to_string());
     match &node.state {
-        Ok(meta) => rights(about, subject, role, node, meta),
+        Ok(device) => rights(about, subject, role, node, device),
         Err(fault) => role.unusable(about, said(fault), absent(subject, role, node, fault)),
     }
 }
@@ -72,41 +72,41 @@ fn absent(subject: &Subject<'_>, role: Role, node: &DeviceNode, fault: &NodeFaul
     }
 }
 
-fn rights(about: About, subject: &Subject<'_>, role: Role, node: &DeviceNode, meta: &Meta) -> Check {
-    let owner = subject.groups.owner(meta);
-    let problem = if meta.mode & 0o006 != 0 {
+fn rights(about: About, subject: &Subject<'_>, role: Role, node: &DeviceNode, device: &Device) -> Check {
+    let owner = subject.groups.owner((device.uid, device.gid), device.mode);
+    let problem = if device.mode & 0o006 != 0 {
         let place = if subject.in_container() { "container" } else { "host" };
         format!("open to every user of this {place}")
-    } else if is_unmapped(subject, meta.gid) {
+    } else if is_unmapped(subject, device.gid) {
         "its group is one that this container does not map".to_owned()
-    } else if meta.gid == 0 {
+    } else if device.gid == 0 {
         "only root can open it".to_owned()
-    } else if meta.mode & 0o060 != 0o060 {
+    } else if device.mode & 0o060 != 0o060 {
         "its group may not open it".to_owned()
     } else {
         return about.ok(owner);
     };
-    about.warning(format!("{owner}: {problem}"), repair(subject, role, node, meta))
+    about.warning(format!("{owner}: {problem}"), repair(subject, role, node, device))
 }
 
 /// How the node gets its group and mode: apply sets those of the nodes for computing.
-pub(super) fn repair(subject: &Subject<'_>, role: Role, node: &DeviceNode, meta: &Meta) -> String {
-    let device = role.in_sysfs(node);
-    let device = device.display();
-    let is_foreign = meta.uid == UNMAPPED_ID || meta.gid == UNMAPPED_ID;
+pub(super) fn repair(subject: &Subject<'_>, role: Role, node: &DeviceNode, device: &Device) -> String {
+    let sysfs = role.in_sysfs(node);
+    let sysfs = sysfs.display();
+    let is_foreign = device.uid == UNMAPPED_ID || device.gid == UNMAPPED_ID;
     match (role, subject.in_container()) {
         (Role::Card, false) => format!(
             "put the line SUBSYSTEM==\"drm\", KERNEL==\"card[0-9]*\", DRIVERS==\"amdgpu\", GROUP=\"video\", MODE=\"0660\" \
              into /etc/udev/rules.d/71-amdgpu-cards.rules, then udevadm control --reload and udevadm trigger --action=add \
-             {device}"
+             {sysfs}"
         ),
         (Role::Card, true) => passthrough::of_rights(subject),
         (_, true) if is_foreign => passthrough::of_rights(subject),
         _ if subject.groups.gid(GROUP).is_none() => format!("{}, then {APPLY}", made(subject, GROUP)),
-        _ if subject.config.permissions == Permissions::Open && meta.mode & 0o006 != 0 => {
+        _ if subject.config.permissions == Permissions::Open && device.mode & 0o006 != 0 => {
             format!("write permissions: render into the configuration, then {APPLY}")
         }
         (_, true) => APPLY.to_owned(),
-        (_, false) => format!("{APPLY}; where that changes nothing, udevadm trigger --action=add {device}"),
+        (_, false) => format!("{APPLY}; where that changes nothing, udevadm trigger --action=add {sysfs}"),
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use amdgpu::{Address, Gpu, NodeFault, Problem, is_partition};
+use amdgpu::is_partition;
+use inventory::{Around, Gpu, NodeFault, PciAddress, Problem};
 
 use super::machine::{Subject, gpus, lacks_kfd};
 use crate::check::{About, Check, Remedy};
-use crate::host::Around;
 use crate::lxd::command::{Client, Container, PLACEHOLDER};
 use crate::lxd::on_host::OnHost;
 
@@ -31,7 +31,7 @@ pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> 
     let inside = driven.len() - outside.len();
     let outside = Outside { driven: &driven, gpus: outside, hidden: hidden_partitions(subject) };
     let shown = format!("{} of amdgpu in sysfs", gpus(driven.len() + outside.hidden));
-    let kfd = &subject.facts.machine.kfd.node;
+    let kfd = &subject.facts.inventory.kfd.node;
     let lacks_kfd = matches!(kfd.state, Err(NodeFault::Missing(_)));
     Some(match (inside, outside.gpus.len() + outside.hidden) {
         (0, _) => about.failed(format!("{shown}, none passed in"), of_gpus(subject, &outside, lacks_kfd)),
@@ -63,7 +63,7 @@ struct Outside<'a> {
 /// not set to pass. A card is found without it; a further partition is not, and counts among the hidden nodes.
 fn hidden_partitions(subject: &Subject<'_>) -> usize {
     let is_hidden = |gpu: &&Gpu| gpu.problems.contains(&Problem::HiddenByKfd);
-    subject.facts.machine.kfd.hidden_nodes.saturating_sub(subject.facts.amd().filter(is_hidden).count())
+    subject.facts.inventory.kfd.hidden_nodes.saturating_sub(subject.facts.amd().filter(is_hidden).count())
 }
 
 /// The render nodes that a hidden partition may have: those of partitions that KFD names nowhere and that are not here. A card
@@ -83,7 +83,7 @@ fn nodes_of_hidden(subject: &Subject<'_>) -> Vec<PathBuf> {
 /// What passes each of them: for LXD and Incus on the host, with the container's own gid of render, for without `gid=` a
 /// node would be root's, which no user in a nested user namespace can open.
 fn of_gpus(subject: &Subject<'_>, outside: &Outside<'_>, with_kfd: bool) -> Remedy {
-    let kfd = &subject.facts.machine.kfd.node.path;
+    let kfd = &subject.facts.inventory.kfd.node.path;
     let hidden = if outside.hidden > 0 { nodes_of_hidden(subject) } else { Vec::new() };
     let render = |gpu: &Gpu| gpu.render.as_ref().map(|node| node.path.clone());
     let Some(container) = container(subject) else {
@@ -93,8 +93,8 @@ fn of_gpus(subject: &Subject<'_>, outside: &Outside<'_>, with_kfd: bool) -> Reme
         let kfd = (with_kfd || lists_all).then(|| kfd.clone());
         return manager.pass(subject, &kfd.into_iter().chain(nodes).collect::<Vec<_>>()).into();
     };
-    let places: BTreeSet<Address> = outside.driven.iter().copied().filter_map(address).collect();
-    let wanted: BTreeSet<Address> = outside.gpus.iter().copied().filter_map(address).collect();
+    let places: BTreeSet<PciAddress> = outside.driven.iter().copied().filter_map(address).collect();
+    let wanted: BTreeSet<PciAddress> = outside.gpus.iter().copied().filter_map(address).collect();
     let cards = places.iter().enumerate().filter(|(_, card)| wanted.contains(card));
     let cards = cards.map(|(place, card)| container.add_gpu(&format!("gpu{place}"), *card));
     let further = outside.gpus.iter().copied().filter(|gpu| address(gpu).is_none());
@@ -104,7 +104,7 @@ fn of_gpus(subject: &Subject<'_>, outside: &Outside<'_>, with_kfd: bool) -> Reme
 }
 
 /// By what LXD and Incus pass a card with its first partition; a further one has no PCI function, and its node alone.
-fn address(gpu: &Gpu) -> Option<Address> {
+fn address(gpu: &Gpu) -> Option<PciAddress> {
     let is_further = gpu.partition.as_ref().is_some_and(|partition| partition.id > 0);
     gpu.pci.filter(|_| !is_further)
 }
@@ -142,7 +142,7 @@ enum Manager {
 impl Manager {
     fn of(subject: &Subject<'_>) -> Self {
         let release = subject.root.read_text("/proc/sys/kernel/osrelease", 256).unwrap_or_default();
-        match subject.facts.virtualization.as_ref().map(Around::name) {
+        match subject.facts.inventory.virtualization.as_ref().map(Around::name) {
             Some("lxc") if release.trim().ends_with("-pve") => Self::Proxmox,
             Some("lxc") => Self::Lxc,
             Some("systemd-nspawn") => Self::Nspawn,
@@ -209,7 +209,7 @@ fn inner_gid(subject: &Subject<'_>) -> String {
 }
 
 fn container<'a>(subject: &'a Subject<'_>) -> Option<Container<'a>> {
-    let around = subject.facts.virtualization.as_ref().map(Around::name)?;
+    let around = subject.facts.inventory.virtualization.as_ref().map(Around::name)?;
     let client = Client::of_container(around)?;
     let name = subject.likely_name.as_deref().unwrap_or(PLACEHOLDER);
     Some(Container { client, name, gid: subject.groups.gid("render") })

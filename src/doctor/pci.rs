@@ -1,11 +1,11 @@
 //! The GPUs on the bus.
 
-use amdgpu::{Gpu, Vendor};
+use inventory::{Gpu, Vendor};
 
 use super::machine::Subject;
 use crate::check::{About, Check};
 use crate::remarks;
-use amdgpu::names;
+use inventory::names;
 
 const NAME: &str = "pci";
 
@@ -15,24 +15,24 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         .into_iter()
         .map(|(address, gpu)| About::one(NAME, address.to_string()).ok(described(gpu)))
         .collect();
-    let machine = &subject.facts.machine;
+    let inventory = &subject.facts.inventory;
     // A GPU that cannot be seen is not one that is missing.
-    let may_lack = machine.unanswered.is_empty();
-    if may_lack && checks.is_empty() {
+    let are_all_known = !inventory.may_lack_gpus();
+    if are_all_known && checks.is_empty() {
         checks.push(no_amd(subject));
-    } else if may_lack && !subject.has_amd() {
+    } else if are_all_known && !subject.has_amd() {
         let remedy = "add a card of GCN 3 or newer, or set compute-runtime: none";
         checks.push(subject.lacks(About::all(NAME), "no AMD card of this machine can compute", remedy));
     }
-    let others = subject.facts.machine.gpus.iter().filter(|gpu| gpu.vendor != Vendor::Amd);
+    let others = inventory.gpus.iter().filter(|gpu| gpu.vendor != Vendor::Amd);
     checks.extend(others.filter_map(|gpu| {
         let about = About::one(NAME, gpu.pci?.to_string());
         Some(about.skipped(format!("{}: not AMD's, listed and never touched", described(gpu))))
     }));
     // What detect says of the machine as a whole: functions and KFD nodes that cannot be made out.
-    checks.extend(machine.problems.iter().map(|problem| {
+    checks.extend(inventory.problems.iter().map(|problem| {
         let remedy = "read dmesg; when the driver is content, send a report: rocworker cannot make out what sysfs says";
-        match machine.unanswered.contains(problem) {
+        match inventory.unanswered.contains(problem) {
             true => About::all(NAME).failed(problem.clone(), remedy),
             false => About::all(NAME).warning(problem.clone(), remedy),
         }
@@ -47,7 +47,7 @@ fn no_amd(subject: &Subject<'_>) -> Check {
                       compute-runtime: none";
         return subject.lacks(About::all(NAME), &evidence, remedy);
     }
-    let remedy = match subject.facts.virtualization {
+    let remedy = match subject.facts.inventory.virtualization {
         Some(_) => "pass one through from the host, or set compute-runtime: none",
         None => {
             "see whether lspci -d 1002: lists one and the firmware has its slot enabled, or set compute-runtime: none"

@@ -28,7 +28,7 @@ pub(super) fn check(subject: &Subject<'_>, programs: Option<&Programs>) -> Resul
         installed(&about, programs, PROGRAM, subject.config.asks_for(subject.config.container_toolkit()))?;
     let selection = select(subject.config, subject.facts)
         .map_err(|_| skipped("the configuration names a GPU that is not there"))?;
-    let Wanted::Spec(managed) = wanted(subject.config, &selection, &subject.facts.machine) else {
+    let Wanted::Spec(managed) = wanted(subject.config, &selection, &subject.facts.inventory) else {
         return Err(skipped("rocworker writes no spec to compare with"));
     };
     let managed =

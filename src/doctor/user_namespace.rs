@@ -4,8 +4,8 @@
 //! gets no special access: only `others` or an additional gid lets it in (seen with runc 1.1.5 and the mapping
 //! 0 → 65534, 1.. identity, which is Concourse's: a node of group 0 is out of reach).
 
-use amdgpu::DeviceNode;
-use root::Meta;
+use inventory::Device;
+use inventory::DeviceNode;
 
 use super::groups::is_unmapped;
 use super::machine::{Role, Subject};
@@ -20,9 +20,9 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let there =
         subject.nodes().into_iter().filter_map(|(role, node)| Some((role, node, node.state.as_ref().ok()?)));
     let checks: Vec<Check> = there
-        .map(|(role, node, meta)| {
+        .map(|(role, node, device)| {
             let about = About::one(NAME, node.path.display().to_string());
-            examine(about, subject, role, node, meta)
+            examine(about, subject, role, node, device)
         })
         .collect();
     if checks.is_empty() {
@@ -31,29 +31,29 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     Ok(checks)
 }
 
-fn examine(about: About, subject: &Subject<'_>, role: Role, node: &DeviceNode, meta: &Meta) -> Check {
-    match way_in(subject, meta) {
+fn examine(about: About, subject: &Subject<'_>, role: Role, node: &DeviceNode, device: &Device) -> Check {
+    match way_in(subject, device) {
         Ok(way) => about.ok(way),
         Err(why_not) => {
             let evidence = format!("root of a container in a user namespace cannot open it: {why_not}");
-            role.unusable(about, evidence, nodes::repair(subject, role, node, meta))
+            role.unusable(about, evidence, nodes::repair(subject, role, node, device))
         }
     }
 }
 
 /// By what right it is opened, or what is missing.
-fn way_in(subject: &Subject<'_>, meta: &Meta) -> Result<String, &'static str> {
-    if meta.mode & 0o006 == 0o006 {
+fn way_in(subject: &Subject<'_>, device: &Device) -> Result<String, &'static str> {
+    if device.mode & 0o006 == 0o006 {
         return Ok("anybody may open it".to_owned());
     }
-    if meta.gid == 0 {
+    if device.gid == 0 {
         return Err("its group is root (0), which no additional gid of a container reaches");
     }
-    if is_unmapped(subject, meta.gid) {
+    if is_unmapped(subject, device.gid) {
         return Err("its group is not mapped into this container, so no container inside can be given it");
     }
-    if meta.mode & 0o060 != 0o060 {
+    if device.mode & 0o060 != 0o060 {
         return Err("its group may not read and write it");
     }
-    Ok(format!("opens with {} as an additional group", subject.groups.described(meta.gid)))
+    Ok(format!("opens with {} as an additional group", subject.groups.described(device.gid)))
 }

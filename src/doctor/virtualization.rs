@@ -3,12 +3,12 @@
 use super::machine::Subject;
 use super::passthrough;
 use crate::check::{About, Check};
-use crate::host::Around;
+use inventory::Around;
 
 const NAME: &str = "virtualization";
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
-    let around = match &subject.facts.virtualization {
+    let around = match &subject.facts.inventory.virtualization {
         None => "nothing says that this is a container or a virtual machine".to_owned(),
         Some(Around::Container(name)) => format!(
             "inside {name}: the host loads the driver and runs udev, sysfs shows the host's cards, and /dev \

@@ -1,7 +1,7 @@
 //! Whether Kubernetes' Kernel Module Management loads amdgpu here, as the AMD GPU Operator has it do: a blacklist then
 //! keeps the kernel's own build out, and is meant.
 
-use amdgpu::Module;
+use inventory::Module;
 use root::Root;
 
 use super::Hindrances;
@@ -26,7 +26,7 @@ pub fn loads(root: &Root, module: &Module, hindrances: &Hindrances) -> bool {
 
 /// For who wants to install a driver: a line that keeps the kernel's own build out for KMM is not to be removed.
 pub(super) fn judged(root: &Root, mut hindrances: Hindrances) -> Hindrances {
-    if loads(root, &Module::read(root, false), &hindrances) {
+    if loads(root, &amdgpu::module(root, false), &hindrances) {
         let remedy =
             "write driver.install: keep, for the AMD GPU Operator's KMM loads the driver of this node";
         hindrances.found.iter_mut().for_each(|it| it.remedy = remedy);

@@ -1,6 +1,7 @@
 //! What to bring for AMD's driver to be built and loaded, or the first reason why that cannot end well. Pure: nothing is
 //! touched, nothing asked.
 
+use inventory::Around;
 use reconcile::command::Programs;
 use reconcile::dpkg::There;
 use reconcile::{Package, Status, Want};
@@ -9,7 +10,6 @@ use root::Root;
 use super::dkms::State;
 use super::release::{known, rocm_of};
 use super::{Driver, Enrolled, Kernel, Offered, Release, Signing, Stop, offered};
-use crate::host::Around;
 
 /// AMD's driver as a package: its source, which dkms builds.
 pub const PACKAGE: &str = "amdgpu-dkms";

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use amdgpu::Module;
+use inventory::Module;
 use reconcile::command::Programs;
 use reconcile::{Effect, ModuleBuild, Receipt};
 use root::Root;

@@ -1,6 +1,6 @@
 //! What a message means for this machine: which GPU it is, what a reset takes down, which commands to type.
 
-use amdgpu::Address;
+use inventory::PciAddress;
 use kernel_log::knowledge::{Class, Message};
 use serde::Serialize;
 
@@ -64,7 +64,7 @@ impl Purpose {
 impl Advice {
     /// `address`: what the line names, if anything. `ids`: what a line of KFD's names in place of an address.
     #[must_use]
-    pub fn of(message: &Message, address: Option<Address>, ids: Option<(u16, u16)>, here: &Here) -> Self {
+    pub fn of(message: &Message, address: Option<PciAddress>, ids: Option<(u16, u16)>, here: &Here) -> Self {
         let mut notes: Vec<String> = here.unknown.iter().map(|why| unread(why)).collect();
         notes.extend(ids.and_then(|ids| here.cards_with(ids)));
         let place = address.map(|address| (address, here.place(address)));
@@ -160,7 +160,7 @@ fn taken_down(card: &Card) -> impl Iterator<Item = TakenDown> {
     card.entries.iter().map(move |entry| TakenDown { gpu: gpu.clone(), index: entry.index })
 }
 
-fn above(address: Address, cards: &[&Card]) -> String {
+fn above(address: PciAddress, cards: &[&Card]) -> String {
     let names: Vec<String> = cards.iter().map(|card| card.address.to_string()).collect();
     match &*names {
         [name] => format!("{address} is a port above GPU {name}."),
@@ -170,7 +170,7 @@ fn above(address: Address, cards: &[&Card]) -> String {
 
 /// The message's own commands; one for which something is not known is left out. A partitioned card's are for its first
 /// entry: the card's files are there.
-fn looks(message: &Message, gpu: Option<Address>, card: Option<&Card>) -> Vec<Command> {
+fn looks(message: &Message, gpu: Option<PciAddress>, card: Option<&Card>) -> Vec<Command> {
     let entry = card.and_then(|card| card.entries.first());
     let values = [
         ("{pci}", gpu.map(|address| address.to_string())),

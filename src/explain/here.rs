@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use amdgpu::{Address, Machine};
+use inventory::PciAddress;
 use kernel_log::knowledge::Message;
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
@@ -25,7 +25,7 @@ const PROGRAMS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/opt/rocm/bin"];
 pub struct Here {
     pub cards: Vec<Card>,
     /// Functions of the PCI bus that are no AMD card.
-    others: Vec<Address>,
+    others: Vec<PciAddress>,
     /// The machine is not the one that this program runs on.
     pub is_beneath_root: bool,
     /// A Concourse worker runs here.
@@ -43,7 +43,7 @@ pub struct Here {
 /// A card, with all that containers can be given of it.
 #[derive(Debug, Clone)]
 pub struct Card {
-    pub address: Address,
+    pub address: PciAddress,
     /// In the order of their indexes; more than one on a partitioned card.
     pub entries: Vec<Entry>,
     /// The XGMI hive, where KFD names one.
@@ -52,7 +52,7 @@ pub struct Card {
     ids: Option<(u16, u16)>,
     is_in_kfd: bool,
     /// The ports and bridges between it and its root complex.
-    above: Vec<Address>,
+    above: Vec<PciAddress>,
 }
 
 #[derive(Debug, Clone)]
@@ -100,7 +100,7 @@ impl Here {
     }
 
     #[must_use]
-    pub fn place(&self, address: Address) -> Place<'_> {
+    pub fn place(&self, address: PciAddress) -> Place<'_> {
         if let Some(card) = self.cards.iter().find(|card| card.address == address) {
             return Place::Card(card);
         }
@@ -155,7 +155,7 @@ impl Here {
 
 fn cards(root: &Root) -> Vec<Card> {
     let mut cards: Vec<Card> = Vec::new();
-    for gpu in &Machine::read(root).gpus {
+    for gpu in &amdgpu::read(root).gpus {
         let (Some(index), Some(address)) = (gpu.index, gpu.pci) else { continue };
         let render = gpu.render.as_ref().and_then(|node| node.path.file_name());
         let entry = Entry { index, render: render.map(|name| name.to_string_lossy().into_owned()) };
@@ -174,7 +174,7 @@ fn cards(root: &Root) -> Vec<Card> {
     cards
 }
 
-fn addresses(root: &Root) -> Vec<Address> {
+fn addresses(root: &Root) -> Vec<PciAddress> {
     let names = root.list("/sys/bus/pci/devices").unwrap_or_default();
     names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect()
 }

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read};
 use std::time::{Duration, UNIX_EPOCH};
 
-use amdgpu::Address;
+use inventory::PciAddress;
 use kernel_log::knowledge::{Found, Knowledge};
 use kernel_log::origin::Origin;
 use kernel_log::scan::Totals;
@@ -266,7 +266,7 @@ impl Scan<'_, '_> {
 }
 
 /// `+pci:0000:03:00.0` (systemd.journal-fields(7)).
-fn device(text: &str) -> Option<Address> {
+fn device(text: &str) -> Option<PciAddress> {
     text.strip_prefix("+pci:")?.parse().ok()
 }
 

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 
-use amdgpu::Address;
+use inventory::PciAddress;
 use kernel_log::knowledge::{Blame, Class, Confidence, Found, Message, Severity};
 use serde::Serialize;
 
@@ -91,7 +91,7 @@ pub struct Line<'t> {
 }
 
 /// A message's id, and the address or PCI ids of what it is about.
-type Subject = (String, Option<Address>, Option<(u16, u16)>);
+type Subject = (String, Option<PciAddress>, Option<(u16, u16)>);
 
 /// Gives each message its meaning on one machine.
 #[derive(Debug)]
@@ -124,7 +124,12 @@ impl<'h> Explainer<'h> {
     }
 
     /// `ids`: what a line of KFD's names in place of an address.
-    fn advice(&mut self, message: &Message, address: Option<Address>, ids: Option<(u16, u16)>) -> Rc<Advice> {
+    fn advice(
+        &mut self,
+        message: &Message,
+        address: Option<PciAddress>,
+        ids: Option<(u16, u16)>,
+    ) -> Rc<Advice> {
         let key = (message.id.clone(), address, ids);
         if let Some(known) = self.advice.get(&key) {
             return Rc::clone(known);

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use telemetry::exporter::in_order;
 use telemetry::exposition::{self, Format};
 use telemetry::metric::{GPU_LABELS, Metric};
 use telemetry::metrics;
 use telemetry::sample::{Label, Sample};
+use telemetry::samples::in_order;
 
 const HOST: &str = "host";
 

@@ -1,8 +1,9 @@
 //! AMD's cards as health is judged by them.
 
-use allocation::health::Health;
-use amdgpu::{Address, Machine, bridges};
+use amdgpu::bridges;
 use gpu_health::judge::Card;
+use inventory::PciAddress;
+use inventory::health::Health;
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 use telemetry::readings::{self, CardSamples};
@@ -33,7 +34,7 @@ pub(super) struct Read {
 /// How much of a card's own memory is in use, whoever uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    pub pci: Address,
+    pub pci: PciAddress,
     /// `None` for an APU, while it is suspended, and where it is unknown.
     pub vram_used_bytes: Option<u64>,
     /// Its nodes in KFD's topology: one for each partition.
@@ -94,11 +95,11 @@ fn keep_judged(read: &mut Read, last: Option<&Health>) {
 }
 
 fn all(root: &Root) -> Read {
-    let machine = Machine::read(root);
-    let read = readings::read(root, &machine);
+    let inventory = amdgpu::read(root);
+    let read = readings::read(root, &inventory);
     let memory = read.iter().map(memory).collect();
     let mut cards: Vec<Card> = read.into_iter().map(|samples| driven(root, samples)).collect();
-    for gpu in machine.amd() {
+    for gpu in inventory.amd() {
         let Some(pci) = gpu.pci.filter(|pci| !cards.iter().any(|card| card.pci == *pci)) else { continue };
         let unread = match &gpu.driver {
             Some(driver) => format!("{driver} drives it: only amdgpu says how a GPU is"),
@@ -108,7 +109,7 @@ fn all(root: &Root) -> Read {
         cards.push(Card { pci, bridges, is_driven: false, samples: Vec::new(), unread: vec![unread] });
     }
     cards.sort_by_key(|card| card.pci);
-    Read { cards, memory, problem: None, unanswered: machine.unanswered }
+    Read { cards, memory, problem: None, unanswered: inventory.unanswered }
 }
 
 fn memory(read: &CardSamples) -> Memory {
@@ -134,9 +135,9 @@ fn driven(root: &Root, read: CardSamples) -> Card {
 mod tests {
     use std::path::PathBuf;
 
-    use allocation::PciAddress;
-    use allocation::health::State;
     use gpu_health::rules::Rules;
+    use inventory::PciAddress;
+    use inventory::health::State;
     use layout::{Gpu, Machine, Nodes};
 
     use super::super::{Judgement, Observer};

@@ -6,9 +6,9 @@ mod cards;
 mod log;
 pub mod rules;
 
-use allocation::health::Health;
 use gpu_health::judge::{Judge, Known, Log};
 use gpu_health::rules::Rules;
+use inventory::health::Health;
 use root::Root;
 
 pub use cards::Memory;
@@ -60,7 +60,7 @@ impl Observer {
 
 #[cfg(test)]
 mod tests {
-    use allocation::health::State;
+    use inventory::health::State;
     use layout::{Machine, Nodes};
 
     use super::*;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use inventory::{Gpu, names};
 use reconcile::{Change, Finding, Outcome as EffectOutcome, Settled};
 use root::Attributes;
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use super::hooks::{Ended, Machine};
 use super::options::WrongConfig;
 use super::tools;
 use crate::config::Config;
-use crate::detection::{Detection, Entry};
+use crate::detection::Detection;
 use crate::doctor::{self, Check, Status};
 use crate::facts::Facts;
 use crate::lease;
@@ -45,13 +46,12 @@ impl Machine<'_> {
     }
 
     pub(super) fn detect(&self) -> Answer {
-        let detection = Detection::new(&Facts::read(self.root));
-        let amd = || detection.gpus.iter().filter(|gpu| gpu.vendor == "amd");
+        let facts = Facts::read(self.root);
         Answer::new("rocworker detect")
-            .with("gpus", amd().count())
-            .with("usable", amd().filter(|gpu| gpu.usable).count())
-            .with_each("gpu", amd().map(described))
-            .with_json(&detection)
+            .with("gpus", facts.amd().count())
+            .with("usable", facts.usable().count())
+            .with_each("gpu", facts.amd().map(described))
+            .with_json(&Detection::new(&facts))
     }
 
     pub(super) fn doctor(&self) -> anyhow::Result<Answer> {
@@ -220,12 +220,16 @@ fn in_a_line(check: &Check) -> String {
 }
 
 /// `0 0000:64:00.0 Phoenix1 gfx1103 /dev/dri/renderD128: usable`
-fn described(gpu: &Entry) -> String {
-    let render = gpu.render.as_ref().map(|path| path.display().to_string());
-    let index = gpu.index.map(|index| index.to_string());
-    let words = [index, gpu.pci.clone(), gpu.name.clone(), gpu.gfx.clone(), render];
+fn described(gpu: &Gpu) -> String {
+    let words = [
+        gpu.index.map(|index| index.to_string()),
+        gpu.pci.map(|address| address.to_string()),
+        names::of(gpu),
+        gpu.gfx.as_ref().ok().map(ToString::to_string),
+        gpu.render.as_ref().map(|node| node.path.display().to_string()),
+    ];
     let words: Vec<String> = words.into_iter().flatten().collect();
-    let verdict =
-        if gpu.usable { "usable".to_owned() } else { format!("not usable: {}", gpu.problems.join("; ")) };
+    let problems = gpu.problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+    let verdict = if gpu.usable() { "usable".to_owned() } else { format!("not usable: {problems}") };
     format!("{}: {verdict}", words.join(" "))
 }

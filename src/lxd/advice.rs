@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use amdgpu::Address;
+use inventory::PciAddress;
 use serde::Serialize;
 
 use super::command::{Client, Command, Container};
@@ -233,7 +233,7 @@ fn partition(card: &Card, is_partition: &dyn Fn(&str) -> Option<bool>) -> Result
 }
 
 /// The address by which a card is passed, or why it is not.
-fn address(card: &Card) -> Result<Address, String> {
+fn address(card: &Card) -> Result<PciAddress, String> {
     let render = card.drm.as_ref().map(|drm| &drm.render_name);
     let why_not = match (card.driver.as_deref(), render) {
         _ if card.vendor_id.is_none() => "nothing says whose it is",

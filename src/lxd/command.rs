@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use amdgpu::Address;
+use inventory::PciAddress;
 
 /// In the place of a container's name that is unknown.
 pub const PLACEHOLDER: &str = "CONTAINER";
@@ -32,7 +32,7 @@ impl Client {
         }
     }
 
-    /// The one that goes with what is around a container, in the words of [`crate::host::Around`].
+    /// The one that goes with what is around a container, in the words of [`inventory::Around`].
     #[must_use]
     pub fn of_container(around: &str) -> Option<Self> {
         match around {
@@ -68,7 +68,7 @@ impl Container<'_> {
     /// A card with its card and render node. By its PCI address: `id` is the number of its card node, which another
     /// boot gives to another card.
     #[must_use]
-    pub fn add_gpu(&self, device: &str, pci: Address) -> Command {
+    pub fn add_gpu(&self, device: &str, pci: PciAddress) -> Command {
         self.add(device, &["gpu", &format!("pci={pci}"), &self.gid(), MODE])
     }
 

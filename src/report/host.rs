@@ -10,7 +10,7 @@ use super::collect::{Collector, Entry};
 use super::redact::{module_line, parameter};
 use crate::doctor::selinux;
 use crate::driver::{HSA_AMD, MODPROBE_FOLDERS, built};
-use crate::host::container_name;
+use amdgpu::container_name;
 
 /// Those of /sys/class/dmi/id by which a virtual machine is known; the serial numbers and uuids beside them
 /// are not read.

@@ -45,7 +45,7 @@ fn is_plain(value: &str) -> bool {
         };
     // PCI's vendor and device: `1002`, `67df`.
     let is_id = value.len() == 4 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_number || is_id || value.parse::<amdgpu::Address>().is_ok() || is_part(value)
+    is_number || is_id || value.parse::<inventory::PciAddress>().is_ok() || is_part(value)
 }
 
 /// `gfx_0.0.0`, `mes_kiq_3.1.0`, `gfx_v11_0`, `[gfxhub0]`.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use allocation::health::{self, Health};
+use inventory::health::{self, Health};
 use root::{CAPTURE_FILE, Recording, Root};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use amdgpu::{Address, Gpu, Vendor};
+use inventory::{Gpu, PciAddress, Vendor};
 
 use super::collect::Collector;
 use crate::facts::Facts;
@@ -76,8 +76,8 @@ const DRM: &str = "/sys/class/drm";
 pub(super) fn collect(collector: &mut Collector<'_>, facts: &Facts) {
     // That there is a bus is an answer too.
     collector.names(Path::new("/sys/bus/pci/devices"));
-    let mut seen: Vec<Address> = Vec::new();
-    for gpu in &facts.machine.gpus {
+    let mut seen: Vec<PciAddress> = Vec::new();
+    for gpu in &facts.inventory.gpus {
         if let Some(address) = gpu.pci.filter(|address| !seen.contains(address)) {
             seen.push(address);
             function(collector, gpu, address);
@@ -89,7 +89,7 @@ pub(super) fn collect(collector: &mut Collector<'_>, facts: &Facts) {
     module(collector);
 }
 
-fn function(collector: &mut Collector<'_>, gpu: &Gpu, address: Address) {
+fn function(collector: &mut Collector<'_>, gpu: &Gpu, address: PciAddress) {
     let folder = Path::new("/sys/bus/pci/devices").join(address.to_string());
     collector.attributes(&folder, &FUNCTION);
     for name in FUNCTION_LINKS {

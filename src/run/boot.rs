@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use amdgpu::Gpu;
+use inventory::Gpu;
 use reconcile::Progress;
 
 use super::outcome::{Differs, Outcome, Stopped, Why};
@@ -73,7 +73,7 @@ impl Run<'_> {
             Facts::read(self.root).remembering(State::read_if(self.root, is_known)?.memory.chosen);
         if !is_known && published.is_true(&facts) {
             // None of the others was published; of these udev may still have nodes to go over.
-            facts.machine.gpus.retain(Gpu::usable);
+            facts.inventory.gpus.retain(Gpu::usable);
         }
         Ok(pending_gpus(self.root, self.config, &facts))
     }

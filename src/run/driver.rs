@@ -61,7 +61,7 @@ impl Run<'_> {
         if is_off(self.config) || !facts.has_amd() {
             return None;
         }
-        Some(Ground::read(self.root, self.programs, Some(build), facts.virtualization.as_ref()))
+        Some(Ground::read(self.root, self.programs, Some(build), facts.inventory.virtualization.as_ref()))
     }
 
     /// Whether the driver's packages may come or go by this plan.
@@ -143,7 +143,7 @@ impl Execution<'_> {
         let is_open = self.work.receipt().still_pending(self.run.root).any(|it| is_reboot(&it.effect))
             || self.outcome.notes.iter().any(|it| it.problem && it.about == ABOUT);
         let asks = config.rocm.usecases.iter().any(|usecase| usecase == "rocm");
-        if is_open || !asks || facts.machine.amdgpu.loaded != Ok(true) {
+        if is_open || !asks || facts.inventory.amdgpu.loaded != Ok(true) {
             return None;
         }
         let checks = tools::check(Some(programs), facts, config);
@@ -176,7 +176,7 @@ impl Execution<'_> {
             Build::Release(wanted) => format!("the driver {wanted}"),
             Build::Installer => "amdgpu-install's driver".to_owned(),
         };
-        let verdict = look(root, programs, &driver, &facts.machine.amdgpu, asked_for);
+        let verdict = look(root, programs, &driver, &facts.inventory.amdgpu, asked_for);
         memory.unverified = !matches!(verdict, Ok(Verdict::Loaded | Verdict::Loadable | Verdict::Reboot(_)));
         Ok(match verdict {
             Ok(Verdict::Loaded) => {

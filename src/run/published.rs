@@ -54,7 +54,7 @@ impl PublishedState {
     pub(super) fn still_true(&self, facts: &Facts) -> Desired {
         let mut desired = Desired::default();
         // A GPU whose files do not answer or cannot be read has not gone.
-        if !facts.machine.unanswered.is_empty() {
+        if facts.inventory.may_lack_gpus() {
             desired.actions.extend(self.spec.iter().chain(&self.tags).map(|it| it.says(it.text.clone())));
             return desired;
         }

@@ -145,7 +145,7 @@ impl Run<'_> {
         let (Self { root, config, .. }, State { receipt, memory }) = (self, state);
         let (beside, running) = (self.own.beside.as_deref(), self.own.program.as_deref());
         let mut facts = Facts::read(root).remembering(memory.chosen.clone());
-        if kmm::loads(root, &facts.machine.amdgpu, &Hindrances::read(root)) {
+        if kmm::loads(root, &facts.inventory.amdgpu, &Hindrances::read(root)) {
             facts.module_load = ModuleLoad::Operators;
         }
         let mut versions = Versions::new(root, self.programs, memory.versions.clone()).at(self.now);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use telemetry::overview::Overview;
+use inventory::snapshot::Snapshot;
 
 use super::rows::CardKey;
 use super::say;
@@ -27,13 +27,13 @@ pub(super) struct Readings {
 
 impl History {
     /// Adds a reading. Forgets the cards that it does not have.
-    pub(super) fn add(&mut self, overview: &Overview) {
+    pub(super) fn add(&mut self, snapshot: &Snapshot) {
         let mut cards = BTreeMap::new();
-        for card in &overview.cards {
+        for card in &snapshot.cards {
             let key = CardKey::of(card);
             let mut readings = self.cards.remove(&key).unwrap_or_default();
             push(&mut readings.celsius, say::temperature(card));
-            push(&mut readings.watts, card.power_watts);
+            push(&mut readings.watts, card.watts());
             cards.insert(key, readings);
         }
         self.cards = cards;
@@ -88,12 +88,12 @@ mod tests {
     #[test]
     fn history_is_bounded_and_forgets_a_card_that_is_gone() {
         let mut history = History::default();
-        let card = telemetry::overview::Card { pci: Some("0000:05:00.0".to_owned()), ..Default::default() };
+        let card = inventory::snapshot::Card { pci: "0000:05:00.0".parse().ok(), ..Default::default() };
         let key = CardKey::of(&card);
-        let overview = Overview { cards: vec![card], ..Overview::default() };
-        (0..1000).for_each(|_| history.add(&overview));
+        let snapshot = Snapshot { cards: vec![card], ..Snapshot::default() };
+        (0..1000).for_each(|_| history.add(&snapshot));
         assert_eq!(history.of(&key).unwrap().watts.len(), MOST);
-        history.add(&Overview::default());
+        history.add(&Snapshot::default());
         assert!(history.of(&key).is_none());
     }
 }

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use telemetry::overview::Process;
+use inventory::snapshot::{Owner, Process};
 
 use super::say;
 use crate::printable::printable;
@@ -40,9 +40,9 @@ impl Sort {
         match self {
             Self::Pid => process.pid.to_string(),
             Self::Name => process.name.as_deref().map_or_else(|| say::UNKNOWN.to_owned(), printable),
-            Self::Gpu => say::count(process.gpu.map(f64::from)),
+            Self::Gpu => say::count(process.gpu.index.map(f64::from)),
             Self::Vram => say::bytes(process.vram_bytes),
-            Self::Units => say::count(process.compute_units),
+            Self::Units => say::whole(process.compute_units),
             Self::Owner => say::owner(process),
         }
     }
@@ -65,9 +65,9 @@ impl Sort {
         match self {
             Self::Pid => known(Some(one.pid), Some(other.pid), is_descending),
             Self::Name => known(one.name.as_ref(), other.name.as_ref(), is_descending),
-            Self::Gpu => known(one.gpu, other.gpu, is_descending),
-            Self::Vram => known(bits(one.vram_bytes), bits(other.vram_bytes), is_descending),
-            Self::Units => known(bits(one.compute_units), bits(other.compute_units), is_descending),
+            Self::Gpu => known(one.gpu.index, other.gpu.index, is_descending),
+            Self::Vram => known(one.vram_bytes, other.vram_bytes, is_descending),
+            Self::Units => known(one.compute_units, other.compute_units, is_descending),
             Self::Owner => known(owner(one), owner(other), is_descending),
         }
     }
@@ -75,11 +75,6 @@ impl Sort {
 
 fn owner(process: &Process) -> Option<String> {
     Some(say::owner(process)).filter(|owner| owner != say::UNKNOWN)
-}
-
-/// In the order of the numbers, as none is negative (IEEE 754).
-fn bits(value: Option<f64>) -> Option<u64> {
-    value.map(f64::to_bits)
 }
 
 /// What is unknown comes last either way.
@@ -94,12 +89,13 @@ fn known<T: Ord>(one: Option<T>, other: Option<T>, is_descending: bool) -> Order
 /// Whether the text stands in the process's name, container, pod, unit or number, or names its GPU: `gpu 3`.
 pub(super) fn matches(process: &Process, text: &str) -> bool {
     let wanted = text.to_lowercase();
-    let Process { pid, name, gpu, container, pod, unit, .. } = process;
-    let texts = [name, container, pod, unit];
+    let Process { pid, name, gpu, owner: Owner { container, unit, .. }, .. } = process;
+    let pod = process.owner.pod_path();
+    let texts = [name, container, &pod, unit];
     let has = |text: &str| text.to_lowercase().contains(&wanted);
     texts.into_iter().flatten().any(|text| has(text))
         || has(&pid.to_string())
-        || gpu.is_some_and(|gpu| format!("gpu {gpu}") == wanted)
+        || gpu.index.is_some_and(|gpu| format!("gpu {gpu}") == wanted)
 }
 
 /// In the order of the column; equal ones by their numbers.
@@ -111,20 +107,20 @@ pub(super) fn sort(processes: &mut [&Process], sort: Sort, is_reversed: bool) {
 
 #[cfg(test)]
 mod tests {
+    use inventory::snapshot::GpuId;
+
     use super::*;
 
-    fn process(pid: u32, name: Option<&str>, gpu: u32, vram_bytes: Option<f64>) -> Process {
+    fn process(pid: u32, name: Option<&str>, index: u32, vram_bytes: Option<u64>) -> Process {
         let name = name.map(str::to_owned);
-        Process { pid, name, gpu: Some(gpu), vram_bytes, ..Process::default() }
+        let gpu = GpuId { index: Some(index), ..GpuId::default() };
+        Process { pid, name, gpu, vram_bytes, ..Process::default() }
     }
 
     #[test]
     fn what_is_unknown_comes_last_either_way() {
-        let all = [
-            process(1, Some("b"), 0, None),
-            process(2, None, 1, Some(4.0)),
-            process(3, Some("a"), 2, Some(8.0)),
-        ];
+        let all =
+            [process(1, Some("b"), 0, None), process(2, None, 1, Some(4)), process(3, Some("a"), 2, Some(8))];
         for (by, is_reversed, expected) in [
             (Sort::Vram, false, [3, 2, 1]),
             (Sort::Vram, true, [2, 3, 1]),
@@ -144,9 +140,12 @@ mod tests {
     #[test]
     fn a_filter_finds_text_anywhere_and_a_gpu_by_its_number() {
         let mut it = process(4711, Some("Python3"), 3, None);
-        it.container = Some("c0ffee".to_owned());
-        it.pod = Some("team-a/train-0".to_owned());
-        it.unit = Some("crio.service".to_owned());
+        it.owner = Owner {
+            container: Some("c0ffee".to_owned()),
+            namespace: Some("team-a".to_owned()),
+            pod: Some("train-0".to_owned()),
+            unit: Some("crio.service".to_owned()),
+        };
         for text in ["python", "c0ff", "TRAIN", "471", "gpu 3", "crio"] {
             assert!(matches(&it, text), "{text}");
         }

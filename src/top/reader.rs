@@ -3,9 +3,9 @@
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use inventory::snapshot::Snapshot;
 use root::Place;
 use telemetry::exporter::Exporter;
-use telemetry::overview::Overview;
 use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
 
 use crate::host;
@@ -13,7 +13,7 @@ use crate::host;
 /// What one reading gives.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    pub overview: Overview,
+    pub snapshot: Snapshot,
     /// What the machine calls itself; `None` where nothing says so.
     pub host: Option<String>,
     /// How many reads have not come back.
@@ -48,8 +48,8 @@ impl Reader {
         let mut exporter = self.exporter.clone();
         let (exporter, mut reading) = self.patient.run(move |root| {
             root.ask_again();
-            let overview = exporter.scrape(root, now).overview();
-            (exporter, Reading { overview, host: host::hostname(root), stuck: root.stuck() })
+            let snapshot = exporter.scrape(root, now);
+            (exporter, Reading { snapshot, host: host::hostname(root), stuck: root.stuck() })
         })?;
         self.exporter = exporter;
         reading.stuck += self.patient.stuck();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use telemetry::overview::{Card, Gpu, Overview, Process};
+use inventory::snapshot::{Card, Gpu, Process, Snapshot};
 
 /// What stays the same of a card from reading to reading: its address, or else the index of its first GPU.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,7 +11,7 @@ pub(super) struct CardKey(String);
 impl CardKey {
     pub(super) fn of(card: &Card) -> Self {
         let index = || card.gpus.first().and_then(|gpu| gpu.index).unwrap_or_default();
-        Self(card.pci.clone().unwrap_or_else(|| format!("gpu {}", index())))
+        Self(card.pci.map_or_else(|| format!("gpu {}", index()), |pci| pci.to_string()))
     }
 }
 
@@ -43,14 +43,14 @@ impl Row<'_> {
 
     /// Whether a process is on this line's GPUs.
     pub(super) fn has(&self, process: &Process) -> bool {
-        self.gpus().any(|gpu| process.is_on(self.card.pci.as_deref(), gpu))
+        self.gpus().any(|gpu| process.gpu.is(self.card.id_of(gpu)))
     }
 }
 
 /// All lines, in the order of the indexes. `folded`: the cards whose partitions are not shown.
-pub(super) fn rows<'o>(overview: &'o Overview, folded: &BTreeSet<CardKey>) -> Vec<Row<'o>> {
+pub(super) fn rows<'o>(snapshot: &'o Snapshot, folded: &BTreeSet<CardKey>) -> Vec<Row<'o>> {
     let mut rows = Vec::new();
-    for card in &overview.cards {
+    for card in &snapshot.cards {
         rows.push(Row { card, partition: None });
         if card.is_partitioned() && !folded.contains(&CardKey::of(card)) {
             rows.extend(card.gpus.iter().map(|gpu| Row { card, partition: Some(gpu) }));

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use allocation::health::State;
+use inventory::health::State;
+use inventory::snapshot::{Card, Process, Snapshot};
 use telemetry::container::short;
-use telemetry::overview::{Card, Overview, Process};
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::printable::printable;
@@ -30,28 +30,37 @@ fn of_unit(value: f64) -> String {
 }
 
 /// `17.0 GiB`.
-pub(crate) fn bytes(value: Option<f64>) -> String {
+pub(crate) fn bytes(value: Option<u64>) -> String {
     let said = |value: f64| match value {
         _ if value >= GIB => format!("{} GiB", of_unit(value / GIB)),
         _ if value >= MIB => format!("{} MiB", of_unit(value / MIB)),
         _ if value >= KIB => format!("{} KiB", of_unit(value / KIB)),
         _ => format!("{value:.0} B"),
     };
-    or_unknown(value.map(said))
+    or_unknown(value.map(telemetry::sample::count).map(said))
 }
 
 /// Used and total, in GiB.
-pub(crate) fn memory(used: Option<f64>, total: Option<f64>) -> String {
-    let gib = |value: Option<f64>| or_unknown(value.map(|value| of_unit(value / GIB)));
+pub(crate) fn memory(used: Option<u64>, total: Option<u64>) -> String {
+    let gib =
+        |bytes: Option<u64>| or_unknown(bytes.map(|bytes| of_unit(telemetry::sample::count(bytes) / GIB)));
     match (used, total) {
         (None, None) => UNKNOWN.to_owned(),
         _ => format!("{}/{} GiB", gib(used), gib(total)),
     }
 }
 
-/// How full the memory is.
-pub(crate) fn memory_share(used: Option<f64>, total: Option<f64>) -> String {
-    percent(used.zip(total).filter(|(_, total)| *total > 0.0).map(|(used, total)| used / total * 100.0))
+/// Of the memory that the card works in.
+pub(crate) fn memory_of(card: &Card) -> String {
+    let memory = card.memory();
+    self::memory(memory.and_then(|it| it.used_bytes), memory.and_then(|it| it.total_bytes))
+}
+
+/// How full the memory is that the card works in.
+pub(crate) fn memory_share(card: &Card) -> String {
+    let parts = card.memory().and_then(|memory| memory.used_bytes.zip(memory.total_bytes));
+    let share = |(used, total)| telemetry::sample::count(used) / telemetry::sample::count(total) * 100.0;
+    percent(parts.filter(|(_, total)| *total > 0).map(share))
 }
 
 /// Draw and limit.
@@ -75,17 +84,21 @@ pub(crate) fn celsius(value: Option<f64>) -> String {
 
 /// The temperature by which a card limits itself: of its hottest spot where the driver tells it.
 pub(crate) fn temperature(card: &Card) -> Option<f64> {
-    let of = |name: &str| card.temperatures.iter().find(|(sensor, _)| sensor == name);
-    of("junction").or_else(|| of("edge")).or_else(|| card.temperatures.first()).map(|(_, celsius)| *celsius)
+    let of = |name: &str| card.temperatures().find(|(sensor, _)| *sensor == name);
+    of("junction").or_else(|| of("edge")).or_else(|| card.temperatures().next()).map(|(_, celsius)| celsius)
 }
 
 pub(crate) fn count(value: Option<f64>) -> String {
     or_unknown(value.map(|value| format!("{value:.0}")))
 }
 
+pub(crate) fn whole(value: Option<u64>) -> String {
+    or_unknown(value.map(|value| value.to_string()))
+}
+
 /// The name without vendor and family words where room is short.
 pub(crate) fn name(card: &Card, room: usize) -> String {
-    let model = card.model.as_ref().or(card.gfx.as_ref()).map_or("AMD GPU", String::as_str);
+    let model = card.identity.model().or(card.identity.gfx.as_deref()).unwrap_or("AMD GPU");
     let mut name = printable(model);
     for word in ["AMD ", "Instinct ", "Radeon "] {
         if name.width() > room {
@@ -113,11 +126,12 @@ pub(crate) fn health_in_short(card: &Card) -> &'static str {
 
 /// Who started a process: its pod and its container, or its unit.
 pub(crate) fn owner(process: &Process) -> String {
-    let container = process.container.as_deref().map(short);
-    let said = match (process.pod.as_deref(), container) {
+    let container = process.owner.container.as_deref().map(short);
+    let pod = process.owner.pod_path();
+    let said = match (pod.as_deref(), container) {
         (Some(pod), Some(container)) => Some(format!("{pod} {container}")),
         (Some(one), None) | (None, Some(one)) => Some(one.to_owned()),
-        (None, None) => process.unit.clone(),
+        (None, None) => process.owner.unit.clone(),
     };
     printable(&or_unknown(said))
 }
@@ -132,18 +146,18 @@ pub(crate) fn indexes(card: &Card) -> String {
 }
 
 /// How many processes are on a card, each once; a dash where that is not known of one of its partitions.
-pub(crate) fn process_count(card: &Card, overview: &Overview) -> String {
-    let counts: Option<Vec<u32>> = card.gpus.iter().map(|gpu| gpu.processes).collect();
-    let is_its = |it: &&Process| card.gpus.iter().any(|gpu| it.is_on(card.pci.as_deref(), gpu));
-    let listed: BTreeSet<u32> = overview.processes.iter().filter(is_its).map(|it| it.pid).collect();
+pub(crate) fn process_count(card: &Card, snapshot: &Snapshot) -> String {
+    let counts: Option<Vec<u64>> = card.gpus.iter().map(|gpu| snapshot.process_count(card, gpu)).collect();
+    let is_its = |it: &&Process| card.gpus.iter().any(|gpu| it.gpu.is(card.id_of(gpu)));
+    let listed: BTreeSet<u32> = snapshot.processes.iter().filter(is_its).map(|it| it.pid).collect();
     // Not every process is listed.
-    let at_least = u32::try_from(listed.len()).unwrap_or(u32::MAX);
-    count(counts.map(|counts| counts.into_iter().fold(at_least, u32::max)).map(f64::from))
+    let at_least = u64::try_from(listed.len()).unwrap_or(u64::MAX);
+    whole(counts.map(|counts| counts.into_iter().fold(at_least, u64::max)))
 }
 
 /// The compute and the memory mode: `CPX/NPS4`.
 pub(crate) fn modes(card: &Card) -> Option<String> {
-    match (&card.compute_partition, &card.memory_partition) {
+    match (&card.identity.compute_partition, &card.identity.memory_partition) {
         (Some(compute), Some(memory)) => Some(format!("{compute}/{memory}")),
         (Some(one), None) | (None, Some(one)) => Some(one.clone()),
         (None, None) => None,
@@ -156,15 +170,13 @@ pub(crate) const NO_DAEMON: &str =
 
 #[cfg(test)]
 mod tests {
-    use telemetry::overview::Gpu;
+    use inventory::snapshot::{Gpu, GpuId};
 
     use super::*;
 
     #[test]
     fn bytes_are_written_as_on_the_page() {
-        for (size, expected) in
-            [(0.0, "0 B"), (1023.0, "1023 B"), (1024.0, "1.0 KiB"), (1.5 * 1048576.0, "1.5 MiB")]
-        {
+        for (size, expected) in [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (3 << 19, "1.5 MiB")] {
             assert_eq!(bytes(Some(size)), expected);
         }
         assert_eq!(bytes(None), "-");
@@ -172,10 +184,13 @@ mod tests {
 
     #[test]
     fn a_process_on_several_partitions_counts_once() {
-        let on = |pid, gpu| Process { pid, gpu: Some(gpu), ..Process::default() };
-        let overview = Overview {
+        let on = |pid, index| {
+            let gpu = GpuId { index: Some(index), ..GpuId::default() };
+            Process { pid, gpu, ..Process::default() }
+        };
+        let snapshot = Snapshot {
             processes: vec![on(70, 0), on(70, 1), on(70, 2), on(71, 1), on(72, 2)],
-            ..Overview::default()
+            ..Snapshot::default()
         };
         for (counts, expected) in [
             ([Some(1), Some(2)], "2"),
@@ -184,13 +199,13 @@ mod tests {
             ([Some(1), Some(5)], "5"),
             ([Some(1), None], "-"),
         ] {
-            let gpus = (0..).zip(counts).map(|(index, processes)| Gpu {
+            let gpus = (0..).zip(counts).map(|(index, compute_processes)| Gpu {
                 index: Some(index),
-                processes,
+                compute_processes,
                 ..Gpu::default()
             });
             let card = Card { gpus: gpus.collect(), ..Card::default() };
-            assert_eq!(process_count(&card, &overview), expected, "{counts:?}");
+            assert_eq!(process_count(&card, &snapshot), expected, "{counts:?}");
         }
     }
 }

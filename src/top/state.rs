@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use telemetry::overview::{Gpu, Overview, Process};
+use inventory::snapshot::{Gpu, Process, Snapshot};
 
 use super::history::History;
 use super::keys::Key as Pressed;
@@ -137,12 +137,12 @@ impl State {
             }
             Ok(reading) => {
                 self.failure = None;
-                let cards = &reading.overview.cards;
+                let cards = &reading.snapshot.cards;
                 let is_first = self.reading.is_none();
                 if is_first && cards.iter().map(|card| card.gpus.len()).sum::<usize>() > FEW {
                     self.folded = cards.iter().map(CardKey::of).collect();
                 }
-                self.history.add(&reading.overview);
+                self.history.add(&reading.snapshot);
                 self.reading = Some(reading);
             }
         }
@@ -252,13 +252,13 @@ impl State {
         self.interval = next.unwrap_or(self.interval);
     }
 
-    pub(super) fn overview(&self) -> Option<&Overview> {
-        self.reading.as_ref().map(|reading| &reading.overview)
+    pub(super) fn snapshot(&self) -> Option<&Snapshot> {
+        self.reading.as_ref().map(|reading| &reading.snapshot)
     }
 
     /// The lines of the table of GPUs.
     pub(super) fn rows(&self) -> Vec<Row<'_>> {
-        self.overview().map(|overview| rows(overview, &self.folded)).unwrap_or_default()
+        self.snapshot().map(|snapshot| rows(snapshot, &self.folded)).unwrap_or_default()
     }
 
     /// Where the selected line is; where it is gone, its card's, or else the first.
@@ -271,7 +271,7 @@ impl State {
 
     /// What a line's GPU is called where the line is not looked at.
     pub(super) fn label(&self, key: &Key) -> String {
-        let cards = self.overview().map_or(&[][..], |overview| &overview.cards);
+        let cards = self.snapshot().map_or(&[][..], |snapshot| &snapshot.cards);
         let Some(card) = cards.iter().find(|card| CardKey::of(card) == key.card) else {
             return "a GPU that is gone".to_owned();
         };
@@ -283,15 +283,15 @@ impl State {
 
     /// The processes that are shown, in their order.
     pub(super) fn processes(&self) -> Vec<&Process> {
-        let Some(overview) = self.overview() else { return Vec::new() };
-        let all = rows(overview, &BTreeSet::new());
+        let Some(snapshot) = self.snapshot() else { return Vec::new() };
+        let all = rows(snapshot, &BTreeSet::new());
         let only = self.only.as_ref().map(|only| all.iter().find(|row| row.key() == *only));
         let is_wanted = |process: &&Process| {
             // A card that is gone has no processes.
             let is_on = only.is_none_or(|row| row.is_some_and(|row| row.has(process)));
             is_on && (self.filter.is_empty() || processes::matches(process, &self.filter))
         };
-        let mut shown: Vec<&Process> = overview.processes.iter().filter(is_wanted).collect();
+        let mut shown: Vec<&Process> = snapshot.processes.iter().filter(is_wanted).collect();
         processes::sort(&mut shown, self.sort, self.is_reversed);
         shown
     }

@@ -2,7 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Answer, Link};
+use inventory::topology::{Kind, Link};
+use inventory::{Reading, Unknown};
+
+use super::Answer;
 
 /// A word for each two units.
 #[derive(Debug)]
@@ -27,16 +30,20 @@ pub(crate) const SELF: &str = "X";
 /// What is not known.
 pub(crate) const UNKNOWN: &str = "?";
 
-impl Link {
-    /// The link's kind in one word, with the hops of XGMI where they are known.
-    pub(crate) fn word(&self) -> Option<String> {
-        match (self.kind?, self.hops) {
-            ("card", _) => Some("CARD".to_owned()),
-            ("xgmi", None) => Some("XGMI".to_owned()),
-            ("xgmi", Some(hops)) => Some(format!("XGMI{hops}")),
-            _ => self.pcie.map(str::to_owned),
-        }
-    }
+/// A link's kind in one word, with the hops of XGMI where they are known.
+///
+/// # Errors
+/// Why the kind is not known.
+pub(crate) fn word(link: &Link) -> Reading<String> {
+    Ok(match link.kind.as_ref().map_err(Clone::clone)? {
+        Kind::Card => "CARD".to_owned(),
+        Kind::Xgmi { hops: Ok(hops) } => format!("XGMI{hops}"),
+        Kind::Xgmi { hops: Err(_) } => "XGMI".to_owned(),
+        Kind::Pcie => match &link.nearest {
+            Some(nearest) => nearest.as_ref().map_err(Clone::clone)?.word().to_owned(),
+            None => return Err(Unknown::because("sysfs does not say where the two are on the bus")),
+        },
+    })
 }
 
 impl Matrix {
@@ -88,10 +95,7 @@ impl Matrix {
 fn one_word<'l>(links: impl Iterator<Item = &'l Link>) -> Result<String, String> {
     let mut words = BTreeSet::new();
     for link in links {
-        match link.word() {
-            Some(word) => _ = words.insert(word),
-            None => return Err(link.unknown.get("kind").cloned().unwrap_or_default()),
-        }
+        words.insert(word(link).map_err(|why| why.to_string())?);
     }
     if words.len() > 1 {
         let words: Vec<String> = words.into_iter().collect();

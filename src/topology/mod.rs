@@ -5,8 +5,8 @@ pub(crate) mod tree;
 
 use std::collections::BTreeMap;
 
-use amdgpu::Machine;
-use amdgpu::topology::{Card, Kind, Topology};
+use inventory::Inventory;
+use inventory::topology::{Card, Link};
 use root::Root;
 use serde::Serialize;
 
@@ -47,25 +47,6 @@ pub(crate) struct Entry {
     pub(crate) unknown: BTreeMap<&'static str, String>,
 }
 
-/// How two GPUs reach each other.
-#[derive(Debug, Serialize)]
-pub(crate) struct Link {
-    /// Their indexes.
-    pub(crate) gpus: (u32, u32),
-    /// `card`, `xgmi` or `pcie`.
-    pub(crate) kind: Option<&'static str>,
-    /// Of XGMI.
-    pub(crate) hops: Option<u32>,
-    /// `PIX`, `PXB`, `PHB`, `NODE` or `SYS`, whatever the kind; null for partitions of one card.
-    pub(crate) pcie: Option<&'static str>,
-    pub(crate) weight: Option<u64>,
-    pub(crate) min_megabytes_per_second: Option<u64>,
-    pub(crate) max_megabytes_per_second: Option<u64>,
-    pub(crate) peer_access: Option<bool>,
-    /// Why kind, hops or pcie is null, where it should not be.
-    pub(crate) unknown: BTreeMap<&'static str, String>,
-}
-
 /// The cards that XGMI links, which a reset takes down together.
 #[derive(Debug, Serialize)]
 pub(crate) struct Hive {
@@ -77,26 +58,26 @@ pub(crate) struct Hive {
 }
 
 impl Answer {
-    /// Reads how the GPUs of `machine` are linked, beneath the Root that it was read from.
-    pub(crate) fn read(root: &Root, machine: &Machine) -> Self {
-        let topology = Topology::read(root, machine);
-        let mut problems = machine.problems.clone();
+    /// Reads how the GPUs of `inventory` are linked, beneath the Root that it was read from.
+    pub(crate) fn read(root: &Root, inventory: &Inventory) -> Self {
+        let topology = amdgpu::topology(root, inventory);
+        let mut problems = inventory.problems.clone();
         problems.extend(topology.problems);
         Self {
             schema_version: 1,
-            gpus: entries(machine, &topology.cards),
-            links: topology.links.into_iter().map(Link::new).collect(),
-            hives: hives(machine),
-            tree: tree::of(&topology.cards, machine),
+            gpus: entries(inventory, &topology.cards),
+            links: topology.links,
+            hives: hives(inventory),
+            tree: tree::of(&topology.cards, inventory),
             problems,
-            may_lack: !machine.unanswered.is_empty(),
+            may_lack: inventory.may_lack_gpus(),
         }
     }
 }
 
-fn entries(machine: &Machine, cards: &[Card]) -> Vec<Entry> {
+fn entries(inventory: &Inventory, cards: &[Card]) -> Vec<Entry> {
     let mut entries = Vec::new();
-    for gpu in &machine.gpus {
+    for gpu in &inventory.gpus {
         let Some(index) = gpu.index else { continue };
         let card = cards.iter().find(|card| Some(card.address) == gpu.pci);
         let mut unknown = BTreeMap::new();
@@ -127,9 +108,9 @@ fn hive_name(id: u64) -> String {
 }
 
 /// In the order of their first GPU.
-fn hives(machine: &Machine) -> Vec<Hive> {
+fn hives(inventory: &Inventory) -> Vec<Hive> {
     let mut hives: Vec<Hive> = Vec::new();
-    for gpu in &machine.gpus {
+    for gpu in &inventory.gpus {
         let (Some(index), Some(id)) = (gpu.index, gpu.hive_id.map(hive_name)) else { continue };
         let card = gpu.pci.map(|address| address.to_string());
         match hives.iter_mut().find(|hive| hive.id == id) {
@@ -145,34 +126,4 @@ fn hives(machine: &Machine) -> Vec<Hive> {
         hive.cards.dedup();
     }
     hives
-}
-
-impl Link {
-    fn new(link: amdgpu::topology::Link) -> Self {
-        let mut unknown = BTreeMap::new();
-        let (kind, hops) = match link.kind {
-            Ok(Kind::Card) => (Some("card"), None),
-            Ok(Kind::Xgmi { hops }) => {
-                (Some("xgmi"), hops.map_err(|why| unknown.insert("hops", why.to_string())).ok())
-            }
-            Ok(Kind::Pcie) => (Some("pcie"), None),
-            Err(why) => {
-                unknown.insert("kind", why.to_string());
-                (None, None)
-            }
-        };
-        let nearest = link.nearest.transpose();
-        let pcie = nearest.map_err(|why| unknown.insert("pcie", why.to_string())).ok().flatten();
-        Self {
-            gpus: link.gpus,
-            kind,
-            hops,
-            pcie: pcie.map(amdgpu::topology::Nearest::word),
-            weight: link.weight,
-            min_megabytes_per_second: link.min_bandwidth,
-            max_megabytes_per_second: link.max_bandwidth,
-            peer_access: link.peer_access,
-            unknown,
-        }
-    }
 }

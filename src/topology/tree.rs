@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-use amdgpu::topology::Card;
-use amdgpu::{Gpu, Machine, names};
+use inventory::topology::Card;
+use inventory::{Gpu, Inventory, names};
 use serde::Serialize;
 
 use super::hive_name;
@@ -63,14 +63,14 @@ pub(crate) struct Part {
 }
 
 /// The tree of a machine's cards. Those without a NUMA node come last, and then GPUs without a card.
-pub(super) fn of(cards: &[Card], machine: &Machine) -> Vec<Branch> {
+pub(super) fn of(cards: &[Card], inventory: &Inventory) -> Vec<Branch> {
     let mut cards: Vec<&Card> = cards.iter().collect();
     cards.sort_by_key(|card| (card.numa_node.is_err(), card.numa_node.clone().ok(), card.address));
-    let mut tree = grow(cards.iter().map(|card| path(card, &cards, machine)).collect());
-    let places = machine.gpus.iter().enumerate();
+    let mut tree = grow(cards.iter().map(|card| path(card, &cards, inventory)).collect());
+    let places = inventory.gpus.iter().enumerate();
     let without_card: Vec<usize> =
         places.filter(|(_, gpu)| gpu.pci.is_none()).map(|(place, _)| place).collect();
-    let gpus = parts(&without_card, machine);
+    let gpus = parts(&without_card, inventory);
     if !gpus.is_empty() {
         let place = Place::Card(CardEntry {
             pci: None,
@@ -101,14 +101,14 @@ fn grow(paths: Vec<VecDeque<Place>>) -> Vec<Branch> {
 }
 
 /// From the NUMA node to the card.
-fn path(card: &Card, cards: &[&Card], machine: &Machine) -> VecDeque<Place> {
+fn path(card: &Card, cards: &[&Card], inventory: &Inventory) -> VecDeque<Place> {
     let numa_node = card.numa_node.clone().ok();
     let neighbours = cards.iter().filter(|other| other.numa_node.clone().ok() == numa_node);
     let mut lists = neighbours.filter_map(|other| other.local_cpus.as_ref().ok());
     // Cards of which no node is known may be near different CPUs.
     let local_cpus = lists.next().filter(|first| lists.all(|list| list == *first)).cloned();
     let off_card = card.bridges.len().saturating_sub(card.own_bridges);
-    let bridge = |(at, address): (usize, &amdgpu::Address)| Place::Bridge {
+    let bridge = |(at, address): (usize, &inventory::PciAddress)| Place::Bridge {
         pci: address.to_string(),
         on_card: at >= off_card,
     };
@@ -117,12 +117,12 @@ fn path(card: &Card, cards: &[&Card], machine: &Machine) -> VecDeque<Place> {
         Place::HostBridge { name: card.host_bridge.clone() },
     ]);
     path.extend(card.bridges.iter().enumerate().map(bridge));
-    path.push_back(Place::Card(entry(card, machine)));
+    path.push_back(Place::Card(entry(card, inventory)));
     path
 }
 
-fn entry(card: &Card, machine: &Machine) -> CardEntry {
-    let gpu = card.gpus.first().and_then(|place| machine.gpus.get(*place));
+fn entry(card: &Card, inventory: &Inventory) -> CardEntry {
+    let gpu = card.gpus.first().and_then(|place| inventory.gpus.get(*place));
     let unknown = card.speed.as_ref().err().or(card.width.as_ref().err());
     CardEntry {
         pci: Some(card.address.to_string()),
@@ -131,13 +131,13 @@ fn entry(card: &Card, machine: &Machine) -> CardEntry {
         link_transfers_per_second: card.speed.clone().ok(),
         link_lanes: card.width.clone().ok(),
         hive: gpu.and_then(|gpu| gpu.hive_id).map(hive_name),
-        gpus: parts(&card.gpus, machine),
+        gpus: parts(&card.gpus, inventory),
         unknown: unknown.map(ToString::to_string),
     }
 }
 
-fn parts(places: &[usize], machine: &Machine) -> Vec<Part> {
-    let gpus = places.iter().filter_map(|place| machine.gpus.get(*place));
+fn parts(places: &[usize], inventory: &Inventory) -> Vec<Part> {
+    let gpus = places.iter().filter_map(|place| inventory.gpus.get(*place));
     let part = |gpu: &Gpu| {
         Some(Part { index: gpu.index?, partition: gpu.partition.as_ref().map(|partition| partition.id) })
     };

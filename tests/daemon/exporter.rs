@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use inventory::published::{Client, Drift, DriftState, DriftingPath, Lease, PATH, Pod, Published};
 use nix::sys::signal::Signal;
 use root::Root;
 use serde_json::json;
 use telemetry::daemon_file;
-use telemetry::published::{Client, Drift, DriftState, DriftingPath, Lease, PATH, Pod, Published};
 
 use crate::laid::Laid;
 use crate::running::{Running, applied, eventually};

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use allocation::document::Document as _;
-use allocation::health::{GpuHealth, Health, PATH, State};
+use inventory::health::{GpuHealth, Health, PATH, State};
 use nix::sys::signal::Signal;
 use support::fuse::{self, Fault, Served};
 

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use allocation::health::{GpuHealth, Health, State};
 use gpu_health::rules::Rules;
+use inventory::health::{GpuHealth, Health, State};
 use layout::{Machine, Nodes};
 use rocworker::health::Observer;
 use root::Root;
@@ -49,7 +49,7 @@ fn real_fuse_a_suspended_card_is_judged_and_no_file_that_wakes_it_is_read() {
         paths.filter(|path| path.components().any(|part| part.as_os_str() == card)).collect()
     };
     served.take_log();
-    drop(amdgpu::Machine::read(&root));
+    drop(amdgpu::read(&root));
     let by_detection = read_of(FIRST);
     let health = Observer::new(&root).judge(&root, &Rules::built_in(), None, 1_790_000_000).health;
     let more: Vec<PathBuf> = read_of(FIRST).difference(&by_detection).cloned().collect();

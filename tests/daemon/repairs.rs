@@ -75,7 +75,7 @@ fn it_is_small_and_holds_no_gpu_open() {
     for text in ["{}", "[]"] {
         repair(&running, || laid.put(SPEC, text));
     }
-    eventually("the GPUs' health is judged", || laid.path(allocation::health::PATH).exists());
+    eventually("the GPUs' health is judged", || laid.path(inventory::health::PATH).exists());
     // Of a program with debug information some twenty megabytes are mapped from its file: the whole of an optimized one is
     // measured by `cargo xtask bench`.
     let (own, most) = (running.kib("RssAnon:"), running.kib("VmHWM:"));

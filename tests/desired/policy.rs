@@ -78,7 +78,7 @@ fn a_request_by_a_partitioned_cards_uuid_gets_all_its_partitions() {
     let facts = Facts::read(&Root::open(dir.path()).unwrap());
     for config in ["", "cdi: {names: [index, pci]}"] {
         let config = Config::parse(Path::new("config.yaml"), config).unwrap();
-        let Wanted::Spec(spec) = wanted(&config, &select(&config, &facts).unwrap(), &facts.machine) else {
+        let Wanted::Spec(spec) = wanted(&config, &select(&config, &facts).unwrap(), &facts.inventory) else {
             panic!("no spec")
         };
         let spec = cdi::text(&Templates::built_in(), &spec).unwrap();

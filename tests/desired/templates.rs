@@ -47,7 +47,7 @@ fn config() -> Config {
 
 fn spec(dir: &TempDir) -> Spec {
     let (config, facts) = (config(), Facts::read(&Root::open(dir.path()).unwrap()));
-    match wanted(&config, &select(&config, &facts).unwrap(), &facts.machine) {
+    match wanted(&config, &select(&config, &facts).unwrap(), &facts.inventory) {
         Wanted::Spec(spec) => spec,
         other => unreachable!("{other:?}"),
     }

@@ -3,7 +3,6 @@
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use amdgpu::Machine;
 use kernel_log::kmsg::Kmsg;
 use layout::JUDGED_AT;
 use rocworker::config::Config;
@@ -17,7 +16,8 @@ use rocworker::health::{Observer, rules};
 use rocworker::timestamp::Timestamp;
 use root::files::{Content, Entry};
 use root::{CAPTURE_FILE, Recording, Root};
-use telemetry::exporter::{Exporter, Scraped};
+use telemetry::exporter::Exporter;
+use telemetry::samples::samples;
 use telemetry::{daemon_file, readings};
 
 use crate::shells::Shell;
@@ -38,16 +38,21 @@ pub(crate) fn answer(root: &Root, wanted: Wanted, named: &Path) -> String {
             format!("{:#?}\n{kept:?}", Here::read(root))
         }
         Wanted::Readings => {
-            let Scraped { mut samples, faults, .. } = Exporter::default().scrape(root, 1_764_000_000.0);
+            let snapshot = Exporter::default().scrape(root, 1_764_000_000.0);
+            let mut samples = samples(&snapshot);
             samples.retain(|sample| sample.metric.name != telemetry::metrics::SCRAPE_DURATION.name);
-            format!("{samples:#?}\n{faults:#?}")
+            format!("{samples:#?}\n{:#?}", snapshot.faults)
         }
         Wanted::Health => {
-            let machine = Machine::read(root);
-            let read = readings::read(root, &machine);
-            let bridges: Vec<_> =
-                machine.gpus.iter().filter_map(|gpu| gpu.pci).map(|pci| amdgpu::bridges(root, pci)).collect();
-            let last = daemon_file::last::<allocation::health::Health>(root);
+            let inventory = amdgpu::read(root);
+            let read = readings::read(root, &inventory);
+            let bridges: Vec<_> = inventory
+                .gpus
+                .iter()
+                .filter_map(|gpu| gpu.pci)
+                .map(|pci| amdgpu::bridges(root, pci))
+                .collect();
+            let last = daemon_file::last::<inventory::health::Health>(root);
             let log = Kmsg::open(root).and_then(|mut log| log.read()).map(|read| read.records.len());
             let judged = Observer::new(root).judge(root, &rules::in_force(root).0, None, JUDGED_AT).health;
             let rules = rules::of_machine(root);

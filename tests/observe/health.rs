@@ -4,9 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use allocation::document::Document as _;
-use allocation::health::{Health, State};
-use amdgpu::Address;
 use gpu_health::rules::{Rules, When};
+use inventory::PciAddress;
+use inventory::health::{Health, State};
 use kernel_log::knowledge::Knowledge;
 use kernel_log::origin::Origin;
 use layout::{Gpu, Machine, Module, Nodes};
@@ -175,7 +175,7 @@ fn each_known_message_takes_off_what_the_rules_of_its_class_say_and_quotes_the_l
         let words = pattern.sample.split(' ').map(|word| {
             // `0000:03:00.0:` and `device=0000:03:00.0`
             let address = word.trim_end_matches(':').rsplit('=').next().unwrap_or_default();
-            match address.parse::<Address>() {
+            match address.parse::<PciAddress>() {
                 Ok(_) => word.replace(address, CARD),
                 Err(_) => word.to_owned(),
             }
@@ -224,19 +224,19 @@ fn now() -> u64 {
 
 /// A judgement of [`CARD`] that no rule here makes.
 fn of_the_daemon(written_at: u64) -> Health {
-    let gpu = allocation::health::GpuHealth {
-        pci: allocation::PciAddress::parse(CARD).unwrap(),
+    let gpu = inventory::health::GpuHealth {
+        pci: inventory::PciAddress::parse(CARD).unwrap(),
         state: State::Unhealthy,
         score: Some(7),
         hang: Some(false),
-        deductions: vec![allocation::health::Deduction {
+        deductions: vec![inventory::health::Deduction {
             rule: "of-the-daemon".to_owned(),
             points: 93,
             reason: "The daemon says so.".to_owned(),
             evidence: "a line".to_owned(),
         }],
         unknown: Vec::new(),
-        quarantine: Some(allocation::health::Quarantine {
+        quarantine: Some(inventory::health::Quarantine {
             since: 1_764_000_000,
             unhealthy_at: written_at,
             reason: "The daemon says so.".to_owned(),

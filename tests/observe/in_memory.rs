@@ -12,10 +12,11 @@ use serde_json::{Value, json};
 use telemetry::exporter::Exporter;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 use telemetry::sample::{Sample, count};
+use telemetry::samples::samples;
 
 use crate::metrics::machines;
 
-fn samples(samples: &[Sample]) -> Vec<String> {
+fn shown(samples: &[Sample]) -> Vec<String> {
     // How long it took differs from run to run.
     let is_time = |sample: &&Sample| sample.metric.name == "rocm_exporter_scrape_duration_seconds";
     samples
@@ -34,7 +35,7 @@ fn answers(root: &Root) -> Vec<(&'static str, Value)> {
     let scraped = Patient::new(root.place(), PATIENCE, DEADLINE).run(move |root| {
         let scraped = Exporter::default().scrape(root, count(now));
         (
-            samples(&scraped.samples),
+            shown(&samples(&scraped)),
             scraped.faults.iter().map(|fault| fault.reason.to_string()).collect::<Vec<_>>(),
         )
     });

@@ -11,12 +11,13 @@ use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
 use telemetry::metric::{GPU_LABELS, Scope};
 use telemetry::sample::{Sample, count};
+use telemetry::samples::samples;
 
 /// The samples of one scrape of a machine.
 pub(crate) fn scrape(machine: &Machine) -> Vec<Sample> {
     let folder = support::detect::scratch();
     machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
-    Exporter::default().scrape(&Root::open(folder.path()).unwrap(), count(JUDGED_AT)).samples
+    samples(&Exporter::default().scrape(&Root::open(folder.path()).unwrap(), count(JUDGED_AT)))
 }
 
 /// Every captured machine, and two that are synthetic.
@@ -80,9 +81,9 @@ fn two_scrapes_give_the_same_series_in_the_same_order() {
     let series = |samples: Vec<Sample>| -> Vec<_> {
         samples.into_iter().map(|sample| (sample.metric.name, sample.labels)).collect()
     };
-    let first = series(exporter.scrape(&root, count(JUDGED_AT)).samples);
+    let first = series(samples(&exporter.scrape(&root, count(JUDGED_AT))));
     assert!(first.len() > 200, "{}", first.len());
-    assert_eq!(first, series(exporter.scrape(&root, count(JUDGED_AT) + 15.0).samples));
+    assert_eq!(first, series(samples(&exporter.scrape(&root, count(JUDGED_AT) + 15.0))));
 }
 
 #[test]
@@ -194,7 +195,7 @@ fn a_hotspot_bit_of_a_cool_card_is_no_heat_for_metrics_and_health_and_a_hot_one_
             bytes[112..120].copy_from_slice(&bits.to_le_bytes());
             std::fs::write(&file, bytes).unwrap();
 
-            let samples = Exporter::default().scrape(&Root::open(folder.path()).unwrap(), 1e9).samples;
+            let samples = samples(&Exporter::default().scrape(&Root::open(folder.path()).unwrap(), 1e9));
             let status = |reason: &str| {
                 let labels = |it: &&Sample| it.labels.iter().any(|(_, value)| value == reason);
                 samples
@@ -223,7 +224,7 @@ fn no_name_of_a_process_or_a_container_turns_the_text_of_a_terminal() {
     let folder = support::detect::scratch();
     machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
     let root = Root::open(folder.path()).unwrap();
-    let node = amdgpu::Machine::read(&root).gpus[0].kfd_node.unwrap();
+    let node = amdgpu::read(&root).gpus[0].kfd_node.unwrap();
     let id = amdgpu::processes::gpu_id(&root, node, &mut Vec::new()).unwrap();
     let put = |path: &str, text: &str| {
         let path = folder.path().join(path);

@@ -8,6 +8,7 @@ use root::Root;
 use support::captures;
 use telemetry::exporter::Exporter;
 use telemetry::sample::{Label, Sample};
+use telemetry::samples::samples;
 
 struct Scraped {
     folder: tempfile::TempDir,
@@ -22,7 +23,7 @@ impl Scraped {
     }
 
     fn now(&mut self) -> Vec<Sample> {
-        self.exporter.scrape(&Root::open(self.folder.path()).unwrap(), 0.0).samples
+        samples(&self.exporter.scrape(&Root::open(self.folder.path()).unwrap(), 0.0))
     }
 
     fn path(&self, path: &str) -> PathBuf {

@@ -55,7 +55,7 @@ usage: cargo xtask test [--yes] [--all]
        cargo xtask captures [NAME…]
            lays the machines of tests/captures out in target/captures, and names the command that reads each
        cargo xtask pci-ids FILE
-           takes the names of chips from a newer PCI id database (/usr/share/misc/pci.ids) into crates/amdgpu/src/names/pci.ids";
+           takes the names of chips from a newer PCI id database (/usr/share/misc/pci.ids) into crates/inventory/src/names/pci.ids";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

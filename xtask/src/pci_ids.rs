@@ -1,4 +1,4 @@
-//! `cargo xtask pci-ids FILE`: crates/amdgpu/src/names/pci.ids, the names of chips, from the PCI id database as
+//! `cargo xtask pci-ids FILE`: crates/inventory/src/names/pci.ids, the names of chips, from the PCI id database as
 //! distributions ship it (/usr/share/misc/pci.ids). As text in the program it costs nothing until a name is looked up;
 //! as a table of Rust's strings each start would have to relocate it.
 
@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     };
     let text = std::fs::read_to_string(file).map_err(|error| Refusal::new(format!("{file}: {error}")))?;
     let cut = cut(&text).with_context(|| file.clone())?;
-    let path = repository::top().join("crates/amdgpu/src/names/pci.ids");
+    let path = repository::top().join("crates/inventory/src/names/pci.ids");
     std::fs::write(&path, cut).with_context(|| format!("writing {}", path.display()))?;
     println!("{} is written", path.display());
     Ok(())

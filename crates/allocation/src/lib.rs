@@ -25,7 +25,6 @@ pub mod health;
 mod json;
 pub mod lease;
 mod path;
-mod pci;
 pub mod policy;
 pub mod process;
 mod quoted;
@@ -38,7 +37,6 @@ mod splice;
 pub mod ticket;
 
 pub use error::Error;
-pub use pci::PciAddress;
 pub use quoted::{Quoted, is_unsafe_to_show};
 pub use render::Render;
 pub use rfc3339::rfc3339;

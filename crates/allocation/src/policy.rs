@@ -7,8 +7,10 @@ mod edits;
 
 pub use edits::{Edits, GFX_OVERRIDE, UNLIMITED, is_gfx_version};
 
+use inventory::PciAddress;
+
 use crate::{
-    Error, PciAddress, Quoted, Render,
+    Error, Quoted, Render,
     error::refuse,
     json::{Fault, Scanner, keyed, member, object, unknown, whole},
     path::clean,

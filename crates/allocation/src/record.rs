@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::bundle::ProcessEdits;
 use crate::document::Document;
-use crate::{PciAddress, Render, selection::Gpu};
+use inventory::PciAddress;
+
+use crate::{Render, selection::Gpu};
 
 /// What one container was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,7 +12,9 @@
 
 use std::{borrow::Cow, fmt, ops::RangeInclusive};
 
-use crate::{Error, PciAddress, Quoted, Render, error::refuse, json::bytes_that_are};
+use inventory::PciAddress;
+
+use crate::{Error, Quoted, Render, error::refuse, json::bytes_that_are};
 
 /// The variable that names GPUs.
 pub const VISIBLE_DEVICES: &str = "AMD_VISIBLE_DEVICES";

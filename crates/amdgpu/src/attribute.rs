@@ -1,61 +1,20 @@
+//! Attributes of sysfs and procfs as text, numbers and lists of names.
+
 use std::ffi::OsString;
-use std::fmt;
 use std::path::Path;
 use std::str::FromStr;
 
+use inventory::{Reading, Unknown};
 use root::Root;
 
-/// A value, or why there is none.
-pub type Reading<T> = Result<T, Unknown>;
-
-/// Why a value is not known, in words for a person: absent, unsupported, unreadable, or not what it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unknown {
-    reason: String,
-    hidden: bool,
-    absent: bool,
-}
-
-impl Unknown {
-    /// For a reason in one sentence, which names the file.
-    pub fn because(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), hidden: false, absent: false }
-    }
-
-    /// The reason as a part of another sentence.
-    pub(crate) fn within(self, sentence: impl FnOnce(&str) -> String) -> Self {
-        Self { reason: sentence(&self.reason), ..self }
-    }
-
-    /// From a failed read or list.
-    pub(crate) fn from_error(error: &root::Error) -> Self {
-        let absent = error.is_not_found() || error.is_unsupported();
-        Self { reason: error.to_string(), hidden: error.is_not_permitted(), absent }
-    }
-
-    /// Whether nothing failed: the file is not there, or its device went.
-    #[must_use]
-    pub fn is_absent(&self) -> bool {
-        self.absent
-    }
-
-    /// Whether what is there gave nothing that can be used: the file may say something, and did before. Of a device that a
-    /// cgroup hides the kernel has said all.
-    #[must_use]
-    pub fn is_failed(&self) -> bool {
-        !self.absent && !self.hidden
-    }
-
-    /// Whether KFD refused the read: it does for a GPU that the device cgroup hides.
-    #[must_use]
-    pub fn is_hidden(&self) -> bool {
-        self.hidden
-    }
-}
-
-impl fmt::Display for Unknown {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.reason)
+/// Why a read or list that failed gave no value.
+pub(crate) fn failed(error: &root::Error) -> Unknown {
+    if error.is_not_found() || error.is_unsupported() {
+        Unknown::absent(error.to_string())
+    } else if error.is_not_permitted() {
+        Unknown::hidden(error.to_string())
+    } else {
+        Unknown::because(error.to_string())
     }
 }
 
@@ -109,10 +68,9 @@ pub(crate) fn names(root: &Root, folder: &Path) -> Reading<Vec<OsString>> {
 
 fn unreadable(root: &Root, path: &Path, error: &root::Error) -> Unknown {
     if error.is_not_found() {
-        let reason = format!("{} is not there", root.shown(path).display());
-        Unknown { absent: true, ..Unknown::because(reason) }
+        Unknown::absent(format!("{} is not there", root.shown(path).display()))
     } else {
-        Unknown::from_error(error)
+        failed(error)
     }
 }
 

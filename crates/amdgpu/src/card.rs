@@ -9,7 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::Address;
+use inventory::PciAddress;
+
 use crate::drm::Parent;
 use crate::kfd::Node;
 
@@ -17,10 +18,10 @@ use crate::kfd::Node;
 pub(crate) fn resolve(
     nodes: &[Node],
     parent_of: impl Fn(&Node) -> Option<Parent>,
-    amd: &[Address],
-) -> BTreeMap<u32, Address> {
+    amd: &[PciAddress],
+) -> BTreeMap<u32, PciAddress> {
     let mut cards = BTreeMap::new();
-    let mut firsts: Vec<(&Node, Address)> = Vec::new();
+    let mut firsts: Vec<(&Node, PciAddress)> = Vec::new();
     let mut partitions = Vec::new();
     for node in nodes {
         match parent_of(node) {
@@ -40,7 +41,7 @@ pub(crate) fn resolve(
     cards
 }
 
-fn first_of(node: &Node, firsts: &[(&Node, Address)]) -> Option<Address> {
+fn first_of(node: &Node, firsts: &[(&Node, PciAddress)]) -> Option<PciAddress> {
     let near = || firsts.iter().filter(|(first, _)| same_place(first, node));
     // Virtual functions of one card are at one place too. Those that share the unique id are closer, and of
     // those the last that KFD added before this one.
@@ -53,9 +54,9 @@ fn first_of(node: &Node, firsts: &[(&Node, Address)]) -> Option<Address> {
 
 /// A container may see a partition whose card's first node KFD hides: then a card at the node's place
 /// settles it, when it is the only one there.
-fn only_card_at(node: &Node, amd: &[Address]) -> Option<Address> {
+fn only_card_at(node: &Node, amd: &[PciAddress]) -> Option<PciAddress> {
     let location = node.location_id?;
-    let at_place = |address: &&Address| {
+    let at_place = |address: &&PciAddress| {
         u32::from(address.bus) == (location >> 8) & 0xff
             && u32::from(address.device) == (location >> 3) & 0x1f
             && node.domain.is_none_or(|domain| domain == address.domain)

@@ -2,18 +2,17 @@
 
 use std::path::Path;
 
+use inventory::{PciAddress, Reading};
 use root::Root;
 
-use crate::Address;
-use crate::attribute::{self, Reading};
-use crate::pci;
+use crate::{attribute, pci};
 
 const CLASS: &str = "/sys/class/drm";
 
 /// The device that a DRM minor belongs to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Parent {
-    Pci(Address),
+    Pci(PciAddress),
     /// A partition beyond a card's first: the platform device `amdgpu_xcp.N` or `amdgpu_xcp_N`
     /// (amdgpu_xcp_drv.c; the spelling changed between kernels).
     Partition(String),

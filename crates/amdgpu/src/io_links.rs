@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use inventory::{Reading, Unknown};
 use root::Root;
 
-use crate::attribute::{self, Reading, Unknown};
-use crate::kfd;
+use crate::{attribute, kfd};
 
 /// CRAT_IOLINK_TYPE_XGMI.
 pub(crate) const XGMI: u64 = 11;

@@ -1,13 +1,12 @@
 //! KFD's topology: /sys/class/kfd/kfd/topology (drivers/gpu/drm/amd/amdkfd/kfd_topology.c).
 
 use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 
+use inventory::{Gfx, Reading, Unknown, UnreadNode};
 use root::Root;
 
-use crate::attribute::{self, Reading, Unknown};
-use crate::gpu::Gfx;
+use crate::attribute;
 
 pub(crate) const CLASS: &str = "/sys/class/kfd/kfd";
 
@@ -43,27 +42,6 @@ pub(crate) struct Topology {
     pub(crate) hidden: usize,
     /// The other nodes of which it is not known whether they are GPUs, in the order of their numbers.
     pub(crate) unread: Vec<UnreadNode>,
-}
-
-/// A node of KFD's topology whose properties cannot be read, or say nothing of a GPU or CPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreadNode {
-    pub id: u32,
-    pub reason: Unknown,
-}
-
-impl UnreadNode {
-    /// The file that gave nothing.
-    #[must_use]
-    pub fn file(&self) -> PathBuf {
-        node_folder(self.id).join("properties")
-    }
-}
-
-impl fmt::Display for UnreadNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KFD node {}: {}", self.id, self.reason)
-    }
 }
 
 pub(crate) fn topology(root: &Root) -> Topology {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use inventory::KfdParameter;
 use root::Root;
 
 use crate::attribute;
@@ -10,16 +11,6 @@ use crate::attribute;
 /// kfd_priv.h, 512 processes of 1,024 queues.
 const RANGES: [(&str, i64, i64); 2] =
     [("sched_policy", 0, 2), ("max_num_of_queues_per_device", 1, 512 * 1024)];
-
-/// A parameter that is out of KFD's range.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("amdgpu's parameter {name} is {value}, and KFD takes {least} to {most}")]
-pub struct KfdParameter {
-    pub name: &'static str,
-    pub value: i64,
-    least: i64,
-    most: i64,
-}
 
 /// The first that the loaded driver has; one that cannot be read is none.
 pub(crate) fn refused(root: &Root) -> Option<KfdParameter> {

@@ -3,51 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use inventory::{
+    Gpu, Inventory, Kfd, NeverComputes, Partition, PciAddress, Problem, Reading, SeaIslands, Unknown, Uuid,
+    Vendor,
+};
 use root::Root;
 
-use crate::Address;
-use crate::attribute::{self, Reading, Unknown};
-use crate::card;
 use crate::drm::{self, Minor, Parent};
-use crate::generation::{NeverComputes, SeaIslands};
-use crate::gpu::{Gpu, Uuid};
-use crate::kfd::{self, Node, UnreadNode};
-use crate::kfd_parameter::{self, KfdParameter};
-use crate::module::Module;
-use crate::node::DeviceNode;
-use crate::partition::Partition;
-use crate::pci::{self, Function, Vendor};
-use crate::problem::Problem;
-
-/// The GPUs of a machine and what they need.
-#[derive(Debug)]
-pub struct Machine {
-    /// AMD's first, in KFD node order, then those that KFD does not know, then other vendors', in PCI order.
-    pub gpus: Vec<Gpu>,
-    pub kfd: Kfd,
-    pub amdgpu: Module,
-    /// What is wrong with the machine and belongs to no one GPU.
-    pub problems: Vec<String>,
-    /// Those of the problems that leave open which GPUs there are, which nodes and which index each has: a file has not
-    /// answered or cannot be read, though it is there.
-    pub unanswered: Vec<String>,
-    /// The file of each PCI function of which it is not known whether it is a GPU.
-    pub unread_functions: Vec<PathBuf>,
-}
-
-/// The node that every compute process opens.
-#[derive(Debug)]
-pub struct Kfd {
-    /// Whether the kernel has a KFD; the reason when not.
-    pub topology: Reading<()>,
-    /// Why amdgpu started no KFD, where a parameter says it.
-    pub parameter: Option<KfdParameter>,
-    pub node: DeviceNode,
-    /// KFD nodes that the device cgroup hides from this process.
-    pub hidden_nodes: usize,
-    /// KFD nodes of which it is not known whether they are GPUs, in the order of their numbers.
-    pub unread_nodes: Vec<UnreadNode>,
-}
+use crate::kfd::{self, Node};
+use crate::pci::{self, Function};
+use crate::{attribute, card, kfd_parameter, module, node, partition, virtualization};
 
 /// What has been read, before it is joined.
 struct Survey<'a> {
@@ -55,81 +20,75 @@ struct Survey<'a> {
     minors: Vec<Minor>,
     kfd: Kfd,
     /// What is true of an AMD card and of each of its partitions.
-    cards: BTreeMap<Address, Gpu>,
+    cards: BTreeMap<PciAddress, Gpu>,
 }
 
-impl Machine {
-    /// Reads the machine beneath `root`. Never fails: what cannot be read is said where it is missing.
-    #[must_use]
-    pub fn read(root: &Root) -> Self {
-        let (functions, unread) = pci::functions(root);
-        let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
-        let topology = kfd::topology(root);
-        let node = DeviceNode::examine_kfd(root);
-        let parameter = topology.there.as_ref().err().and_then(|_| kfd_parameter::refused(root));
-        let of_nodes: Vec<String> = topology.unread.iter().map(ToString::to_string).collect();
-        let mut first_unread = topology.unread.first().map(|node| node.id);
-        let kfd = Kfd {
-            topology: topology.there,
-            parameter,
-            node,
-            hidden_nodes: topology.hidden,
-            unread_nodes: topology.unread,
-        };
-        let (unread_functions, unknown): (Vec<PathBuf>, Vec<Unknown>) = unread.into_iter().unzip();
-        let mut problems: Vec<String> = unknown.iter().map(Unknown::to_string).collect();
-        problems.extend_from_slice(&of_nodes);
-        let minors = drm::minors(root);
-        let numbers = minors.iter().filter_map(|minor| minor.number.as_ref().err());
-        let unanswered = unknown.iter().chain(numbers).chain(kfd.node.unread()).filter(|it| it.is_failed());
-        let unanswered = unanswered.map(Unknown::to_string).chain(of_nodes).collect();
-        let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
-        let survey = Survey { root, minors, kfd, cards };
-        let mut nodes = Vec::new();
-        for node in topology.nodes {
-            match survey.why_not_amds(&node) {
-                None => nodes.push(node),
-                Some(problem) => {
-                    // It may be the node of a function that cannot be read.
-                    if !unknown.is_empty() {
-                        first_unread = first_unread.into_iter().chain([node.id]).min();
-                    }
-                    problems.push(problem);
+/// Reads the machine beneath `root`. Never fails: what cannot be read is said where it is missing.
+#[must_use]
+pub fn read(root: &Root) -> Inventory {
+    let (functions, unread) = pci::functions(root);
+    let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
+    let topology = kfd::topology(root);
+    let node = node::examine_kfd(root);
+    let parameter = topology.there.as_ref().err().and_then(|_| kfd_parameter::refused(root));
+    let of_nodes: Vec<String> = topology.unread.iter().map(ToString::to_string).collect();
+    let mut first_unread = topology.unread.first().map(|node| node.id);
+    let kfd = Kfd {
+        topology: topology.there,
+        parameter,
+        node,
+        hidden_nodes: topology.hidden,
+        unread_nodes: topology.unread,
+    };
+    let (unread_functions, unknown): (Vec<PathBuf>, Vec<Unknown>) = unread.into_iter().unzip();
+    let mut problems: Vec<String> = unknown.iter().map(Unknown::to_string).collect();
+    problems.extend_from_slice(&of_nodes);
+    let minors = drm::minors(root);
+    let numbers = minors.iter().filter_map(|minor| minor.number.as_ref().err());
+    let unanswered = unknown.iter().chain(numbers).chain(kfd.node.unread()).filter(|it| it.is_failed());
+    let unanswered = unanswered.map(Unknown::to_string).chain(of_nodes).collect();
+    let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
+    let survey = Survey { root, minors, kfd, cards };
+    let mut nodes = Vec::new();
+    for node in topology.nodes {
+        match survey.why_not_amds(&node) {
+            None => nodes.push(node),
+            Some(problem) => {
+                // It may be the node of a function that cannot be read.
+                if !unknown.is_empty() {
+                    first_unread = first_unread.into_iter().chain([node.id]).min();
                 }
+                problems.push(problem);
             }
-        }
-
-        let mut gpus = survey.known_to_kfd(nodes);
-        gpus.extend(survey.unknown_to_kfd(&gpus));
-        settle_uuids(&mut gpus);
-        // What cannot be read may be a GPU: who can read it numbers those behind it otherwise.
-        let is_before = |gpu: &Gpu| match gpu.kfd_node {
-            Some(id) => first_unread.is_none_or(|first| id < first),
-            None => first_unread.is_none() && unknown.is_empty(),
-        };
-        for (index, gpu) in (0..).zip(&mut gpus).filter(|(_, gpu)| is_before(gpu)) {
-            gpu.index = Some(index);
-        }
-        for function in others {
-            let parent = Parent::Pci(function.address);
-            let gpu = of_function(root, function, "not read from another vendor's card");
-            let gpu = survey.with_nodes(gpu, survey.render_of(&parent));
-            gpus.push(Gpu { problems: vec![Problem::NotAmd], ..gpu });
-        }
-        let is_bound = gpus.iter().any(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
-        Self {
-            gpus,
-            kfd: survey.kfd,
-            amdgpu: Module::read(root, is_bound),
-            problems,
-            unanswered,
-            unread_functions,
         }
     }
 
-    /// AMD's GPUs, in the order of their indexes.
-    pub fn amd(&self) -> impl Iterator<Item = &Gpu> {
-        self.gpus.iter().filter(|gpu| gpu.vendor == Vendor::Amd)
+    let mut gpus = survey.known_to_kfd(nodes);
+    gpus.extend(survey.unknown_to_kfd(&gpus));
+    settle_uuids(&mut gpus);
+    // What cannot be read may be a GPU: who can read it numbers those behind it otherwise.
+    let is_before = |gpu: &Gpu| match gpu.kfd_node {
+        Some(id) => first_unread.is_none_or(|first| id < first),
+        None => first_unread.is_none() && unknown.is_empty(),
+    };
+    for (index, gpu) in (0..).zip(&mut gpus).filter(|(_, gpu)| is_before(gpu)) {
+        gpu.index = Some(index);
+    }
+    for function in others {
+        let parent = Parent::Pci(function.address);
+        let gpu = of_function(root, function, "not read from another vendor's card");
+        let gpu = survey.with_nodes(gpu, survey.render_of(&parent));
+        gpus.push(Gpu { problems: vec![Problem::NotAmd], ..gpu });
+    }
+    let is_bound = gpus.iter().any(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
+    Inventory {
+        gpus,
+        kfd: survey.kfd,
+        amdgpu: module::read(root, is_bound),
+        virtualization: virtualization::read(root),
+        problems,
+        unanswered,
+        unread_functions,
     }
 }
 
@@ -153,7 +112,7 @@ fn card(root: &Root, function: Function) -> Gpu {
         card_uuid: uuid.as_ref().ok().copied(),
         uuid,
         vram_bytes: attribute::number(root, &folder.join("mem_info_vram_total")),
-        partition: Some(Partition::first_of(root, address)),
+        partition: Some(partition::first_of(root, address)),
         ..of_function(root, function, why)
     }
 }
@@ -180,10 +139,10 @@ impl Survey<'_> {
         }
         // One entry for a minor that several nodes name; it says so.
         nodes.retain(|node| naming.get(&node.render_minor).and_then(|ids| ids.first()) == Some(&node.id));
-        let amd: Vec<Address> = self.cards.keys().copied().collect();
+        let amd: Vec<PciAddress> = self.cards.keys().copied().collect();
         let parent_of = |node: &Node| self.render(node.render_minor).map(|minor| minor.parent.clone());
         let cards = card::resolve(&nodes, parent_of, &amd);
-        let mut parts = BTreeMap::<Address, Vec<u32>>::new();
+        let mut parts = BTreeMap::<PciAddress, Vec<u32>>::new();
         for (id, address) in &cards {
             parts.entry(*address).or_default().push(*id);
         }
@@ -200,7 +159,7 @@ impl Survey<'_> {
     }
 
     /// `siblings`: the numbers of all KFD nodes of the same card, this one among them.
-    fn kfd_gpu(&self, node: &Node, address: Option<Address>, siblings: &[u32]) -> Gpu {
+    fn kfd_gpu(&self, node: &Node, address: Option<PciAddress>, siblings: &[u32]) -> Gpu {
         let mut gpu = self.gpu(address, self.render(node.render_minor), siblings.len());
         gpu.device_id = gpu.device_id.or(node.device_id);
         gpu.kfd_node = Some(node.id);
@@ -309,7 +268,7 @@ impl Survey<'_> {
     }
 
     /// What is true of an AMD GPU whether KFD knows it or not: one of so many partitions of its card.
-    fn gpu(&self, address: Option<Address>, render: Option<&Minor>, partitions: usize) -> Gpu {
+    fn gpu(&self, address: Option<PciAddress>, render: Option<&Minor>, partitions: usize) -> Gpu {
         let card = address.and_then(|address| self.cards.get(&address)).cloned();
         let unknown = || Gpu { vendor_id: Some(0x1002), ..Gpu::unread(Vendor::Amd, "its card is not known") };
         let mut gpu = self.with_nodes(card.unwrap_or_else(unknown), render);
@@ -318,12 +277,12 @@ impl Survey<'_> {
         gpu
     }
 
-    /// The same with its nodes in /dev.
+    /// Adds the nodes that it has in /dev.
     fn with_nodes(&self, gpu: Gpu, render: Option<&Minor>) -> Gpu {
         let parent = render.map(|minor| minor.parent.clone()).or(gpu.pci.map(Parent::Pci));
         let mut minors = self.minors.iter().filter(|minor| minor.render.is_none());
         let card = minors.find(|minor| Some(&minor.parent) == parent.as_ref());
-        let node = |minor: &Minor| DeviceNode::examine(self.root, node_path(&minor.name), &minor.number);
+        let node = |minor: &Minor| node::examine(self.root, node_path(&minor.name), &minor.number);
         Gpu { card: card.map(node), render: render.map(node), ..gpu }
     }
 
@@ -368,7 +327,7 @@ impl Survey<'_> {
 /// A unique id that several GPUs have is no GPU's own. It names their card where all are of one card; else it names
 /// nothing.
 fn settle_uuids(gpus: &mut [Gpu]) {
-    let mut holders = BTreeMap::<Uuid, Vec<Option<Address>>>::new();
+    let mut holders = BTreeMap::<Uuid, Vec<Option<PciAddress>>>::new();
     for gpu in &*gpus {
         let own = gpu.uuid.as_ref().ok().copied();
         for uuid in own.into_iter().chain(gpu.card_uuid.filter(|uuid| own != Some(*uuid))) {
@@ -376,7 +335,7 @@ fn settle_uuids(gpus: &mut [Gpu]) {
         }
     }
     holders.retain(|_, places| places.len() > 1);
-    let is_of_one_card = |places: &[Option<Address>]| {
+    let is_of_one_card = |places: &[Option<PciAddress>]| {
         places.first().is_some_and(|first| first.is_some() && places.iter().all(|place| place == first))
     };
     for gpu in gpus {

@@ -1,43 +1,13 @@
 //! A card's partition modes (amdgpu_gfx.c, amdgpu_gmc.c: current_compute_partition, current_memory_partition).
 
+use inventory::{Partition, PciAddress};
 use root::Root;
 
-use crate::Address;
-use crate::attribute::{self, Reading, Unknown};
-use crate::pci;
+use crate::{attribute, pci};
 
-/// How a card is partitioned, and which of its partitions this is.
-#[derive(Debug, Clone)]
-pub struct Partition {
-    /// `SPX`, `DPX`, `TPX`, `QPX`, `CPX`.
-    pub compute: Reading<String>,
-    /// `NPS1`, `NPS2`, `NPS4`, `NPS8`.
-    pub memory: Reading<String>,
-    /// The GPU's place among its card's KFD nodes, from 0.
-    pub id: u32,
-}
-
-impl Partition {
-    /// The modes that a card is in, as its first partition has them.
-    pub(crate) fn first_of(root: &Root, address: Address) -> Self {
-        let folder = pci::folder(address);
-        let mode = |name| attribute::text(root, &folder.join(name));
-        Self { compute: mode("current_compute_partition"), memory: mode("current_memory_partition"), id: 0 }
-    }
-
-    /// Those of a card that is not asked, for this reason.
-    pub(crate) fn unread(why: &Unknown) -> Self {
-        Self { compute: Err(why.clone()), memory: Err(why.clone()), id: 0 }
-    }
-
-    /// Whether the card says of itself that it is partitioned or can be.
-    pub(crate) fn is_known(&self) -> bool {
-        self.compute.is_ok() || self.memory.is_ok()
-    }
-
-    /// Whether it is its whole card: the only KFD node of a card that does not say otherwise. A container may
-    /// see one node of a card in CPX.
-    pub(crate) fn is_whole(&self, nodes_of_card: usize) -> bool {
-        nodes_of_card == 1 && self.compute.as_deref().map_or(true, |mode| mode == "SPX")
-    }
+/// Reads the modes that a card is in, as its first partition has them.
+pub(crate) fn first_of(root: &Root, address: PciAddress) -> Partition {
+    let folder = pci::folder(address);
+    let mode = |name| attribute::text(root, &folder.join(name));
+    Partition { compute: mode("current_compute_partition"), memory: mode("current_memory_partition"), id: 0 }
 }

@@ -2,57 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
+use inventory::readings::{POWER_STATE, is_asleep};
+use inventory::{PciAddress, Reading, Sriov, Unknown, Vendor};
 use root::Root;
 
-use crate::Address;
-use crate::attribute::{self, Reading, Unknown};
+use crate::attribute;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
-
-/// Whose card it is, as far as rocworker needs to know.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Vendor {
-    Amd,
-    Nvidia,
-    Intel,
-    Other,
-}
-
-impl Vendor {
-    fn of(id: u16) -> Self {
-        match id {
-            0x1002 => Self::Amd,
-            0x10de => Self::Nvidia,
-            0x8086 => Self::Intel,
-            _ => Self::Other,
-        }
-    }
-
-    /// As the JSON and the tags spell it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Amd => "amd",
-            Self::Nvidia => "nvidia",
-            Self::Intel => "intel",
-            Self::Other => "other",
-        }
-    }
-}
-
-/// What a function is in SR-IOV (Documentation/PCI/pci-iov-howto.rst).
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Sriov {
-    /// A physical function that has given out `vfs` virtual ones.
-    Physical { vfs: u32 },
-    /// A virtual function of the card at `of`; `None` inside a guest or container that hides the link's end.
-    Virtual { of: Option<Address> },
-}
 
 /// One PCI function of class display (03xx) or processing accelerator (1200).
 #[derive(Debug, Clone)]
 pub(crate) struct Function {
-    pub(crate) address: Address,
+    pub(crate) address: PciAddress,
     pub(crate) vendor: Vendor,
     pub(crate) vendor_id: u16,
     pub(crate) device_id: u16,
@@ -67,7 +28,7 @@ pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<(PathBuf, Unknown)>)
     let names = match root.list(DEVICES) {
         Ok(names) => names,
         Err(error) => {
-            let reason = Unknown::from_error(&error);
+            let reason = attribute::failed(&error);
             let reason = reason.within(|reason| format!("no PCI device can be seen: {reason}"));
             return (functions, vec![(DEVICES.into(), reason)]);
         }
@@ -89,35 +50,27 @@ pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<(PathBuf, Unknown)>)
 }
 
 /// The folder of a function, by the name that does not depend on the bridges above it.
-pub(crate) fn folder(address: Address) -> PathBuf {
+pub(crate) fn folder(address: PciAddress) -> PathBuf {
     Path::new(DEVICES).join(address.to_string())
 }
 
 /// The bridges above a function, the root port first: the folders on the way to its own, as
 /// `../../../devices/pci0000:00/0000:00:01.1/0000:03:00.0`. None where sysfs does not say.
 #[must_use]
-pub fn bridges(root: &Root, address: Address) -> Vec<Address> {
+pub fn bridges(root: &Root, address: PciAddress) -> Vec<PciAddress> {
     let link = root.read_link(folder(address)).unwrap_or_default();
     let folders = link.iter().filter_map(|name| name.to_str()?.parse().ok());
     folders.filter(|other| *other != address).collect()
 }
-
-/// Runtime power management's word for a function's state (Documentation/ABI/testing/sysfs-devices-power), in its folder.
-pub(crate) const POWER_STATE: &str = "power/runtime_status";
 
 /// `rtpm_status_str` and runtime_status_show in drivers/base/power/sysfs.c. In any other state a card may sleep.
 pub(crate) fn is_power_state(word: &str) -> bool {
     matches!(word, "active" | "suspended" | "suspending" | "resuming" | "error" | "unsupported")
 }
 
-/// Whether a card in this state would be woken by a read of amdgpu's files.
-pub(crate) fn is_asleep(power_state: &str) -> bool {
-    matches!(power_state, "suspended" | "suspending")
-}
-
 /// Why nothing of amdgpu's is read of a card that is suspended, where it is: on older kernels a read wakes it, on newer
 /// ones it is refused. A card in a state that is not known may be; a kernel without the file suspends none.
-pub(crate) fn asleep(root: &Root, address: Address) -> Option<Unknown> {
+pub(crate) fn asleep(root: &Root, address: PciAddress) -> Option<Unknown> {
     let path = folder(address).join(POWER_STATE);
     if !root.exists(&path) {
         return None;
@@ -132,7 +85,7 @@ pub(crate) fn asleep(root: &Root, address: Address) -> Option<Unknown> {
     }
 }
 
-fn read(root: &Root, address: Address) -> Reading<Option<Function>> {
+fn read(root: &Root, address: PciAddress) -> Reading<Option<Function>> {
     let folder = folder(address);
     // One read gives class, ids and driver (pci_uevent in pci-driver.c); a bus has hundreds of functions.
     let uevent = attribute::text(root, &folder.join("uevent")).unwrap_or_else(|_| String::new());
@@ -159,7 +112,7 @@ fn read(root: &Root, address: Address) -> Reading<Option<Function>> {
 }
 
 /// The function's place in SR-IOV, `None` for a card that has given out no virtual functions.
-pub(crate) fn sriov(root: &Root, address: Address) -> Option<Sriov> {
+pub(crate) fn sriov(root: &Root, address: PciAddress) -> Option<Sriov> {
     let folder = folder(address);
     if root.is_there(folder.join("physfn")) {
         return Some(Sriov::Virtual {
@@ -173,7 +126,7 @@ pub(crate) fn sriov(root: &Root, address: Address) -> Option<Sriov> {
 }
 
 /// The NUMA node; -1 is the kernel's word for "no node" (drivers/pci/pci-sysfs.c).
-pub(crate) fn numa_node(root: &Root, address: Address) -> Reading<u32> {
+pub(crate) fn numa_node(root: &Root, address: PciAddress) -> Reading<u32> {
     let path = folder(address).join("numa_node");
     let node: i64 = attribute::number(root, &path)?;
     let none = || Unknown::because(format!("{} says {node}: no node", root.shown(&path).display()));

@@ -9,32 +9,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use inventory::processes::Use;
+use inventory::readings::Fault;
+use inventory::{Reading, Unknown};
 use root::Root;
 
-use crate::attribute::{self, Reading, Unknown};
+use crate::attribute;
 use crate::kfd::{CLASS, node_folder};
-use crate::readings::Fault;
-
-/// A process that has opened /dev/kfd, on one GPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Use {
-    pub pid: u32,
-    /// KFD's `gpu_id`; [`gpu_id`] says which GPU that is.
-    pub gpu_id: u32,
-    pub vram_bytes: Option<u64>,
-    /// Read only of a process that holds the GPU: the kernel asks the GPU's registers for it.
-    pub compute_units: Option<u64>,
-    pub queues: Option<u64>,
-}
-
-impl Use {
-    /// Whether the process has memory or a queue there. KFD names each GPU that a process could reach; one that only
-    /// looks has neither.
-    #[must_use]
-    pub fn holds(&self) -> bool {
-        [self.vram_bytes, self.queues].into_iter().flatten().any(|count| count > 0)
-    }
-}
 
 /// All of them, in the order of their pids; `None` where the kernel has no KFD. A process that goes meanwhile is missing,
 /// or what was not read yet of it is. What could not be read otherwise is added to `faults`, and not in the list.
@@ -63,7 +44,7 @@ fn each(root: &Root, faults: &mut Vec<Fault>, units: Units<'_>) -> Option<Vec<Us
     )
 }
 
-/// KFD's `gpu_id` of the GPU that is this node of its topology ([`crate::Gpu::kfd_node`]).
+/// KFD's `gpu_id` of the GPU that is this node of its topology ([`inventory::Gpu::kfd_node`]).
 #[must_use]
 pub fn gpu_id(root: &Root, kfd_node: u32, faults: &mut Vec<Fault>) -> Option<u32> {
     let file = node_folder(kfd_node).join("gpu_id");

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
-use amdgpu::{Gfx, NeverComputes, SeaIslands};
+use inventory::{Gfx, NeverComputes, SeaIslands};
 use support::real;
 
 const HEADERS: &str = "ROCWORKER_AMDGPU_HEADERS";

@@ -10,10 +10,12 @@ use std::time::{Instant, SystemTime};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyper::body::Bytes;
-use telemetry::exporter::{Exporter, Scraped, in_order};
+use inventory::Snapshot;
+use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
 use telemetry::hostname::hostname;
 use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
+use telemetry::samples::samples;
 use tokio::sync::oneshot;
 
 use crate::page;
@@ -37,7 +39,7 @@ pub(crate) enum View {
 
 /// What a scrape has found.
 struct Found {
-    scraped: Scraped,
+    snapshot: Snapshot,
     /// What the machine calls itself.
     host: Option<String>,
 }
@@ -121,22 +123,23 @@ impl Scrapes {
         // A thread that is left behind has a copy: what it finds later changes nothing.
         let mut exporter = self.exporter.clone();
         let result = self.patient.run(move |root| {
-            let scraped = exporter.scrape(root, now);
-            (exporter, Found { scraped, host: hostname(root) })
+            let snapshot = exporter.scrape(root, now);
+            (exporter, Found { snapshot, host: hostname(root) })
         });
         self.report_stuck();
         let (exporter, mut found) = result?;
         self.exporter = exporter;
-        let Scraped { samples, faults, .. } = &mut found.scraped;
         // The journal has those already that do not answer.
-        let faults =
-            faults.iter().filter(|fault| !self.stuck.iter().any(|stuck| fault.file.starts_with(stuck)));
+        let faults = found.snapshot.faults.iter();
+        let faults = faults.filter(|fault| !self.stuck.iter().any(|stuck| fault.file.starts_with(stuck)));
         let reasons = faults.map(|fault| (fault.file.clone(), fault.reason.to_string())).collect();
         self.told.news(reasons, Instant::now()).iter().for_each(|reason| say(reason));
-        let traffic: Vec<_> = self.traffic.iter().flat_map(|traffic| traffic.samples(samples)).collect();
-        samples.extend(traffic);
-        samples.push(self.patient.stuck_reads(self.traffic.as_ref().map_or(0, |traffic| traffic.stuck())));
-        *samples = in_order(std::mem::take(samples));
+        let mut stuck = self.patient.stuck();
+        if let Some(traffic) = &self.traffic {
+            traffic.add_to(&mut found.snapshot);
+            stuck += traffic.stuck();
+        }
+        found.snapshot.stuck_reads = Some(stuck);
         Ok(found)
     }
 
@@ -158,8 +161,8 @@ impl Scrapes {
 
 fn write(found: &Found, wanted: Wanted) -> Bytes {
     let text = match wanted.view {
-        View::Metrics(format) => exposition::write(&found.scraped.samples, format),
-        View::Page => page::render(&found.scraped.overview(), found.host.as_deref()),
+        View::Metrics(format) => exposition::write(&samples(&found.snapshot), format),
+        View::Page => page::render(&found.snapshot, found.host.as_deref()),
     };
     if wanted.gzip { compressed(&text) } else { text.into() }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use amdgpu::Address;
+use inventory::PciAddress;
 use telemetry::sample::Label;
 
 use crate::judge::Known;
@@ -13,7 +13,7 @@ const POINTS: u64 = 60;
 
 #[derive(Debug, Default)]
 pub(crate) struct History {
-    series: BTreeMap<(Address, String, Vec<Label>), Series>,
+    series: BTreeMap<(PciAddress, String, Vec<Label>), Series>,
 }
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl History {
     /// first value, and for one that is lower than the last: the driver was loaded anew.
     pub(crate) fn grown(
         &mut self,
-        (pci, rule, labels): (Address, &str, &[Label]),
+        (pci, rule, labels): (PciAddress, &str, &[Label]),
         within_s: u64,
         (now, value): (u64, f64),
     ) -> Option<(f64, u64)> {
@@ -71,7 +71,7 @@ impl History {
 mod tests {
     use super::*;
 
-    const PCI: Address = Address { domain: 0, bus: 3, device: 0, function: 0 };
+    const PCI: PciAddress = PciAddress { domain: 0, bus: 3, device: 0, function: 0 };
 
     fn grown(history: &mut History, at: u64, value: f64) -> Option<(f64, u64)> {
         history.grown((PCI, "rule", &[]), 600, (at, value))

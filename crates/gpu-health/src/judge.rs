@@ -1,8 +1,8 @@
 //! From what is known of a machine's GPUs to how well each is.
 
 use allocation::document::Document as _;
-use allocation::health::{Deduction, GpuHealth, Health, State};
-use amdgpu::Address;
+use inventory::PciAddress;
+use inventory::health::{Deduction, GpuHealth, Health, State};
 use kernel_log::knowledge::{Class, Ended, Severity};
 use telemetry::sample::Sample;
 
@@ -18,7 +18,7 @@ pub struct Event {
     pub class: Class,
     pub severity: Severity,
     /// A GPU or a bridge above one. `None`: the line does not say which.
-    pub gpu: Option<Address>,
+    pub gpu: Option<PciAddress>,
     /// The message's id in the knowledge.
     pub message: String,
     /// `gfx_0.0.0`, where the line names one.
@@ -40,9 +40,9 @@ pub struct Log<'a> {
 /// A card, and what was read of it.
 #[derive(Debug, Clone)]
 pub struct Card {
-    pub pci: Address,
+    pub pci: PciAddress,
     /// Those above it on the PCI bus: what the kernel says of their links is about this card too.
-    pub bridges: Vec<Address>,
+    pub bridges: Vec<PciAddress>,
     /// Whether amdgpu drives it. A log that says nothing of another card says nothing about how well that is.
     pub is_driven: bool,
     /// Empty while it is suspended, or where nothing can be read.

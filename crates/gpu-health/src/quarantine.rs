@@ -1,6 +1,6 @@
 //! How long a GPU stays out after it was unhealthy.
 
-use allocation::health::{Deduction, Quarantine, State};
+use inventory::health::{Deduction, Quarantine, State};
 
 /// The quarantine from now on. A state that is unknown neither begins nor ends one. `is_judged`: whether the rule of an id
 /// could be judged; without it nothing says that its cause is gone.

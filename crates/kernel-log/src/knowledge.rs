@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use amdgpu::Address;
+use inventory::PciAddress;
 use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
@@ -163,7 +163,7 @@ pub struct Found<'k> {
     pub message: &'k Message,
     pub pattern: &'k MessagePattern,
     /// Which device it is about, in the words of the driver alone.
-    pub device: Option<Address>,
+    pub device: Option<PciAddress>,
     /// What stands in the pattern's holes, in their order: `("ring", "gfx_0.0.0")`.
     pub values: Vec<(&'k str, String)>,
 }
@@ -368,7 +368,7 @@ impl MessagePattern {
     }
 
     /// The device from which a port says that an error came, else that of the prefix, else the one that the message names.
-    fn device(&self, origin: &Origin<'_>, values: &[(&str, String)]) -> Option<Address> {
+    fn device(&self, origin: &Origin<'_>, values: &[(&str, String)]) -> Option<PciAddress> {
         let is_of_bus = self.file.as_deref().is_some_and(|file| file.starts_with("drivers/pci/"));
         let sent_by = if is_of_bus && origin.device.is_some() { origin.sent_by() } else { None };
         let value = |hole| values.iter().find(|(name, _)| *name == hole).map(|(_, value)| value.as_str());

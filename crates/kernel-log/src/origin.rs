@@ -3,7 +3,7 @@
 //! The kernel writes names that users choose into its records: of processes, mount options, files, devices on USB. What
 //! stands in a record behind such a name proves nothing, so that a message counts only at the record's beginning.
 
-use amdgpu::Address;
+use inventory::PciAddress;
 use memchr::memmem;
 
 use crate::pattern::LONGEST_PROCESS_NAME;
@@ -14,7 +14,7 @@ use crate::stamp::{Stamped, stripped};
 pub struct Origin<'t> {
     pub(crate) speaker: Speaker,
     /// The device in front of the message, as the kernel wrote it there or beside the record.
-    pub device: Option<Address>,
+    pub device: Option<PciAddress>,
     /// As the kernel wrote it.
     pub text: &'t [u8],
     /// How much of the text is the speaker's prefix.
@@ -57,7 +57,7 @@ const MOST_STARTS: usize = 16;
 impl<'t> Origin<'t> {
     /// Of a record of /dev/kmsg or the journal, each of which is one, whatever line ends are in it. `device`: its `DEVICE=+pci:…` or `_KERNEL_DEVICE`.
     #[must_use]
-    pub fn of_record(text: &'t [u8], device: Option<Address>) -> Self {
+    pub fn of_record(text: &'t [u8], device: Option<PciAddress>) -> Self {
         // Netfilter's records are of no device, and amdgpu's may have a process's name that looks like theirs.
         let origin = Self::of(text, b"", false, device.is_none() && is_of_netfilter(text));
         match (origin.device, device) {
@@ -119,7 +119,7 @@ impl<'t> Origin<'t> {
     }
 
     /// The device that sent an error to this port: what drivers/pci/pcie/aer.c (aer_print_port_info) and dpc.c write.
-    pub(crate) fn sent_by(&self) -> Option<Address> {
+    pub(crate) fn sent_by(&self) -> Option<PciAddress> {
         const SENT_BY: [&[u8]; 2] = [b" received from ", b" received, first one from "];
         let from = |words| Some(memmem::find(self.text, words)? + words.len());
         let start = SENT_BY.into_iter().find_map(from)?;
@@ -128,13 +128,13 @@ impl<'t> Origin<'t> {
 }
 
 /// `0000:03:00.0`, or without its domain as the IOMMU's driver writes it: `03:00.0` (drivers/iommu/amd/iommu.c).
-pub(crate) fn parsed(address: &[u8]) -> Option<Address> {
+pub(crate) fn parsed(address: &[u8]) -> Option<PciAddress> {
     let text = str::from_utf8(address).ok()?;
     text.parse().ok().or_else(|| format!("0000:{text}").parse().ok())
 }
 
 /// The speaker, the device, and how long the prefix is.
-fn prefix(text: &[u8]) -> (Speaker, Option<Address>, usize) {
+fn prefix(text: &[u8]) -> (Speaker, Option<PciAddress>, usize) {
     if let Some((driver, address, length)) = of_device(text) {
         let speaker = match driver {
             b"amdgpu" => Speaker::Amdgpu,
@@ -208,7 +208,7 @@ fn behind_word(text: &[u8]) -> &[u8] {
 
 /// `amdgpu 0000:03:00.0: `, as dev_printk_emit in drivers/base/core.c writes it. TASK_COMM_LEN leaves a process 15 bytes,
 /// which this has not room in.
-fn of_device(text: &[u8]) -> Option<(&[u8], Address, usize)> {
+fn of_device(text: &[u8]) -> Option<(&[u8], PciAddress, usize)> {
     let blank = memchr::memchr(b' ', text)?;
     let (driver, rest) = text.split_at_checked(blank)?;
     let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');

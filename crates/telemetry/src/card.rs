@@ -1,6 +1,7 @@
-//! What a card's and a partition's readings are as samples.
+//! The readings of a card and of a partition as samples.
 
-use amdgpu::readings::{CardReadings, Clock, Engine, MemoryPool, PartitionReadings, Pcie, Power, RasBlock};
+use inventory::readings::{CardReadings, Clock, Engine, MemoryPool, Pcie, Power, RasBlock};
+use inventory::snapshot::{Card, Gpu};
 
 use crate::metrics::{
     CLOCK, ECC_UNCORRECTABLE, ENERGY, ENGINE_BUSY, FAN_MAX, FAN_SPEED, FIRMWARE, GPU_DEVCOREDUMP,
@@ -11,8 +12,13 @@ use crate::metrics::{
 };
 use crate::sample::{Label, Labelled, count, truth};
 
-/// A card that is awake. `is_apu`: its memory is GTT; where that is unknown, so is how much it has.
-pub(crate) fn card(readings: &CardReadings, is_apu: Option<bool>, to: &mut Labelled<'_>) {
+/// A card that is awake.
+pub(crate) fn card(card: &Card, to: &mut Labelled<'_>) {
+    let readings = &card.readings;
+    if let Some(own) = card.memory() {
+        to.add(&MEMORY_USED, own.used_bytes.map(count));
+        to.add(&MEMORY_TOTAL, own.total_bytes.map(count));
+    }
     for it in &readings.temperatures {
         let sensor = || ("sensor", it.sensor.clone());
         to.add_with(&GPU_TEMPERATURE, [sensor()], it.celsius);
@@ -22,7 +28,7 @@ pub(crate) fn card(readings: &CardReadings, is_apu: Option<bool>, to: &mut Label
     to.add(&GPU_UTILIZATION, readings.busy_percent);
     to.add(&MEMORY_UTILIZATION, readings.memory_busy_percent);
     engines(&readings.engines, to);
-    memory(&readings.memory, is_apu, to);
+    memory(&readings.memory, to);
     power(&readings.power, to);
     to.add(&ENERGY, readings.energy_joules);
     clocks(&readings.clocks, to);
@@ -51,12 +57,12 @@ pub(crate) fn card(readings: &CardReadings, is_apu: Option<bool>, to: &mut Label
     }
 }
 
-/// One partition of a card that is awake. Of its memory only the size is known: `vram_bytes`.
-pub(crate) fn partition(readings: &PartitionReadings, vram_bytes: Option<u64>, to: &mut Labelled<'_>) {
-    to.add(&GPU_UTILIZATION, readings.busy_percent);
-    engines(&readings.engines, to);
-    to.add(&MEMORY_TOTAL, vram_bytes.map(count));
-    clocks(&readings.clocks, to);
+/// One partition of a card that is awake. Of its memory only the size is known.
+pub(crate) fn partition(gpu: &Gpu, to: &mut Labelled<'_>) {
+    to.add(&GPU_UTILIZATION, gpu.readings.busy_percent);
+    engines(&gpu.readings.engines, to);
+    to.add(&MEMORY_TOTAL, gpu.memory_total_bytes.map(count));
+    clocks(&gpu.readings.clocks, to);
 }
 
 fn label(name: &'static str, value: &str) -> Label {
@@ -81,14 +87,8 @@ fn clocks(clocks: &[Clock], to: &mut Labelled<'_>) {
     }
 }
 
-fn memory(pools: &[MemoryPool], is_apu: Option<bool>, to: &mut Labelled<'_>) {
-    // An APU's VRAM is a small part of the system's memory that firmware sets aside; what it works in is GTT.
-    let own = is_apu.map(|is_apu| if is_apu { "gtt" } else { "vram" });
+fn memory(pools: &[MemoryPool], to: &mut Labelled<'_>) {
     for it in pools {
-        if own == Some(it.pool) {
-            to.add(&MEMORY_USED, it.used_bytes.map(count));
-            to.add(&MEMORY_TOTAL, it.total_bytes.map(count));
-        }
         to.add_with(&MEMORY_POOL_USED, [label("pool", it.pool)], it.used_bytes.map(count));
         to.add_with(&MEMORY_POOL_SIZE, [label("pool", it.pool)], it.total_bytes.map(count));
     }

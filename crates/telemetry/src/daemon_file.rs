@@ -1,11 +1,11 @@
 //! What rocworker's daemon, as root, writes for the exporter, which runs without rights: [`Published`] and [`Health`].
 //!
-//! [`Published`]: crate::published::Published
-//! [`Health`]: allocation::health::Health
+//! [`Published`]: inventory::published::Published
+//! [`Health`]: inventory::health::Health
 
 use std::path::Path;
 
-use allocation::health::Age;
+use inventory::health::Age;
 use root::{Kind, Root};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;

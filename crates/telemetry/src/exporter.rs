@@ -1,27 +1,23 @@
-//! From a machine's files to samples.
+//! From a machine's files to snapshots.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use allocation::health::Health;
-use amdgpu::readings::{CardReadings, Fault, PartitionReadings};
-use amdgpu::{Gpu, Machine, Problem, Unknown, UnreadNode};
+use inventory::health::Health;
+use inventory::published::Published;
+use inventory::readings::{CardReadings, Fault, PartitionReadings};
+use inventory::snapshot::{self, Card, GpuId, Snapshot};
+use inventory::{Gpu, Identity, Inventory, Problem, Unknown, UnreadNode};
 use root::Root;
 
-use crate::card;
+use crate::container::label;
 use crate::daemon_file::{self, DaemonFile};
-use crate::gpu::Card;
+use crate::gpu;
 use crate::health;
-use crate::identity::{Identities, Identity, Place};
+use crate::identity::{Identities, Place};
 use crate::links::Links;
-use crate::metrics::{self, BUILD, GPU_INFO, GPU_SUSPENDED, READ_ERRORS, SCRAPE_DURATION, XGMI_LINKS};
-use crate::processes::{LabelledGpu, Processes};
-use crate::published::{self, Published};
-use crate::sample::{Label, Labelled, Sample, count, truth};
-
-/// What a container can get, and the labels of its series.
-type Labels<'m> = (&'m Gpu, Vec<Label>);
+use crate::processes::{Found, Processes};
 
 /// What is kept between two scrapes: counts of failed reads, what containers have used, the identity of GPUs that are
 /// suspended now.
@@ -34,54 +30,35 @@ pub struct Exporter {
     processes: Processes,
 }
 
-/// What one scrape has found. Its `overview` is the same for people.
-#[derive(Debug, Clone, Default)]
-pub struct Scraped {
-    /// In the order of [`metrics::ALL`], then of the GPUs.
-    pub samples: Vec<Sample>,
-    /// Seconds since 1970.
-    pub taken_at: f64,
-    /// The files that gave no value, each with the reason.
-    pub faults: Vec<Fault>,
-    /// What the daemon says, where that is fresh.
-    pub health: Option<Health>,
-    /// Whether the wrapper keeps containers off the GPUs that it names.
-    pub quarantine_enforced: Option<bool>,
-    pub published: Option<Published>,
-    /// Where the machine's list of GPUs has gaps, a sentence each.
-    pub gaps: Vec<String>,
-    /// The labels of a GPU that no container can use, and why.
-    pub unusable: Vec<(Vec<Label>, Vec<String>)>,
-}
-
 impl Exporter {
     /// Reads the machine once. `now`: seconds since 1970.
-    pub fn scrape(&mut self, root: &Root, now: f64) -> Scraped {
+    pub fn scrape(&mut self, root: &Root, now: f64) -> Snapshot {
         let start = Instant::now();
-        let machine = Machine::read(root);
+        let inventory = amdgpu::read(root);
         self.links.begin_scrape(root);
-        let found = Scraped { taken_at: now, gaps: machine.problems.clone(), ..Scraped::default() };
-        let mut scrape = Scrape { exporter: self, root, machine: &machine, found };
-        scrape.unread();
-        scrape.found.health = scrape.of_daemon();
-        scrape.found.quarantine_enforced = health::is_quarantine_enforced(root);
-        scrape.found.published = scrape.of_daemon();
-        let mut gpus = Vec::new();
-        let mut places = Vec::new();
-        for card in Card::all(&machine) {
-            gpus.extend(scrape.card(&card, &mut places));
-        }
-        scrape.users(&gpus);
-        let mut found = scrape.found;
+        let found = Snapshot {
+            taken_at: now,
+            driver_version: inventory.amdgpu.version.clone().ok(),
+            gaps: inventory.problems.clone(),
+            quarantine_enforced: health::is_quarantine_enforced(root),
+            ..Snapshot::default()
+        };
+        let mut scrape = Scrape { exporter: self, root, found, places: Vec::new() };
+        scrape.unread(&inventory);
+        let health = scrape.of_daemon::<Health>();
+        scrape.found.daemon = scrape.of_daemon();
+        let cards: Vec<(Card, gpu::Card<'_>)> = gpu::Card::all(&inventory)
+            .into_iter()
+            .filter_map(|card| Some((scrape.card(&card, health.as_ref())?, card)))
+            .collect();
+        scrape.users(cards);
+        let Scrape { mut found, places, .. } = scrape;
+        found.unjudged = health.map(|health| health.unknown).unwrap_or_default();
         self.identities.end_scrape();
         self.failed_reads.retain(|place, _| place.as_ref().is_none_or(|place| places.contains(place)));
-        let mut machines_own = Labelled::new(&[], &mut found.samples);
-        for (file, times) in self.failed_reads.values().flatten() {
-            machines_own.add_with(&READ_ERRORS, [("file", file.display().to_string())], count(*times));
-        }
-        machines_own.add(&SCRAPE_DURATION, start.elapsed().as_secs_f64());
-        machines_own.add_with(&BUILD, [("version", env!("CARGO_PKG_VERSION").to_owned())], 1.0);
-        found.samples = in_order(each_once(found.samples));
+        let failed = self.failed_reads.values().flatten();
+        found.failed_reads = failed.map(|(file, times)| (file.clone(), *times)).collect();
+        found.read_seconds = start.elapsed().as_secs_f64();
         found
     }
 }
@@ -93,42 +70,19 @@ fn unusable(gpu: &Gpu) -> Vec<String> {
     gpu.problems.iter().filter(is_of_gpu).map(ToString::to_string).collect()
 }
 
-/// Whole seconds since 1970.
-#[must_use]
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "what is no time counts as 1970")]
-pub fn whole_seconds(time: f64) -> u64 {
-    time as u64
-}
-
-/// Without the numbers that are none. Each series stands once: a second value of it would cost Prometheus the scrape.
-fn each_once(mut samples: Vec<Sample>) -> Vec<Sample> {
-    let mut seen = HashSet::new();
-    samples.retain(|sample| {
-        sample.value.is_finite() && seen.insert((sample.metric.name, sample.labels.clone()))
-    });
-    samples
-}
-
-/// In the table's order, each metric's samples as they came.
-#[must_use]
-pub fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
-    let place = |sample: &Sample| metrics::ALL.iter().position(|metric| std::ptr::eq(*metric, sample.metric));
-    samples.sort_by_cached_key(place);
-    samples
-}
-
 /// One scrape, while it lasts.
 struct Scrape<'s> {
     exporter: &'s mut Exporter,
     root: &'s Root,
-    machine: &'s Machine,
-    found: Scraped,
+    found: Snapshot,
+    /// The GPUs that were there.
+    places: Vec<Place>,
 }
 
 impl Scrape<'_> {
     /// What the daemon says in a file, where that counts.
     fn of_daemon<T: DaemonFile>(&mut self) -> Option<T> {
-        daemon_file::read(self.root, whole_seconds(self.found.taken_at)).unwrap_or_else(|reason| {
+        daemon_file::read(self.root, self.found.taken_at_seconds()).unwrap_or_else(|reason| {
             let reason = Unknown::because(reason);
             self.failed(None, &[Fault { file: PathBuf::from(T::PATH), reason }]);
             None
@@ -136,9 +90,9 @@ impl Scrape<'_> {
     }
 
     /// Counts the PCI functions and the nodes of KFD that cannot be read: they are among the machine's gaps.
-    fn unread(&mut self) {
-        let functions = self.machine.unread_functions.iter().cloned();
-        for file in functions.chain(self.machine.kfd.unread_nodes.iter().map(UnreadNode::file)) {
+    fn unread(&mut self, inventory: &Inventory) {
+        let functions = inventory.unread_functions.iter().cloned();
+        for file in functions.chain(inventory.kfd.unread_nodes.iter().map(UnreadNode::file)) {
             self.count(None, file);
         }
     }
@@ -155,37 +109,43 @@ impl Scrape<'_> {
         *self.exporter.failed_reads.entry(place.cloned()).or_default().entry(file).or_default() += 1;
     }
 
-    /// `labels`: by which the series of what a container can get name it.
-    fn note_unusable(&mut self, gpu: &Gpu, labels: &[Label]) {
-        let problems = unusable(gpu);
-        if !problems.is_empty() {
-            self.found.unusable.push((labels.to_vec(), problems));
+    /// Who uses the GPUs that are awake.
+    fn users(&mut self, cards: Vec<(Card, gpu::Card<'_>)>) {
+        let awake = cards.iter().filter(|(card, _)| !card.readings.is_suspended());
+        let gpus: Vec<(GpuId, &Gpu)> = awake
+            .flat_map(|(card, read)| {
+                card.gpus.iter().map(|gpu| card.id_of(gpu)).zip(read.entries.iter().copied())
+            })
+            .collect();
+        let daemon = self.found.daemon.as_ref();
+        let Found { mut counts, processes, accounts } =
+            self.exporter.processes.read(self.root, self.found.taken_at, &gpus, daemon);
+        let lease_of = |gpu: &Gpu| lease_of(daemon, gpu);
+        let mut leases: BTreeMap<GpuId, String> =
+            gpus.iter().filter_map(|(id, gpu)| Some((*id, lease_of(gpu)?))).collect();
+        self.found.cards = cards.into_iter().map(|(card, _)| card).collect();
+        for card in &mut self.found.cards {
+            let pci = card.pci;
+            for gpu in &mut card.gpus {
+                let id = GpuId { index: gpu.index, pci, partition: gpu.partition };
+                gpu.compute_processes = counts.remove(&id);
+                gpu.lease = leases.remove(&id);
+            }
         }
-    }
-
-    /// Who uses the GPUs, and what rocworker's daemon publishes.
-    fn users(&mut self, gpus: &[Labels<'_>]) {
-        let gpus: Vec<LabelledGpu<'_>> = gpus.iter().map(|(gpu, labels)| (*gpu, &labels[..])).collect();
-        let Scraped { samples, published, taken_at, .. } = &mut self.found;
-        let processes = &mut self.exporter.processes;
-        samples.extend(processes.samples(self.root, *taken_at, &gpus, published.as_ref()));
-        samples.extend(published.iter().flat_map(|published| published::samples(published, &gpus)));
-        let faults = std::mem::take(&mut processes.faults);
+        (self.found.processes, self.found.accounts) = (processes, accounts);
+        let faults = std::mem::take(&mut self.exporter.processes.faults);
         self.failed(None, &faults);
     }
 
-    /// Samples of a card and of its partitions. Returns which of them are awake. `places`: takes down which GPUs were
-    /// there.
-    fn card<'m>(&mut self, card: &Card<'m>, places: &mut Vec<Place>) -> Vec<Labels<'m>> {
-        let Some(first) = card.entries.first() else { return Vec::new() };
-        let is_partitioned = card.is_partitioned();
+    /// A card with its partitions.
+    fn card(&mut self, card: &gpu::Card<'_>, health: Option<&Health>) -> Option<Card> {
+        let first = *card.entries.first()?;
         let readings = match first.pci {
             Some(address) if first.driver.as_deref() == Some("amdgpu") => {
-                CardReadings::read(self.root, address)
+                amdgpu::readings::of_card(self.root, address)
             }
             _ => CardReadings::default(),
         };
-        let is_suspended = readings.is_suspended();
         let place = Place::of(first, None);
         let seen = Identity {
             vbios: readings.vbios_version.clone(),
@@ -193,76 +153,77 @@ impl Scrape<'_> {
             ..Identity::of(first, false)
         };
         let identity = self.exporter.identities.complete(place.clone(), seen);
-        let labels = identity.labels(first, None);
-        let info = identity.info_labels(self.driver_version());
-        let mut to = Labelled::new(&labels, &mut self.found.samples);
-        // Of an entry whose card is not known, nothing can be said of a card.
-        if first.pci.is_some() {
-            to.add_with_all(&GPU_INFO, info, 1.0);
-        }
-        to.add(&GPU_SUSPENDED, readings.power_state.as_ref().map(|_| truth(is_suspended)));
-        if let Some((health, pci)) = self.found.health.as_ref().zip(first.pci) {
-            health::card(health, pci, self.found.quarantine_enforced, &mut to);
-        }
-        if !is_suspended {
-            card::card(&readings, identity.is_apu, &mut to);
-        }
         self.failed(Some(&place), &readings.faults);
-        places.push(place);
-        if !is_partitioned && first.pci.is_some() {
-            self.note_unusable(first, &labels);
-            self.links(first.kfd_node, is_suspended, &labels);
-            return if is_suspended { Vec::new() } else { vec![(first, labels)] };
-        }
-        card.entries.iter().filter_map(|gpu| self.partition(gpu, &readings, places)).collect()
+        self.places.push(place);
+        let judged = health.and_then(|health| health.gpus.iter().find(|gpu| Some(gpu.pci) == first.pci));
+        let health = judged.cloned();
+        let mut found = Card { pci: first.pci, identity, readings, health, ..Card::default() };
+        found.gpus = if card.is_partitioned() || first.pci.is_none() {
+            card.entries.iter().map(|gpu| self.partition(gpu, &found.readings)).collect()
+        } else {
+            vec![self.whole(first, &found)]
+        };
+        Some(found)
     }
 
-    fn partition<'m>(
-        &mut self,
-        gpu: &'m Gpu,
-        of_card: &CardReadings,
-        places: &mut Vec<Place>,
-    ) -> Option<Labels<'m>> {
+    fn whole(&mut self, gpu: &Gpu, card: &Card) -> snapshot::Gpu {
+        let busy_percent = card.readings.busy_percent;
+        snapshot::Gpu {
+            index: gpu.index,
+            identity: card.identity.clone(),
+            readings: PartitionReadings { busy_percent, ..PartitionReadings::default() },
+            memory_total_bytes: card.memory().and_then(|memory| memory.total_bytes),
+            xgmi_links: self.links(gpu, card.readings.is_suspended()),
+            problems: unusable(gpu),
+            ..snapshot::Gpu::default()
+        }
+    }
+
+    fn partition(&mut self, gpu: &Gpu, of_card: &CardReadings) -> snapshot::Gpu {
         let id = gpu.partition.as_ref().map(|partition| partition.id);
         let place = Place::of(gpu, id);
         let identity = self.exporter.identities.complete(place.clone(), Identity::of(gpu, true));
-        let labels = identity.labels(gpu, id);
-        let info = identity.info_labels(self.driver_version());
-        Labelled::new(&labels, &mut self.found.samples).add_with_all(&GPU_INFO, info, 1.0);
-        self.note_unusable(gpu, &labels);
         let is_suspended = of_card.is_suspended();
-        if !is_suspended {
-            let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
-            // Of a card that sysfs does not tell, nothing says that it is awake.
-            let readings = match (gpu.pci, id, render) {
-                (Some(_), Some(id), Some(render)) => of_card.partition(self.root, id, render),
-                _ => PartitionReadings::default(),
-            };
-            let vram_bytes = gpu.vram_bytes.as_ref().ok().copied();
-            card::partition(&readings, vram_bytes, &mut Labelled::new(&labels, &mut self.found.samples));
-            self.failed(Some(&place), &readings.faults);
+        let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
+        // Of a card that sysfs does not tell, nothing says that it is awake.
+        let readings = match (gpu.pci, id, render) {
+            (Some(_), Some(id), Some(render)) => {
+                amdgpu::readings::of_partition(self.root, of_card, id, render)
+            }
+            _ => PartitionReadings::default(),
+        };
+        self.failed(Some(&place), &readings.faults);
+        self.places.push(place);
+        snapshot::Gpu {
+            index: gpu.index,
+            partition: id,
+            identity,
+            readings,
+            memory_total_bytes: gpu.vram_bytes.as_ref().ok().copied().filter(|_| !is_suspended),
+            xgmi_links: self.links(gpu, is_suspended),
+            problems: unusable(gpu),
+            ..snapshot::Gpu::default()
         }
-        self.links(gpu.kfd_node, is_suspended, &labels);
-        places.push(place);
-        (!is_suspended).then_some((gpu, labels))
     }
 
-    fn driver_version(&self) -> Option<String> {
-        self.machine.amdgpu.version.clone().ok()
-    }
-
-    fn links(&mut self, kfd_node: Option<u32>, is_suspended: bool, labels: &[Label]) {
-        if let Some(node) = kfd_node.filter(|_| !is_suspended) {
-            match self.exporter.links.of(self.root, node) {
-                Ok(links) => {
-                    Labelled::new(labels, &mut self.found.samples).add(&XGMI_LINKS, f64::from(links))
-                }
-                Err(reason) if reason.is_absent() => {}
-                Err(reason) => {
+    fn links(&mut self, gpu: &Gpu, is_suspended: bool) -> Option<u32> {
+        let node = gpu.kfd_node.filter(|_| !is_suspended)?;
+        match self.exporter.links.of(self.root, node) {
+            Ok(links) => Some(links),
+            Err(reason) => {
+                if !reason.is_absent() {
                     let file = PathBuf::from(format!("/sys/class/kfd/kfd/topology/nodes/{node}/io_links"));
                     self.failed(None, &[Fault { file, reason }]);
                 }
+                None
             }
         }
     }
+}
+
+/// The container that holds the GPU exclusively.
+fn lease_of(daemon: Option<&Published>, gpu: &Gpu) -> Option<String> {
+    let name = gpu.render.as_ref()?.path.file_name()?;
+    let mut leases = daemon?.leases.iter().flatten();
+    leases.find(|lease| name == lease.gpu.as_str()).map(|lease| label(&lease.container))
 }

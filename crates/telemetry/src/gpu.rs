@@ -1,6 +1,6 @@
 //! The AMD cards of a machine, each with what containers can get of it.
 
-use amdgpu::{Gpu, Machine};
+use inventory::{Gpu, Inventory};
 
 /// A card, as the whole GPU that it is or with its partitions.
 #[derive(Debug)]
@@ -11,9 +11,9 @@ pub(crate) struct Card<'m> {
 
 impl<'m> Card<'m> {
     /// AMD's cards, in the order of their first indexes. An entry whose card sysfs does not tell stands alone.
-    pub(crate) fn all(machine: &'m Machine) -> Vec<Self> {
+    pub(crate) fn all(inventory: &'m Inventory) -> Vec<Self> {
         let mut cards: Vec<Self> = Vec::new();
-        for gpu in machine.amd() {
+        for gpu in inventory.amd() {
             let is_its = |card: &&mut Self| {
                 gpu.pci.is_some() && card.entries.first().is_some_and(|first| first.pci == gpu.pci)
             };

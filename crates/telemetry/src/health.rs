@@ -1,9 +1,9 @@
 //! How well rocworker's daemon judges a card to be, as samples, and whether the wrapper acts on it.
 
 use allocation::document::Document;
-use allocation::health::{FRESH_S, Health, PATH, State};
 use allocation::policy::Policy;
-use amdgpu::Address;
+use inventory::health::{FRESH_S, GpuHealth, Health, PATH, State};
+
 use root::Root;
 
 use crate::daemon_file::DaemonFile;
@@ -45,16 +45,14 @@ pub fn why_not_quarantined(is_enforced: Option<bool>) -> Option<&'static str> {
     }
 }
 
-/// What is said of one card, whether it is awake or not. `is_enforced`: see [`is_quarantine_enforced`].
-pub(crate) fn card(health: &Health, card: Address, is_enforced: Option<bool>, to: &mut Labelled<'_>) {
-    if let Some(gpu) = health.gpus.iter().find(|gpu| gpu.pci == card) {
-        for state in [State::Healthy, State::Degraded, State::Unhealthy, State::Unknown] {
-            let label = ("state", state.name().to_owned());
-            to.add_with(&GPU_HEALTH_STATE, [label], truth(gpu.state == state));
-        }
-        to.add(&GPU_HEALTH_SCORE, gpu.score.map(f64::from));
-        to.add(&GPU_HANG, gpu.hang.map(truth));
-        let is_quarantined = if gpu.quarantine.is_some() { is_enforced } else { Some(false) };
-        to.add(&GPU_QUARANTINED, is_quarantined.map(truth));
+/// The daemon's judgement of a card, whether it is awake or not. `is_enforced`: see [`is_quarantine_enforced`].
+pub(crate) fn card(judged: &GpuHealth, is_enforced: Option<bool>, to: &mut Labelled<'_>) {
+    for state in [State::Healthy, State::Degraded, State::Unhealthy, State::Unknown] {
+        let label = ("state", state.name().to_owned());
+        to.add_with(&GPU_HEALTH_STATE, [label], truth(judged.state == state));
     }
+    to.add(&GPU_HEALTH_SCORE, judged.score.map(f64::from));
+    to.add(&GPU_HANG, judged.hang.map(truth));
+    let is_quarantined = if judged.quarantine.is_some() { is_enforced } else { Some(false) };
+    to.add(&GPU_QUARANTINED, is_quarantined.map(truth));
 }

@@ -1,8 +1,8 @@
 //! How the GPUs of a machine are, as metrics for Prometheus.
 //!
-//! Data flows one way: [`amdgpu`] reads a card's files, [`exporter`] makes samples of them, [`exposition`] writes them.
-//! [`metrics`] is the one table of what there is. The program `rocworker-exporter` serves it; `rocworker metrics` prints
-//! it once.
+//! Data flows one way: [`exporter`] reads an [`inventory::Snapshot`], [`samples`] makes samples of it, [`exposition`] writes
+//! them. [`metrics`] is the one table of what there is. The program `rocworker-exporter` serves it; `rocworker metrics`
+//! prints it once.
 
 pub mod accounting;
 mod card;
@@ -18,10 +18,10 @@ mod identity;
 mod links;
 pub mod metric;
 pub mod metrics;
-pub mod overview;
 pub mod patient;
 pub mod printable;
 pub mod processes;
-pub mod published;
+mod published;
 pub mod readings;
 pub mod sample;
+pub mod samples;

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use amdgpu::{Reading, topology_generation, xgmi_links};
+use amdgpu::{topology_generation, xgmi_links};
+use inventory::Reading;
 use root::Root;
 
 #[derive(Debug, Clone, Default)]

@@ -13,9 +13,6 @@ use std::time::{Duration, Instant};
 
 use root::{Place, Root, Stuck, Watch};
 
-use crate::metrics;
-use crate::sample::Sample;
-
 /// A file of a driver answers within milliseconds.
 pub const PATIENCE: Duration = Duration::from_millis(500);
 /// Prometheus waits 10 s unless its configuration says otherwise.
@@ -98,13 +95,6 @@ impl<T: Send + 'static> Patient<T> {
     #[must_use]
     pub fn stuck(&self) -> usize {
         self.left.threads.load(Ordering::SeqCst)
-    }
-
-    /// Their number as a sample; `more`: those of other readers.
-    #[must_use]
-    pub fn stuck_reads(&self, more: usize) -> Sample {
-        let stuck = u32::try_from(self.stuck() + more).unwrap_or(u32::MAX);
-        Sample { metric: &metrics::STUCK_READS, labels: Vec::new(), value: f64::from(stuck) }
     }
 
     /// What no run asks for now: their paths, and the folders of devices that hang.

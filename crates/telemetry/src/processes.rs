@@ -4,19 +4,19 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use amdgpu::processes::{self, Use};
-use amdgpu::readings::Fault;
-use amdgpu::{Gpu, Unknown};
+use amdgpu::processes;
+use inventory::processes::Use;
+use inventory::published::{Pod, Published};
+use inventory::readings::Fault;
+use inventory::snapshot::{self, Account, GpuId};
+use inventory::{Gpu, Unknown};
 use root::Root;
 
 use crate::accounting::{Accounting, Holding, Timestamp};
 use crate::container::{Owner, label};
-use crate::metrics;
-use crate::published::{Pod, Published};
-use crate::sample::{Label, Labelled, Sample, count};
 
-/// A GPU, and the labels by which all of its series name it.
-pub type LabelledGpu<'a> = (&'a Gpu, &'a [Label]);
+/// Which GPU of the snapshot it is, and what the kernel says of it.
+pub type ReadGpu<'a> = (GpuId, &'a Gpu);
 
 /// The pid namespace that the kernel starts with, as /proc/PID/ns/pid names it (include/linux/proc_ns.h,
 /// `PROC_PID_INIT_INO`): KFD numbers processes as it does.
@@ -39,7 +39,17 @@ pub struct Processes {
     pub faults: Vec<Fault>,
 }
 
-/// A process on a GPU.
+/// What one reading of the processes has found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// How many compute processes are on each GPU of which KFD says it.
+    pub counts: BTreeMap<GpuId, u64>,
+    /// In the order of their numbers.
+    pub processes: Vec<snapshot::Process>,
+    pub accounts: Vec<Account>,
+}
+
+/// What a process holds of a GPU.
 #[derive(Debug, Default)]
 struct Row {
     vram_bytes: Option<u64>,
@@ -60,13 +70,13 @@ struct Process {
 
 impl Processes {
     /// Reads the processes once. `now`: seconds since 1970. `published`: what the daemon adds, where that is fresh.
-    pub fn samples(
+    pub fn read(
         &mut self,
         root: &Root,
         now: f64,
-        gpus: &[LabelledGpu<'_>],
+        gpus: &[ReadGpu<'_>],
         published: Option<&Published>,
-    ) -> Vec<Sample> {
+    ) -> Found {
         self.faults.clear();
         let uses = processes::uses(root, &mut self.faults);
         let are_all_read = uses.is_some() && self.faults.is_empty();
@@ -76,20 +86,20 @@ impl Processes {
         let mut proc = Proc::new(root);
         self.account(now, &uses, &mut proc);
 
-        let mut samples = Vec::new();
+        let mut found = Found::default();
         let mut rows = rows(&uses, &ids);
         if are_all_read {
             let is_known = |gpu: usize| uses.is_empty() || ids.values().any(|it| *it == gpu);
-            counts(gpus, &rows, is_known, &mut samples);
+            found.counts = counts(gpus, &rows, is_known);
         }
         if proc.numbers_alike {
             add_clients(published, gpus, &mut rows);
         }
         let rows = self.with_most_vram(rows);
         let pods = published.map_or(&[][..], |it| &it.pods);
-        of_processes(gpus, &rows, &mut proc, pods, &mut samples);
-        self.of_owners(gpus, &ids, pods, &mut samples);
-        samples
+        found.processes = of_processes(gpus, &rows, &mut proc, pods);
+        found.accounts = self.accounts(gpus, &ids, pods);
+        found
     }
 
     /// Notes what each owner holds now.
@@ -116,27 +126,20 @@ impl Processes {
         rows.into_iter().take(MOST).collect()
     }
 
-    /// The series of owners. Two that are called alike are one: a series must not come twice.
-    fn of_owners(
-        &self,
-        gpus: &[LabelledGpu<'_>],
-        ids: &BTreeMap<u32, usize>,
-        pods: &[Pod],
-        samples: &mut Vec<Sample>,
-    ) {
-        let mut series = BTreeMap::<(usize, Vec<Label>), (f64, Option<u64>)>::new();
+    /// What owners have had. Two that are called alike are one: a series must not come twice.
+    fn accounts(&self, gpus: &[ReadGpu<'_>], ids: &BTreeMap<u32, usize>, pods: &[Pod]) -> Vec<Account> {
+        let mut sums = BTreeMap::<(usize, snapshot::Owner), (f64, Option<u64>)>::new();
         for (owner, gpu_id, account) in self.accounting.accounts() {
             let Some(gpu) = ids.get(&gpu_id) else { continue };
-            let (seconds, peak) = series.entry((*gpu, of_owner(owner, pods))).or_default();
+            let (seconds, peak) = sums.entry((*gpu, named(owner, pods))).or_default();
             *seconds += account.seconds;
             *peak = (*peak).max(account.vram_peak_bytes);
         }
-        for ((gpu, own), (seconds, peak)) in series {
-            let Some((_, labels)) = gpus.get(gpu) else { continue };
-            let mut to = Labelled::new(labels, samples);
-            to.add_with_all(&metrics::CONTAINER_GPU_SECONDS, own.clone(), seconds);
-            to.add_with_all(&metrics::CONTAINER_VRAM_PEAK, own, peak.map(count));
-        }
+        let account = |((gpu, owner), (seconds, vram_peak_bytes))| {
+            let (gpu, _) = *gpus.get::<usize>(gpu)?;
+            Some(Account { owner, gpu, seconds, vram_peak_bytes })
+        };
+        sums.into_iter().filter_map(account).collect()
     }
 }
 
@@ -150,48 +153,36 @@ fn rows(uses: &[Use], ids: &BTreeMap<u32, usize>) -> Rows {
 }
 
 /// How many processes are on each GPU that KFD knows.
-fn counts(
-    gpus: &[LabelledGpu<'_>],
-    rows: &Rows,
-    is_known: impl Fn(usize) -> bool,
-    samples: &mut Vec<Sample>,
-) {
+fn counts(gpus: &[ReadGpu<'_>], rows: &Rows, is_known: impl Fn(usize) -> bool) -> BTreeMap<GpuId, u64> {
     let mut counts = BTreeMap::<usize, u64>::new();
     rows.keys().for_each(|(_, gpu)| *counts.entry(*gpu).or_default() += 1);
-    for (index, (gpu, labels)) in gpus.iter().enumerate() {
-        if gpu.kfd_node.is_some() && is_known(index) {
-            let processes = counts.get(&index).copied().unwrap_or(0);
-            Labelled::new(labels, samples).add(&metrics::PROCESSES, count(processes));
-        }
-    }
+    let known =
+        gpus.iter().enumerate().filter(|(place, (_, gpu))| gpu.kfd_node.is_some() && is_known(*place));
+    known.map(|(place, (id, _))| (*id, counts.get(&place).copied().unwrap_or(0))).collect()
 }
 
-/// The series of processes.
 fn of_processes(
-    gpus: &[LabelledGpu<'_>],
+    gpus: &[ReadGpu<'_>],
     rows: &Rows,
     proc: &mut Proc<'_>,
     pods: &[Pod],
-    samples: &mut Vec<Sample>,
-) {
-    for ((pid, gpu), row) in rows {
-        let Some((_, labels)) = gpus.get(*gpu) else { continue };
+) -> Vec<snapshot::Process> {
+    let process = |((pid, gpu), row): (&(u32, usize), &Row)| {
+        let (gpu, _) = *gpus.get(*gpu)?;
         let process = proc.process(*pid);
-        let mut own = vec![("pid", pid.to_string())];
-        own.extend((!process.name.is_empty()).then(|| ("name", process.name.clone())));
-        own.extend(of_owner(&process.owner, pods));
-        let mut to = Labelled::new(labels, samples);
-        to.add_with_all(&metrics::PROCESS_VRAM, own.clone(), row.vram_bytes.map(count));
-        to.add_with_all(&metrics::PROCESS_CU, own.clone(), row.compute_units.map(count));
-        to.add_with_all(&metrics::PROCESS_QUEUES, own, row.queues.map(count));
-    }
+        let Row { vram_bytes, compute_units, queues } = *row;
+        let name = Some(process.name.clone()).filter(|name| !name.is_empty());
+        let owner = named(&process.owner, pods);
+        Some(snapshot::Process { pid: *pid, name, gpu, owner, vram_bytes, compute_units, queues })
+    };
+    rows.iter().filter_map(process).collect()
 }
 
 /// Adds the VRAM of DRM clients where KFD says none. Their fdinfo names a card: of one that is partitioned it is not known
 /// which partition is meant.
-fn add_clients(published: Option<&Published>, gpus: &[LabelledGpu<'_>], rows: &mut Rows) {
+fn add_clients(published: Option<&Published>, gpus: &[ReadGpu<'_>], rows: &mut Rows) {
     let mut cards = BTreeMap::<String, Option<usize>>::new();
-    for (index, (gpu, _)) in gpus.iter().enumerate() {
+    for (index, (_, gpu)) in gpus.iter().enumerate() {
         if let Some(pci) = gpu.pci {
             cards.entry(pci.to_string()).and_modify(|it| *it = None).or_insert(Some(index));
         }
@@ -205,8 +196,8 @@ fn add_clients(published: Option<&Published>, gpus: &[LabelledGpu<'_>], rows: &m
 }
 
 /// Which GPU has which of KFD's ids.
-fn ids(root: &Root, gpus: &[LabelledGpu<'_>], faults: &mut Vec<Fault>) -> BTreeMap<u32, usize> {
-    let id = |(index, (gpu, _)): (usize, &LabelledGpu<'_>)| {
+fn ids(root: &Root, gpus: &[ReadGpu<'_>], faults: &mut Vec<Fault>) -> BTreeMap<u32, usize> {
+    let id = |(index, (_, gpu)): (usize, &ReadGpu<'_>)| {
         Some((processes::gpu_id(root, gpu.kfd_node?, faults)?, index))
     };
     gpus.iter().enumerate().filter_map(id).collect()
@@ -267,15 +258,14 @@ fn uptime(root: &Root) -> Option<f64> {
     text.split_ascii_whitespace().next()?.parse().ok().filter(|uptime: &f64| uptime.is_finite())
 }
 
-/// An owner's labels. A pod is called by its uid where its name is not known.
-fn of_owner(owner: &Owner, pods: &[Pod]) -> Vec<Label> {
+/// An owner by its names. A pod is called by its uid where its name is not known.
+fn named(owner: &Owner, pods: &[Pod]) -> snapshot::Owner {
     let pod = pods.iter().find(|pod| pod.uid == owner.pod_uid && !pod.uid.is_empty());
-    let named = |(name, value): (&'static str, &str)| (!value.is_empty()).then(|| (name, label(value)));
-    let values = [
-        ("container", owner.container.as_str()),
-        ("namespace", pod.map_or("", |pod| &pod.namespace)),
-        ("pod", pod.map_or(&owner.pod_uid, |pod| &pod.name)),
-        ("unit", &owner.unit),
-    ];
-    values.into_iter().filter_map(named).collect()
+    let named = |name: &str| (!name.is_empty()).then(|| label(name));
+    snapshot::Owner {
+        container: named(&owner.container),
+        namespace: pod.and_then(|pod| named(&pod.namespace)),
+        pod: named(pod.map_or(&owner.pod_uid, |pod| &pod.name)),
+        unit: named(&owner.unit),
+    }
 }

@@ -1,7 +1,7 @@
 //! A machine's cards as samples, without who uses them: what health is judged by.
 
-use amdgpu::readings::{CardReadings, Fault};
-use amdgpu::{Address, Machine};
+use inventory::readings::Fault;
+use inventory::{Identity, Inventory, PciAddress, snapshot};
 use root::Root;
 
 use crate::card;
@@ -11,7 +11,7 @@ use crate::sample::{Labelled, Sample};
 /// One card that amdgpu drives.
 #[derive(Debug, Clone)]
 pub struct CardSamples {
-    pub pci: Address,
+    pub pci: PciAddress,
     /// Nothing else is read of a card that is.
     pub is_suspended: bool,
     /// Without the labels of the GPU.
@@ -25,26 +25,27 @@ pub struct CardSamples {
 
 /// Reads each card once, in the order of their indexes.
 #[must_use]
-pub fn read(root: &Root, machine: &Machine) -> Vec<CardSamples> {
-    let cards = Card::all(machine);
+pub fn read(root: &Root, inventory: &Inventory) -> Vec<CardSamples> {
+    let cards = Card::all(inventory);
     let read = |card: &Card<'_>| {
         let first = card.entries.first()?;
         let pci = first.pci.filter(|_| first.driver.as_deref() == Some("amdgpu"))?;
-        let readings = CardReadings::read(root, pci);
+        let readings = amdgpu::readings::of_card(root, pci);
         let is_suspended = readings.is_suspended();
+        let identity = Identity { is_apu: readings.is_apu, ..Identity::default() };
+        let read = snapshot::Card { readings, identity, ..snapshot::Card::default() };
         let mut samples = Vec::new();
         if !is_suspended {
-            card::card(&readings, readings.is_apu, &mut Labelled::new(&[], &mut samples));
+            card::card(&read, &mut Labelled::new(&[], &mut samples));
         }
-        let is_own = readings.is_apu == Some(false);
-        let vram = readings.memory.iter().find(|it| is_own && it.pool == "vram");
+        let vram = read.memory().filter(|memory| memory.pool == "vram");
         Some(CardSamples {
             pci,
             is_suspended,
             samples,
             vram_used_bytes: vram.and_then(|it| it.used_bytes),
             kfd_nodes: card.entries.iter().filter_map(|gpu| gpu.kfd_node).collect(),
-            faults: readings.faults,
+            faults: read.readings.faults,
         })
     };
     cards.iter().filter_map(read).collect()

@@ -11,12 +11,12 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 
-use allocation::PciAddress;
-use allocation::health::{GpuHealth, Health, State};
+use inventory::PciAddress;
+use inventory::health::{GpuHealth, Health, State};
+use inventory::published::{Client, Published};
 use root::Root;
 use serde::Serialize;
 use telemetry::daemon_file::{self, DaemonFile};
-use telemetry::published::{Client, Published};
 
 const WRITTEN_AT: u64 = 1_000_000_990;
 

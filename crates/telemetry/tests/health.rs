@@ -8,11 +8,13 @@
 
 use std::fs;
 
+use inventory::Snapshot;
 use layout::{JUDGED_AT, Machine};
 use root::Root;
 use support::laid::Laid;
-use telemetry::exporter::{Exporter, Scraped};
+use telemetry::exporter::Exporter;
 use telemetry::sample::{Sample, count};
+use telemetry::samples::samples;
 
 const FILE: &str = "run/rocworker/health.json";
 
@@ -27,14 +29,15 @@ fn policy(quarantine: bool) -> String {
     format!(r#"{{"schema_version":1,"requests":"all","quarantine":{quarantine}}}"#)
 }
 
-fn scrape(exporter: &mut Exporter, laid: &Laid, age: f64) -> Scraped {
+fn scrape(exporter: &mut Exporter, laid: &Laid, age: f64) -> Snapshot {
     exporter.scrape(&Root::open(laid.top()).unwrap(), count(JUDGED_AT) + age)
 }
 
 /// Name, card, labels and value of each series that comes from the file.
-fn judged(scraped: &Scraped) -> Vec<String> {
+fn judged(scraped: &Snapshot) -> Vec<String> {
     let names = ["rocm_gpu_health_score", "rocm_gpu_health_state", "rocm_gpu_hang", "rocm_gpu_quarantined"];
-    let of_file = scraped.samples.iter().filter(|sample| names.contains(&sample.metric.name));
+    let samples = samples(scraped);
+    let of_file = samples.iter().filter(|sample| names.contains(&sample.metric.name));
     let shown = |sample: &Sample| {
         let labels: Vec<&str> = sample.labels.iter().map(|(name, _)| *name).collect();
         let (of_gpu, own) = labels.split_at(5);
@@ -80,11 +83,11 @@ fn each_card_has_its_judgement_once_and_what_is_unknown_is_absent() {
 /// A judgement alone keeps no container off a GPU.
 #[test]
 fn a_gpu_is_quarantined_only_where_the_policy_keeps_containers_off_it() {
-    let value = |scraped: &Scraped, pci: &str| {
+    let value = |scraped: &Snapshot, pci: &str| {
         let is_its = |it: &&Sample| {
             it.metric.name == "rocm_gpu_quarantined" && it.labels.iter().any(|(_, value)| value == pci)
         };
-        scraped.samples.iter().find(is_its).map(|it| it.value)
+        samples(scraped).iter().find(is_its).map(|it| it.value)
     };
     for (text, expected) in [
         (Some(policy(true)), Some(true)),
@@ -100,7 +103,7 @@ fn a_gpu_is_quarantined_only_where_the_policy_keeps_containers_off_it() {
         let scraped = scrape(&mut Exporter::default(), &laid, 0.0);
         let quarantined = value(&scraped, "0000:05:00.0").map(|value| value > 0.0);
         assert_eq!(quarantined, expected, "{text:?}");
-        assert_eq!(scraped.overview().quarantine_enforced, expected, "{text:?}");
+        assert_eq!(scraped.quarantine_enforced, expected, "{text:?}");
         assert_eq!(value(&scraped, "0000:15:00.0"), Some(0.0), "{text:?}: it was never unhealthy");
     }
 }
@@ -124,11 +127,12 @@ fn a_judgement_comes_and_goes_with_its_file_and_its_age() {
     assert_eq!((none, scraped.faults), (vec![], vec![]), "an old one is no fault");
 
     fs::write(&path, &text[..text.len() / 2]).unwrap();
-    let (none, Scraped { samples, faults, .. }) = now(0.0);
+    let (none, scraped) = now(0.0);
     assert_eq!(none, [""; 0]);
-    let [fault] = &faults[..] else { panic!("{faults:?}") };
+    let [fault] = &scraped.faults[..] else { panic!("{scraped:#?}") };
     assert_eq!(fault.file.to_str(), Some("/run/rocworker/health.json"));
     assert!(fault.reason.to_string().contains("health.json is damaged: "), "{}", fault.reason);
+    let samples = samples(&scraped);
     let errors =
         samples.iter().find(|sample| sample.metric.name == "rocm_exporter_read_errors_total").unwrap();
     assert_eq!(errors.labels, [("file", "/run/rocworker/health.json".to_owned())]);
@@ -140,8 +144,8 @@ fn a_suspended_card_keeps_its_judgement_and_is_not_read() {
     let laid = Laid::out(&machine().put(status, "suspended\n"));
     let scraped = scrape(&mut Exporter::default(), &laid, 0.0);
     assert_eq!(judged(&scraped), JUDGED);
-    let of_card =
-        scraped.samples.iter().filter(|it| it.labels.iter().any(|(_, value)| value == "0000:05:00.0"));
+    let samples = samples(&scraped);
+    let of_card = samples.iter().filter(|it| it.labels.iter().any(|(_, value)| value == "0000:05:00.0"));
     let names: std::collections::BTreeSet<&str> = of_card.map(|it| it.metric.name).collect();
     let expected = [
         "rocm_gpu_hang",
@@ -160,6 +164,7 @@ fn a_dump_of_the_kernels_is_a_metric_of_its_own() {
     let laid = Laid::out(&machine().remove("/run/rocworker"));
     let scraped = scrape(&mut Exporter::default(), &laid, 0.0);
     assert_eq!(judged(&scraped), [""; 0]);
-    let dumps = scraped.samples.iter().filter(|sample| sample.metric.name == "rocm_gpu_devcoredump");
+    let samples = samples(&scraped);
+    let dumps = samples.iter().filter(|sample| sample.metric.name == "rocm_gpu_devcoredump");
     assert_eq!(dumps.map(|sample| sample.value).collect::<Vec<_>>(), [1.0, 0.0, 0.0]);
 }

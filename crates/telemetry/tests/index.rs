@@ -9,14 +9,14 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 
-use amdgpu::Machine as Detected;
+use inventory::snapshot::Snapshot;
 use layout::{Gpu, Kfd, KfdNode, Machine, Module};
 use nix::errno::Errno;
 use root::Root;
 use support::fuse::{self, Fault, Served};
 use support::laid::Laid;
-use telemetry::exporter::{Exporter, Scraped};
-use telemetry::overview::Overview;
+use telemetry::exporter::Exporter;
+use telemetry::samples::samples;
 
 /// By KFD's node, from 1.
 const CARDS: [&str; 4] = ["0000:c3:00.0", "0000:43:00.0", "0000:83:00.0", "0000:03:00.0"];
@@ -46,14 +46,14 @@ fn properties(node: usize) -> String {
     format!("/sys/class/kfd/kfd/topology/nodes/{node}/properties")
 }
 
-fn scrape(root: &Root) -> Scraped {
+fn scrape(root: &Root) -> Snapshot {
     Exporter::default().scrape(root, 1e9)
 }
 
 /// The index of each card by its series: each of them has it, or none.
-fn indexes(scraped: &Scraped) -> BTreeMap<String, Option<u32>> {
+fn indexes(scraped: &Snapshot) -> BTreeMap<String, Option<u32>> {
     let mut found = BTreeMap::new();
-    for sample in &scraped.samples {
+    for sample in &samples(scraped) {
         let label =
             |name: &str| sample.labels.iter().find(|(label, _)| *label == name).map(|(_, it)| it.clone());
         let Some(pci) = label("pci") else { continue };
@@ -64,24 +64,24 @@ fn indexes(scraped: &Scraped) -> BTreeMap<String, Option<u32>> {
 }
 
 /// The number of failed reads of a node's file.
-fn failed_reads(scraped: &Scraped, node: usize) -> Option<f64> {
+fn failed_reads(scraped: &Snapshot, node: usize) -> Option<f64> {
     let file = properties(node);
     let is_its = |sample: &&telemetry::sample::Sample| {
         sample.metric.name == "rocm_exporter_read_errors_total" && sample.labels == [("file", file.clone())]
     };
-    scraped.samples.iter().find(is_its).map(|sample| sample.value)
+    samples(scraped).iter().find(is_its).map(|sample| sample.value)
 }
 
 /// `known`: how many GPUs have their index; those of the first nodes.
-fn assert_known(scraped: &Scraped, known: u32, what: &str) {
+fn assert_known(scraped: &Snapshot, known: u32, what: &str) {
     let expected: BTreeMap<String, Option<u32>> =
         (0..).zip(CARDS).map(|(index, pci)| (pci.to_owned(), (index < known).then_some(index))).collect();
     assert_eq!(indexes(scraped), expected, "{what}");
-    let Overview { cards, unknown, may_lack_cards, .. } = scraped.overview();
+    let cards = &scraped.cards;
     assert_eq!(cards.len(), CARDS.len(), "{what}: each card is listed");
-    let busy = |card: &telemetry::overview::Card| {
-        let place = CARDS.iter().position(|pci| card.pci.as_deref() == Some(*pci)).unwrap();
-        assert_eq!(card.busy_percent, Some(place as f64), "{what}");
+    let busy = |card: &inventory::snapshot::Card| {
+        let place = CARDS.iter().position(|pci| card.pci.is_some_and(|it| it.to_string() == *pci)).unwrap();
+        assert_eq!(card.readings.busy_percent, Some(place as f64), "{what}");
         assert_eq!(card.gpus.len(), 1);
         card.gpus[0].index
     };
@@ -89,14 +89,14 @@ fn assert_known(scraped: &Scraped, known: u32, what: &str) {
     let unnumbered = CARDS.len() - known as usize;
     let in_order: Vec<Option<u32>> = (0..known).map(Some).chain(vec![None; unnumbered]).collect();
     assert_eq!(shown, in_order, "{what}: what has no index comes last");
-    assert_eq!(may_lack_cards, unnumbered > 0, "{what}: {unknown:?}");
+    assert_eq!(scraped.may_lack_cards(), unnumbered > 0, "{what}: {:?}", scraped.unknown());
 }
 
 #[test]
 fn an_index_behind_a_node_that_cannot_be_read_is_absent_and_the_read_error_is_counted_and_shown() {
     let laid = mi210();
     let root = Root::open(laid.top()).unwrap();
-    let detected = Detected::read(&root);
+    let detected = amdgpu::read(&root);
     let order: Vec<String> = detected.gpus.iter().map(|gpu| gpu.pci.unwrap().to_string()).collect();
     assert_eq!(order, CARDS, "the order of `rocworker detect`");
     assert_known(&scrape(&root), 4, "a healthy machine");
@@ -113,12 +113,12 @@ fn an_index_behind_a_node_that_cannot_be_read_is_absent_and_the_read_error_is_co
             let scraped = exporter.scrape(&root, 1e9 + 1.0);
             let what = format!("node {node}: {what}");
             assert_known(&scraped, known, &what);
-            let detected = Detected::read(&root);
+            let detected = amdgpu::read(&root);
             let numbered: Vec<u32> = detected.gpus.iter().filter_map(|gpu| gpu.index).collect();
             assert_eq!(numbered, (0..known).collect::<Vec<_>>(), "{what}: {detected:?}");
             assert!(detected.unanswered[0].starts_with(&format!("KFD node {node}: ")), "{what}");
             assert_eq!(failed_reads(&scraped, node), Some(2.0), "{what}");
-            let shown = scraped.overview().unknown;
+            let shown = scraped.unknown();
             let count = shown.iter().filter(|it| it.starts_with(&format!("KFD node {node}: "))).count();
             assert_eq!(count, 1, "{what}: {shown:?}");
         }
@@ -131,7 +131,7 @@ fn a_gpu_node_without_a_render_node_costs_no_other_gpu_its_index_and_no_left_out
     for minor in ["", "drm_render_minor 0\n"] {
         let laid = mi210();
         laid.put(&properties(2)[1..], &format!("simd_count 4\ngfx_target_version 90010\n{minor}"));
-        let detected = Detected::read(&Root::open(laid.top()).unwrap());
+        let detected = amdgpu::read(&Root::open(laid.top()).unwrap());
         let order: Vec<_> =
             detected.gpus.iter().map(|gpu| (gpu.index, gpu.pci.unwrap().to_string())).collect();
         let expected = [CARDS[0], CARDS[2], CARDS[3], CARDS[1]];
@@ -159,7 +159,7 @@ fn real_fuse_an_index_is_absent_where_the_kernel_refuses_a_node() {
         let scraped = scrape(&root);
         assert_known(&scraped, 1, &errno.to_string());
         assert_eq!(failed_reads(&scraped, 2), Some(1.0), "{errno}");
-        let detected = Detected::read(&root);
+        let detected = amdgpu::read(&root);
         let unread = detected.gpus.iter().find(|gpu| gpu.pci.unwrap().to_string() == CARDS[1]).unwrap();
         let problems: Vec<String> = unread.problems.iter().map(ToString::to_string).collect();
         assert!(problems.iter().any(|it| it.contains("KFD node 2: ")), "{errno}: {problems:?}");
@@ -188,7 +188,7 @@ fn real_a_node_that_only_root_reads_shifts_no_index_of_an_unprivileged_exporter(
     let scraped = scraped.join().unwrap();
     assert_known(&scraped, 1, "as nobody");
     assert_eq!(failed_reads(&scraped, 2), Some(1.0));
-    let shown = scraped.overview().unknown;
+    let shown = scraped.unknown();
     assert!(
         shown.iter().any(|it| it.contains("Permission denied") && it.contains("KFD node 2")),
         "{shown:?}"

@@ -10,13 +10,15 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use amdgpu::{Machine, processes};
+use amdgpu::processes;
+use inventory::published::{Client, Drift, Lease, Pod, Published};
+use inventory::{Inventory, Snapshot};
 use layout::Nodes;
 use root::Root;
-use telemetry::exporter::in_order;
-use telemetry::processes::{LabelledGpu, Processes};
-use telemetry::published::{self, Client, Drift, Lease, Pod, Published};
-use telemetry::sample::{Label, Sample};
+use telemetry::exporter::Exporter;
+use telemetry::metric::GPU_LABELS;
+use telemetry::sample::Sample;
+use telemetry::samples::samples;
 use tempfile::TempDir;
 
 const ID: &str = "605439acbd4fb18c145069289094b17f17e0cfa938f78012d4960bc797305f22";
@@ -25,9 +27,9 @@ const UID: &str = "ac04f3f2-1f2c-11e9-b015-1ebee232acfa";
 struct Laid {
     dir: TempDir,
     root: Root,
-    machine: Machine,
-    labels: Vec<Vec<Label>>,
-    processes: Processes,
+    inventory: Inventory,
+    exporter: Exporter,
+    last: Snapshot,
 }
 
 impl Laid {
@@ -35,10 +37,8 @@ impl Laid {
         let dir = tempfile::tempdir().unwrap();
         layout::Machine::demo().lay_out(dir.path(), Nodes::Recorded).unwrap();
         let root = Root::open(dir.path()).unwrap();
-        let machine = Machine::read(&root);
-        let label = |gpu: &amdgpu::Gpu| vec![("gpu", gpu.index.map_or("-".to_owned(), |it| it.to_string()))];
-        let labels = machine.gpus.iter().map(label).collect();
-        Self { dir, root, machine, labels, processes: Processes::default() }
+        let inventory = amdgpu::read(&root);
+        Self { dir, root, inventory, exporter: Exporter::default(), last: Snapshot::default() }
     }
 
     fn put(&self, path: &str, text: impl AsRef<[u8]>) {
@@ -48,7 +48,7 @@ impl Laid {
     }
 
     fn gpu_id(&self, index: u32) -> u32 {
-        let gpu = self.machine.gpus.iter().find(|gpu| gpu.index == Some(index)).unwrap();
+        let gpu = self.inventory.gpus.iter().find(|gpu| gpu.index == Some(index)).unwrap();
         processes::gpu_id(&self.root, gpu.kfd_node.unwrap(), &mut Vec::new()).unwrap()
     }
 
@@ -76,24 +76,39 @@ impl Laid {
         }
     }
 
-    fn gpus(&self) -> Vec<LabelledGpu<'_>> {
-        self.machine.gpus.iter().zip(self.labels.iter().map(Vec::as_slice)).collect()
+    /// The series of processes and of what the daemon publishes at a time.
+    fn samples(&mut self, uptime: f64, published: Option<&Published>) -> Vec<Sample> {
+        self.put("proc/uptime", format!("{uptime:.2} 99999.00\n"));
+        let file = "run/rocworker/exporter.json";
+        match published {
+            Some(published) => self.put(file, serde_json::to_string(published).unwrap()),
+            None => drop(fs::remove_file(self.dir.path().join(file))),
+        }
+        self.last = self.exporter.scrape(&self.root, uptime + 1e9);
+        let users = ["rocm_gpu_processes", "rocm_process_", "rocm_container_"];
+        let mut samples = samples(&self.last);
+        samples.retain(|it| users.iter().any(|prefix| it.metric.name.starts_with(prefix)));
+        samples
     }
 
     /// The series at a time, beside those of GPUs that no process uses.
     fn scrape(&mut self, uptime: f64, published: Option<&Published>) -> Vec<String> {
-        self.put("proc/uptime", format!("{uptime:.2} 99999.00\n"));
-        let mut processes = std::mem::take(&mut self.processes);
-        let samples = processes.samples(&self.root, uptime + 1e9, &self.gpus(), published);
-        self.processes = processes;
-        let samples = in_order(samples);
-        let lines = samples.iter().map(line);
-        lines.filter(|line| !(line.starts_with("rocm_gpu_processes{") && line.ends_with(" 0"))).collect()
+        let lines: Vec<String> = self.samples(uptime, published).iter().map(line).collect();
+        let is_idle = |line: &String| line.starts_with("rocm_gpu_processes{") && line.ends_with(" 0");
+        lines.into_iter().filter(|line| !is_idle(line)).collect()
+    }
+
+    /// Why the last scrape leaves processes out.
+    fn faults(&self) -> Vec<String> {
+        let faults = self.last.faults.iter().filter(|it| it.file.starts_with("/sys/class/kfd/kfd/proc"));
+        faults.map(|fault| fault.reason.to_string()).collect()
     }
 }
 
+/// Of the labels that name the GPU, its index is enough.
 fn line(sample: &Sample) -> String {
-    let labels: Vec<String> = sample.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+    let labels = sample.labels.iter().filter(|(name, _)| *name == "gpu" || !GPU_LABELS.contains(name));
+    let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value:?}")).collect();
     format!("{}{{{}}} {}", sample.metric.name, labels.join(","), sample.value)
 }
 
@@ -111,17 +126,12 @@ fn of_too_many_processes_those_with_the_most_vram_have_series_and_all_are_counte
         })
     };
     assert_eq!([has(1), has(100), has(101), has(1100)], [false, false, true, true]);
-    let [left_out] = &laid.processes.faults[..] else { panic!("{:?}", laid.processes.faults) };
-    let why = "100 processes have no series: only those with the most VRAM have";
-    assert_eq!(
-        (left_out.file.to_str(), left_out.reason.to_string().as_str()),
-        (Some("/sys/class/kfd/kfd/proc"), why)
-    );
+    assert_eq!(laid.faults(), ["100 processes have no series: only those with the most VRAM have"]);
     (1..=100).for_each(|pid| {
         fs::remove_dir_all(laid.dir.path().join(format!("sys/class/kfd/kfd/proc/{pid}"))).unwrap()
     });
     laid.scrape(1001.0, None);
-    assert_eq!(laid.processes.faults, []);
+    assert_eq!(laid.faults(), [""; 0]);
 }
 
 #[test]
@@ -158,17 +168,15 @@ fn each_process_is_on_its_gpus_with_its_name_and_its_container() {
 
 #[test]
 fn a_gpu_that_nobody_uses_has_none_and_a_machine_without_kfd_has_no_series() {
-    let laid = Laid::demo();
-    laid.put("proc/uptime", "1.00 1.00\n");
+    let mut laid = Laid::demo();
     let proc = laid.dir.path().join("sys/class/kfd/kfd/proc");
     fs::create_dir(&proc).unwrap();
-    let mut processes = Processes::default();
-    let samples = processes.samples(&laid.root, 5.0, &laid.gpus(), None);
-    let with_kfd = laid.machine.gpus.iter().filter(|gpu| gpu.kfd_node.is_some()).count();
+    let samples = laid.samples(1000.0, None);
+    let with_kfd = laid.inventory.gpus.iter().filter(|gpu| gpu.kfd_node.is_some()).count();
     assert_eq!((samples.len(), with_kfd), (9, 9));
     assert!(samples.iter().all(|it| it.metric.name == "rocm_gpu_processes" && it.value == 0.0));
     fs::remove_dir(&proc).unwrap();
-    assert!(processes.samples(&laid.root, 6.0, &laid.gpus(), None).is_empty());
+    assert!(laid.samples(1001.0, None).is_empty());
 }
 
 #[test]
@@ -178,7 +186,7 @@ fn a_count_of_processes_is_absent_where_one_could_not_be_read() {
     laid.uses(70, 0, 4096, 0);
     let gpus = |lines: &[String]| lines.iter().filter(|it| it.starts_with("rocm_gpu_processes")).count();
     assert_eq!(gpus(&laid.scrape(1000.0, None)), 1);
-    let node = laid.machine.gpus[0].kfd_node.unwrap();
+    let node = laid.inventory.gpus[0].kfd_node.unwrap();
     let file = format!("sys/class/kfd/kfd/topology/nodes/{node}/gpu_id");
     let before = fs::read(laid.dir.path().join(&file)).unwrap();
     laid.put(&file, "none\n");
@@ -186,12 +194,7 @@ fn a_count_of_processes_is_absent_where_one_could_not_be_read() {
     laid.put(&file, before);
     laid.uses(71, 1, 0, 0);
     laid.put(&format!("sys/class/kfd/kfd/proc/71/vram_{}", laid.gpu_id(1)), "lots\n");
-    let samples = laid.processes.samples(
-        &laid.root,
-        1e9,
-        &laid.machine.gpus.iter().zip(laid.labels.iter().map(Vec::as_slice)).collect::<Vec<_>>(),
-        None,
-    );
+    let samples = laid.samples(1030.0, None);
     assert!(!samples.iter().any(|it| it.metric.name == "rocm_gpu_processes"));
 }
 
@@ -232,16 +235,14 @@ fn names_of_another_pid_namespace_are_nobodys() {
 
 #[test]
 fn hostile_names_are_bounded_label_values() {
-    let laid = Laid::demo();
+    let mut laid = Laid::demo();
     let long = "x".repeat(4096);
     let names: [&[u8]; 4] = [b"a\"b\\\nc\x1b[0m", b"\xff\xfe", long.as_bytes(), b""];
     for (pid, name) in (70..).zip(names) {
         laid.process(pid, name, &format!("0::/lxc.payload.{long}{pid}\n"), 1);
         laid.uses(pid, 0, 4096, 0);
     }
-    laid.put("proc/uptime", "1.00 1.00\n");
-    let mut processes = Processes::default();
-    let samples = processes.samples(&laid.root, 5.0, &laid.gpus(), None);
+    let samples = laid.samples(1000.0, None);
     let series: Vec<String> = samples.iter().map(line).collect();
     for (name, value) in samples.iter().flat_map(|it| &it.labels) {
         assert!(!value.chars().any(char::is_control) && value.chars().count() <= 128, "{name}={value:?}");
@@ -293,7 +294,7 @@ fn a_pod_is_called_by_its_name_where_the_daemon_says_it_and_by_its_uid_else() {
 fn fdinfo_gives_vram_where_kfd_gives_none_and_never_guesses_a_partition() {
     let mut laid = Laid::demo();
     let pci = |index: u32| {
-        let gpu = laid.machine.gpus.iter().find(|gpu| gpu.index == Some(index)).unwrap();
+        let gpu = laid.inventory.gpus.iter().find(|gpu| gpu.index == Some(index)).unwrap();
         gpu.pci.unwrap().to_string()
     };
     let client = |pid, index, vram_bytes| Client { pid, pci: pci(index), vram_bytes };
@@ -315,8 +316,17 @@ fn fdinfo_gives_vram_where_kfd_gives_none_and_never_guesses_a_partition() {
 
 #[test]
 fn what_the_daemon_publishes_are_series() {
-    let laid = Laid::demo();
-    let found: Vec<String> = published::samples(&of_daemon(), &laid.gpus()).iter().map(line).collect();
+    let mut laid = Laid::demo();
+    laid.samples(1000.0, Some(&of_daemon()));
+    let of_daemon = [
+        "rocm_lease_info",
+        "rocm_drift_paths",
+        "rocm_pending_restarts",
+        "rocm_daemon_published_timestamp_seconds",
+    ];
+    let mut found = samples(&laid.last);
+    found.retain(|it| of_daemon.contains(&it.metric.name));
+    let found: Vec<String> = found.iter().map(line).collect();
     let expected = [
         format!("rocm_lease_info{{gpu=\"0\",container=\"{ID}\"}} 1"),
         "rocm_drift_paths{state=\"differs\"} 1".to_owned(),

@@ -3,10 +3,11 @@
 use std::{collections::BTreeMap, num::NonZeroU64};
 
 use allocation::{
-    PciAddress, Render,
+    Render,
     policy::{Default, Edits, LONGEST_WAIT_S, Policy, Requests, SCHEMA_VERSION, Sharing},
     selection::Gpu,
 };
+use inventory::PciAddress;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -1,8 +1,8 @@
 //! The last changes that rocworker made, as `rocworker history` has them.
 
+use inventory::published::Change;
 use reconcile::history::{self, Changed, Event};
 use root::{Identity, Root};
-use telemetry::published::Change;
 
 use super::short;
 

@@ -6,8 +6,8 @@ use std::ffi::OsStr;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use inventory::published::Client;
 use root::{Root, if_there};
-use telemetry::published::Client;
 
 /// More nodes than are open on any machine that works; each is a read that the driver has to answer.
 const MOST: usize = 1024;

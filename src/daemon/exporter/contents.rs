@@ -2,8 +2,8 @@
 
 use std::time::{Instant, SystemTime};
 
+use inventory::published::{Lease, Pod, Published, SCHEMA_VERSION};
 use root::Root;
-use telemetry::published::{Lease, Pod, Published, SCHEMA_VERSION};
 
 use super::changes::Changes;
 use super::clients::Clients;

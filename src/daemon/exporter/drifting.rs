@@ -3,8 +3,8 @@
 //! The daemon tells its reasons to root alone: a sentence about a failure may quote a program or a file. So a path is
 //! published with what its state means, and `rocworker status` says the rest.
 
+use inventory::published::{Drift, DriftState, DriftingPath};
 use reconcile::Resource;
-use telemetry::published::{Drift, DriftState, DriftingPath};
 
 use super::short;
 use crate::daemon::report::{Report, Said};

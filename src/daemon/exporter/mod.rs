@@ -7,9 +7,9 @@ mod drifting;
 
 use std::sync::Arc;
 
+use inventory::published::PATH;
 use reconcile::Resource;
 use root::Root;
-use telemetry::published::PATH;
 
 use super::publisher::{File, Publisher};
 use changes::Changes;

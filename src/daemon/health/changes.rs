@@ -1,6 +1,6 @@
 //! What the journal says of a GPU whose state has changed: once.
 
-use allocation::health::{GpuHealth, Health, State};
+use inventory::health::{GpuHealth, Health, State};
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Change {
@@ -66,8 +66,8 @@ fn state_of(gpu: &GpuHealth) -> Change {
 
 #[cfg(test)]
 mod tests {
-    use allocation::PciAddress;
-    use allocation::health::{Deduction, Quarantine};
+    use inventory::PciAddress;
+    use inventory::health::{Deduction, Quarantine};
 
     use super::*;
 

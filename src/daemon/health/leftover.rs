@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-use allocation::health::Health;
-use amdgpu::Address;
-use amdgpu::processes::{Use, gpu_id, uses_without_units};
+use amdgpu::processes::{gpu_id, uses_without_units};
+use inventory::PciAddress;
+use inventory::health::Health;
+use inventory::processes::Use;
+use inventory::published::Client;
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 use telemetry::processes::is_first_pid_namespace;
-use telemetry::published::Client;
 
 use super::super::exporter::clients::Clients;
 use crate::health::Memory;
@@ -22,8 +23,8 @@ const MOST_NAMED: usize = 4;
 /// fdinfo. What it holds up is unknown.
 #[derive(Debug)]
 pub(super) struct Leftovers {
-    patient: Patient<BTreeMap<Address, Look>>,
-    before: BTreeMap<Address, Look>,
+    patient: Patient<BTreeMap<PciAddress, Look>>,
+    before: BTreeMap<PciAddress, Look>,
 }
 
 /// One look at a GPU.
@@ -84,7 +85,7 @@ fn of_processes(pids: &[u32]) -> String {
 }
 
 /// Nothing where /proc does not number processes as KFD does, or does not show all of them.
-fn look(root: &Root, memory: &[Memory], limit: Option<u64>) -> BTreeMap<Address, Look> {
+fn look(root: &Root, memory: &[Memory], limit: Option<u64>) -> BTreeMap<PciAddress, Look> {
     if is_first_pid_namespace(root) != Some(true) {
         return BTreeMap::new();
     }
@@ -101,7 +102,7 @@ fn look(root: &Root, memory: &[Memory], limit: Option<u64>) -> BTreeMap<Address,
         let is_full = memory.vram_used_bytes.zip(limit).is_some_and(|(used, limit)| used > limit);
         is_full && faults.is_empty() && on(memory, &alive).is_empty()
     };
-    let suspects: Vec<Address> = memory.iter().filter(is_suspect).map(|it| it.pci).collect();
+    let suspects: Vec<PciAddress> = memory.iter().filter(is_suspect).map(|it| it.pci).collect();
     // To look through all processes takes tens of milliseconds. Root sees nothing of others without CAP_SYS_PTRACE.
     let sees_clients = !suspects.is_empty() && root.list("/proc/1/fd").is_ok();
     let clients = sees_clients.then(|| Clients::default().read(root, Instant::now()));
@@ -117,7 +118,7 @@ fn look(root: &Root, memory: &[Memory], limit: Option<u64>) -> BTreeMap<Address,
 }
 
 /// A client with no memory only looks. Of one whose memory is unknown it is unknown whether it has some.
-fn uses_card(client: &Client, pci: Address) -> bool {
+fn uses_card(client: &Client, pci: PciAddress) -> bool {
     client.pci == pci.to_string() && client.vram_bytes != Some(0)
 }
 
@@ -179,7 +180,7 @@ mod tests {
         fs::create_dir_all(top.join("proc/1/fd")).unwrap();
         fs::create_dir_all(top.join("proc/8/fd")).unwrap();
         symlink("/dev/dri/renderD128", top.join("proc/8/fd/3")).unwrap();
-        let pci: Address = "0000:03:00.0".parse().unwrap();
+        let pci: PciAddress = "0000:03:00.0".parse().unwrap();
         let memory = Memory { pci, vram_used_bytes: used, kfd_nodes: vec![1] };
         look(&Root::open(top).unwrap(), &[memory], Some(LIMIT)).remove(&pci)
     }

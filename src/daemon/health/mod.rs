@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use allocation::document::Document as _;
-use allocation::health::{GpuHealth, Health, PATH, State};
+use inventory::health::{GpuHealth, Health, PATH, State};
 use root::Root;
 use telemetry::daemon_file;
 use telemetry::health::{is_quarantine_enforced, why_not_quarantined};

@@ -8,6 +8,7 @@ mod check;
 mod machine;
 mod nodes;
 
+use inventory::Around;
 use minijinja::Value;
 use reconcile::Desired;
 
@@ -15,7 +16,6 @@ use crate::component::Component;
 use crate::config::{Config, Permissions};
 use crate::facts::Facts;
 use crate::groups::Groups;
-use crate::host::Around;
 use crate::render::{Error, Templates};
 use crate::selection::is_off;
 
@@ -41,7 +41,7 @@ pub fn actions(
     if is_off(config) || !facts.has_amd() {
         return Ok(Desired::default());
     }
-    let part = match &facts.virtualization {
+    let part = match &facts.inventory.virtualization {
         Some(Around::Container(name)) => {
             nodes::actions(config, facts, templates, groups, name, has_boot_unit)?
         }

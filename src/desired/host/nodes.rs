@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use amdgpu::DeviceNode;
+use inventory::Device;
+use inventory::DeviceNode;
 use minijinja::context;
 use reconcile::{Action, Desired, Kind, Stage};
-use root::Meta;
 
 use super::{ABOUT, GROUP, check, lacks_group, rendered};
 use crate::config::Config;
@@ -64,9 +64,9 @@ pub(super) fn actions(
             ),
         );
     }
-    for (path, meta) in nodes {
+    for (path, device) in nodes {
         // Also where a node is right already: apply reverts what is no longer wanted.
-        let kind = Kind::Node { mode: config.permissions.mode(), gid: render_gid.unwrap_or(meta.gid) };
+        let kind = Kind::Node { mode: config.permissions.mode(), gid: render_gid.unwrap_or(device.gid) };
         let reason = "who may open it: it was passed in with the group and mode of the container's manager";
         desired.push(Action::new(Stage::Shape, path, kind, reason));
     }
@@ -74,14 +74,14 @@ pub(super) fn actions(
 }
 
 /// AMD's compute nodes that are there and can be changed, in the order of the GPUs.
-fn settable<'a>(facts: &'a Facts, desired: &mut Desired) -> Vec<(&'a Path, Meta)> {
+fn settable<'a>(facts: &'a Facts, desired: &mut Desired) -> Vec<(&'a Path, Device)> {
     let render = facts.amd().filter_map(|gpu| gpu.render.as_ref());
     let mut nodes = Vec::new();
-    for DeviceNode { path, state } in [&facts.machine.kfd.node].into_iter().chain(render) {
+    for DeviceNode { path, state } in [&facts.inventory.kfd.node].into_iter().chain(render) {
         match state {
             // Everybody may open it, so that nothing is missing.
-            Ok(meta) if is_foreign(meta) && meta.mode & 0o006 == 0o006 => {}
-            Ok(meta) if is_foreign(meta) => desired.problem(
+            Ok(device) if is_foreign(device) && device.mode & 0o006 == 0o006 => {}
+            Ok(device) if is_foreign(device) => desired.problem(
                 ABOUT,
                 format!(
                     "{} has an owner or group that this container does not map, so that no user of the container can \
@@ -89,7 +89,7 @@ fn settable<'a>(facts: &'a Facts, desired: &mut Desired) -> Vec<(&'a Path, Meta)
                     path.display()
                 ),
             ),
-            Ok(meta) => nodes.push((path.as_path(), *meta)),
+            Ok(device) => nodes.push((path.as_path(), *device)),
             // detect says why; there is nothing to set.
             Err(_) => {}
         }
@@ -99,15 +99,15 @@ fn settable<'a>(facts: &'a Facts, desired: &mut Desired) -> Vec<(&'a Path, Meta)
 
 /// The kernel lets root of a user namespace change what belongs to ids of that namespace, owner and group both
 /// (capable_wrt_inode_uidgid in kernel/capability.c).
-fn is_foreign(meta: &Meta) -> bool {
-    meta.uid == UNMAPPED_ID || meta.gid == UNMAPPED_ID
+fn is_foreign(device: &Device) -> bool {
+    device.uid == UNMAPPED_ID || device.gid == UNMAPPED_ID
 }
 
 fn at_boot(
     config: &Config,
     templates: &Templates,
     render_gid: Option<u32>,
-    nodes: &[(&Path, Meta)],
+    nodes: &[(&Path, Device)],
 ) -> Result<Action, Error> {
     let nodes: Vec<String> = nodes.iter().map(|(path, _)| path.display().to_string()).collect();
     // A dash leaves the group as it is.

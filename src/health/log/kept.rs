@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use amdgpu::Address;
 use gpu_health::judge::Event;
 use gpu_health::rules::MOST_EVENTS;
+use inventory::PciAddress;
 
 /// Of one device so many are kept: thirty-two of each of eight messages.
 const MOST: usize = 256;
@@ -16,9 +16,9 @@ const MOST_OTHERS: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     /// The machine's cards and the bridges above them.
-    devices: BTreeSet<Address>,
+    devices: BTreeSet<PciAddress>,
     /// By the device; `None` for messages that name none.
-    by_device: BTreeMap<Option<Address>, Vec<Logged>>,
+    by_device: BTreeMap<Option<PciAddress>, Vec<Logged>>,
     added: u64,
 }
 
@@ -32,7 +32,7 @@ struct Logged {
 
 impl Kept {
     /// Which devices the machine has now.
-    pub(super) fn devices(&mut self, devices: impl Iterator<Item = Address>) {
+    pub(super) fn devices(&mut self, devices: impl Iterator<Item = PciAddress>) {
         self.devices = devices.collect();
         self.end_others();
     }
@@ -57,9 +57,9 @@ impl Kept {
 
     /// Of other devices, those of which the kernel last logged something stay.
     fn end_others(&mut self) {
-        let is_other = |device: &Option<Address>| device.is_some_and(|it| !self.devices.contains(&it));
+        let is_other = |device: &Option<PciAddress>| device.is_some_and(|it| !self.devices.contains(&it));
         let last = |logged: &Vec<Logged>| logged.last().map(|last| last.nth);
-        let mut others: Vec<(Option<u64>, Option<Address>)> = self
+        let mut others: Vec<(Option<u64>, Option<PciAddress>)> = self
             .by_device
             .iter()
             .filter(|(device, _)| is_other(device))
@@ -102,11 +102,11 @@ mod tests {
 
     use super::*;
 
-    fn device(bus: u8) -> Address {
-        Address { domain: 0, bus, device: 0, function: 0 }
+    fn device(bus: u8) -> PciAddress {
+        PciAddress { domain: 0, bus, device: 0, function: 0 }
     }
 
-    fn event(gpu: Option<Address>, message: &str, ring: Option<String>) -> Event {
+    fn event(gpu: Option<PciAddress>, message: &str, ring: Option<String>) -> Event {
         Event {
             at: 0,
             class: Class::ResetFailed,
@@ -136,7 +136,7 @@ mod tests {
         let mut kept = kept();
         for n in 0..4200_u32 {
             let [.., domain, bus] = n.to_be_bytes();
-            let other = Address { domain: domain.into(), ..device(bus) };
+            let other = PciAddress { domain: domain.into(), ..device(bus) };
             if other != device(3) {
                 kept.add(Duration::ZERO, event(Some(other), "ring-timeout", None));
             }

@@ -1,12 +1,12 @@
 //! The table of GPUs, and the line below it on the selected one.
 
-use allocation::health::State as Health;
+use inventory::health::State as Health;
+use inventory::snapshot::Card;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{HighlightSpacing, Row as Cells, Table};
-use telemetry::overview::Card;
 
 use super::{BOLD, MARK, highlight, range, scrolled, sentence, style};
 use crate::printable::{cut, printable};
@@ -48,8 +48,8 @@ enum Field {
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let rows = state.rows();
     if rows.is_empty() {
-        let text = match (state.overview(), &state.failure) {
-            (Some(overview), _) => overview.no_card(),
+        let text = match (state.snapshot(), &state.failure) {
+            (Some(snapshot), _) => snapshot.no_card(),
             (None, Some(_)) => "Nothing has been read yet.",
             (None, None) => "Reading the machine…",
         };
@@ -146,13 +146,15 @@ fn cell(
                 let number = say::count(gpu.partition.map(f64::from));
                 if room < 8 { format!(" p. {number}") } else { format!(" part. {number}") }
             }
-            Field::Busy => say::percent(gpu.busy_percent),
+            Field::Busy => say::percent(gpu.readings.busy_percent),
             Field::Memory => say::memory(None, gpu.memory_total_bytes),
-            Field::Processes => say::count(gpu.processes.map(f64::from)),
+            Field::Processes => {
+                say::whole(state.snapshot().and_then(|snapshot| snapshot.process_count(card, gpu)))
+            }
             _ => nothing,
         });
     }
-    let is_suspended = card.is_suspended == Some(true);
+    let is_suspended = card.is_suspended() == Some(true);
     plain(match field {
         Field::Index => index(card, false),
         Field::FirstIndex => index(card, true),
@@ -160,21 +162,21 @@ fn cell(
         Field::Modes => say::modes(card).map_or(say::UNKNOWN.to_owned(), |modes| printable(&modes)),
         Field::Memory if is_suspended => "suspended".to_owned(),
         Field::MemoryShare if is_suspended => "susp".to_owned(),
-        Field::Busy => say::percent(card.busy_percent),
-        Field::Memory => say::memory(card.memory_used_bytes, card.memory_total_bytes),
-        Field::MemoryShare => say::memory_share(card.memory_used_bytes, card.memory_total_bytes),
+        Field::Busy => say::percent(card.readings.busy_percent),
+        Field::Memory => say::memory_of(card),
+        Field::MemoryShare => say::memory_share(card),
         Field::Temperature(0) => say::celsius(say::temperature(card)),
         Field::Temperature(width) => {
             let line = history.map(|it| sparkline(&it.celsius, CELSIUS.0, CELSIUS.1, width));
             format!("{} {}", say::celsius(say::temperature(card)), line.unwrap_or_default())
         }
         Field::Power(width) => {
-            let highest = card.power_limit_watts.unwrap_or_else(|| most(history));
+            let highest = card.watts_limit().unwrap_or_else(|| most(history));
             let line = history.map(|it| sparkline(&it.watts, 0.0, highest, width));
-            format!("{} {}", say::power(card.power_watts, card.power_limit_watts), line.unwrap_or_default())
+            format!("{} {}", say::power(card.watts(), card.watts_limit()), line.unwrap_or_default())
         }
-        Field::PowerAlone => say::watts_alone(card.power_watts),
-        Field::Processes => state.overview().map_or_else(String::new, |it| say::process_count(card, it)),
+        Field::PowerAlone => say::watts_alone(card.watts()),
+        Field::Processes => state.snapshot().map_or_else(String::new, |it| say::process_count(card, it)),
         Field::Health => return (say::health(card).to_owned(), of_health(state, card)),
         Field::HealthInShort => return (say::health_in_short(card).to_owned(), of_health(state, card)),
     })
@@ -217,14 +219,15 @@ pub(super) fn detail(state: &State, width: u16) -> Line<'static> {
     let rows = state.rows();
     let Some(row) = rows.get(state.selected_row()) else { return Line::default() };
     let card = row.card;
+    let pci = card.pci.map(|pci| pci.to_string());
     let mut parts: Vec<String> =
-        [&card.pci, &card.gfx].into_iter().flatten().map(|it| printable(it)).collect();
-    let is_enforced = state.overview().and_then(|overview| overview.quarantine_enforced) == Some(true);
+        [&pci, &card.identity.gfx].into_iter().flatten().map(|it| printable(it)).collect();
+    let is_enforced = state.snapshot().and_then(|snapshot| snapshot.quarantine_enforced) == Some(true);
     parts.extend(reasons(card, is_enforced));
     let leased = |lease: &String| format!("leased by {}", printable(lease));
     parts.extend(row.gpus().filter_map(|gpu| gpu.lease.as_ref()).map(leased));
-    let sensor = |(sensor, celsius): &(String, f64)| format!("{} {celsius:.0} °C", printable(sensor));
-    let sensors: Vec<String> = card.temperatures.iter().map(sensor).collect();
+    let sensor = |(sensor, celsius): (&str, f64)| format!("{} {celsius:.0} °C", printable(sensor));
+    let sensors: Vec<String> = card.temperatures().map(sensor).collect();
     parts.extend((!sensors.is_empty()).then(|| sensors.join(", ")));
     let text = cut(&format!("  {}", parts.join("  ")), usize::from(width));
     Line::from(Span::raw(text))
@@ -238,7 +241,7 @@ fn reasons(card: &Card, is_enforced: bool) -> Vec<String> {
     let Some(health) = &card.health else { return reasons };
     let quarantined = if is_enforced { "quarantined" } else { "would be quarantined" };
     reasons.extend(health.quarantine.is_some().then(|| quarantined.to_owned()));
-    let taken = |it: &allocation::health::Deduction| format!("✗ {} (-{})", printable(&it.reason), it.points);
+    let taken = |it: &inventory::health::Deduction| format!("✗ {} (-{})", printable(&it.reason), it.points);
     reasons.extend(health.deductions.iter().map(taken));
     reasons.extend(health.leftover.iter().map(|it| format!("! {}", printable(it))));
     reasons.extend(health.unknown.iter().map(|it| format!("? {}", printable(it))));

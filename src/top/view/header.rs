@@ -17,13 +17,13 @@ type Part = (u8, String);
 pub(super) fn header(state: &State, width: u16) -> Line<'static> {
     let mut parts: Vec<Part> = vec![(0, "rocworker top".to_owned())];
     if let Some(reading) = &state.reading {
-        let overview = &reading.overview;
+        let snapshot = &reading.snapshot;
         parts.extend(reading.host.iter().map(|host| (4, printable(host))));
         parts.extend(
-            overview.driver_version.iter().map(|version| (6, format!("amdgpu {}", printable(version)))),
+            snapshot.driver_version.iter().map(|version| (6, format!("amdgpu {}", printable(version)))),
         );
-        let gpus: usize = overview.cards.iter().map(|card| card.gpus.len()).sum();
-        let cards = overview.cards.len();
+        let gpus: usize = snapshot.cards.iter().map(|card| card.gpus.len()).sum();
+        let cards = snapshot.cards.len();
         parts.push((
             3,
             match gpus == cards {
@@ -37,7 +37,7 @@ pub(super) fn header(state: &State, width: u16) -> Line<'static> {
         true => (1, "PAUSED".to_owned()),
         false => (7, format!("every {} s", state.interval.as_secs_f64())),
     });
-    parts.extend(state.reading.as_ref().map(|reading| (2, time(reading.overview.taken_at_seconds()))));
+    parts.extend(state.reading.as_ref().map(|reading| (2, time(reading.snapshot.taken_at_seconds()))));
     while length(&parts) > usize::from(width) {
         let Some(last) = parts.iter().map(|(weight, _)| *weight).max().filter(|weight| *weight > 0) else {
             break;
@@ -55,9 +55,9 @@ fn length(parts: &[Part]) -> usize {
 
 /// What the daemon publishes here.
 fn daemon(state: &State) -> String {
-    let Some(overview) = state.overview() else { return String::new() };
-    let is_judged = overview.cards.iter().any(|card| card.health.is_some());
-    match &overview.daemon {
+    let Some(snapshot) = state.snapshot() else { return String::new() };
+    let is_judged = snapshot.cards.iter().any(|card| card.health.is_some());
+    match &snapshot.daemon {
         Some(daemon) => {
             let drift = daemon.drift;
             match drift.differs + drift.contested + drift.blocked + drift.failed {
@@ -89,7 +89,7 @@ pub(super) fn status(state: &State) -> Option<String> {
         return Some(printable(failure));
     }
     let reading = state.reading.as_ref()?;
-    let unknown = &reading.overview.unknown;
+    let unknown = &reading.snapshot.unknown();
     let first = unknown.first().map(|first| printable(first));
     match (reading.stuck, first) {
         (0, None) => None,

@@ -2,11 +2,11 @@
 
 use std::iter;
 
+use inventory::snapshot::Snapshot;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::Line;
 use ratatui::widgets::{Paragraph, Wrap};
-use telemetry::overview::Overview;
 
 use super::BOLD;
 use crate::printable::{counted, printable};
@@ -44,10 +44,10 @@ fn help(height: u16) -> Vec<Line<'static>> {
 }
 
 fn unknown(state: &State) -> Vec<Line<'static>> {
-    let overview = state.overview();
-    let mut reasons: Vec<&str> = overview.iter().flat_map(|it| &it.unknown).map(String::as_str).collect();
-    let is_without_daemon = |it: &&Overview| it.daemon.is_none() && !it.cards.is_empty();
-    reasons.extend(overview.filter(is_without_daemon).map(|_| say::NO_DAEMON));
+    let snapshot = state.snapshot();
+    let mut reasons: Vec<String> = snapshot.iter().flat_map(|it| it.unknown()).collect();
+    let is_without_daemon = |it: &&Snapshot| it.daemon.is_none() && !it.cards.is_empty();
+    reasons.extend(snapshot.filter(is_without_daemon).map(|_| say::NO_DAEMON.to_owned()));
     let title = match reasons.len() {
         0 => "Every file that exists gave a value. Any key returns.".to_owned(),
         // Not all may fit.

@@ -1,10 +1,10 @@
 //! The table of processes.
 
+use inventory::snapshot::Snapshot;
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::widgets::{HighlightSpacing, Row, Table};
-use telemetry::overview::Overview;
 
 use super::{BOLD, MARK, highlight, range, scrolled, sentence};
 use crate::printable::printable;
@@ -20,10 +20,10 @@ const LEAST: u16 = 8;
 const WIDE: u16 = 72;
 
 pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
-    let Some(overview) = state.overview() else { return };
+    let Some(snapshot) = state.snapshot() else { return };
     let processes = state.processes();
     if processes.is_empty() {
-        return sentence(&why_none(state, overview), frame, area);
+        return sentence(&why_none(state, snapshot), frame, area);
     }
     let selected = state.selected_process.min(processes.len() - 1);
     // What they are sorted by is always shown.
@@ -73,10 +73,10 @@ fn column(state: &State, sort: Sort, screen: u16) -> Column {
     Column { heading: format!("{heading}{sign}"), width, is_right }
 }
 
-fn why_none(state: &State, overview: &Overview) -> String {
-    match (overview.processes.is_empty(), state.filter.is_empty()) {
-        _ if overview.cards.is_empty() => String::new(),
-        (true, _) => overview.no_process().to_owned(),
+fn why_none(state: &State, snapshot: &Snapshot) -> String {
+    match (snapshot.processes.is_empty(), state.filter.is_empty()) {
+        _ if snapshot.cards.is_empty() => String::new(),
+        (true, _) => snapshot.no_process().to_owned(),
         (false, true) => "No process uses the selected GPU (Esc: all GPUs).".to_owned(),
         (false, false) => format!("No process matches /{} (Esc: all).", printable(&state.filter)),
     }

@@ -26,7 +26,7 @@ pub fn stage(machine: &Machine, policy: &str) -> Stage {
     let config = Config::read(&root).unwrap();
     let facts = Facts::read(&root);
     let selection = select(&config, &facts).unwrap();
-    let Wanted::Spec(spec) = wanted(&config, &selection, &facts.machine) else {
+    let Wanted::Spec(spec) = wanted(&config, &selection, &facts.inventory) else {
         panic!("rocworker offers no GPU of this machine");
     };
     stage.put("etc/cdi/amd.json", &cdi::text(&Templates::built_in(), &spec).unwrap());

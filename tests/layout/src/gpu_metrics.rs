@@ -1,7 +1,10 @@
 //! The binary files `gpu_metrics` and `xcp_metrics` with invented values.
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that asks for what no version has is wrong")]
 
-use amdgpu::gpu_metrics::{ATTRIBUTES, Field, File, Format, HEADER_SIZE, Integer};
+use amdgpu::{
+    gpu_metrics::ATTRIBUTES, gpu_metrics::Field, gpu_metrics::File, gpu_metrics::Format,
+    gpu_metrics::HEADER_SIZE, gpu_metrics::Integer,
+};
 
 /// A value by its field's name and its place in the field's array, as `amdgpu::gpu_metrics` names them.
 type Said<'a> = (&'a str, u32, u64);

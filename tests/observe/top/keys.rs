@@ -114,7 +114,7 @@ fn the_selection_follows_its_gpu() {
     };
     assert_eq!(selected(&state), "3");
     let mut less = reading(&eight());
-    less.overview.cards.remove(0);
+    less.snapshot.cards.remove(0);
     state.on(Event::Read(Box::new(Ok(less))));
     assert_eq!(selected(&state), "3");
     state.on(Event::Read(Box::new(Ok(reading(&Laid::out(&Machine::instinct_with_readings(1, 1)))))));

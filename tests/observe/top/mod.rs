@@ -46,9 +46,9 @@ fn use_gpus(laid: &Laid) {
 
 fn use_gpu(laid: &Laid, (pid, name, cgroup, gpu, gib, units): &Uses<'_>) {
     let root = Root::open(laid.top()).unwrap();
-    let machine = amdgpu::Machine::read(&root);
+    let inventory = amdgpu::read(&root);
     let index = u32::try_from(*gpu).unwrap();
-    let node = machine.gpus.iter().find(|it| it.index == Some(index)).unwrap().kfd_node.unwrap();
+    let node = inventory.gpus.iter().find(|it| it.index == Some(index)).unwrap().kfd_node.unwrap();
     let id = amdgpu::processes::gpu_id(&root, node, &mut Vec::new()).unwrap();
     laid.put(&format!("proc/{pid}/comm"), &format!("{name}\n"));
     laid.put(&format!("proc/{pid}/cgroup"), cgroup);
@@ -62,11 +62,16 @@ fn use_gpu(laid: &Laid, (pid, name, cgroup, gpu, gib, units): &Uses<'_>) {
 fn reading(laid: &Laid) -> Reading {
     let root = Root::open(laid.top()).unwrap();
     let now = telemetry::sample::count(JUDGED_AT);
-    let mut overview = Exporter::default().scrape(&root, now).overview();
+    let mut snapshot = Exporter::default().scrape(&root, now);
     // A test's folder has another name each time.
     let top = laid.top().to_str().unwrap();
-    overview.unknown.iter_mut().for_each(|it| *it = it.replace(top, ""));
-    Reading { overview, host: rocworker::host::hostname(&root), stuck: 0 }
+    for sentence in snapshot.gaps.iter_mut().chain(&mut snapshot.unjudged) {
+        *sentence = sentence.replace(top, "");
+    }
+    for fault in &mut snapshot.faults {
+        fault.reason = fault.reason.clone().within(|reason| reason.replace(top, ""));
+    }
+    Reading { snapshot, host: rocworker::host::hostname(&root), stuck: 0 }
 }
 
 /// What top shows of a machine after one reading.

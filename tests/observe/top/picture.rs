@@ -6,6 +6,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
+use inventory::PciAddress;
+use inventory::published::Published;
+use inventory::readings::{MemoryPool, Temperature};
+use inventory::snapshot::{GpuId, Owner, Process, Snapshot};
 use layout::{JUDGED_AT, Machine};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -13,7 +17,6 @@ use ratatui::style::{Color, Modifier};
 use rocworker::top::reader::Reading;
 use rocworker::top::{Event, State, view};
 use support::laid::Laid;
-use telemetry::overview::{Daemon, Overview, Process};
 
 use super::{press, reading};
 
@@ -24,66 +27,85 @@ const GIB: f64 = 1_073_741_824.0;
 /// How far the invented load has risen at each reading, from 0 to 1.
 const LOAD: [f64; 12] = [0.1, 0.15, 0.4, 0.7, 0.8, 0.75, 0.5, 0.6, 0.8, 0.9, 0.95, 0.9];
 
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size of memory")]
+fn bytes(gib: f64) -> u64 {
+    (gib * GIB) as u64
+}
+
 /// What its cards do under this load.
-fn invented(mut overview: Overview, load: f64) -> Overview {
+fn invented(mut snapshot: Snapshot, load: f64) -> Snapshot {
     for (card, (celsius, watts, limit, memory)) in
-        overview.cards.iter_mut().zip([(38.0, 30.0, 295.0, 48.0), (40.0, 140.0, 750.0, 192.0)])
+        snapshot.cards.iter_mut().zip([(38.0, 30.0, 295.0, 48.0), (40.0, 140.0, 750.0, 192.0)])
     {
-        card.temperatures = vec![("junction".to_owned(), celsius + 45.0 * load), ("mem".to_owned(), 52.0)];
-        card.memory_total_bytes = Some(memory * GIB);
-        card.power_watts = Some(watts + (limit - watts) * load);
-        card.power_limit_watts = Some(limit);
-        card.busy_percent = Some((100.0 * load).round());
-        card.memory_used_bytes = card.memory_total_bytes.map(|total| total * (0.2 + 0.5 * load));
+        let temperature = |sensor: &str, celsius| Temperature {
+            sensor: sensor.to_owned(),
+            celsius: Some(celsius),
+            critical_celsius: None,
+            emergency_celsius: None,
+        };
+        let used = memory * (0.2 + 0.5 * load);
+        let vram =
+            MemoryPool { pool: "vram", used_bytes: Some(bytes(used)), total_bytes: Some(bytes(memory)) };
+        card.identity.is_apu = Some(false);
+        card.readings.temperatures =
+            vec![temperature("junction", celsius + 45.0 * load), temperature("mem", 52.0)];
+        card.readings.power.watts = Some(watts + (limit - watts) * load);
+        card.readings.power.cap_watts = Some(limit);
+        card.readings.busy_percent = Some((100.0 * load).round());
+        card.readings.memory = vec![vram];
         for (busy, gpu) in (0_u32..).zip(&mut card.gpus) {
-            gpu.busy_percent = Some(f64::from(99 - 7 * busy) * load);
-            gpu.processes = Some(0);
+            gpu.readings.busy_percent = Some(f64::from(99 - 7 * busy) * load);
+            gpu.compute_processes = Some(0);
         }
     }
     let process =
-        |pid, name: &str, gpu, gib: f64, units, pod: Option<&str>, container: Option<&str>| Process {
+        |pid, name: &str, index, gib: f64, units, pod: Option<&str>, container: Option<&str>| Process {
             pid,
             name: Some(name.to_owned()),
-            gpu: Some(gpu),
-            vram_bytes: Some(gib * GIB),
+            gpu: GpuId { index: Some(index), ..GpuId::default() },
+            owner: Owner {
+                namespace: pod.map(|_| "team-a".to_owned()),
+                pod: pod.map(str::to_owned),
+                container: container.map(str::to_owned),
+                unit: None,
+            },
+            vram_bytes: Some(bytes(gib)),
             compute_units: Some(units),
-            pod: pod.map(str::to_owned),
-            container: container.map(str::to_owned),
-            ..Process::default()
+            queues: None,
         };
-    let mut ollama = process(2817, "ollama", 0, 31.5, 96.0, None, None);
-    ollama.unit = Some("ollama.service".to_owned());
-    overview.processes = vec![
-        process(4711, "python3", 1, 22.4, 38.0, Some("team-a/train-0"), None),
-        process(4802, "python3", 2, 21.9, 38.0, Some("team-a/train-1"), None),
-        process(5150, "vllm", 3, 18.2, 31.0, None, Some("build-1042")),
+    let mut ollama = process(2817, "ollama", 0, 31.5, 96, None, None);
+    ollama.owner.unit = Some("ollama.service".to_owned());
+    snapshot.processes = vec![
+        process(4711, "python3", 1, 22.4, 38, Some("train-0"), None),
+        process(4802, "python3", 2, 21.9, 38, Some("train-1"), None),
+        process(5150, "vllm", 3, 18.2, 31, None, Some("build-1042")),
         ollama,
     ];
-    overview.daemon = Some(Daemon { written_at: JUDGED_AT, ..Daemon::default() });
-    overview
+    snapshot.daemon = Some(Published { written_at: JUDGED_AT, ..Published::default() });
+    snapshot
 }
 
 fn state() -> State {
     let laid = Laid::out(&Machine::demo());
-    laid.put("run/rocworker/health.json", &healthy(&reading(&laid).overview));
+    laid.put("run/rocworker/health.json", &healthy(&reading(&laid).snapshot));
     laid.put("etc/hostname", "gpu-worker-1\n");
     let first = reading(&laid);
     let mut state = State::new(Duration::from_secs(1), false);
     for load in LOAD {
-        let overview = invented(first.overview.clone(), load);
-        state.on(Event::Read(Box::new(Ok(Reading { overview, ..first.clone() }))));
+        let snapshot = invented(first.snapshot.clone(), load);
+        state.on(Event::Read(Box::new(Ok(Reading { snapshot, ..first.clone() }))));
     }
     press(&mut state, "jjj");
     state
 }
 
 /// health.json of these cards, all of them well.
-fn healthy(overview: &Overview) -> String {
-    let gpu = |pci: &String| {
+fn healthy(snapshot: &Snapshot) -> String {
+    let gpu = |pci: PciAddress| {
         serde_json::json!({"pci": pci, "state": "healthy", "score": 100, "hang": false, "deductions": [],
             "unknown": [], "quarantine": null, "leftover": null})
     };
-    let gpus: Vec<_> = overview.cards.iter().filter_map(|card| card.pci.as_ref()).map(gpu).collect();
+    let gpus: Vec<_> = snapshot.cards.iter().filter_map(|card| card.pci).map(gpu).collect();
     serde_json::json!({"schema_version": 1, "written_at": JUDGED_AT, "gpus": gpus, "unknown": []}).to_string()
 }
 

@@ -132,7 +132,7 @@ fn the_least_size_has_each_part() {
 #[test]
 fn a_card_of_which_one_partition_is_not_usable_says_so() {
     let mut reading = reading(&Laid::out(&Machine::instinct_with_readings(1, 8)));
-    reading.overview.cards[0].gpus[3].problems = vec!["KFD does not know it".to_owned()];
+    reading.snapshot.cards[0].gpus[3].problems = vec!["KFD does not know it".to_owned()];
     let mut state = State::new(std::time::Duration::from_secs(1), true);
     state.on(Event::Read(Box::new(Ok(reading))));
     let text = screen(&state, 120, 40);

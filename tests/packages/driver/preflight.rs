@@ -3,7 +3,6 @@
 use layout::{Entry, Machine};
 use reconcile::Want;
 use rocworker::driver::{Build, Driver, Ground, Offered, Release, Stop, preflight, questions};
-use rocworker::host::Around;
 
 use crate::driver::machines::{Come, KERNEL, PACKAGE, beneath, debian, dkms, done, status, ubuntu};
 
@@ -39,7 +38,7 @@ fn answer_of(
     has_repository: bool,
 ) -> Result<Vec<String>, Stop> {
     let (_folder, root) = beneath(machine);
-    let around = Around::read(&root);
+    let around = amdgpu::virtualization(&root);
     let ground = Ground { driver: Driver::read(&root), offered: Ok(offered.cloned()) };
     let bring = preflight(&Release::parse(wanted).unwrap(), around.as_ref(), &ground, has_repository)?;
     let named = |want: &Want| match want {

@@ -12,12 +12,13 @@ use std::fs::File;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use allocation::Render;
 use allocation::bundle::{Injection, Node as InjectedNode, ProcessEdits};
 use allocation::cdi::{DeviceNode, Edits, Spec};
 use allocation::gids::{UserNamespace, supplement};
 use allocation::policy::{Policy, Sharing};
 use allocation::selection::Chosen;
-use allocation::{PciAddress, Render};
+use inventory::PciAddress;
 use rustc_hash::FxHashMap;
 use rustix::fs::{AtFlags, Dir, FileType, lstat, major, minor, readlinkat_raw, statat};
 

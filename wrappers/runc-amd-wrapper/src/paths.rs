@@ -38,7 +38,7 @@ impl Paths {
             policy: PathBuf::from("/etc/rocworker/wrapper.json"),
             cdi: PathBuf::from("/etc/cdi/amd.json"),
             run: PathBuf::from("/run/rocworker"),
-            health: PathBuf::from(allocation::health::PATH),
+            health: PathBuf::from(inventory::health::PATH),
             sys: PathBuf::from("/sys"),
             dev: PathBuf::from("/dev"),
             proc: PathBuf::from("/proc"),

@@ -14,9 +14,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use allocation::PciAddress;
 use allocation::document::Document as _;
-use allocation::health::{GpuHealth, Health, Quarantine, State};
+use inventory::PciAddress;
+use inventory::health::{GpuHealth, Health, Quarantine, State};
 use machine::creates::{holder, sleeper, spawn, wait_for};
 use machine::{Like, Machine, Program, Said};
 use serde_json::{Value, json};

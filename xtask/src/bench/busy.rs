@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
-use telemetry::published::{
+use inventory::published::{
     Change, Client, Drift, DriftState, DriftingPath, Lease, PATH, Published, SCHEMA_VERSION,
 };
 
@@ -103,12 +103,15 @@ mod tests {
         publish(folder.path()).unwrap();
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs_f64();
         let mut patient = Patient::new(folder.path().to_owned(), PATIENCE, DEADLINE);
-        let scraped = patient.run(move |root| Exporter::default().scrape(root, now)).unwrap();
-        let overview = scraped.overview();
-        assert_eq!(overview.processes.len(), 300, "{:?}", overview.unknown);
-        assert!(overview.processes.iter().all(|it| it.container.is_some()), "{:?}", overview.processes[0]);
-        let used = overview.cards.iter().flat_map(|card| &card.gpus).filter_map(|gpu| gpu.processes);
-        assert_eq!(used.sum::<u32>(), 300);
-        assert_eq!(overview.daemon.unwrap().changes.unwrap().len(), 20);
+        let snapshot = patient.run(move |root| Exporter::default().scrape(root, now)).unwrap();
+        assert_eq!(snapshot.processes.len(), 300, "{:?}", snapshot.unknown());
+        assert!(
+            snapshot.processes.iter().all(|it| it.owner.container.is_some()),
+            "{:?}",
+            snapshot.processes[0]
+        );
+        let gpus = snapshot.cards.iter().flat_map(|card| &card.gpus);
+        assert_eq!(gpus.filter_map(|gpu| gpu.compute_processes).sum::<u64>(), 300);
+        assert_eq!(snapshot.daemon.unwrap().changes.unwrap().len(), 20);
     }
 }

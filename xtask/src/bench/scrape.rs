@@ -69,7 +69,7 @@ fn lay_out(work: &Path) -> Result<PathBuf> {
 
 /// Has a daemon judge the cards now: it counts for a minute, as long as a measurement takes.
 fn judge(root: &Path) -> Result<()> {
-    let path = root.join(allocation::health::PATH.trim_start_matches('/'));
+    let path = root.join(inventory::health::PATH.trim_start_matches('/'));
     let folder = path.parent().context("it is in a folder")?;
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();

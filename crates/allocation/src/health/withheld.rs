@@ -1,12 +1,14 @@
 //! health.json as the wrapper reads it at a create: only what keeps a GPU from a container. It goes past all else, so that
 //! a longer file costs it little.
 
-use super::{Health, are_different, is_fresh};
+use inventory::PciAddress;
+use inventory::health::{Health, are_different, is_fresh};
+
 use crate::document::Document as _;
 use crate::error::refuse;
 use crate::json::{Scanner, keyed, member, object, whole};
 use crate::quoted::harmless;
-use crate::{Error, PciAddress, rfc3339};
+use crate::{Error, rfc3339};
 
 /// The longest reason that a sentence repeats, in characters.
 const LONGEST_REASON: usize = 200;

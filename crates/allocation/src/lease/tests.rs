@@ -1,5 +1,7 @@
 use super::*;
-use crate::{PciAddress, Render};
+use inventory::PciAddress;
+
+use crate::Render;
 
 fn lease(cgroups_path: Option<&str>) -> Lease {
     Lease {

@@ -4,8 +4,10 @@ use super::{
     Chosen, Gpu,
     pack::{Candidate, least_used},
 };
+use inventory::PciAddress;
+
 use crate::{
-    Error, PciAddress, Quoted, Render,
+    Error, Quoted, Render,
     cdi::Outline,
     error::refuse,
     health::withheld::Withheld,

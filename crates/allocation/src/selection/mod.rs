@@ -6,7 +6,9 @@ mod pack;
 use std::fmt;
 
 use crate::health::withheld::{Card, Withheld};
-use crate::{PciAddress, Render};
+use ::inventory::PciAddress;
+
+use crate::Render;
 
 pub use inventory::Inventory;
 

@@ -1,7 +1,7 @@
 //! The choice of so many GPUs, whichever they are.
 
 use super::Gpu;
-use crate::PciAddress;
+use inventory::PciAddress;
 
 /// A GPU that can be chosen.
 #[derive(Clone, Copy, Debug)]

@@ -7,8 +7,8 @@ mod instinct;
 mod integer;
 mod structure;
 
-use crate::attribute::{Reading, Unknown};
 use integer::Values;
+use inventory::{Reading, Unknown};
 
 pub use attributes::ATTRIBUTES;
 pub use integer::Integer;

@@ -1,7 +1,8 @@
 //! hwmon (Documentation/hwmon/sysfs-interface.rst; amdgpu_pm.c names its files and labels).
 
+use inventory::readings::{CardReadings, Clock, Fan, Power, Temperature, Voltage};
+
 use super::source::Source;
-use super::{CardReadings, Clock, Fan, Power, Temperature, Voltage};
 
 /// Nothing is colder, in thousandths of a degree Celsius.
 const ABSOLUTE_ZERO: i64 = -273_150;

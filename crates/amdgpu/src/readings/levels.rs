@@ -1,6 +1,7 @@
 //! `pp_dpm_*`: the levels of a clock, of which the active one ends in `*` (smu_cmn.c, amdgpu_pm.c).
 
-use super::Clock;
+use inventory::readings::Clock;
+
 use super::source::Source;
 
 const FILES: [(&str, &str); 6] = [

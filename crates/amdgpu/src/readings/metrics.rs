@@ -11,11 +11,12 @@
 //! - power and fan speed before 1.4, which some drivers fill with 0 where there is no sensor (aldebaran_ppt.c). hwmon has
 //!   them where there is one.
 
-use super::source::Source;
-use super::{
+use inventory::Unknown;
+use inventory::readings::{
     CardReadings, Clock, Engine, PartitionReadings, Power, Temperature, Throttle, Voltage, Xgmi, XgmiLink,
 };
-use crate::attribute::Unknown;
+
+use super::source::Source;
 use crate::gpu_metrics::GpuMetrics;
 
 /// 2⁻¹⁶ J, which the header calls 15.259 µJ.

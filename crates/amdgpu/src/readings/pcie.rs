@@ -1,12 +1,11 @@
 //! The PCIe link (pci-sysfs.c), and the traffic on it (amdgpu_pm.c).
 
+use inventory::readings::{Pcie, PcieTraffic};
+use inventory::{PciAddress, Reading};
 use root::Root;
 
-use super::Pcie;
 use super::source::Source;
-use crate::Address;
-use crate::attribute::{self, Reading};
-use crate::pci;
+use crate::{attribute, pci};
 
 pub(super) fn read(source: &mut Source<'_>) -> Pcie {
     Pcie {
@@ -42,19 +41,12 @@ pub(crate) fn is_width(lanes: u32) -> bool {
     lanes != 0 && lanes != 255
 }
 
-/// What a card received and sent in one second, at most: packets times their maximum payload.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PcieTraffic {
-    pub received_bytes_per_second: f64,
-    pub sent_bytes_per_second: f64,
-}
-
 /// Reads `pcie_bw`. **The driver counts packets for a second meanwhile**: call it in a thread of its own. A suspended card
 /// is not asked.
 ///
 /// # Errors
 /// The file is not there (APUs have none), cannot be read, or does not hold three numbers; or the card is suspended.
-pub fn pcie_traffic(root: &Root, address: Address) -> Reading<PcieTraffic> {
+pub fn pcie_traffic(root: &Root, address: PciAddress) -> Reading<PcieTraffic> {
     if let Some(asleep) = pci::asleep(root, address) {
         return Err(asleep);
     }

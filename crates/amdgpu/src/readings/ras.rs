@@ -1,8 +1,10 @@
 //! RAS counters and bad pages (amdgpu_ras.c).
 
+use inventory::Unknown;
+use inventory::readings::{RasBlock, RetiredPages};
+
 use super::source::Source;
-use super::{RasBlock, RetiredPages};
-use crate::attribute::{self, Unknown};
+use crate::attribute;
 
 /// Of 28 bytes a page; the driver gives up on a card at some hundreds (`bad_page_threshold`).
 const LIMIT: usize = 1 << 20;

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use inventory::readings::Fault;
+use inventory::{Reading, Unknown};
 use root::Root;
 
-use super::Fault;
-use crate::attribute::{self, Reading, Unknown};
+use crate::attribute;
 use crate::gpu_metrics::GpuMetrics;
 
 /// An attribute of sysfs is at most one page (fs/sysfs/file.c), and its first read gives all of it.
@@ -139,7 +140,7 @@ impl<'a> Source<'a> {
             Ok(value) => Some(value),
             Err(error) if is_absent(&error) => None,
             Err(error) => {
-                self.fault(name, Unknown::from_error(&error));
+                self.fault(name, attribute::failed(&error));
                 None
             }
         }

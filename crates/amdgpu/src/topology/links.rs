@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use inventory::topology::{Kind, Link, Nearest};
+use inventory::{Gpu, Inventory, Reading, Unknown};
 use root::Root;
 
-use super::{Kind, Link, Nearest};
-use crate::attribute::{Reading, Unknown};
 use crate::io_links::{self, IO, P2P, XGMI};
-use crate::{Gpu, Machine};
 
 /// A node with no more hops than this: `num_hops` has three bits for them (amdgpu_xgmi.c).
 const MOST_HOPS: u64 = 7;
@@ -28,8 +27,8 @@ pub(super) struct Links {
 }
 
 impl Links {
-    pub(super) fn read(root: &Root, machine: &Machine) -> Self {
-        let nodes: BTreeSet<u32> = machine.gpus.iter().filter_map(|gpu| gpu.kfd_node).collect();
+    pub(super) fn read(root: &Root, inventory: &Inventory) -> Self {
+        let nodes: BTreeSet<u32> = inventory.gpus.iter().filter_map(|gpu| gpu.kfd_node).collect();
         let mut links = Self::default();
         for node in nodes {
             match io_links::of_node(root, node, IO) {

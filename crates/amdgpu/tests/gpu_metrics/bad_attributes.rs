@@ -1,6 +1,6 @@
 //! Attributes that a driver might write one day, and such as none would.
 
-use amdgpu::gpu_metrics::{File, GpuMetrics};
+use amdgpu::{gpu_metrics::File, gpu_metrics::GpuMetrics};
 
 use super::{all_values, decode};
 

@@ -1,6 +1,6 @@
 //! Bytes that are no such file, or one that is not known: a reason, never a panic, never what lies beyond the structure.
 
-use amdgpu::gpu_metrics::{File, Format, VERSIONS};
+use amdgpu::{gpu_metrics::File, gpu_metrics::Format, gpu_metrics::VERSIONS};
 use proptest::prelude::*;
 
 use super::{all_values, decode, encode, fields};

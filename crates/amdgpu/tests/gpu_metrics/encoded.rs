@@ -1,6 +1,6 @@
 //! What an encoder writes, the decoder reads: each field by its name, alone and beside all others.
 
-use amdgpu::gpu_metrics::{File, VERSIONS};
+use amdgpu::{gpu_metrics::File, gpu_metrics::VERSIONS};
 
 use super::{all_values, decode, encode, fields};
 

@@ -13,9 +13,9 @@ mod encoded;
 mod real_driver;
 mod real_header;
 
-use amdgpu::gpu_metrics::{ATTRIBUTES, File, Format, GpuMetrics};
+use amdgpu::{gpu_metrics::ATTRIBUTES, gpu_metrics::File, gpu_metrics::Format, gpu_metrics::GpuMetrics};
 
-fn decode(file: File, bytes: &[u8]) -> amdgpu::Reading<GpuMetrics> {
+fn decode(file: File, bytes: &[u8]) -> inventory::Reading<GpuMetrics> {
     match file {
         File::Gpu => GpuMetrics::decode(bytes),
         File::Partition => GpuMetrics::decode_partition(bytes),

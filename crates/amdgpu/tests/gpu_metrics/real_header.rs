@@ -6,7 +6,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use amdgpu::gpu_metrics::{ATTRIBUTES, Field, File, Format, Structure, VERSIONS};
+use amdgpu::{
+    gpu_metrics::ATTRIBUTES, gpu_metrics::Field, gpu_metrics::File, gpu_metrics::Format,
+    gpu_metrics::Structure, gpu_metrics::VERSIONS,
+};
 use support::real;
 
 /// The folder with a folder for each of [`SUITES`], in which drivers/ is.

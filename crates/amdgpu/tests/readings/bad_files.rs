@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use amdgpu::readings::{CardReadings, pcie_traffic};
+use amdgpu::readings::pcie_traffic;
+use inventory::readings::CardReadings;
 use layout::Machine;
 
 use crate::Laid;
@@ -130,7 +131,7 @@ fn a_file_that_holds_nothing_or_nonsense_costs_its_own_value_and_is_named() {
                 let case = format!("{kind}, {file}: {what:?}");
                 std::fs::write(&on_disk, bytes).unwrap();
                 let read = laid.card(CARD);
-                let named = |fault: &amdgpu::readings::Fault| fault.file == Path::new(&path(file));
+                let named = |fault: &inventory::readings::Fault| fault.file == Path::new(&path(file));
                 assert!(
                     !read.faults.is_empty() && read.faults.iter().all(named),
                     "{case}: {:?}",

@@ -1,9 +1,8 @@
 //! Captured cards. Each expected value was read off the raw file that is named beside it; `gpu_metrics` by `od -A d -t u2`,
 //! whose offsets are named.
 
-use amdgpu::readings::{
-    CardReadings, Engine, Fan, MemoryPool, Pcie, Power, Throttle, Voltage, Xgmi, pcie_traffic,
-};
+use amdgpu::readings::pcie_traffic;
+use inventory::readings::{CardReadings, Engine, Fan, MemoryPool, Pcie, Power, Throttle, Voltage, Xgmi};
 use support::captures;
 
 use crate::{Laid, megahertz, temperature};

@@ -1,7 +1,7 @@
 //! A synthetic Instinct: what no captured card has.
 
-use amdgpu::Machine as Detected;
-use amdgpu::readings::{Engine, PartitionReadings, Pcie, RasBlock, RetiredPages, pcie_traffic};
+use amdgpu::readings::{of_partition, pcie_traffic};
+use inventory::readings::{Engine, PartitionReadings, Pcie, RasBlock, RetiredPages};
 use layout::Machine;
 
 use crate::{Laid, megahertz, temperature};
@@ -59,12 +59,12 @@ fn a_card_has_what_belongs_to_the_card_and_its_partitions_have_only_what_is_thei
     assert_eq!(card.retired_pages, Some(RetiredPages::default()), "an empty list is no bad page");
     assert_eq!(card.hang, None);
 
-    let first = card.partition(&laid.root, 0, "renderD144");
+    let first = of_partition(&laid.root, &card, 0, "renderD144");
     let of_first = [10, 11, 12, 13].map(|percent| engine("gfx", percent - 10, percent + 1));
     let others = [engine("vcn", 0, 71), engine("jpeg", 0, 81), engine("jpeg", 1, 91)];
     assert_eq!(first.engines, [&of_first[..], &others[..]].concat());
     assert_eq!(first.busy_percent, Some(12.5));
-    let second = card.partition(&laid.root, 1, "renderD145");
+    let second = of_partition(&laid.root, &card, 1, "renderD145");
     assert_eq!(second.engines[0], engine("gfx", 0, 15));
     assert_eq!(second.busy_percent, Some(16.5));
     assert_eq!(second.clocks[0], megahertz("sclk", Some(0), 1_515), "its first XCC is the card's fifth");
@@ -76,10 +76,10 @@ fn a_partition_without_a_file_of_its_own_has_what_its_card_says_of_it() {
     let own = "/sys/class/drm/renderD129/device/xcp";
     let laid = Laid::out(&Machine::instinct_with_readings(1, 8).remove(own));
     let card = laid.card(FIRST);
-    let second = card.partition(&laid.root, 1, "renderD129");
+    let second = of_partition(&laid.root, &card, 1, "renderD129");
     assert_eq!((second.busy_percent, second.clocks.len()), (Some(11.0), 0));
     assert_eq!(
-        card.partition(&laid.root, 8, "renderD999"),
+        of_partition(&laid.root, &card, 8, "renderD999"),
         PartitionReadings::default(),
         "there is no ninth"
     );
@@ -133,15 +133,15 @@ fn nothing_is_known_of_a_suspended_card_but_that_it_is() {
         let status = format!("/sys/bus/pci/devices/{FIRST}/power/runtime_status");
         let laid = Laid::out(&machine.put(&status, format!("{state}\n")));
         let card = laid.card(FIRST);
-        let expected = amdgpu::readings::CardReadings {
+        let expected = inventory::readings::CardReadings {
             power_state: Some(state.to_owned()),
-            ..amdgpu::readings::CardReadings::default()
+            ..inventory::readings::CardReadings::default()
         };
         assert_eq!(card, expected);
-        assert_eq!(card.partition(&laid.root, 1, "renderD129"), PartitionReadings::default());
+        assert_eq!(of_partition(&laid.root, &card, 1, "renderD129"), PartitionReadings::default());
         let traffic = pcie_traffic(&laid.root, FIRST.parse().unwrap()).unwrap_err().to_string();
         assert_eq!(traffic, "card 0000:05:00.0 is suspended, and is not woken to be asked");
-        let detected = Detected::read(&laid.root);
+        let detected = amdgpu::read(&laid.root);
         let gpu = &detected.gpus[0];
         assert_eq!(gpu.product_name.as_ref().unwrap_err().to_string(), traffic);
         assert!(gpu.usable(), "{:?}", gpu.problems);
@@ -162,6 +162,6 @@ fn a_card_that_has_gone_has_nothing_and_no_fault() {
     assert!(there.power_state.is_some());
     let device = laid.folder.path().join("sys/devices/pci0000:05");
     std::fs::remove_dir_all(device).unwrap();
-    assert_eq!(laid.card(FIRST), amdgpu::readings::CardReadings::default());
-    assert_eq!(PartitionReadings::read(&laid.root, "renderD128"), PartitionReadings::default());
+    assert_eq!(laid.card(FIRST), inventory::readings::CardReadings::default());
+    assert_eq!(of_partition(&laid.root, &laid.card(FIRST), 0, "renderD128"), PartitionReadings::default());
 }

@@ -12,7 +12,7 @@ mod instinct;
 mod not_there;
 mod real_fuse;
 
-use amdgpu::readings::{CardReadings, Clock, Temperature};
+use inventory::readings::{CardReadings, Clock, Temperature};
 use layout::{Machine, Nodes};
 use root::Root;
 use tempfile::TempDir;
@@ -32,7 +32,7 @@ impl Laid {
     }
 
     fn card(&self, address: &str) -> CardReadings {
-        CardReadings::read(&self.root, address.parse().unwrap())
+        amdgpu::readings::of_card(&self.root, address.parse().unwrap())
     }
 }
 

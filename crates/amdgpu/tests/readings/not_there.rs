@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use amdgpu::readings::{Power, Temperature};
+use inventory::readings::{Power, Temperature};
 use layout::{Machine, gpu_metrics};
 use support::captures;
 

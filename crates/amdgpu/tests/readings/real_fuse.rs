@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use amdgpu::readings::{CardReadings, PartitionReadings};
-use amdgpu::{Machine as Detected, Vendor};
+use inventory::Vendor;
+use inventory::readings::{CardReadings, PartitionReadings};
 use layout::Machine;
 use nix::errno::Errno;
 use root::Root;
@@ -45,7 +45,7 @@ fn real_fuse_a_read_that_fails_costs_its_own_value_and_is_named() {
     let laid = Laid::out(&Machine::instinct_with_readings(1, 2));
     let served = Served::new(laid.folder.path());
     let root = Root::open(served.path()).unwrap();
-    let read = || CardReadings::read(&root, CARD.parse().unwrap());
+    let read = || amdgpu::readings::of_card(&root, CARD.parse().unwrap());
     let good = read();
     assert_eq!(good.faults, []);
     for errno in [Errno::EINVAL, Errno::EBUSY, Errno::EPERM, Errno::EIO] {
@@ -79,7 +79,7 @@ fn real_fuse_a_read_that_fails_costs_its_own_value_and_is_named() {
     }
     let partition = "/sys/class/drm/renderD129/device/xcp/xcp_metrics";
     served.fault(partition, Fault::Errno(Errno::EBUSY));
-    let partition_readings = good.partition(&root, 1, "renderD129");
+    let partition_readings = amdgpu::readings::of_partition(&root, &good, 1, "renderD129");
     assert_eq!(partition_readings.faults[0].file, Path::new(partition));
     assert_eq!(
         partition_readings.busy_percent, good.partitions[1].busy_percent,
@@ -106,7 +106,7 @@ fn real_fuse_each_file_is_opened_and_read_once_and_pcie_bw_and_xgmi_error_never(
         let served = Served::new(laid.folder.path());
         let root = Root::open(served.path()).unwrap();
         served.take_log();
-        let card = CardReadings::read(&root, address.parse().unwrap());
+        let card = amdgpu::readings::of_card(&root, address.parse().unwrap());
         assert_eq!(card.faults, [], "{name}");
         let mut counts = BTreeMap::<(PathBuf, Operation), u32>::new();
         for (operation, path) in served.take_log() {
@@ -119,7 +119,7 @@ fn real_fuse_each_file_is_opened_and_read_once_and_pcie_bw_and_xgmi_error_never(
             let is_long = path.ends_with("ras/gpu_vram_bad_pages");
             assert!(*count == 1 || is_long, "{name}: {operation:?} {}: {count}", path.display());
         }
-        assert_eq!(CardReadings::read(&root, address.parse().unwrap()), laid.card(address), "{name}");
+        assert_eq!(amdgpu::readings::of_card(&root, address.parse().unwrap()), laid.card(address), "{name}");
     }
 }
 
@@ -141,15 +141,15 @@ fn real_fuse_of_a_suspended_card_only_its_power_state_is_read() {
     let state = folder.join("power/runtime_status");
 
     served.take_log();
-    let card = CardReadings::read(&root, CARD.parse().unwrap());
+    let card = amdgpu::readings::of_card(&root, CARD.parse().unwrap());
     for id in 0..2 {
-        let partition = card.partition(&root, id, &format!("renderD{}", 128 + id));
+        let partition = amdgpu::readings::of_partition(&root, &card, id, &format!("renderD{}", 128 + id));
         assert_eq!(partition, PartitionReadings::default());
     }
     let expected = [(Operation::Open, state.clone()), (Operation::Read, state)];
     assert_eq!(of_card(served.take_log()), expected);
 
-    assert_eq!(Detected::read(&root).gpus.iter().filter(|gpu| gpu.vendor == Vendor::Amd).count(), 4);
+    assert_eq!(amdgpu::read(&root).gpus.iter().filter(|gpu| gpu.vendor == Vendor::Amd).count(), 4);
     // The PCI core's and the DRM core's own files do not touch the card.
     let cores = ["uevent", "class", "vendor", "device", "numa_node", "sriov_numvfs", "runtime_status", "dev"];
     for (operation, path) in of_card(served.take_log()) {
@@ -168,7 +168,7 @@ fn real_fuse_a_card_that_goes_while_it_is_read_leaves_what_was_read_before() {
     let root = Root::open(served.path()).unwrap();
     served.fault(&path("gpu_busy_percent"), Fault::Delay(Duration::from_millis(300)));
     let device = laid.folder.path().join(served.real(&path("")).strip_prefix("/").unwrap());
-    let read = std::thread::spawn(move || CardReadings::read(&root, CARD.parse().unwrap()));
+    let read = std::thread::spawn(move || amdgpu::readings::of_card(&root, CARD.parse().unwrap()));
     let is_reached =
         |log: Vec<(Operation, PathBuf)>| log.iter().any(|(_, path)| path.ends_with("gpu_busy_percent"));
     while !is_reached(served.take_log()) {

@@ -1,24 +1,26 @@
 //! The cards, each with what containers can get of it.
 
+use inventory::Identity;
+use inventory::snapshot::{Card, Gpu, Snapshot};
 use maud::{Markup, html};
-use telemetry::overview::{Card, Gpu, Overview};
+use telemetry::sample::count;
 
 use super::health;
 use super::words::{bar, bytes, container, counted, known, table, unknown, untrusted};
 
-pub(super) fn section(overview: &Overview) -> Markup {
+pub(super) fn section(snapshot: &Snapshot) -> Markup {
     html! {
         section aria-labelledby="gpus" {
             h2 id="gpus" { "GPUs" }
-            @if overview.cards.is_empty() {
-                p { (overview.no_card()) " " code { "rocworker detect" } " lists what this machine has." }
+            @if snapshot.cards.is_empty() {
+                p { (snapshot.no_card()) " " code { "rocworker detect" } " lists what this machine has." }
             } @else {
-                @if !health::is_published(overview) {
+                @if !health::is_published(snapshot) {
                     p { "Health is unknown: rocworker's daemon publishes none." }
                 }
                 div.cards {
-                    @for (number, card) in overview.cards.iter().enumerate() {
-                        (article(number, card, overview))
+                    @for (number, card) in snapshot.cards.iter().enumerate() {
+                        (article(number, card, snapshot))
                     }
                 }
             }
@@ -26,32 +28,32 @@ pub(super) fn section(overview: &Overview) -> Markup {
     }
 }
 
-fn article(number: usize, card: &Card, overview: &Overview) -> Markup {
+fn article(number: usize, card: &Card, snapshot: &Snapshot) -> Markup {
     let id = format!("card-{number}");
-    let is_partitioned = card.is_partitioned();
-    let modes = [&card.compute_partition, &card.memory_partition].into_iter().flatten();
-    let facts = [&card.pci, &card.gfx].into_iter().flatten().chain(modes);
+    let Identity { gfx, compute_partition, memory_partition, .. } = &card.identity;
+    let pci = card.pci.map(|address| address.to_string());
+    let facts = [&pci, gfx, compute_partition, memory_partition].into_iter().flatten();
     html! {
         article.card aria-labelledby=(id) {
             header {
                 h3 id=(id) { (name(card)) }
                 (health::of_card(card))
             }
-            p.model { (known(card.model.as_deref(), untrusted)) }
+            p.model { (known(card.identity.model(), untrusted)) }
             p.soft.code {
                 @for (place, fact) in facts.enumerate() { @if place > 0 { " · " } (untrusted(fact)) }
             }
             (unusable(card))
-            (health::reasons(card, overview))
-            @if card.is_suspended == Some(true) {
+            (health::reasons(card, snapshot))
+            @if card.is_suspended() == Some(true) {
                 p { strong { "Suspended." } " The exporter does not read it, because that would wake it." }
             } @else {
-                (readings(card, is_partitioned))
+                (readings(card, snapshot))
             }
-            @if card.pci.as_ref().is_some_and(|pci| overview.unknown.iter().any(|it| it.contains(pci))) {
+            @if pci.as_ref().is_some_and(|pci| snapshot.unknown().iter().any(|it| it.contains(pci))) {
                 p.soft { "Some readings are missing: " a href="#missing" { "why" } "." }
             }
-            @if is_partitioned { (partitions(number, card)) }
+            @if card.is_partitioned() { (partitions(number, card, snapshot)) }
         }
     }
 }
@@ -76,29 +78,37 @@ fn unusable(card: &Card) -> Markup {
     }
 }
 
-fn readings(card: &Card, is_partitioned: bool) -> Markup {
+fn readings(card: &Card, snapshot: &Snapshot) -> Markup {
+    let memory = card.memory();
+    let temperatures: Vec<(&str, f64)> = card.temperatures().collect();
+    let whole = card.gpus.first().filter(|_| !card.is_partitioned());
     html! {
         dl {
             dt { "Busy" }
-            dd { (known(card.busy_percent, |busy| html! { (format!("{busy:.0} %")) (bar(busy, 100.0)) })) }
+            dd { (known(card.readings.busy_percent, |busy| html! { (format!("{busy:.0} %")) (bar(busy, 100.0)) })) }
             dt { "Memory" }
-            dd { (part(card.memory_used_bytes, card.memory_total_bytes, bytes)) }
+            dd { (part(of(memory.and_then(|it| it.used_bytes)), of(memory.and_then(|it| it.total_bytes)), bytes)) }
             dt { "Power" }
-            dd { (part(card.power_watts, card.power_limit_watts, |watts| format!("{watts:.0} W"))) }
+            dd { (part(card.watts(), card.watts_limit(), |watts| format!("{watts:.0} W"))) }
             dt { "Temperature" }
             dd {
-                @if card.temperatures.is_empty() { (unknown()) }
-                @for (place, (sensor, celsius)) in card.temperatures.iter().enumerate() {
+                @if temperatures.is_empty() { (unknown()) }
+                @for (place, (sensor, celsius)) in temperatures.iter().enumerate() {
                     @if place > 0 { ", " }
                     (untrusted(sensor)) " " (format!("{celsius:.0} °C"))
                 }
             }
-            @if let (false, Some(gpu)) = (is_partitioned, card.gpus.first()) {
+            @if let Some(gpu) = whole {
                 dt { "Used by" }
-                dd { (users(gpu)) }
+                dd { (users(gpu, card, snapshot)) }
             }
         }
     }
+}
+
+/// Bytes as a number with a point.
+fn of(bytes: Option<u64>) -> Option<f64> {
+    bytes.map(count)
 }
 
 /// `12 W of 300 W`, and a bar where both are known.
@@ -110,23 +120,24 @@ fn part(part: Option<f64>, whole: Option<f64>, shown: impl Fn(f64) -> String) ->
     }
 }
 
-fn users(gpu: &Gpu) -> Markup {
-    let processes = gpu.processes.and_then(|count| usize::try_from(count).ok());
+fn users(gpu: &Gpu, card: &Card, snapshot: &Snapshot) -> Markup {
+    let processes = snapshot.process_count(card, gpu).and_then(|count| usize::try_from(count).ok());
     html! {
         (known(processes, |count| html! {
             @if count > 0 { (counted(count, "process", "processes")) }
-            @else if gpu.only_compute { "no compute process" }
+            @else if snapshot.counts_only_compute(card, gpu) { "no compute process" }
             @else { "no process" }
         }))
         @if let Some(holder) = &gpu.lease { ", leased by " (container(holder)) }
     }
 }
 
-fn partitions(number: usize, card: &Card) -> Markup {
-    let used = card.gpus.iter().filter(|gpu| gpu.processes.is_some_and(|count| count > 0)).count();
-    let is_unknown = card.gpus.iter().any(|gpu| gpu.processes.is_none());
+fn partitions(number: usize, card: &Card, snapshot: &Snapshot) -> Markup {
+    let count = |gpu| snapshot.process_count(card, gpu);
+    let used = card.gpus.iter().filter(|gpu| count(gpu).is_some_and(|count| count > 0)).count();
+    let is_unknown = card.gpus.iter().any(|gpu| count(gpu).is_none());
     let leased = card.gpus.iter().filter(|gpu| gpu.lease.is_some()).count();
-    let rows = html! { @for gpu in &card.gpus { (row(gpu, leased > 0)) } };
+    let rows = html! { @for gpu in &card.gpus { (row(gpu, count(gpu), leased > 0)) } };
     let caption = format!("{}, as containers get them", name(card));
     let mut heads = vec![
         ("GPU", false),
@@ -152,14 +163,14 @@ fn partitions(number: usize, card: &Card) -> Markup {
     }
 }
 
-fn row(gpu: &Gpu, has_leases: bool) -> Markup {
+fn row(gpu: &Gpu, processes: Option<u64>, has_leases: bool) -> Markup {
     html! {
         tr {
             th scope="row" { (known(gpu.index, |index| html! { (index) })) }
             td.number { (known(gpu.partition, |partition| html! { (partition) })) }
-            td.number { (known(gpu.busy_percent, |busy| html! { (format!("{busy:.0} %")) })) }
-            td.number { (known(gpu.memory_total_bytes, |total| html! { (bytes(total)) })) }
-            td.number { (known(gpu.processes, |count| html! { (count) })) }
+            td.number { (known(gpu.readings.busy_percent, |busy| html! { (format!("{busy:.0} %")) })) }
+            td.number { (known(of(gpu.memory_total_bytes), |total| html! { (bytes(total)) })) }
+            td.number { (known(processes, |count| html! { (count) })) }
             @if has_leases {
                 td { @match &gpu.lease { Some(holder) => { (container(holder)) }, None => { "none" } } }
             }

@@ -1,9 +1,9 @@
 //! How well the machine and its cards are: a sign, a word and a colour, and the reasons.
 
-use allocation::health::{Deduction, GpuHealth, State};
+use inventory::health::{Deduction, GpuHealth, State};
+use inventory::snapshot::{Card, Snapshot};
 use maud::{Markup, html};
 use telemetry::health::why_not_quarantined;
-use telemetry::overview::{Card, Overview};
 
 use super::words::{counted, time, untrusted};
 
@@ -30,27 +30,27 @@ fn badge(state: State, text: &str) -> Markup {
 }
 
 /// How many cards are in each state, the worst first.
-fn counts(overview: &Overview) -> impl Iterator<Item = (State, usize)> {
-    let count = move |of| overview.cards.iter().filter(|card| state(card) == of).count();
+fn counts(snapshot: &Snapshot) -> impl Iterator<Item = (State, usize)> {
+    let count = move |of| snapshot.cards.iter().filter(|card| state(card) == of).count();
     let states = [State::Unhealthy, State::Degraded, State::Unknown, State::Healthy];
     states.into_iter().map(move |state| (state, count(state))).filter(|(_, count)| *count > 0)
 }
 
 /// The cards by their state: `1 unhealthy`, `7 healthy`.
-pub(super) fn of_all(overview: &Overview) -> Markup {
+pub(super) fn of_all(snapshot: &Snapshot) -> Markup {
     html! {
         ul.overall aria-label="Health of the cards" {
-            @for (state, count) in counts(overview) { li { (badge(state, &format!("{count} {}", word(state)))) } }
+            @for (state, count) in counts(snapshot) { li { (badge(state, &format!("{count} {}", word(state)))) } }
         }
     }
 }
 
 /// In few words, for the title: `1 of 8 cards unhealthy`, `health unknown for 8 cards`.
-pub(super) fn worst(overview: &Overview) -> String {
-    let Some((worst, count)) = counts(overview).next() else {
-        return if overview.may_lack_cards { "GPUs unknown" } else { "no AMD GPU" }.to_owned();
+pub(super) fn worst(snapshot: &Snapshot) -> String {
+    let Some((worst, count)) = counts(snapshot).next() else {
+        return if snapshot.may_lack_cards() { "GPUs unknown" } else { "no AMD GPU" }.to_owned();
     };
-    let cards = overview.cards.len();
+    let cards = snapshot.cards.len();
     let all = counted(cards, "card", "cards");
     let which = if count == cards { all } else { format!("{count} of {all}") };
     match worst {
@@ -70,15 +70,15 @@ pub(super) fn of_card(card: &Card) -> Markup {
 }
 
 /// Whether the daemon judges any card.
-pub(super) fn is_published(overview: &Overview) -> bool {
-    overview.cards.iter().any(|card| card.health.is_some())
+pub(super) fn is_published(snapshot: &Snapshot) -> bool {
+    snapshot.cards.iter().any(|card| card.health.is_some())
 }
 
 /// Why a card is judged so, and what containers do not get for that.
-pub(super) fn reasons(card: &Card, overview: &Overview) -> Markup {
+pub(super) fn reasons(card: &Card, snapshot: &Snapshot) -> Markup {
     let Some(GpuHealth { deductions, unknown, quarantine, leftover, .. }) = &card.health else {
         return html! {
-            @if is_published(overview) { p.reasons { "The daemon has not judged it in the last minute." } }
+            @if is_published(snapshot) { p.reasons { "The daemon has not judged it in the last minute." } }
         };
     };
     if deductions.is_empty() && unknown.is_empty() && quarantine.is_none() && leftover.is_none() {
@@ -88,7 +88,7 @@ pub(super) fn reasons(card: &Card, overview: &Overview) -> Markup {
         ul.reasons {
             @if let Some(quarantine) = quarantine {
                 li {
-                    @match why_not_quarantined(overview.quarantine_enforced) {
+                    @match why_not_quarantined(snapshot.quarantine_enforced) {
                         None => {
                             strong { "Quarantined" } " since " (time(quarantine.since)) ": no container gets it."
                         },

@@ -12,9 +12,9 @@ use std::sync::LazyLock;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use inventory::snapshot::Snapshot;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
-use telemetry::overview::Overview;
 
 use words::{plain, time, untrusted};
 
@@ -33,9 +33,9 @@ pub(crate) static POLICY: LazyLock<String> = LazyLock::new(|| {
 });
 
 /// `host`: what the machine calls itself.
-pub(crate) fn render(overview: &Overview, host: Option<&str>) -> String {
+pub(crate) fn render(snapshot: &Snapshot, host: Option<&str>) -> String {
     let name = host.map_or_else(|| "this machine".to_owned(), plain);
-    let title = format!("{name}: {}", health::worst(overview));
+    let title = format!("{name}: {}", health::worst(snapshot));
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -49,12 +49,12 @@ pub(crate) fn render(overview: &Overview, host: Option<&str>) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                header { (beginning(overview, &name)) }
+                header { (beginning(snapshot, &name)) }
                 main {
-                    (gpus::section(overview))
-                    (processes::section(overview))
-                    (worker::sections(overview.daemon.as_ref()))
-                    (missing(&overview.unknown))
+                    (gpus::section(snapshot))
+                    (processes::section(snapshot))
+                    (worker::sections(snapshot.daemon.as_ref()))
+                    (missing(&snapshot.unknown()))
                 }
                 footer {
                     p {
@@ -68,11 +68,11 @@ pub(crate) fn render(overview: &Overview, host: Option<&str>) -> String {
     .into_string()
 }
 
-fn beginning(overview: &Overview, name: &str) -> Markup {
+fn beginning(snapshot: &Snapshot, name: &str) -> Markup {
     html! {
         h1 { (name) }
-        @if !overview.cards.is_empty() { (health::of_all(overview)) }
-        p.soft { "Read at " (time(overview.taken_at_seconds())) ". " a href="." { "Refresh" } }
+        @if !snapshot.cards.is_empty() { (health::of_all(snapshot)) }
+        p.soft { "Read at " (time(snapshot.taken_at_seconds())) ". " a href="." { "Refresh" } }
     }
 }
 

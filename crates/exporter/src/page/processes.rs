@@ -1,19 +1,20 @@
 //! Who uses the GPUs.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 
+use inventory::snapshot::{Owner, Process, Snapshot};
 use maud::{Markup, html};
-use telemetry::overview::{Overview, Process};
+use telemetry::sample::count;
 
 use super::words::{bytes, container, known, table, unknown, untrusted};
 
 /// More would make the page slow to read.
 const MOST: usize = 200;
 
-pub(super) fn section(overview: &Overview) -> Markup {
-    let mut processes: Vec<&Process> = overview.processes.iter().collect();
+pub(super) fn section(snapshot: &Snapshot) -> Markup {
+    let mut processes: Vec<&Process> = snapshot.processes.iter().collect();
     // What is unknown is less than any number.
-    processes.sort_by(|one, other| other.vram_bytes.partial_cmp(&one.vram_bytes).unwrap_or(Ordering::Equal));
+    processes.sort_by_key(|process| Reverse(process.vram_bytes));
     let more = processes.len().saturating_sub(MOST);
     let rows = html! { @for process in processes.iter().take(MOST) { (row(process)) } };
     let heads = [("Name", false), ("PID", true), ("GPU", true), ("VRAM", true), ("Runs in", false)];
@@ -21,7 +22,7 @@ pub(super) fn section(overview: &Overview) -> Markup {
         section aria-labelledby="processes" {
             h2 id="processes" { "Processes" }
             @if processes.is_empty() {
-                p { (overview.no_process()) }
+                p { (snapshot.no_process()) }
             } @else {
                 div.sheet { (table("processes-caption", "Processes that use a GPU, by VRAM", &heads, &rows)) }
                 @if more > 0 {
@@ -37,17 +38,18 @@ fn row(process: &Process) -> Markup {
         tr {
             th scope="row" { (known(process.name.as_deref(), untrusted)) }
             td.number { (process.pid) }
-            td.number { (known(process.gpu, |gpu| html! { (gpu) })) }
-            td.number { (known(process.vram_bytes, |size| html! { (bytes(size)) })) }
+            td.number { (known(process.gpu.index, |gpu| html! { (gpu) })) }
+            td.number { (known(process.vram_bytes, |size| html! { (bytes(count(size))) })) }
             td { (place(process)) }
         }
     }
 }
 
 fn place(process: &Process) -> Markup {
-    let Process { container: holder, pod, unit, .. } = process;
+    let Owner { container: holder, unit, .. } = &process.owner;
+    let pod = process.owner.pod_path();
     html! {
-        @match (pod, holder, unit) {
+        @match (&pod, holder, unit) {
             (Some(pod), Some(holder), _) => { "pod " (untrusted(pod)) ", container " (container(holder)) },
             (Some(pod), None, _) => { "pod " (untrusted(pod)) },
             (None, Some(holder), _) => { "container " (container(holder)) },

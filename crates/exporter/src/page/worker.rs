@@ -1,12 +1,11 @@
 //! What rocworker's daemon publishes: leases, drift, last changes.
 
+use inventory::published::{Change, Drift, DriftState, DriftingPath, Lease, Published};
 use maud::{Markup, html};
-use telemetry::overview::{Change, Daemon};
-use telemetry::published::{Drift, DriftState, DriftingPath, Lease};
 
 use super::words::{container, counted, table, time, untrusted};
 
-pub(super) fn sections(daemon: Option<&Daemon>) -> Markup {
+pub(super) fn sections(daemon: Option<&Published>) -> Markup {
     let Some(daemon) = daemon else { return no_daemon() };
     html! {
         (section("leases", "Leases", &known_or(daemon.leases.as_deref(), "the leases", leases)))
@@ -53,8 +52,8 @@ fn leases(leases: &[Lease]) -> Markup {
     }
 }
 
-fn drift(daemon: &Daemon) -> Markup {
-    let Daemon { drift: counts, drifting: paths, config_in_force, problems, .. } = daemon;
+fn drift(daemon: &Published) -> Markup {
+    let Published { drift: counts, drifting: paths, config_in_force, problems, .. } = daemon;
     let Drift { differs, contested, blocked, failed, pending_restarts } = *counts;
     let restarts = if pending_restarts == 1 { "restart pending" } else { "restarts pending" };
     let states = [

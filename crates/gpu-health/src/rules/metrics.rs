@@ -56,7 +56,7 @@ mod tests {
                 let folder = tempfile::tempdir().unwrap();
                 machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
                 let root = Root::open(folder.path()).unwrap();
-                readings::read(&root, &amdgpu::Machine::read(&root))
+                readings::read(&root, &amdgpu::read(&root))
             })
             .flat_map(|card| card.samples)
             .map(|sample| sample.metric.name)

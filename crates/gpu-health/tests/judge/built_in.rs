@@ -1,8 +1,8 @@
 //! Each built-in rule, with what makes it hold and what is just not enough.
 
-use allocation::health::State;
 use gpu_health::judge::{Card, Event, Log};
 use gpu_health::rules::Rules;
+use inventory::health::State;
 use kernel_log::knowledge::{Blame, Class, Knowledge, Severity};
 use telemetry::sample::Sample;
 

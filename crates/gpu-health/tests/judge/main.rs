@@ -12,10 +12,10 @@ mod which_card;
 
 use std::sync::LazyLock;
 
-use allocation::health::{GpuHealth, Health};
-use amdgpu::Address;
 use gpu_health::judge::{Card, Event, Judge, Known, Log};
 use gpu_health::rules::Rules;
+use inventory::PciAddress;
+use inventory::health::{GpuHealth, Health};
 use kernel_log::knowledge::{Class, Ended, Severity};
 use telemetry::metrics::ALL;
 use telemetry::sample::Sample;
@@ -24,7 +24,7 @@ static BUILT_IN: LazyLock<Rules> = LazyLock::new(Rules::built_in);
 
 const NOW: u64 = 1_800_000_000;
 
-fn address(text: &str) -> Address {
+fn address(text: &str) -> PciAddress {
     text.parse().unwrap()
 }
 

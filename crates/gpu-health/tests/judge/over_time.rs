@@ -1,8 +1,8 @@
 //! What needs more than one judgement: counters that grow, and quarantine.
 
-use allocation::health::{GpuHealth, Health, State};
 use gpu_health::judge::{Card, Event, Judge, Known, Log};
 use gpu_health::rules::Rules;
+use inventory::health::{GpuHealth, Health, State};
 use kernel_log::knowledge::Class;
 
 use crate::{NOW, card, event, rules_of, sample};

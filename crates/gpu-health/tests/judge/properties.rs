@@ -1,7 +1,7 @@
 //! What holds of every input.
 
-use allocation::health::{Health, State};
 use gpu_health::judge::{Card, Event, Judge, Known, Log};
+use inventory::health::{Health, State};
 use kernel_log::knowledge::{Class, Severity};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,8 +1,8 @@
 //! Whose a message is, and what is said of a card about which nothing is known.
 
-use allocation::health::State;
 use gpu_health::judge::{Card, Event, Judge, Known, Log};
 use gpu_health::rules::Rules;
+use inventory::health::State;
 use kernel_log::knowledge::Class;
 
 use crate::{NOW, address, card, event, health, of, rules_of};

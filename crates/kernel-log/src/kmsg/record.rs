@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use amdgpu::Address;
+use inventory::PciAddress;
 
 /// A record of the kernel's own: what programs write to /dev/kmsg is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub struct Record {
     pub since_boot: Duration,
     pub text: Vec<u8>,
     /// `DEVICE=+pci:0000:03:00.0`, where the kernel says it.
-    pub device: Option<Address>,
+    pub device: Option<PciAddress>,
 }
 
 impl Record {

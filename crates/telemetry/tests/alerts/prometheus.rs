@@ -16,6 +16,7 @@ use support::waiting::eventually;
 use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
 use telemetry::sample::count;
+use telemetry::samples::samples;
 use tempfile::TempDir;
 
 /// Prometheus, until it is dropped.
@@ -143,7 +144,7 @@ pub(crate) fn exported(machine: &Machine) -> SocketAddr {
             let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
             while lines.next().is_some_and(|line| line.is_ok_and(|line| !line.is_empty())) {}
             let text =
-                exposition::write(&exporter.scrape(&root, count(JUDGED_AT)).samples, Format::Prometheus);
+                exposition::write(&samples(&exporter.scrape(&root, count(JUDGED_AT))), Format::Prometheus);
             let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {}\r\n", Format::Prometheus.content_type());
             // A scrape that the test's end cuts off.
             let _ = write!(stream, "{head}Connection: close\r\nContent-Length: {}\r\n\r\n{text}", text.len());

@@ -10,6 +10,7 @@ use support::real;
 use telemetry::exporter::Exporter;
 use telemetry::exposition::{self, Format};
 use telemetry::sample::count;
+use telemetry::samples::samples;
 
 use crate::expression::selectors_in;
 use crate::files::{self, ALERTS};
@@ -44,7 +45,7 @@ fn day_of_a_machine() -> String {
     let laid = Laid::out(&Machine::instinct_in_trouble(8, 8));
     let root = Root::open(laid.top()).unwrap();
     let text =
-        exposition::write(&Exporter::default().scrape(&root, count(JUDGED_AT)).samples, Format::Prometheus);
+        exposition::write(&samples(&Exporter::default().scrape(&root, count(JUDGED_AT))), Format::Prometheus);
     let rules = files::rules(&files::text(ALERTS));
     let selectors = rules.iter().flat_map(|rule| selectors_in(rule.expression()));
     let read: Vec<String> = selectors.map(|it| it.split('{').next().unwrap().to_owned()).collect();

@@ -6,13 +6,14 @@ use root::Root;
 use telemetry::exporter::Exporter;
 use telemetry::metrics;
 use telemetry::sample::Sample;
+use telemetry::samples::samples;
 
 /// One scrape.
 pub(crate) struct Ours(Vec<Sample>);
 
 impl Ours {
     pub(crate) fn of(root: &Path) -> Self {
-        Self(Exporter::default().scrape(&Root::open(root).unwrap(), 1_790_000_000.0).samples)
+        Self(samples(&Exporter::default().scrape(&Root::open(root).unwrap(), 1_790_000_000.0)))
     }
 
     /// The card's value with these labels: of a card that is cut, that of its first partition.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::health::{Deduction, GpuHealth, Quarantine, State};
+use inventory::health::{Deduction, GpuHealth, Quarantine, State};
 
 /// 2026-11-23T10:00:00Z.
 const NOW: u64 = 1_795_428_000;

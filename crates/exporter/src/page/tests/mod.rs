@@ -1,27 +1,28 @@
 //! The page of machines made by hand: golden files, and what html5ever, which is Servo's parser, makes of each.
 
-mod overviews;
+mod snapshots;
 
 // The parser of that name, not this program's module.
 use ::scraper::{Html, Selector};
 use insta::assert_snapshot;
-use telemetry::overview::{Daemon, Overview};
+use inventory::Snapshot;
+use inventory::published::{Client, Published};
 
 use super::{POLICY, STYLE, render};
 
 /// A page with a line for each element, and without its style.
-fn golden(overview: &Overview) -> String {
-    render(overview, Some("worker-1")).replace(STYLE, "…").replace("><", ">\n<")
+fn golden(snapshot: &Snapshot) -> String {
+    render(snapshot, Some("worker-1")).replace(STYLE, "…").replace("><", ">\n<")
 }
 
-fn all() -> [(&'static str, Overview); 6] {
+fn all() -> [(&'static str, Snapshot); 6] {
     [
-        ("eight", overviews::eight()),
-        ("sixty-four", overviews::sixty_four()),
-        ("nothing", overviews::nothing()),
-        ("unknown", overviews::unknown()),
-        ("trouble", overviews::trouble()),
-        ("hostile", overviews::hostile()),
+        ("eight", snapshots::eight()),
+        ("sixty-four", snapshots::sixty_four()),
+        ("nothing", snapshots::nothing()),
+        ("unknown", snapshots::unknown()),
+        ("trouble", snapshots::trouble()),
+        ("hostile", snapshots::hostile()),
     ]
 }
 
@@ -32,13 +33,13 @@ fn texts(page: &Html, selector: &str) -> Vec<String> {
 
 #[test]
 fn a_page_shows_gpus_processes_health_leases_drift_and_changes() {
-    assert_snapshot!("eight", golden(&overviews::eight()));
-    assert_snapshot!("nothing", golden(&overviews::nothing()));
-    assert_snapshot!("unknown", golden(&overviews::unknown()));
-    assert_snapshot!("trouble", golden(&overviews::trouble()));
-    assert_snapshot!("hostile", golden(&overviews::hostile()));
+    assert_snapshot!("eight", golden(&snapshots::eight()));
+    assert_snapshot!("nothing", golden(&snapshots::nothing()));
+    assert_snapshot!("unknown", golden(&snapshots::unknown()));
+    assert_snapshot!("trouble", golden(&snapshots::trouble()));
+    assert_snapshot!("hostile", golden(&snapshots::hostile()));
     // Its first card stands for the others.
-    let page = golden(&overviews::sixty_four());
+    let page = golden(&Snapshot { processes: Vec::new(), ..snapshots::sixty_four() });
     let first = page.split("</article>").next().unwrap();
     assert_snapshot!("first-of-sixty-four", first);
 }
@@ -46,8 +47,8 @@ fn a_page_shows_gpus_processes_health_leases_drift_and_changes() {
 #[test]
 fn a_parser_of_html_finds_no_error_and_each_id_once() {
     assert!(!Html::parse_document("<!doctype html><p></div>").errors.is_empty(), "it tells errors");
-    for (name, overview) in all() {
-        let text = render(&overview, Some("worker-1"));
+    for (name, snapshot) in all() {
+        let text = render(&snapshot, Some("worker-1"));
         let page = Html::parse_document(&text);
         assert!(page.errors.is_empty(), "{name}: {:?}", page.errors);
         let with_id = Selector::parse("[id]").unwrap();
@@ -69,7 +70,7 @@ fn a_parser_of_html_finds_no_error_and_each_id_once() {
 
 #[test]
 fn nothing_that_a_machine_says_becomes_an_element_or_turns_text() {
-    let text = render(&overviews::hostile(), Some(overviews::HOSTILE));
+    let text = render(&snapshots::hostile(), Some(snapshots::HOSTILE));
     let page = Html::parse_document(&text);
     assert!(page.errors.is_empty(), "{:?}", page.errors);
     for selector in ["script", "[onerror]", "[style]", "img", "iframe", "form"] {
@@ -86,7 +87,7 @@ fn nothing_that_a_machine_says_becomes_an_element_or_turns_text() {
 
 #[test]
 fn the_title_says_how_the_worst_cards_are() {
-    for ((name, overview), expected) in all().into_iter().zip([
+    for ((name, snapshot), expected) in all().into_iter().zip([
         "worker-1: 8 cards healthy",
         "worker-1: 8 cards healthy",
         "worker-1: no AMD GPU",
@@ -94,16 +95,16 @@ fn the_title_says_how_the_worst_cards_are() {
         "worker-1: 1 of 3 cards unhealthy",
         "worker-1: 1 of 3 cards unhealthy",
     ]) {
-        let page = Html::parse_document(&render(&overview, Some("worker-1")));
+        let page = Html::parse_document(&render(&snapshot, Some("worker-1")));
         assert_eq!(texts(&page, "title"), [expected], "{name}");
     }
-    let page = Html::parse_document(&render(&overviews::nothing(), None));
+    let page = Html::parse_document(&render(&snapshots::nothing(), None));
     assert_eq!(texts(&page, "h1"), ["this machine"]);
 }
 
 #[test]
 fn what_is_unknown_is_never_a_number() {
-    let page = Html::parse_document(&render(&overviews::unknown(), None));
+    let page = Html::parse_document(&render(&snapshots::unknown(), None));
     // Busy, memory, power, temperature, users.
     assert_eq!(texts(&page, "[aria-labelledby=card-0] dd"), ["unknown"; 5]);
     assert!(texts(&page, "[aria-labelledby=card-1] dd").is_empty(), "it sleeps");
@@ -114,23 +115,23 @@ fn what_is_unknown_is_never_a_number() {
 
 #[test]
 fn a_page_of_64_partitions_is_small_and_its_tables_are_folded() {
-    let text = render(&overviews::sixty_four(), Some("worker-1"));
+    let text = render(&snapshots::sixty_four(), Some("worker-1"));
     assert!(text.len() < 200_000, "{} bytes", text.len());
     let page = Html::parse_document(&text);
     assert_eq!(texts(&page, "details:not([open]) tbody tr").len(), 64);
-    assert_eq!(texts(&page, "summary")[0], "8 partitions: 4 in use");
+    assert_eq!(texts(&page, "summary")[0], "8 partitions: 8 in use");
     assert!(texts(&page, "main p").contains(&"And 100 more: see the metrics.".to_owned()));
 }
 
 #[test]
 fn the_processes_with_the_most_vram_are_listed_and_unknown_is_less_than_any() {
-    let page = Html::parse_document(&render(&overviews::sixty_four(), None));
+    let page = Html::parse_document(&render(&snapshots::sixty_four(), None));
     let pids = texts(&page, "[aria-labelledby=processes-caption] td:nth-of-type(1)");
     assert_eq!((pids.len(), pids[0].as_str(), pids[199].as_str()), (200, "10299", "10100"));
-    let mut overview = overviews::eight();
-    let [last, first] = [&overview.processes[4], &overview.processes[0]].map(|it| it.pid.to_string());
-    overview.processes.reverse();
-    let page = Html::parse_document(&render(&overview, None));
+    let mut snapshot = snapshots::eight();
+    let [last, first] = [&snapshot.processes[4], &snapshot.processes[0]].map(|it| it.pid.to_string());
+    snapshot.processes.reverse();
+    let page = Html::parse_document(&render(&snapshot, None));
     let pids = texts(&page, "[aria-labelledby=processes-caption] td:nth-of-type(1)");
     assert_eq!((pids.len(), &pids[4]), (5, &last), "of {first} to {last}, only of the last it is unknown");
 }
@@ -142,47 +143,57 @@ fn a_use_that_is_partly_unknown_is_at_least_so_much() {
         (&[0, 1], "8 partitions: at least 3 in use"),
         (&[0, 1, 2, 3, 4, 5, 6, 7], "8 partitions: use unknown"),
     ] {
-        let mut overview = overviews::sixty_four();
+        let mut snapshot = Snapshot { processes: Vec::new(), ..snapshots::sixty_four() };
         for number in unknown {
-            overview.cards[0].gpus[*number].processes = None;
+            snapshot.cards[0].gpus[*number].compute_processes = None;
         }
-        let page = Html::parse_document(&render(&overview, None));
+        let page = Html::parse_document(&render(&snapshot, None));
         assert_eq!(texts(&page, "summary")[0], expected);
     }
 }
 
+/// A process has a card open, and nothing says whether it holds memory there.
+fn draws(snapshot: &mut Snapshot, card: usize) {
+    let pci = snapshot.cards[card].pci.unwrap().to_string();
+    let client = Client { pid: 99, pci, vram_bytes: None };
+    snapshot.daemon.as_mut().unwrap().clients.push(client);
+}
+
 #[test]
 fn without_a_process_or_a_card_the_page_says_what_is_known_of_them() {
-    let idle = || Overview { processes: Vec::new(), ..overviews::eight() };
-    let with = |change: fn(&mut Overview)| {
-        let mut overview = idle();
-        overview.cards.iter_mut().for_each(|card| card.gpus[0].processes = Some(0));
-        change(&mut overview);
-        overview
+    let idle = || Snapshot { processes: Vec::new(), ..snapshots::eight() };
+    let with = |change: fn(&mut Snapshot)| {
+        let mut snapshot = idle();
+        snapshot.cards.iter_mut().for_each(|card| card.gpus[0].compute_processes = Some(0));
+        change(&mut snapshot);
+        snapshot
     };
-    for (overview, expected) in [
+    for (snapshot, expected) in [
         (with(|_| {}), "No process uses a GPU."),
-        (with(|it| it.cards[7].gpus[0].only_compute = true), "No compute process uses a GPU."),
-        (with(|it| it.cards[7].gpus[0].processes = None), "Which processes use the GPUs is not known."),
-        (overviews::nothing(), "No AMD GPU was found."),
+        (with(|it| draws(it, 7)), "No compute process uses a GPU."),
         (
-            Overview { may_lack_cards: true, ..overviews::nothing() },
+            with(|it| it.cards[7].gpus[0].compute_processes = None),
+            "Which processes use the GPUs is not known.",
+        ),
+        (snapshots::nothing(), "No AMD GPU was found."),
+        (
+            Snapshot { gaps: vec!["no PCI device can be seen".to_owned()], ..snapshots::nothing() },
             "Which GPUs this machine has is not known.",
         ),
     ] {
-        let text = render(&overview, Some("worker-1"));
+        let text = render(&snapshot, Some("worker-1"));
         assert!(text.contains(expected), "{expected}: {text}");
-        assert_eq!(text.contains("GPUs unknown</title>"), overview.may_lack_cards, "{text}");
+        assert_eq!(text.contains("GPUs unknown</title>"), snapshot.may_lack_cards(), "{text}");
     }
-    let text = render(&with(|it| it.cards[0].gpus[0].only_compute = true), None);
+    let text = render(&with(|it| draws(it, 0)), None);
     assert_eq!((text.matches("no compute process").count(), text.matches("no process").count()), (1, 7));
 }
 
 #[test]
 fn fifty_reasons_are_listed_and_the_others_counted() {
-    let reasons = |count: usize| Overview {
-        unknown: (0..count).map(|number| format!("/sys/{number} does not answer")).collect(),
-        ..overviews::eight()
+    let reasons = |count: usize| Snapshot {
+        unjudged: (0..count).map(|number| format!("/sys/{number} does not answer")).collect(),
+        ..snapshots::eight()
     };
     for (count, listed, more) in [(50, 50, None), (51, 50, Some("And 1 more."))] {
         let page = Html::parse_document(&render(&reasons(count), None));
@@ -193,9 +204,9 @@ fn fifty_reasons_are_listed_and_the_others_counted() {
 
 #[test]
 fn in_sync_is_said_only_where_the_configuration_is_in_force_and_applied() {
-    let daemon = |config_in_force, problems| Overview {
-        daemon: overviews::eight().daemon.map(|daemon| Daemon { config_in_force, problems, ..daemon }),
-        ..overviews::eight()
+    let daemon = |config_in_force, problems| Snapshot {
+        daemon: snapshots::eight().daemon.map(|daemon| Published { config_in_force, problems, ..daemon }),
+        ..snapshots::eight()
     };
     for (config_in_force, problems, expected) in [
         (Some(true), Some(0), &["In sync: everything is as configured."][..]),

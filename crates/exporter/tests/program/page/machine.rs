@@ -45,7 +45,7 @@ pub(super) fn put(top: &Path, path: &str, text: &str) {
 /// A process that uses the GPU with this index.
 pub(super) fn process(top: &Path, pid: u32, name: &str, cgroup: &str, gpu: u32, vram: u64) {
     let root = Root::open(top).unwrap();
-    let machine = amdgpu::Machine::read(&root);
+    let machine = amdgpu::read(&root);
     let gpu = machine.gpus.iter().find(|known| known.index == Some(gpu)).unwrap();
     let id = gpu_id(&root, gpu.kfd_node.unwrap(), &mut Vec::new()).unwrap();
     put(top, &format!("proc/{pid}/comm"), &format!("{name}\n"));
@@ -59,7 +59,7 @@ pub(super) fn process(top: &Path, pid: u32, name: &str, cgroup: &str, gpu: u32, 
 pub(super) fn publish(top: &Path) {
     let now = now();
     let pci = |number: usize| {
-        let machine = amdgpu::Machine::read(&Root::open(top).unwrap());
+        let machine = amdgpu::read(&Root::open(top).unwrap());
         let mut cards: Vec<String> =
             machine.gpus.iter().filter_map(|gpu| gpu.pci.map(|pci| pci.to_string())).collect();
         cards.dedup();

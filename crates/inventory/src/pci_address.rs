@@ -5,8 +5,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use crate::Error;
-
 /// Where a PCI function is: `domain:bus:device.function`, as `/sys/bus/pci/devices` names it.
 ///
 /// Ordered as the kernel lists functions. The domain has more than 16 bits where a host bridge is
@@ -46,16 +44,25 @@ impl PciAddress {
 }
 
 impl FromStr for PciAddress {
-    type Err = Error;
+    type Err = NoPciAddress;
 
     /// As [`Self::parse`].
-    fn from_str(text: &str) -> Result<Self, Error> {
-        Self::parse(text).ok_or_else(|| {
-            let shown: String = text.chars().take(40).collect();
-            Error::new(format!("{shown:?} is not a PCI address like 0000:64:00.0"))
-        })
+    fn from_str(text: &str) -> Result<Self, NoPciAddress> {
+        Self::parse(text).ok_or_else(|| NoPciAddress(text.chars().take(40).collect()))
     }
 }
+
+/// A text that is not the address of a PCI function: its first 40 characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoPciAddress(String);
+
+impl fmt::Display for NoPciAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} is not a PCI address like 0000:64:00.0", self.0)
+    }
+}
+
+impl std::error::Error for NoPciAddress {}
 
 /// A hexadecimal number of at most eight digits.
 fn hex(digits: &[u8]) -> Option<u32> {

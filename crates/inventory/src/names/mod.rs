@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::gpu::Gpu;
+use crate::Gpu;
 
 /// The PCI id database's lines for vendors of GPUs, `VVVVDDDD NAME`, sorted; `cargo xtask pci-ids` makes it. Lines that
 /// begin with `#` stand before them.

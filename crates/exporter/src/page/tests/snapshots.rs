@@ -1,11 +1,13 @@
 //! Machines as a scrape finds them. **All is invented.**
 
-use allocation::PciAddress;
-use allocation::health::{Deduction, GpuHealth, Quarantine, State};
-use telemetry::overview::{Card, Change, Daemon, Gpu, Overview, Process};
-use telemetry::published::{Drift, DriftState, DriftingPath, Lease};
+use inventory::Identity;
+use inventory::PciAddress;
+use inventory::health::{Deduction, GpuHealth, Quarantine, State};
+use inventory::published::{Change, Drift, DriftState, DriftingPath, Lease, Published};
+use inventory::readings::{CardReadings, MemoryPool, PartitionReadings, Power, Temperature};
+use inventory::snapshot::{Card, Gpu, GpuId, Owner, Process, Snapshot};
 
-const GIB: f64 = 1_073_741_824.0;
+const GIB: u64 = 1 << 30;
 pub(super) const TAKEN_AT: u32 = 1_795_246_620;
 pub(super) const CONTAINER: &str = "605439acbd4fb18c145069289094b17f17e0cfa938f78012d4960bc797305f22";
 
@@ -18,28 +20,43 @@ fn card(number: u8, partitions: u8) -> Card {
     let gpu = |partition: u8| Gpu {
         index: Some(u32::from(number * partitions + partition)),
         partition: (partitions > 1).then_some(u32::from(partition)),
-        busy_percent: Some(f64::from(partition)),
-        memory_total_bytes: Some(192.0 * GIB / f64::from(partitions)),
-        processes: Some(u32::from(partition % 2)),
-        only_compute: partitions > 1,
+        readings: PartitionReadings {
+            busy_percent: Some(f64::from(partition)),
+            ..PartitionReadings::default()
+        },
+        memory_total_bytes: Some(192 * GIB / u64::from(partitions)),
+        compute_processes: Some(u64::from(partition % 2)),
         ..Gpu::default()
     };
     let mode = |whole: &str, several: &str| Some(if partitions > 1 { several } else { whole }.to_owned());
+    let temperature = |sensor: &str, celsius| Temperature {
+        sensor: sensor.to_owned(),
+        celsius: Some(celsius),
+        critical_celsius: None,
+        emergency_celsius: None,
+    };
+    let vram = MemoryPool { pool: "vram", used_bytes: Some(17 * GIB), total_bytes: Some(192 * GIB) };
     Card {
-        pci: Some(format!("0000:{number:02x}:00.0")),
-        model: Some("AMD Instinct MI300X OAM".to_owned()),
-        gfx: Some("gfx942".to_owned()),
-        compute_partition: mode("SPX", "CPX"),
-        memory_partition: mode("NPS1", "NPS1"),
-        is_suspended: Some(false),
-        temperatures: vec![("junction".to_owned(), 51.0), ("mem".to_owned(), 41.4)],
-        power_watts: Some(431.0),
-        power_limit_watts: Some(740.0),
-        memory_used_bytes: Some(17.0 * GIB),
-        memory_total_bytes: Some(192.0 * GIB),
-        busy_percent: Some(61.2),
+        pci: PciAddress::parse(&format!("0000:{number:02x}:00.0")),
+        identity: Identity {
+            product: Some("AMD Instinct MI300X OAM".to_owned()),
+            gfx: Some("gfx942".to_owned()),
+            compute_partition: mode("SPX", "CPX"),
+            memory_partition: mode("NPS1", "NPS1"),
+            is_apu: Some(false),
+            ..Identity::default()
+        },
+        readings: CardReadings {
+            power_state: Some("active".to_owned()),
+            temperatures: vec![temperature("junction", 51.0), temperature("mem", 41.4)],
+            power: Power { watts: Some(431.0), cap_watts: Some(740.0), ..Power::default() },
+            memory: vec![vram],
+            busy_percent: Some(61.2),
+            ..CardReadings::default()
+        },
         gpus: (0..partitions).map(gpu).collect(),
         health: Some(health(number, State::Healthy, Some(100))),
+        traffic: None,
     }
 }
 
@@ -60,48 +77,53 @@ fn process(pid: u32, name: &str, gpu: u32) -> Process {
     Process {
         pid,
         name: Some(name.to_owned()),
-        gpu: Some(gpu),
-        vram_bytes: Some(3.0 * GIB),
+        gpu: GpuId { index: Some(gpu), ..GpuId::default() },
+        vram_bytes: Some(3 * GIB),
         ..Process::default()
     }
 }
 
+/// `pod`: its namespace and name.
+fn owner(pod: Option<(&str, &str)>, has_container: bool, unit: Option<&str>) -> Owner {
+    Owner {
+        container: has_container.then(|| CONTAINER.to_owned()),
+        namespace: pod.map(|(namespace, _)| namespace.to_owned()),
+        pod: pod.map(|(_, name)| name.to_owned()),
+        unit: unit.map(str::to_owned),
+    }
+}
+
 /// What a daemon publishes that has nothing to tell.
-fn in_sync() -> Daemon {
+fn in_sync() -> Published {
     let (leases, changes) = (Some(Vec::new()), Some(Vec::new()));
-    Daemon { leases, changes, config_in_force: Some(true), problems: Some(0), ..Daemon::default() }
+    Published { leases, changes, config_in_force: Some(true), problems: Some(0), ..Published::default() }
 }
 
 /// Eight whole cards, all well.
-pub(super) fn eight() -> Overview {
-    Overview {
+pub(super) fn eight() -> Snapshot {
+    Snapshot {
         taken_at: f64::from(TAKEN_AT),
         cards: (0..8).map(|number| card(number, 1)).collect(),
         processes: vec![
-            Process { container: Some(CONTAINER.to_owned()), ..process(71, "python3", 1) },
-            Process {
-                container: Some(CONTAINER.to_owned()),
-                pod: Some("ml/train-0".to_owned()),
-                ..process(72, "train", 2)
-            },
-            Process { pod: Some("ml/train-1".to_owned()), ..process(73, "train", 3) },
-            Process { unit: Some("vllm.service".to_owned()), ..process(74, "vllm", 4) },
+            Process { owner: owner(None, true, None), ..process(71, "python3", 1) },
+            Process { owner: owner(Some(("ml", "train-0")), true, None), ..process(72, "train", 2) },
+            Process { owner: owner(Some(("ml", "train-1")), false, None), ..process(73, "train", 3) },
+            Process { owner: owner(None, false, Some("vllm.service")), ..process(74, "vllm", 4) },
             Process { vram_bytes: None, ..process(75, "bash", 5) },
         ],
-        daemon: Some(Daemon { written_at: at(2), ..in_sync() }),
-        ..Overview::default()
+        daemon: Some(Published { written_at: at(2), ..in_sync() }),
+        ..Snapshot::default()
     }
 }
 
 /// Eight cards of eight partitions, with more processes than the page lists.
-pub(super) fn sixty_four() -> Overview {
-    Overview {
+pub(super) fn sixty_four() -> Snapshot {
+    Snapshot {
         cards: (0..8).map(|number| card(number, 8)).collect(),
         processes: (0..300)
             .map(|pid| Process {
-                container: Some(CONTAINER.to_owned()),
-                pod: Some("machine-learning/training-of-a-large-model-worker-0".to_owned()),
-                vram_bytes: (pid > 0).then(|| f64::from(pid) * GIB),
+                owner: owner(Some(("machine-learning", "training-of-a-large-model-worker-0")), true, None),
+                vram_bytes: (pid > 0).then(|| u64::from(pid) * GIB),
                 ..process(10_000 + pid, "python3", pid % 64)
             })
             .collect(),
@@ -110,32 +132,33 @@ pub(super) fn sixty_four() -> Overview {
 }
 
 /// Nothing but the time: no GPU, no daemon.
-pub(super) fn nothing() -> Overview {
-    Overview { taken_at: f64::from(TAKEN_AT), ..Overview::default() }
+pub(super) fn nothing() -> Snapshot {
+    Snapshot { taken_at: f64::from(TAKEN_AT), ..Snapshot::default() }
 }
 
 /// A card of which nothing is known, one that sleeps, and one whose partitions do not say who uses them.
-pub(super) fn unknown() -> Overview {
-    let mut asleep = Card { is_suspended: Some(true), ..card(1, 1) };
+pub(super) fn unknown() -> Snapshot {
+    let mut asleep = card(1, 1);
+    asleep.readings.power_state = Some("suspended".to_owned());
     asleep.gpus[0].lease = Some("build-8".to_owned());
     let mut silent = card(2, 2);
     for gpu in &mut silent.gpus {
-        (gpu.processes, gpu.busy_percent) = (None, None);
+        (gpu.compute_processes, gpu.readings.busy_percent) = (None, None);
     }
     silent.gpus[0].problems = vec!["sysfs names no render node for it".to_owned()];
     let nameless = Card { gpus: vec![Gpu::default()], ..Card::default() };
-    let daemon = Daemon { written_at: at(2), leases: None, changes: None, problems: None, ..in_sync() };
-    Overview {
+    let daemon = Published { written_at: at(2), leases: None, changes: None, problems: None, ..in_sync() };
+    Snapshot {
         cards: vec![nameless, asleep, silent],
         processes: vec![Process { pid: 9, ..Process::default() }],
         daemon: Some(daemon),
-        unknown: vec!["/sys/bus/pci/devices/0000:02:00.0/gpu_metrics does not answer since 40 s".to_owned()],
+        unjudged: vec!["/sys/bus/pci/devices/0000:02:00.0/gpu_metrics does not answer since 40 s".to_owned()],
         ..nothing()
     }
 }
 
 /// A card in quarantine, one degraded, one that cannot be judged or leased; leases, drift and changes.
-pub(super) fn trouble() -> Overview {
+pub(super) fn trouble() -> Snapshot {
     let deduction = |rule: &str, points: u8, reason: &str| Deduction {
         rule: rule.to_owned(),
         points,
@@ -170,7 +193,7 @@ pub(super) fn trouble() -> Overview {
         state,
         reason: reason.to_owned(),
     };
-    let daemon = Daemon {
+    let daemon = Published {
         written_at: at(2),
         leases: Some(vec![Lease { gpu: "renderD130".to_owned(), container: CONTAINER.to_owned() }]),
         drift: Drift { differs: 60, contested: 1, blocked: 1, failed: 1, pending_restarts: 2 },
@@ -187,21 +210,22 @@ pub(super) fn trouble() -> Overview {
             command: "serve".to_owned(),
             text: "Repaired /etc/cdi/amd.json.".to_owned(),
         }]),
+        ..Published::default()
     };
-    Overview { cards, quarantine_enforced: Some(true), daemon: Some(daemon), ..nothing() }
+    Snapshot { cards, quarantine_enforced: Some(true), daemon: Some(daemon), ..nothing() }
 }
 
 /// What a process, a container, a file or the kernel's log could say to change the page.
 pub(super) const HOSTILE: &str = "</td><script>alert(1)</script>\"'&amp;<!--\u{202e}\u{2066}\u{1b}[31m\r\n\0";
 
 /// The same everywhere.
-pub(super) fn hostile() -> Overview {
+pub(super) fn hostile() -> Snapshot {
     let text = || HOSTILE.to_owned();
-    let mut overview = trouble();
-    let card = &mut overview.cards[0];
-    (card.pci, card.model, card.gfx) = (Some(text()), Some(text()), Some(text()));
-    (card.compute_partition, card.memory_partition) = (Some(text()), Some(text()));
-    card.temperatures = vec![(text(), f64::MAX)];
+    let mut snapshot = trouble();
+    let card = &mut snapshot.cards[0];
+    (card.identity.product, card.identity.gfx) = (Some(text()), Some(text()));
+    (card.identity.compute_partition, card.identity.memory_partition) = (Some(text()), Some(text()));
+    (card.readings.temperatures[0].sensor, card.readings.temperatures[0].celsius) = (text(), Some(f64::MAX));
     (card.gpus[0].lease, card.gpus[0].problems) = (Some(text()), vec![text()]);
     if let Some(health) = &mut card.health {
         health.unknown = vec![text()];
@@ -211,15 +235,19 @@ pub(super) fn hostile() -> Overview {
         health.deductions[0].evidence = text();
         health.quarantine.as_mut().unwrap().reason = text();
     }
-    overview.processes = vec![
-        Process { name: Some(text()), container: Some(text()), pod: Some(text()), ..Process::default() },
-        Process { unit: Some(text()), ..Process::default() },
+    snapshot.processes = vec![
+        Process {
+            name: Some(text()),
+            owner: Owner { container: Some(text()), pod: Some(text()), ..Owner::default() },
+            ..Process::default()
+        },
+        Process { owner: Owner { unit: Some(text()), ..Owner::default() }, ..Process::default() },
     ];
-    let daemon = overview.daemon.as_mut().unwrap();
+    let daemon = snapshot.daemon.as_mut().unwrap();
     daemon.leases = Some(vec![Lease { gpu: text(), container: text() }]);
     (daemon.drifting[0].path, daemon.drifting[0].reason) = (text(), text());
     let change = &mut daemon.changes.as_mut().unwrap()[0];
     (change.command, change.text) = (text(), text());
-    overview.unknown = vec![text()];
-    overview
+    snapshot.unjudged = vec![text()];
+    snapshot
 }

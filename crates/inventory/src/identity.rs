@@ -1,0 +1,70 @@
+use crate::{Gpu, names};
+
+/// Who a GPU is: a card, or one partition of a card. The kernel tells less of a GPU that is suspended.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Identity {
+    pub uuid: Option<String>,
+    /// The driver's name for the product, which it does not tell while the card is suspended.
+    pub product: Option<String>,
+    /// The PCI id database's name for the chip.
+    pub chip: Option<&'static str>,
+    pub gfx: Option<String>,
+    /// Four hexadecimal digits.
+    pub device_id: Option<String>,
+    pub vbios: Option<String>,
+    /// As amdgpu names the modes: SPX, NPS1.
+    pub compute_partition: Option<String>,
+    pub memory_partition: Option<String>,
+    pub is_apu: Option<bool>,
+}
+
+impl Identity {
+    /// What `gpu` says of the entry: of its card, or of it as a partition.
+    #[must_use]
+    pub fn of(gpu: &Gpu, is_partition: bool) -> Self {
+        let own = gpu.uuid.as_ref().ok().copied();
+        let uuid = if is_partition { own } else { gpu.card_uuid.or(own) };
+        let partition = gpu.partition.as_ref();
+        Self {
+            uuid: uuid.map(|uuid| uuid.to_string()),
+            product: gpu.product_name.clone().ok(),
+            chip: names::of_chip(gpu),
+            gfx: gpu.gfx.as_ref().ok().map(ToString::to_string),
+            device_id: gpu.device_id.map(|id| format!("{id:04x}")),
+            vbios: None,
+            compute_partition: partition.and_then(|partition| partition.compute.clone().ok()),
+            memory_partition: partition.and_then(|partition| partition.memory.clone().ok()),
+            is_apu: None,
+        }
+    }
+
+    /// What to call it.
+    #[must_use]
+    pub fn model(&self) -> Option<&str> {
+        self.product.as_deref().or(self.chip)
+    }
+
+    /// Whether both can be of one GPU; another card may have taken the place.
+    #[must_use]
+    pub fn may_be(&self, other: &Self) -> bool {
+        let agree =
+            |one: &Option<String>, other: &Option<String>| one.is_none() || other.is_none() || one == other;
+        agree(&self.uuid, &other.uuid) && agree(&self.device_id, &other.device_id)
+    }
+
+    /// Fills in what was known earlier.
+    #[must_use]
+    pub fn or(self, earlier: Self) -> Self {
+        Self {
+            uuid: self.uuid.or(earlier.uuid),
+            product: self.product.or(earlier.product),
+            chip: self.chip.or(earlier.chip),
+            gfx: self.gfx.or(earlier.gfx),
+            device_id: self.device_id.or(earlier.device_id),
+            vbios: self.vbios.or(earlier.vbios),
+            compute_partition: self.compute_partition.or(earlier.compute_partition),
+            memory_partition: self.memory_partition.or(earlier.memory_partition),
+            is_apu: self.is_apu.or(earlier.is_apu),
+        }
+    }
+}

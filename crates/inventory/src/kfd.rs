@@ -1,0 +1,58 @@
+//! KFD, the driver that computing goes through.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::{DeviceNode, Reading, Unknown};
+
+/// The node that every compute process opens.
+#[derive(Debug)]
+pub struct Kfd {
+    /// Whether the kernel has a KFD; the reason when not.
+    pub topology: Reading<()>,
+    /// Why amdgpu started no KFD, where a parameter says it.
+    pub parameter: Option<KfdParameter>,
+    pub node: DeviceNode,
+    /// KFD nodes that the device cgroup hides from this process.
+    pub hidden_nodes: usize,
+    /// KFD nodes of which it is not known whether they are GPUs, in the order of their numbers.
+    pub unread_nodes: Vec<UnreadNode>,
+}
+
+/// A node of KFD's topology whose properties cannot be read, or say nothing of a GPU or CPU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadNode {
+    pub id: u32,
+    pub reason: Unknown,
+}
+
+impl UnreadNode {
+    /// The file that gave nothing.
+    #[must_use]
+    pub fn file(&self) -> PathBuf {
+        PathBuf::from(format!("/sys/class/kfd/kfd/topology/nodes/{}/properties", self.id))
+    }
+}
+
+impl fmt::Display for UnreadNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "KFD node {}: {}", self.id, self.reason)
+    }
+}
+
+/// A parameter that is out of KFD's range.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KfdParameter {
+    pub name: &'static str,
+    pub value: i64,
+    /// What KFD takes.
+    pub least: i64,
+    pub most: i64,
+}
+
+impl fmt::Display for KfdParameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, value, least, most } = self;
+        write!(f, "amdgpu's parameter {name} is {value}, and KFD takes {least} to {most}")
+    }
+}

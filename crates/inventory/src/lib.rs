@@ -1,0 +1,43 @@
+//! What a machine has, and how it is: cards, GPUs, nodes, links and readings as data, and pure functions on them.
+//!
+//! Nothing here reads a file: crates/amdgpu does.
+
+mod generation;
+mod gfx;
+mod gpu;
+pub mod health;
+mod identity;
+mod inventory;
+mod json;
+mod kfd;
+pub mod names;
+mod node;
+mod partition;
+mod pci;
+mod pci_address;
+mod problem;
+pub mod processes;
+pub mod published;
+pub mod readings;
+pub mod snapshot;
+mod snapshot_json;
+pub mod topology;
+mod unknown;
+mod uuid;
+mod virtualization;
+
+pub use generation::{NeverComputes, SeaIslands};
+pub use gfx::Gfx;
+pub use gpu::Gpu;
+pub use identity::Identity;
+pub use inventory::{Inventory, Module};
+pub use kfd::{Kfd, KfdParameter, UnreadNode};
+pub use node::{Device, DeviceNode, NodeFault};
+pub use partition::Partition;
+pub use pci::{Sriov, Vendor};
+pub use pci_address::{NoPciAddress, PciAddress};
+pub use problem::Problem;
+pub use snapshot::Snapshot;
+pub use unknown::{Reading, Unknown};
+pub use uuid::Uuid;
+pub use virtualization::Around;

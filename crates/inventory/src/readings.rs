@@ -1,0 +1,214 @@
+//! How a card is at one moment, in base units.
+//!
+//! A value that is absent, unsupported or unreadable is `None` or not in its list. Why a file that is there gave nothing
+//! stands in [`CardReadings::faults`].
+
+use std::path::PathBuf;
+
+use crate::Unknown;
+
+/// Runtime power management's word for a function's state (Documentation/ABI/testing/sysfs-devices-power), in its folder.
+pub const POWER_STATE: &str = "power/runtime_status";
+
+/// Whether a card in this state would be woken by a read of amdgpu's files.
+#[must_use]
+pub fn is_asleep(power_state: &str) -> bool {
+    matches!(power_state, "suspended" | "suspending")
+}
+
+/// One card. Its partitions have [`PartitionReadings`] of their own.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CardReadings {
+    /// `power/runtime_status`: `active`, `suspended`, `suspending`, `resuming`, `error`, `unsupported`. Nothing else is
+    /// read of a card that is suspended.
+    pub power_state: Option<String>,
+    /// Whether the card works in the system's memory, as an APU does. `None` where that cannot be told.
+    ///
+    /// VRAM of 0 bytes says so (an MI300A, whose `gpu_metrics` has format 1), as do formats 2 and 3. amdgpu_pm.c gives hwmon's
+    /// `vddnb` to APUs alone, and `mclk` and `pcie_bw` to no other APU than an MI300A.
+    pub is_apu: Option<bool>,
+    pub temperatures: Vec<Temperature>,
+    pub power: Power,
+    /// The firmware's count; where it began is not said.
+    pub energy_joules: Option<f64>,
+    pub clocks: Vec<Clock>,
+    /// 0 to 100.
+    pub busy_percent: Option<f64>,
+    /// Of the memory controller, 0 to 100.
+    pub memory_busy_percent: Option<f64>,
+    pub engines: Vec<Engine>,
+    pub memory: Vec<MemoryPool>,
+    pub voltages: Vec<Voltage>,
+    pub fans: Vec<Fan>,
+    pub pcie: Pcie,
+    pub ras: Vec<RasBlock>,
+    pub retired_pages: Option<RetiredPages>,
+    pub xgmi: Xgmi,
+    pub throttle: Throttle,
+    /// Whether the kernel holds a dump of a hang of this card (/sys/class/devcoredump); `None` where it makes none.
+    pub hang: Option<bool>,
+    pub vbios_version: Option<String>,
+    /// Name and version, as `fw_version/` has them: `("smc", "0x00550000")`.
+    pub firmware: Vec<(String, String)>,
+    /// What `gpu_metrics` says of each partition of a partitioned card, in their order.
+    pub partitions: Vec<PartitionReadings>,
+    pub faults: Vec<Fault>,
+}
+
+/// A file that is there and gave no value, or not all of its values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// Beneath the Root: `/sys/bus/pci/devices/0000:64:00.0/gpu_metrics`.
+    pub file: PathBuf,
+    pub reason: Unknown,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Temperature {
+    /// The kernel's label: `edge`, `junction`, `mem`; of `gpu_metrics` beyond those: `vrgfx`, `vrsoc`, `vrmem`, `hbm0`….
+    pub sensor: String,
+    pub celsius: Option<f64>,
+    pub critical_celsius: Option<f64>,
+    pub emergency_celsius: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Power {
+    pub watts: Option<f64>,
+    pub cap_watts: Option<f64>,
+    pub cap_default_watts: Option<f64>,
+    pub cap_min_watts: Option<f64>,
+    pub cap_max_watts: Option<f64>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Clock {
+    /// The driver's name: `sclk`, `mclk`, `fclk`, `socclk`, `vclk`, `dclk`.
+    pub domain: &'static str,
+    /// Where there are several: the XCC's or the engine's number.
+    pub instance: Option<u32>,
+    pub hertz: f64,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Engine {
+    /// `gfx`, `vcn`, `jpeg`.
+    pub name: &'static str,
+    pub instance: Option<u32>,
+    /// 0 to 1.
+    pub busy: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemoryPool {
+    /// `vram`, `visible_vram`, `gtt`.
+    pub pool: &'static str,
+    pub total_bytes: Option<u64>,
+    pub used_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Voltage {
+    /// `vddgfx`, `vddnb`, `soc`, `mem`.
+    pub rail: String,
+    pub volts: f64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Fan {
+    /// As hwmon counts them, from 1.
+    pub number: u32,
+    pub rpm: Option<f64>,
+    pub max_rpm: Option<f64>,
+}
+
+/// Counters are the hardware's or the firmware's: they need not begin at 0 when the driver loads.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pcie {
+    /// Transfers per second of a lane.
+    pub speed: Option<f64>,
+    pub max_speed: Option<f64>,
+    pub width: Option<u32>,
+    pub max_width: Option<u32>,
+    /// In both directions.
+    pub bytes_per_second: Option<f64>,
+    pub replays: Option<u64>,
+    pub replay_rollovers: Option<u64>,
+    pub naks_sent: Option<u64>,
+    pub naks_received: Option<u64>,
+    pub recoveries: Option<u64>,
+}
+
+/// What a card received and sent in one second, at most: packets times their maximum payload.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PcieTraffic {
+    pub received_bytes_per_second: f64,
+    pub sent_bytes_per_second: f64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RasBlock {
+    /// `umc`, `sdma`, `gfx`, `mmhub`, `pcie_bif`, `xgmi_wafl`….
+    pub block: String,
+    pub correctable: Option<u64>,
+    pub deferred: Option<u64>,
+    pub uncorrectable: Option<u64>,
+}
+
+/// Bad pages of VRAM (`ras/gpu_vram_bad_pages`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RetiredPages {
+    pub retired: u64,
+    pub pending: u64,
+    pub unreservable: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Xgmi {
+    pub links: Vec<XgmiLink>,
+    /// Lanes.
+    pub width: Option<u32>,
+    /// Bits per second of a lane.
+    pub speed: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct XgmiLink {
+    pub link: u32,
+    pub up: Option<bool>,
+    /// The firmware's count; where it began is not said.
+    pub read_bytes: Option<u64>,
+    pub written_bytes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Throttle {
+    /// Whether the firmware limits the clocks now, by `thermal`, `power`, `current`, `other`. What it does not say, or not so
+    /// that it can be believed, is left out.
+    pub status: Vec<(&'static str, bool)>,
+    /// Firmware samples in which a limit was active: `prochot`, `power`, `socket_thermal`, `vr_thermal`, `hbm_thermal`.
+    pub residency: Vec<(&'static str, u64)>,
+    /// Firmware samples taken.
+    pub samples: Option<u64>,
+}
+
+/// One partition beyond what is its card's: `xcp/xcp_metrics`, and the first partition's share of the card's `gpu_metrics`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct PartitionReadings {
+    pub busy_percent: Option<f64>,
+    pub clocks: Vec<Clock>,
+    pub engines: Vec<Engine>,
+    pub faults: Vec<Fault>,
+}
+
+impl CardReadings {
+    /// Whether nothing but its power state was read: reading more would wake it, or might where the state is not known.
+    #[must_use]
+    pub fn is_suspended(&self) -> bool {
+        match &self.power_state {
+            Some(state) => is_asleep(state),
+            // A kernel without the file suspends no card.
+            None => self.faults.iter().any(|fault| fault.file.ends_with(POWER_STATE)),
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! How the AMD GPUs of a machine are at one moment, and who uses them. What is unknown is `None`, never 0.
+
+use std::path::PathBuf;
+
+use crate::health::GpuHealth;
+use crate::published::{Client, Published};
+use crate::readings::{CardReadings, Fault, MemoryPool, PartitionReadings, PcieTraffic};
+use crate::{Identity, PciAddress};
+
+#[derive(Debug, Clone, Default)]
+pub struct Snapshot {
+    /// Seconds since 1970.
+    pub taken_at: f64,
+    /// For so long the machine was read.
+    pub read_seconds: f64,
+    /// In the order of their indexes.
+    pub cards: Vec<Card>,
+    /// The version of the kernel module amdgpu, where it says one: mainline's does not.
+    pub driver_version: Option<String>,
+    /// In the order of their numbers, a process on several GPUs once for each.
+    pub processes: Vec<Process>,
+    /// What containers, pods and units have had of each GPU since the reader of these snapshots began.
+    pub accounts: Vec<Account>,
+    /// Whether the wrapper keeps containers off quarantined GPUs; `None` where that is not known.
+    pub quarantine_enforced: Option<bool>,
+    /// What rocworker's daemon publishes; `None` where it publishes nothing, or what it wrote is old.
+    pub daemon: Option<Published>,
+    /// What the daemon could not judge for the machine as a whole, a sentence each.
+    pub unjudged: Vec<String>,
+    /// Where the machine's list of GPUs has gaps, a sentence each.
+    pub gaps: Vec<String>,
+    /// The files that gave no value, each with the reason.
+    pub faults: Vec<Fault>,
+    /// How often a file gave no value since the reader of these snapshots began.
+    pub failed_reads: Vec<(PathBuf, u64)>,
+    /// How many reads have not come back; `None` where nobody counts them.
+    pub stuck_reads: Option<usize>,
+}
+
+/// A card, and what containers can get of it.
+#[derive(Debug, Clone, Default)]
+pub struct Card {
+    pub pci: Option<PciAddress>,
+    pub identity: Identity,
+    /// Of a suspended card they hold its power state alone.
+    pub readings: CardReadings,
+    /// Where it is measured: the driver takes a second for it.
+    pub traffic: Option<PcieTraffic>,
+    /// At least one: a whole card is its own only entry.
+    pub gpus: Vec<Gpu>,
+    /// The daemon's judgement, while it is fresh.
+    pub health: Option<GpuHealth>,
+}
+
+/// What a container can get: a card, or a partition of one.
+#[derive(Debug, Clone, Default)]
+pub struct Gpu {
+    /// As `rocworker detect` numbers them; `None` where a node of KFD that cannot be read may come before it.
+    pub index: Option<u32>,
+    /// Its number on its card; `None` for a whole card.
+    pub partition: Option<u32>,
+    pub identity: Identity,
+    /// Of a whole card, how busy it is and no more: the card has the others.
+    pub readings: PartitionReadings,
+    /// Of the memory that it works in.
+    pub memory_total_bytes: Option<u64>,
+    pub xgmi_links: Option<u32>,
+    /// How many compute processes KFD counts.
+    pub compute_processes: Option<u64>,
+    /// The container that holds it exclusively.
+    pub lease: Option<String>,
+    /// Why no container can use it, a sentence each.
+    pub problems: Vec<String>,
+}
+
+/// Which GPU of a snapshot is meant.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct GpuId {
+    pub index: Option<u32>,
+    /// Of its card.
+    pub pci: Option<PciAddress>,
+    pub partition: Option<u32>,
+}
+
+/// Who runs a process; what does not apply is `None`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owner {
+    pub container: Option<String>,
+    /// Of a Kubernetes pod whose name is known.
+    pub namespace: Option<String>,
+    /// The pod's name, or its uid where that is not known.
+    pub pod: Option<String>,
+    /// Of systemd, where no container holds the process.
+    pub unit: Option<String>,
+}
+
+/// A process on a GPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Process {
+    pub pid: u32,
+    pub name: Option<String>,
+    pub gpu: GpuId,
+    pub owner: Owner,
+    pub vram_bytes: Option<u64>,
+    pub compute_units: Option<u64>,
+    pub queues: Option<u64>,
+}
+
+/// What an owner has had of a GPU.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Account {
+    pub owner: Owner,
+    pub gpu: GpuId,
+    /// For so long a process of the owner has held the GPU.
+    pub seconds: f64,
+    pub vram_peak_bytes: Option<u64>,
+}
+
+impl Snapshot {
+    /// [`Self::taken_at`] in whole seconds.
+    #[must_use]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "what is no time counts as 1970"
+    )]
+    pub fn taken_at_seconds(&self) -> u64 {
+        self.taken_at as u64
+    }
+
+    /// Whether cards may be missing: the machine's devices could not all be read.
+    #[must_use]
+    pub fn may_lack_cards(&self) -> bool {
+        !self.gaps.is_empty()
+    }
+
+    /// What could not be read, a sentence each.
+    #[must_use]
+    pub fn unknown(&self) -> Vec<String> {
+        let unread = self.faults.iter().map(|fault| fault.reason.to_string());
+        self.gaps.iter().cloned().chain(unread).chain(self.unjudged.iter().cloned()).collect()
+    }
+
+    /// What is known where no card is listed.
+    #[must_use]
+    pub fn no_card(&self) -> &'static str {
+        match self.may_lack_cards() {
+            true => "Which GPUs this machine has is not known.",
+            false => "No AMD GPU was found.",
+        }
+    }
+
+    /// What is known where no process is listed.
+    #[must_use]
+    pub fn no_process(&self) -> &'static str {
+        let gpus = || self.cards.iter().flat_map(|card| card.gpus.iter().map(move |gpu| (card, gpu)));
+        if self.may_lack_cards() || gpus().any(|(_, gpu)| gpu.compute_processes.is_none()) {
+            "Which processes use the GPUs is not known."
+        } else if gpus().any(|(card, gpu)| self.counts_only_compute(card, gpu)) {
+            "No compute process uses a GPU."
+        } else {
+            "No process uses a GPU."
+        }
+    }
+
+    /// How many processes use the GPU: as KFD counts them, and at least as many as are listed.
+    #[must_use]
+    pub fn process_count(&self, card: &Card, gpu: &Gpu) -> Option<u64> {
+        let listed = self.on(card, gpu).count();
+        gpu.compute_processes.map(|count| count.max(u64::try_from(listed).unwrap_or(u64::MAX)))
+    }
+
+    /// Whether [`Self::process_count`] counts compute processes alone: who draws or decodes is not known.
+    #[must_use]
+    pub fn counts_only_compute(&self, card: &Card, gpu: &Gpu) -> bool {
+        // Of a partitioned card, a client names no partition.
+        let Some(daemon) = self.daemon.as_ref().filter(|_| !card.is_partitioned()) else { return true };
+        let is_its = |client: &&Client| card.pci.is_some_and(|pci| client.pci == pci.to_string());
+        let is_listed = |client: &Client| {
+            client.vram_bytes == Some(0) || self.on(card, gpu).any(|process| process.pid == client.pid)
+        };
+        !daemon.clients.iter().filter(is_its).all(is_listed)
+    }
+
+    /// The processes that are listed of a GPU.
+    fn on<'s>(&'s self, card: &Card, gpu: &Gpu) -> impl Iterator<Item = &'s Process> + use<'s> {
+        let id = card.id_of(gpu);
+        self.processes.iter().filter(move |process| process.gpu.is(id))
+    }
+}
+
+impl GpuId {
+    /// Whether both name one GPU: by its index, or where neither has one, by its place.
+    #[must_use]
+    pub fn is(self, other: Self) -> bool {
+        match (self.index, other.index) {
+            (None, None) => (self.pci, self.partition) == (other.pci, other.partition),
+            (one, other) => one == other,
+        }
+    }
+}
+
+impl Card {
+    /// Whether containers get the card's partitions, not the card.
+    #[must_use]
+    pub fn is_partitioned(&self) -> bool {
+        self.gpus.iter().any(|gpu| gpu.partition.is_some())
+    }
+
+    #[must_use]
+    pub fn id_of(&self, gpu: &Gpu) -> GpuId {
+        GpuId { index: gpu.index, pci: self.pci, partition: gpu.partition }
+    }
+
+    /// The first and the last index of its GPUs.
+    #[must_use]
+    pub fn indexes(&self) -> Option<(u32, u32)> {
+        Some((self.gpus.first()?.index?, self.gpus.last()?.index?))
+    }
+
+    /// `None` where the kernel does not say. Nothing is read of a suspended card.
+    #[must_use]
+    pub fn is_suspended(&self) -> Option<bool> {
+        self.readings.power_state.as_ref().map(|_| self.readings.is_suspended())
+    }
+
+    /// Sensors and °C.
+    pub fn temperatures(&self) -> impl Iterator<Item = (&str, f64)> {
+        let known = |it: &&crate::readings::Temperature| it.celsius.is_some_and(f64::is_finite);
+        self.readings
+            .temperatures
+            .iter()
+            .filter(known)
+            .filter_map(|it| Some((it.sensor.as_str(), it.celsius?)))
+    }
+
+    #[must_use]
+    pub fn watts(&self) -> Option<f64> {
+        self.readings.power.watts
+    }
+
+    #[must_use]
+    pub fn watts_limit(&self) -> Option<f64> {
+        self.readings.power.cap_watts
+    }
+
+    /// The memory that the card works in: VRAM, on an APU GTT. An APU's VRAM is a small part of the system's memory that
+    /// firmware sets aside.
+    #[must_use]
+    pub fn memory(&self) -> Option<&MemoryPool> {
+        let own = if self.identity.is_apu? { "gtt" } else { "vram" };
+        self.readings.memory.iter().find(|it| it.pool == own)
+    }
+
+    /// Why containers cannot use GPUs of it: each reason once, after `not usable` or `1 of 8 partitions not usable`.
+    #[must_use]
+    pub fn problems(&self) -> Vec<(String, &str)> {
+        let mut found: Vec<(usize, &str)> = Vec::new();
+        for problem in self.gpus.iter().flat_map(|gpu| &gpu.problems) {
+            match found.iter_mut().find(|(_, known)| known == problem) {
+                Some((count, _)) => *count += 1,
+                None => found.push((1, problem)),
+            }
+        }
+        let all = self.gpus.len();
+        let head = |count| match count {
+            _ if count == all => "not usable".to_owned(),
+            _ => format!("{count} of {all} partitions not usable"),
+        };
+        found.into_iter().map(|(count, problem)| (head(count), problem)).collect()
+    }
+}
+
+impl Owner {
+    /// `namespace/name` of a Kubernetes pod; its uid where they are not known.
+    #[must_use]
+    pub fn pod_path(&self) -> Option<String> {
+        let pod = self.pod.as_ref()?;
+        Some(self.namespace.as_ref().map_or(pod.clone(), |namespace| format!("{namespace}/{pod}")))
+    }
+}

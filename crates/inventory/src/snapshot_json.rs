@@ -1,0 +1,115 @@
+//! The JSON of a snapshot, as docs/json.md documents it for `top --once`: absent is null, never 0.
+
+use std::collections::BTreeMap;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+use crate::published::Published;
+use crate::snapshot::{Card, Gpu, Process, Snapshot};
+
+impl Serialize for Snapshot {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let cards: Vec<OfSnapshot<'_, &Card>> =
+            self.cards.iter().map(|card| OfSnapshot { snapshot: self, part: card }).collect();
+        let mut object = serializer.serialize_struct("Snapshot", 8)?;
+        object.serialize_field("taken_at", &self.taken_at)?;
+        object.serialize_field("cards", &cards)?;
+        object.serialize_field("may_lack_cards", &self.may_lack_cards())?;
+        object.serialize_field("driver_version", &self.driver_version)?;
+        object.serialize_field("processes", &self.processes)?;
+        object.serialize_field("quarantine_enforced", &self.quarantine_enforced)?;
+        object.serialize_field("daemon", &self.daemon.as_ref().map(Daemon))?;
+        object.serialize_field("unknown", &self.unknown())?;
+        object.end()
+    }
+}
+
+/// A part whose JSON takes something from its snapshot.
+struct OfSnapshot<'s, T> {
+    snapshot: &'s Snapshot,
+    part: T,
+}
+
+impl Serialize for OfSnapshot<'_, &Card> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { snapshot, part: card } = self;
+        let gpu = |gpu| OfSnapshot { snapshot, part: (*card, gpu) };
+        let gpus: Vec<OfSnapshot<'_, (&Card, &Gpu)>> = card.gpus.iter().map(gpu).collect();
+        let memory = card.memory();
+        let mut object = serializer.serialize_struct("Card", 14)?;
+        object.serialize_field("pci", &card.pci)?;
+        object.serialize_field("model", &card.identity.model())?;
+        object.serialize_field("gfx", &card.identity.gfx)?;
+        object.serialize_field("compute_partition", &card.identity.compute_partition)?;
+        object.serialize_field("memory_partition", &card.identity.memory_partition)?;
+        object.serialize_field("is_suspended", &card.is_suspended())?;
+        object.serialize_field("temperatures", &card.temperatures().collect::<BTreeMap<_, _>>())?;
+        object.serialize_field("power_watts", &card.watts())?;
+        object.serialize_field("power_limit_watts", &card.watts_limit())?;
+        object.serialize_field("memory_used_bytes", &float(memory.and_then(|it| it.used_bytes)))?;
+        object.serialize_field("memory_total_bytes", &float(memory.and_then(|it| it.total_bytes)))?;
+        object.serialize_field("busy_percent", &card.readings.busy_percent)?;
+        object.serialize_field("gpus", &gpus)?;
+        object.serialize_field("health", &card.health)?;
+        object.end()
+    }
+}
+
+impl Serialize for OfSnapshot<'_, (&Card, &Gpu)> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { snapshot, part: (card, gpu) } = self;
+        let mut object = serializer.serialize_struct("Gpu", 8)?;
+        object.serialize_field("index", &gpu.index)?;
+        object.serialize_field("partition", &gpu.partition)?;
+        object.serialize_field("busy_percent", &gpu.readings.busy_percent)?;
+        object.serialize_field("memory_total_bytes", &float(gpu.memory_total_bytes))?;
+        object.serialize_field("processes", &snapshot.process_count(card, gpu))?;
+        object.serialize_field("only_compute", &snapshot.counts_only_compute(card, gpu))?;
+        object.serialize_field("lease", &gpu.lease)?;
+        object.serialize_field("problems", &gpu.problems)?;
+        object.end()
+    }
+}
+
+impl Serialize for Process {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut object = serializer.serialize_struct("Process", 10)?;
+        object.serialize_field("pid", &self.pid)?;
+        object.serialize_field("name", &self.name)?;
+        object.serialize_field("gpu", &self.gpu.index)?;
+        object.serialize_field("pci", &self.gpu.pci)?;
+        object.serialize_field("partition", &self.gpu.partition)?;
+        object.serialize_field("container", &self.owner.container)?;
+        object.serialize_field("pod", &self.owner.pod_path())?;
+        object.serialize_field("unit", &self.owner.unit)?;
+        object.serialize_field("vram_bytes", &float(self.vram_bytes))?;
+        object.serialize_field("compute_units", &float(self.compute_units))?;
+        object.end()
+    }
+}
+
+/// What the daemon says of the machine, without what the snapshot has taken from it.
+struct Daemon<'s>(&'s Published);
+
+impl Serialize for Daemon<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Published { written_at, leases, drift, drifting, config_in_force, problems, changes, .. } =
+            self.0;
+        let mut object = serializer.serialize_struct("Daemon", 7)?;
+        object.serialize_field("written_at", written_at)?;
+        object.serialize_field("leases", leases)?;
+        object.serialize_field("drift", drift)?;
+        object.serialize_field("drifting", drifting)?;
+        object.serialize_field("config_in_force", config_in_force)?;
+        object.serialize_field("problems", problems)?;
+        object.serialize_field("changes", changes)?;
+        object.end()
+    }
+}
+
+/// A count as the documented JSON has it: a number with a point.
+#[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]
+fn float(count: Option<u64>) -> Option<f64> {
+    count.map(|count| count as f64)
+}

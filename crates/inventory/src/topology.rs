@@ -1,0 +1,131 @@
+//! How the GPUs of a machine are linked.
+
+use crate::{PciAddress, Reading, Unknown, Vendor};
+
+/// Cards, and a link for each pair of AMD's GPUs.
+#[derive(Debug)]
+pub struct Topology {
+    /// Of every vendor, in the order of their addresses.
+    pub cards: Vec<Card>,
+    /// Of each pair of GPUs once: 0 and 1, 0 and 2, …, 1 and 2, ….
+    pub links: Vec<Link>,
+    /// Why not all links are known that KFD names.
+    pub problems: Vec<String>,
+}
+
+/// How one GPU reaches another.
+#[derive(Debug, Clone)]
+pub struct Link {
+    /// The indexes of the two; the first is less.
+    pub gpus: (u32, u32),
+    pub kind: Reading<Kind>,
+    /// What PCIe traffic between them goes through. `None` for two partitions of one card.
+    pub nearest: Option<Reading<Nearest>>,
+    /// KFD's measure of how far they are from each other, for comparisons alone.
+    pub weight: Option<u64>,
+    /// In megabytes (10⁶) a second: of one of the link's lines, and of all that they have. KFD's figure, not measured.
+    pub min_bandwidth: Option<u64>,
+    pub max_bandwidth: Option<u64>,
+    /// Whether KFD lets each use the other's memory. `None` where it does not say.
+    pub peer_access: Option<bool>,
+}
+
+/// What a link goes over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// Two partitions of one card.
+    Card,
+    /// XGMI, with the number of links in a row.
+    Xgmi {
+        hops: Reading<u32>,
+    },
+    Pcie,
+}
+
+/// What two cards' traffic over PCIe goes through, in nvidia-smi's words: the nearest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Nearest {
+    /// At most one PCIe switch.
+    Pix,
+    /// Several PCIe switches, and no host bridge.
+    Pxb,
+    /// The host bridge that both are below.
+    Phb,
+    /// Host bridges of one NUMA node.
+    Node,
+    /// The connection between NUMA nodes.
+    Sys,
+}
+
+impl Nearest {
+    /// The word of three or four capitals.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Pix => "PIX",
+            Self::Pxb => "PXB",
+            Self::Phb => "PHB",
+            Self::Node => "NODE",
+            Self::Sys => "SYS",
+        }
+    }
+}
+
+/// A PCI function with a GPU, of any vendor.
+#[derive(Debug, Clone)]
+pub struct Card {
+    pub address: PciAddress,
+    pub vendor: Vendor,
+    /// The host bridge as sysfs names it: `pci0000:00`. `None` where sysfs does not tell.
+    pub host_bridge: Option<String>,
+    /// The bridges above it, the root port first.
+    pub bridges: Vec<PciAddress>,
+    /// How many of them, at the end, are on the card itself: the switch that AMD's cards have.
+    pub own_bridges: usize,
+    pub numa_node: Reading<u32>,
+    /// The CPUs of that node, as the kernel lists them: `0-15,64-79`.
+    pub local_cpus: Reading<String>,
+    /// The link of the card to the machine, in transfers a second. Of another vendor's card it is not read.
+    pub speed: Reading<f64>,
+    /// The lanes of that link.
+    pub width: Reading<u32>,
+    /// The places in [`crate::Inventory::gpus`] of what this card gives.
+    pub gpus: Vec<usize>,
+}
+
+impl Card {
+    /// The bridges between the card and its host bridge.
+    fn bridges_off_card(&self) -> &[PciAddress] {
+        self.bridges.get(..self.bridges.len().saturating_sub(self.own_bridges)).unwrap_or_default()
+    }
+
+    /// What traffic between two cards goes through. `is_one_node`: whether the machine has only one NUMA node, where the
+    /// kernel names none for a card.
+    ///
+    /// # Errors
+    /// Why sysfs leaves it open.
+    pub fn nearest(&self, other: &Self, is_one_node: bool) -> Reading<Nearest> {
+        let no_place = |card: &Self| {
+            Unknown::because(format!("sysfs does not say where {} is on the bus", card.address))
+        };
+        let host = self.host_bridge.as_ref().ok_or_else(|| no_place(self))?;
+        let others = other.host_bridge.as_ref().ok_or_else(|| no_place(other))?;
+        if host != others {
+            return match (&self.numa_node, &other.numa_node) {
+                (Ok(node), Ok(others)) if node != others => Ok(Nearest::Sys),
+                (Ok(_), Ok(_)) => Ok(Nearest::Node),
+                _ if is_one_node => Ok(Nearest::Node),
+                (Err(why), _) | (_, Err(why)) => {
+                    Err(Unknown::because(format!("NODE or SYS, which is not known: {why}")))
+                }
+            };
+        }
+        let (above, others) = (self.bridges_off_card(), other.bridges_off_card());
+        let shared = above.iter().zip(others).take_while(|(a, b)| a == b).count();
+        Ok(match (shared, above.len().max(others.len()).saturating_sub(shared)) {
+            (0, _) => Nearest::Phb,
+            (_, 0 | 1) => Nearest::Pix,
+            _ => Nearest::Pxb,
+        })
+    }
+}
