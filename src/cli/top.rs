@@ -121,15 +121,15 @@ fn gpus(snapshot: &Snapshot, format: Format) -> String {
         ]);
         for gpu in card.gpus.iter().filter(|_| is_partitioned) {
             columns.row([
-                say::count(gpu.index.map(f64::from)).into(),
-                format!("  partition {}", say::count(gpu.partition.map(f64::from))).into(),
+                say::count(gpu.index).into(),
+                format!("  partition {}", say::count(gpu.partition)).into(),
                 "".into(),
                 "".into(),
                 say::percent(gpu.readings.busy_percent).into(),
                 say::memory(None, gpu.memory_total_bytes).into(),
                 "".into(),
                 "".into(),
-                say::whole(snapshot.process_count(card, gpu)).into(),
+                say::count(snapshot.process_count(card, gpu)).into(),
                 "".into(),
                 gpu.lease.clone().unwrap_or_else(dash).into(),
             ]);

@@ -40,9 +40,9 @@ impl Sort {
         match self {
             Self::Pid => process.pid.to_string(),
             Self::Name => process.name.as_deref().map_or_else(|| say::UNKNOWN.to_owned(), printable),
-            Self::Gpu => say::count(process.gpu.index.map(f64::from)),
+            Self::Gpu => say::count(process.gpu.index),
             Self::Vram => say::bytes(process.vram_bytes),
-            Self::Units => say::whole(process.compute_units),
+            Self::Units => say::count(process.compute_units),
             Self::Owner => say::owner(process),
         }
     }

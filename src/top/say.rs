@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use inventory::health::State;
 use inventory::snapshot::{Card, Process, Snapshot};
 use telemetry::container::short;
+use telemetry::sample::count as float;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::printable::printable;
@@ -37,13 +38,12 @@ pub(crate) fn bytes(value: Option<u64>) -> String {
         _ if value >= KIB => format!("{} KiB", of_unit(value / KIB)),
         _ => format!("{value:.0} B"),
     };
-    or_unknown(value.map(telemetry::sample::count).map(said))
+    or_unknown(value.map(float).map(said))
 }
 
 /// Used and total, in GiB.
 pub(crate) fn memory(used: Option<u64>, total: Option<u64>) -> String {
-    let gib =
-        |bytes: Option<u64>| or_unknown(bytes.map(|bytes| of_unit(telemetry::sample::count(bytes) / GIB)));
+    let gib = |bytes: Option<u64>| or_unknown(bytes.map(|bytes| of_unit(float(bytes) / GIB)));
     match (used, total) {
         (None, None) => UNKNOWN.to_owned(),
         _ => format!("{}/{} GiB", gib(used), gib(total)),
@@ -59,7 +59,7 @@ pub(crate) fn memory_of(card: &Card) -> String {
 /// How full the memory is that the card works in.
 pub(crate) fn memory_share(card: &Card) -> String {
     let parts = card.memory().and_then(|memory| memory.used_bytes.zip(memory.total_bytes));
-    let share = |(used, total)| telemetry::sample::count(used) / telemetry::sample::count(total) * 100.0;
+    let share = |(used, total)| float(used) / float(total) * 100.0;
     percent(parts.filter(|(_, total)| *total > 0).map(share))
 }
 
@@ -88,12 +88,8 @@ pub(crate) fn temperature(card: &Card) -> Option<f64> {
     of("junction").or_else(|| of("edge")).or_else(|| card.temperatures().next()).map(|(_, celsius)| celsius)
 }
 
-pub(crate) fn count(value: Option<f64>) -> String {
-    or_unknown(value.map(|value| format!("{value:.0}")))
-}
-
-pub(crate) fn whole(value: Option<u64>) -> String {
-    or_unknown(value.map(|value| value.to_string()))
+pub(crate) fn count(value: Option<impl Into<u64>>) -> String {
+    or_unknown(value.map(|value| value.into().to_string()))
 }
 
 /// The name without vendor and family words where room is short.
@@ -152,7 +148,7 @@ pub(crate) fn process_count(card: &Card, snapshot: &Snapshot) -> String {
     let listed: BTreeSet<u32> = snapshot.processes.iter().filter(is_its).map(|it| it.pid).collect();
     // Not every process is listed.
     let at_least = u64::try_from(listed.len()).unwrap_or(u64::MAX);
-    whole(counts.map(|counts| counts.into_iter().fold(at_least, u64::max)))
+    count(counts.map(|counts| counts.into_iter().fold(at_least, u64::max)))
 }
 
 /// The compute and the memory mode: `CPX/NPS4`.

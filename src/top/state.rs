@@ -277,7 +277,7 @@ impl State {
         };
         let partition =
             card.gpus.iter().find(|gpu| key.partition.is_some() && gpu.partition == key.partition);
-        let index = |gpu: &Gpu| say::count(gpu.index.map(f64::from));
+        let index = |gpu: &Gpu| say::count(gpu.index);
         format!("GPU {}", partition.map_or_else(|| say::indexes(card), index))
     }
 

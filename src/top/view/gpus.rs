@@ -141,15 +141,15 @@ fn cell(
     if let Some(gpu) = row.partition {
         let nothing = String::new();
         return plain(match field {
-            Field::Index | Field::FirstIndex => say::count(gpu.index.map(f64::from)),
+            Field::Index | Field::FirstIndex => say::count(gpu.index),
             Field::Name => {
-                let number = say::count(gpu.partition.map(f64::from));
+                let number = say::count(gpu.partition);
                 if room < 8 { format!(" p. {number}") } else { format!(" part. {number}") }
             }
             Field::Busy => say::percent(gpu.readings.busy_percent),
             Field::Memory => say::memory(None, gpu.memory_total_bytes),
             Field::Processes => {
-                say::whole(state.snapshot().and_then(|snapshot| snapshot.process_count(card, gpu)))
+                say::count(state.snapshot().and_then(|snapshot| snapshot.process_count(card, gpu)))
             }
             _ => nothing,
         });
@@ -185,7 +185,7 @@ fn cell(
 /// A card's indexes, or the first of them.
 fn index(card: &Card, is_first_alone: bool) -> String {
     match (is_first_alone, card.gpus.first()) {
-        (true, Some(gpu)) => say::count(gpu.index.map(f64::from)),
+        (true, Some(gpu)) => say::count(gpu.index),
         _ => say::indexes(card),
     }
 }
