@@ -1,6 +1,6 @@
 //! Lines of a text, by byte offsets.
 
-use std::ops::Range;
+pub(crate) use raw_json::spliced;
 
 /// The line end that the text uses: that of its first line.
 pub(crate) fn end_of_line(text: &str) -> &'static str {
@@ -44,20 +44,6 @@ pub(crate) fn behind_comments(text: &str, start: usize) -> usize {
 
 pub(crate) fn line_number(text: &str, at: usize) -> usize {
     text.bytes().take(at).filter(|byte| *byte == b'\n').count() + 1
-}
-
-/// The text with each of these places holding something else. They do not overlap.
-pub(crate) fn spliced<const N: usize>(text: &str, mut places: [(Range<usize>, String); N]) -> String {
-    places.sort_by_key(|(range, _)| range.start);
-    let mut new = String::with_capacity(text.len() + 256);
-    let mut kept = 0;
-    for (range, instead) in places {
-        new.push_str(text.get(kept..range.start).unwrap_or_default());
-        new.push_str(&instead);
-        kept = range.end;
-    }
-    new.push_str(text.get(kept..).unwrap_or_default());
-    new
 }
 
 /// Puts whole lines in at `at`, the start of a line or the end of the text. A text whose last line has no end keeps

@@ -1,35 +1,23 @@
-//! Edits of strict JSON. serde_json locates the parts of a text: its raw values are slices of what it reads.
-//! Everything unmanaged stays byte for byte, with its blanks, escapes and spellings of numbers.
+//! Edits of strict JSON. crates/raw-json locates the parts of a text. Everything unmanaged stays byte for byte, with its blanks, escapes and spellings of numbers.
 
 mod style;
 
 #[cfg(test)]
 mod tests;
 
-use std::fmt;
 use std::ops::Range;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
-use serde_json::value::RawValue;
+use raw_json::{BLANKS, Member};
 use serde_json::{Value, json};
 
 use crate::document::{Before, Document};
 use crate::{Fault, dotted, lines};
 use style::Style;
 
-const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
-
 /// A text that is strict JSON, no comment and no comma too many, and holds an object.
 #[derive(Debug)]
 pub(crate) struct Json {
     text: String,
-}
-
-/// A key of an object and its value, as the text spells them.
-#[derive(Debug, Clone, Copy)]
-struct Member<'a> {
-    key: &'a str,
-    value: &'a str,
 }
 
 impl Json {
@@ -38,8 +26,7 @@ impl Json {
     }
 
     fn span(&self, part: &str) -> Range<usize> {
-        let start = part.as_ptr().addr() - self.text.as_ptr().addr();
-        start..start + part.len()
+        raw_json::span(&self.text, part)
     }
 
     /// The indentation of a line that begins with an item or a key; `None` of one that shares its line.
@@ -65,7 +52,7 @@ impl Json {
     fn walk(&self, path: &[String]) -> Result<Vec<Member<'_>>, Fault> {
         let (mut steps, mut value) = (Vec::new(), self.root());
         for part in path {
-            let mut named = members(value).into_iter().filter(|member| member.name().as_ref() == Some(part));
+            let mut named = members(value).into_iter().filter(|member| name(member).as_ref() == Some(part));
             let Some(member) = named.next() else { break };
             if let Some(second) = named.next() {
                 let line = self.fault(member.key, String::new()).line;
@@ -124,7 +111,7 @@ impl Document for Json {
         } else {
             text
         };
-        serde_json::from_str::<&RawValue>(&text).map_err(|error| {
+        raw_json::value(&text).map_err(|error| {
             let message = error.to_string();
             let problem = message.split(" at line ").next().unwrap_or(&message);
             Fault { line: error.line().max(1), problem: format!("this is not JSON: {problem}") }
@@ -150,7 +137,7 @@ impl Document for Json {
         let spelled = self.spelled(path)?;
         Ok(spelled.map(|value| match value.as_bytes() {
             [b'{', ..] => {
-                members(value).iter().filter_map(|it| Some((it.name()?, parsed(it.value)))).collect()
+                members(value).iter().filter_map(|it| Some((name(it)?, parsed(it.value)))).collect()
             }
             [b'[', ..] => items(value).into_iter().map(parsed).collect(),
             _ => parsed(value),
@@ -223,11 +210,9 @@ impl Document for Json {
     }
 }
 
-impl Member<'_> {
-    /// `None`: the escapes mean no text.
-    fn name(&self) -> Option<String> {
-        serde_json::from_str(self.key).ok()
-    }
+/// `None`: the escapes mean no text.
+fn name(member: &Member<'_>) -> Option<String> {
+    serde_json::from_str(member.key).ok()
 }
 
 fn kind(value: &str) -> &'static str {
@@ -241,38 +226,12 @@ fn kind(value: &str) -> &'static str {
     }
 }
 
-/// The members of a list; none where it is no list.
+/// The elements of a list; none where it is no list.
 fn items(value: &str) -> Vec<&str> {
-    let items: Vec<&RawValue> = serde_json::from_str(value).unwrap_or_default();
-    items.into_iter().map(RawValue::get).collect()
+    raw_json::elements(value).unwrap_or_default()
 }
 
-/// The members of an object, keys that are twice in it among them; none where it is no object.
+/// The members of an object; none where it is no object.
 fn members(value: &str) -> Vec<Member<'_>> {
-    serde_json::from_str::<Members<'_>>(value).unwrap_or_default().0
-}
-
-#[derive(Default)]
-struct Members<'a>(Vec<Member<'a>>);
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
-        impl<'de> Visitor<'de> for Each {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((key, value)) = map.next_entry::<&RawValue, &RawValue>()? {
-                    members.push(Member { key: key.get(), value: value.get() });
-                }
-                Ok(Members(members))
-            }
-        }
-        deserializer.deserialize_map(Each)
-    }
+    raw_json::members(value).unwrap_or_default()
 }
