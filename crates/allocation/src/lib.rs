@@ -8,11 +8,10 @@
 //! 1. [`bundle::Bundle::parse`] finds what matters in `config.json`;
 //! 2. [`request::Request::from_env`] reads what the container's environment asks for;
 //! 3. [`policy::Policy::ask`] says whether that is honoured, and whether the default applies;
-//! 4. [`selection::Inventory`] turns it into GPUs, each with its device of the CDI spec; where GPUs are not
-//!    shared, those that are free by their [`lease`]s; where the policy has quarantine, none that [`health`] withholds;
-//! 5. [`cdi::Spec::grant`] collects the edits of these devices;
-//! 6. the caller stats the nodes, and [`gids::supplement`] says which group a process needs for each;
-//! 7. [`bundle::Bundle::inject`] writes it in, and leaves every other byte as it was.
+//! 4. [`selection::Pool`] turns it into GPUs; where GPUs are not shared, those that are free by their [`lease`]s; where
+//!    the policy has quarantine, none that is [`withheld`];
+//! 5. the caller stats their nodes, and [`gids::supplement`] says which group a process needs for each;
+//! 6. [`bundle::Bundle::inject`] writes it in, and leaves every other byte as it was.
 
 pub mod bundle;
 pub mod cdi;
@@ -21,9 +20,9 @@ pub mod document;
 mod error;
 pub mod folder;
 pub mod gids;
-pub mod health;
-mod json;
+pub mod gpu;
 pub mod lease;
+mod object;
 mod path;
 pub mod policy;
 pub mod process;
@@ -35,6 +34,7 @@ mod rfc3339;
 pub mod selection;
 mod splice;
 pub mod ticket;
+pub mod withheld;
 
 pub use error::Error;
 pub use quoted::{Quoted, is_unsafe_to_show};

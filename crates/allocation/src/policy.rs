@@ -7,26 +7,29 @@ mod edits;
 
 pub use edits::{Edits, GFX_OVERRIDE, UNLIMITED, is_gfx_version};
 
-use inventory::PciAddress;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::{
-    Error, Quoted, Render,
+    Error, Quoted,
     error::refuse,
-    json::{Fault, Scanner, keyed, member, object, unknown, whole},
+    gpu::{FirstSchema, Gpu, Node},
     path::clean,
     request::{GPU_COUNT, Request, VISIBLE_DEVICES},
-    selection::Gpu,
 };
 
-/// The schema version that this version reads.
-pub const SCHEMA_VERSION: u32 = 1;
-const NEWEST: u64 = SCHEMA_VERSION as u64;
+/// The schema version that rocworker writes. Version 1, which has neither card nodes nor groups, is read too.
+pub const SCHEMA_VERSION: u32 = 2;
+
+/// What every GPU needs beside its own nodes.
+const KFD: &str = "/dev/kfd";
 
 /// A shim holds its lock through create, so no container may wait longer.
 pub const LONGEST_WAIT_S: u32 = 60;
 
 /// Which requests are honoured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Requests {
     /// None: a container that asks for a GPU is refused.
     Deny,
@@ -39,7 +42,8 @@ pub enum Requests {
 }
 
 /// What a container gets that says nothing.
-#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Default {
     #[default]
     None,
@@ -48,7 +52,8 @@ pub enum Default {
 }
 
 /// Whether several containers may have one GPU at the same time.
-#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Sharing {
     #[default]
     Shared,
@@ -63,17 +68,21 @@ pub struct Policy {
     pub runtime: Option<String>,
     /// None: the policy does not say.
     pub requests: Option<Requests>,
-    /// The same for Kubernetes' containers; None: the scheduler alone decides.
+    /// Which requests of Kubernetes' containers are honoured; None: the scheduler alone decides.
     pub pods: Option<Requests>,
     pub default: Default,
     pub sharing: Sharing,
-    /// The GPUs that may be had; None: whatever the CDI spec names.
+    /// The GPUs that may be had, in the order of their indexes; None: the machine's usable GPUs, which only schema 1 can say.
     pub gpus: Option<Vec<Gpu>>,
+    /// Whether a GPU's card node has to be looked for: schema 1 has only render nodes.
+    pub lacks_card_nodes: bool,
+    /// `/dev/kfd`.
+    pub kfd: Node,
     /// The longest that a create may wait for a lease, in seconds, at most [`LONGEST_WAIT_S`]; 0: not at all.
     pub wait_limit_s: u32,
     /// How long a container must have been idle before the wrapper may revoke its lease, in seconds; None: never.
     pub idle_grace_s: Option<u32>,
-    /// Whether no container gets what [`crate::health`] withholds.
+    /// Whether no container gets what [`crate::withheld`] names.
     pub quarantine: bool,
     /// Absolute paths: each folder directly beneath one of them is every container's. See
     /// [`crate::folder::Folder::beneath`].
@@ -101,78 +110,24 @@ pub enum Ask<'r> {
     Explicit(&'r Request),
 }
 
-/// The contents of the file.
-#[derive(Default)]
-struct File {
-    schema_version: Option<u64>,
-    gpus: Option<Vec<Gpu>>,
-    /// All but the GPUs.
-    policy: Policy,
-}
-
-keyed!(File, required [], |file, scanner| {
-    "schema_version" => file.schema_version = scanner.optional(Scanner::integer)?,
-    "runtime" => file.policy.runtime = scanner.optional(Scanner::string_of_its_own)?,
-    "requests" => file.policy.requests = scanner.optional(requests)?,
-    "pods" => file.policy.pods = scanner.optional(requests)?,
-    "default" => file.policy.default = scanner.optional(|scanner| {
-        scanner.one_of("none or all", &[("none", Default::None), ("all", Default::All)])
-    })?.unwrap_or_default(),
-    "sharing" => file.policy.sharing = scanner.optional(|scanner| {
-        scanner.one_of("shared or exclusive", &[("shared", Sharing::Shared), ("exclusive", Sharing::Exclusive)])
-    })?.unwrap_or_default(),
-    "gpus" => file.gpus = scanner.optional(|scanner| scanner.list(object))?,
-    "wait_limit_s" => file.policy.wait_limit_s = scanner.optional(Scanner::integer)?.unwrap_or_default(),
-    "idle_grace_s" => file.policy.idle_grace_s = scanner.optional(Scanner::integer)?,
-    "quarantine" => file.policy.quarantine = scanner.optional(Scanner::boolean)?.unwrap_or_default(),
-    "folders" => file.policy.folders = scanner.list(parent)?,
-    "edits" => file.policy.edits = scanner.optional(object)?.unwrap_or_default(),
-}, |_file, key| unknown::<Self>(key));
-
-keyed!(Gpu, required ["index", "pci", "render"], |gpu, scanner| {
-    "index" => gpu.index = scanner.integer()?,
-    "pci" => gpu.pci = Some(address(scanner)?),
-    "render" => gpu.render = scanner.named("a render node like \"/dev/dri/renderD128\"", Render::parse)?,
-    "uuid" => gpu.uuid = scanner.optional(Scanner::string_of_its_own)?,
-    "card_uuid" => gpu.card_uuid = scanner.optional(Scanner::string_of_its_own)?,
-    "card" => gpu.card = scanner.optional(address)?,
-    "hive" => gpu.hive = scanner.optional(hive)?,
-    "integrated" => gpu.integrated = scanner.optional(Scanner::boolean)?.unwrap_or_default(),
-}, |_gpu, key| unknown::<Self>(key));
-
-fn requests(scanner: &mut Scanner<'_>) -> Result<Requests, Fault> {
-    scanner.one_of(
-        "deny, named, count or all",
-        &[
-            ("deny", Requests::Deny),
-            ("named", Requests::Named),
-            ("count", Requests::Count),
-            ("all", Requests::All),
-        ],
-    )
-}
-
-fn address(scanner: &mut Scanner<'_>) -> Result<PciAddress, Fault> {
-    scanner.named("a PCI address like \"0000:64:00.0\"", PciAddress::parse)
-}
-
-/// A path that is to be written in one way only: without doubled slashes and one at its end. `/` is none: every folder of
-/// a container would be the host's. Nor is one with `..`, which leads elsewhere behind a link.
-fn parent(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
-    scanner.named("an absolute path like \"/srv\"", |path| {
-        let leads_up = path.split('/').any(|part| part == "..");
-        let plain = Some(clean(path)).filter(|plain| path.starts_with('/') && !leads_up && plain != "/")?;
-        Some(plain.into_owned())
-    })
-}
-
-/// A hive is named by the number that KFD gives it, which some write as a number and some as text.
-fn hive(scanner: &mut Scanner<'_>) -> Result<String, Fault> {
-    match scanner.peek()? {
-        b'"' => scanner.string_of_its_own(),
-        b'0'..=b'9' => scanner.integer::<u64>().map(|number| number.to_string()),
-        _ => scanner.unwanted("a number, a text or null"),
-    }
+/// The contents of the file. `null` is as good as absent.
+#[derive(std::default::Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File<'a> {
+    schema_version: Option<u32>,
+    runtime: Option<String>,
+    requests: Option<Requests>,
+    pods: Option<Requests>,
+    default: Option<Default>,
+    sharing: Option<Sharing>,
+    #[serde(borrow)]
+    gpus: Option<&'a RawValue>,
+    kfd: Option<Node>,
+    wait_limit_s: Option<u32>,
+    idle_grace_s: Option<u32>,
+    quarantine: Option<bool>,
+    folders: Option<Vec<String>>,
+    edits: Option<Edits>,
 }
 
 impl Policy {
@@ -181,22 +136,24 @@ impl Policy {
     /// # Errors
     /// It is malformed, has unknown keys, is of a newer version, or has a value that makes no sense.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let file: Result<File, Fault> = whole(text);
-        let version = match &file {
-            Ok(file) => file.schema_version,
+        let no_policy = |error: serde_json::Error| Error::new(format!("not a policy: {error}"));
+        let members = raw_json::members(text.trim()).map_err(no_policy)?;
+        match version(text) {
             // A newer version's keys are not known to this one.
-            Err(_) => member(text, "schema_version", Scanner::integer).filter(|version| *version > NEWEST),
-        };
-        match version {
-            Some(newer) if newer > NEWEST => refuse(format!(
-                "schema_version {newer} belongs to a newer version (this one reads {NEWEST}): update \
+            Some(newer) if newer > u64::from(SCHEMA_VERSION) => refuse(format!(
+                "schema_version {newer} belongs to a newer version (this one reads {SCHEMA_VERSION}): update \
                  runc-amd-wrapper, or let this version of rocworker write the policy again"
             )),
             Some(0) => refuse("schema_version: there never was a version 0"),
-            None if file.is_ok() && says_something(text) => {
-                refuse(format!("schema_version is missing: write \"schema_version\": {NEWEST}"))
+            version => {
+                let file: File<'_> = serde_json::from_str(text).map_err(no_policy)?;
+                if version.is_none() && members.iter().any(|member| member.value != "null") {
+                    return refuse(format!(
+                        "schema_version is missing: write \"schema_version\": {SCHEMA_VERSION}"
+                    ));
+                }
+                file.into_policy()
             }
-            _ => file.map_err(|fault| Error::new(format!("not a policy: {}", fault.of(text))))?.into_policy(),
         }
     }
 
@@ -243,64 +200,108 @@ impl Policy {
     }
 }
 
-impl File {
+impl File<'_> {
     fn into_policy(self) -> Result<Policy, Error> {
-        let Policy { sharing, default, wait_limit_s, ref runtime, .. } = self.policy;
+        let is_first = self.schema_version == Some(1);
+        let (sharing, default) = (self.sharing.unwrap_or_default(), self.default.unwrap_or_default());
         if (sharing, default) == (Sharing::Exclusive, Default::All) {
             return refuse(
                 "default: all does not go with sharing: exclusive, where the first container would take every GPU: \
                  write none",
             );
         }
+        let wait_limit_s = self.wait_limit_s.unwrap_or_default();
         if wait_limit_s > LONGEST_WAIT_S {
             return refuse(format!(
                 "wait_limit_s: {wait_limit_s} is more than the {LONGEST_WAIT_S} that a create may wait"
             ));
         }
-        if let Some(runtime) = runtime.as_ref().filter(|runtime| !runtime.starts_with('/')) {
+        if let Some(runtime) = self.runtime.as_ref().filter(|runtime| !runtime.starts_with('/')) {
             return refuse(format!("runtime: {} is not an absolute path", Quoted(runtime)));
         }
-        Ok(Policy { gpus: self.gpus.map(gpus).transpose()?, ..self.policy })
+        let gpus = match self.gpus {
+            None if is_first => None,
+            None => Some(Vec::new()),
+            Some(listed) => Some(gpus(listed, is_first).and_then(in_order)?),
+        };
+        Ok(Policy {
+            runtime: self.runtime,
+            requests: self.requests,
+            pods: self.pods,
+            default,
+            sharing,
+            gpus,
+            lacks_card_nodes: is_first,
+            kfd: self.kfd.unwrap_or_else(|| Node::at(KFD)),
+            wait_limit_s,
+            idle_grace_s: self.idle_grace_s,
+            quarantine: self.quarantine.unwrap_or_default(),
+            folders: self
+                .folders
+                .unwrap_or_default()
+                .iter()
+                .map(|path| parent(path))
+                .collect::<Result<_, _>>()?,
+            edits: self.edits.unwrap_or_default(),
+        })
     }
 }
 
-/// Whether any key of an object has a value.
-fn says_something(text: &str) -> bool {
-    let mut says = false;
-    let _ = Scanner::new(text).object(|scanner, _| {
-        says |= scanner.peek()? != b'n';
-        scanner.skip().map(drop)
-    });
-    says
+/// A path that is to be written in one way only: without doubled slashes and one at its end. `/` is none: every folder of
+/// a container would be the host's. Nor is one with `..`, which leads elsewhere behind a link.
+fn parent(path: &str) -> Result<String, Error> {
+    let (plain, leads_up) = (clean(path), path.split('/').any(|part| part == ".."));
+    if !path.starts_with('/') || leads_up || plain == "/" {
+        return refuse(format!("folders: {} is not an absolute path like \"/srv\"", Quoted(path)));
+    }
+    Ok(plain.into_owned())
 }
 
-/// The GPUs of the file in the order of their indexes. Two with one name would make a request ambiguous.
-fn gpus(listed: Vec<Gpu>) -> Result<Vec<Gpu>, Error> {
-    let mut gpus: Vec<Gpu> = Vec::with_capacity(listed.len());
-    for gpu in listed {
-        for other in &gpus {
+fn gpus(listed: &RawValue, is_first: bool) -> Result<Vec<Gpu>, Error> {
+    let read = if is_first {
+        serde_json::from_str::<Vec<FirstSchema>>(listed.get())
+            .map(|gpus| gpus.into_iter().map(Gpu::from).collect())
+    } else {
+        serde_json::from_str(listed.get())
+    };
+    read.map_err(|error| Error::new(format!("not a policy: gpus: {error}")))
+}
+
+/// In the order of their indexes. Two with one index or one node would make a request ambiguous.
+fn in_order(mut gpus: Vec<Gpu>) -> Result<Vec<Gpu>, Error> {
+    gpus.sort_by_key(|gpu| gpu.index);
+    for (at, gpu) in gpus.iter().enumerate() {
+        for other in gpus.iter().take(at) {
             let name = if other.index == gpu.index {
                 "index"
             } else if other.render == gpu.render {
                 "render node"
-            } else if gpu.uuid.is_some() && other.uuid == gpu.uuid {
-                "uuid"
             } else {
                 continue;
             };
             return refuse(format!("gpus: {other} and {gpu} have the same {name}"));
         }
-        let at = gpus.partition_point(|other| other.index < gpu.index);
-        gpus.insert(at, Gpu { card: gpu.card.or(gpu.pci), ..gpu });
     }
     Ok(gpus)
 }
 
+/// The schema version of a text, whatever else is wrong with it.
+fn version(text: &str) -> Option<u64> {
+    member(text, "\"schema_version\"")
+}
+
 /// The `runtime` that a policy names, whatever else is wrong with it: the same one has to serve all calls.
 #[must_use]
-#[inline]
 pub fn runtime(text: &str) -> Option<String> {
-    member(text, "runtime", Scanner::string_of_its_own)
+    member(text, "\"runtime\"")
+}
+
+/// One member of a text that may be of any version. `None`: it is not there, or null, or there twice, or this is no object.
+fn member<'a, T: Deserialize<'a>>(text: &'a str, key: &str) -> Option<T> {
+    let members = raw_json::members(text).ok()?;
+    let mut named = members.iter().filter(|member| member.key == key);
+    let (Some(member), None) = (named.next(), named.next()) else { return None };
+    serde_json::from_str(member.value).ok()
 }
 
 #[cfg(test)]

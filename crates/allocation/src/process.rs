@@ -3,8 +3,8 @@
 use crate::{
     Error,
     bundle::{Process, ProcessEdits},
-    json::Scanner,
-    splice::{OBJECT, Place, Splices},
+    object::{OBJECT, Object},
+    splice::Splices,
 };
 
 /// Makes the edits in a process object, as [`crate::bundle::Bundle::inject`] does in a bundle's `process`, since
@@ -13,14 +13,11 @@ use crate::{
 /// # Errors
 /// The text is not one JSON object, or a key that would be edited appears twice or has the wrong type.
 pub fn inject(text: &str, edits: &ProcessEdits<'_>) -> Result<Option<String>, Error> {
-    let mut process = Process::default();
-    let mut scanner = Scanner::new(text);
-    let root = process.read(&mut scanner);
-    let root = root.and_then(|root| scanner.finish().map(|()| root)).map_err(|fault| fault.of(text))?;
-    let mut splices = Splices::default();
-    let members = process.extend(text, root, edits, &mut splices, "")?;
-    splices.extend(Place::Here(root), OBJECT, members.0);
-    Ok(splices.edited(text))
+    let process = Process::read(Object::whole(text)?)?;
+    let mut splices = Splices::of(text);
+    let members = process.extend(text, edits, &mut splices, "")?;
+    splices.extend(Some(process.object.value), OBJECT, members.0);
+    Ok(splices.edited())
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::bundle::ProcessEdits;
 use crate::document::Document;
 use inventory::PciAddress;
 
-use crate::{Render, selection::Gpu};
+use crate::{Render, gpu::Gpu};
 
 /// What one container was given.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,9 +23,9 @@ pub struct Record {
     pub gpus: Vec<RecordedGpu>,
     /// Additional gids, as they are called inside the container.
     pub gids: Vec<u32>,
-    /// Environment that was added, `KEY=VALUE`.
+    /// `KEY=VALUE`, each for a process that does not set the variable itself.
     pub env: Vec<String>,
-    /// `KEY=VALUE`, for a process that does not set the variable itself. From version 2 on.
+    /// One more; no longer written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env_unless_set: Option<String>,
     /// The least that a process may lock in memory, in bytes. From version 2 on.
@@ -38,7 +38,7 @@ pub struct Record {
 /// wrapper can read what it can act on.
 #[must_use]
 pub fn version_of(edits: &ProcessEdits<'_>) -> u32 {
-    if edits.env_unless_set.is_none() && edits.memlock_bytes.is_none() { 1 } else { Record::SCHEMA_VERSION }
+    if edits.memlock_bytes.is_none() { 1 } else { Record::SCHEMA_VERSION }
 }
 
 /// A GPU as a record names it: by what stays the same when indexes are given anew.
@@ -55,7 +55,7 @@ impl RecordedGpu {
     /// Whether this is the GPU that was given. The index does not count.
     #[must_use]
     pub fn is(&self, gpu: &Gpu) -> bool {
-        self.render == gpu.render && (self.pci.is_none() || gpu.pci.is_none() || self.pci == gpu.pci)
+        self.render == gpu.render && (self.pci.is_none() || gpu.card.is_none() || self.pci == gpu.card)
     }
 }
 
@@ -70,7 +70,7 @@ impl fmt::Display for RecordedGpu {
 
 impl From<&Gpu> for RecordedGpu {
     fn from(gpu: &Gpu) -> Self {
-        Self { index: gpu.index, pci: gpu.pci, render: gpu.render }
+        Self { index: gpu.index, pci: gpu.card, render: gpu.render }
     }
 }
 
@@ -97,8 +97,7 @@ impl Record {
     pub fn process_edits(&self) -> ProcessEdits<'_> {
         ProcessEdits {
             gids: self.gids.clone(),
-            env: self.env.iter().map(String::as_str).collect(),
-            env_unless_set: self.env_unless_set.as_deref(),
+            env: self.env.iter().chain(&self.env_unless_set).map(String::as_str).collect(),
             memlock_bytes: self.memlock_bytes,
         }
     }

@@ -1,68 +1,54 @@
-//! Edits of a text at byte offsets, and the places in a JSON text where they go.
+//! Edits of a JSON text, whose parts are slices of it.
 
+use std::ops::Range;
+
+use raw_json::{elements, members, span, spliced};
 use serde::Serialize;
 
-use crate::json::{Container, Span, plain_bytes};
+use crate::object::OBJECT;
 
-/// Where a member of an object is, if it is anywhere.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Place {
-    #[default]
-    Absent,
-    /// The value is `null`, which for Go is as good as absent.
-    Null(Span),
-    Here(Container),
+/// Edits that are yet to be made, at places that do not overlap.
+#[derive(Debug)]
+pub(crate) struct Splices<'a> {
+    text: &'a str,
+    edits: Vec<(Range<usize>, String)>,
 }
 
-/// The brackets of an object and of an array.
-pub(crate) const OBJECT: &str = "{}";
-pub(crate) const ARRAY: &str = "[]";
-
-/// Edits that are yet to be made, at places that do not overlap, in the order of these: what each is to hold.
-#[derive(Debug, Default)]
-pub(crate) struct Splices(Vec<(Span, String)>);
-
-impl Splices {
-    pub(crate) fn replace(&mut self, span: Span, text: String) {
-        // An addition behind a container's last member begins where the replacement of that member ends.
-        let at = self.0.partition_point(|(other, _)| (other.start, other.end) <= (span.start, span.end));
-        self.0.insert(at, (span, text));
+impl<'a> Splices<'a> {
+    pub(crate) fn of(text: &'a str) -> Self {
+        Self { text, edits: Vec::new() }
     }
 
-    /// Adds members at the end of the container at `place`, once for each place. `members` are JSON with
-    /// commas between them. Returns the value that the caller has yet to give to the parent if there is no
-    /// container. None: there is one, or nothing to add.
-    pub(crate) fn extend(&mut self, place: Place, brackets: &str, members: String) -> Option<String> {
-        if members.is_empty() {
+    pub(crate) fn replace(&mut self, part: &str, with: String) {
+        self.edits.push((span(self.text, part), with));
+    }
+
+    /// Adds members at the end of the object or array at a place, once for each place. `new` is JSON with commas between the
+    /// members. Returns the value that the caller has yet to give to the parent where nothing is at the place.
+    pub(crate) fn extend(&mut self, place: Option<&str>, brackets: &str, new: String) -> Option<String> {
+        if new.is_empty() {
             return None;
         }
         let (open, close) = brackets.split_at(1);
         match place {
-            Place::Absent => return Some([open, &members, close].concat()),
-            Place::Null(span) => self.replace(span, [open, &members, close].concat()),
-            Place::Here(container) => {
-                let span = Span { start: container.tail, end: container.tail };
-                self.replace(span, if container.empty { members } else { [",", &members].concat() });
+            None => return Some([open, &new, close].concat()),
+            Some(null @ "null") => self.replace(null, [open, &new, close].concat()),
+            Some(container) => {
+                let last = if brackets == OBJECT {
+                    members(container).unwrap_or_default().last().map(|member| member.value)
+                } else {
+                    elements(container).unwrap_or_default().last().copied()
+                };
+                let at = last.map_or(span(self.text, container).start + 1, |last| span(self.text, last).end);
+                self.edits.push((at..at, if last.is_some() { [",", &new].concat() } else { new }));
             }
         }
         None
     }
 
-    /// The text with the edits made; None if there are none.
-    pub(crate) fn edited(self, text: &str) -> Option<String> {
-        if self.0.is_empty() {
-            return None;
-        }
-        let mut edited =
-            String::with_capacity(text.len() + self.0.iter().map(|(_, new)| new.len()).sum::<usize>());
-        let mut kept = 0;
-        for (span, new) in &self.0 {
-            edited.push_str(text.get(kept..span.start).unwrap_or_default());
-            edited.push_str(new);
-            kept = span.end;
-        }
-        edited.push_str(text.get(kept..).unwrap_or_default());
-        Some(edited)
+    /// The text with the edits made; `None` if there are none.
+    pub(crate) fn edited(self) -> Option<String> {
+        (!self.edits.is_empty()).then(|| spliced(self.text, self.edits))
     }
 }
 
@@ -85,19 +71,8 @@ pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// Puts a text's JSON behind another one: as it is, where nothing in it needs an escape.
-pub(crate) fn push_json(out: &mut String, text: &str) {
-    if plain_bytes(text.as_bytes()) == text.len() {
-        out.push('"');
-        out.push_str(text);
-        out.push('"');
-    } else {
-        *out += &json(text);
-    }
-}
-
 /// The elements of a list as JSON, with commas between them.
-pub(crate) fn elements<T: Serialize>(list: &[T]) -> String {
+pub(crate) fn joined<T: Serialize>(list: &[T]) -> String {
     let list = json(list);
     list.get(1..list.len() - 1).unwrap_or_default().to_owned()
 }

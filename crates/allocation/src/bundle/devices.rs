@@ -8,20 +8,21 @@
 //! # Where the numbers come from
 //! The wrapper takes `major` and `minor` from a stat of the host's node (`st_rdev`), and asks the kernel in
 //! `/sys/dev/char/MAJOR:MINOR` whose they are: `Node::at` and `Node::check` in
-//! wrappers/runc-amd-wrapper/src/nodes.rs. The CDI spec gives only the path and the access: numbers in a spec count for
-//! nothing.
+//! wrappers/runc-amd-wrapper/src/nodes.rs. The policy gives only the path and the group.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
+use raw_json::Text;
+use serde::Serialize;
 
 use super::{Bundle, entries};
 use crate::{
     Error, Quoted,
     error::refuse,
-    json::{Scanner, keyed, spelt},
+    object::{ARRAY, OBJECT, Object},
     path::clean,
-    splice::{ARRAY, Members, OBJECT, Splices, push_json},
+    splice::{Members, Splices, joined},
 };
 
 /// A character device and its cgroup rule.
@@ -37,46 +38,81 @@ pub struct Node<'i> {
     pub file_mode: u32,
     /// As it is called inside the container; None leaves the key out, which is for runc to decide.
     pub uid: Option<u32>,
-    /// As `uid`.
+    /// As it is called inside the container; `None`: see `uid`.
     pub gid: Option<u32>,
-    /// What the device cgroup shall allow: some of `rwm`; empty adds no rule. [`crate::cdi::DeviceNode::access`].
+    /// What the device cgroup shall allow: some of `rwm`; empty adds no rule.
     pub access: &'i str,
 }
 
 /// A device that the bundle has already, of `linux.devices`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Device<'a> {
-    pub path: Cow<'a, str>,
+    pub path: Text<'a>,
     /// `c`, `b`, `u` or `p`.
-    pub kind: Cow<'a, str>,
+    pub kind: Text<'a>,
     pub major: Option<i64>,
     pub minor: Option<i64>,
 }
 
-keyed!(Device<'a>, required ["path", "type"], |device, scanner| {
-    "path" => device.path = scanner.text()?,
-    "type" => device.kind = scanner.text()?,
-    "major" => device.major = scanner.optional(Scanner::integer)?,
-    "minor" => device.minor = scanner.optional(Scanner::integer)?,
-}, |_device, key| spelt::<Self>(key));
-
-/// A rule of the device cgroup, of `linux.resources.devices`.
-#[derive(Debug, Default)]
-struct Rule<'a> {
-    allow: bool,
-    kind: Option<Cow<'a, str>>,
-    major: Option<i64>,
-    minor: Option<i64>,
-    access: Option<Cow<'a, str>>,
+impl<'a> Device<'a> {
+    pub(super) fn read(entry: &Object<'a>) -> Result<Self, Error> {
+        Ok(Self {
+            path: entry.needed("path", entry.text("path")?)?,
+            kind: entry.needed("type", entry.text("type")?)?,
+            major: entry.number("major")?,
+            minor: entry.number("minor")?,
+        })
+    }
 }
 
-keyed!(Rule<'a>, required ["allow"], |rule, scanner| {
-    "allow" => rule.allow = scanner.boolean()?,
-    "type" => rule.kind = scanner.optional(Scanner::text)?,
-    "major" => rule.major = scanner.optional(Scanner::integer)?,
-    "minor" => rule.minor = scanner.optional(Scanner::integer)?,
-    "access" => rule.access = scanner.optional(Scanner::text)?,
-}, |_rule, key| spelt::<Self>(key));
+/// A rule of the device cgroup, of `linux.resources.devices`.
+#[derive(Debug)]
+struct Rule<'a> {
+    allow: bool,
+    kind: Option<Text<'a>>,
+    major: Option<i64>,
+    minor: Option<i64>,
+    access: Option<Text<'a>>,
+}
+
+impl<'a> Rule<'a> {
+    fn read(entry: &Object<'a>) -> Result<Self, Error> {
+        Ok(Self {
+            allow: entry.flag("allow")?.unwrap_or_default(),
+            kind: entry.text("type")?,
+            major: entry.number("major")?,
+            minor: entry.number("minor")?,
+            access: entry.text("access")?,
+        })
+    }
+}
+
+/// A device that is added.
+#[derive(Serialize)]
+struct NewDevice<'n> {
+    path: &'n str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    major: u32,
+    minor: u32,
+    #[serde(rename = "fileMode")]
+    file_mode: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uid: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gid: Option<u32>,
+}
+
+/// A rule that is added.
+#[derive(Serialize)]
+struct NewRule<'n> {
+    allow: bool,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    major: u32,
+    minor: u32,
+    access: &'n str,
+}
 
 impl Rule<'_> {
     /// Whether this rule already allows a character device all that `access` says.
@@ -94,14 +130,14 @@ impl Bundle<'_> {
     pub(super) fn extend_linux(
         &self,
         nodes: &[Node<'_>],
-        splices: &mut Splices,
+        splices: &mut Splices<'_>,
     ) -> Result<Option<String>, Error> {
         if nodes.is_empty() {
             return Ok(None);
         }
         let nodes = distinct(nodes)?;
         let devices = missing_devices(&self.devices()?, &nodes)?;
-        let rules = entries::read(self.text, self.linux.rules, "linux.resources.devices")?;
+        let rules = entries::read(self.text(), self.linux.rules, "linux.resources.devices", Rule::read)?;
         let rules = missing_rules(&rules, &nodes);
         let mut resources = Members::default();
         resources.add("devices", splices.extend(self.linux.rules, ARRAY, rules));
@@ -114,9 +150,8 @@ impl Bundle<'_> {
 
 /// The nodes in their order, each path at which runc makes one once.
 fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<&'n Node<'i>>, Error> {
-    let mut at_path: FxHashMap<Cow<'_, str>, &Node<'_>> =
-        FxHashMap::with_capacity_and_hasher(nodes.len(), FxBuildHasher);
-    let mut distinct = Vec::with_capacity(nodes.len());
+    let mut at_path: BTreeMap<Cow<'_, str>, &Node<'_>> = BTreeMap::new();
+    let mut distinct = Vec::new();
     for node in nodes {
         let first = *at_path.entry(clean(node.path)).or_insert(node);
         if std::ptr::eq(first, node) {
@@ -136,7 +171,7 @@ fn distinct<'n, 'i>(nodes: &'n [Node<'i>]) -> Result<Vec<&'n Node<'i>>, Error> {
 
 fn missing_devices(present: &[Device<'_>], nodes: &[&Node<'_>]) -> Result<String, Error> {
     let present: Vec<_> = present.iter().map(|device| (clean(&device.path), device)).collect();
-    let mut out = String::with_capacity(96 * nodes.len());
+    let mut missing = Vec::new();
     for node in nodes {
         let path = clean(node.path);
         let at_path = present.iter().filter(|(other, _)| *other == path).map(|(_, device)| *device);
@@ -147,39 +182,24 @@ fn missing_devices(present: &[Device<'_>], nodes: &[&Node<'_>]) -> Result<String
                 "{} is already the device {} in linux.devices, and the GPU's is c {}:{}: take it out, or do not ask \
                  for this GPU",
                 Quoted(node.path),
-                Quoted(&format!("{} {}:{}", other.kind, number(other.major), number(other.minor))),
+                Quoted(&format!("{} {}:{}", &*other.kind, number(other.major), number(other.minor))),
                 node.major,
                 node.minor
             ));
         }
-        if !there.is_empty() {
-            continue;
+        if there.is_empty() {
+            missing.push(NewDevice {
+                path: node.path,
+                kind: "c",
+                major: node.major,
+                minor: node.minor,
+                file_mode: node.file_mode & 0o7777,
+                uid: node.uid,
+                gid: node.gid,
+            });
         }
-        out.push_str(if out.is_empty() { r#"{"path":"# } else { r#",{"path":"# });
-        push_json(&mut out, node.path);
-        out.push_str(r#","type":"c","major":"#);
-        push_number(&mut out, node.major);
-        out.push_str(r#","minor":"#);
-        push_number(&mut out, node.minor);
-        out.push_str(r#","fileMode":"#);
-        push_number(&mut out, node.file_mode & 0o7777);
-        for (key, id) in [(r#","uid":"#, node.uid), (r#","gid":"#, node.gid)] {
-            if let Some(id) = id {
-                out.push_str(key);
-                push_number(&mut out, id);
-            }
-        }
-        out.push('}');
     }
-    Ok(out)
-}
-
-/// Puts a number behind a text. Of hundreds each would go through core::fmt, which takes ten times as long.
-fn push_number(out: &mut String, number: u32) {
-    if number >= 10 {
-        push_number(out, number / 10);
-    }
-    out.push(char::from(b'0' + u8::try_from(number % 10).unwrap_or_default()));
+    Ok(joined(&missing))
 }
 
 /// `u` is what the specification calls an unbuffered character device; mknod makes the same of both.
@@ -192,21 +212,12 @@ fn is_node(device: &Device<'_>, node: &Node<'_>) -> bool {
 fn missing_rules(present: &[Rule<'_>], nodes: &[&Node<'_>]) -> String {
     let behind_denials = present.iter().rposition(|rule| !rule.allow).map_or(0, |at| at + 1);
     let effective = present.get(behind_denials..).unwrap_or_default();
-    let mut rules = FxHashSet::with_capacity_and_hasher(nodes.len(), FxBuildHasher);
-    let mut out = String::with_capacity(64 * nodes.len());
+    let (mut added, mut missing) = (BTreeSet::new(), Vec::new());
     for Node { major, minor, access, .. } in nodes.iter().copied().copied() {
-        let is_there = effective.iter().any(|rule| rule.allows(major, minor, access));
-        if access.is_empty() || is_there || !rules.insert((major, minor, access)) {
-            continue;
+        let is_there = access.is_empty() || effective.iter().any(|rule| rule.allows(major, minor, access));
+        if !is_there && added.insert((major, minor, access)) {
+            missing.push(NewRule { allow: true, kind: "c", major, minor, access });
         }
-        out.push_str(if out.is_empty() { "{" } else { ",{" });
-        out.push_str(r#""allow":true,"type":"c","major":"#);
-        push_number(&mut out, major);
-        out.push_str(r#","minor":"#);
-        push_number(&mut out, minor);
-        out.push_str(r#","access":"#);
-        push_json(&mut out, access);
-        out.push('}');
     }
-    out
+    joined(&missing)
 }

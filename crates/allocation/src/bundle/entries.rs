@@ -1,50 +1,54 @@
 //! The entries of the short lists that an edit has to look into.
-//!
-//! Go's decoder takes a key in another case for the field, over the value that the field has already. An entry
-//! with a key in another case, or with one twice, is refused, not guessed at.
 
-use std::borrow::Cow;
+use raw_json::Text;
 
 use crate::{
-    Error, cdi,
+    Error,
     gids::IdMapping,
-    json::{Fault, Keyed, Scanner, keyed, object, spelt},
+    object::{Object, list},
     path::clean,
-    splice::Place,
 };
 
-keyed!(IdMapping, required ["containerID", "hostID", "size"], |mapping, scanner| {
-    "containerID" => mapping.container_id = scanner.integer()?,
-    "hostID" => mapping.host_id = scanner.integer()?,
-    "size" => mapping.size = scanner.integer()?,
-}, |_mapping, key| spelt::<Self>(key));
-
-#[derive(Debug, Default)]
-pub(super) struct Namespace<'a> {
-    pub(super) kind: Cow<'a, str>,
-    pub(super) path: Option<Cow<'a, str>>,
+/// A line of `linux.uidMappings` or `linux.gidMappings`.
+pub(super) fn mapping(entry: &Object<'_>) -> Result<IdMapping, Error> {
+    let number = |name| entry.needed(name, entry.number(name)?);
+    Ok(IdMapping { container_id: number("containerID")?, host_id: number("hostID")?, size: number("size")? })
 }
 
-keyed!(Namespace<'a>, required ["type"], |namespace, scanner| {
-    "type" => namespace.kind = scanner.text()?,
-    "path" => namespace.path = scanner.optional(Scanner::text)?,
-}, |_namespace, key| spelt::<Self>(key));
+#[derive(Debug)]
+pub(super) struct Namespace<'a> {
+    pub(super) kind: Text<'a>,
+    pub(super) path: Option<Text<'a>>,
+}
+
+impl<'a> Namespace<'a> {
+    pub(super) fn read(entry: &Object<'a>) -> Result<Self, Error> {
+        Ok(Self { kind: entry.needed("type", entry.text("type")?)?, path: entry.text("path")? })
+    }
+}
 
 /// A mount that the bundle has already, of `mounts`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
-    pub destination: Cow<'a, str>,
-    pub kind: Option<Cow<'a, str>>,
-    pub source: Option<Cow<'a, str>>,
-    options: Vec<Cow<'a, str>>,
+    pub destination: Text<'a>,
+    pub kind: Option<Text<'a>>,
+    pub source: Option<Text<'a>>,
+    options: Vec<Text<'a>>,
+    /// As the text spells it.
+    pub(super) value: &'a str,
 }
 
-keyed!(Mount<'a>, required ["destination"], |mount, scanner| {
-    "destination" => mount.destination = scanner.text()?,
-    "type" => mount.kind = scanner.optional(Scanner::text)?,
-    "source" => mount.source = scanner.optional(Scanner::text)?,
-    "options" => mount.options = scanner.texts()?,
-}, |_mount, key| spelt::<Self>(key));
+impl<'a> Mount<'a> {
+    pub(super) fn read(entry: &Object<'a>) -> Result<Self, Error> {
+        Ok(Self {
+            destination: entry.needed("destination", entry.text("destination")?)?,
+            kind: entry.text("type")?,
+            source: entry.text("source")?,
+            options: entry.texts("options")?,
+            value: entry.value,
+        })
+    }
+}
 
 impl Mount<'_> {
     /// Whether it is the mount of this path, which says what it means.
@@ -56,7 +60,7 @@ impl Mount<'_> {
     /// Whether it shows a file or folder of the machine. For runc an option says so as well as the type.
     #[must_use]
     pub fn is_bind(&self) -> bool {
-        let has = |name| self.options.iter().any(|option| option == name);
+        let has = |name| self.options.iter().any(|option| &**option == name);
         self.kind.as_deref() == Some("bind") || has("bind") || has("rbind")
     }
 
@@ -76,69 +80,22 @@ impl Mount<'_> {
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         let access = self.options.iter().rfind(|option| matches!(&***option, "ro" | "rro" | "rw"));
-        access.is_some_and(|access| access != "rw")
-    }
-
-    pub(super) fn is(&self, mount: &cdi::Mount<'_>) -> bool {
-        self.destination == mount.container_path
-            && self.source.as_deref() == Some(&*mount.host_path)
-            && self.kind == mount.kind
-            && self.options == mount.options
+        access.is_some_and(|access| &**access != "rw")
     }
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Hook<'a> {
-    path: Cow<'a, str>,
-    args: Vec<Cow<'a, str>>,
-    env: Vec<Cow<'a, str>>,
-    timeout: Option<i64>,
-}
-
-keyed!(Hook<'a>, required ["path"], |hook, scanner| {
-    "path" => hook.path = scanner.text()?,
-    "args" => hook.args = scanner.texts()?,
-    "env" => hook.env = scanner.texts()?,
-    "timeout" => hook.timeout = scanner.optional(Scanner::integer)?,
-}, |_hook, key| spelt::<Self>(key));
-
-impl Hook<'_> {
-    pub(super) fn is(&self, hook: &cdi::Hook<'_>) -> bool {
-        self.path == hook.path
-            && self.args == hook.args
-            && self.env == hook.env
-            && self.timeout == hook.timeout
-    }
-}
-
-/// Reads the entries of a list; none where there is no list.
-pub(super) fn read<'a, T: Keyed<'a>>(text: &'a str, place: Place, key: &str) -> Result<Vec<T>, Error> {
-    read_each(text, place, key, object)
-}
-
-/// The same with the place of each in the text.
-pub(super) fn read_with_places<'a, T: Keyed<'a>>(
+/// Reads the entries of a list; none where there is no list. `key` names it in an error.
+pub(super) fn read<'a, T>(
     text: &'a str,
-    place: Place,
+    place: Option<&'a str>,
     key: &str,
-) -> Result<Vec<(usize, T)>, Error> {
-    read_each(text, place, key, |scanner| {
-        scanner.peek()?;
-        Ok((scanner.offset(), object(scanner)?))
-    })
-}
-
-pub(super) fn read_each<'a, T>(
-    text: &'a str,
-    place: Place,
-    key: &str,
-    entry: impl FnMut(&mut Scanner<'a>) -> Result<T, Fault>,
+    entry: impl Fn(&Object<'a>) -> Result<T, Error>,
 ) -> Result<Vec<T>, Error> {
-    let Place::Here(container) = place else { return Ok(Vec::new()) };
-    Scanner::at(text, container.span.start).list(entry).map_err(|fault| unreadable(text, key, fault))
+    let read = |value| Object::of(text, value).and_then(|object| entry(&object));
+    list(place).into_iter().map(read).collect::<Result<_, _>>().map_err(|error| unreadable(key, &error))
 }
 
 /// An entry of a list cannot be read, with what is wrong about it, and where.
-pub(super) fn unreadable(text: &str, key: &str, fault: Fault) -> Error {
-    Error::new(format!("the key {key} cannot be read: {}", fault.of(text)))
+pub(super) fn unreadable(key: &str, error: &Error) -> Error {
+    Error::new(format!("the key {key} cannot be read: {error}"))
 }

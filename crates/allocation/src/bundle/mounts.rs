@@ -1,5 +1,6 @@
-//! `mounts`: what devices bring, the size of /dev/shm, and the machine's folders.
+//! `mounts`: the size of /dev/shm, and the machine's folders.
 
+use raw_json::Text;
 use serde::Serialize;
 
 use super::{
@@ -8,9 +9,9 @@ use super::{
 };
 use crate::{
     Error,
-    json::{Fault, Scanner},
+    object::{ARRAY, OBJECT, Object, list},
     path::clean,
-    splice::{ARRAY, Members, OBJECT, Place, Splices, elements, json},
+    splice::{Members, Splices, joined, json},
 };
 
 const SHM: &str = "/dev/shm";
@@ -19,16 +20,18 @@ const SHM: &str = "/dev/shm";
 /// leaves out.
 pub(super) fn extend(
     text: &str,
-    place: Place,
+    place: Option<&str>,
     injection: &Injection<'_>,
-    splices: &mut Splices,
+    splices: &mut Splices<'_>,
     warn: &mut dyn FnMut(&str),
 ) -> Result<Option<String>, Error> {
-    let Injection { mounts, shm_bytes, folders, .. } = injection;
-    let for_gpus = !mounts.is_empty() || shm_bytes.is_some();
-    let present: Vec<(usize, Mount<'_>)> = match entries::read_with_places(text, place, "mounts") {
+    let Injection { shm_bytes, folders, .. } = injection;
+    if shm_bytes.is_none() && folders.is_empty() {
+        return Ok(None);
+    }
+    let present = match entries::read(text, place, "mounts", Mount::read) {
         Ok(present) => present,
-        Err(error) if for_gpus => return Err(error),
+        Err(error) if shm_bytes.is_some() => return Err(error),
         // A container that asks for nothing starts all the same.
         Err(error) => {
             warn(&format!(
@@ -38,57 +41,43 @@ pub(super) fn extend(
         }
     };
     let mut missing: Vec<New<'_>> = Vec::new();
-    for (at, mount) in mounts.iter().enumerate() {
-        let repeated = mounts.iter().take(at).any(|earlier| earlier == mount);
-        if repeated || present.iter().any(|(_, present)| present.is(mount)) {
-            continue;
-        }
-        missing.push(New {
-            destination: &mount.container_path,
-            kind: mount.kind.as_deref(),
-            source: &mount.host_path,
-            options: mount.options.iter().map(|option| &**option).collect(),
-        });
-    }
     let size = shm_bytes.map(|bytes| format!("size={bytes}"));
     if let Some(size) = &size {
         // Of several, the last one covers the others.
-        match present.iter().rfind(|(_, mount)| clean(&mount.destination) == SHM) {
+        match present.iter().rfind(|mount| mount.is_at(SHM)) {
             // As `runc spec` has it.
             None => {
                 let options = vec!["nosuid", "noexec", "nodev", "mode=1777", size];
-                missing.push(New { destination: SHM, kind: Some("tmpfs"), source: "shm", options });
+                missing.push(New { destination: SHM, kind: "tmpfs", source: "shm", options });
             }
-            Some((at, mount)) if mount.kind.as_deref() == Some("tmpfs") => {
-                resize(text, *at, size, splices).map_err(|fault| fault.of(text))?;
+            Some(mount) if mount.kind.as_deref() == Some("tmpfs") => {
+                resize(text, mount.value, size, splices)?
             }
             Some(_) => warn(
                 "its /dev/shm is no tmpfs of its own, and keeps its size: shm_bytes in the policy does not count here",
             ),
         }
     }
-    let brought = mounts.iter().map(|mount| (clean(&mount.container_path), Some(&*mount.host_path)));
-    let there = present.iter().map(|(_, mount)| (clean(&mount.destination), mount.source.as_deref()));
-    let there: Vec<_> = there.chain(brought).collect();
+    let there: Vec<_> =
+        present.iter().map(|mount| (clean(&mount.destination), mount.source.as_deref())).collect();
     for folder in *folders {
         if there.iter().any(|(destination, source)| decides_about(destination, *source, &folder.path)) {
             continue;
         }
         let (access, kept) = if folder.writable { ("rw", &[][..]) } else { ("ro", &*folder.kept) };
         let options = [&["rbind", access], kept].concat();
-        missing.push(New { destination: &folder.path, kind: Some("bind"), source: &folder.path, options });
+        missing.push(New { destination: &folder.path, kind: "bind", source: &folder.path, options });
     }
-    Ok(splices.extend(place, ARRAY, elements(&missing)))
+    Ok(splices.extend(place, ARRAY, joined(&missing)))
 }
 
 /// A mount that is added.
 #[derive(Serialize)]
 struct New<'m> {
     destination: &'m str,
-    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    kind: Option<&'m str>,
+    #[serde(rename = "type")]
+    kind: &'static str,
     source: &'m str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     options: Vec<&'m str>,
 }
 
@@ -117,32 +106,21 @@ fn decides_about(destination: &str, source: Option<&str>, path: &str) -> bool {
     }
 }
 
-/// Puts the option in place of each size that the mount at this offset has, or behind its others.
-fn resize(text: &str, at: usize, size: &str, splices: &mut Splices) -> Result<(), Fault> {
-    let (mut options, mut has_size) = (Place::Absent, false);
-    let mount = Scanner::at(text, at).object(|scanner, key| {
-        // It was read before: in no other spelling, and once.
-        if !key.is("options") {
-            return scanner.skip().map(drop);
+/// Puts the option in place of each size that the mount has, or behind its others.
+fn resize(text: &str, mount: &str, size: &str, splices: &mut Splices<'_>) -> Result<(), Error> {
+    let options = Object::of(text, mount)?.container("options", ARRAY)?;
+    let mut has_size = false;
+    for option in list(options) {
+        let is = Text::of(option).unwrap_or_default();
+        has_size |= is.starts_with("size=");
+        if is.starts_with("size=") && &*is != size {
+            splices.replace(option, json(size));
         }
-        options = match scanner.peek()? {
-            b'n' => Place::Null(scanner.skip()?),
-            _ => Place::Here(scanner.array(|scanner| {
-                let option = scanner.string()?;
-                let is = option.decode();
-                has_size |= is.starts_with("size=");
-                if is.starts_with("size=") && is != size {
-                    splices.replace(option.span, json(size));
-                }
-                Ok(())
-            })?),
-        };
-        Ok(())
-    })?;
+    }
     if !has_size {
         let mut members = Members::default();
         members.add("options", splices.extend(options, ARRAY, json(size)));
-        splices.extend(Place::Here(mount), OBJECT, members.0);
+        splices.extend(Some(mount), OBJECT, members.0);
     }
     Ok(())
 }

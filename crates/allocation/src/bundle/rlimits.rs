@@ -1,55 +1,38 @@
 //! `process.rlimits`: how much memory a process may lock.
 
-use std::borrow::Cow;
-
-use super::{entries, places::find};
+use super::entries;
 use crate::{
     Error,
-    json::{Container, Fault, Scanner, Span, keyed, spelt},
-    splice::{ARRAY, Splices},
+    object::{ARRAY, Object},
+    splice::Splices,
 };
 
 const MEMLOCK: &str = "RLIMIT_MEMLOCK";
-
-#[derive(Debug, Default)]
-struct Rlimit<'a> {
-    kind: Cow<'a, str>,
-    /// Hard and soft, each with its place.
-    limits: [Option<(u64, Span)>; 2],
-}
-
-keyed!(Rlimit<'a>, required ["type", "hard", "soft"], |rlimit, scanner| {
-    "type" => rlimit.kind = scanner.text()?,
-    "hard" => rlimit.limits[0] = Some(limit(scanner)?),
-    "soft" => rlimit.limits[1] = Some(limit(scanner)?),
-}, |_rlimit, key| spelt::<Self>(key));
-
-fn limit(scanner: &mut Scanner<'_>) -> Result<(u64, Span), Fault> {
-    scanner.peek()?;
-    let start = scanner.offset();
-    let limit = scanner.integer()?;
-    Ok((limit, Span { start, end: scanner.offset() }))
-}
 
 /// Raises the limits on locked memory that are lower than this many bytes. Returned is the whole list if the
 /// process has none.
 pub(super) fn extend(
     text: &str,
-    process: Container,
+    process: &Object<'_>,
     memlock_bytes: u64,
-    splices: &mut Splices,
-    prefix: &'static str,
+    splices: &mut Splices<'_>,
+    prefix: &str,
 ) -> Result<Option<String>, Error> {
-    let list = find(text, process, prefix, "rlimits")?;
-    let present: Vec<Rlimit<'_>> = entries::read(text, list, &[prefix, "rlimits"].concat())?;
+    let key = [prefix, "rlimits"].concat();
+    let list = process.container("rlimits", ARRAY).map_err(|error| entries::unreadable(&key, &error))?;
+    let present = entries::read(text, list, &key, |entry| {
+        let limit = |name| {
+            let number: u64 = entry.needed(name, entry.number(name)?)?;
+            Ok::<_, Error>((number, entry.needed(name, entry.one(name)?)?))
+        };
+        Ok((entry.needed("type", entry.text("type")?)?, [limit("hard")?, limit("soft")?]))
+    })?;
     let bytes = memlock_bytes.to_string();
     let mut missing = ["{\"type\":\"", MEMLOCK, "\",\"hard\":", &bytes, ",\"soft\":", &bytes, "}"].concat();
-    for rlimit in present.iter().filter(|rlimit| rlimit.kind == MEMLOCK) {
+    for (_, limits) in present.iter().filter(|(kind, _)| &**kind == MEMLOCK) {
         missing.clear();
-        for (limit, span) in rlimit.limits.iter().flatten() {
-            if *limit < memlock_bytes {
-                splices.replace(*span, bytes.clone());
-            }
+        for (_, value) in limits.iter().filter(|(limit, _)| *limit < memlock_bytes) {
+            splices.replace(value, bytes.clone());
         }
     }
     Ok(splices.extend(list, ARRAY, missing))

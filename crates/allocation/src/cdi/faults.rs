@@ -10,6 +10,9 @@ use crate::Quoted;
 const RELEASED: [&str; 10] =
     ["0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"];
 
+/// Edits that CDI knows and that are not read here.
+const UNREAD_EDITS: [&str; 2] = ["netDevices", "intelRdt"];
+
 /// One thing that is wrong with a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -20,12 +23,12 @@ pub struct Fault {
 }
 
 impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         write!(f, "{}: {}", self.at, self.problem)
     }
 }
 
-impl Spec<'_> {
+impl Spec {
     /// Everything that is wrong with the spec by the grammar of CDI 1.1.0: names, versions, paths, doubles.
     /// Empty: a consumer that knows its `cdiVersion` takes it.
     #[must_use]
@@ -35,7 +38,7 @@ impl Spec<'_> {
         if let Some(problem) = kind_problem(&self.kind) {
             faults.add(&"kind", format!("{}: {problem}", Quoted(&self.kind)));
         }
-        faults.unknown(&"the spec", &self.unknown);
+        faults.unknown(&"the spec", &self.unknown.0);
         self.device_faults(&mut faults);
         edit_faults(&"containerEdits", &self.edits, &mut faults);
         faults.0
@@ -47,17 +50,20 @@ impl Spec<'_> {
     /// Whether `intelRdt` needs 1.1.0 depends on what is in it, which is not read here: 0.7.0 is its lowest.
     #[must_use]
     pub fn minimum_version(&self) -> &'static str {
-        let any_edits = |is: &dyn Fn(&Edits<'_>) -> bool| {
+        let any_edits = |is: &dyn Fn(&Edits) -> bool| {
             is(&self.edits) || self.devices.iter().any(|device| is(&device.edits))
         };
-        let any_device = |is: fn(&Device<'_>) -> bool| self.devices.iter().any(is);
+        let any_device = |is: fn(&Device) -> bool| self.devices.iter().any(is);
         let has_other =
-            |name: &'static str| any_edits(&|edits| edits.others.iter().any(|other| other == name));
+            |name: &'static str| any_edits(&|edits| edits.others.0.iter().any(|other| other == name));
         let needs = [
             ("1.1.0", has_other("netDevices")),
             ("0.7.0", any_edits(&|edits| !edits.additional_gids.is_empty()) || has_other("intelRdt")),
             ("0.6.0", self.kind.split_once('/').is_some_and(|(_, class)| class.contains('.'))),
-            ("0.6.0", self.annotated || any_device(|device| device.annotated)),
+            (
+                "0.6.0",
+                !self.annotations.0.is_empty() || any_device(|device| !device.annotations.0.is_empty()),
+            ),
             ("0.5.0", any_device(|device| device.name.starts_with(|first: char| first.is_ascii_digit()))),
             ("0.5.0", any_edits(&|edits| edits.device_nodes.iter().any(|node| node.host_path.is_some()))),
             ("0.4.0", any_edits(&|edits| edits.mounts.iter().any(|mount| mount.kind.is_some()))),
@@ -99,7 +105,7 @@ impl Spec<'_> {
             if device.edits.is_empty() {
                 faults.add(at, "containerEdits must have something in it".into());
             }
-            faults.unknown(at, &device.unknown);
+            faults.unknown(at, &device.unknown.0);
             edit_faults(&format_args!("{at}.containerEdits"), &device.edits, faults);
         }
     }
@@ -124,14 +130,14 @@ impl Faults {
         }
     }
 
-    fn env(&mut self, at: &dyn fmt::Display, env: &[std::borrow::Cow<'_, str>]) {
+    fn env(&mut self, at: &dyn fmt::Display, env: &[String]) {
         for entry in env.iter().filter(|entry| !is_env(entry)) {
             self.add(at, format!("the environment {} is not KEY=VALUE", Quoted(entry)));
         }
     }
 }
 
-fn edit_faults(at: &dyn fmt::Display, edits: &Edits<'_>, faults: &mut Faults) {
+fn edit_faults(at: &dyn fmt::Display, edits: &Edits, faults: &mut Faults) {
     faults.env(at, &edits.env);
     for (index, node) in edits.device_nodes.iter().enumerate() {
         node_faults(&format_args!("{at}.deviceNodes[{index}]"), node, faults);
@@ -142,11 +148,11 @@ fn edit_faults(at: &dyn fmt::Display, edits: &Edits<'_>, faults: &mut Faults) {
     for (index, hook) in edits.hooks.iter().enumerate() {
         hook_faults(&format_args!("{at}.hooks[{index}]"), hook, faults);
     }
-    let unknown = edits.others.iter().filter(|name| !super::UNREAD_EDITS.contains(&name.as_str()));
+    let unknown = edits.others.0.iter().filter(|name| !UNREAD_EDITS.contains(&name.as_str()));
     faults.unknown(at, unknown);
 }
 
-fn node_faults(at: &dyn fmt::Display, node: &DeviceNode<'_>, faults: &mut Faults) {
+fn node_faults(at: &dyn fmt::Display, node: &DeviceNode, faults: &mut Faults) {
     faults.absolute(at, "path", &node.path);
     if let Some(path) = &node.host_path {
         faults.absolute(at, "hostPath", path);
@@ -162,10 +168,10 @@ fn node_faults(at: &dyn fmt::Display, node: &DeviceNode<'_>, faults: &mut Faults
     if let Some(permissions) = node.permissions.as_deref().filter(|set| !is_permissions(set)) {
         faults.add(at, format!("the permissions {} are not some of rwm", Quoted(permissions)));
     }
-    faults.unknown(at, &node.unknown);
+    faults.unknown(at, &node.unknown.0);
 }
 
-fn mount_faults(at: &dyn fmt::Display, mount: &Mount<'_>, faults: &mut Faults) {
+fn mount_faults(at: &dyn fmt::Display, mount: &Mount, faults: &mut Faults) {
     faults.absolute(at, "containerPath", &mount.container_path);
     // The source of a tmpfs or another filesystem without a device is a mere name.
     if mount.kind.as_deref().is_none_or(|kind| kind.is_empty() || kind == "bind") {
@@ -173,11 +179,11 @@ fn mount_faults(at: &dyn fmt::Display, mount: &Mount<'_>, faults: &mut Faults) {
     } else if mount.host_path.is_empty() {
         faults.add(at, "the hostPath is empty".into());
     }
-    faults.unknown(at, &mount.unknown);
+    faults.unknown(at, &mount.unknown.0);
 }
 
-fn hook_faults(at: &dyn fmt::Display, hook: &Hook<'_>, faults: &mut Faults) {
-    if !HOOK_NAMES.contains(&&*hook.name) {
+fn hook_faults(at: &dyn fmt::Display, hook: &Hook, faults: &mut Faults) {
+    if !HOOK_NAMES.contains(&hook.name.as_str()) {
         faults.add(at, format!("the hookName {} is none of {}", Quoted(&hook.name), HOOK_NAMES.join(", ")));
     }
     faults.absolute(at, "path", &hook.path);
@@ -185,7 +191,7 @@ fn hook_faults(at: &dyn fmt::Display, hook: &Hook<'_>, faults: &mut Faults) {
     if let Some(timeout) = hook.timeout.filter(|seconds| *seconds <= 0) {
         faults.add(at, format!("the timeout {timeout} is not above 0"));
     }
-    faults.unknown(at, &hook.unknown);
+    faults.unknown(at, &hook.unknown.0);
 }
 
 /// The place of a version among the released ones, by which they compare; None if there is none such.

@@ -1,21 +1,16 @@
 //! CDI specs (Container Device Interface 1.1.0), such as `/etc/cdi/amd.json`.
 //!
 //! [`Spec::parse`] takes what is JSON and has the right types; [`Spec::faults`] says what is wrong by the
-//! rules of the specification. Strings are borrowed from the text where they can be: the wrapper reads a
-//! spec of 64 partitions at each create.
+//! rules of the specification.
 
 mod faults;
-mod grant;
-mod outline;
-mod read;
 
-use std::borrow::Cow;
+use serde::de::{IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::Error;
 
 pub use faults::Fault;
-pub use grant::Grant;
-pub use outline::Outline;
 
 /// The hooks that the OCI runtime-spec knows.
 pub const HOOK_NAMES: [&str; 6] =
@@ -24,59 +19,74 @@ pub const HOOK_NAMES: [&str; 6] =
 /// What a spec of AMD's GPUs is about.
 pub const KIND: &str = "amd.com/gpu";
 
-/// Edits that CDI knows and that are not read here.
-const UNREAD_EDITS: [&str; 2] = ["netDevices", "intelRdt"];
-
 /// A CDI spec file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Spec<'a> {
-    /// `cdiVersion`.
-    pub version: Cow<'a, str>,
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Spec {
+    #[serde(default, rename = "cdiVersion")]
+    pub version: String,
     /// `vendor/class`.
-    pub kind: Cow<'a, str>,
-    /// Whether there are annotations, which need 0.6.0.
-    pub annotated: bool,
-    pub devices: Vec<Device<'a>>,
-    /// `containerEdits`: made once, whichever devices are asked for.
-    pub edits: Edits<'a>,
+    #[serde(default)]
+    pub kind: String,
+    #[serde(default, deserialize_with = "or_default")]
+    pub annotations: Keys,
+    #[serde(default, deserialize_with = "or_default")]
+    pub devices: Vec<Device>,
+    /// Made once, whichever devices are asked for.
+    #[serde(default, rename = "containerEdits", deserialize_with = "or_default")]
+    pub edits: Edits,
     /// Keys that CDI does not know.
-    pub unknown: Vec<String>,
+    #[serde(flatten)]
+    pub unknown: Keys,
 }
 
 /// A device that can be asked for by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Device<'a> {
-    pub name: Cow<'a, str>,
-    pub edits: Edits<'a>,
-    /// Whether there are annotations, which need 0.6.0.
-    pub annotated: bool,
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Device {
+    #[serde(default)]
+    pub name: String,
+    #[serde(default, deserialize_with = "or_default")]
+    pub annotations: Keys,
+    #[serde(default, rename = "containerEdits", deserialize_with = "or_default")]
+    pub edits: Edits,
     /// Keys that CDI does not know.
-    pub unknown: Vec<String>,
+    #[serde(flatten)]
+    pub unknown: Keys,
 }
 
 /// What is to be changed in a container.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Edits<'a> {
-    pub device_nodes: Vec<DeviceNode<'a>>,
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Edits {
+    #[serde(default, deserialize_with = "or_default")]
+    pub device_nodes: Vec<DeviceNode>,
     /// `KEY=VALUE`.
-    pub env: Vec<Cow<'a, str>>,
-    pub mounts: Vec<Mount<'a>>,
-    pub hooks: Vec<Hook<'a>>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub env: Vec<String>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub mounts: Vec<Mount>,
+    #[serde(default, deserialize_with = "or_default")]
+    pub hooks: Vec<Hook>,
     /// Host gids.
+    #[serde(default, deserialize_with = "or_default")]
     pub additional_gids: Vec<u32>,
     /// Kinds of edits that are not read here, by name: `netDevices`, `intelRdt`, and what CDI does not know.
-    pub others: Vec<String>,
+    #[serde(flatten)]
+    pub others: Keys,
 }
 
 /// A device node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeviceNode<'a> {
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeviceNode {
     /// The path in the container.
-    pub path: Cow<'a, str>,
+    #[serde(default)]
+    pub path: String,
     /// The path on the host, where it is another one: see [`DeviceNode::host`].
-    pub host_path: Option<Cow<'a, str>>,
+    pub host_path: Option<String>,
     /// `type`: `c`, `b`, `u` or `p`; None: as the host's node is.
-    pub kind: Option<Cow<'a, str>>,
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
     /// None: as the host's node has it.
     pub major: Option<i64>,
     pub minor: Option<i64>,
@@ -85,34 +95,70 @@ pub struct DeviceNode<'a> {
     pub file_mode: Option<u32>,
     /// None: the engine decides, and docker takes 0.
     pub gid: Option<u32>,
-    /// See [`DeviceNode::access`].
-    pub permissions: Option<Cow<'a, str>>,
+    /// What the device cgroup allows, some of `rwm`; None: all of it. `none`: nothing.
+    pub permissions: Option<String>,
     /// Keys that CDI does not know.
-    pub unknown: Vec<String>,
+    #[serde(flatten)]
+    pub unknown: Keys,
 }
 
-impl DeviceNode<'_> {
+/// A mount.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mount {
+    #[serde(default)]
+    pub host_path: String,
+    #[serde(default)]
+    pub container_path: String,
+    #[serde(default, deserialize_with = "or_default")]
+    pub options: Vec<String>,
+    /// None: a bind mount by its options.
+    #[serde(rename = "type")]
+    pub kind: Option<String>,
+    /// Keys that CDI does not know.
+    #[serde(flatten)]
+    pub unknown: Keys,
+}
+
+/// A hook.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+pub struct Hook {
+    /// Where it belongs in the OCI spec, such as `createContainer`.
+    #[serde(default, rename = "hookName")]
+    pub name: String,
+    #[serde(default)]
+    pub path: String,
+    #[serde(default, deserialize_with = "or_default")]
+    pub args: Vec<String>,
+    /// `KEY=VALUE`.
+    #[serde(default, deserialize_with = "or_default")]
+    pub env: Vec<String>,
+    /// Seconds.
+    pub timeout: Option<i64>,
+    /// Keys that CDI does not know.
+    #[serde(flatten)]
+    pub unknown: Keys,
+}
+
+impl Spec {
+    /// Reads a spec.
+    ///
+    /// # Errors
+    /// The text is not JSON, a value has the wrong type, or a key appears twice.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        serde_json::from_str(text).map_err(|error| Error::new(format!("not a CDI spec: {error}")))
+    }
+}
+
+impl DeviceNode {
     /// The path of the host's node.
     #[must_use]
     pub fn host(&self) -> &str {
-        match &self.host_path {
-            Some(path) if !path.is_empty() => path,
-            _ => &self.path,
-        }
-    }
-
-    /// What the device cgroup shall allow: `rwm` if the spec does not say, nothing for `none`.
-    #[must_use]
-    pub fn access(&self) -> &str {
-        match self.permissions.as_deref() {
-            None | Some("") => "rwm",
-            Some("none") => "",
-            Some(access) => access,
-        }
+        self.host_path.as_deref().filter(|path| !path.is_empty()).unwrap_or(&self.path)
     }
 }
 
-impl Edits<'_> {
+impl Edits {
     /// Whether there is nothing to change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -120,42 +166,37 @@ impl Edits<'_> {
     }
 }
 
-/// A mount.
+/// The keys of an object whose values do not matter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mount<'a> {
-    pub host_path: Cow<'a, str>,
-    pub container_path: Cow<'a, str>,
-    pub options: Vec<Cow<'a, str>>,
-    /// `type`; None: a bind mount by its options.
-    pub kind: Option<Cow<'a, str>>,
-    /// Keys that CDI does not know.
-    pub unknown: Vec<String>,
-}
+pub struct Keys(pub Vec<String>);
 
-/// A hook.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hook<'a> {
-    /// `hookName`: where it belongs in the OCI spec, such as `createContainer`.
-    pub name: Cow<'a, str>,
-    pub path: Cow<'a, str>,
-    pub args: Vec<Cow<'a, str>>,
-    /// `KEY=VALUE`.
-    pub env: Vec<Cow<'a, str>>,
-    /// Seconds.
-    pub timeout: Option<i64>,
-    /// Keys that CDI does not know.
-    pub unknown: Vec<String>,
-}
+impl<'de> Deserialize<'de> for Keys {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Each;
+        impl<'de> Visitor<'de> for Each {
+            type Value = Keys;
 
-impl<'a> Spec<'a> {
-    /// Reads a spec.
-    ///
-    /// # Errors
-    /// The text is not JSON, a value has the wrong type, or a key appears twice.
-    pub fn parse(text: &'a str) -> Result<Self, Error> {
-        let outline = Outline::parse(text)?;
-        outline.only(0..outline.devices().count())
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
+                let mut keys = Vec::new();
+                while let Some((key, IgnoredAny)) = map.next_entry()? {
+                    keys.push(key);
+                }
+                Ok(Keys(keys))
+            }
+        }
+        deserializer.deserialize_map(Each)
     }
+}
+
+/// `null` is as good as absent.
+fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! What a container gets along with its GPUs: the policy's key `edits`.
 
-use crate::{
-    Render,
-    json::{Fault, Problem, Scanner, keyed, unknown},
-};
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+
+use serde::{Deserialize, Deserializer, de};
+
+use crate::Render;
 
 /// The variable by which ROCm's runtime takes a GPU for one of another, supported kind (ROCR-Runtime, libhsakmt,
 /// `topology.c`). It counts for every GPU of a process.
@@ -13,52 +15,51 @@ pub const GFX_OVERRIDE: &str = "HSA_OVERRIDE_GFX_VERSION";
 pub const UNLIMITED: u64 = u64::MAX;
 
 /// Made in a container that is given a GPU, by its request or by default, and in no other.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 pub struct Edits {
-    /// The size of /dev/shm, in bytes.
+    /// The size of /dev/shm, in bytes. The kernel takes a tmpfs of 0 bytes for one without limit.
+    #[serde(deserialize_with = "shm_bytes")]
     pub shm_bytes: Option<u64>,
     /// The least that a process may keep from being swapped out, in bytes; or [`UNLIMITED`].
+    #[serde(deserialize_with = "memlock_bytes")]
     pub memlock_bytes: Option<u64>,
     /// The value of [`GFX_OVERRIDE`] for a GPU, by its render node.
-    pub gfx_override: Vec<(Render, String)>,
+    #[serde(deserialize_with = "gfx_override")]
+    pub gfx_override: BTreeMap<Render, String>,
 }
 
-keyed!(Edits, required [], |edits, scanner| {
-    "shm_bytes" => edits.shm_bytes = scanner.optional(bytes)?,
-    "memlock_bytes" => edits.memlock_bytes = scanner.optional(|scanner| match scanner.peek()? {
-        b'"' => scanner.named("a number of bytes, or \"unlimited\"", |text| {
-            (text == "unlimited").then_some(UNLIMITED)
-        }),
-        _ => bytes(scanner),
-    })?,
-    "gfx_override" => edits.gfx_override = scanner.optional(gfx_override)?.unwrap_or_default(),
-}, |_edits, key| unknown::<Self>(key));
+fn shm_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<NonZeroU64>::deserialize(deserializer)?.map(NonZeroU64::get))
+}
 
-/// The kernel takes a tmpfs of 0 bytes for one without limit, and locking 0 bytes has no use.
-fn bytes(scanner: &mut Scanner<'_>) -> Result<u64, Fault> {
-    scanner.peek()?;
-    let offset = scanner.offset();
-    match scanner.integer()? {
-        0 => Err(Fault { offset, problem: Problem::Unwanted("a number of bytes, from 1 on") }),
-        bytes => Ok(bytes),
+fn memlock_bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "memlock_bytes is a number of bytes from 1 on, or \"unlimited\"")]
+    enum Memlock {
+        Bytes(NonZeroU64),
+        Word(Unlimited),
     }
+    #[derive(Deserialize)]
+    enum Unlimited {
+        #[serde(rename = "unlimited")]
+        Unlimited,
+    }
+    let memlock = Option::<Memlock>::deserialize(deserializer)?;
+    Ok(memlock.map(|memlock| match memlock {
+        Memlock::Bytes(bytes) => bytes.get(),
+        Memlock::Word(Unlimited::Unlimited) => UNLIMITED,
+    }))
 }
 
-fn gfx_override(scanner: &mut Scanner<'_>) -> Result<Vec<(Render, String)>, Fault> {
-    let mut overrides: Vec<(Render, String)> = Vec::new();
-    scanner.object_of(|scanner, key| {
-        let problem = Problem::Unwanted("render nodes like \"/dev/dri/renderD128\", each once");
-        let unwanted = Fault { offset: key.span.start, problem };
-        let render = Render::parse(&key.decode()).ok_or(unwanted)?;
-        if overrides.iter().any(|(other, _)| *other == render) {
-            return Err(unwanted);
+fn gfx_override<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<Render, String>, D::Error> {
+    let overrides = Option::<BTreeMap<Render, String>>::deserialize(deserializer)?.unwrap_or_default();
+    match overrides.values().find(|version| !is_gfx_version(version)) {
+        Some(version) => {
+            Err(de::Error::invalid_value(de::Unexpected::Str(version), &"a gfx version like 11.0.0"))
         }
-        let version = scanner
-            .named("a gfx version like \"11.0.0\"", |text| is_gfx_version(text).then(|| text.to_owned()))?;
-        overrides.push((render, version));
-        Ok(())
-    })?;
-    Ok(overrides)
+        None => Ok(overrides),
+    }
 }
 
 /// Whether this is a value of [`GFX_OVERRIDE`]: three numbers, as libhsakmt reads them up to 63, 255 and 255.
@@ -84,10 +85,7 @@ impl Edits {
         renders: &[Render],
         env: impl IntoIterator<Item = &'e str>,
     ) -> Result<Option<String>, String> {
-        let of = |render: &Render| {
-            let found = self.gfx_override.iter().find(|(other, _)| other == render);
-            found.map(|(_, version)| version.as_str())
-        };
+        let of = |render: &Render| self.gfx_override.get(render).map(String::as_str);
         let Some((first, others)) = renders.split_first() else { return Ok(None) };
         let version = of(first);
         let other = others.iter().find(|other| of(other) != version);

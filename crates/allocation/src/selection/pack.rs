@@ -1,7 +1,8 @@
 //! The choice of so many GPUs, whichever they are.
 
-use super::Gpu;
 use inventory::PciAddress;
+
+use crate::gpu::Gpu;
 
 /// A GPU that can be chosen.
 #[derive(Clone, Copy, Debug)]

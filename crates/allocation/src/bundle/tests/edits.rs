@@ -1,7 +1,6 @@
 //! What an injection makes of a bundle, case by case.
 
 use super::*;
-use crate::cdi::{Hook, Mount};
 
 const DEVICE: &str =
     r#"{"path":"/dev/dri/renderD128","type":"c","major":226,"minor":128,"fileMode":432,"uid":0,"gid":992}"#;
@@ -116,7 +115,7 @@ fn a_node_without_access_gets_no_rule() {
 #[test]
 fn a_process_gets_gids_and_environment_once() {
     let process =
-        ProcessEdits { gids: vec![992, 44, 992], env: vec!["A=0", "B=2", "A=1"], ..ProcessEdits::default() };
+        ProcessEdits { gids: vec![992, 44, 992], env: vec!["B=2", "A=1"], ..ProcessEdits::default() };
     let injection = Injection { process, ..Injection::default() };
     let table = [
         (
@@ -130,7 +129,7 @@ fn a_process_gets_gids_and_environment_once() {
         (
             r#"{"process":{"user":{"uid":0,"additionalGids":[ 44 ]},"env":["A=9","C=", "A=1", "AB=2"]}}"#,
             Some(
-                r#"{"process":{"user":{"uid":0,"additionalGids":[ 44,992 ]},"env":["A=1","C=", "A=1", "AB=2","B=2"]}}"#,
+                r#"{"process":{"user":{"uid":0,"additionalGids":[ 44,992 ]},"env":["A=9","C=", "A=1", "AB=2","B=2"]}}"#,
             ),
         ),
         (r#"{"process":{"user":{"additionalGids":[44,5,992]},"env":["\u0041=1","B=2"]}}"#, None),
@@ -141,45 +140,6 @@ fn a_process_gets_gids_and_environment_once() {
     for (text, expected) in table {
         assert_eq!(inject(text, &injection), Ok(expected.map(str::to_owned)), "{text}");
     }
-}
-
-#[test]
-fn mounts_and_hooks_are_added_once() {
-    let mount = Mount {
-        host_path: "/opt/rocm".into(),
-        container_path: "/opt/rocm".into(),
-        options: vec!["ro".into(), "bind".into()],
-        ..Mount::default()
-    };
-    let hook = Hook {
-        name: "createContainer".into(),
-        path: "/usr/bin/x".into(),
-        args: vec!["x".into(), "\"\n".into()],
-        timeout: Some(5),
-        ..Hook::default()
-    };
-    let late = Hook { name: "poststop".into(), path: "/usr/bin/y".into(), ..Hook::default() };
-    let injection =
-        Injection { mounts: vec![&mount, &mount], hooks: vec![&hook, &late, &hook], ..Injection::default() };
-    let mount = r#"{"destination":"/opt/rocm","source":"/opt/rocm","options":["ro","bind"]}"#;
-    let hook = r#"{"path":"/usr/bin/x","args":["x","\"\n"],"timeout":5}"#;
-    let late = r#"{"path":"/usr/bin/y"}"#;
-    let table = [
-        ("{}", r#"{"mounts":[M],"hooks":{"createContainer":[H],"poststop":[L]}}"#),
-        (
-            r#"{"hooks":{"poststop":[{"path":"/a"}],"prestart":null},"mounts":[{"destination":"/"}]}"#,
-            r#"{"hooks":{"poststop":[{"path":"/a"},L],"prestart":null,"createContainer":[H]},"mounts":[{"destination":"/"},M]}"#,
-        ),
-    ];
-    for (text, expected) in table {
-        let expected = expected.replace('M', mount).replace('H', hook).replace('L', late);
-        assert_eq!(inject(text, &injection), Ok(Some(expected.clone())), "{text}");
-        assert_eq!(inject(&expected, &injection), Ok(None), "{text}");
-    }
-
-    let unknown = Hook { name: "preStart".into(), ..Hook::default() };
-    let injection = Injection { hooks: vec![&unknown], ..Injection::default() };
-    assert_eq!(inject("{}", &injection).unwrap_err().to_string(), "no container has a hook \"preStart\"");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn folders_and_edits_are_read() {
     let expected = Edits {
         shm_bytes: Some(8 << 30),
         memlock_bytes: Some(1 << 30),
-        gfx_override: vec![(render(128), "11.0.0".into()), (render(129), "9.0.10".into())],
+        gfx_override: [(render(128), "11.0.0".into()), (render(129), "9.0.10".into())].into(),
     };
     assert_eq!(read.edits, expected);
     // Folders have nothing to do with GPUs.
@@ -45,53 +45,49 @@ fn each_edit_may_be_left_out() {
 
 #[test]
 fn what_cannot_be_done_is_refused_with_what_stands_there() {
+    let unlimited = "memlock_bytes is a number of bytes from 1 on, or \"unlimited\"";
     let table = [
-        (r#""folders":"/srv""#, "expected a list, found \"/srv\""),
-        (r#""folders":[1]"#, "expected an absolute path like \"/srv\", found \"1\""),
-        (r#""folders":["srv"]"#, "expected an absolute path like \"/srv\", found \"srv\""),
-        (r#""folders":["/"]"#, "expected an absolute path like \"/srv\", found \"/\""),
-        (r#""folders":["//."]"#, "expected an absolute path like \"/srv\", found \"//.\""),
-        (r#""folders":["/srv/../etc"]"#, "expected an absolute path like \"/srv\", found \"/srv/../etc\""),
-        (r#""folders":[""]"#, "expected an absolute path like \"/srv\", found \"\""),
-        (r#""edits":[]"#, "expected an object, found a list"),
+        (r#""folders":"/srv""#, "not a policy: invalid type: string \"/srv\", expected a sequence"),
+        (r#""folders":[1]"#, "not a policy: invalid type: integer `1`, expected a string"),
+        (r#""folders":["srv"]"#, "folders: \"srv\" is not an absolute path like \"/srv\""),
+        (r#""folders":["/"]"#, "folders: \"/\" is not an absolute path like \"/srv\""),
+        (r#""folders":["//."]"#, "folders: \"//.\" is not an absolute path like \"/srv\""),
+        (r#""folders":["/srv/../etc"]"#, "folders: \"/srv/../etc\" is not an absolute path like \"/srv\""),
+        (r#""folders":[""]"#, "folders: \"\" is not an absolute path like \"/srv\""),
         (
             r#""edits":{"env":[]}"#,
-            "the key \"env\" is not known here, only shm_bytes, memlock_bytes, gfx_override",
+            "not a policy: unknown field `env`, expected one of `shm_bytes`, `memlock_bytes`, `gfx_override`",
         ),
-        (r#""edits":{"shm_bytes":1,"shm_bytes":1}"#, "the key \"shm_bytes\" appears twice"),
-        (r#""edits":{"shm_bytes":0}"#, "expected a number of bytes, from 1 on, found \"0\""),
-        (r#""edits":{"shm_bytes":"8G"}"#, "expected a whole number in its range, found \"8G\""),
-        (r#""edits":{"shm_bytes":-1}"#, "expected a whole number in its range, found \"-1\""),
-        (r#""edits":{"shm_bytes":1.5}"#, "expected a whole number in its range, found \"1.5\""),
+        (r#""edits":{"shm_bytes":1,"shm_bytes":1}"#, "not a policy: duplicate field `shm_bytes`"),
+        (r#""edits":{"shm_bytes":0}"#, "not a policy: invalid value: integer `0`, expected a nonzero u64"),
         (
-            r#""edits":{"memlock_bytes":"infinity"}"#,
-            "expected a number of bytes, or \"unlimited\", found \"infinity\"",
+            r#""edits":{"shm_bytes":"8G"}"#,
+            "not a policy: invalid type: string \"8G\", expected a nonzero u64",
         ),
-        (r#""edits":{"memlock_bytes":0}"#, "expected a number of bytes, from 1 on, found \"0\""),
+        (r#""edits":{"shm_bytes":-1}"#, "not a policy: invalid value: integer `-1`, expected a nonzero u64"),
         (
-            r#""edits":{"memlock_bytes":18446744073709551616}"#,
-            "expected a whole number in its range, found \"18446744073709551616\"",
+            r#""edits":{"shm_bytes":1.5}"#,
+            "not a policy: invalid type: floating point `1.5`, expected a nonzero u64",
         ),
-        (r#""edits":{"gfx_override":"11.0.0"}"#, "expected an object, found \"11.0.0\""),
+        (r#""edits":{"memlock_bytes":"infinity"}"#, &format!("not a policy: {unlimited}")),
+        (r#""edits":{"memlock_bytes":0}"#, &format!("not a policy: {unlimited}")),
+        (r#""edits":{"memlock_bytes":18446744073709551616}"#, &format!("not a policy: {unlimited}")),
+        (
+            r#""edits":{"gfx_override":"11.0.0"}"#,
+            "not a policy: invalid type: string \"11.0.0\", expected a map",
+        ),
         (
             r#""edits":{"gfx_override":{"0":"11.0.0"}}"#,
-            "expected render nodes like \"/dev/dri/renderD128\", each once, found \"0\"",
-        ),
-        (
-            r#""edits":{"gfx_override":{"renderD128":"11.0.0","/dev/dri/renderD128":"11.0.0"}}"#,
-            "expected render nodes like \"/dev/dri/renderD128\", each once, found \"/dev/dri/renderD128\"",
+            "not a policy: invalid value: string \"0\", expected a render node like /dev/dri/renderD128",
         ),
         (
             r#""edits":{"gfx_override":{"renderD128":11}}"#,
-            "expected a gfx version like \"11.0.0\", found \"11\"",
+            "not a policy: invalid type: integer `11`, expected a string",
         ),
     ];
     for (keys, expected) in table {
         let message = policy(keys).unwrap_err();
-        assert!(
-            message.starts_with(&format!("not a policy: {expected} (line 1, column ")),
-            "{keys}: {message}"
-        );
+        assert!(message.starts_with(expected), "{keys}: {message}");
     }
 }
 
@@ -121,11 +117,9 @@ fn a_gfx_version_is_what_the_runtime_reads() {
 #[test]
 fn the_variable_is_set_where_all_gpus_need_the_same_and_the_container_says_nothing() {
     let edits = Edits {
-        gfx_override: vec![
-            (render(128), "11.0.0".into()),
-            (render(129), "11.0.0".into()),
-            (render(130), "10.3.0".into()),
-        ],
+        gfx_override: [(128, "11.0.0"), (129, "11.0.0"), (130, "10.3.0")]
+            .map(|(number, version)| (render(number), version.to_owned()))
+            .into(),
         ..Edits::default()
     };
     let set = Ok(Some("HSA_OVERRIDE_GFX_VERSION=11.0.0".to_owned()));

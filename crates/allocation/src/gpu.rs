@@ -1,0 +1,129 @@
+//! A GPU as wrapper.json lists it: what a create needs to know of it.
+
+use std::fmt;
+
+use inventory::PciAddress;
+use serde::{Deserialize, Deserializer, de::Error as _};
+
+use crate::Render;
+use crate::withheld::{Card, Withheld};
+
+/// Something that a container can be given: a GPU, or a partition of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gpu {
+    /// As `rocworker detect` counts: in KFD's node order.
+    pub index: u32,
+    /// What else a request may call it: its uuid, and its card's uuid and PCI address where all of the card may be had.
+    pub names: Vec<String>,
+    /// The card that it is, or a part of. `None` where only the kernel says that it is a partition, which names no card.
+    pub card: Option<PciAddress>,
+    pub render: Render,
+    /// Its device nodes; one is its render node.
+    pub nodes: Vec<Node>,
+    /// The XGMI hive of the card, by KFD's number.
+    pub hive: Option<String>,
+    pub numa_node: Option<u32>,
+    /// The graphics of a processor beside a card: a count takes it last.
+    pub integrated: bool,
+}
+
+/// A device node, at its path on the host and in the container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    pub path: String,
+    /// The host's group that may open it; `None`: as the node has it.
+    pub gid: Option<u32>,
+}
+
+impl Node {
+    #[must_use]
+    pub fn at(path: impl Into<String>) -> Self {
+        Self { path: path.into(), gid: None }
+    }
+}
+
+impl Gpu {
+    /// What keeps its card from containers, if anything does.
+    #[must_use]
+    pub fn withheld<'w>(&self, by: &'w Withheld) -> Option<&'w Card> {
+        by.card(self.card?)
+    }
+}
+
+impl fmt::Display for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.card {
+            Some(card) => write!(f, "{} ({card}, {})", self.index, self.render),
+            None => write!(f, "{} ({})", self.index, self.render),
+        }
+    }
+}
+
+/// As schema 2 writes it.
+impl<'de> Deserialize<'de> for Gpu {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(deny_unknown_fields)]
+        struct Entry {
+            index: u32,
+            names: Vec<String>,
+            card: PciAddress,
+            nodes: Vec<Node>,
+            hive: Option<String>,
+            numa_node: Option<u32>,
+            #[serde(default)]
+            integrated: bool,
+        }
+        let Entry { index, names, card, nodes, hive, numa_node, integrated } =
+            Entry::deserialize(deserializer)?;
+        let mut renders = nodes.iter().filter_map(|node| Render::parse(&node.path));
+        let (Some(render), None) = (renders.next(), renders.next()) else {
+            return Err(D::Error::custom(format!(
+                "the GPU {index} needs one render node like /dev/dri/renderD128"
+            )));
+        };
+        Ok(Self { index, names, card: Some(card), render, nodes, hive, numa_node, integrated })
+    }
+}
+
+/// A GPU as schema 1 has it: the wrapper looks for the card node in sysfs.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct FirstSchema {
+    index: u32,
+    pci: PciAddress,
+    render: Render,
+    uuid: Option<String>,
+    card_uuid: Option<String>,
+    card: Option<PciAddress>,
+    hive: Option<Hive>,
+    integrated: Option<bool>,
+}
+
+/// Some write KFD's number as a number, some as text.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Hive {
+    Number(u64),
+    Text(String),
+}
+
+impl From<FirstSchema> for Gpu {
+    fn from(gpu: FirstSchema) -> Self {
+        let card = gpu.card.unwrap_or(gpu.pci);
+        Self {
+            index: gpu.index,
+            names: [gpu.uuid, gpu.card_uuid, Some(card.to_string())].into_iter().flatten().collect(),
+            card: Some(card),
+            render: gpu.render,
+            nodes: vec![Node::at(gpu.render.path())],
+            hive: gpu.hive.map(|hive| match hive {
+                Hive::Number(number) => number.to_string(),
+                Hive::Text(text) => text,
+            }),
+            numa_node: None,
+            integrated: gpu.integrated.unwrap_or_default(),
+        }
+    }
+}
