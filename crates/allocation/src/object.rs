@@ -123,7 +123,7 @@ fn is_named(member: &Member<'_>, name: &str) -> bool {
 }
 
 /// The elements of the list at a place of the text; none where there is none.
-pub(crate) fn list<'a>(place: Option<&'a str>) -> Vec<&'a str> {
+pub(crate) fn list(place: Option<&str>) -> Vec<&str> {
     // It was read before: `null` has none.
     place.and_then(|list| elements(list).ok()).unwrap_or_default()
 }

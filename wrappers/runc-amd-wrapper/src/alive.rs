@@ -3,8 +3,10 @@
 //! A number alone does not say that: numbers are used again. A process is named by its number, a time by which it
 //! had started and the boot that the time counts from: who gets the number later starts later.
 
-use std::ffi::c_int;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_gettime};
 
 /// A process of this boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,21 +70,10 @@ fn stat_of(proc: &Path, pid: u32) -> PathBuf {
 
 /// The time since the boot in milliseconds, suspensions included: the clock of field 22, which no program sets. Not
 /// /proc/uptime: in a container of LXD or Incus lxcfs shows the container's there.
-#[allow(unsafe_code, reason = "std reads no such clock, and rustix adds 4 KB of a vDSO reader for it")]
 pub fn since_boot_ms() -> u64 {
-    const CLOCK_BOOTTIME: c_int = 7;
-    #[repr(C)]
-    struct Timespec {
-        seconds: u64,
-        nanoseconds: u64,
-    }
-    unsafe extern "C" {
-        fn clock_gettime(clock: c_int, now: *mut Timespec) -> c_int;
-    }
-    let mut now = Timespec { seconds: 0, nanoseconds: 0 };
-    // SAFETY: on 64-bit Linux a timespec is two words, which the call fills; since Linux 2.6.39 this clock is there.
-    unsafe { clock_gettime(CLOCK_BOOTTIME, &raw mut now) };
-    now.seconds * 1000 + now.nanoseconds / 1_000_000
+    // Since Linux 2.6.39 every kernel has this clock.
+    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).map(Duration::from).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The kernel's name for this boot (`/proc/sys/kernel/random/boot_id`).

@@ -26,7 +26,6 @@ pub struct Container<'a> {
 
 impl<'a> Container<'a> {
     /// `None` where the id is one that runc refuses, or the folder's path no text.
-    #[inline]
     pub fn of(
         root: Option<&[u8]>,
         id: &'a [u8],
@@ -105,7 +104,6 @@ pub fn creator_lives(record: &Record, paths: &Paths) -> bool {
 
 /// runc's `--root`, made absolute as runc does; without it `/run/runc`, or for a user who is not root
 /// and in a user namespace `$XDG_RUNTIME_DIR/runc` (runc's `main.go` and `rootless_linux.go`).
-#[inline]
 fn state_root(given: Option<&[u8]>, environment: &Environment<'_>, paths: &Paths) -> Option<PathBuf> {
     if let Some(given) = given {
         let given = Path::new(OsStr::from_bytes(given));

@@ -1,13 +1,13 @@
 //! `create` and `run`: the bundle gets the GPUs that its container asks for.
 //!
 //! # What must never be hindered
-//! A container that asks for nothing starts as with plain runc. The policy, the CDI
-//! spec, the records and its own bundle may be in any state; what went wrong is a warning in runc's log at most. So is what
+//! A container that asks for nothing starts as with plain runc. The policy, the
+//! records and its own bundle may be in any state; what went wrong is a warning in runc's log at most. So is what
 //! goes wrong about the policy's folders, which every container gets.
 //!
 //! # Bundles that are not edited
 //! A `config.json` may be a link, longer than 16 MiB, not UTF-8, or no JSON that can be edited safely
-//! (doubled keys, nested deeper than 128). The wrapper searches it for a request all the same, in bounded
+//! (doubled keys). The wrapper searches it for a request all the same, in bounded
 //! memory. If some string in it asks for GPUs, the create fails with the reason, since it would start
 //! without them; otherwise runc gets the bundle as it is. A fifo cannot be looked through without taking
 //! its bytes away from runc: the wrapper leaves it to runc, with a warning. One that cannot be read at this moment (no free
@@ -18,21 +18,19 @@
 //! between leaves a record and leases whose creator is dead, which the next decision clears away. Or it leaves
 //! a bundle that has its GPUs already, to which a second pass adds nothing.
 
-use std::mem::ManuallyDrop;
 use std::path::Path;
 
 use allocation::Render;
 use allocation::bundle::Bundle;
-use allocation::cdi::Outline;
 use allocation::container::{is_concourse_resource, is_kubernetes};
 use allocation::document::Document as _;
 use allocation::folder::Folder;
-use allocation::health::withheld::Withheld;
+use allocation::gpu::Gpu;
 use allocation::policy::{Ask, Default, Edits, Policy, Setting, Sharing};
 use allocation::record::Record;
 use allocation::request::{self, Request, Selector};
-use allocation::selection::{Chosen, Inventory};
-use rustc_hash::FxBuildHasher;
+use allocation::selection::Pool;
+use allocation::withheld::Withheld;
 
 use crate::config::{self, Config};
 use crate::container::{Container, creator_lives};
@@ -43,16 +41,13 @@ use crate::lease_file::Leases;
 use crate::liveness::Judge;
 use crate::lock::{BRIEFLY, Lock};
 use crate::log::Log;
-use crate::nodes::{self, Devices, Examined};
+use crate::nodes::{self, Devices};
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::rootfs::Rootfs;
 use crate::run_folder::RunFolder;
 use crate::store::{self, Key};
-use crate::{folders, health_file, memlock, open, reap};
-
-/// More than a spec of 1,024 partitions.
-const SPEC_LIMIT: u64 = 4 * 1024 * 1024;
+use crate::{first_schema, folders, health_file, memlock, open, reap};
 
 /// What a create needs to know.
 #[derive(Clone, Copy, Debug)]
@@ -254,27 +249,25 @@ impl Create<'_> {
             // Another copy of this wrapper was run before this one, in this very process.
             return Ok(());
         }
-        let spec_text = open::trusted_text(&self.paths.cdi, SPEC_LIMIT, self.paths.owner)
-            .map_err(|error| self.spec_fault(&error))?;
-        let outline = ManuallyDrop::new(Outline::parse(&spec_text).map_err(|error| self.spec_fault(&error))?);
-        if let Some(fault) = outline.fault() {
-            return Err(self.spec_fault(&fault));
-        }
-        let mut inventory = Inventory::new(policy, &outline);
+        let devices = Devices::at(&self.paths.sys, &self.paths.dev);
+        let mut pool = Pool::new(match &policy.gpus {
+            Some(gpus) if !policy.lacks_card_nodes => gpus.clone(),
+            _ => first_schema::gpus(policy, &devices),
+        });
         let unclear = |error| format!("its {path}: {error}");
         let withheld = self.withheld(policy);
         if !withheld.is_empty() {
-            inventory.quarantine(&withheld, &nodes_in(bundle, &inventory).map_err(unclear)?);
+            pool.quarantine(&withheld, &nodes_in(bundle, &pool).map_err(unclear)?);
         }
         let namespace = bundle.user_namespace().map_err(unclear)?;
         let creator = store::creator(policy.sharing, &self.paths.proc)?;
         let (in_bundle, exclusive);
         let (lock, leased, mut chosen) = match request {
             Some(request) if policy.sharing == Sharing::Exclusive => {
-                in_bundle = nodes_in(bundle, &inventory).map_err(unclear)?;
+                in_bundle = nodes_in(bundle, &pool).map_err(unclear)?;
                 exclusive = Exclusive {
                     policy,
-                    inventory: &inventory,
+                    pool: &pool,
                     request,
                     wait_s: request::wait_from_env(bundle.env())?,
                     key: container.key(),
@@ -293,11 +286,10 @@ impl Create<'_> {
             }
             Some(request) => {
                 let chosen =
-                    self.choose(&inventory, request, container.key(), earlier.as_ref(), &records, &lock)?;
+                    self.choose(&pool, request, container.key(), earlier.as_ref(), &records, &lock)?;
                 if let Request::Count(_) = request {
-                    let there = nodes_in(bundle, &inventory).map_err(unclear)?;
-                    let is_chosen =
-                        |render: &Render| chosen.iter().any(|chosen| chosen.gpu.render == *render);
+                    let there = nodes_in(bundle, &pool).map_err(unclear)?;
+                    let is_chosen = |render: &Render| chosen.iter().any(|gpu| gpu.render == *render);
                     if let Some(other) = there.iter().find(|render| !is_chosen(render)) {
                         return Err(format!(
                             "its {path} has {other} already, which would be a GPU more than the container asks for: \
@@ -308,38 +300,32 @@ impl Create<'_> {
                 (lock, None, chosen)
             }
             None => {
-                let (there, missing) = inventory.all_that_is_there();
-                missing.iter().for_each(|refusal| self.log.warn(&refusal.to_string()));
+                let (there, left_out) = pool.by_default();
+                left_out.iter().for_each(|refusal| self.log.warn(&refusal.to_string()));
                 self.reap(container.key(), &records, &lock);
                 (lock, None, there)
             }
         };
         if let Some(Request::All) = request {
-            inventory.quarantined().for_each(|left_out| self.log.warn(&left_out.to_string()));
+            pool.quarantined().for_each(|left_out| self.log.warn(&left_out.to_string()));
         }
-        // What is not given may be as wrong as it likes.
-        let spec = outline.only(chosen.iter().map(|chosen| chosen.device));
-        // The process is about to become runc: to free thousands of small pieces first would only take time.
-        let spec = ManuallyDrop::new(spec.map_err(|error| self.spec_fault(&error))?);
-        if let Some(fault) = spec.faults().first().filter(|_| !chosen.is_empty()) {
-            return Err(self.spec_fault(fault));
-        }
-        for (place, chosen) in chosen.iter_mut().enumerate() {
-            chosen.device = place;
-        }
-        let setting = nodes::Setting {
-            spec: &spec,
-            policy,
-            namespace: &namespace,
-            log: self.log,
-            devices: &Devices::at(&self.paths.sys, &self.paths.dev),
-        };
-        let mut examined = Examined::with_capacity_and_hasher(2 * chosen.len() + 1, FxBuildHasher);
-        setting.examine_common(&chosen, &mut examined)?;
+        let setting = nodes::Setting { namespace: &namespace, log: self.log, devices: &devices };
+        let mut examined = vec![setting.kfd(&policy.kfd)?];
         match request {
-            Some(_) => chosen.iter().try_for_each(|chosen| setting.examine(chosen, &mut examined))?,
-            None => chosen.retain(|chosen| {
-                setting.examine(chosen, &mut examined).map_err(|reason| self.log.warn(&reason)).is_ok()
+            Some(_) => {
+                for gpu in &chosen {
+                    examined.extend(setting.gpu(gpu)?);
+                }
+            }
+            None => chosen.retain(|gpu| match setting.gpu(gpu) {
+                Ok(nodes) => {
+                    examined.extend(nodes);
+                    true
+                }
+                Err(reason) => {
+                    self.log.warn(&reason);
+                    false
+                }
             }),
         }
         if chosen.is_empty() {
@@ -347,14 +333,14 @@ impl Create<'_> {
             folders::mount_these(folders, config, bundle, &self.log);
             return self.give_nothing();
         }
-        let mut injection = setting.injection(&chosen, &examined).map_err(|error| self.spec_fault(&error))?;
+        let mut injection = nodes::injection(examined);
         let Edits { shm_bytes, memlock_bytes, .. } = policy.edits;
-        let renders: Vec<Render> = chosen.iter().map(|chosen| chosen.gpu.render).collect();
+        let renders: Vec<Render> = chosen.iter().map(|gpu| gpu.render).collect();
         let gfx_override = policy.edits.gfx_override_for(&renders, bundle.env()).unwrap_or_else(|left_out| {
             self.log.warn(&left_out);
             None
         });
-        injection.process.env_unless_set = gfx_override.as_deref();
+        injection.process.env = gfx_override.as_deref().into_iter().collect();
         injection.process.memlock_bytes = memlock_bytes;
         memlock::keep_within_reach(&mut injection.process, &self.log);
         injection.shm_bytes = shm_bytes;
@@ -396,28 +382,28 @@ impl Create<'_> {
 
     /// A create that failed after it had edited the bundle is mostly tried again with that bundle: for a
     /// count it gets the same GPUs, not further ones.
-    fn choose<'i>(
+    fn choose<'p>(
         &self,
-        inventory: &'i Inventory,
+        pool: &'p Pool,
         request: &Request,
         key: Key<'_>,
         earlier: Option<&Record>,
         records: &RunFolder,
         lock: &Lock,
-    ) -> Result<Vec<Chosen<'i>>, String> {
+    ) -> Result<Vec<&'p Gpu>, String> {
         let Request::Count(count) = request else {
             self.reap(key, records, lock);
-            return Ok(inventory.select(request, |_| 0)?);
+            return Ok(pool.select(request, |_| 0)?);
         };
         if let Some(record) = earlier.filter(|record| u32::try_from(record.gpus.len()) == Ok(*count)) {
             let same = record.gpus.iter().map(|gpu| Selector::Render(gpu.render)).collect();
-            let same = inventory.select(&Request::Listed(same), |_| 0);
+            let same = pool.select(&Request::Listed(same), |_| 0);
             if let Ok(same) = same {
                 self.reap(key, records, lock);
                 return Ok(same);
             }
         }
-        Ok(inventory.select(request, reap::uses(records, lock, key, self.paths))?)
+        Ok(pool.select(request, reap::uses(records, lock, key, self.paths))?)
     }
 
     /// A decision that looks at no other container's record takes some away of those that are gone.
@@ -427,13 +413,6 @@ impl Create<'_> {
 
     fn is_own(&self, record: &Record) -> bool {
         record.creator.pid == std::process::id() && creator_lives(record, self.paths)
-    }
-
-    fn spec_fault(&self, fault: &dyn std::fmt::Display) -> String {
-        format!(
-            "the CDI spec {}: {fault}; `rocworker cdi generate` writes it, `rocworker cdi validate` says more",
-            self.paths.cdi.display()
-        )
     }
 }
 

@@ -21,13 +21,14 @@ use std::time::{Duration, Instant};
 
 use allocation::Render;
 use allocation::document::Document as _;
-use allocation::health::withheld::Withheld;
+use allocation::gpu::Gpu;
 use allocation::lease::{Kind, Lease};
 use allocation::policy::Policy;
 use allocation::record::{Creator, RecordedGpu};
 use allocation::request::{Request, Selector};
-use allocation::selection::{Chosen, Inventory};
+use allocation::selection::Pool;
 use allocation::ticket::{Ticket, Wants};
+use allocation::withheld::Withheld;
 
 use crate::health_file;
 use crate::idle;
@@ -50,7 +51,7 @@ const RECLAIMS: u32 = 3;
 #[derive(Debug)]
 pub struct Exclusive<'a> {
     pub policy: &'a Policy,
-    pub inventory: &'a Inventory,
+    pub pool: &'a Pool,
     pub request: &'a Request,
     /// Of this many seconds, as many as the policy allows.
     pub wait_s: u32,
@@ -61,7 +62,7 @@ pub struct Exclusive<'a> {
     pub log: Log<'a>,
     /// Render nodes that the bundle has already, of an earlier try mostly.
     pub in_bundle: &'a [Render],
-    /// What the daemon withheld when the inventory was made.
+    /// What the daemon withheld when the pool was made.
     pub withheld: Withheld,
     /// `linux.cgroupsPath`.
     pub cgroups_path: Option<String>,
@@ -69,7 +70,7 @@ pub struct Exclusive<'a> {
 
 /// What is wanted of what is there.
 enum Wanted<'a> {
-    Named(Vec<Chosen<'a>>),
+    Named(Vec<&'a Gpu>),
     Count(u32),
 }
 
@@ -80,7 +81,7 @@ impl<'a> Exclusive<'a> {
     ///
     /// # Errors
     /// The sentence that says why it cannot have what it wants.
-    pub fn acquire(&self, mut lock: Lock) -> Result<Option<(Lock, Vec<Chosen<'a>>)>, String> {
+    pub fn acquire(&self, mut lock: Lock) -> Result<Option<(Lock, Vec<&'a Gpu>)>, String> {
         let wanted = self.wanted()?;
         let mut judge = Judge::new(self.paths)?;
         let wait_s = self.wait_s.min(self.policy.wait_limit_s);
@@ -159,8 +160,8 @@ impl<'a> Exclusive<'a> {
     /// # Errors
     /// The sentence that says why this is not to be had, whoever has what.
     fn wanted(&self) -> Result<Wanted<'a>, String> {
-        let would_do = self.inventory.select(self.request, |_| 0)?;
-        let has = |gpus: &[Chosen<'_>], render: Render| gpus.iter().any(|chosen| chosen.gpu.render == render);
+        let would_do = self.pool.select(self.request, |_| 0)?;
+        let has = |gpus: &[&Gpu], render: Render| gpus.iter().any(|gpu| gpu.render == render);
         let again = |render: Render, what: &str| {
             format!(
                 "its config.json has the device node {} already, of an earlier try or of another tool, {what}: make \
@@ -176,7 +177,7 @@ impl<'a> Exclusive<'a> {
         };
         let Some(first) = self.in_bundle.first() else { return Ok(Wanted::Count(*count)) };
         let listed = Request::Listed(self.in_bundle.iter().copied().map(Selector::Render).collect());
-        let same = self.inventory.select(&listed, |_| 0)?;
+        let same = self.pool.select(&listed, |_| 0)?;
         if u32::try_from(same.len()) == Ok(*count) {
             return Ok(Wanted::Named(same));
         }
@@ -185,7 +186,7 @@ impl<'a> Exclusive<'a> {
 
     fn ticket(&self, wanted: &Wanted<'_>) -> Result<Ticket, String> {
         let wants = match wanted {
-            Wanted::Named(gpus) => Wants::Named(gpus.iter().map(|chosen| chosen.gpu.render).collect()),
+            Wanted::Named(gpus) => Wants::Named(gpus.iter().map(|gpu| gpu.render).collect()),
             Wanted::Count(count) => Wants::Count(*count),
         };
         Ok(Ticket {
@@ -208,14 +209,14 @@ impl<'a> Exclusive<'a> {
     ///
     /// # Errors
     /// One cannot be written, for this reason; then none of them counts.
-    pub fn write(&self, lock: &Lock, chosen: &[Chosen<'_>]) -> Result<(), String> {
+    pub fn write(&self, lock: &Lock, chosen: &[&Gpu]) -> Result<(), String> {
         let leases = Leases::of(self.paths, Some(lock));
         leases.ensure(lock)?;
         let root = self.root()?;
         for (at, one) in chosen.iter().enumerate() {
             let lease = Lease {
                 schema_version: Lease::SCHEMA_VERSION,
-                gpu: RecordedGpu::from(one.gpu),
+                gpu: RecordedGpu::from(*one),
                 root: root.clone(),
                 id: self.key.id.to_owned(),
                 kind: if matches!(self.request, Request::Count(_)) { Kind::Counted } else { Kind::Named },
@@ -234,7 +235,7 @@ impl<'a> Exclusive<'a> {
             if let Err(error) = leases.write(lock, &lease) {
                 for written in chosen.iter().take(at) {
                     // What stays names this process, and dies with it.
-                    let _ = leases.remove(lock, written.gpu.render);
+                    let _ = leases.remove(lock, written.render);
                 }
                 return Err(error);
             }

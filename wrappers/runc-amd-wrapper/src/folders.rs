@@ -24,8 +24,9 @@ use allocation::folder::Folder;
 use rustix::fs::{StatVfsMountFlags, statvfs};
 use rustix::io::Errno;
 
+use crate::ask::{Question, no_answer};
 use crate::config::Config;
-use crate::fuse_mounts::{Fuse, Question, no_answer};
+use crate::fuse_mounts::Fuse;
 use crate::log::Log;
 use crate::open::check_who_may_write;
 use crate::paths::Paths;

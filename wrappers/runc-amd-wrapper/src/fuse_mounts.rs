@@ -1,47 +1,19 @@
 //! FUSE file systems: where they are mounted, and whether their programs answer.
 //!
 //! Once such a program has taken a request, nothing but its answer ends the wait (fs/fuse/dev.c, `request_wait_answer`), and
-//! execve waits for every thread (fs/exec.c, `de_thread`). So a process of its own asks first, which execve does not wait
-//! for.
-#![allow(
-    unsafe_code,
-    reason = "std and rustix have no fork; executing a program for each question would cost a millisecond"
-)]
+//! execve waits for every thread (fs/exec.c, `de_thread`). So a process of its own asks first (crate::ask), which execve does
+//! not wait for.
 
 use std::collections::BTreeMap;
-use std::ffi::{CStr, CString, OsStr, c_int};
+use std::ffi::OsStr;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use rustix::fs::{CWD, Mode, OFlags, RawDir, lstat, open, readlinkat_raw, statvfs};
-use rustix::process::{Pid, Signal, WaitOptions, kill_process, set_parent_process_death_signal, waitpid};
-
+use crate::ask::{self, PAUSE, Question};
 use crate::paths::Paths;
-
-/// How often a wait looks again.
-const PAUSE: Duration = Duration::from_micros(500);
-
-/// More than a caller leaves open.
-const DESCRIPTORS: c_int = 1024;
-
-unsafe extern "C" {
-    fn fork() -> c_int;
-    fn close(descriptor: c_int) -> c_int;
-    fn _exit(status: c_int) -> !;
-}
-
-/// What a thread is about to ask: a program may answer one question and not another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Question {
-    /// What is there: a link's target too, and how its file system is mounted.
-    Kind,
-    /// A folder's names. They are asked for only where they are needed: a cloud's folder takes long to list.
-    Names,
-}
 
 /// The FUSE file systems of this process' mount namespace.
 #[derive(Debug, Default)]
@@ -50,6 +22,8 @@ pub(crate) struct Fuse {
     mounts: BTreeMap<PathBuf, Option<u32>>,
     /// Its folder of each connection is there while fusectl is mounted; virtiofs has none (fs/fuse/virtio_fs.c, `no_control`).
     connections: PathBuf,
+    /// The wrapper's program.
+    own: PathBuf,
 }
 
 impl Fuse {
@@ -59,7 +33,11 @@ impl Fuse {
         let path = paths.proc.join("self/mountinfo");
         let text =
             std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
-        Ok(Self { mounts: fuse_in(&text), connections: paths.sys.join("fs/fuse/connections") })
+        Ok(Self {
+            mounts: fuse_in(&text),
+            connections: paths.sys.join("fs/fuse/connections"),
+            own: paths.own.clone(),
+        })
     }
 
     /// Whether the file system of this path answers, if it is FUSE. No link leads there.
@@ -70,9 +48,9 @@ impl Fuse {
         let Some(connection) = self.connection(path) else { return Ok(()) };
         // A process that waits already is enough: each create would leave one more.
         if self.is_stuck(connection, until) {
-            return Err(no_answer());
+            return Err(ask::no_answer());
         }
-        ask_in_a_process(&CString::new(path.as_os_str().as_bytes())?, question, until)
+        ask::in_a_process(&self.own, path, question, until)
     }
 
     /// That of the file system that is mounted at the path, or nearest above it.
@@ -99,60 +77,6 @@ impl Fuse {
             thread::sleep(PAUSE);
         }
         false
-    }
-}
-
-pub(crate) fn no_answer() -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, "its file system does not answer: see `journalctl -k`")
-}
-
-/// Returns once the file system has answered, whatever its answer.
-fn ask_in_a_process(path: &CStr, question: Question, until: Instant) -> io::Result<()> {
-    // SAFETY: behind a fork of a process with threads the child only makes system calls: it allocates nothing and takes no
-    // lock.
-    let child = unsafe { fork() };
-    if child == 0 {
-        // It ends with the thread that waits for it, which execve ends.
-        let _ = set_parent_process_death_signal(Some(Signal::KILL));
-        // Whoever reads the wrapper's output waits until the last process has closed it.
-        for descriptor in 0..DESCRIPTORS {
-            // SAFETY: nothing in the child uses one.
-            unsafe { close(descriptor) };
-        }
-        ask(path, question);
-        // SAFETY: it runs nothing of this process' end.
-        unsafe { _exit(0) };
-    }
-    let Some(child) = Pid::from_raw(child).filter(|_| child > 0) else {
-        return Err(io::Error::last_os_error());
-    };
-    // An error says that the caller has had the kernel reap the child.
-    while let Ok(None) = waitpid(Some(child), WaitOptions::NOHANG) {
-        if Instant::now() >= until {
-            let _ = kill_process(child, Signal::KILL);
-            return Err(no_answer());
-        }
-        thread::sleep(PAUSE);
-    }
-    Ok(())
-}
-
-/// Asks with system calls alone: no memory is allocated.
-fn ask(path: &CStr, question: Question) {
-    let mut buffer = [MaybeUninit::<u8>::uninit(); 4096];
-    match question {
-        Question::Kind => {
-            let _ = lstat(path);
-            let _ = readlinkat_raw(CWD, path, &mut buffer);
-            let _ = statvfs(path);
-        }
-        Question::Names => {
-            let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-            if let Ok(folder) = open(path, flags, Mode::empty()) {
-                let mut names = RawDir::new(folder, &mut buffer);
-                while let Some(Ok(_)) = names.next() {}
-            }
-        }
     }
 }
 
@@ -204,6 +128,8 @@ fn unescaped(field: &[u8]) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     /// The first four lines are from a Debian 12 machine; the others were made.
@@ -271,14 +197,5 @@ mod tests {
         });
         assert!(!fuse.is_stuck(47, Instant::now() + Duration::from_secs(20)), "it works, and has much to do");
         answers.join().unwrap();
-    }
-
-    #[test]
-    fn a_process_that_asks_ends_with_the_answer_whatever_it_is() {
-        for path in [c"/", c"/no such folder", c"/proc/self", c"/proc"] {
-            for question in [Question::Kind, Question::Names] {
-                ask_in_a_process(path, question, Instant::now() + Duration::from_secs(20)).unwrap();
-            }
-        }
     }
 }

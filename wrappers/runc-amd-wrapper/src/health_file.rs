@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use allocation::health::withheld::Withheld;
+use allocation::withheld::Withheld;
 
 use crate::paths::Paths;
 use crate::{alive, open};

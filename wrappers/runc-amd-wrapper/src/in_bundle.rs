@@ -2,7 +2,7 @@
 
 use allocation::Render;
 use allocation::bundle::Bundle;
-use allocation::selection::Inventory;
+use allocation::selection::Pool;
 
 /// Whether whoever made the bundle has given it a GPU to compute on: a scheduler, or a person by a CDI name. A request
 /// that the policy does not honour is then satisfied. Other vendors' cards have render nodes too, and no `/dev/kfd`.
@@ -12,12 +12,12 @@ pub(crate) fn brings_a_gpu(bundle: &Bundle<'_>) -> bool {
     has(&|path| path == "/dev/kfd") && has(&|path| path.starts_with('/') && Render::parse(path).is_some())
 }
 
-/// The render nodes of the inventory's GPUs that the bundle has already.
-pub(crate) fn nodes_in(bundle: &Bundle<'_>, inventory: &Inventory) -> Result<Vec<Render>, allocation::Error> {
+/// The render nodes of the policy's GPUs that the bundle has already.
+pub(crate) fn nodes_in(bundle: &Bundle<'_>, pool: &Pool) -> Result<Vec<Render>, allocation::Error> {
     let mut renders = Vec::new();
     for device in bundle.devices()? {
         let render = Render::parse(&device.path).filter(|_| device.path.starts_with('/'));
-        renders.extend(render.filter(|render| inventory.gpus().any(|gpu| gpu.render == *render)));
+        renders.extend(render.filter(|render| pool.gpus().iter().any(|gpu| gpu.render == *render)));
     }
     Ok(renders)
 }

@@ -7,9 +7,6 @@
 //! ([`policy_file`]) it does nothing but that.
 //!
 //! It runs for every container and every call of a machine, so it parses nothing that it need not.
-//!
-//! Functions that every call runs are `#[inline]`: rustc then compiles them into the program's own crate, beside `main`.
-//! The kernel maps a program in pieces of 64 KiB, and each further piece that a call touches costs it a page fault.
 #![allow(
     clippy::disallowed_methods,
     reason = "it replaces runc on the machine itself: there is no other root"
@@ -17,6 +14,7 @@
 
 pub mod alive;
 pub mod args;
+pub mod ask;
 pub mod cgroup;
 pub mod config;
 pub mod container;
@@ -24,6 +22,7 @@ pub mod create;
 pub mod environment;
 pub mod exclusive;
 pub mod exec_process;
+pub mod first_schema;
 pub mod folders;
 mod fuse_mounts;
 pub mod health_file;

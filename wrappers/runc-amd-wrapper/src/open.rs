@@ -57,7 +57,6 @@ impl Error {
 ///
 /// # Errors
 /// It cannot be opened, or is none.
-#[inline]
 pub fn regular(path: &Path, flags: OFlags) -> Result<(File, Metadata), Error> {
     let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?);
@@ -69,7 +68,6 @@ pub fn regular(path: &Path, flags: OFlags) -> Result<(File, Metadata), Error> {
 ///
 /// # Errors
 /// It cannot be read, or is longer.
-#[inline]
 pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Error> {
     if metadata.len() > limit {
         return Err(Error::TooLong { limit });
@@ -88,7 +86,6 @@ pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Er
 ///
 /// # Errors
 /// It cannot be read, is no text, or others can have written it.
-#[inline]
 pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error> {
     let (file, metadata) = regular(path, OFlags::NOFOLLOW)?;
     check_who_may_write(metadata.uid(), metadata.mode(), owner)?;

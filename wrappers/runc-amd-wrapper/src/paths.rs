@@ -10,8 +10,6 @@ use crate::lock;
 pub struct Paths {
     /// The policy: without it the wrapper is plain runc.
     pub policy: PathBuf,
-    /// The CDI spec that says which nodes a GPU has.
-    pub cdi: PathBuf,
     /// The folder of what lasts until the machine's next start: records, and their lock.
     pub run: PathBuf,
     /// What the daemon says of the GPUs' health.
@@ -24,7 +22,7 @@ pub struct Paths {
     pub proc: PathBuf,
     /// This program itself: never the runtime that it runs.
     pub own: PathBuf,
-    /// Whose the policy, the CDI spec and the records have to be: root's, user 0.
+    /// Whose the policy and the records have to be: root's, user 0.
     pub owner: u32,
     /// How long a create that asks for GPUs waits for the lock of decisions.
     pub lock_patience: Duration,
@@ -32,11 +30,9 @@ pub struct Paths {
 
 impl Paths {
     /// Those of a machine.
-    #[inline]
     pub fn system() -> Self {
         Self {
             policy: PathBuf::from("/etc/rocworker/wrapper.json"),
-            cdi: PathBuf::from("/etc/cdi/amd.json"),
             run: PathBuf::from("/run/rocworker"),
             health: PathBuf::from(inventory::health::PATH),
             sys: PathBuf::from("/sys"),

@@ -39,7 +39,6 @@ pub fn load(path: &Path, owner: u32) -> PolicyFile {
 
 /// Only the runtime that the policy names: all that most of runc's subcommands need of it. `None` where
 /// it names none or is not to be believed; outer `None` where there is no policy of root's at all.
-#[inline]
 pub fn runtime(path: &Path, owner: u32) -> Option<Option<PathBuf>> {
     let text = match open::trusted_text(path, LIMIT, owner) {
         Ok(text) => text,

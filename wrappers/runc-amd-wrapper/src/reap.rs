@@ -9,8 +9,8 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use allocation::document::Document as _;
+use allocation::gpu::Gpu;
 use allocation::record::Record;
-use allocation::selection::Gpu;
 
 use crate::alive;
 use crate::container::alive_by;

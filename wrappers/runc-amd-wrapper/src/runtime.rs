@@ -15,7 +15,6 @@ pub const DEPTH: &str = "RUNC_AMD_WRAPPER_DEPTH";
 const DEEPEST: u32 = 8;
 
 /// The depth to hand on to the runtime, from what this process was handed.
-#[inline]
 pub fn next_depth(depth: Option<&OsStr>) -> Result<u32, String> {
     let depth = depth
         .and_then(OsStr::to_str)
@@ -31,7 +30,6 @@ pub fn next_depth(depth: Option<&OsStr>) -> Result<u32, String> {
 }
 
 /// The policy's runtime where it names one, by an absolute path. `own`: this program.
-#[inline]
 pub fn named(path: &Path, own: Option<&Stat>) -> Result<PathBuf, String> {
     let problem = match (program(path), own) {
         (None, _) => "is no program that can be run: install it",
@@ -73,19 +71,16 @@ pub fn in_place_of(runtime: &Path, path: Option<&OsStr>, own: &Path) -> Option<P
     on_path(path, self::own(own).as_ref()).ok().filter(|next| next != runtime)
 }
 
-#[inline]
 fn program(path: &Path) -> Option<Stat> {
     regular(path).filter(|found| found.st_mode & 0o111 != 0)
 }
 
 /// This program, by the name under which it was executed; where it is not there any more, by what the kernel says, which
 /// makes it build this process's folder in `/proc`.
-#[inline]
 pub fn own(named: &Path) -> Option<Stat> {
     regular(named).or_else(|| stat("/proc/self/exe").ok())
 }
 
-#[inline]
 fn regular(path: &Path) -> Option<Stat> {
     stat(path).ok().filter(|found| FileType::from_raw_mode(found.st_mode).is_file())
 }

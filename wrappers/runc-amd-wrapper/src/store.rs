@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use allocation::bundle::ProcessEdits;
+use allocation::gpu::Gpu;
 use allocation::policy::Sharing;
 use allocation::record::{self, Creator, Record, RecordedGpu};
-use allocation::selection::Chosen;
 
 use crate::alive::{self, Process};
 use crate::lock::Lock;
@@ -43,7 +43,6 @@ impl<'a> Key<'a> {
 
     /// The record's file name: the root with all but plain letters percent-encoded, `@`, the id. An id
     /// has only characters that a file name may have: see [`valid_id`].
-    #[inline]
     pub fn file_name(&self) -> String {
         let mut name = String::new();
         for byte in self.root.as_os_str().as_bytes() {
@@ -60,7 +59,6 @@ impl<'a> Key<'a> {
 }
 
 /// The id as text, where runc would take it as a container's (libcontainer, `validateID`).
-#[inline]
 pub fn valid_id(id: &[u8]) -> Option<&str> {
     let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'+' | b'-' | b'.' | b',');
     let id = std::str::from_utf8(id).ok()?;
@@ -90,7 +88,7 @@ pub(crate) fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> 
 pub(crate) fn record(
     key: Key<'_>,
     creator: Creator,
-    chosen: &[Chosen<'_>],
+    chosen: &[&Gpu],
     process: &ProcessEdits<'_>,
 ) -> Result<Record, String> {
     let root = key.root.to_str().ok_or_else(|| unrecorded("runc's --root is not UTF-8"))?;
@@ -98,9 +96,9 @@ pub(crate) fn record(
         schema_version: record::version_of(process),
         id: key.id.to_owned(),
         root: root.to_owned(),
-        gpus: chosen.iter().map(|chosen| RecordedGpu::from(chosen.gpu)).collect(),
+        gpus: chosen.iter().map(|gpu| RecordedGpu::from(*gpu)).collect(),
         env: process.env.iter().map(|entry| (*entry).to_owned()).collect(),
-        env_unless_set: process.env_unless_set.map(str::to_owned),
+        env_unless_set: None,
         memlock_bytes: process.memlock_bytes,
         gids: process.gids.clone(),
         creator,

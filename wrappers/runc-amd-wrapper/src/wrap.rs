@@ -29,7 +29,6 @@ pub enum Verdict {
 
 /// Reads the call, does to the bundle or process file what it wants, and names the runtime to run.
 /// `arguments` are those after the program's name.
-#[inline]
 pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths) -> Verdict {
     let reading = args::read(arguments);
     let log = Log::of(&reading.global());
@@ -53,7 +52,6 @@ struct Wrapper<'a> {
 }
 
 impl Wrapper<'_> {
-    #[inline]
     fn prepare(&self, reading: &Reading<'_>) -> Result<(PathBuf, u32), String> {
         let depth = runtime::next_depth(self.environment.get(runtime::DEPTH))?;
         let policys_runtime = match reading {

@@ -6,7 +6,7 @@ mod stage;
 use std::os::unix::fs::symlink;
 
 use serde_json::json;
-use stage::{Outcome, Stage, config, policy, renders, spec};
+use stage::{Outcome, Stage, config, policy, policy_of_schema_1, renders};
 use support::real;
 
 const ASKING: &[&str] = &["AMD_VISIBLE_DEVICES=0"];
@@ -180,21 +180,6 @@ fn real_a_pod_gets_what_it_asks_for_where_the_policy_says_so_and_nothing_unasked
 }
 
 #[test]
-fn real_a_gpu_of_the_policy_that_the_spec_lost_fails_a_request_and_not_the_default() {
-    if !real::require_root(&["mknod"]) {
-        return;
-    }
-    let stage = Stage::with_nodes();
-    stage.policy("all", "all");
-    stage.write("amd.json", spec(&[("1", 129)]).to_string());
-    let asking = stage.create(config(ASKING));
-    assert!(failed_with(&asking, "0000:64:00.0"), "{asking:?}");
-    let default = stage.create(config(&[]));
-    assert!(default.runs() && default.messages("warning").len() == 1, "{default:?}");
-    assert_eq!(renders(&stage.config()), ["renderD129"]);
-}
-
-#[test]
 fn real_a_count_prefers_what_the_fewest_have_and_gives_a_second_try_the_same() {
     if !real::require_root(&["mknod"]) {
         return;
@@ -224,22 +209,25 @@ fn real_what_is_given_is_what_the_node_and_the_policy_say() {
         return;
     }
     let stage = Stage::with_nodes();
-    let mut without_list = policy("all", "none");
-    without_list["gpus"] = serde_json::Value::Null;
-    for listed in [true, false] {
-        if listed {
-            stage.policy("all", "none");
-        } else {
-            // Any GPU of AMD's: the card's driver is asked for where the policy names no card.
-            stage.write("wrapper.json", without_list.to_string());
-            let card = stage.path("sys/devices/pci0000:00/0000:64:00.0");
-            std::fs::create_dir_all(&card).unwrap();
-            let driver = card.join("driver");
-            std::os::unix::fs::symlink("../../../bus/pci/drivers/nvidia", &driver).unwrap();
+    let mut of_the_machine = policy_of_schema_1("all", "none");
+    of_the_machine["gpus"] = json!(null);
+    for (number, minor) in [(0, 0), (1, 128), (2, 129)] {
+        let node = stage.path(&format!("sys/class/kfd/kfd/topology/nodes/{number}"));
+        std::fs::create_dir_all(&node).unwrap();
+        std::fs::write(node.join("properties"), format!("drm_render_minor {minor}\n")).unwrap();
+    }
+    for policy in [policy("all", "none"), policy_of_schema_1("all", "none"), of_the_machine.clone()] {
+        stage.write("wrapper.json", policy.to_string());
+        let card = stage.path("sys/devices/pci0000:00/0000:64:00.0");
+        std::fs::create_dir_all(&card).unwrap();
+        let driver = card.join("driver");
+        if policy == of_the_machine {
+            // Only GPUs that amdgpu drives are usable.
+            symlink("../../../bus/pci/drivers/nvidia", &driver).unwrap();
             let foreign = stage.create(config(ASKING));
-            assert!(failed_with(&foreign, "0000:64:00.0, which the driver nvidia has"), "{foreign:?}");
+            assert!(failed_with(&foreign, "the policy has no GPU \"0\""), "{foreign:?}");
             std::fs::remove_file(&driver).unwrap();
-            std::os::unix::fs::symlink("../../../bus/pci/drivers/amdgpu", &driver).unwrap();
+            symlink("../../../bus/pci/drivers/amdgpu", &driver).unwrap();
         }
         let outcome = stage.create(config(ASKING));
         assert!(outcome.runs() && outcome.log.is_empty(), "{outcome:?}");
@@ -279,14 +267,11 @@ fn real_a_card_node_that_the_container_cannot_open_costs_no_gpu_and_a_render_nod
         config["linux"]["namespaces"] = serde_json::json!([{"type": "user"}]);
         config.to_string()
     };
-    let mut with_card = spec(&[("0", 128)]);
-    let nodes = &mut with_card["devices"][0]["containerEdits"]["deviceNodes"];
-    let card = serde_json::json!({"path": "/dev/dri/card1", "fileMode": 432, "permissions": "rw"});
-    nodes.as_array_mut().unwrap().push(card);
+    let mut with_card = policy("all", "none");
+    with_card["gpus"][0]["nodes"] = json!([{"path": "/dev/dri/card1"}, {"path": "/dev/dri/renderD128"}]);
     for (of_group_root, is_given) in [("dri/card1", true), ("dri/renderD128", false)] {
         let stage = Stage::with_nodes();
-        stage.policy("all", "none");
-        stage.write("amd.json", with_card.to_string());
+        stage.write("wrapper.json", with_card.to_string());
         stage.make_node("dri/card1", 1, 9);
         let device = "../../devices/pci0000:00/0000:64:00.0/drm/card1";
         std::os::unix::fs::symlink(device, stage.path("sys/dev/char/1:9")).unwrap();
@@ -310,64 +295,44 @@ fn real_a_gpu_never_brings_the_render_node_of_another_that_may_be_kept_from_the_
     if !real::require_root(&["mknod"]) {
         return;
     }
-    let node = |path: &str| json!({"path": path});
-    let both = || {
-        let mut spec = spec(&[("0", 128), ("1", 129)]);
-        let nodes = &mut spec["devices"][0]["containerEdits"]["deviceNodes"];
-        nodes.as_array_mut().unwrap().push(node("/dev/dri/renderD129"));
-        spec
-    };
-    let common = || {
-        let mut spec = spec(&[("0", 128), ("1", 129)]);
-        let nodes = &mut spec["containerEdits"]["deviceNodes"];
-        nodes.as_array_mut().unwrap().push(node("/dev/dri/renderD129"));
-        spec
-    };
-    // The node of the second GPU under a name of its own.
-    let renamed = || spec(&[("0", 140), ("1", 129)]);
-    let of_any = |sharing: &str| {
+    let with_nodes = |gpu: usize, paths: &[&str]| {
         let mut policy = policy("all", "none");
-        (policy["sharing"], policy["gpus"]) = (json!(sharing), json!(null));
+        policy["gpus"][gpu]["nodes"] = paths.iter().map(|path| json!({"path": path})).collect();
         policy
     };
-    // Both GPUs are on one card, and the policy lists the first alone.
-    let of_the_first = || {
-        let mut policy = policy("all", "none");
-        policy["gpus"].as_array_mut().unwrap().pop();
-        policy
-    };
-    for (spec, policy, same_card, refused) in [
-        (both(), of_any("exclusive"), false, true),
-        (common(), of_any("exclusive"), false, true),
-        (renamed(), of_any("exclusive"), false, true),
-        (both(), of_the_first(), true, true),
-        (common(), of_the_first(), true, true),
-        // There nothing is kept from anybody.
-        (both(), of_any("shared"), false, false),
-        (renamed(), of_any("shared"), false, false),
+    // The node of the second GPU under a name of its own, and in a place where a card node should be.
+    for (policy, same_card, said) in [
+        (
+            with_nodes(0, &["/dev/dri/renderD140"]),
+            true,
+            "is renderD129 to the kernel, which is not the GPU's own",
+        ),
+        (
+            with_nodes(0, &["/dev/dri/renderD140"]),
+            false,
+            "belongs to the card 0000:65:00.0, not to the card 0000:64",
+        ),
+        (with_nodes(0, &["/dev/dri/card1", "/dev/dri/renderD128"]), true, "is renderD129 to the kernel"),
+        (with_nodes(0, &["/dev/dri/renderD129", "/dev/dri/renderD128"]), true, "needs one render node"),
     ] {
         let stage = Stage::with_nodes();
         stage.make_node("dri/renderD140", 1, 7);
-        let cards = stage.path("sys/devices/pci0000:00");
-        for card in ["0000:64:00.0", "0000:65:00.0"] {
-            std::fs::create_dir_all(cards.join(card)).unwrap();
-            symlink("../../../bus/pci/drivers/amdgpu", cards.join(card).join("driver")).unwrap();
-        }
+        stage.make_node("dri/card1", 1, 7);
         if same_card {
             let number = stage.path("sys/dev/char/1:7");
             std::fs::remove_file(&number).unwrap();
             symlink("../../devices/pci0000:00/0000:64:00.0/drm/renderD129", number).unwrap();
         }
-        stage.write("amd.json", spec.to_string());
         stage.write("wrapper.json", policy.to_string());
         let outcome = stage.create(config(ASKING));
-        if refused {
-            let said = outcome.messages("error");
-            let named = said.first().is_some_and(|said| said.contains("is renderD129 to the kernel"));
-            assert!(!outcome.runs() && named, "{spec} {policy}: {outcome:?}");
-            assert_eq!(stage.config(), config(ASKING).as_bytes(), "{spec} {policy}");
-        } else {
-            assert!(outcome.runs() && !renders(&stage.config()).is_empty(), "{spec} {policy}: {outcome:?}");
-        }
+        assert!(failed_with(&outcome, said), "{policy}: {outcome:?}");
+        assert_eq!(stage.config(), config(ASKING).as_bytes(), "{policy}");
     }
+    // `/dev/kfd` brings no GPU either.
+    let stage = Stage::with_nodes();
+    let mut policy = policy("all", "none");
+    policy["kfd"] = json!({"path": "/dev/dri/renderD129"});
+    stage.write("wrapper.json", policy.to_string());
+    let outcome = stage.create(config(ASKING));
+    assert!(failed_with(&outcome, "/dev/dri/renderD129 is renderD129 to the kernel"), "{outcome:?}");
 }

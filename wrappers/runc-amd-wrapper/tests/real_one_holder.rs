@@ -8,7 +8,6 @@
 
 mod machine;
 
-use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -147,47 +146,4 @@ fn real_who_gets_gpus_unasked_waits_for_a_decision_only_for_a_moment() {
     lock.kill().unwrap();
     lock.wait().unwrap();
     assert!(nodes_of(&machine, "silent").is_empty() && nodes_of(&machine, "first").len() == 8);
-}
-
-/// The policy's cards have changed their render nodes since it was written.
-#[test]
-fn real_a_gpu_is_leased_by_the_render_node_that_it_has_now() {
-    if !real::require_root(NEEDED) {
-        return;
-    }
-    let machine = Machine::new();
-    let listed = |index: u32, render: u32, pci: &str| json!({"index": index, "pci": pci, "render": format!("/dev/dri/renderD{render}")});
-    let policy = json!({"schema_version": 1, "requests": "all", "default": "none", "sharing": "exclusive",
-        "gpus": [listed(0, 129, "0000:64:00.0"), listed(1, 128, "0000:65:00.0")]});
-    std::fs::write(machine.path("etc/rocworker/wrapper.json"), policy.to_string()).unwrap();
-    write_spec(&machine);
-
-    // runc refuses it after its bundle was edited; the GPU goes to somebody else; it is tried again.
-    let bundle = machine.bundle("retry", sleeper(&["AMD_GPU_COUNT=1"]));
-    std::fs::rename(bundle.join("rootfs"), machine.path("aside")).unwrap();
-    assert!(!spawn(&machine, &bundle, "retry").wait().unwrap().success());
-    let (succeeded, said) = creates(&machine, "other", &["AMD_VISIBLE_DEVICES=0"]);
-    assert!(succeeded, "{said}");
-    assert_eq!((nodes_of(&machine, "other"), holder(&machine, 128).as_deref()), (vec![128], Some("other")));
-    std::fs::rename(machine.path("aside"), bundle.join("rootfs")).unwrap();
-    if spawn(&machine, &bundle, "retry").wait().unwrap().success() {
-        assert_eq!(nodes_of(&machine, "retry"), [129]);
-        assert_eq!(holder(&machine, 129).as_deref(), Some("retry"));
-    }
-    assert_eq!(holder(&machine, 128).as_deref(), Some("other"));
-}
-
-/// renderD128 on 0000:64:00.0 and renderD129 on 0000:65:00.0, as the machine's nodes are.
-fn write_spec(machine: &Machine) {
-    let device = |name: &str, number: u32| {
-        let card = format!("/dev/dri/card{}", number - 127);
-        let nodes = [card, format!("/dev/dri/renderD{number}")].map(|path| json!({"path": path}));
-        json!({"name": name, "containerEdits": {"deviceNodes": nodes}})
-    };
-    let devices =
-        [device("0", 128), device("0000:64:00.0", 128), device("1", 129), device("0000:65:00.0", 129)];
-    let spec = json!({"cdiVersion": "0.5.0", "kind": "amd.com/gpu", "devices": devices,
-        "containerEdits": {"deviceNodes": [{"path": "/dev/kfd"}]}});
-    let path: &Path = &machine.path("etc/cdi/amd.json");
-    std::fs::write(path, spec.to_string()).unwrap();
 }

@@ -125,7 +125,7 @@ fn real_a_quarantined_card_is_in_no_container_and_whoever_names_it_learns_why() 
         ("AMD_VISIBLE_DEVICES=0-2", "the GPU 1 (0000:65:00.0, renderD129) is quarantined"),
         ("AMD_VISIBLE_DEVICES=65:00.0", "the GPU 1 (0000:65:00.0, renderD129) is quarantined"),
         ("AMD_VISIBLE_DEVICES=renderD130", "the GPU 2 (0000:65:00.0, renderD130) is quarantined"),
-        ("AMD_GPU_COUNT=2", "the policy and the CDI spec have 1; quarantine withholds 2: the GPU 1 ("),
+        ("AMD_GPU_COUNT=2", "the policy has 1; quarantine withholds 2: the GPU 1 ("),
     ] {
         let said = shows(&machine, "c1", &[env]);
         assert_eq!(said.status.code(), Some(1), "{env}: {said:?}");

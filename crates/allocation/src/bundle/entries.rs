@@ -1,5 +1,7 @@
 //! The entries of the short lists that an edit has to look into.
 
+use std::borrow::Cow;
+
 use raw_json::Text;
 
 use crate::{
@@ -30,7 +32,7 @@ impl<'a> Namespace<'a> {
 /// A mount that the bundle has already, of `mounts`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount<'a> {
-    pub destination: Text<'a>,
+    pub destination: Cow<'a, str>,
     pub kind: Option<Text<'a>>,
     pub source: Option<Text<'a>>,
     options: Vec<Text<'a>>,
@@ -41,7 +43,7 @@ pub struct Mount<'a> {
 impl<'a> Mount<'a> {
     pub(super) fn read(entry: &Object<'a>) -> Result<Self, Error> {
         Ok(Self {
-            destination: entry.needed("destination", entry.text("destination")?)?,
+            destination: entry.needed("destination", entry.text("destination")?)?.0,
             kind: entry.text("type")?,
             source: entry.text("source")?,
             options: entry.texts("options")?,

@@ -57,13 +57,11 @@ pub(super) struct Parsed<'a> {
 
 impl<'a> Parsed<'a> {
     /// The last value of the flag whose first name is `name`.
-    #[inline]
     pub(super) fn value(&self, name: &str) -> Option<&'a [u8]> {
         let is = |flag: &Flag| flag.names.split(' ').next() == Some(name);
         self.given.iter().rev().find(|(flag, _)| is(flag)).map(|(_, value)| *value)
     }
 
-    #[inline]
     pub(super) fn is_on(&self, name: &str) -> bool {
         self.value(name).is_some_and(|v| boolean(v) == Some(true))
     }
@@ -87,7 +85,6 @@ fn boolean(text: &[u8]) -> Option<bool> {
 /// Takes flags from the front of `line`; the first argument that is none begins the operands.
 ///
 /// Numbers are not checked: with one that it cannot read runc refuses the whole call by itself.
-#[inline]
 pub(super) fn parse<'a>(
     flags: &'static Flags,
     line: &[&'a [u8]],
@@ -142,7 +139,6 @@ pub(super) struct Reorder {
 ///
 /// A switch in front of the id takes the id along with it, as runc's library does: what follows the id
 /// is then no flag any more, and runc refuses the line for its number of operands.
-#[inline]
 pub(super) fn reorder<'a>(flags: &'static Flags, line: &[&'a [u8]], how: Reorder) -> Vec<&'a [u8]> {
     let mut front = Vec::with_capacity(line.len());
     let mut back = Vec::new();
@@ -174,7 +170,6 @@ pub(super) fn reorder<'a>(flags: &'static Flags, line: &[&'a [u8]], how: Reorder
 }
 
 /// Whether runc's library would move the argument in front.
-#[inline]
 fn is_flag(flags: &'static Flags, argument: &[u8], unknown_too: bool) -> bool {
     let Some(name) = argument.strip_prefix(b"-") else { return false };
     let name = name.strip_prefix(b"-").unwrap_or(name);
@@ -184,7 +179,6 @@ fn is_flag(flags: &'static Flags, argument: &[u8], unknown_too: bool) -> bool {
     find(flags, name).is_some() || (unknown_too && dashes < 3 && !name.is_empty())
 }
 
-#[inline]
 fn split(name: &[u8]) -> (&[u8], Option<&[u8]>) {
     match name.iter().position(|b| *b == b'=') {
         Some(at) => {
@@ -195,7 +189,6 @@ fn split(name: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-#[inline]
 fn find(flags: &'static Flags, name: &[u8]) -> Option<Flag> {
     let find_in = |takes_value, flags: &'static [&'static str]| {
         flags.iter().find_map(|names| Some(Flag { names, name: called(names, name)?, takes_value }))

@@ -82,7 +82,6 @@ pub enum Command<'a> {
 }
 
 /// Reads the arguments of a call, without the program's own name.
-#[inline]
 pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
     let mut calls: Vec<Call<'a>> = Vec::with_capacity(1);
     meanings(arguments, 0, false, &mut calls);
@@ -109,7 +108,6 @@ pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
 
 /// Adds what the line means to either release of runc's library, and counts the distinct unknown flags.
 /// Unless `unknown_too`, a line that holds such flags means nothing.
-#[inline]
 fn meanings<'a>(arguments: &[&'a [u8]], mask: u32, unknown_too: bool, calls: &mut Vec<Call<'a>>) -> usize {
     let mut unknown_flags = 0;
     for early in [false, true] {
@@ -127,7 +125,6 @@ fn meanings<'a>(arguments: &[&'a [u8]], mask: u32, unknown_too: bool, calls: &mu
 }
 
 /// One meaning of the line, and whether the two ways of reordering cannot differ on it.
-#[inline]
 fn call<'a>(arguments: &[&'a [u8]], how: Reorder, unknown: &mut Unknown<'a>) -> (Call<'a>, bool) {
     let Ok(line) = flags::parse(&table::GLOBAL, arguments, unknown) else { return (Call::default(), true) };
     let global =
@@ -162,7 +159,6 @@ fn call<'a>(arguments: &[&'a [u8]], how: Reorder, unknown: &mut Unknown<'a>) -> 
 }
 
 /// The flags and the id of a subcommand's line.
-#[inline]
 fn subcommand<'a>(
     grammar: &'static Grammar,
     line: &[&'a [u8]],

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use allocation::Render;
-use allocation::health::withheld::Withheld;
+use allocation::gpu::Gpu;
 use allocation::record::Record;
-use allocation::selection::Gpu;
 use allocation::ticket::Wants;
+use allocation::withheld::Withheld;
 
 use super::Exclusive;
 use super::turn::Reason;
@@ -88,7 +88,7 @@ impl Exclusive<'_> {
         let mut taken = self.withheld(withheld);
         taken.extend(held.into_iter().map(|held| (held.render, Reason::Holder(held.holder))));
         taken.extend(shared);
-        for gpu in self.inventory.gpus() {
+        for gpu in self.pool.gpus() {
             if !taken.iter().any(|(render, _)| *render == gpu.render) {
                 taken.extend(kfd.user_of(gpu.render).map(|who| (gpu.render, Reason::Stranger(who))));
             }
@@ -100,9 +100,9 @@ impl Exclusive<'_> {
             };
             let renders: Vec<Render> = match &waiting.ticket.wants {
                 Wants::Named(renders) => renders.clone(),
-                Wants::Count(count) => match self.inventory.pick_free(*count, is_free) {
-                    Some(picked) => picked.iter().map(|chosen| chosen.gpu.render).collect(),
-                    None => self.inventory.gpus().map(|gpu| gpu.render).collect(),
+                Wants::Count(count) => match self.pool.pick_free(*count, is_free) {
+                    Some(picked) => picked.iter().map(|gpu| gpu.render).collect(),
+                    None => self.pool.gpus().iter().map(|gpu| gpu.render).collect(),
                 },
             };
             reserved.extend(renders);
@@ -122,7 +122,7 @@ impl Exclusive<'_> {
             let quarantine = card.quarantine.as_ref().filter(|_| !self.in_bundle.contains(&gpu.render));
             quarantine.or(card.leftover.as_ref()).cloned()
         };
-        self.inventory.gpus().filter_map(|gpu| Some((gpu.render, Reason::Withheld(why(gpu)?)))).collect()
+        self.pool.gpus().iter().filter_map(|gpu| Some((gpu.render, Reason::Withheld(why(gpu)?)))).collect()
     }
 
     pub(super) fn is_own(&self, root: &str, id: &str) -> bool {

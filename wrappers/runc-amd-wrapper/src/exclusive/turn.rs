@@ -1,9 +1,9 @@
 //! One decision under the lock: granted, or why not.
 
-use allocation::health::withheld::Withheld;
+use allocation::gpu::Gpu;
 use allocation::lease::Lease;
 use allocation::request::GPU_WAIT;
-use allocation::selection::{Chosen, Gpu};
+use allocation::withheld::Withheld;
 
 use super::{Exclusive, Wanted};
 use crate::kfd::Kfd;
@@ -36,7 +36,7 @@ pub(super) enum Reason {
 /// What came of a decision.
 pub(super) enum Turn<'a> {
     Nothing,
-    Granted(Vec<Chosen<'a>>),
+    Granted(Vec<&'a Gpu>),
     /// These hold what is wanted, and are idle.
     Idle(Vec<Lease>),
     Short(String),
@@ -68,33 +68,29 @@ impl<'a> Exclusive<'a> {
             |gpu: &Gpu| taken.iter().find(|(render, _)| *render == gpu.render).map(|(_, reason)| reason);
         let is_free = |gpu: &Gpu| reason(gpu).is_none();
         let (would_do, picked) = match wanted {
-            Wanted::Named(gpus) => {
-                (gpus.clone(), gpus.iter().all(|chosen| is_free(chosen.gpu)).then(|| gpus.clone()))
-            }
-            Wanted::Count(count) => (self.inventory.there(), self.inventory.pick_free(*count, is_free)),
+            Wanted::Named(gpus) => (gpus.clone(), gpus.iter().all(|gpu| is_free(gpu)).then(|| gpus.clone())),
+            Wanted::Count(count) => (self.pool.available(), self.pool.pick_free(*count, is_free)),
         };
         if let Some(chosen) = picked {
             return Ok(Turn::Granted(chosen));
         }
         if let (Some(grace), Some(now_ms), true) = (self.policy.idle_grace_s, now_ms, earlier.is_empty()) {
             let missing = match wanted {
-                Wanted::Named(_) => would_do.iter().filter(|chosen| !is_free(chosen.gpu)).count(),
+                Wanted::Named(_) => would_do.iter().filter(|gpu| !is_free(gpu)).count(),
                 Wanted::Count(count) => {
-                    let free = would_do.iter().filter(|chosen| is_free(chosen.gpu)).count();
+                    let free = would_do.iter().filter(|gpu| is_free(gpu)).count();
                     usize::try_from(*count).map_or(usize::MAX, |count| count.saturating_sub(free))
                 }
             };
-            let reasons = would_do.iter().filter_map(|chosen| reason(chosen.gpu));
+            let reasons = would_do.iter().filter_map(|gpu| reason(gpu));
             let idle = reclaimable(reasons, grace, now_ms, missing);
             if !idle.is_empty() {
                 return Ok(Turn::Idle(idle));
             }
         }
         let leases = Leases::of(self.paths, Some(lock));
-        let taken: Vec<String> = would_do
-            .iter()
-            .filter_map(|chosen| Some(why(chosen.gpu, reason(chosen.gpu)?, &leases)))
-            .collect();
+        let taken: Vec<String> =
+            would_do.iter().filter_map(|gpu| Some(why(gpu, reason(gpu)?, &leases))).collect();
         Ok(Turn::Short(self.shortage(wanted, would_do.len(), &taken, &earlier, waited_s)))
     }
 
@@ -119,7 +115,7 @@ impl<'a> Exclusive<'a> {
             said += &format!("; and {} more", taken.len() - MOST);
         }
         if let Wanted::Count(_) = wanted {
-            said += &self.inventory.quarantine_note();
+            said += &self.pool.quarantine_note();
         }
         for Waiting { ticket, .. } in waiting.iter().take(MOST) {
             said +=

@@ -85,9 +85,7 @@ pub(crate) const SHOW: &[&str] = &[
 impl Machine {
     pub(crate) fn new() -> Self {
         let nodes = NODES.map(|(path, minor, target)| (path.to_owned(), minor, target.to_owned()));
-        let machine = Self::with_nodes(&nodes);
-        machine.write_spec();
-        machine
+        Self::with_nodes(&nodes)
     }
 
     /// Eight cards, GPU n at 0000:(64 + n):00.0. Behind their numbers is no driver at all: nobody opens them.
@@ -101,27 +99,15 @@ impl Machine {
                 nodes.push((format!("dri/{name}"), minor, target));
             }
         }
-        let machine = Self::with_nodes(&nodes);
-        let devices: Vec<Value> = (0..8)
-            .map(|gpu| {
-                let paths = [format!("/dev/dri/card{gpu}"), format!("/dev/dri/renderD{}", 128 + gpu)];
-                let nodes: Vec<Value> = paths.iter().map(|path| node(path)).collect();
-                json!({"name": gpu.to_string(), "containerEdits": {"deviceNodes": nodes}})
-            })
-            .collect();
-        machine.write_cdi(&devices);
-        machine
+        Self::with_nodes(&nodes)
     }
 
     /// An exclusive policy for these eight.
     pub(crate) fn policy_of_eight(&self, keys: &Value) {
-        let gpu = |gpu: u32| {
-            json!({"index": gpu, "pci": eighth_pci(gpu), "render": format!("/dev/dri/renderD{}", 128 + gpu),
-                   "uuid": null, "card": eighth_pci(gpu), "hive": null})
-        };
+        let gpu = |gpu: u32| listed(gpu, &eighth_pci(gpu), gpu, 128 + gpu);
         let gpus: Vec<Value> = (0..8).map(gpu).collect();
         let mut policy = json!({
-            "schema_version": 1, "runtime": null, "requests": "all", "default": "none", "sharing": "exclusive",
+            "schema_version": 2, "runtime": null, "requests": "all", "default": "none", "sharing": "exclusive",
             "gpus": gpus,
         });
         policy.as_object_mut().unwrap().extend(keys.as_object().unwrap().clone());
@@ -133,7 +119,7 @@ impl Machine {
         let at = place.path();
         // The mapped root of a user namespace has to get through to its rootfs.
         std::fs::set_permissions(at, std::fs::Permissions::from_mode(0o755)).unwrap();
-        for folder in ["dev", "etc/cdi", "etc/rocworker", "run", "sys-dev-char", "R"] {
+        for folder in ["dev", "etc/rocworker", "run", "sys-dev-char", "R"] {
             std::fs::create_dir_all(at.join(folder)).unwrap();
         }
         for (_, minor, target) in nodes {
@@ -162,37 +148,24 @@ impl Machine {
         self.place.path().join(name)
     }
 
-    /// Two cards; the second has a further partition. Names as rocworker writes them.
-    fn write_spec(&self) {
-        let device = |name: &str, nodes: &[&str]| {
-            let nodes: Vec<Value> = nodes.iter().map(|path| node(path)).collect();
-            json!({"name": name, "containerEdits": {"deviceNodes": nodes}})
-        };
-        self.write_cdi(&[
-            device("0", &["/dev/dri/card1", "/dev/dri/renderD128"]),
-            device("1", &["/dev/dri/card2", "/dev/dri/renderD129"]),
-            device("2", &["/dev/dri/card3", "/dev/dri/renderD130"]),
-        ]);
-    }
-
-    fn write_cdi(&self, devices: &[Value]) {
-        let spec = json!({
-            "cdiVersion": "0.5.0",
-            "kind": "amd.com/gpu",
-            "devices": devices,
-            "containerEdits": {"deviceNodes": [node("/dev/kfd")]},
-        });
-        std::fs::write(self.path("etc/cdi/amd.json"), spec.to_string()).unwrap();
-    }
-
     /// A policy that lists all three GPUs.
     pub(crate) fn policy(&self, requests: &str, default: &str) {
+        let gpu = |index: u32, card: &str| listed(index, card, 1 + index, 128 + index);
+        let policy = json!({
+            "schema_version": 2, "runtime": null, "requests": requests, "default": default, "sharing": "shared",
+            "gpus": [gpu(0, "0000:64:00.0"), gpu(1, "0000:65:00.0"), gpu(2, "0000:65:00.0")],
+        });
+        std::fs::write(self.path("etc/rocworker/wrapper.json"), policy.to_string()).unwrap();
+    }
+
+    /// The policy that an earlier version of rocworker wrote for all three.
+    pub(crate) fn policy_of_schema_1(&self) {
         let gpu = |index: u32, pci: &str| {
             json!({"index": index, "pci": pci, "render": format!("/dev/dri/renderD{}", 128 + index),
                    "uuid": null, "card": pci, "hive": null})
         };
         let policy = json!({
-            "schema_version": 1, "runtime": null, "requests": requests, "default": default, "sharing": "shared",
+            "schema_version": 1, "runtime": null, "requests": "all", "default": "none", "sharing": "shared",
             "gpus": [gpu(0, "0000:64:00.0"), gpu(1, "0000:65:00.0"), gpu(2, "0000:65:00.0")],
         });
         std::fs::write(self.path("etc/rocworker/wrapper.json"), policy.to_string()).unwrap();
@@ -330,8 +303,11 @@ fn eighth_pci(gpu: u32) -> String {
     format!("0000:{}:00.0", 64 + gpu)
 }
 
-fn node(path: &str) -> Value {
-    json!({"path": path, "fileMode": 432, "permissions": "rw"})
+/// A GPU as wrapper.json lists it.
+fn listed(index: u32, card: &str, card_node: u32, render: u32) -> Value {
+    let nodes = [format!("/dev/dri/card{card_node}"), format!("/dev/dri/renderD{render}")];
+    json!({"index": index, "names": [card], "card": card, "hive": null,
+           "nodes": nodes.map(|path| json!({"path": path, "gid": RENDER}))})
 }
 
 /// As a container engine writes it: nothing in /dev but the defaults, and every device denied.

@@ -40,7 +40,7 @@ impl Outcome {
 }
 
 impl Stage {
-    /// With a spec of two GPUs and no policy.
+    /// Without a policy.
     pub(crate) fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
@@ -61,7 +61,6 @@ impl Stage {
         }
         let paths = Paths {
             policy: at("wrapper.json"),
-            cdi: at("amd.json"),
             run: at("run"),
             health: at("run/health.json"),
             sys: at("sys"),
@@ -72,7 +71,6 @@ impl Stage {
             lock_patience: PATIENCE,
         };
         let stage = Self { place, paths, user };
-        stage.write("amd.json", spec(&[("0", 128), ("1", 129)]).to_string());
         std::fs::create_dir_all(stage.path("dev/dri")).unwrap();
         stage
     }
@@ -187,19 +185,18 @@ impl Stage {
     }
 }
 
-/// Names, and the numbers in their render nodes' names.
-pub(crate) fn spec(gpus: &[(&str, u32)]) -> Value {
-    let node = |path: &str| json!({"path": path, "fileMode": 432, "permissions": "rw"});
-    let device = |(name, minor): &(&str, u32)| {
-        let nodes = [node(&format!("/dev/dri/renderD{minor}"))];
-        json!({"name": name, "containerEdits": {"deviceNodes": nodes}})
+/// A policy that lists both GPUs.
+pub(crate) fn policy(requests: &str, default: &str) -> Value {
+    let gpu = |index: u32, card: &str| {
+        json!({"index": index, "names": [card], "card": card, "hive": null,
+               "nodes": [{"path": format!("/dev/dri/renderD{}", 128 + index), "gid": 992}]})
     };
-    let devices: Vec<Value> = gpus.iter().map(device).collect();
-    json!({"cdiVersion": "0.5.0", "kind": "amd.com/gpu", "devices": devices,
-           "containerEdits": {"deviceNodes": [node("/dev/kfd")]}})
+    json!({"schema_version": 2, "runtime": null, "requests": requests, "default": default, "sharing": "shared",
+           "gpus": [gpu(0, "0000:64:00.0"), gpu(1, "0000:65:00.0")], "kfd": {"path": "/dev/kfd", "gid": 992}})
 }
 
-pub(crate) fn policy(requests: &str, default: &str) -> Value {
+/// What an earlier version of rocworker wrote of both.
+pub(crate) fn policy_of_schema_1(requests: &str, default: &str) -> Value {
     let gpu = |index: u32, pci: &str| {
         json!({"index": index, "pci": pci, "render": format!("/dev/dri/renderD{}", 128 + index),
                "uuid": null, "card": pci, "hive": null})

@@ -276,7 +276,6 @@ fn all_edits_together_leave_the_rest_as_it_was() {
         gids: vec![992],
         env: vec!["HSA_OVERRIDE_GFX_VERSION=11.0.0"],
         memlock_bytes: Some(UNLIMITED),
-        ..ProcessEdits::default()
     };
     let injection = Injection { folders: &folders, process, shm_bytes: Some(8 << 30), ..gpu() };
     let (edited, left_out) = edit(text, &injection);

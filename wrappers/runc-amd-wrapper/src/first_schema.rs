@@ -1,0 +1,152 @@
+//! The GPUs of a policy of schema 1, which names render nodes alone, or none: then the machine's usable GPUs are meant.
+
+use std::fs;
+use std::path::Path;
+
+use allocation::Render;
+use allocation::gpu::{self, Gpu};
+use allocation::policy::Policy;
+use inventory::PciAddress;
+
+use crate::nodes::{Devices, Node, Place};
+
+/// The driver whose cards are AMD's: it binds to no other vendor's (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
+const DRIVER: &str = "amdgpu";
+
+/// The GPUs of such a policy, each with its card node, in the order of their indexes.
+#[must_use]
+pub fn gpus(policy: &Policy, devices: &Devices<'_>) -> Vec<Gpu> {
+    match &policy.gpus {
+        Some(listed) => listed.iter().map(|gpu| with_card_node(gpu.clone(), devices)).collect(),
+        None => usable(devices),
+    }
+}
+
+/// A render node whose place the kernel does not know is refused later, with a sentence.
+fn with_card_node(mut gpu: Gpu, devices: &Devices<'_>) -> Gpu {
+    if let Some(place) = place_of(gpu.render, devices) {
+        gpu.nodes.splice(..0, card_node(&place, devices));
+    }
+    gpu
+}
+
+fn place_of(render: Render, devices: &Devices<'_>) -> Option<Place> {
+    let path = render.path();
+    let node = Node::at(Path::new(&path), devices).ok()?;
+    devices.place_of(&node, Path::new(&path)).ok()
+}
+
+/// A device's folder lists its nodes: `drm/card1`, `drm/renderD128`.
+fn card_node(place: &Place, devices: &Devices<'_>) -> Option<gpu::Node> {
+    let names = fs::read_dir(devices.sys.join("dev/char").join(&place.folder).join("drm")).ok()?;
+    let mut names = names.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    let is_card = |name: &String| {
+        name.strip_prefix("card").is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    names.find(is_card).map(|name| gpu::Node::at(format!("/dev/dri/{name}")))
+}
+
+/// The GPUs of KFD's topology whose render node is there and amdgpu's, in KFD's order, by which `rocworker detect` counts.
+fn usable(devices: &Devices<'_>) -> Vec<Gpu> {
+    let nodes = devices.sys.join("class/kfd/kfd/topology/nodes");
+    let entries = fs::read_dir(&nodes).into_iter().flatten().flatten();
+    let mut numbers: Vec<u32> =
+        entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+    numbers.sort_unstable();
+    let in_topology = numbers.iter().filter_map(|number| {
+        let properties = fs::read_to_string(nodes.join(number.to_string()).join("properties")).ok()?;
+        let property = |name: &str| {
+            properties.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+        };
+        // A processor has no render node.
+        Some((property("drm_render_minor ").filter(|minor| *minor != 0)?, property("unique_id ")))
+    });
+    (0..).zip(in_topology).filter_map(|(index, (minor, id))| gpu(index, minor, id, devices)).collect()
+}
+
+fn gpu(index: u32, minor: u64, unique_id: Option<u64>, devices: &Devices<'_>) -> Option<Gpu> {
+    let render = Render::parse(&format!("renderD{minor}"))?;
+    let place = place_of(render, devices)?;
+    let card = PciAddress::parse(&place.parent);
+    let folder = devices.sys.join("dev/char").join(&place.folder);
+    let is_amdgpus = || fs::read_link(folder.join("driver")).is_ok_and(|driver| driver.ends_with(DRIVER));
+    if !place.is_partition() && (card.is_none() || !is_amdgpus()) {
+        return None;
+    }
+    let uuid = unique_id.filter(|id| *id != 0).map(|id| format!("GPU-{id:016x}"));
+    Some(Gpu {
+        index,
+        names: uuid.into_iter().chain(card.map(|card| card.to_string())).collect(),
+        card,
+        render,
+        nodes: card_node(&place, devices).into_iter().chain([gpu::Node::at(render.path())]).collect(),
+        ..Gpu::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// Three GPUs in KFD's order: a processor's node is first; the second card is NVIDIA's. The nodes, which only root can
+    /// make, are links to none here, so that each place is looked for by the numbers of nodes of this machine.
+    #[test]
+    fn a_policy_without_gpus_means_those_of_kfds_topology_that_are_amdgpus() {
+        let machine = tempfile::tempdir().unwrap();
+        let (sys, dev) = (machine.path().join("sys"), machine.path().join("dev"));
+        let chars = sys.join("dev/char");
+        fs::create_dir_all(dev.join("dri")).unwrap();
+        fs::create_dir_all(&chars).unwrap();
+        for (minor, name, device, driver) in [
+            (3, "renderD129", "devices/pci0000:00/0000:64:00.0", "amdgpu"),
+            (5, "renderD128", "devices/pci0000:00/0000:65:00.0", "nvidia"),
+            (7, "renderD130", "devices/platform/amdgpu_xcp.1", "amdgpu"),
+        ] {
+            let folder = chars.join(device);
+            let card = name.replace("renderD1", "card");
+            fs::create_dir_all(folder.join("drm").join(name)).unwrap();
+            fs::create_dir_all(folder.join("drm").join(card)).unwrap();
+            symlink(format!("../../drivers/{driver}"), folder.join("driver")).unwrap();
+            symlink(format!("{device}/drm/{name}"), chars.join(format!("1:{minor}"))).unwrap();
+            let node = dev.join("dri").join(name);
+            let made =
+                std::process::Command::new("mknod").arg(&node).args(["c", "1", &minor.to_string()]).status();
+            assert!(made.unwrap().success(), "this test needs root");
+        }
+        for (number, minor, id) in
+            [("0", 0, 0), ("1", 129, 0xab), ("2", 128, 0), ("10", 130, 0xab), ("3", 999, 0)]
+        {
+            let folder = sys.join("class/kfd/kfd/topology/nodes").join(number);
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(
+                folder.join("properties"),
+                format!("cpu_cores_count 0\nunique_id {id}\ndrm_render_minor {minor}\n"),
+            )
+            .unwrap();
+        }
+        let devices = Devices::at(&sys, &dev);
+        let policy = Policy::parse(r#"{"schema_version":1,"requests":"all"}"#).unwrap();
+        let found: Vec<String> = gpus(&policy, &devices)
+            .iter()
+            .map(|gpu| {
+                let nodes: Vec<&str> = gpu.nodes.iter().map(|node| node.path.as_str()).collect();
+                format!("{gpu} {} {}", gpu.names.join(","), nodes.join(","))
+            })
+            .collect();
+        assert_eq!(
+            found,
+            [
+                "0 (0000:64:00.0, renderD129) GPU-00000000000000ab,0000:64:00.0 /dev/dri/card29,/dev/dri/renderD129",
+                "3 (renderD130) GPU-00000000000000ab /dev/dri/card30,/dev/dri/renderD130",
+            ]
+        );
+        let listed = r#"{"schema_version":1,"gpus":[{"index":0,"pci":"0000:64:00.0","render":"renderD129"},
+            {"index":1,"pci":"0000:66:00.0","render":"renderD140"}]}"#;
+        let listed = gpus(&Policy::parse(listed).unwrap(), &devices);
+        let nodes: Vec<usize> = listed.iter().map(|gpu| gpu.nodes.len()).collect();
+        assert_eq!(nodes, [2, 1], "{listed:?}");
+        assert_eq!(listed[0].nodes[0].path, "/dev/dri/card29");
+    }
+}
