@@ -30,7 +30,7 @@ pub fn check(root: &Root, text: &str, wanted: &Wanted) -> Vec<String> {
 }
 
 /// Nodes that are not there, are no devices, or have other numbers, another group or another mode.
-fn untrue_nodes(root: &Root, spec: &cdi::Spec<'_>) -> Vec<String> {
+fn untrue_nodes(root: &Root, spec: &cdi::Spec) -> Vec<String> {
     let all = spec.devices.iter().map(|device| &device.edits).chain([&spec.edits]);
     // Several names may have one node.
     let findings =
@@ -38,7 +38,7 @@ fn untrue_nodes(root: &Root, spec: &cdi::Spec<'_>) -> Vec<String> {
     findings.collect::<BTreeSet<String>>().into_iter().collect()
 }
 
-fn untrue(root: &Root, path: &str, node: &DeviceNode<'_>) -> Option<String> {
+fn untrue(root: &Root, path: &str, node: &DeviceNode) -> Option<String> {
     let shown = root.shown(path);
     let shown = shown.display();
     let meta = match root.stat(path) {
@@ -71,7 +71,7 @@ fn untrue(root: &Root, path: &str, node: &DeviceNode<'_>) -> Option<String> {
 
 /// Names that mean other nodes than they should, and GPUs that no name leads to. A spec of amd-ctk's, which has
 /// /dev/kfd in every device and fewer names, is as true as rocworker's.
-fn differences(wanted: &Spec, found: &cdi::Spec<'_>) -> Vec<String> {
+fn differences(wanted: &Spec, found: &cdi::Spec) -> Vec<String> {
     let common: BTreeSet<&str> = wanted.common.iter().map(|node| node.path.as_str()).collect();
     let should: BTreeMap<&str, BTreeSet<&str>> = wanted
         .devices

@@ -10,9 +10,9 @@ mod text;
 pub use check::check;
 pub use replace::may_replace;
 pub use siblings::{Conflict, DEFAULT_FOLDERS, Meaning, Refusal, Siblings, is_read_by_engines, refusal};
-pub use spec::{Device, KIND, Node, Spec, Wanted, nodes, wanted};
+pub use spec::{Device, KIND, Node, Spec, Wanted, node, nodes, wanted};
 pub use still_true::{StillTrue, still_true};
-pub use text::{Error, text};
+pub use text::{Error, other_edits, text};
 
 /// Of a spec, or of what may be one, what it is about.
 #[derive(serde::Deserialize)]

@@ -113,7 +113,9 @@ pub fn nodes(gpu: &Gpu) -> Vec<Node> {
     [&gpu.card, &gpu.render].into_iter().flatten().filter_map(node).collect()
 }
 
-fn node(node: &DeviceNode) -> Option<Node> {
+/// A node of this machine; `None` where it is not real.
+#[must_use]
+pub fn node(node: &DeviceNode) -> Option<Node> {
     let meta = node.state.as_ref().ok()?;
     Some(Node { path: node.path.to_str()?.to_owned(), mode: meta.mode & 0o777, gid: meta.gid })
 }

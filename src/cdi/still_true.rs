@@ -33,13 +33,13 @@ pub fn still_true<'a>(text: &str, usable: impl Iterator<Item = &'a Gpu>) -> Stil
     without(text, &there, &renders).map_or(none, |text| StillTrue { text: Some(text), gpus })
 }
 
-fn read(text: &str) -> Option<cdi::Spec<'_>> {
+fn read(text: &str) -> Option<cdi::Spec> {
     cdi::Spec::parse(text).ok().filter(|spec| spec.kind == KIND && spec.faults().is_empty())
 }
 
 /// Whether the spec gave a GPU's nodes by a name that lasts: its card's address, where cards are named so, else its uuid or
 /// its card's. An index belongs to no GPU for good.
-fn gives(spec: &cdi::Spec<'_>, gpu: &Gpu) -> bool {
+fn gives(spec: &cdi::Spec, gpu: &Gpu) -> bool {
     let names_by = |is_so: fn(&str) -> bool| spec.devices.iter().any(|device| is_so(&device.name));
     let uuid = gpu.uuid.as_ref().ok().copied().or(gpu.card_uuid).map(|uuid| uuid.to_string());
     let name = if names_by(|name| name.parse::<PciAddress>().is_ok()) {

@@ -31,7 +31,24 @@ pub fn text(templates: &Templates, spec: &Spec) -> Result<String, Error> {
     Ok(text)
 }
 
-fn compare(spec: &Spec, parsed: &cdi::Spec<'_>) -> Result<(), String> {
+/// The kinds of edits beside device nodes that a spec makes. rocworker's own template makes none; an override may.
+#[must_use]
+pub fn other_edits(text: &str) -> BTreeSet<String> {
+    let spec = cdi::Spec::parse(text).unwrap_or_default();
+    let all = spec.devices.into_iter().map(|device| device.edits).chain([spec.edits]);
+    let kinds = all.flat_map(|edits| {
+        let known = [
+            ("env", !edits.env.is_empty()),
+            ("mounts", !edits.mounts.is_empty()),
+            ("hooks", !edits.hooks.is_empty()),
+            ("additionalGids", !edits.additional_gids.is_empty()),
+        ];
+        known.into_iter().filter(|(_, there)| *there).map(|(kind, _)| kind.to_owned()).chain(edits.others.0)
+    });
+    kinds.collect()
+}
+
+fn compare(spec: &Spec, parsed: &cdi::Spec) -> Result<(), String> {
     let asked: Vec<&str> = spec.devices.iter().map(|device| device.name.as_str()).collect();
     let given: Vec<&str> = parsed.devices.iter().map(|device| &*device.name).collect();
     if asked != given || spec.kind != parsed.kind {
@@ -42,7 +59,7 @@ fn compare(spec: &Spec, parsed: &cdi::Spec<'_>) -> Result<(), String> {
             asked.join(", ")
         ));
     }
-    let same = |nodes: &[Node], edits: &Edits<'_>| paths(nodes) == paths_of(edits);
+    let same = |nodes: &[Node], edits: &Edits| paths(nodes) == paths_of(edits);
     if !same(&spec.common, &parsed.edits) {
         return Err("the nodes that all devices have in common".to_owned());
     }
@@ -55,6 +72,6 @@ fn paths(nodes: &[Node]) -> BTreeSet<&str> {
     nodes.iter().map(|node| node.path.as_str()).collect()
 }
 
-fn paths_of<'a>(edits: &'a Edits<'_>) -> BTreeSet<&'a str> {
+fn paths_of<'a>(edits: &'a Edits) -> BTreeSet<&'a str> {
     edits.device_nodes.iter().map(|node| &*node.path).collect()
 }

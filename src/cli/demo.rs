@@ -10,6 +10,7 @@ use super::session::Session;
 use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, undo};
 use crate::config;
 use crate::demo::{TASK, lay_out, nodes, wrapped};
+use crate::desired::policy;
 
 /// Every command on a built-in synthetic machine: the same functions as the commands', beneath a temporary
 /// Root, with nothing of this machine read or written.
@@ -119,10 +120,14 @@ fn put_engines(root: &Root) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// More than the policy of a machine with 64 partitions.
+const POLICY_LIMIT: usize = 1 << 20;
+
 /// A container's bundle before and after runc-amd-wrapper.
 fn bundle(root: &Root) -> anyhow::Result<()> {
-    let spec = root.read_text(config::CDI_SPEC, crate::cdi::LIMIT)?;
-    let after = wrapped(root, &spec, TASK)?.context("the wrapper left a bundle alone that asks for a GPU")?;
+    let policy = root.read_text(policy::PATH, POLICY_LIMIT)?;
+    let after =
+        wrapped(root, &policy, TASK)?.context("the wrapper left a bundle alone that asks for a GPU")?;
     heading(
         "# the nodes in config.json of a task that asks for AMD_VISIBLE_DEVICES=2",
         "No container runs here: the wrapper has put these nodes into the task's config.json.",
@@ -137,7 +142,7 @@ fn bundle(root: &Root) -> anyhow::Result<()> {
     let after_by_lines = after.replace("},{", "},\n        {");
     let diff = TextDiff::from_lines(TASK, &after_by_lines);
     print_text(&diff_lines(&diff.unified_diff().context_radius(2).to_string(), true))?;
-    ensure!(wrapped(root, &spec, &after)?.is_none(), "a second pass changed the bundle again");
+    ensure!(wrapped(root, &policy, &after)?.is_none(), "a second pass changed the bundle again");
     print_text("A second pass changes nothing.\n")
 }
 

@@ -9,15 +9,14 @@ pub mod packages;
 pub mod policy;
 pub mod rocm;
 
-use inventory::Around;
-use std::path::Path;
+use inventory::{Around, Inventory};
 
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
 use crate::cdi::{self, Wanted, wanted};
 use crate::component::Component;
-use crate::config::{self, Config, DefaultGrant, Devices};
+use crate::config::{self, Config, Devices};
 use crate::engines::concourse::desired::{replaced_script, set_up};
 use crate::engines::{self, Wish, WrapperAsDefault};
 use crate::facts::Facts;
@@ -186,7 +185,20 @@ fn spec(config: &Config, observations: &Observations, selection: &Selection<'_>)
         Err(problem) => Some(problem.clone()),
     };
     match refused {
-        None => desired.push(spec_file(config, cdi::text(&observations.templates, &spec)?)),
+        None => {
+            let text = cdi::text(&observations.templates, &spec)?;
+            let edits: Vec<String> = cdi::other_edits(&text).into_iter().collect();
+            if !edits.is_empty() {
+                let place = observations.templates.place(render::CDI);
+                let edits = edits.join(" and ");
+                let text = format!(
+                    "{place} adds {edits} to the CDI spec: containers that get GPUs through the wrapper do not have this, \
+                     and wrapper.edits is for them"
+                );
+                desired.note("cdi", text);
+            }
+            desired.push(spec_file(config, text));
+        }
         Some(problem) => {
             desired.problem("cdi", problem);
             // A spec at an earlier path stays: engines go on finding the GPUs by it.
@@ -212,22 +224,9 @@ fn runtime(
     }
     desired = desired.of(Component::Wrapper);
     let wish = wish(config, observations, selection, Some(program));
-    let (policy, part) = wrapper_policy(&wish, observations.wrapper_as_default.as_deref())?;
+    let inventory = &observations.facts.inventory;
+    let (policy, part) = wrapper_policy(&wish, inventory, observations.wrapper_as_default.as_deref())?;
     desired.extend(part);
-    if !policy.gives_nothing() && config.cdi.path != Path::new(config::CDI_SPEC) {
-        let path = config.cdi.path.display();
-        let text = format!(
-            "the wrapper reads the CDI spec at {} only, and cdi.path is {path}: take cdi.path out of the configuration, \
-             or containers get no GPU through the wrapper",
-            config::CDI_SPEC
-        );
-        // Where nobody relies on the wrapper, CDI gives the GPUs as before.
-        if config.wrapper.requests.is_some() || policy.default == DefaultGrant::All {
-            desired.problem("wrapper", text);
-        } else {
-            desired.note("wrapper", text);
-        }
-    }
     if policy.quarantine && !policy.gives_nothing() && !DAEMON.is_wanted(config, &observations.facts) {
         let text = "wrapper.quarantine withholds no GPU until rocworker's daemon runs, and apply does not start it here: \
                     set daemon.unit to true, or run `rocworker serve`";
@@ -240,6 +239,7 @@ fn runtime(
 /// What containers may have, and its file where that is known.
 fn wrapper_policy(
     wish: &Wish<'_>,
+    inventory: &Inventory,
     defaults: Result<&[WrapperAsDefault], &String>,
 ) -> Result<(Policy, Desired), Error> {
     let Wish { config, selection, templates, .. } = *wish;
@@ -251,7 +251,7 @@ fn wrapper_policy(
     let policies = either(set_up).into_iter().flat_map(|concourse| {
         let had_srv = concourse && script.is_some();
         let of = move |unchosen: &bool| Callers { concourse, had_srv, unchosen: *unchosen };
-        unchosen.iter().map(move |unchosen| policy::policy(config, selection, of(unchosen)))
+        unchosen.iter().map(move |unchosen| policy::policy(config, selection, inventory, of(unchosen)))
     });
     let mut policies: Vec<_> = policies.collect();
     policies.dedup();

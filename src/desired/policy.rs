@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use allocation::policy as parser;
-use inventory::Gpu;
+use inventory::{Gpu, Inventory};
 use reconcile::{Action, Stage};
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::cdi::{self, Node};
 use crate::component::Component;
 use crate::config::{Config, DefaultGrant, Requests, Sharing, Size};
 use crate::render::{self, Templates};
@@ -20,8 +21,7 @@ pub const PATH: &str = "/etc/rocworker/wrapper.json";
 /// The folder whose folders Concourse's charm mounts into every container.
 pub const SRV: &str = "/srv";
 
-/// The policy, before it is rendered. Lists all GPUs, so that the wrapper can hold a node against the card that it
-/// should be of.
+/// The policy, before it is rendered. Of GPUs it lists only what a create needs, so that it changes only when a grant would.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Policy {
     /// The real runc; `None`: the next one on PATH.
@@ -31,6 +31,8 @@ pub struct Policy {
     pub default: DefaultGrant,
     pub sharing: Sharing,
     pub gpus: Vec<Entry>,
+    /// What each of them needs beside its own nodes: /dev/kfd.
+    pub kfd: Option<Node>,
     pub wait_limit_s: u32,
     pub idle_grace_s: Option<u32>,
     pub quarantine: bool,
@@ -38,21 +40,33 @@ pub struct Policy {
     pub edits: Edits,
 }
 
-/// A GPU as a policy names it.
+/// A GPU that containers may get.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Entry {
     pub index: u32,
+    /// What a request may call it besides: its uuid, its card's uuid and its card's address.
+    pub names: Vec<String>,
+    /// The card that its nodes must be of.
+    pub card: String,
+    pub nodes: Vec<Node>,
+    /// KFD's number, as text: it has 64 bits, which not every reader of JSON keeps.
+    pub hive: Option<String>,
+    pub numa_node: Option<u32>,
+    /// A processor's own among cards.
+    pub integrated: bool,
+    /// For templates of schema 1, which the wrapper reads too.
+    #[serde(flatten)]
+    pub first_schema: FirstSchema,
+}
+
+/// What else a GPU's entry had in schema 1. Only an override of the template may still write it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct FirstSchema {
     pub pci: String,
     pub render: String,
     pub uuid: Option<String>,
     /// That of a partition's card.
     pub card_uuid: Option<String>,
-    /// The card that its node must be of: for a partition, too.
-    pub card: String,
-    /// KFD's number, as text: it has 64 bits, which not every reader of JSON keeps.
-    pub hive: Option<String>,
-    /// A processor's own among cards. Wrappers before this key refuse it; apply replaces the wrapper first.
-    pub integrated: bool,
 }
 
 /// What containers with a GPU get beside it; what is not configured is not written.
@@ -90,7 +104,7 @@ pub struct Callers {
 
 /// What the wrapper should allow.
 #[must_use]
-pub fn policy(config: &Config, selection: &Selection<'_>, callers: Callers) -> Policy {
+pub fn policy(config: &Config, selection: &Selection<'_>, inventory: &Inventory, callers: Callers) -> Policy {
     let wrapper = &config.wrapper;
     let Callers { concourse, had_srv, unchosen } = callers;
     let is_denied = unchosen && !concourse;
@@ -107,6 +121,7 @@ pub fn policy(config: &Config, selection: &Selection<'_>, callers: Callers) -> P
         default,
         sharing: wrapper.sharing,
         gpus: selection.gpus.iter().filter_map(|gpu| entry(gpu, has_cards)).collect(),
+        kfd: cdi::node(&inventory.kfd.node),
         wait_limit_s: wrapper.wait_limit_s,
         idle_grace_s: wrapper.idle_grace_s,
         quarantine: wrapper.quarantine,
@@ -139,15 +154,17 @@ pub fn of_default_runtime(config: &Config, policy: &Policy) -> Option<&'static s
 /// wrapper provides it to no container. `has_cards`: a count has something better to give than a processor's own.
 fn entry(gpu: &Gpu, has_cards: bool) -> Option<Entry> {
     let card = gpu.pci?.to_string();
+    let uuid = gpu.uuid.as_ref().ok().map(ToString::to_string);
+    let card_uuid = gpu.shared_uuid().map(|uuid| uuid.to_string());
     Some(Entry {
         index: gpu.index?,
-        pci: card.clone(),
-        render: node(gpu)?,
-        uuid: gpu.uuid.as_ref().ok().map(ToString::to_string),
-        card_uuid: gpu.shared_uuid().map(|uuid| uuid.to_string()),
-        card,
+        names: [uuid.clone(), card_uuid.clone(), Some(card.clone())].into_iter().flatten().collect(),
+        nodes: cdi::nodes(gpu),
         hive: gpu.hive_id.map(|hive| hive.to_string()),
+        numa_node: gpu.numa_node.as_ref().ok().copied(),
         integrated: gpu.is_integrated && has_cards,
+        first_schema: FirstSchema { pci: card.clone(), render: node(gpu)?, uuid, card_uuid },
+        card,
     })
 }
 
@@ -173,22 +190,16 @@ pub fn text(templates: &Templates, policy: &Policy) -> Result<String, render::Er
         Ok(parsed) => parsed,
         Err(cause) => return unfit(format!("a policy that cannot be read again: {cause}")),
     };
-    let name = |index: u32, card: &str, render: &str| {
-        format!("{index} ({card}, {})", render.trim_start_matches("/dev/dri/"))
-    };
     let list = |names: Vec<String>| if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-    let asked = list(policy.gpus.iter().map(|gpu| name(gpu.index, &gpu.card, &gpu.render)).collect());
-    let given = parsed.gpus.map(|gpus| {
-        let names = gpus.iter().map(|gpu| {
-            let card = gpu.card.map_or_else(|| "no card".to_owned(), |card| card.to_string());
-            name(gpu.index, &card, &gpu.render.to_string())
-        });
-        list(names.collect())
-    });
+    let name = |gpu: &Entry| {
+        format!("{} ({}, {})", gpu.index, gpu.card, gpu.first_schema.render.trim_start_matches("/dev/dri/"))
+    };
+    let asked = list(policy.gpus.iter().map(name).collect());
+    let given = parsed.gpus.map(|gpus| list(gpus.iter().map(ToString::to_string).collect()));
     if given.as_ref() == Some(&asked) {
         return Ok(text);
     }
-    let given = given.unwrap_or_else(|| "all of the CDI spec".to_owned());
+    let given = given.unwrap_or_else(|| "all of the machine".to_owned());
     unfit(format!("a policy that names other GPUs than it was asked for: {given} and not {asked}"))
 }
 

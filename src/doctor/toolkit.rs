@@ -102,8 +102,8 @@ fn differences(managed: &str, generated: &str) -> Result<Vec<String>, allocation
 }
 
 /// The first index that means another GPU there.
-fn renamed(managed: &Spec<'_>, generated: &Spec<'_>) -> Option<String> {
-    let nodes = |spec: &Spec<'_>| -> BTreeMap<String, String> {
+fn renamed(managed: &Spec, generated: &Spec) -> Option<String> {
+    let nodes = |spec: &Spec| -> BTreeMap<String, String> {
         let nodes = |edits| render_nodes(edits).collect::<Vec<_>>().join(" and ");
         spec.devices.iter().map(|device| (device.name.to_string(), nodes(&device.edits))).collect()
     };
@@ -114,11 +114,11 @@ fn renamed(managed: &Spec<'_>, generated: &Spec<'_>) -> Option<String> {
     })
 }
 
-fn edits<'s>(spec: &'s Spec<'s>) -> impl Iterator<Item = &'s Edits<'s>> {
+fn edits<'s>(spec: &'s Spec) -> impl Iterator<Item = &'s Edits> {
     spec.devices.iter().map(|device| &device.edits).chain([&spec.edits])
 }
 
-fn render_nodes<'s>(edits: &'s Edits<'_>) -> impl Iterator<Item = &'s str> {
+fn render_nodes<'s>(edits: &'s Edits) -> impl Iterator<Item = &'s str> {
     let nodes = edits.device_nodes.iter().map(DeviceNode::host);
     nodes.filter(|path| path.starts_with("/dev/dri/renderD"))
 }

@@ -3,10 +3,9 @@
 use std::path::Path;
 
 use allocation::policy::{Default as Grant, Policy as Parsed, Requests, Sharing};
-use allocation::{cdi::Outline, request::Request, selection::Inventory};
+use allocation::{request::Request, selection::Pool};
 use layout::{Machine, Nodes, XcpNames};
 use reconcile::{Content, Kind, Stage};
-use rocworker::cdi::{self, Wanted, wanted};
 use rocworker::config::Config;
 use rocworker::desired::policy::{Callers, PATH, Policy, action, policy, text};
 use rocworker::facts::Facts;
@@ -21,7 +20,8 @@ fn of(machine: &Machine, config: &str, concourse: bool) -> Policy {
     machine.lay_out(dir.path(), Nodes::Recorded).unwrap();
     let facts = Facts::read(&Root::open(dir.path()).unwrap());
     let config = Config::parse(Path::new("/etc/rocworker/config.yaml"), config).unwrap();
-    policy(&config, &select(&config, &facts).unwrap(), Callers { concourse, ..Callers::default() })
+    let callers = Callers { concourse, ..Callers::default() };
+    policy(&config, &select(&config, &facts).unwrap(), &facts.inventory, callers)
 }
 
 fn rendered(policy: &Policy) -> Result<String, render::Error> {
@@ -68,27 +68,14 @@ fn a_concourse_worker_gives_all_to_everyone() {
 /// What the program writes of 63 partitions, and a request as a container makes it.
 #[test]
 fn a_request_by_a_partitioned_cards_uuid_gets_all_its_partitions() {
-    let (closed, _) = told(&captures::phoenix(), "", true);
-    assert!(!closed.contains("card_uuid"), "only a partition has one: {closed}");
-    let machine = captures::mi300x(XcpNames::Dot);
-    let (text, policy) = told(&machine, "", true);
-    assert_eq!(text.matches("\"card_uuid\": \"GPU-2250f807caf2231a\"").count(), 8, "{text}");
-    let dir = scratch();
-    machine.lay_out(dir.path(), Nodes::Recorded).unwrap();
-    let facts = Facts::read(&Root::open(dir.path()).unwrap());
-    for config in ["", "cdi: {names: [index, pci]}"] {
-        let config = Config::parse(Path::new("config.yaml"), config).unwrap();
-        let Wanted::Spec(spec) = wanted(&config, &select(&config, &facts).unwrap(), &facts.inventory) else {
-            panic!("no spec")
-        };
-        let spec = cdi::text(&Templates::built_in(), &spec).unwrap();
-        let inventory = Inventory::new(&policy, &Outline::parse(&spec).unwrap());
-        let asked = Request::from_visible_devices("GPU-2250f807caf2231a").unwrap();
-        let chosen = inventory.select(&asked, |_| 0).unwrap();
-        // drm_render_minor of nodes 10 to 17.
-        let renders: Vec<u32> = chosen.iter().map(|chosen| chosen.gpu.render.number()).collect();
-        assert_eq!(renders, (136..=143).collect::<Vec<u32>>());
-    }
+    let (text, policy) = told(&captures::mi300x(XcpNames::Dot), "", true);
+    assert_eq!(text.matches("\"GPU-2250f807caf2231a\"").count(), 8, "{text}");
+    let pool = Pool::new(policy.gpus.unwrap());
+    let asked = Request::from_visible_devices("GPU-2250f807caf2231a").unwrap();
+    let selected = pool.select(&asked, |_| 0).unwrap();
+    // drm_render_minor of nodes 10 to 17.
+    let renders: Vec<u32> = selected.iter().map(|gpu| gpu.render.number()).collect();
+    assert_eq!(renders, (136..=143).collect::<Vec<u32>>());
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn spec(dir: &TempDir) -> Spec {
 
 fn policy_text(dir: &TempDir) -> Result<String, String> {
     let (config, facts) = (config(), Facts::read(&Root::open(dir.path()).unwrap()));
-    let policy = policy(&config, &select(&config, &facts).unwrap(), Callers::default());
+    let policy = policy(&config, &select(&config, &facts).unwrap(), &facts.inventory, Callers::default());
     policy::text(&templates(dir), &policy).map_err(|error| error.to_string().replace(&shown(dir), "ROOT"))
 }
 

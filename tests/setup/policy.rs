@@ -368,15 +368,6 @@ fn an_engines_file_that_cannot_be_read_leaves_the_policy_as_it_is() {
     }
 }
 
-#[test]
-fn a_spec_elsewhere_is_a_problem_only_to_those_who_rely_on_the_wrapper() {
-    for (config, code) in [("", 0), ("wrapper: {requests: all}\n", 1), ("wrapper: {default: all}\n", 1)] {
-        let laid = Laid::with_engines(&format!("cdi: {{path: /etc/cdi/other.json}}\n{config}"));
-        let (ended, said) = laid.fails(&["apply"]);
-        assert!(ended == code && said.contains("take cdi.path out of the configuration"), "{config}: {said}");
-    }
-}
-
 /// A worker that is configured beneath another root. `script`: the charm's in runc's place, with the real runc beside it
 /// or without.
 fn worker(config: &str, script: Option<(&str, bool)>) -> Laid {

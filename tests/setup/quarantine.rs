@@ -42,7 +42,6 @@ fn quarantine_reaches_from_the_configuration_to_a_create() {
         let _ = fs::remove_file(&log);
         let paths = Paths {
             policy: laid.path(POLICY),
-            cdi: laid.path("etc/cdi/amd.json"),
             run: laid.path("run/rocworker"),
             health: laid.path("run/rocworker/health.json"),
             dev: laid.path("without-nodes"),

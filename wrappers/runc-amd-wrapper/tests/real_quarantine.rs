@@ -202,7 +202,7 @@ fn real_a_file_that_says_nothing_of_now_withholds_nothing_and_is_warned_of_once(
         ("folder", &folder, "is no regular file"),
         ("100 MB", &long, "is longer than 1048576 bytes"),
         ("binary", &binary, "is not UTF-8"),
-        ("empty", &|path| std::fs::write(path, "").unwrap(), "the text ends where a value should be"),
+        ("empty", &|path| std::fs::write(path, "").unwrap(), "EOF while parsing a value"),
     ];
     for (what, make, part) in cases {
         let stage = Stage::with_nodes();
@@ -363,7 +363,7 @@ fn real_a_gpu_with_something_left_on_it_is_leased_to_nobody_until_the_daemon_say
         assert!(!start("late", &["AMD_GPU_COUNT=1", "AMD_GPU_WAIT=20"]).wait().unwrap().success());
         said("late")
     };
-    assert!(sentence.contains("have 0; quarantine withholds 8: the GPU 0 ("), "{sentence}");
+    assert!(sentence.contains("has 0; quarantine withholds 8: the GPU 0 ("), "{sentence}");
     assert_eq!(holder(&machine, 128).as_deref(), Some("counted"));
 }
 

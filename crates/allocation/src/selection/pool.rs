@@ -127,20 +127,11 @@ impl Pool {
                 found = true;
             }
         }
-        let name = selector.to_string();
-        match selector {
-            _ if found => Ok(()),
-            Selector::Pci(address) if self.gpus.iter().any(|gpu| gpu.card == Some(*address)) => {
-                refuse(format!(
-                    "the policy allows only some partitions of the card {}: ask for those by index",
-                    Quoted(&name)
-                ))
-            }
-            _ => refuse(format!(
-                "the policy has no GPU {}; rocworker detect lists this machine's",
-                Quoted(&name)
-            )),
+        if found {
+            return Ok(());
         }
+        let name = selector.to_string();
+        refuse(format!("the policy has no GPU {}; rocworker detect lists this machine's", Quoted(&name)))
     }
 
     /// The GPUs that are not quarantined.
