@@ -4,13 +4,13 @@ mod release;
 
 use allocation::record::RecordedGpu;
 use anyhow::Error;
+use lease::kfd::Kfd;
+use lease::lease_file::{self, Holder, Leases};
+use lease::liveness::{By, Judge};
+use lease::paths::Paths;
+use lease::queue::Queue;
+use lease::{reap, store};
 use root::Root;
-use runc_amd_wrapper::kfd::Kfd;
-use runc_amd_wrapper::lease_file::{self, Holder, Leases};
-use runc_amd_wrapper::liveness::{By, Judge};
-use runc_amd_wrapper::paths::Paths;
-use runc_amd_wrapper::queue::Queue;
-use runc_amd_wrapper::{reap, store};
 use serde::Serialize;
 
 use crate::daemon::claim;
@@ -105,7 +105,7 @@ pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
     claim::believe(root)?;
     let paths = paths(root);
     let judge = judge(root, &paths)?;
-    let now_ms = runc_amd_wrapper::alive::since_boot_ms();
+    let now_ms = lease::alive::since_boot_ms();
     let leases = Leases::of(&paths, None).all(&judge).map_err(Error::msg)?;
     let has_lease = |root: &str, id: &str| {
         leases.iter().any(

@@ -7,14 +7,14 @@ use allocation::document::Document as _;
 use allocation::lease::Lease;
 use allocation::record::RecordedGpu;
 use anyhow::{Error, bail, ensure};
+use lease::kfd::Kfd;
+use lease::lease_file::{Held, Holder, Leases};
+use lease::liveness::By;
+use lease::lock::Lock;
+use lease::queue::Queue;
+use lease::reap;
+use lease::store::{self, Key};
 use root::Root;
-use runc_amd_wrapper::kfd::Kfd;
-use runc_amd_wrapper::lease_file::{Held, Holder, Leases};
-use runc_amd_wrapper::liveness::By;
-use runc_amd_wrapper::lock::Lock;
-use runc_amd_wrapper::queue::Queue;
-use runc_amd_wrapper::reap;
-use runc_amd_wrapper::store::{self, Key};
 
 use super::{judge, paths};
 

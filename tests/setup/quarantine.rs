@@ -42,17 +42,21 @@ fn quarantine_reaches_from_the_configuration_to_a_create() {
         let _ = fs::remove_file(&log);
         let paths = Paths {
             policy: laid.path(POLICY),
-            run: laid.path("run/rocworker"),
             health: laid.path("run/rocworker/health.json"),
             dev: laid.path("without-nodes"),
-            owner: fs::metadata(laid.path(POLICY)).unwrap().uid(),
+            lease: lease::paths::Paths {
+                run: laid.path("run/rocworker"),
+                owner: fs::metadata(laid.path(POLICY)).unwrap().uid(),
+                ..lease::paths::Paths::system()
+            },
             ..Paths::system()
         };
         let bundle = laid.path("bundle");
         let arguments =
             ["--log", log.to_str().unwrap(), "create", "--bundle", bundle.to_str().unwrap(), "c1"];
         let arguments = arguments.map(str::as_bytes);
-        let verdict = wrap(&arguments, &Environment { entries: &[], effective_user: paths.owner }, &paths);
+        let verdict =
+            wrap(&arguments, &Environment { entries: &[], effective_user: paths.lease.owner }, &paths);
         assert_eq!(verdict, Verdict::Fail, "the nodes are not this machine's");
         fs::read_to_string(log).unwrap()
     };

@@ -13,7 +13,8 @@ use std::path::{Path, PathBuf};
 use allocation::request::Request;
 use rustix::fs::OFlags;
 
-use crate::{open, run_folder, scan};
+use crate::scan;
+use lease::{open, run_folder};
 
 /// Real bundles have 10 to 60 KB.
 pub const LIMIT: u64 = 16 * 1024 * 1024;

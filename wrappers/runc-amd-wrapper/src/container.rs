@@ -8,14 +8,13 @@ use allocation::Render;
 use allocation::document::Document as _;
 use allocation::record::Record;
 
-use crate::alive::{self, Process};
 use crate::environment::Environment;
-use crate::lease_file::Leases;
-use crate::liveness::By;
 use crate::log::Log;
 use crate::paths::Paths;
-use crate::runtime_state;
-use crate::store::{self, Key, valid_id};
+use lease::lease_file::Leases;
+use lease::reap::creator_lives;
+use lease::runtime_state;
+use lease::store::{self, Key, valid_id};
 
 /// A container: runc's state folder and its id there.
 #[derive(Debug)]
@@ -42,7 +41,7 @@ impl<'a> Container<'a> {
     /// Whether the runtime's state names a first process that lives: the container exists, and the runtime
     /// refuses to make another one.
     pub fn lives(&self, paths: &Paths) -> bool {
-        runtime_state::init_of(&self.root, self.id).is_some_and(|init| init.is_alive(&paths.proc))
+        runtime_state::init_of(&self.root, self.id).is_some_and(|init| init.is_alive(&paths.lease.proc))
     }
 
     /// Whether a record is about the container that runc has under this id now. An earlier one's
@@ -53,12 +52,12 @@ impl<'a> Container<'a> {
 
     /// Whether it was given GPUs.
     pub fn has_record(&self, paths: &Paths) -> bool {
-        !matches!(store::records(paths, None).read(&self.key().file_name()), Ok(None))
+        !matches!(store::records(&paths.lease, None).read(&self.key().file_name()), Ok(None))
     }
 
     /// Whether it has a lease on this GPU, alive or dead.
     pub fn has_lease(&self, render: Render, paths: &Paths) -> bool {
-        Leases::of(paths, None).is_holder(render, &self.root, self.id)
+        Leases::of(&paths.lease, None).is_holder(render, &self.root, self.id)
     }
 
     /// Removes the record where runc will remove the container. It stays for one that lives, which runc
@@ -66,7 +65,7 @@ impl<'a> Container<'a> {
     /// mistake is cleared away by the next decision. So is that of a container with leases, together with
     /// these: until then it shows a container of the same id that there are leases which are not its own.
     pub fn forget(&self, force: bool, paths: &Paths, log: &Log<'_>) {
-        let records = store::records(paths, None);
+        let records = store::records(&paths.lease, None);
         let name = self.key().file_name();
         let Ok(Some(text)) = records.read(&name) else { return };
         let record = Record::parse(&text);
@@ -74,32 +73,12 @@ impl<'a> Container<'a> {
         if record.as_ref().is_ok_and(leased) {
             return;
         }
-        let being_created = record.is_ok_and(|record| creator_lives(&record, paths));
+        let being_created = record.is_ok_and(|record| creator_lives(&record, &paths.lease));
         let can_be_deleted = || !self.lives(paths) || runtime_state::waits_for_start(&self.root, self.id);
         if force || (!being_created && can_be_deleted()) {
             records.remove(&name).unwrap_or_else(|error| log.warn(&error));
         }
     }
-}
-
-/// By what the container that a record is about still uses its GPUs: the process that made it lives, or the first
-/// process that the runtime recorded for it does. A later container of that id does not count.
-pub fn alive_by(record: &Record, paths: &Paths) -> Option<By> {
-    if creator_lives(record, paths) {
-        return Some(By::Creator);
-    }
-    let (root, id) = (Path::new(&record.root), &record.id);
-    let renders = record.gpus.iter().map(|gpu| gpu.render);
-    let lives = runtime_state::init_of(root, id).is_some_and(|init| init.is_alive(&paths.proc))
-        && runtime_state::has_nodes(root, id, renders);
-    lives.then_some(By::Init)
-}
-
-/// Whether the create that wrote the record still runs.
-pub fn creator_lives(record: &Record, paths: &Paths) -> bool {
-    let creator = Process { pid: record.creator.pid, start_time: record.creator.start_time };
-    creator.lives_since(&paths.proc)
-        && alive::boot_id(&paths.proc).is_ok_and(|boot_id| boot_id == record.creator.boot_id)
 }
 
 /// runc's `--root`, made absolute as runc does; without it `/run/runc`, or for a user who is not root
@@ -120,7 +99,7 @@ fn state_root(given: Option<&[u8]>, environment: &Environment<'_>, paths: &Paths
 
 fn honours_xdg(environment: &Environment<'_>, paths: &Paths) -> bool {
     environment.effective_user != 0
-        || in_user_namespace(&paths.proc) && environment.get("USER").is_none_or(|user| user != "root")
+        || in_user_namespace(&paths.lease.proc) && environment.get("USER").is_none_or(|user| user != "root")
 }
 
 /// The first user namespace maps every id to itself.
@@ -153,7 +132,10 @@ mod tests {
         let under = |path: &str| format!("{cwd}{path}");
         let proc = tempfile::tempdir().unwrap();
         std::fs::create_dir(proc.path().join("self")).unwrap();
-        let paths = Paths { proc: proc.path().to_owned(), ..Paths::system() };
+        let paths = Paths {
+            lease: lease::paths::Paths { proc: proc.path().to_owned(), ..lease::paths::Paths::system() },
+            ..Paths::system()
+        };
         let (host, inside) = ("         0          0 4294967295\n", "0 100000 65536\n");
         for (given, variables, user, map, expected) in [
             (Some("/run/x"), &[][..], 0, host, "/run/x".to_owned()),

@@ -33,21 +33,23 @@ use allocation::selection::Pool;
 use allocation::withheld::Withheld;
 
 use crate::config::{self, Config};
-use crate::container::{Container, creator_lives};
+use crate::container::Container;
 use crate::exclusive::Exclusive;
 use crate::folders::Search;
 use crate::in_bundle::{brings_a_gpu, nodes_in};
-use crate::lease_file::Leases;
-use crate::liveness::Judge;
-use crate::lock::{BRIEFLY, Lock};
 use crate::log::Log;
 use crate::nodes::{self, Devices};
 use crate::paths::Paths;
 use crate::policy_file::PolicyFile;
 use crate::rootfs::Rootfs;
-use crate::run_folder::RunFolder;
-use crate::store::{self, Key};
-use crate::{first_schema, folders, health_file, memlock, open, reap};
+use crate::{first_schema, folders, health_file, memlock};
+use lease::lease_file::Leases;
+use lease::liveness::Judge;
+use lease::lock::{BRIEFLY, Lock};
+use lease::open;
+use lease::reap::{self, creator_lives};
+use lease::run_folder::RunFolder;
+use lease::store::{self, Key};
 
 /// What a create needs to know.
 #[derive(Clone, Copy, Debug)]
@@ -197,7 +199,7 @@ impl Create<'_> {
     /// A record that an earlier container of this id left would speak for this one.
     fn give_nothing(&self) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
-        let (records, name) = (store::records(self.paths, None), container.key().file_name());
+        let (records, name) = (store::records(&self.paths.lease, None), container.key().file_name());
         if let Ok(Some(text)) = records.read(&name)
             && !container.lives(self.paths)
         {
@@ -216,10 +218,10 @@ impl Create<'_> {
 
     /// The leases of an earlier container of this id would live with this one.
     fn end_leases(&self, container: &Container<'_>) -> Result<(), String> {
-        let lock = Lock::take(self.paths, BRIEFLY)?;
-        let judge = Judge::new(self.paths)?;
+        let lock = Lock::take(&self.paths.lease, BRIEFLY)?;
+        let judge = Judge::new(&self.paths.lease)?;
         let Key { root, id } = container.key();
-        Leases::of(self.paths, Some(&lock)).remove_dead_of(&lock, &judge, root, id).map(drop)
+        Leases::of(&self.paths.lease, Some(&lock)).remove_dead_of(&lock, &judge, root, id).map(drop)
     }
 
     /// `request`: what must be met; `None`: the default, as far as it can be had. `folders`: what was found before any lock
@@ -235,10 +237,10 @@ impl Create<'_> {
         let Some(container) = self.container else { return Ok(()) };
         let path = config.path.display();
         // Who did not ask does not wait long for who did.
-        let patience = if request.is_some() { self.paths.lock_patience } else { BRIEFLY };
-        let lock = Lock::take(self.paths, patience)
+        let patience = if request.is_some() { self.paths.lease.lock_patience } else { BRIEFLY };
+        let lock = Lock::take(&self.paths.lease, patience)
             .map_err(|error| format!("what containers are given cannot be kept: {error}"))?;
-        let records = store::records(self.paths, Some(&lock));
+        let records = store::records(&self.paths.lease, Some(&lock));
         if container.lives(self.paths) {
             return Ok(());
         }
@@ -249,7 +251,7 @@ impl Create<'_> {
             // Another copy of this wrapper was run before this one, in this very process.
             return Ok(());
         }
-        let devices = Devices::at(&self.paths.sys, &self.paths.dev);
+        let devices = Devices::at(&self.paths.lease.sys, &self.paths.dev);
         let mut pool = Pool::new(match &policy.gpus {
             Some(gpus) if !policy.lacks_card_nodes => gpus.clone(),
             _ => first_schema::gpus(policy, &devices),
@@ -260,7 +262,7 @@ impl Create<'_> {
             pool.quarantine(&withheld, &nodes_in(bundle, &pool).map_err(unclear)?);
         }
         let namespace = bundle.user_namespace().map_err(unclear)?;
-        let creator = store::creator(policy.sharing, &self.paths.proc)?;
+        let creator = store::creator(policy.sharing, &self.paths.lease.proc)?;
         let (in_bundle, exclusive);
         let (lock, leased, mut chosen) = match request {
             Some(request) if policy.sharing == Sharing::Exclusive => {
@@ -403,16 +405,16 @@ impl Create<'_> {
                 return Ok(same);
             }
         }
-        Ok(pool.select(request, reap::uses(records, lock, key, self.paths))?)
+        Ok(pool.select(request, reap::uses(records, lock, key, &self.paths.lease))?)
     }
 
     /// A decision that looks at no other container's record takes some away of those that are gone.
     fn reap(&self, own: Key<'_>, records: &RunFolder, lock: &Lock) {
-        reap::some(records, lock, self.paths, |record| own.is_of(record));
+        reap::some(records, lock, &self.paths.lease, |record| own.is_of(record));
     }
 
     fn is_own(&self, record: &Record) -> bool {
-        record.creator.pid == std::process::id() && creator_lives(record, self.paths)
+        record.creator.pid == std::process::id() && creator_lives(record, &self.paths.lease)
     }
 }
 

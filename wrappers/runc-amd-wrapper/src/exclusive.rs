@@ -31,15 +31,15 @@ use allocation::ticket::{Ticket, Wants};
 use allocation::withheld::Withheld;
 
 use crate::health_file;
-use crate::idle;
-use crate::lease_file::Leases;
-use crate::liveness::Judge;
-use crate::lock::Lock;
 use crate::log::{self, Log};
 use crate::paths::Paths;
-use crate::queue::Queue;
-use crate::run_folder::RunFolder;
-use crate::store::Key;
+use lease::idle;
+use lease::lease_file::Leases;
+use lease::liveness::Judge;
+use lease::lock::Lock;
+use lease::queue::Queue;
+use lease::run_folder::RunFolder;
+use lease::store::Key;
 use turn::Turn;
 
 /// How often one that waits looks again.
@@ -83,12 +83,12 @@ impl<'a> Exclusive<'a> {
     /// The sentence that says why it cannot have what it wants.
     pub fn acquire(&self, mut lock: Lock) -> Result<Option<(Lock, Vec<&'a Gpu>)>, String> {
         let wanted = self.wanted()?;
-        let mut judge = Judge::new(self.paths)?;
+        let mut judge = Judge::new(&self.paths.lease)?;
         let wait_s = self.wait_s.min(self.policy.wait_limit_s);
         let deadline = Instant::now() + Duration::from_secs(u64::from(wait_s));
         let (mut number, mut reclaims) = (None, 0);
         let mut withheld = self.withheld.clone();
-        let queue = Queue::of(self.paths, Some(&lock));
+        let queue = Queue::of(&self.paths.lease, Some(&lock));
         let leave = |lock: &Lock, number: Option<u64>| match number {
             Some(number) => queue.remove(lock, number),
             None => Ok(()),
@@ -139,7 +139,7 @@ impl<'a> Exclusive<'a> {
                     std::thread::sleep(POLL.min(deadline - now));
                 }
             }
-            lock = Lock::take(self.paths, self.paths.lock_patience)?;
+            lock = Lock::take(&self.paths.lease, self.paths.lease.lock_patience)?;
             judge.look_again();
             withheld = self.withheld_now(&withheld);
         }
@@ -210,7 +210,7 @@ impl<'a> Exclusive<'a> {
     /// # Errors
     /// One cannot be written, for this reason; then none of them counts.
     pub fn write(&self, lock: &Lock, chosen: &[&Gpu]) -> Result<(), String> {
-        let leases = Leases::of(self.paths, Some(lock));
+        let leases = Leases::of(&self.paths.lease, Some(lock));
         leases.ensure(lock)?;
         let root = self.root()?;
         for (at, one) in chosen.iter().enumerate() {

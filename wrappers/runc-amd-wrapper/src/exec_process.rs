@@ -18,10 +18,10 @@ use rustix::fs::OFlags;
 use crate::container::Container;
 use crate::log::Log;
 use crate::memlock;
-use crate::open;
 use crate::paths::Paths;
-use crate::run_folder;
-use crate::store;
+use lease::open;
+use lease::run_folder;
+use lease::store;
 
 const LIMIT: u64 = 16 * 1024 * 1024;
 
@@ -37,12 +37,12 @@ pub fn prepare(
     log: &Log<'_>,
 ) -> Result<(), String> {
     // Another user's containers have no record, and the folder is closed to that user.
-    if effective_user != paths.owner {
+    if effective_user != paths.lease.owner {
         return Ok(());
     }
     let id = container.key().id;
     let unreadable = |error: String| format!("what the container {id} was given cannot be read: {error}");
-    let text = store::records(paths, None).read(&container.key().file_name()).map_err(unreadable)?;
+    let text = store::records(&paths.lease, None).read(&container.key().file_name()).map_err(unreadable)?;
     let Some(text) = text else { return Ok(()) };
     let record = Record::parse(&text).map_err(|error| unreadable(format!("the record {error}")))?;
     let mut edits = record.process_edits();

@@ -28,9 +28,9 @@ use crate::ask::{Question, no_answer};
 use crate::config::Config;
 use crate::fuse_mounts::Fuse;
 use crate::log::Log;
-use crate::open::check_who_may_write;
 use crate::paths::Paths;
 use crate::rootfs::Rootfs;
+use lease::open::check_who_may_write;
 
 /// Each is a mount that runc makes at every create.
 const MOST: usize = 256;
@@ -129,7 +129,7 @@ impl Search<'_> {
         let warn = |name: &str, why: &str| {
             self.log.warn(&format!("the folder {} beneath {parent} is not mounted: {why}", Quoted(name)));
         };
-        let (path, owner, mounts) = (PathBuf::from(parent), self.paths.owner, Arc::clone(fuse));
+        let (path, owner, mounts) = (PathBuf::from(parent), self.paths.lease.owner, Arc::clone(fuse));
         let (place, mut names) = ask(until, move || {
             let place = check_way(&path, owner, &mounts, until)?;
             mounts.check(&place, Question::Names, limit(until))?;

@@ -30,12 +30,12 @@ impl Fuse {
     /// # Errors
     /// The sentence that names the file which cannot be read.
     pub(crate) fn read(paths: &Paths) -> Result<Self, String> {
-        let path = paths.proc.join("self/mountinfo");
+        let path = paths.lease.proc.join("self/mountinfo");
         let text =
             std::fs::read(&path).map_err(|error| format!("{} cannot be read: {error}", path.display()))?;
         Ok(Self {
             mounts: fuse_in(&text),
-            connections: paths.sys.join("fs/fuse/connections"),
+            connections: paths.lease.sys.join("fs/fuse/connections"),
             own: paths.own.clone(),
         })
     }

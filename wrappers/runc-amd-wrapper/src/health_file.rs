@@ -6,7 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use allocation::withheld::Withheld;
 
 use crate::paths::Paths;
-use crate::{alive, open};
+use lease::{alive, open};
 
 /// More than the daemon writes of a thousand cards.
 const LIMIT: u64 = 1024 * 1024;
@@ -20,13 +20,13 @@ pub fn read(paths: &Paths) -> (Withheld, Option<String>) {
              status rocworker"
         ))
     };
-    let text = match open::trusted_text(&paths.health, LIMIT, paths.owner) {
+    let text = match open::trusted_text(&paths.health, LIMIT, paths.lease.owner) {
         Ok(text) => text,
         Err(error) => return (Withheld::default(), unknown("none", &error)),
     };
     // By a clock before 1970 every file is from the future.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    match Withheld::parse(&text, now.as_secs(), || alive::boot_id(&paths.proc).ok()) {
+    match Withheld::parse(&text, now.as_secs(), || alive::boot_id(&paths.lease.proc).ok()) {
         Ok((withheld, None)) => (withheld, None),
         Ok((withheld, Some(old))) => {
             let which = if withheld.is_empty() { "none" } else { "what it withheld last" };

@@ -12,10 +12,8 @@
     reason = "it replaces runc on the machine itself: there is no other root"
 )]
 
-pub mod alive;
 pub mod args;
 pub mod ask;
-pub mod cgroup;
 pub mod config;
 pub mod container;
 pub mod create;
@@ -26,24 +24,13 @@ pub mod first_schema;
 pub mod folders;
 mod fuse_mounts;
 pub mod health_file;
-pub mod idle;
 mod in_bundle;
-pub mod kfd;
-pub mod lease_file;
-pub mod liveness;
-pub mod lock;
 pub mod log;
 mod memlock;
 pub mod nodes;
-pub mod open;
 pub mod paths;
 pub mod policy_file;
-pub mod queue;
-pub mod reap;
 mod rootfs;
-pub mod run_folder;
 pub mod runtime;
-pub mod runtime_state;
 pub mod scan;
-pub mod store;
 pub mod wrap;

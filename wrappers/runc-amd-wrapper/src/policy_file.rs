@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use allocation::policy::{self, Policy};
 
-use crate::open;
+use lease::open;
 
 /// More than a policy of a thousand GPUs.
 pub const LIMIT: u64 = 1024 * 1024;

@@ -36,7 +36,7 @@ pub fn wrap(arguments: &[&[u8]], environment: &Environment<'_>, paths: &Paths) -
     match wrapper.prepare(&reading) {
         Ok((runtime, depth)) => Verdict::Run { runtime, depth },
         Err(mut sentence) => {
-            if environment.effective_user != paths.owner {
+            if environment.effective_user != paths.lease.owner {
                 sentence = [&sentence, "; ", ROOTLESS].concat();
             }
             log.fail(&sentence);
@@ -65,28 +65,30 @@ impl Wrapper<'_> {
                     paths: self.paths,
                     log: self.log,
                 };
-                let policy = policy_file::load(&self.paths.policy, self.paths.owner);
+                let policy = policy_file::load(&self.paths.policy, self.paths.lease.owner);
                 create.prepare(&policy)?;
                 match policy {
                     PolicyFile::Good(policy) => policy.runtime.map(PathBuf::from),
                     // Whatever else is wrong with it, the same runtime has to serve all calls.
                     PolicyFile::Broken(_) => {
-                        policy_file::runtime(&self.paths.policy, self.paths.owner).flatten()
+                        policy_file::runtime(&self.paths.policy, self.paths.lease.owner).flatten()
                     }
                     PolicyFile::Absent | PolicyFile::NotRoots(_) => None,
                 }
             }
             Reading::Certain(call) => {
                 self.prepare_other(call)?;
-                policy_file::runtime(&self.paths.policy, self.paths.owner).flatten()
+                policy_file::runtime(&self.paths.policy, self.paths.lease.owner).flatten()
             }
-            Reading::Doubtful(calls) => match policy_file::runtime(&self.paths.policy, self.paths.owner) {
-                None => None,
-                Some(runtime) => {
-                    calls.iter().try_for_each(|call| self.refuse_in_doubt(call))?;
-                    runtime
+            Reading::Doubtful(calls) => {
+                match policy_file::runtime(&self.paths.policy, self.paths.lease.owner) {
+                    None => None,
+                    Some(runtime) => {
+                        calls.iter().try_for_each(|call| self.refuse_in_doubt(call))?;
+                        runtime
+                    }
                 }
-            },
+            }
         };
         let own = runtime::own(&self.paths.own);
         let runtime = match policys_runtime {

@@ -32,7 +32,7 @@ fn stopped_with_the_lock(stage: &Stage) -> Child {
 #[test]
 fn a_process_that_is_stopped_with_the_lock_is_named_by_who_waited_for_it_in_vain() {
     let mut stage = Stage::new();
-    stage.paths.lock_patience = Duration::from_millis(50);
+    stage.paths.lease.lock_patience = Duration::from_millis(50);
     stage.policy("all", "all");
     // Makes the folder and its lock.
     stage.create(config(ASKING));

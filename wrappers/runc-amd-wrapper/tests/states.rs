@@ -110,7 +110,7 @@ fn a_policy_that_cannot_be_used_stops_only_what_asks_and_one_that_is_not_roots_s
     }
     let mut strangers = Stage::new();
     strangers.policy("all", "all");
-    strangers.paths.owner += 1;
+    strangers.paths.lease.owner += 1;
     let outcome = strangers.create(config(ASKING));
     assert!(outcome.runs() && outcome.messages("warning")[0].contains("owner"), "{outcome:?}");
 }

@@ -11,13 +11,13 @@ use allocation::withheld::Withheld;
 
 use super::Exclusive;
 use super::turn::Reason;
-use crate::idle;
-use crate::kfd::Kfd;
-use crate::lease_file::{Held, Holder, Leases};
-use crate::liveness::Judge;
-use crate::lock::Lock;
-use crate::queue::Waiting;
-use crate::reap;
+use lease::idle;
+use lease::kfd::Kfd;
+use lease::lease_file::{Held, Holder, Leases};
+use lease::liveness::Judge;
+use lease::lock::Lock;
+use lease::queue::Waiting;
+use lease::reap;
 
 impl Exclusive<'_> {
     /// Who has which GPU. The leases and records of the dead are removed, and idleness is marked.
@@ -28,7 +28,7 @@ impl Exclusive<'_> {
         now_ms: Option<u64>,
         kfd: &Kfd,
     ) -> Result<Vec<Held>, String> {
-        let leases = Leases::of(self.paths, Some(lock));
+        let leases = Leases::of(&self.paths.lease, Some(lock));
         let mut held = Vec::new();
         for mut one in leases.all(judge)? {
             match &mut one.holder {
@@ -38,7 +38,7 @@ impl Exclusive<'_> {
                 }
                 Holder::Lease { lease, by: Some(by) } => {
                     if let Some(now_ms) = now_ms {
-                        let mark = idle::mark(lease, *by, now_ms, kfd, self.paths);
+                        let mark = idle::mark(lease, *by, now_ms, kfd, &self.paths.lease);
                         if lease.idle_since_ms != mark {
                             lease.idle_since_ms = mark;
                             leases.write(lock, lease)?;
@@ -66,7 +66,7 @@ impl Exclusive<'_> {
             })
         };
         let passed_over = |record: &Record| self.is_own(&record.root, &record.id) || has_lease(record);
-        let living = reap::all(self.records, lock, self.paths, passed_over)?;
+        let living = reap::all(self.records, lock, &self.paths.lease, passed_over)?;
         let mut taken = Vec::new();
         for Record { root, id, gpus, .. } in living {
             let reason = || Reason::Shared { root: root.clone(), id: id.clone() };

@@ -6,12 +6,13 @@ use allocation::request::GPU_WAIT;
 use allocation::withheld::Withheld;
 
 use super::{Exclusive, Wanted};
-use crate::kfd::Kfd;
-use crate::lease_file::{Held, Holder, Leases};
-use crate::liveness::{By, Judge};
-use crate::lock::Lock;
-use crate::queue::{Queue, Waiting};
-use crate::{alive, idle};
+use lease::alive;
+use lease::idle;
+use lease::kfd::Kfd;
+use lease::lease_file::{Held, Holder, Leases};
+use lease::liveness::{By, Judge};
+use lease::lock::Lock;
+use lease::queue::{Queue, Waiting};
 
 /// The most GPUs and waiters that one sentence names.
 const MOST: usize = 16;
@@ -53,11 +54,11 @@ impl<'a> Exclusive<'a> {
         waited_s: Option<u32>,
         withheld: &Withheld,
     ) -> Result<Turn<'a>, String> {
-        let waiting = Queue::of(self.paths, Some(lock)).reap(lock, judge)?;
+        let waiting = Queue::of(&self.paths.lease, Some(lock)).reap(lock, judge)?;
         let earlier: Vec<&Waiting> =
             waiting.iter().filter(|waiting| number.is_none_or(|own| waiting.number < own)).collect();
         let now_ms = self.policy.idle_grace_s.map(|_| alive::since_boot_ms());
-        let kfd = Kfd::read(self.paths);
+        let kfd = Kfd::read(&self.paths.lease);
         let held = self.held(lock, judge, now_ms, &kfd)?;
         if let Some(answer) = self.own(&held) {
             return answer;
@@ -88,7 +89,7 @@ impl<'a> Exclusive<'a> {
                 return Ok(Turn::Idle(idle));
             }
         }
-        let leases = Leases::of(self.paths, Some(lock));
+        let leases = Leases::of(&self.paths.lease, Some(lock));
         let taken: Vec<String> =
             would_do.iter().filter_map(|gpu| Some(why(gpu, reason(gpu)?, &leases))).collect();
         Ok(Turn::Short(self.shortage(wanted, would_do.len(), &taken, &earlier, waited_s)))
@@ -161,7 +162,7 @@ impl<'a> Exclusive<'a> {
             if leases.iter().take(at).any(is_its) {
                 continue;
             }
-            idle::end(lease, self.paths)
+            idle::end(lease, &self.paths.lease)
                 .map_err(|error| format!("the idle container {} cannot be killed: {error}", lease.id))?;
             self.log.warn(&format!(
                 "the container {} of runc root {} was idle for longer than the policy's grace and was killed: its \

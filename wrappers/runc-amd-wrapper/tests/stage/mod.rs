@@ -10,7 +10,6 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use runc_amd_wrapper::environment::Environment;
-use runc_amd_wrapper::lock::PATIENCE;
 use runc_amd_wrapper::paths::Paths;
 use runc_amd_wrapper::wrap::{Verdict, wrap};
 use serde_json::{Value, json};
@@ -61,14 +60,15 @@ impl Stage {
         }
         let paths = Paths {
             policy: at("wrapper.json"),
-            run: at("run"),
             health: at("run/health.json"),
-            sys: at("sys"),
             dev: at("dev"),
-            proc: PathBuf::from("/proc"),
             own: at("wrapper"),
-            owner: user,
-            lock_patience: PATIENCE,
+            lease: lease::paths::Paths {
+                run: at("run"),
+                sys: at("sys"),
+                owner: user,
+                ..lease::paths::Paths::system()
+            },
         };
         let stage = Self { place, paths, user };
         std::fs::create_dir_all(stage.path("dev/dri")).unwrap();
@@ -173,8 +173,8 @@ impl Stage {
             let _ = std::fs::create_dir(&folder);
             std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700)).unwrap();
         }
-        let own = runc_amd_wrapper::alive::Process::now(Path::new("/proc"), std::process::id()).unwrap();
-        let boot_id = runc_amd_wrapper::alive::boot_id(Path::new("/proc")).unwrap();
+        let own = lease::alive::Process::now(Path::new("/proc"), std::process::id()).unwrap();
+        let boot_id = lease::alive::boot_id(Path::new("/proc")).unwrap();
         let start_time = if lives { own.start_time } else { own.start_time - 1 };
         let record = json!({
             "schema_version": 1, "id": id, "root": "/nowhere/runc", "gids": gids, "env": [],

@@ -12,13 +12,13 @@ use allocation::document::Document as _;
 use allocation::gpu::Gpu;
 use allocation::record::Record;
 
-use crate::alive;
-use crate::container::alive_by;
+use crate::alive::{self, Process};
 use crate::lease_file::Leases;
 use crate::liveness::{By, Judge};
 use crate::lock::Lock;
 use crate::paths::Paths;
 use crate::run_folder::RunFolder;
+use crate::runtime_state;
 use crate::store::Key;
 
 /// So many records are judged by a decision that needs none of them: each costs about ten calls of the kernel.
@@ -110,4 +110,24 @@ fn has_a_lease(record: &Record, lock: &Lock, paths: &Paths) -> bool {
     // What cannot be known counts as alive.
     let Ok(judge) = Judge::new(paths) else { return true };
     leases.remove_dead_of(lock, &judge, root, id).unwrap_or(true)
+}
+
+/// By what the container that a record is about still uses its GPUs: the process that made it lives, or the first
+/// process that the runtime recorded for it does. A later container of that id does not count.
+pub fn alive_by(record: &Record, paths: &Paths) -> Option<By> {
+    if creator_lives(record, paths) {
+        return Some(By::Creator);
+    }
+    let (root, id) = (Path::new(&record.root), &record.id);
+    let renders = record.gpus.iter().map(|gpu| gpu.render);
+    let lives = runtime_state::init_of(root, id).is_some_and(|init| init.is_alive(&paths.proc))
+        && runtime_state::has_nodes(root, id, renders);
+    lives.then_some(By::Init)
+}
+
+/// Whether the create that wrote the record still runs.
+pub fn creator_lives(record: &Record, paths: &Paths) -> bool {
+    let creator = Process { pid: record.creator.pid, start_time: record.creator.start_time };
+    creator.lives_since(&paths.proc)
+        && alive::boot_id(&paths.proc).is_ok_and(|boot_id| boot_id == record.creator.boot_id)
 }

@@ -23,9 +23,9 @@ use crate::store;
 const TEMPORARY: &str = "new~";
 
 /// The mode of `/run/rocworker`: other programs of this product publish there what every user may read.
-pub(crate) const READABLE: u32 = 0o755;
+pub const READABLE: u32 = 0o755;
 /// The mode of a folder in it, which no other user can open or lock.
-pub(crate) const ROOTS_ALONE: u32 = 0o700;
+pub const ROOTS_ALONE: u32 = 0o700;
 
 /// The folder, whether it is there or not.
 #[derive(Debug)]
@@ -210,7 +210,7 @@ impl RunFolder {
 
 /// Makes a folder of this mode where it is missing, checks it, takes away what its mode has beyond that, and answers it,
 /// open.
-pub(crate) fn ensure(folder: &Path, mode: u32, owner: u32) -> Result<File, String> {
+pub fn ensure(folder: &Path, mode: u32, owner: u32) -> Result<File, String> {
     let failed = |attempt| move |error: io::Error| failed("the folder", folder, attempt, error);
     // It is mostly there.
     let opened = match open_folder(folder) {
@@ -245,7 +245,7 @@ fn check(folder: &Path, opened: &File, owner: u32) -> Result<u32, String> {
 
 /// The sentence that says what is not as it must be below `/run/rocworker`: what it is, as a person calls it, where, the
 /// kernel's answer and what to do. `attempt` is what cannot be done to it.
-pub(crate) fn failed(what: &str, path: &Path, attempt: &str, error: impl Into<open::Error>) -> String {
+pub fn failed(what: &str, path: &Path, attempt: &str, error: impl Into<open::Error>) -> String {
     let error = error.into();
     let said = match &error {
         open::Error::Io(io) if io.kind() == ErrorKind::NotADirectory => {
@@ -275,7 +275,7 @@ fn remedy(error: &open::Error) -> &'static str {
 }
 
 /// What to do where a file could not be written, as the end of a sentence.
-pub(crate) fn remedy_of_write(error: &io::Error) -> &'static str {
+pub fn remedy_of_write(error: &io::Error) -> &'static str {
     match error.kind() {
         ErrorKind::StorageFull => ": make room on that file system",
         ErrorKind::ReadOnlyFilesystem => ": mount that file system for writing",

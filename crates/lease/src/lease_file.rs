@@ -124,7 +124,7 @@ impl Leases {
 
 /// A lease of the container `x`.
 #[cfg(test)]
-pub(crate) fn lease_of_x(root: &Path, creator: allocation::record::Creator) -> Lease {
+pub fn lease_of_x(root: &Path, creator: allocation::record::Creator) -> Lease {
     Lease {
         schema_version: Lease::SCHEMA_VERSION,
         gpu: allocation::record::RecordedGpu {

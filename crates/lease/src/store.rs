@@ -15,7 +15,7 @@ use crate::paths::Paths;
 use crate::run_folder::{Kind, RunFolder};
 
 /// The name of the folder.
-pub(crate) const FOLDER: &str = "records";
+pub const FOLDER: &str = "records";
 
 /// The folder of records, in which each has its [`Key::file_name`].
 pub fn records(paths: &Paths, lock: Option<&Lock>) -> RunFolder {
@@ -69,7 +69,7 @@ pub fn valid_id(id: &[u8]) -> Option<&str> {
 ///
 /// # Errors
 /// proc does not say so: the sentence names what is missing.
-pub(crate) fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> {
+pub fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> {
     let this = match sharing {
         Sharing::Shared => Some(Process::this()),
         // Who lives decides about the next container's GPUs: proc must be this process's own.
@@ -85,7 +85,7 @@ pub(crate) fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> 
 ///
 /// # Errors
 /// It cannot be put down: the sentence says why.
-pub(crate) fn record(
+pub fn record(
     key: Key<'_>,
     creator: Creator,
     chosen: &[&Gpu],

@@ -93,12 +93,12 @@ pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error
 }
 
 /// Whether both are one file, under whatever names.
-pub(crate) fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
+pub fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }
 
 /// The owner, and no write bit for group or others.
-pub(crate) fn check_who_may_write(uid: u32, mode: u32, owner: u32) -> Result<(), Error> {
+pub fn check_who_may_write(uid: u32, mode: u32, owner: u32) -> Result<(), Error> {
     if uid != owner {
         return Err(Error::Foreign(format!("its owner is user {uid}")));
     }

@@ -1,0 +1,35 @@
+//! Where leases and those who hold them are, in one place, so that a test can pass others.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::lock;
+
+/// Where everything is.
+#[derive(Clone, Debug)]
+pub struct Paths {
+    /// The folder of what lasts until the machine's next start: records, leases, and their lock.
+    pub run: PathBuf,
+    /// sysfs, by which KFD says who uses a GPU.
+    pub sys: PathBuf,
+    /// proc, which says which processes live.
+    pub proc: PathBuf,
+    /// Whose the records have to be: root's, user 0.
+    pub owner: u32,
+    /// How long a create that asks for GPUs waits for the lock of decisions.
+    pub lock_patience: Duration,
+}
+
+impl Paths {
+    /// Those of a machine.
+    #[must_use]
+    pub fn system() -> Self {
+        Self {
+            run: PathBuf::from("/run/rocworker"),
+            sys: PathBuf::from("/sys"),
+            proc: PathBuf::from("/proc"),
+            owner: 0,
+            lock_patience: lock::PATIENCE,
+        }
+    }
+}
