@@ -106,8 +106,7 @@ impl Machine<'_> {
     pub(super) fn follow_options(&self, state: &mut State) -> anyhow::Result<(UnitStatus, Option<Outcome>)> {
         let options = Options(self.tools.options()?);
         let role = self.role(&options)?;
-        let text = options.configuration(role)?;
-        let config = Config::parse(&self.root.shown(config::PATH), &text)?;
+        let config = options.configuration(role, &self.root.shown(config::PATH))?;
         if let Some(unit) = &self.unit
             && !state.units.contains(unit)
         {
@@ -125,7 +124,7 @@ impl Machine<'_> {
         {
             return Ok((UnitStatus::tags_held(), None));
         }
-        own_files::put_configuration(self.root, state, &text)?;
+        own_files::put_configuration(self.root, state, &config)?;
         let is_another = own_files::put_program(self.root, state, &self.running)?;
         if own_files::put_exporter(self.root, state, &self.running)? | is_another {
             self.restart_services(state)?;

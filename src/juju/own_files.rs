@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use anyhow::ensure;
 use root::{Attributes, Kind, Root};
 
 use super::options::WrongConfig;
 use super::state::{State, around, is_among};
-use crate::config;
+use crate::config::{self, Config};
 use crate::desired::own_unit;
 use crate::own_program::{self, LOCAL, PACKAGED};
 
@@ -22,8 +23,8 @@ const TEXT_LIMIT: usize = 64 << 10;
 const PROGRAM_LIMIT: usize = 512 << 20;
 
 /// Writes the configuration, unless a person has.
-pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> anyhow::Result<()> {
-    let new = text.as_bytes();
+pub(super) fn put_configuration(root: &Root, state: &mut State, config: &Config) -> anyhow::Result<()> {
+    let new = config.text().as_bytes();
     let standing = standing(root, config::PATH, TEXT_LIMIT)?;
     let is_recorded = |bytes: &[u8]| is_among(&state.configuration, bytes);
     let other = standing.as_deref().filter(|bytes| *bytes != new);
@@ -38,6 +39,8 @@ pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> a
     if standing.as_deref() == Some(new) && is_recorded(new) {
         return Ok(());
     }
+    let read = Config::parse(config.path(), config.text())?;
+    ensure!(read == *config, "{} would mean something else than the options", config.path().display());
     state.configuration = around(other, new);
     state.write(root)?;
     root.write(config::PATH, new, Attributes { mode: 0o644, owner: None })?;
@@ -174,22 +177,26 @@ mod tests {
         (dir, root)
     }
 
+    fn put(root: &Root, state: &mut State, text: &str) -> anyhow::Result<()> {
+        put_configuration(root, state, &Config::parse(&root.shown(config::PATH), text).unwrap())
+    }
+
     #[test]
     fn a_configuration_is_the_charms_until_somebody_edits_it() {
         let (dir, root) = empty();
         let path = dir.path().join("etc/rocworker/config.yaml");
         let mut state = State::default();
         for text in ["restart: drain\n", "restart: now\n", "restart: now\n"] {
-            put_configuration(&root, &mut state, text).unwrap();
+            put(&root, &mut state, text).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         fs::write(&path, "restart: never\n").unwrap();
-        let error = put_configuration(&root, &mut state, "restart: drain\n").unwrap_err().to_string();
+        let error = put(&root, &mut state, "restart: drain\n").unwrap_err().to_string();
         assert!(error.contains("was written by hand and is left as it is: move it away"), "{error}");
         remove(&root, &state, false).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "restart: never\n");
         fs::remove_file(&path).unwrap();
-        put_configuration(&root, &mut state, "restart: drain\n").unwrap();
+        put(&root, &mut state, "restart: drain\n").unwrap();
         remove(&root, &state, false).unwrap();
         assert!(!path.exists());
     }
@@ -199,14 +206,14 @@ mod tests {
         let (dir, root) = empty();
         let path = dir.path().join("etc/rocworker/config.yaml");
         let mut state = State::default();
-        put_configuration(&root, &mut state, "tag: a\n").unwrap();
+        put(&root, &mut state, "tag: a\n").unwrap();
         // Killed once the state was written, twice.
         for next in ["tag: b\n", "tag: c\n"] {
             state.configuration = around(Some(b"tag: a\n"), next.as_bytes());
         }
         state.write(&root).unwrap();
         let mut state = State::read(&root).unwrap();
-        put_configuration(&root, &mut state, "tag: d\n").unwrap();
+        put(&root, &mut state, "tag: d\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "tag: d\n");
     }
 

@@ -8,7 +8,7 @@ use reconcile::{Effect, Finding, Outcome as EffectOutcome, Progress, Step, Verb}
 use root::Root;
 
 use super::options::{Role, WrongConfig, has_unit};
-use crate::config::{self, ComputeRuntime, Config};
+use crate::config::{self, Config, Off};
 use crate::doctor::{self, Check, Status};
 use crate::engines::Versions;
 use crate::engines::concourse::{Concourse, UNIT};
@@ -17,7 +17,7 @@ use crate::lxd::on_host::OnHost;
 use crate::memory::Memory;
 use crate::printable::{printable, shortened};
 use crate::run::{Outcome, Own};
-use crate::selection::{is_off, select};
+use crate::selection::select;
 use crate::timestamp::Timestamp;
 use crate::version::Version;
 
@@ -92,10 +92,7 @@ impl UnitStatus {
         let worker = Concourse::read(root, &mut versions).worker;
         let facts = Facts::read(root).remembering(memory.chosen);
         let gpus = select(config, &facts)?.gpus.len();
-        let off = is_off(config).then_some(match config.compute_runtime {
-            ComputeRuntime::Cuda => "cuda",
-            _ => "none",
-        });
+        let off = config.gpus.off().map(|why| if why == Off::Cuda { "cuda" } else { "none" });
         let line = |it: &Finding| format!("{}: {}", it.path, it.text);
         let effects = |outcome| applied.effects.iter().filter(move |it| it.outcome == outcome);
         let mut why_no_gpu = None;

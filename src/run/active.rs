@@ -45,14 +45,15 @@ impl ConfigFile {
     }
 
     fn read(&self, root: &Root, other: Option<&Path>) -> Result<Config, Unreadable> {
-        let config = match (&self.named, other) {
-            (Some((caller, path)), _) => Config::read_file(caller, path)?,
+        let environment = &self.environment;
+        Ok(match (&self.named, other) {
+            (Some((caller, path)), _) => Config::read_file(caller, path, environment)?,
             (None, Some(path)) => {
-                Config::read_file(&Root::open(Path::new("/")).map_err(config::Error::from)?, path)?
+                let here = Root::open(Path::new("/")).map_err(config::Error::from)?;
+                Config::read_file(&here, path, environment)?
             }
-            (None, None) => Config::read(root)?,
-        };
-        config.beside(&self.environment).map_err(Unreadable::Wrong)
+            (None, None) => Config::read_beside(root, environment)?,
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use super::scope::{Changes, Components, Request, Scope};
 use super::{Error, Run, State};
 use crate::cdi::{Siblings, may_replace};
 use crate::component::Component;
-use crate::config::{self, Config, Configure};
+use crate::config::{self, Config};
 use crate::desired::own_unit::DAEMON;
 use crate::desired::{self, certain, desired};
 use crate::driver::{Hindrances, kmm};
@@ -29,7 +29,7 @@ use crate::own_program;
 use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
-use crate::selection::{choose, is_off};
+use crate::selection::choose;
 
 /// What should be, and what it was decided by.
 pub(super) struct Target {
@@ -103,7 +103,7 @@ impl Run<'_> {
             return Ok(Err(Stopped::Other(why)));
         }
         let observed = self.observe(&state, scope.packages);
-        let has_lost_all = !is_off(self.config) && !observed.facts.has_amd();
+        let has_lost_all = self.config.gpus.is_on() && !observed.facts.has_amd();
         let wanted = is_known.then(|| {
             certain(self.config, &observed.facts)?;
             Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?))
@@ -197,7 +197,7 @@ impl Run<'_> {
         memory.overrides = observed.templates.first_seen(&memory.overrides);
         memory.concourse = written_by(&observed.engines.concourse, memory.concourse);
         memory.reboot = None;
-        memory.unverified &= self.config.build().is_some();
+        memory.unverified &= self.config.driver.is_on();
         memory.undone = false;
         // An image that is being built has other mounts than the machine that it becomes.
         if Uptime::now(self.root).is_some() {
@@ -258,8 +258,8 @@ impl Scope {
 
 /// Whether docker keeps each runtime that the receipt has: else one goes that the dockerd that runs may need.
 fn keeps_runtimes(config: &Config, facts: &Facts, receipt: &Receipt) -> bool {
-    let has_gpus = !is_off(config) && facts.has_amd();
-    let is_wanted = has_gpus && config.docker.configure != Configure::Never;
+    let has_gpus = config.gpus.is_on() && facts.has_amd();
+    let is_wanted = config.docker.managed.is_on() && facts.has_amd();
     receipt.entries.iter().all(|entry| match entry.component.as_str() {
         it if it == Component::Wrapper.as_ref() => has_gpus,
         it if it != Component::Docker.as_ref() => true,
