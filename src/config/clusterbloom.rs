@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::packages::{RocmKeys, SCHEMES, url};
+use super::packages::{RocmDocument, SCHEMES, url};
 use super::{ComputeRuntime, Error, RocmFrom, Source, releases};
 
 /// What ClusterBloom has where nothing else is said.
@@ -68,7 +68,7 @@ impl ClusterBloom {
     }
 
     /// What the configuration says by these names goes into what it says of ROCm.
-    pub(super) fn check(&self, mut rocm: RocmKeys, source: &Source) -> Result<RocmKeys, Error> {
+    pub(super) fn check(&self, rocm: &mut RocmDocument, source: &Source) -> Result<(), Error> {
         self.fit().map_err(|(name, problem)| source.wrong(name, None, format!("{name}: {problem}")))?;
         let contradiction = match (self.get(GPU_NODE), rocm.install) {
             (Some("true"), Some(RocmFrom::Keep | RocmFrom::Apt | RocmFrom::TheRock)) => Some("true"),
@@ -80,11 +80,10 @@ impl ClusterBloom {
                 format!("{GPU_NODE}: {said} and rocm.install contradict each other; keep rocm.install");
             return Err(source.wrong(GPU_NODE, None, problem));
         }
-        self.put_into(&mut rocm).map_err(|problem| source.wrong(ROCM_BASE_URL, None, problem))?;
-        Ok(rocm)
+        self.put_into(rocm).map_err(|problem| source.wrong(ROCM_BASE_URL, None, problem))
     }
 
-    fn put_into(&self, rocm: &mut RocmKeys) -> Result<(), String> {
+    fn put_into(&self, rocm: &mut RocmDocument) -> Result<(), String> {
         if self.get(GPU_NODE) == Some("true") {
             rocm.install = Some(RocmFrom::AmdgpuInstall);
         }
@@ -99,8 +98,8 @@ impl ClusterBloom {
                 ));
             }
         }
-        url.clone_into(&mut rocm.installer.base_url);
-        rocm.installer.package = package.unwrap_or_default();
+        url.clone_into(&mut rocm.base_url);
+        rocm.package = package.unwrap_or_default();
         Ok(())
     }
 
@@ -110,7 +109,7 @@ impl ClusterBloom {
         &self,
         written: &Self,
         runtime: Option<ComputeRuntime>,
-        rocm: &mut RocmKeys,
+        rocm: &mut RocmDocument,
     ) -> Result<Beside, String> {
         let mut used = self.clone();
         let fits_runtime = match self.get(GPU_NODE) {
@@ -138,7 +137,7 @@ impl ClusterBloom {
     }
 
     /// What a configuration says in vain, in sentences: of an installer that does not run. `GPU_NODE: false` says so itself.
-    pub(super) fn unused(&self, rocm: &RocmKeys) -> Vec<String> {
+    pub(super) fn unused(&self, rocm: &RocmDocument) -> Vec<String> {
         if rocm.install == Some(RocmFrom::AmdgpuInstall) || self.get(GPU_NODE) == Some("false") {
             return Vec::new();
         }
@@ -161,8 +160,8 @@ pub(super) struct Beside {
 }
 
 /// A file that nothing vouches for comes from a server that does.
-fn unchecked(url: &str, rocm: &RocmKeys) -> Result<(), String> {
-    if url.starts_with("http://") && rocm.installer.sha256.is_none() {
+fn unchecked(url: &str, rocm: &RocmDocument) -> Result<(), String> {
+    if url.starts_with("http://") && rocm.sha256.is_none() {
         return Err(format!(
             "{ROCM_BASE_URL}: what comes from {url} can be changed on its way: name an https:// URL, or the file's checksum \
              (rocm.sha256)"

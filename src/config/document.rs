@@ -132,9 +132,9 @@ impl Document {
             return Err(source.wrong("gpu-device-ids", None, problem));
         }
         let tags = tags(self.tag, &source)?;
-        let rocm = self.rocm.unwrap_or_default().check(&source)?;
+        let mut rocm = self.rocm.unwrap_or_default();
         let clusterbloom = ClusterBloom::written(self.gpu_node, self.rocm_base_url, self.rocm_deb_package);
-        let mut rocm = clusterbloom.check(rocm, &source)?;
+        clusterbloom.check(&mut rocm, &source)?;
         let beside = environment.beside(&clusterbloom, says_runtime.then_some(runtime), &mut rocm);
         let beside = beside.map_err(Error::Environment)?;
         if beside.is_off {
@@ -151,7 +151,7 @@ impl Document {
             document.unwrap_or_default().check(name, default, gpus, &source)
         };
         let rocm_version = rocm.version.clone();
-        let rocm = rocm.resolve(gpus);
+        let rocm = rocm.check(gpus, &source)?;
         let has_dkms = |usecases: &[String]| usecases.iter().any(|usecase| usecase == DKMS);
         let by_installer = match &rocm {
             Managed::On(Rocm::Installer { usecases, .. }) if has_dkms(usecases) => Some(Build::Installer),

@@ -50,13 +50,10 @@ pub struct Packages {
 /// What a managed tool is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
-    /// In whatever version is there or to be had.
-    Present {
-        /// The key that asks for it.
-        asked_by: &'static str,
-        /// Whether the worker is ready without it.
-        is_optional: bool,
-    },
+    /// There, in whatever version is there or to be had (`packages`).
+    Required,
+    /// As `Required`, and the worker is ready without it (`compute-runtime: rocm`).
+    Optional,
     Absent,
 }
 
@@ -65,7 +62,8 @@ impl Managed<Tool> {
     #[must_use]
     pub fn asked_by(&self) -> Option<&'static str> {
         match self {
-            Self::On(Tool::Present { asked_by, .. }) => Some(asked_by),
+            Self::On(Tool::Required) => Some("packages"),
+            Self::On(Tool::Optional) => Some("compute-runtime: rocm"),
             Self::On(Tool::Absent) | Self::Off(_) => None,
         }
     }
@@ -93,8 +91,7 @@ impl PackagesDocument {
         }
         // Apt would refuse it beside amdgpu-install's, which comes from the same repository with another `Signed-By`.
         let comes_with_rocm = matches!(rocm, Managed::On(Rocm::Archive(_) | Rocm::Installer { .. }));
-        let auto = Tool::Present { asked_by: "compute-runtime: rocm", is_optional: true };
-        let auto = Managed::of(needs_gpu.then_some(auto), Off::Key("compute-runtime"));
+        let auto = Managed::of(needs_gpu.then_some(Tool::Optional), Off::Key("compute-runtime"));
         let smi = if comes_with_rocm { Managed::Off(Off::Key("rocm.install")) } else { auto };
         Ok(Packages {
             container_toolkit: tool(self.container_toolkit, auto).needing(&gpus),
@@ -107,7 +104,7 @@ impl PackagesDocument {
 fn tool(wanted: Option<Wanted>, auto: Managed<Tool>) -> Managed<Tool> {
     match wanted.unwrap_or_default() {
         Wanted::Auto => auto,
-        Wanted::Install => Managed::On(Tool::Present { asked_by: "packages", is_optional: false }),
+        Wanted::Install => Managed::On(Tool::Required),
         Wanted::Keep => Managed::Off(Off::Key("packages: keep")),
         Wanted::Absent => Managed::On(Tool::Absent),
     }
@@ -124,32 +121,6 @@ pub enum Rocm {
         file: InstallerFile,
         usecases: Vec<String>,
     },
-}
-
-/// What a configuration and an environment say of ROCm.
-#[derive(Debug)]
-pub(super) struct RocmKeys {
-    pub(super) install: Option<RocmFrom>,
-    therock: Option<TheRock>,
-    /// AMD's release, as `7.2.4`.
-    pub(super) version: Option<String>,
-    packages: Vec<String>,
-    usecases: Vec<String>,
-    pub(super) installer: InstallerFile,
-}
-
-impl RocmKeys {
-    pub(super) fn resolve(self, gpus: Managed) -> Managed<Rocm> {
-        let from = match self.install {
-            Some(RocmFrom::Apt) => Some(Rocm::Packages(self.packages)),
-            Some(RocmFrom::TheRock) => self.therock.map(Rocm::Archive),
-            Some(RocmFrom::AmdgpuInstall) => {
-                Some(Rocm::Installer { file: self.installer, usecases: self.usecases })
-            }
-            Some(RocmFrom::Keep) | None => None,
-        };
-        Managed::of(from, Off::Key("rocm.install: keep")).needing(&gpus)
-    }
 }
 
 /// The package of amdgpu-install.
@@ -202,12 +173,17 @@ pub struct Repository {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RocmDocument {
-    install: Option<RocmFrom>,
+    pub(super) install: Option<RocmFrom>,
     therock: Option<TheRockDocument>,
-    version: Option<String>,
+    pub(super) version: Option<String>,
     packages: Option<Vec<String>>,
     usecases: Option<Vec<String>>,
-    sha256: Option<String>,
+    pub(super) sha256: Option<String>,
+    /// The installer's folder and file, which ClusterBloom's names say.
+    #[serde(skip)]
+    pub(super) base_url: String,
+    #[serde(skip)]
+    pub(super) package: String,
 }
 
 impl RocmDocument {
@@ -216,7 +192,7 @@ impl RocmDocument {
         Self { install: Some(RocmFrom::Apt), version, ..Self::default() }
     }
 
-    pub(super) fn check(self, source: &Source) -> Result<RocmKeys, Error> {
+    pub(super) fn check(self, gpus: Managed, source: &Source) -> Result<Managed<Rocm>, Error> {
         if let Some(version) = &self.version {
             source.check("rocm.version", version, release(version))?;
         }
@@ -229,26 +205,29 @@ impl RocmDocument {
             source.check("rocm.usecases", name, usecase(name))?;
         }
         let sha256 = self.sha256.map(|text| source.check("rocm.sha256", &text, digest(&text))).transpose()?;
-        let (is_archive, asks_nothing) = match self.install {
-            Some(RocmFrom::TheRock) => (true, None),
-            Some(RocmFrom::Apt) => (false, packages.is_empty().then_some("packages")),
-            Some(RocmFrom::AmdgpuInstall) => (false, usecases.is_empty().then_some("usecases")),
-            Some(RocmFrom::Keep) | None => (false, None),
-        };
-        if self.therock.is_some() && !is_archive {
+        if self.therock.is_some() && self.install != Some(RocmFrom::TheRock) {
             let problem = "rocm.therock names an archive, and rocm.install does not ask for it: write rocm.install: \
                            therock, or leave it out";
             return Err(source.wrong("rocm.therock", None, problem));
         }
-        if let Some(key) = asks_nothing.map(|name| format!("rocm.{name}")) {
-            let problem =
-                format!("{key} is empty, and rocm.install asks for ROCm: name some, or leave it out");
-            return Err(source.wrong(&key, None, problem));
-        }
-        let therock = is_archive.then(|| self.therock.unwrap_or_default().check(source)).transpose()?;
-        // ClusterBloom's names say the rest.
-        let installer = InstallerFile { sha256, ..InstallerFile::default() };
-        Ok(RocmKeys { install: self.install, therock, version: self.version, packages, usecases, installer })
+        let asked_for = |names: Vec<String>, key: &str| match names.is_empty() {
+            true => {
+                let problem =
+                    format!("{key} is empty, and rocm.install asks for ROCm: name some, or leave it out");
+                Err(source.wrong(key, None, problem))
+            }
+            false => Ok(names),
+        };
+        let from = match self.install {
+            Some(RocmFrom::Apt) => Some(Rocm::Packages(asked_for(packages, "rocm.packages")?)),
+            Some(RocmFrom::TheRock) => Some(Rocm::Archive(self.therock.unwrap_or_default().check(source)?)),
+            Some(RocmFrom::AmdgpuInstall) => Some(Rocm::Installer {
+                file: InstallerFile { base_url: self.base_url, package: self.package, sha256 },
+                usecases: asked_for(usecases, "rocm.usecases")?,
+            }),
+            Some(RocmFrom::Keep) | None => None,
+        };
+        Ok(Managed::of(from, Off::Key("rocm.install: keep")).needing(&gpus))
     }
 }
 

@@ -59,9 +59,10 @@ pub fn actions(
         (rocm_smi, Source::Rocm, ROCM_SMI, "rocm-smi reports temperature, clocks and memory"),
     ] {
         match *tool {
-            Managed::On(Tool::Present { is_optional, .. }) => {
-                wanted.push(Coming { is_optional, ..required(Some(source), Package::present(name), reason) })
-            }
+            Managed::On(tool @ (Tool::Required | Tool::Optional)) => wanted.push(Coming {
+                is_optional: tool == Tool::Optional,
+                ..required(Some(source), Package::present(name), reason)
+            }),
             Managed::On(Tool::Absent) => {
                 desired.push(Action::package(Package::absent(name), "it is configured as absent"))
             }
