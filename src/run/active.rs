@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-use super::State;
+use super::Stored;
 use crate::config::{self, ClusterBloom, Config};
 use crate::memory::{self, AppliedConfig, Memory};
 
@@ -108,13 +108,13 @@ fn why_ignored(root: &Root, config: &Config) -> Option<String> {
         return None;
     }
     // The run reports a state that cannot be read.
-    let state = State::read(root).ok()?;
+    let state = Stored::read(root).ok()?;
     let now = AppliedConfig::of(root, config);
     let last = state.memory.config.as_ref().filter(|last| now.as_ref() != Some(last))?;
     let other = now.and_then(|now| now.other);
     let is_of_same_place = last.other == other;
     let option = other.map_or_else(String::new, |path| format!("--config {} ", path.display()));
-    (is_of_same_place && state.is_set_up()).then(|| {
+    (is_of_same_place && state.is_applied()).then(|| {
         format!(
             "{} is empty or not there, and was not when this machine was set up by it: it counts once it says something, \
              or after rocworker {option}apply",

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use inventory::Gpu;
 use reconcile::Progress;
 
-use super::outcome::{Differs, Outcome, Stopped, Why};
+use super::outcome::{Differs, Outcome, Why};
 use super::published::PublishedState;
 use super::scope::{BOOT, Request};
-use super::{Error, Run, State};
+use super::{Error, Run, Stored};
 use crate::facts::Facts;
 use crate::pending_gpus::{PendingGpu, pending_gpus};
 
@@ -26,13 +26,12 @@ impl Run<'_> {
     /// When the desired state is unknown: what was published and is still true stays. When the receipt cannot be
     /// read or kept.
     pub fn boot(&self, is_known: bool, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
-        let state = State::read_if(self.root, is_known)?;
+        let state = Stored::read_if(self.root, is_known)?;
         // As it is before the first change: what is not there yet may come.
         let published = &PublishedState::read(self.root, &state.receipt);
-        if !state.is_set_up() {
+        if !state.is_applied() {
             // An undo that was killed may have left a spec.
-            let outcome = self.execute(&BOOT, Request::Boot { published, is_known: false }, on_progress)?;
-            return Ok(Outcome { stopped: Some(Stopped::NotSetUp), ..outcome });
+            return self.execute(&BOOT, Request::Boot { published, is_known: false }, on_progress);
         }
         let request = Request::Boot { published, is_known };
         let mut missing = self.missing(published, is_known)?;
@@ -59,7 +58,7 @@ impl Run<'_> {
         outcome.missing = missing;
         if is_known {
             let request = Request::Configuration { saved: None };
-            if let Ok(target) = self.target(&BOOT, &request, State::read(self.root)?)? {
+            if let Ok(target) = self.target(&BOOT, &request, Stored::read(self.root)?)? {
                 let rest = self.plan_for(&target, &request, &target.state.receipt, None);
                 let differs = rest.changes.into_iter().map(|it| Differs { path: it.path, why: Why::Apply });
                 outcome.differs.extend(differs);
@@ -70,7 +69,7 @@ impl Run<'_> {
 
     fn missing(&self, published: &PublishedState, is_known: bool) -> Result<Vec<PendingGpu>, Error> {
         let mut facts =
-            Facts::read(self.root).remembering(State::read_if(self.root, is_known)?.memory.chosen);
+            Facts::read(self.root).remembering(Stored::read_if(self.root, is_known)?.memory.chosen);
         if !is_known && published.is_true(&facts) {
             // None of the others was published; of these udev may still have nodes to go over.
             facts.inventory.gpus.retain(Gpu::usable);

@@ -27,7 +27,8 @@ pub use own::{Own, caller, running};
 pub use plan::{Planned, Saved};
 pub use published::siblings_at_apply;
 pub use scope::Rules;
-pub use state::State;
+use state::Stored;
+pub use state::{Held, Phase, State};
 pub use wait::wait_and_start;
 
 use crate::config::Config;

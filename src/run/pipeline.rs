@@ -7,7 +7,7 @@ use super::driver::{is_read, is_reboot, of_driver};
 use super::outcome::{Outcome, Selected, Stopped};
 use super::scope::{Aim, Request, Scope};
 use super::target::Target;
-use super::{Error, Run, State};
+use super::{Error, Run, Stored};
 use crate::memory::Memory;
 
 /// A run that has the lock.
@@ -33,7 +33,9 @@ impl Run<'_> {
         let mut versions = None;
         // Without the lock first: where nothing is to be done nothing is written, not even the lock's file.
         if !matches!(request, Request::Nothing { .. }) {
-            let target = match self.target(scope, &request, self.state(&request)?)? {
+            let state = self.state(&request)?;
+            outcome.state = state.state(self.root);
+            let target = match self.target(scope, &request, state)? {
                 Ok(target) => target,
                 Err(stopped) => return Ok(Outcome { stopped: Some(stopped), ..outcome }),
             };
@@ -55,8 +57,9 @@ impl Run<'_> {
         {
             return Ok(Outcome { stopped: Some(Stopped::Superseded), ..outcome });
         }
-        let mut state = State { receipt: work.receipt().clone(), ..self.state(&request)? };
+        let mut state = Stored { receipt: work.receipt().clone(), ..self.state(&request)? };
         state.memory.versions = versions.unwrap_or(state.memory.versions);
+        outcome.state = state.state(self.root);
         let mut target = match self.target(scope, &request, state)? {
             Ok(target) => target,
             Err(stopped) => return Ok(Outcome { stopped: Some(stopped), ..outcome }),
@@ -87,11 +90,11 @@ impl Run<'_> {
         }
         let mut execution = Execution { run: self, scope, request, target, work, outcome, on_progress };
         let ran = execution.stages();
-        let Execution { target, mut work, mut outcome, .. } = execution;
+        let Execution { mut target, mut work, mut outcome, .. } = execution;
         let unrecorded = work.record().err();
         ran.map_err(|error| error.after(work.made().len()))?;
         if let Request::Nothing { .. } = request {
-            outcome.notes.extend(self.end_undo(scope, target.memory.clone(), work.receipt()));
+            outcome.notes.extend(self.end_undo(scope, &mut target.memory, work.receipt()));
         }
         if let Some(error) = unrecorded {
             let text = format!("the changes are made, and the history lacks them: {error}");
@@ -106,14 +109,14 @@ impl Run<'_> {
     }
 
     /// The receipt and the memory. No damaged memory stops an undo, or a boot without a configuration.
-    fn state(&self, request: &Request<'_>) -> Result<State, Error> {
+    fn state(&self, request: &Request<'_>) -> Result<Stored, Error> {
         let is_needless = matches!(request, Request::Nothing { .. } | Request::Boot { is_known: false, .. });
-        State::read_if(self.root, !is_needless)
+        Stored::read_if(self.root, !is_needless)
     }
 
     /// Whether nothing is to be done: neither on the machine nor in what is remembered.
     fn is_in_sync(&self, request: &Request<'_>, target: &Target, selected: &Selected) -> bool {
-        let State { receipt, memory } = &target.state;
+        let Stored { receipt, memory } = &target.state;
         let plan = &selected.plan;
         match request {
             Request::Configuration { .. } => {
@@ -142,7 +145,7 @@ impl Run<'_> {
             outcome.forgive_optional(&target.desired);
             outcome.notes.splice(0..0, target.desired.notes);
         }
-        outcome.pending = receipt.still_pending(self.root).cloned().collect();
+        outcome.state = Stored { receipt: receipt.clone(), memory: target.memory }.state(self.root);
         outcome
     }
 
@@ -234,7 +237,7 @@ impl Execution<'_> {
             config: known.config.clone(),
             ..self.target.state.memory.clone()
         };
-        let state = State { receipt: self.work.receipt().clone(), memory };
+        let state = Stored { receipt: self.work.receipt().clone(), memory };
         match self.run.target(self.scope, &self.request, state)? {
             Ok(now) => self.target = Target { memory: known, ..now },
             Err(stopped) => self.outcome.stopped = Some(stopped),

@@ -16,7 +16,7 @@ const VERSION: u32 = 1;
 /// What is remembered. A digest is written here before the bytes are written there: whoever is killed in between finds
 /// that either of the two is the charm's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct State {
+pub(super) struct Charm {
     schema_version: u32,
     /// Units whose hooks ran here: several of one charm can share a machine.
     #[serde(default)]
@@ -50,7 +50,7 @@ fn at_once() -> bool {
     true
 }
 
-impl Default for State {
+impl Default for Charm {
     fn default() -> Self {
         Self {
             schema_version: VERSION,
@@ -66,7 +66,7 @@ impl Default for State {
     }
 }
 
-impl State {
+impl Charm {
     /// What is remembered; nothing where nothing is.
     pub(super) fn read(root: &Root) -> anyhow::Result<Self> {
         let bytes = match root.read_trusted(PATH, LIMIT) {
@@ -75,19 +75,19 @@ impl State {
             Err(error) => return Err(error.into()),
         };
         let path = root.shown(PATH);
-        let state: Self = serde_json::from_slice(&bytes).map_err(|error| {
+        let charm: Self = serde_json::from_slice(&bytes).map_err(|error| {
             anyhow!(
                 "{} cannot be read: {error}; move it away: the files that it names then stay when the charm goes",
                 path.display()
             )
         })?;
-        let found = state.schema_version;
+        let found = charm.schema_version;
         ensure!(
             found == VERSION,
             "{} has schema_version {found}, which another rocworker wrote: upgrade the charm to that one",
             path.display()
         );
-        Ok(state)
+        Ok(charm)
     }
 
     /// Remembers it; writes nothing when the file has it already.
