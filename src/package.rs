@@ -73,6 +73,7 @@ fn daemon(run: &Run<'_>) -> Result<Option<String>, Error> {
 
 /// What stays where no package can come or go.
 pub fn installed_by_apt(state: &State) -> Vec<Resource> {
-    let of_packages = state.managed.iter().filter(|held| held.is_of(Component::Packages));
-    of_packages.map(|held| held.path.clone()).collect()
+    let entries = state.receipt.entries.iter();
+    let of_packages = entries.filter(|entry| entry.component == Component::Packages.as_ref());
+    of_packages.map(|entry| entry.path.clone()).collect()
 }

@@ -40,7 +40,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
 /// What the last version left works on: an upgrade is not to fail because a card is gone or a configuration is wrong.
 /// That a newer version has stored something is another matter: this one must not go on.
 fn renew(session: &Session) -> anyhow::Result<Outcome> {
-    match State::read(&session.root).map(|state| state.phase) {
+    match State::read(&session.root).map(|state| state.phase()) {
         Ok(Phase::Unmanaged) => return Ok(Outcome::Done),
         Ok(Phase::Undone) => {
             print_text("rocworker was undone here. `rocworker apply` configures it again.\n")?;

@@ -26,7 +26,7 @@ use super::wake::{has_byte, wait};
 use super::watch::{Heard, Watch};
 use crate::config::Config;
 use crate::memory::{AppliedConfig, Memory};
-use crate::run::{ActiveConfig, ConfigFile, Outcome, Own, Rules, Run, Stopped};
+use crate::run::{ConfigFile, Outcome, Own, Rules, Run, Stopped};
 use crate::timestamp::Timestamp;
 
 /// Where no configuration is in force.
@@ -279,7 +279,7 @@ impl Reconciler {
     }
 
     fn read(&self, root: &Root) -> Result<Config, String> {
-        ActiveConfig::of_file(&self.file, root).in_force().map_err(|why| why.to_string())
+        self.file.unless_emptied(root).map_err(|why| why.to_string())
     }
 
     /// Reads the configuration, and logs what is new about it.

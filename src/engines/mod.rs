@@ -70,7 +70,7 @@ pub(crate) struct Engine {
     pub(crate) command: Option<Command>,
     /// Its configuration, where it knows the wrapper by a runtime's name.
     pub(crate) settings: fn(&Config) -> Option<&config::Engine>,
-    /// Why rocworker does not configure it, if it does not.
+    /// Why rocworker does not configure it, and doctor and the canary pass over it.
     pub(crate) off: fn(&Config) -> Option<Off>,
     /// What rocworker configures of it.
     pub(crate) desired: fn(&Wish<'_>) -> Desired,
@@ -111,11 +111,6 @@ impl Engine {
         doctor: |_, _| Ok(Vec::new()),
         canary: |_| Ok(Vec::new()),
     };
-
-    /// Why doctor and the canary pass over it, where the configuration leaves it alone.
-    pub(crate) fn left_alone(&self, config: &Config) -> Option<String> {
-        (self.off)(config).map(|why| why.to_string())
-    }
 }
 
 /// What decides how an engine is configured.
@@ -160,8 +155,8 @@ impl Engines {
 /// When it was interrupted.
 pub fn canary(canary: &Canary<'_>) -> Result<Vec<Check>, Interrupted> {
     let tries = ALL.iter().map(|engine| {
-        let try_it = |context: &CanaryContext<'_>| match engine.left_alone(context.config) {
-            Some(why) => Err(context.skipped(why)),
+        let try_it = |context: &CanaryContext<'_>| match (engine.off)(context.config) {
+            Some(why) => Err(context.skipped(why.to_string())),
             None => (engine.canary)(context),
         };
         (engine.name, try_it)

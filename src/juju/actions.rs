@@ -18,7 +18,7 @@ use crate::facts::Facts;
 use crate::lease;
 use crate::memory::Memory;
 use crate::report::{default_name, new_file, take};
-use crate::run::{ActiveConfig, ConfigFile, Own, Unreadable};
+use crate::run::{ConfigFile, Own, Unreadable};
 use crate::status::Status as MachineStatus;
 
 /// Where the action report puts its archives.
@@ -42,7 +42,7 @@ impl Machine<'_> {
     }
 
     fn config(&self) -> Result<Config, Unreadable> {
-        ActiveConfig::of_file(&ConfigFile::default(), self.root).asked_for()
+        ConfigFile::default().asked_for(self.root)
     }
 
     pub(super) fn detect(&self) -> Answer {
@@ -74,13 +74,13 @@ impl Machine<'_> {
     }
 
     pub(super) fn status(&self) -> anyhow::Result<Answer> {
-        let status = match ActiveConfig::of_last_apply(&ConfigFile::default(), self.root).in_force() {
+        let status = match ConfigFile::default().in_force(self.root) {
             Ok(config) => MachineStatus::read(&self.pipeline(&config)),
             Err(wrong) => MachineStatus::without_configuration(self.root, wrong.to_string()),
         }?;
         let answer = Answer::new("rocworker status")
             .with("as-it-should-be", !status.is_off())
-            .with("ours", status.state.managed.len())
+            .with("ours", status.state.receipt.entries.len())
             .with("drift", status.drift.len())
             .with("pending", status.state.pending.len())
             .with_each("drift", changes(&status.drift))

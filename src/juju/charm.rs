@@ -1,4 +1,4 @@
-//! What a charm has put on this machine beside the receipt, so that it takes that away and nothing else.
+//! What a charm has put on this machine beside the receipt, so that it removes that and nothing else.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ const VERSION: u32 = 1;
 
 /// What is remembered. A digest is written here before the bytes are written there: whoever is killed in between finds
 /// that either of the two is the charm's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Charm {
     schema_version: u32,
     /// Units whose hooks ran here: several of one charm can share a machine.
@@ -50,22 +50,6 @@ fn at_once() -> bool {
     true
 }
 
-impl Default for Charm {
-    fn default() -> Self {
-        Self {
-            schema_version: VERSION,
-            units: Vec::new(),
-            is_taken_back: false,
-            undo_ended: false,
-            has_applied: false,
-            configuration: Vec::new(),
-            program: Vec::new(),
-            exporter: Vec::new(),
-            ports: Vec::new(),
-        }
-    }
-}
-
 impl Charm {
     /// What is remembered; nothing where nothing is.
     pub(super) fn read(root: &Root) -> anyhow::Result<Self> {
@@ -92,7 +76,8 @@ impl Charm {
 
     /// Remembers it; writes nothing when the file has it already.
     pub(super) fn write(&self, root: &Root) -> Result<(), Error> {
-        let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        let stored = Self { schema_version: VERSION, ..self.clone() };
+        let mut text = serde_json::to_vec_pretty(&stored).unwrap_or_default();
         text.push(b'\n');
         root.write(PATH, &text, Attributes { mode: 0o644, owner: None }).map(drop)
     }

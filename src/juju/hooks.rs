@@ -281,7 +281,7 @@ impl Machine<'_> {
 
     /// Whether the exporter's unit is rocworker's.
     fn has_exporter(&self) -> anyhow::Result<bool> {
-        Ok(State::of_receipt(self.root)?.manages_file(EXPORTER.file))
+        Ok(State::of_receipt(self.root)?.receipt.entry(Path::new(EXPORTER.file)).is_some())
     }
 
     /// Has the daemon and the exporter go on by the programs that have come: the earlier daemon would revert what this

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::bail;
-use reconcile::{Finding, Outcome as EffectOutcome, Package};
+use reconcile::{Entry, Finding, Outcome as EffectOutcome, Package};
 
 use super::actions::REPORTS;
 use super::charm::{self, Charm};
@@ -15,7 +15,7 @@ use super::unit_status::UnitStatus;
 use crate::component::Component;
 use crate::driver::PACKAGE;
 use crate::program::AGENTS;
-use crate::run::{ActiveConfig, ConfigFile, Held, Outcome, Phase, State, without_restarts};
+use crate::run::{ConfigFile, Outcome, Phase, State, without_restarts};
 
 /// What the configuration's folder would hold, were there anything in it.
 const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
@@ -46,8 +46,9 @@ impl Machine<'_> {
         let is_managed = charm.has_applied && !(charm.is_taken_back && self.is_applied_since_undo(&charm)?);
         // As after an undo, a driver may stay without the program.
         // So does a spec that `cdi generate` wrote, which sets up no worker.
-        let needs_program = |held: &Held| !held.is_of(Component::Cdi) && !held.is_of(Component::Packages);
-        if is_managed || !State::of_receipt(self.root)?.managed.iter().any(needs_program) {
+        let needs_program =
+            |entry: &Entry| !entry.component.is_empty() && entry.component != Component::Packages.as_ref();
+        if is_managed || !State::of_receipt(self.root)?.receipt.entries.iter().any(needs_program) {
             // What waits for a worker's builds to end, and starts it again, is this program.
             let is_needed = is_managed && self.revert_all()?;
             own_files::remove(self.root, &charm, is_needed)?;
@@ -84,11 +85,12 @@ impl Machine<'_> {
     pub(super) fn after_action_undo(&self, charm: &mut Charm) -> anyhow::Result<UnitStatus> {
         let state = State::of_receipt(self.root)?;
         let has_driver = has_driver(&state);
-        if state.managed.iter().all(|held| has_driver && held.is_of(Component::Packages)) {
+        let stays = |entry: &Entry| has_driver && entry.component == Component::Packages.as_ref();
+        if state.receipt.entries.iter().all(stays) {
             return Ok(UnitStatus::undone(self.unit_name(), None));
         }
         if charm.undo_ended {
-            match State::read(self.root)?.phase {
+            match State::read(self.root)?.phase() {
                 Phase::Applied => return Ok(UnitStatus::applied_since_undo(self.unit_name())),
                 // Nothing is left of the undo: what is there came since, by `cdi generate`, and is its caller's.
                 Phase::Unmanaged => return Ok(UnitStatus::undone(self.unit_name(), None)),
@@ -133,8 +135,7 @@ impl Machine<'_> {
                         and so does rocworker undo)";
             self.tools.log(Level::Info, text)?;
         }
-        let active = ActiveConfig::of_file(&ConfigFile::default(), self.root);
-        let config = active.asked_for().or_else(|error| {
+        let config = ConfigFile::default().asked_for(self.root).or_else(|error| {
             let text = format!("{error}; undo continues without it, and restarts nothing");
             self.tools.log(Level::Warning, &text)?;
             anyhow::Ok(without_restarts(self.root)?)
@@ -156,7 +157,7 @@ impl Machine<'_> {
 /// What an undo has not reverted, the first of it.
 fn first_kept(undone: &Outcome) -> Option<String> {
     // What is no longer managed is left for good: no later undo would know of it.
-    let is_managed = |it: &&Finding| undone.state.manages(&it.path);
+    let is_managed = |it: &&Finding| undone.state.receipt.entry(&it.path).is_some();
     let paths = undone.failed.iter().chain(undone.left.iter().filter(is_managed));
     let failed = undone.effects.iter().filter(|it| it.outcome == EffectOutcome::Failed);
     let mut all = paths.map(|it| format!("{}: {}", it.path, it.text)).chain(failed.map(|it| it.text.clone()));
@@ -169,5 +170,5 @@ fn first_kept(undone: &Outcome) -> Option<String> {
 
 /// Whether a driver of AMD's came, with which everything stays that came from AMD's repositories.
 fn has_driver(state: &State) -> bool {
-    state.manages(&Package::present(PACKAGE).resource())
+    state.receipt.entry(&Package::present(PACKAGE).resource()).is_some()
 }

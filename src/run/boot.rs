@@ -8,7 +8,7 @@ use reconcile::Progress;
 use super::outcome::{Differs, Outcome, Why};
 use super::published::PublishedState;
 use super::scope::{BOOT, Request};
-use super::{Error, Run, Stored};
+use super::{Error, Run, State};
 use crate::facts::Facts;
 use crate::pending_gpus::{PendingGpu, pending_gpus};
 
@@ -26,7 +26,7 @@ impl Run<'_> {
     /// When the desired state is unknown: what was published and is still true stays. When the receipt cannot be
     /// read or kept.
     pub fn boot(&self, is_known: bool, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
-        let state = Stored::read_if(self.root, is_known)?;
+        let state = self.known(is_known)?;
         // As it is before the first change: what is not there yet may come.
         let published = &PublishedState::read(self.root, &state.receipt);
         if !state.is_applied() {
@@ -58,7 +58,7 @@ impl Run<'_> {
         outcome.missing = missing;
         if is_known {
             let request = Request::Configuration { saved: None };
-            if let Ok(target) = self.target(&BOOT, &request, Stored::read(self.root)?)? {
+            if let Ok(target) = self.target(&BOOT, &request, State::read(self.root)?)? {
                 let rest = self.plan_for(&target, &request, &target.state.receipt, None);
                 let differs = rest.changes.into_iter().map(|it| Differs { path: it.path, why: Why::Apply });
                 outcome.differs.extend(differs);
@@ -67,9 +67,13 @@ impl Run<'_> {
         Ok(outcome)
     }
 
+    /// Without a configuration no memory is needed.
+    fn known(&self, is_known: bool) -> Result<State, Error> {
+        if is_known { State::read(self.root) } else { State::of_receipt(self.root) }
+    }
+
     fn missing(&self, published: &PublishedState, is_known: bool) -> Result<Vec<PendingGpu>, Error> {
-        let mut facts =
-            Facts::read(self.root).remembering(Stored::read_if(self.root, is_known)?.memory.chosen);
+        let mut facts = Facts::read(self.root).remembering(self.known(is_known)?.memory.chosen);
         if !is_known && published.is_true(&facts) {
             // None of the others was published; of these udev may still have nodes to go over.
             facts.inventory.gpus.retain(Gpu::usable);

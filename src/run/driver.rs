@@ -5,7 +5,7 @@ use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource,
 
 use super::pipeline::Execution;
 use super::target::Target;
-use super::{Error, Run, Stored};
+use super::{Error, Run, State};
 use crate::config::{Config, Managed, Rocm};
 use crate::desired::driver::ABOUT;
 use crate::doctor::{Status, tools};
@@ -67,7 +67,7 @@ impl Run<'_> {
 
     /// Whether the driver has to be looked at though no package comes: what an earlier run has brought was not found in
     /// order, or the machine was restarted for it since.
-    pub(super) fn has_to_verify(&self, state: &Stored) -> bool {
+    pub(super) fn has_to_verify(&self, state: &State) -> bool {
         let boot = self.root.read_text("/proc/sys/kernel/random/boot_id", 64);
         let is_restarted = |attempt: &Attempt| boot.is_ok_and(|boot| boot.trim() != attempt.boot_id);
         self.programs.is_some()
@@ -113,7 +113,8 @@ impl Execution<'_> {
         if self.target.observed.is_none() {
             return Ok(());
         }
-        let state = Stored { receipt: self.work.receipt().clone(), memory: self.target.memory.clone() };
+        let (receipt, memory) = (self.work.receipt().clone(), self.target.memory.clone());
+        let state = State::of(self.run.root, receipt, memory);
         let has_changed = self.outcome.changes.iter().any(|change| change.path.is_package());
         let is_due = has_changed || self.run.has_to_verify(&state);
         match &self.run.config.driver {

@@ -7,7 +7,7 @@ use super::driver::{is_read, is_reboot, of_driver};
 use super::outcome::{Outcome, Selected, Stopped};
 use super::scope::{Aim, Request, Scope};
 use super::target::Target;
-use super::{Error, Run, Stored};
+use super::{Error, Run, State};
 use crate::memory::Memory;
 
 /// A run that has the lock.
@@ -34,7 +34,7 @@ impl Run<'_> {
         // Without the lock first: where nothing is to be done nothing is written, not even the lock's file.
         if !matches!(request, Request::Nothing { .. }) {
             let state = self.state(&request)?;
-            outcome.state = state.state(self.root);
+            outcome.state = state.clone();
             let target = match self.target(scope, &request, state)? {
                 Ok(target) => target,
                 Err(stopped) => return Ok(Outcome { stopped: Some(stopped), ..outcome }),
@@ -57,9 +57,10 @@ impl Run<'_> {
         {
             return Ok(Outcome { stopped: Some(Stopped::Superseded), ..outcome });
         }
-        let mut state = Stored { receipt: work.receipt().clone(), ..self.state(&request)? };
+        let memory = self.state(&request)?.memory;
+        let mut state = State::of(self.root, work.receipt().clone(), memory);
         state.memory.versions = versions.unwrap_or(state.memory.versions);
-        outcome.state = state.state(self.root);
+        outcome.state = state.clone();
         let mut target = match self.target(scope, &request, state)? {
             Ok(target) => target,
             Err(stopped) => return Ok(Outcome { stopped: Some(stopped), ..outcome }),
@@ -109,14 +110,14 @@ impl Run<'_> {
     }
 
     /// The receipt and the memory. No damaged memory stops an undo, or a boot without a configuration.
-    fn state(&self, request: &Request<'_>) -> Result<Stored, Error> {
+    fn state(&self, request: &Request<'_>) -> Result<State, Error> {
         let is_needless = matches!(request, Request::Nothing { .. } | Request::Boot { is_known: false, .. });
-        Stored::read_if(self.root, !is_needless)
+        if is_needless { State::of_receipt(self.root) } else { State::read(self.root) }
     }
 
     /// Whether nothing is to be done: neither on the machine nor in what is remembered.
     fn is_in_sync(&self, request: &Request<'_>, target: &Target, selected: &Selected) -> bool {
-        let Stored { receipt, memory } = &target.state;
+        let State { receipt, memory, .. } = &target.state;
         let plan = &selected.plan;
         match request {
             Request::Configuration { .. } => {
@@ -145,7 +146,7 @@ impl Run<'_> {
             outcome.forgive_optional(&target.desired);
             outcome.notes.splice(0..0, target.desired.notes);
         }
-        outcome.state = Stored { receipt: receipt.clone(), memory: target.memory }.state(self.root);
+        outcome.state = State::of(self.root, receipt.clone(), target.memory);
         outcome
     }
 
@@ -237,7 +238,7 @@ impl Execution<'_> {
             config: known.config.clone(),
             ..self.target.state.memory.clone()
         };
-        let state = Stored { receipt: self.work.receipt().clone(), memory };
+        let state = State::of(self.run.root, self.work.receipt().clone(), memory);
         match self.run.target(self.scope, &self.request, state)? {
             Ok(now) => self.target = Target { memory: known, ..now },
             Err(stopped) => self.outcome.stopped = Some(stopped),

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::outcome::notes_of;
 use super::scope::{APPLY, APPLY_EXPORTER, Request, STATUS, Scope, UNDO};
-use super::{Error, Run, Stored, applied_elsewhere};
+use super::{Error, Run, State, applied_elsewhere};
 
 const VERSION: u32 = 1;
 
@@ -129,7 +129,7 @@ fn differing<'a, T: PartialEq>(one: &'a [T], other: &'a [T]) -> impl Iterator<It
 impl Run<'_> {
     /// What would change now. `saved`: only if that is what this plan says. Writes nothing.
     pub fn plan(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
-        let state = Stored::read(self.root)?;
+        let state = State::read(self.root)?;
         let elsewhere = applied_elsewhere(self.root, self.config, &state.memory);
         let elsewhere = elsewhere.filter(|_| state.is_applied());
         let mut planned = self.planned_by(&APPLY, state)?;
@@ -151,15 +151,15 @@ impl Run<'_> {
 
     /// What an apply of the exporter's unit alone would change. Writes nothing.
     pub fn plan_exporter(&self) -> Result<Planned, Error> {
-        self.planned_by(&APPLY_EXPORTER, Stored::read(self.root)?)
+        self.planned_by(&APPLY_EXPORTER, State::read(self.root)?)
     }
 
     /// How the machine differs from what was applied, and the configuration's say in that.
     pub(crate) fn planned(&self) -> Result<Planned, Error> {
-        self.planned_by(&STATUS, Stored::read(self.root)?)
+        self.planned_by(&STATUS, State::read(self.root)?)
     }
 
-    fn planned_by(&self, scope: &Scope, state: Stored) -> Result<Planned, Error> {
+    fn planned_by(&self, scope: &Scope, state: State) -> Result<Planned, Error> {
         let request = Request::Configuration { saved: None };
         let Ok(target) = self.target(scope, &request, state)? else { return Ok(Planned::default()) };
         let receipt = &target.state.receipt;
@@ -173,7 +173,7 @@ impl Run<'_> {
     /// What an undo would revert. Writes nothing.
     pub fn plan_undo(&self, force: bool) -> Result<Planned, Error> {
         let request = Request::Nothing { keeps: None, force };
-        let state = Stored::read_if(self.root, false)?;
+        let state = State::of_receipt(self.root)?;
         let Ok(target) = self.target(&UNDO, &request, state)? else { return Ok(Planned::default()) };
         let receipt = &target.state.receipt;
         let plan = self.plan_for(&target, &request, receipt, None);

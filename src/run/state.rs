@@ -1,36 +1,31 @@
 //! What rocworker manages on a machine, which configuration is in force there, and what is pending.
 
-use std::path::Path;
-
 use reconcile::{Entry, KindName, Pending, Receipt, Resource, Stage, Store};
 use root::Root;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::Error;
-use crate::component::Component;
 use crate::memory::Memory;
 
 /// One value, from which status, boot, the daemon, the package's scripts and the charm answer. docs/json.md has its JSON:
 /// `status` prints it.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct State {
     pub schema_version: u32,
-    #[serde(skip)]
-    pub phase: Phase,
+    /// What is managed.
+    #[serde(rename = "ours", serialize_with = "managed")]
+    pub receipt: Receipt,
     /// By which configuration the machine was set up last, and what that meant then.
     #[serde(skip)]
     pub memory: Memory,
-    #[serde(rename = "ours")]
-    pub managed: Vec<Held>,
     /// Restarts and the like that are due.
     pub pending: Vec<Pending>,
 }
 
 /// How far a machine is set up. Only an apply changes one that is not [`Phase::Applied`].
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
     /// No apply has run here, or nothing is left of it. `cdi generate` may have written a spec.
-    #[default]
     Unmanaged,
     /// An apply has run here, and no undo since.
     Applied,
@@ -38,90 +33,24 @@ pub enum Phase {
     Undone,
 }
 
-/// Something that rocworker manages.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Held {
-    pub path: Resource,
-    pub kind: KindName,
-    pub stage: Stage,
-    pub reason: String,
-    /// How often rocworker restored it after another change.
-    pub repairs: u32,
-    /// As receipts name it.
-    #[serde(skip)]
-    component: String,
-}
-
 impl State {
     /// Reads the machine beneath `root`. Writes nothing.
     pub fn read(root: &Root) -> Result<Self, Error> {
-        Ok(Stored::read(root)?.state(root))
+        let receipt = Store::new(root).receipt()?;
+        Ok(Self::of(root, receipt, Memory::read(root)?))
     }
 
     /// As [`State::read`], where a memory that cannot be read is to stop nothing.
     pub fn of_receipt(root: &Root) -> Result<Self, Error> {
-        Ok(Stored::read_if(root, false)?.state(root))
+        Ok(Self::of(root, Store::new(root).receipt()?, Memory::read(root).unwrap_or_default()))
     }
 
-    pub fn is_applied(&self) -> bool {
-        self.phase == Phase::Applied
+    pub(super) fn of(root: &Root, receipt: Receipt, memory: Memory) -> Self {
+        let pending = receipt.still_pending(root).cloned().collect();
+        Self { schema_version: 1, receipt, memory, pending }
     }
 
-    pub fn manages(&self, path: &Resource) -> bool {
-        self.managed.iter().any(|held| held.path == *path)
-    }
-
-    pub fn manages_file(&self, path: &str) -> bool {
-        self.managed.iter().any(|held| held.path == Path::new(path))
-    }
-}
-
-impl Held {
-    fn of(entry: &Entry) -> Self {
-        Self {
-            path: entry.path.clone(),
-            kind: entry.managed.kind(),
-            stage: entry.stage,
-            reason: entry.reason.clone(),
-            repairs: entry.repairs.count,
-            component: entry.component.clone(),
-        }
-    }
-
-    pub fn is_of(&self, component: Component) -> bool {
-        self.component == component.as_ref()
-    }
-}
-
-/// The two files that a run keeps.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Stored {
-    pub(super) receipt: Receipt,
-    pub(super) memory: Memory,
-}
-
-impl Stored {
-    pub(super) fn read(root: &Root) -> Result<Self, Error> {
-        Self::read_if(root, true)
-    }
-
-    /// The memory may be damaged unless it is needed.
-    pub(super) fn read_if(root: &Root, needs_memory: bool) -> Result<Self, Error> {
-        let (receipt, memory) = (Store::new(root).receipt()?, Memory::read(root));
-        Ok(Self { receipt, memory: if needs_memory { memory? } else { memory.unwrap_or_default() } })
-    }
-
-    pub(super) fn state(&self, root: &Root) -> State {
-        State {
-            schema_version: 1,
-            phase: self.phase(),
-            memory: self.memory.clone(),
-            managed: self.receipt.entries.iter().map(Held::of).collect(),
-            pending: self.receipt.still_pending(root).cloned().collect(),
-        }
-    }
-
-    pub(super) fn phase(&self) -> Phase {
+    pub fn phase(&self) -> Phase {
         // `cdi generate` alone leaves a spec, which belongs to no component.
         let is_set_up = || self.receipt.entries.iter().any(|entry| !entry.component.is_empty());
         match self.memory.undone {
@@ -131,7 +60,28 @@ impl Stored {
         }
     }
 
-    pub(super) fn is_applied(&self) -> bool {
+    pub fn is_applied(&self) -> bool {
         self.phase() == Phase::Applied
     }
+}
+
+/// As `ours` of status lists it.
+#[derive(Serialize)]
+struct Managed<'a> {
+    path: &'a Resource,
+    kind: KindName,
+    stage: Stage,
+    reason: &'a str,
+    /// How often rocworker restored it after another change.
+    repairs: u32,
+}
+
+fn managed<S: Serializer>(receipt: &Receipt, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(receipt.entries.iter().map(|entry: &Entry| Managed {
+        path: &entry.path,
+        kind: entry.managed.kind(),
+        stage: entry.stage,
+        reason: &entry.reason,
+        repairs: entry.repairs.count,
+    }))
 }

@@ -1,4 +1,4 @@
-use super::{Error, Run, Stored};
+use super::{Error, Run, State};
 use crate::desired::desired;
 use crate::engines::concourse::desired::{Tagged, tagged};
 use crate::selection::Selection;
@@ -6,7 +6,7 @@ use crate::selection::Selection;
 impl Run<'_> {
     /// The tags that an apply would leave the Concourse worker with. Writes nothing.
     pub fn tags(&self, selection: &Selection<'_>) -> Result<Tagged, Error> {
-        let observed = self.observe(&Stored::read(self.root)?, false);
+        let observed = self.observe(&State::read(self.root)?, false);
         let desired = desired(self.config, &observed)?;
         tagged(self.config, selection, &observed.engines.concourse, &desired).map_err(Error::Refused)
     }

@@ -8,7 +8,7 @@ use super::active::why_not_the_daemons;
 use super::outcome::Stopped;
 use super::published::{PublishedState, goes};
 use super::scope::{Changes, Components, Request, Scope};
-use super::{Error, Run, Stored};
+use super::{Error, Run, State};
 use crate::cdi::{Siblings, may_replace};
 use crate::component::Component;
 use crate::config::{self, Config};
@@ -34,7 +34,7 @@ use crate::selection::choose;
 /// What should be, and what it was decided by.
 pub(super) struct Target {
     /// As it was read.
-    pub(super) state: Stored,
+    pub(super) state: State,
     pub(super) desired: Desired,
     /// What was observed, where that decides.
     pub(super) observed: Option<Observations>,
@@ -48,7 +48,7 @@ pub(super) struct Target {
 
 impl Target {
     /// One that nothing on the machine decides about.
-    fn fixed(state: Stored, desired: Desired) -> Self {
+    fn fixed(state: State, desired: Desired) -> Self {
         let memory = state.memory.clone();
         Self { state, desired, observed: None, memory, unknown: None, has_lost_all: false }
     }
@@ -70,7 +70,7 @@ impl Run<'_> {
         &self,
         scope: &Scope,
         request: &Request<'_>,
-        state: Stored,
+        state: State,
     ) -> Result<Result<Target, Stopped>, Error> {
         if scope.needs_set_up && !state.is_applied() {
             return Ok(Err(Stopped::NotSetUp));
@@ -141,8 +141,8 @@ impl Run<'_> {
     }
 
     /// What decides about the desired state, as the machine is now. `asks_apt`: else what there is of the driver stays.
-    pub(super) fn observe(&self, state: &Stored, asks_apt: bool) -> Observations {
-        let (Self { root, config, .. }, Stored { receipt, memory }) = (self, state);
+    pub(super) fn observe(&self, state: &State, asks_apt: bool) -> Observations {
+        let (Self { root, config, .. }, State { receipt, memory, .. }) = (self, state);
         let (beside, running) = (self.own.beside.as_deref(), self.own.program.as_deref());
         let mut facts = Facts::read(root).remembering(memory.chosen.clone());
         if kmm::loads(root, &facts.inventory.amdgpu, &Hindrances::read(root)) {
@@ -184,7 +184,7 @@ impl Run<'_> {
     fn remember(
         &self,
         scope: &Scope,
-        state: &Stored,
+        state: &State,
         observed: &Observations,
     ) -> Result<Memory, config::Error> {
         let mut memory = state.memory.clone();
@@ -237,7 +237,7 @@ impl Run<'_> {
 
 impl Scope {
     /// The component that this run may change alone.
-    pub(super) fn only<'s>(&'s self, state: &'s Stored) -> Option<&'s str> {
+    pub(super) fn only<'s>(&'s self, state: &'s State) -> Option<&'s str> {
         match &self.components {
             Components::All => None,
             Components::Only(component) => Some(component.as_ref()),
@@ -246,7 +246,7 @@ impl Scope {
     }
 
     /// Leaves out what belongs to components that this run may not change.
-    fn narrow(&self, desired: &mut Desired, state: &Stored) {
+    fn narrow(&self, desired: &mut Desired, state: &State) {
         let Some(only) = self.only(state) else { return };
         desired.actions.retain(|action| action.component == only);
         desired.notes.retain(|note| note.about == only);
