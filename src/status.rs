@@ -52,7 +52,7 @@ impl Status {
     /// Writes nothing.
     pub fn read(run: &Run<'_>) -> Result<Self, Error> {
         let state = State::read(run.root)?;
-        let (mut planned, problem, wrong) = match run.planned() {
+        let (mut planned, problem, wrong) = match run.planned(state.clone()) {
             Ok(planned) => (planned, None, None),
             // A pinned device that is gone is listed below, beside what is managed all the same.
             Err(Error::Desired(error)) => {

@@ -367,3 +367,33 @@ impl<'de> Visitor<'de> for WordsVisitor {
         Ok(words)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_of_any_keys_means_what_they_mean() {
+        for text in [
+            "",
+            "compute-runtime: cuda\ntag: [a, b]\nrestart: now\npermissions: open\n",
+            "enable-gpu: true\ngpu-device-ids: [0, renderD129]\nmodule-options: {ppfeaturemask: 0xffff}\n",
+            "cdi: {path: /run/cdi/a.json, names: [uuid]}\ncontainerd: {configure: never, runtime: b}\n",
+            "docker: {config: /etc/d/daemon.json}\nconcourse: {existing: adopt, tags: false}\n",
+            "wrapper: {requests: deny, quarantine: true, edits: {memlock: unlimited, shm-size: 8G}}\n",
+            "driver: {install: amdgpu-dkms, version: \"30.10\"}\npackages: {rocm-smi: absent}\n",
+            "rocm: {install: apt, version: 7.2.4, packages: [rocm]}\nrepositories: {rocm: {suite: noble}}\n",
+            "GPU_NODE: true\nROCM_BASE_URL: https://a/7.2/\nrocm: {usecases: [rocm]}\n",
+            "boot: {unit: false, wait-s: 5}\ndaemon: {interval-s: 10}\nexporter: {listen: \"[::]:9401\"}\n",
+            "inventory: {user: ops, groups: {b: [gpu1, root@gpu2], a: [\"10.0.0.7\"]}}\n",
+        ] {
+            let path = Path::new("/etc/rocworker/config.yaml");
+            let config = Config::parse(path, text).unwrap();
+            let written = Document::parse(text).unwrap().text();
+            let again = Config::parse(path, &written).unwrap();
+            assert_eq!(Config { source: config.source.clone(), ..again }, config, "{text:?}: {written:?}");
+        }
+    }
+}

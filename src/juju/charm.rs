@@ -34,10 +34,10 @@ pub(super) struct Charm {
     /// What the configuration was written as, the last one last.
     #[serde(default)]
     pub(super) configuration: Vec<String>,
-    /// The same of the program.
+    /// What the program was written as, the last one last.
     #[serde(default)]
     pub(super) program: Vec<String>,
-    /// The same of the exporter's program.
+    /// What the exporter's program was written as, the last one last.
     #[serde(default)]
     pub(super) exporter: Vec<String>,
     /// The ports that Juju was asked to open for the exporter, the last one last. Whether it did is known only once the

@@ -54,7 +54,7 @@ pub(super) fn put_program(root: &Root, charm: &mut Charm, running: &Path) -> Res
     put(root, charm, running, [PACKAGED, PROGRAM], |charm| &mut charm.program)
 }
 
-/// The same of the exporter, where the charm has it beside the program that runs.
+/// As [`put_program`], of the exporter, where the charm has it beside the program that runs.
 pub(super) fn put_exporter(root: &Root, charm: &mut Charm, running: &Path) -> Result<bool, root::Error> {
     let beside = running.with_file_name(own_program::EXPORTER);
     if !Root::open(Path::new("/"))?.exists(&beside) {

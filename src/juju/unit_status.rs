@@ -315,7 +315,7 @@ mod tests {
         let mut applied = Outcome::default();
         applied.effects.push(pending);
         let UnitStatus { text, .. } = UnitStatus::after_apply(&with(1), &applied);
-        assert_eq!(text, "Worker ready (GPU: 1x AMD); pending: restart x.service");
+        assert_eq!(text, "Worker ready (GPU: 1x AMD); pending: systemctl restart x.service");
         applied.blocked.push(folder);
         let UnitStatus { state, text } = UnitStatus::after_apply(&with(1), &applied);
         assert_eq!(

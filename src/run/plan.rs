@@ -155,8 +155,8 @@ impl Run<'_> {
     }
 
     /// How the machine differs from what was applied, and the configuration's say in that.
-    pub(crate) fn planned(&self) -> Result<Planned, Error> {
-        self.planned_by(&STATUS, State::read(self.root)?)
+    pub(crate) fn planned(&self, state: State) -> Result<Planned, Error> {
+        self.planned_by(&STATUS, state)
     }
 
     fn planned_by(&self, scope: &Scope, state: State) -> Result<Planned, Error> {
