@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use reconcile::{Receipt, Resource, Store};
+use reconcile::Resource;
 
 use crate::component::Component;
 use crate::daemon::LOCK;
@@ -15,7 +15,7 @@ use crate::engines::undo_constraints::running;
 use crate::memory;
 use crate::own_program;
 use crate::program::PACKAGED;
-use crate::run::{Error, Run};
+use crate::run::{Error, Run, State};
 
 /// A daemon ends within a second of the signal.
 const STOPS_WITHIN: Duration = Duration::from_secs(2);
@@ -29,7 +29,7 @@ pub fn formats() -> Vec<(&'static str, u32)> {
 /// Why the program cannot go, in sentences, before anything is reverted. `forever`: the package is purged, and what it
 /// remembers of its changes goes too.
 pub fn keeps_program(run: &Run<'_>, forever: bool) -> Result<Vec<String>, Error> {
-    let by_apt = installed_by_apt(&Store::new(run.root).receipt()?);
+    let by_apt = installed_by_apt(&State::of_receipt(run.root)?);
     let by_apt = by_apt.first().filter(|_| forever).map(|first| {
         let what = match by_apt.len() {
             1 => "it came".to_owned(),
@@ -72,7 +72,8 @@ fn daemon(run: &Run<'_>) -> Result<Option<String>, Error> {
 }
 
 /// What stays where no package can come or go.
-pub fn installed_by_apt(receipt: &Receipt) -> Vec<Resource> {
-    let of_packages = receipt.entries.iter().filter(|entry| entry.component == Component::Packages.as_ref());
+pub fn installed_by_apt(state: &State) -> Vec<Resource> {
+    let entries = state.receipt.entries.iter();
+    let of_packages = entries.filter(|entry| entry.component == Component::Packages.as_ref());
     of_packages.map(|entry| entry.path.clone()).collect()
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::config::Config;
 use crate::facts::Facts;
-use crate::selection::{is_off, select};
+use crate::selection::select;
 
 /// Where udevd listens, while it runs.
 const UDEVD: &str = "/run/udev/control";
@@ -27,7 +27,7 @@ pub struct PendingGpu {
 /// started with, and loads no driver.
 #[must_use]
 pub fn pending_gpus(root: &Root, config: &Config, facts: &Facts) -> Vec<PendingGpu> {
-    if is_off(config) || matches!(facts.inventory.virtualization, Some(Around::Container(_))) {
+    if !config.gpus.is_on() || matches!(facts.inventory.virtualization, Some(Around::Container(_))) {
         return Vec::new();
     }
     let meant: Vec<&Gpu> = match select(config, facts) {

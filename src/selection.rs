@@ -2,7 +2,7 @@
 
 use inventory::{Gpu, PciAddress};
 
-use crate::config::{ComputeRuntime, Config, Devices, Error};
+use crate::config::{Config, Devices, Error};
 use crate::facts::Facts;
 use crate::pinned_devices::{PinnedDevice, PinnedDevices};
 
@@ -29,18 +29,12 @@ impl Selection<'_> {
     }
 }
 
-/// Whether the configuration leaves AMD's GPUs alone.
-#[must_use]
-pub fn is_off(config: &Config) -> bool {
-    matches!(config.compute_runtime, ComputeRuntime::Cuda | ComputeRuntime::None)
-}
-
 /// Applies the configuration to the machine.
 ///
 /// # Errors
 /// When it names a GPU that is not there, or not AMD's. Another card is never taken in its place.
 pub fn select<'a>(config: &Config, facts: &'a Facts) -> Result<Selection<'a>, Error> {
-    if is_off(config) {
+    if !config.gpus.is_on() {
         return Ok(Selection { gpus: Vec::new(), listed: false, left_out: Vec::new() });
     }
     let words = match &config.devices {

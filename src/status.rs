@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use reconcile::{Change, Finding, KindName, Note, Pending, Resource, Stage};
+use reconcile::{Change, Finding, Note, Resource};
 use root::Root;
 use serde::Serialize;
 
@@ -16,14 +16,13 @@ use crate::run::{Error, Planned, Run, State};
 /// What is managed, what differs and what is pending. `status --output json`, documented in docs/json.md.
 #[derive(Debug, Serialize)]
 pub struct Status {
-    pub schema_version: u32,
+    #[serde(flatten)]
+    pub state: State,
     /// Why it cannot be said what should be; then nothing is known of drift.
     pub problem: Option<String>,
     /// The configuration's part in that.
     #[serde(skip)]
     pub wrong: Option<config::Error>,
-    /// What rocworker manages on this machine.
-    pub ours: Vec<Held>,
     /// What an apply would change now.
     pub drift: Vec<Change>,
     pub contested: Vec<Finding>,
@@ -31,23 +30,11 @@ pub struct Status {
     pub left: Vec<Finding>,
     /// Files that are as they should be and that rocworker did not make, as far as it remembers: undo leaves them.
     pub found: Vec<Resource>,
-    /// Restarts and the like that are still owed.
-    pub pending: Vec<Pending>,
     /// What words of gpu-device-ids meant when they were first applied, and where that is now.
     pub chosen: Vec<ChosenNow>,
     pub notes: Vec<Note>,
     /// What the daemon says of itself; null where none runs.
     pub daemon: Option<Answer>,
-}
-
-#[derive(Debug, Serialize)]
-pub struct Held {
-    pub path: Resource,
-    pub kind: KindName,
-    pub stage: Stage,
-    pub reason: String,
-    /// How often rocworker restored it after another change.
-    pub repairs: u32,
 }
 
 #[derive(Debug, Serialize)]
@@ -79,26 +66,18 @@ impl Status {
             let text = format!("what should be is what {} says", other.display());
             planned.notes.push(Note { about: "configuration".to_owned(), text, problem: false });
         }
-        Ok(Self { wrong, ..Self::of(run.root, &state, planned, problem) })
+        Ok(Self { wrong, ..Self::of(run.root, state, planned, problem) })
     }
 
     /// The machine where the configuration is wrong: the desired state is unknown. It still lists what is managed
     /// and what the daemon says, which may run by an earlier one. Writes nothing.
     pub fn without_configuration(root: &Root, problem: String) -> Result<Self, Error> {
-        Ok(Self::of(root, &State::read(root)?, Planned::default(), Some(problem)))
+        Ok(Self::of(root, State::read(root)?, Planned::default(), Some(problem)))
     }
 
-    fn of(root: &Root, state: &State, planned: Planned, problem: Option<String>) -> Self {
-        let State { receipt, memory } = state;
-        let facts = Facts::read(root).remembering(memory.chosen.clone());
-        let ours = receipt.entries.iter().map(|entry| Held {
-            path: entry.path.clone(),
-            kind: entry.managed.kind(),
-            stage: entry.stage,
-            reason: entry.reason.clone(),
-            repairs: entry.repairs.count,
-        });
-        let chosen = memory.chosen.iter().map(|(word, choice)| {
+    fn of(root: &Root, state: State, planned: Planned, problem: Option<String>) -> Self {
+        let facts = Facts::read(root).remembering(state.memory.chosen.clone());
+        let chosen = state.memory.chosen.iter().map(|(word, choice)| {
             let gpu = facts.amd().find(|gpu| choice.is(gpu));
             ChosenNow {
                 word: word.clone(),
@@ -111,8 +90,6 @@ impl Status {
         });
         let Planned { plan, notes, .. } = planned;
         Self {
-            schema_version: 1,
-            ours: ours.collect(),
             problem,
             wrong: None,
             drift: plan.changes,
@@ -121,7 +98,7 @@ impl Status {
             left: plan.left,
             found: plan.found,
             chosen: chosen.collect(),
-            pending: receipt.still_pending(root).cloned().collect(),
+            state,
             notes,
             daemon: ask(root),
         }
@@ -135,7 +112,7 @@ impl Status {
             || !self.contested.is_empty()
             || !self.blocked.is_empty()
             || !self.left.is_empty()
-            || !self.pending.is_empty()
+            || !self.state.pending.is_empty()
             || matches!(&self.daemon, Some(Answer::Report(report)) if report.is_off())
     }
 }

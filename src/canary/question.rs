@@ -10,9 +10,9 @@ use super::sandbox::{ANSWER, PROGRAM};
 use super::{CanaryContext, display};
 use crate::cdi::KIND;
 use crate::check::Check;
-use crate::config::{Config, NamedBy};
+use crate::config::{Config, Managed, NamedBy};
 use crate::facts::Facts;
-use crate::selection::{is_off, select};
+use crate::selection::select;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Question {
@@ -38,8 +38,8 @@ impl Question {
     /// About the first GPU that the configuration offers and no container has by a lease, by its name in the CDI spec, which
     /// the engine reads itself. `leased`: names of render nodes.
     pub(crate) fn of(config: &Config, facts: &Facts, leased: &[String]) -> Result<Self, String> {
-        if is_off(config) {
-            return Err("the configuration leaves AMD's GPUs alone (compute-runtime)".to_owned());
+        if let Managed::Off(why) = config.gpus {
+            return Err(why.to_string());
         }
         let selection = select(config, facts).map_err(|error| error.to_string())?;
         let is_leased = |gpu: &Gpu| {

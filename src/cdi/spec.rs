@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use inventory::{DeviceNode, Gpu, Inventory};
 use serde::Serialize;
 
-use crate::config::{Config, NamedBy};
-use crate::selection::{Selection, is_off};
+use crate::config::{Config, Managed, NamedBy, Off};
+use crate::selection::Selection;
 
 /// The kind under which engines know AMD's GPUs.
 pub use allocation::cdi::KIND;
@@ -49,7 +49,7 @@ pub struct Node {
 pub enum Wanted {
     Spec(Spec),
     /// The configuration leaves AMD's GPUs alone.
-    Off,
+    Off(Off),
     /// A container can be given none of the GPUs that the configuration means; a spec without devices is not
     /// valid.
     NoGpu,
@@ -58,10 +58,9 @@ pub enum Wanted {
 /// What should be published of the selected GPUs.
 #[must_use]
 pub fn wanted(config: &Config, selection: &Selection<'_>, inventory: &Inventory) -> Wanted {
-    match spec(config, selection, inventory) {
-        _ if is_off(config) => Wanted::Off,
-        Some(spec) => Wanted::Spec(spec),
-        None => Wanted::NoGpu,
+    match config.gpus {
+        Managed::Off(why) => Wanted::Off(why),
+        Managed::On(()) => spec(config, selection, inventory).map_or(Wanted::NoGpu, Wanted::Spec),
     }
 }
 

@@ -36,7 +36,7 @@ fn shown(session: &Session, booted: &run::Outcome) -> String {
         text.push_str(&format!("{} {path} {next}\n", styled(WARN, "pending:")));
     }
     text.push_str(&match booted.changes.len() {
-        0 if !booted.is_set_up() => {
+        0 if !booted.state.is_applied() => {
             session.said("nothing is set up here, and nothing was changed: rocworker apply sets it up") + "\n"
         }
         0 => "The published GPUs are those of this machine; no changes.\n".to_owned(),

@@ -50,7 +50,7 @@ struct Generated {
     changed: bool,
     devices: Vec<String>,
     /// Why there is no spec.
-    reason: Option<&'static str>,
+    reason: Option<String>,
 }
 
 fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
@@ -70,11 +70,10 @@ fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         Wanted::NoGpu => bail!(
             "no CDI spec is made: a container can be given none of this machine's GPUs, and rocworker detect says why{left}"
         ),
-        Wanted::Off => {
-            const REASON: &str = "the configuration leaves AMD's GPUs alone (compute-runtime)";
-            let (devices, reason) = (Vec::new(), Some(REASON));
+        Wanted::Off(why) => {
+            let (devices, reason) = (Vec::new(), Some(why.to_string()));
             let answer = Generated { schema_version: 1, path: configured, changed: false, devices, reason };
-            session.format.print(&answer, || format!("no CDI spec is made: {REASON}{left}\n"))?;
+            session.format.print(&answer, || format!("no CDI spec is made: {why}{left}\n"))?;
             return Ok(Outcome::Done);
         }
     };
@@ -187,7 +186,7 @@ fn what_writes_it(session: &Session, config: &Config) -> anyhow::Result<String> 
             let refusal = cdi::refusal(&siblings.conflicts(spec.names()));
             refusal.map_or_else(|| "rocworker apply writes it".to_owned(), |refusal| refusal.to_string())
         }
-        Wanted::Off => "the configuration leaves AMD's GPUs alone (compute-runtime)".to_owned(),
+        Wanted::Off(why) => why.to_string(),
         Wanted::NoGpu if facts.inventory.may_lack_gpus() => {
             "which GPUs this machine has is not known, and rocworker detect says why".to_owned()
         }
@@ -245,7 +244,7 @@ fn validate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
         if answer.valid {
             let state = match wanted {
                 Wanted::Spec(_) => "valid, true of this machine, its names in no other spec".to_owned(),
-                Wanted::Off | Wanted::NoGpu => "not there, and there is nothing to offer".to_owned(),
+                Wanted::Off(_) | Wanted::NoGpu => "not there, and there is nothing to offer".to_owned(),
             };
             return format!("{} {path}: {state}\n", styled(GOOD, "✓"));
         }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::Outcome;
 use super::session::{Session, absolute, caller};
-use crate::config::Config;
+use crate::config::{ClusterBloom, Config};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -43,7 +43,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
 
 fn read(session: &Session, file: Option<&Path>) -> anyhow::Result<Config> {
     match file {
-        Some(file) => Ok(Config::read_file(&caller()?, &absolute(file)?)?),
+        Some(file) => Ok(Config::read_file(&caller()?, &absolute(file)?, &ClusterBloom::default())?),
         None => session.config(),
     }
 }

@@ -2,16 +2,14 @@
 
 use anyhow::bail;
 use clap::Subcommand;
-use reconcile::Store;
 
 use super::Outcome;
 use super::changes;
 use super::output::print_text;
 use super::session::Session;
-use crate::memory::Memory;
 use crate::package;
 use crate::printable::counted;
-use crate::run::State;
+use crate::run::{Phase, State};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -42,16 +40,15 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
 /// What the last version left works on: an upgrade is not to fail because a card is gone or a configuration is wrong.
 /// That a newer version has stored something is another matter: this one must not go on.
 fn renew(session: &Session) -> anyhow::Result<Outcome> {
-    let receipt = Store::new(&session.root).receipt()?;
-    // The upgrade below reports a memory that cannot be read.
-    if let Ok(memory) = Memory::read(&session.root)
-        && let state = (State { receipt, memory })
-        && !state.is_set_up()
-    {
-        if state.memory.undone {
+    match State::read(&session.root).map(|state| state.phase()) {
+        Ok(Phase::Unmanaged) => return Ok(Outcome::Done),
+        Ok(Phase::Undone) => {
             print_text("rocworker was undone here. `rocworker apply` configures it again.\n")?;
+            return Ok(Outcome::Done);
         }
-        return Ok(Outcome::Done);
+        Ok(Phase::Applied) => {}
+        // The upgrade below reports a memory that cannot be read.
+        Err(_) => drop(State::of_receipt(&session.root)?),
     }
     let applied = session
         .config_in_force()
@@ -83,7 +80,7 @@ fn leave(session: &Session, purge: bool) -> anyhow::Result<Outcome> {
             bail!("the package stays: {}; then {what} it again", kept_by.join("; "));
         }
         let undone = run.remove(on_progress)?;
-        anyhow::Ok((undone, package::installed_by_apt(&Store::new(&session.root).receipt()?)))
+        anyhow::Ok((undone, package::installed_by_apt(&State::of_receipt(&session.root)?)))
     })?;
     let mut text = changes::outcome(session, &undone);
     if !undone.changes.is_empty() {

@@ -21,7 +21,7 @@ use crate::memory::Memory;
 use crate::printable::printable;
 use crate::reader::Readers;
 use crate::render::Templates;
-use crate::run::{ActiveConfig, ConfigFile, Own, Run, without_restarts};
+use crate::run::{ConfigFile, Own, Run, without_restarts};
 use crate::selection::Selection;
 use crate::timestamp::Timestamp;
 
@@ -100,12 +100,12 @@ impl Session {
 
     /// The configuration that a person asks for: `--config`'s, or the machine's own.
     pub(crate) fn config(&self) -> anyhow::Result<Config> {
-        Ok(logged(ActiveConfig::of_file(&self.config_file()?, &self.root).asked_for()?))
+        Ok(logged(self.config_file()?.asked_for(&self.root)?))
     }
 
     /// The configuration in force, for commands that run unattended.
     pub(crate) fn config_in_force(&self) -> anyhow::Result<Config> {
-        Ok(logged(ActiveConfig::of_last_apply(&self.config_file()?, &self.root).in_force()?))
+        Ok(logged(self.config_file()?.in_force(&self.root)?))
     }
 
     /// No configuration stops an undo: without one it restarts no unit.

@@ -39,7 +39,7 @@ fn shown(session: &Session, status: &Status) -> String {
     text.extend(problem.map(|problem| format!("{} {}\n", styled(BAD, "problem:"), session.said(problem))));
     text.extend(status.chosen.iter().map(chosen));
     text.extend(open(status).map(|(what, of)| findings(session, what, of)));
-    text.extend(status.pending.iter().map(pending));
+    text.extend(status.state.pending.iter().map(pending));
     if session.verbose {
         text.push_str(&found(session, &status.found));
     }
@@ -56,7 +56,7 @@ fn open(status: &Status) -> [(&'static str, &[Finding]); 3] {
 fn rows(session: &Session, status: &Status) -> String {
     let mut columns = Columns::new(&["STATE", "PATH", "KIND", "WHY"]).only_wide(&[2]).shortened(&[3, 1]);
     let drift = |path: &Resource| status.drift.iter().find(|it| it.path == *path);
-    for held in &status.ours {
+    for held in &status.state.receipt.entries {
         let among = |of: &[Finding]| of.iter().any(|it| it.path == held.path);
         let reason = held.reason.clone();
         let (state, why) = if let Some((what, _)) = open(status).iter().find(|(_, of)| among(of)) {
@@ -68,13 +68,20 @@ fn rows(session: &Session, status: &Status) -> String {
         } else {
             (Cell::styled("in sync", GOOD), reason)
         };
-        columns.row([state, held.path.to_string().into(), held.kind.to_string().into(), why.into()]);
+        columns.row([
+            state,
+            held.path.to_string().into(),
+            held.managed.kind().to_string().into(),
+            why.into(),
+        ]);
     }
     // Before the first apply nothing is managed, and plan shows all.
-    if status.ours.is_empty() {
+    if status.state.receipt.entries.is_empty() {
         return String::new();
     }
-    for change in status.drift.iter().filter(|it| !status.ours.iter().any(|held| held.path == it.path)) {
+    for change in
+        status.drift.iter().filter(|it| !status.state.receipt.entries.iter().any(|held| held.path == it.path))
+    {
         let (path, kind) = (change.path.to_string(), change.kind.to_string());
         let state = Cell::styled("to apply", WARN);
         columns.row([state, path.into(), kind.into(), change.reason.clone().into()]);
@@ -84,10 +91,10 @@ fn rows(session: &Session, status: &Status) -> String {
 
 /// The whole in a sentence, and what to do.
 fn end(status: &Status) -> String {
-    let managed = counted(status.ours.len(), "managed path");
+    let managed = counted(status.state.receipt.entries.len(), "managed path");
     let due = counted(status.drift.len(), "change");
     let next = "rocworker plan shows what differs, rocworker apply puts it right";
-    match (status.ours.len(), status.is_off()) {
+    match (status.state.receipt.entries.len(), status.is_off()) {
         (0, _) if status.problem.is_some() => {
             "rocworker manages nothing here, and the desired state is unknown\n".to_owned()
         }
@@ -106,7 +113,7 @@ fn end(status: &Status) -> String {
         (_, true) if !status.drift.is_empty() => {
             format!("{managed}, and the machine is not in sync\n{next}\n")
         }
-        (_, true) if status.pending.is_empty() && open(status).iter().all(|(_, of)| of.is_empty()) => {
+        (_, true) if status.state.pending.is_empty() && open(status).iter().all(|(_, of)| of.is_empty()) => {
             format!("{managed}, all in sync, and the machine is not: the problems above keep it so\n")
         }
         (_, true) => format!("{managed}, and the machine is not in sync\n"),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::packages::{Rocm, SCHEMES, url};
+use super::packages::{RocmDocument, SCHEMES, url};
 use super::{ComputeRuntime, Error, RocmFrom, Source, releases};
 
 /// What ClusterBloom has where nothing else is said.
@@ -68,7 +68,7 @@ impl ClusterBloom {
     }
 
     /// What the configuration says by these names goes into what it says of ROCm.
-    pub(super) fn check(&self, mut rocm: Rocm, source: &Source) -> Result<Rocm, Error> {
+    pub(super) fn check(&self, rocm: &mut RocmDocument, source: &Source) -> Result<(), Error> {
         self.fit().map_err(|(name, problem)| source.wrong(name, None, format!("{name}: {problem}")))?;
         let contradiction = match (self.get(GPU_NODE), rocm.install) {
             (Some("true"), Some(RocmFrom::Keep | RocmFrom::Apt | RocmFrom::TheRock)) => Some("true"),
@@ -80,11 +80,10 @@ impl ClusterBloom {
                 format!("{GPU_NODE}: {said} and rocm.install contradict each other; keep rocm.install");
             return Err(source.wrong(GPU_NODE, None, problem));
         }
-        self.put_into(&mut rocm).map_err(|problem| source.wrong(ROCM_BASE_URL, None, problem))?;
-        Ok(rocm)
+        self.put_into(rocm).map_err(|problem| source.wrong(ROCM_BASE_URL, None, problem))
     }
 
-    fn put_into(&self, rocm: &mut Rocm) -> Result<(), String> {
+    fn put_into(&self, rocm: &mut RocmDocument) -> Result<(), String> {
         if self.get(GPU_NODE) == Some("true") {
             rocm.install = Some(RocmFrom::AmdgpuInstall);
         }
@@ -99,8 +98,8 @@ impl ClusterBloom {
                 ));
             }
         }
-        url.clone_into(&mut rocm.installer.base_url);
-        rocm.installer.package = package.unwrap_or_default();
+        url.clone_into(&mut rocm.base_url);
+        rocm.package = package.unwrap_or_default();
         Ok(())
     }
 
@@ -110,7 +109,7 @@ impl ClusterBloom {
         &self,
         written: &Self,
         runtime: Option<ComputeRuntime>,
-        rocm: &mut Rocm,
+        rocm: &mut RocmDocument,
     ) -> Result<Beside, String> {
         let mut used = self.clone();
         let fits_runtime = match self.get(GPU_NODE) {
@@ -138,7 +137,7 @@ impl ClusterBloom {
     }
 
     /// What a configuration says in vain, in sentences: of an installer that does not run. `GPU_NODE: false` says so itself.
-    pub(super) fn unused(&self, rocm: &Rocm) -> Vec<String> {
+    pub(super) fn unused(&self, rocm: &RocmDocument) -> Vec<String> {
         if rocm.install == Some(RocmFrom::AmdgpuInstall) || self.get(GPU_NODE) == Some("false") {
             return Vec::new();
         }
@@ -161,8 +160,8 @@ pub(super) struct Beside {
 }
 
 /// A file that nothing vouches for comes from a server that does.
-fn unchecked(url: &str, rocm: &Rocm) -> Result<(), String> {
-    if url.starts_with("http://") && rocm.installer.sha256.is_none() {
+fn unchecked(url: &str, rocm: &RocmDocument) -> Result<(), String> {
+    if url.starts_with("http://") && rocm.sha256.is_none() {
         return Err(format!(
             "{ROCM_BASE_URL}: what comes from {url} can be changed on its way: name an https:// URL, or the file's checksum \
              (rocm.sha256)"
@@ -197,12 +196,33 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, InstallerFile, Managed, Off, Rocm};
 
     const DEB_PACKAGE: &str = "amdgpu-install_6.3.60302-1_all.deb";
 
     fn parsed(text: &str) -> Result<Config, String> {
         Config::parse(Path::new("/c"), text).map_err(|error| error.to_string())
+    }
+
+    fn beside(text: &str, environment: &ClusterBloom) -> Result<Config, String> {
+        Config::parse_beside(Path::new("/c"), text, environment).map_err(|error| error.to_string())
+    }
+
+    /// What installs ROCm.
+    fn install(config: &Config) -> RocmFrom {
+        match config.rocm {
+            Managed::On(Rocm::Installer { .. }) => RocmFrom::AmdgpuInstall,
+            Managed::On(Rocm::Packages(_)) => RocmFrom::Apt,
+            Managed::On(Rocm::Archive(_)) => RocmFrom::TheRock,
+            Managed::Off(_) => RocmFrom::Keep,
+        }
+    }
+
+    fn file(config: &Config) -> &InstallerFile {
+        match &config.rocm {
+            Managed::On(Rocm::Installer { file, .. }) => file,
+            other => panic!("amdgpu-install is not to be run: {other:?}"),
+        }
     }
 
     fn environment(variables: &[(&str, &str)]) -> Result<ClusterBloom, String> {
@@ -213,23 +233,18 @@ mod tests {
 
     #[test]
     fn the_configuration_has_these_names() {
-        for (text, install) in [
-            ("", RocmFrom::Keep),
-            ("GPU_NODE: false", RocmFrom::Keep),
-            ("GPU_NODE: false\nrocm: {install: apt}", RocmFrom::Apt),
-            ("GPU_NODE: true", RocmFrom::AmdgpuInstall),
-            ("GPU_NODE: true\nrocm: {install: amdgpu-install}", RocmFrom::AmdgpuInstall),
-        ] {
-            let rocm = parsed(text).unwrap().rocm;
-            assert_eq!(rocm.install.unwrap_or(RocmFrom::Keep), install, "{text}");
-            assert_eq!(rocm.installer.base_url, BASE_URL, "{text}");
-            assert_eq!(rocm.installer.package, DEB_PACKAGE, "{text}");
+        let file = |text: &str| {
+            let InstallerFile { base_url, package, .. } = file(&parsed(text).unwrap()).clone();
+            [base_url, package]
+        };
+        for text in ["GPU_NODE: true", "GPU_NODE: true\nrocm: {install: amdgpu-install}"] {
+            assert_eq!(file(text), [BASE_URL, DEB_PACKAGE], "{text}");
         }
-        let rocm = parsed("ROCM_BASE_URL: https://mirror/a\nROCM_DEB_PACKAGE: b_1.deb\n").unwrap().rocm;
-        assert_eq!(
-            (rocm.installer.base_url.as_str(), rocm.installer.package.as_str()),
-            ("https://mirror/a", "b_1.deb")
-        );
+        let named = "GPU_NODE: true\nROCM_BASE_URL: https://mirror/a\nROCM_DEB_PACKAGE: b_1.deb\n";
+        assert_eq!(file(named), ["https://mirror/a", "b_1.deb"]);
+        for text in ["", "GPU_NODE: false", "GPU_NODE: false\nrocm: {install: apt}"] {
+            assert_eq!(install(&parsed(text).unwrap()), RocmFrom::Keep, "{text}");
+        }
     }
 
     /// The names are those that AMD's guides fetch.
@@ -245,7 +260,7 @@ mod tests {
             ("https://10.0.0.1/mirror/7.1.1/ubuntu/24.04", "amdgpu-install_7.1.1.70101-1_all.deb"),
         ] {
             let config = parsed(&format!("GPU_NODE: true\nROCM_BASE_URL: {url}")).unwrap();
-            assert_eq!(config.rocm.installer.package, expected, "{url}");
+            assert_eq!(file(&config).package, expected, "{url}");
         }
         for url in [
             "https://repo.radeon.com/amdgpu-install/latest/ubuntu/",
@@ -256,14 +271,14 @@ mod tests {
             let error = parsed(&text).unwrap_err();
             assert!(error.contains(":2: ") && error.contains("(ROCM_DEB_PACKAGE)"), "{error}");
             let named = parsed(&format!("{text}\nROCM_DEB_PACKAGE: a.deb")).unwrap();
-            assert_eq!(named.rocm.installer.package, "a.deb");
+            assert_eq!(file(&named).package, "a.deb");
             // Nothing is fetched from there.
             parsed(&format!("ROCM_BASE_URL: {url}")).unwrap();
         }
-        let beside = parsed("ROCM_BASE_URL: https://a/7.2/").unwrap();
-        assert_eq!(beside.unused_keys.len(), 1);
-        let beside = beside.beside(&environment(&[("GPU_NODE", "true")]).unwrap()).unwrap();
-        assert_eq!(beside.rocm.installer.package, "amdgpu-install_7.2.70200-1_all.deb");
+        let text = "ROCM_BASE_URL: https://a/7.2/";
+        assert_eq!(parsed(text).unwrap().unused_keys.len(), 1);
+        let beside = beside(text, &environment(&[("GPU_NODE", "true")]).unwrap()).unwrap();
+        assert_eq!(file(&beside).package, "amdgpu-install_7.2.70200-1_all.deb");
         assert_eq!(beside.unused_keys, [""; 0]);
     }
 
@@ -281,38 +296,32 @@ mod tests {
             (format!("rocm: {{install: amdgpu-install}}\n{url}"), &[]),
             (format!("GPU_NODE: false\n{url}"), &[]),
         ] {
-            let config = parsed(&text).unwrap();
-            let beside = config.clone().beside(&ClusterBloom::default()).unwrap();
-            for said in [config.unused_keys, beside.unused_keys] {
-                let names: Vec<&str> = said.iter().map(|said| said.split(' ').next().unwrap()).collect();
-                assert_eq!(names, unused, "{text}: {said:?}");
-                assert!(
-                    said.iter().all(|said| said.contains(" of the configuration is not used: ")),
-                    "{said:?}"
-                );
-            }
+            let said = parsed(&text).unwrap().unused_keys;
+            let names: Vec<&str> = said.iter().map(|said| said.split(' ').next().unwrap()).collect();
+            assert_eq!(names, unused, "{text}: {said:?}");
+            assert!(said.iter().all(|said| said.contains(" of the configuration is not used: ")), "{said:?}");
         }
     }
 
     #[test]
     fn a_node_without_gpus_has_nothing_done_about_gpus() {
-        use ComputeRuntime::{Auto, None as Off, Rocm};
+        let (on, off) = (Managed::On(()), Managed::Off(Off::NoGpu));
         for (text, environment_says, expected) in [
-            ("GPU_NODE: false", "", Off),
-            ("GPU_NODE: false\ncompute-runtime: none", "", Off),
-            ("GPU_NODE: true", "", Auto),
-            ("GPU_NODE: true\ncompute-runtime: rocm", "", Rocm),
-            ("", "false", Off),
-            ("", "true", Auto),
-            ("compute-runtime: rocm", "false", Rocm),
-            ("enable-gpu: true", "false", Auto),
-            ("rocm: {install: keep}", "false", Auto),
-            ("GPU_NODE: true", "false", Auto),
+            ("GPU_NODE: false", "", off),
+            ("GPU_NODE: false\ncompute-runtime: none", "", off),
+            ("GPU_NODE: true", "", on),
+            ("GPU_NODE: true\ncompute-runtime: rocm", "", on),
+            ("", "false", off),
+            ("", "true", on),
+            ("compute-runtime: rocm", "false", on),
+            ("enable-gpu: true", "false", on),
+            ("rocm: {install: keep}", "false", on),
+            ("GPU_NODE: true", "false", on),
         ] {
-            let config = parsed(text).unwrap();
-            let config = config.beside(&environment(&[("GPU_NODE", environment_says)]).unwrap()).unwrap();
-            assert_eq!(config.compute_runtime, expected, "{text:?} {environment_says:?}");
-            let is_used = expected == Off || environment_says != "false";
+            let config = beside(text, &environment(&[("GPU_NODE", environment_says)]).unwrap()).unwrap();
+            assert_eq!(config.gpus, expected, "{text:?} {environment_says:?}");
+            assert_eq!(config.needs_gpu, text.contains("rocm\n") || text.ends_with(": rocm"), "{text:?}");
+            let is_used = expected == off || environment_says != "false";
             assert_eq!(
                 config.unused_variables.is_empty(),
                 is_used,
@@ -320,9 +329,8 @@ mod tests {
                 config.unused_variables
             );
         }
-        let config = parsed("compute-runtime: none").unwrap();
-        let config = config.beside(&environment(&[("GPU_NODE", "true")]).unwrap()).unwrap();
-        assert_eq!((config.compute_runtime, config.rocm.install), (Off, None));
+        let config = beside("compute-runtime: none", &environment(&[("GPU_NODE", "true")]).unwrap()).unwrap();
+        assert_eq!((config.gpus, &config.rocm), (off, &Managed::Off(Off::Key("rocm.install: keep"))));
         assert_eq!(config.unused_variables.len(), 1);
     }
 
@@ -349,15 +357,17 @@ mod tests {
     #[test]
     fn the_configuration_wins_over_the_environment() {
         let all = [("GPU_NODE", "true"), ("ROCM_BASE_URL", "https://env/"), ("ROCM_DEB_PACKAGE", "env.deb")];
-        for (text, install, base, unused) in [
-            ("", RocmFrom::AmdgpuInstall, "https://env/", 0),
-            ("rocm: {install: keep}", RocmFrom::Keep, "https://env/", 3),
-            ("GPU_NODE: false", RocmFrom::Keep, "https://env/", 3),
-            ("ROCM_BASE_URL: https://file/", RocmFrom::AmdgpuInstall, "https://file/", 1),
+        for (text, base, unused) in [
+            ("", Some("https://env/"), 0),
+            ("rocm: {install: keep}", None, 3),
+            ("GPU_NODE: false", None, 3),
+            ("ROCM_BASE_URL: https://file/", Some("https://file/"), 1),
         ] {
-            let config = parsed(text).unwrap().beside(&environment(&all).unwrap()).unwrap();
-            assert_eq!(config.rocm.install.unwrap_or(RocmFrom::Keep), install, "{text}");
-            assert_eq!(config.rocm.installer.base_url, base, "{text}");
+            let config = beside(text, &environment(&all).unwrap()).unwrap();
+            match base {
+                Some(base) => assert_eq!(file(&config).base_url, base, "{text}"),
+                None => assert_eq!(install(&config), RocmFrom::Keep, "{text}"),
+            }
             assert_eq!(config.unused_variables.len(), unused, "{text}: {:?}", config.unused_variables);
         }
         for wrong in [("GPU_NODE", "yes"), ("ROCM_BASE_URL", "a b"), ("ROCM_DEB_PACKAGE", "a/b.deb")] {

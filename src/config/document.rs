@@ -4,52 +4,57 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use reconcile::Restarts;
-use serde::Deserialize;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Value, json};
 
 use super::driver::DriverDocument;
-use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, DOCKER_CONFIG, EngineDocument};
+use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, ConcourseDocument, DOCKER_CONFIG, EngineDocument};
 use super::exporter::ExporterDocument;
 use super::host::{self, Permissions};
 use super::inventory::InventoryDocument;
-use super::packages::{Packages, RepositoriesDocument, RocmDocument};
+use super::packages::{DKMS, PackagesDocument, RepositoriesDocument, Rocm, RocmDocument};
 use super::scalar::Word;
 use super::units::{BootDocument, DaemonDocument};
 use super::wrapper::Wrapper;
 use super::{
-    CDI_SPEC, Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, NamedBy, Source, is_of_key, path,
+    CDI_SPEC, Cdi, ClusterBloom, Config, Devices, Error, Managed, NamedBy, Off, Source, is_of_key, path,
 };
+use crate::driver::Build;
 
 const VERSION: u32 = 1;
 
-#[derive(Debug, Default, Deserialize)]
+/// Every key, in the order in which a configuration is written.
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,
     rename_all = "kebab-case",
     expecting = "keys with values, as `compute-runtime: auto`"
 )]
-pub(super) struct Document {
+pub(crate) struct Document {
     #[serde(rename = "schema_version")]
     schema_version: Option<u32>,
-    compute_runtime: Option<ComputeRuntime>,
-    gpu_device_ids: Option<Words>,
-    tag: Option<Words>,
+    pub(crate) compute_runtime: Option<ComputeRuntime>,
+    /// What `compute-runtime` was called when there was only one: yes or no.
+    pub(crate) enable_gpu: Option<bool>,
+    pub(crate) gpu_device_ids: Option<Words>,
+    pub(crate) tag: Option<Words>,
+    pub(crate) wrapper: Option<Wrapper>,
+    pub(crate) restart: Option<Restarts>,
+    pub(crate) packages: Option<PackagesDocument>,
+    pub(crate) rocm: Option<RocmDocument>,
+    pub(crate) driver: Option<DriverDocument>,
+    pub(crate) exporter: Option<ExporterDocument>,
+    pub(crate) repositories: Option<RepositoriesDocument>,
     cdi: Option<CdiDocument>,
     permissions: Option<Permissions>,
     module_options: Option<BTreeMap<String, Word>>,
-    wrapper: Option<Wrapper>,
     containerd: Option<EngineDocument>,
     docker: Option<EngineDocument>,
     crio: Option<EngineDocument>,
-    concourse: Option<Concourse>,
-    driver: Option<DriverDocument>,
-    restart: Option<Restarts>,
-    packages: Option<Packages>,
-    repositories: Option<RepositoriesDocument>,
-    rocm: Option<RocmDocument>,
+    concourse: Option<ConcourseDocument>,
     boot: Option<BootDocument>,
     daemon: Option<DaemonDocument>,
-    exporter: Option<ExporterDocument>,
     inventory: Option<InventoryDocument>,
     #[serde(rename = "GPU_NODE")]
     gpu_node: Option<bool>,
@@ -57,11 +62,21 @@ pub(super) struct Document {
     rocm_base_url: Option<String>,
     #[serde(rename = "ROCM_DEB_PACKAGE")]
     rocm_deb_package: Option<String>,
-    /// What `compute-runtime` was called when there was only one: yes or no.
-    enable_gpu: Option<bool>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// Which vendor's runtime the worker offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum ComputeRuntime {
+    /// AMD's where a usable AMD GPU is.
+    Auto,
+    Rocm,
+    /// Another vendor's: rocworker has nothing to do.
+    Cuda,
+    None,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CdiDocument {
     path: Option<PathBuf>,
@@ -69,6 +84,11 @@ struct CdiDocument {
 }
 
 impl Document {
+    /// One that says nothing, of the version that this program writes.
+    pub(crate) fn new() -> Self {
+        Self { schema_version: Some(VERSION), ..Self::default() }
+    }
+
     /// The line, from 1, and what is wrong there.
     pub(super) fn parse(text: &str) -> Result<Self, (usize, String)> {
         if let Some(line) = too_deep(text) {
@@ -87,27 +107,61 @@ impl Document {
         })
     }
 
-    pub(super) fn check(self, source: Source) -> Result<Config, Error> {
+    /// As YAML: a line for each key that says something. JSON is YAML, and quotes what YAML would take for something else
+    /// than text.
+    pub(super) fn text(&self) -> String {
+        let keys = yaml_serde::to_value(self).unwrap_or_default();
+        let lines = keys.as_mapping().into_iter().flatten().filter_map(|(key, value)| {
+            let value = without_nulls(serde_json::to_value(value).ok()?)?;
+            Some(format!("{}: {value}\n", key.as_str()?))
+        });
+        lines.collect()
+    }
+
+    /// What is managed of a machine, and why not, by these keys and by what `environment` says where they say nothing.
+    pub(super) fn resolve(self, source: Source, environment: &ClusterBloom) -> Result<Config, Error> {
         if let Some(version) = self.schema_version.filter(|version| *version != VERSION) {
             let problem = format!("schema_version {version} is not one that this program reads ({VERSION})");
             return Err(source.wrong("schema_version", None, problem));
         }
         let says_runtime = self.compute_runtime.is_some() || self.enable_gpu.is_some();
-        let compute_runtime = self.runtime(&source)?;
+        let mut runtime = self.runtime(&source)?;
         let devices = devices(self.gpu_device_ids, &source)?;
-        if compute_runtime == ComputeRuntime::None && devices != Devices::All {
+        if runtime == ComputeRuntime::None && devices != Devices::All {
             let problem = "gpu-device-ids lists GPUs and no GPU is offered (compute-runtime: none): keep one of the two";
             return Err(source.wrong("gpu-device-ids", None, problem));
         }
         let tags = tags(self.tag, &source)?;
-        let engine = |document: Option<EngineDocument>, name, default| {
-            document.unwrap_or_default().check(name, default, &source)
-        };
-        let rocm = self.rocm.unwrap_or_default().check(&source)?;
+        let mut rocm = self.rocm.unwrap_or_default();
         let clusterbloom = ClusterBloom::written(self.gpu_node, self.rocm_base_url, self.rocm_deb_package);
-        let rocm = clusterbloom.check(rocm, &source)?;
+        clusterbloom.check(&mut rocm, &source)?;
+        let beside = environment.beside(&clusterbloom, says_runtime.then_some(runtime), &mut rocm);
+        let beside = beside.map_err(Error::Environment)?;
+        if beside.is_off {
+            runtime = ComputeRuntime::None;
+        }
+        let unused_keys = clusterbloom.unused(&rocm);
+        let gpus = match runtime {
+            ComputeRuntime::Auto | ComputeRuntime::Rocm => Managed::On(()),
+            ComputeRuntime::Cuda => Managed::Off(Off::Cuda),
+            ComputeRuntime::None => Managed::Off(Off::NoGpu),
+        };
+        let needs_gpu = runtime == ComputeRuntime::Rocm;
+        let engine = |document: Option<EngineDocument>, name, default| {
+            document.unwrap_or_default().check(name, default, gpus, &source)
+        };
+        let rocm_version = rocm.version.clone();
+        let rocm = rocm.check(gpus, &source)?;
+        let has_dkms = |usecases: &[String]| usecases.iter().any(|usecase| usecase == DKMS);
+        let by_installer = match &rocm {
+            Managed::On(Rocm::Installer { usecases, .. }) if has_dkms(usecases) => Some(Build::Installer),
+            _ => None,
+        };
+        let release = self.driver.unwrap_or_default().check(&source)?;
+        let build = release.map(Build::Release).or(by_installer);
         Ok(Config {
-            compute_runtime,
+            gpus,
+            needs_gpu,
             devices,
             tags,
             cdi: self.cdi.unwrap_or_default().check(&source)?,
@@ -117,20 +171,19 @@ impl Document {
             containerd: engine(self.containerd, "containerd", CONTAINERD_CONFIG)?,
             docker: engine(self.docker, "docker", DOCKER_CONFIG)?,
             crio: engine(self.crio, "crio", CRIO_CONFIG)?,
-            concourse: self.concourse.unwrap_or_default(),
-            driver: self.driver.unwrap_or_default().check(&source)?,
+            concourse: self.concourse.unwrap_or_default().resolve(),
+            driver: Managed::of(build, Off::Key("driver.install: keep")).needing(&gpus),
             restart: self.restart.unwrap_or(Restarts::Drain),
-            packages: self.packages.unwrap_or_default().check(&source)?,
+            packages: self.packages.unwrap_or_default().check(gpus, needs_gpu, &rocm, &source)?,
             repositories: self.repositories.unwrap_or_default().check(&source)?,
-            unused_keys: clusterbloom.unused(&rocm),
-            unused_variables: Vec::new(),
             rocm,
-            boot: self.boot.unwrap_or_default().check(&source)?,
-            daemon: self.daemon.unwrap_or_default().check(&source)?,
-            exporter: self.exporter.unwrap_or_default().check(&source)?,
+            rocm_version,
+            unused_keys,
+            unused_variables: beside.unused,
+            boot: self.boot.unwrap_or_default().check(gpus, &source)?,
+            daemon: self.daemon.unwrap_or_default().check(gpus, &source)?,
+            exporter: self.exporter.unwrap_or_default().check(gpus, &source)?,
             inventory: self.inventory.unwrap_or_default().check(&source)?,
-            says_runtime,
-            clusterbloom,
             source,
         })
     }
@@ -158,8 +211,20 @@ impl Document {
                 );
                 Err(source.wrong("GPU_NODE", None, problem))
             }
-            (_, runtime) => Ok(runtime.unwrap_or_default()),
+            (_, runtime) => Ok(runtime.unwrap_or(Auto)),
         }
+    }
+}
+
+/// `None`: nothing else is in it.
+fn without_nulls(value: Value) -> Option<Value> {
+    match value {
+        Value::Null => None,
+        Value::Object(keys) => {
+            let said = keys.into_iter().filter_map(|(key, value)| Some((key, without_nulls(value)?)));
+            Some(Value::Object(said.collect())).filter(|said| *said != json!({}))
+        }
+        other => Some(other),
     }
 }
 
@@ -246,10 +311,10 @@ impl CdiDocument {
 /// A comma list as the charm's options have it, a YAML list, or a single number. Blanks around words and empty
 /// words mean nothing; a word that is there twice counts once.
 #[derive(Debug)]
-struct Words(Vec<String>);
+pub(crate) struct Words(Vec<String>);
 
 impl Words {
-    fn collect(words: impl IntoIterator<Item = String>) -> Self {
+    pub(crate) fn collect(words: impl IntoIterator<Item = String>) -> Self {
         let mut kept: Vec<String> = Vec::new();
         for list in words {
             for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
@@ -259,6 +324,12 @@ impl Words {
             }
         }
         Self(kept)
+    }
+}
+
+impl Serialize for Words {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.join(",").serialize(serializer)
     }
 }
 
@@ -294,5 +365,35 @@ impl<'de> Visitor<'de> for WordsVisitor {
             words.push(word);
         }
         Ok(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_of_any_keys_means_what_they_mean() {
+        for text in [
+            "",
+            "compute-runtime: cuda\ntag: [a, b]\nrestart: now\npermissions: open\n",
+            "enable-gpu: true\ngpu-device-ids: [0, renderD129]\nmodule-options: {ppfeaturemask: 0xffff}\n",
+            "cdi: {path: /run/cdi/a.json, names: [uuid]}\ncontainerd: {configure: never, runtime: b}\n",
+            "docker: {config: /etc/d/daemon.json}\nconcourse: {existing: adopt, tags: false}\n",
+            "wrapper: {requests: deny, quarantine: true, edits: {memlock: unlimited, shm-size: 8G}}\n",
+            "driver: {install: amdgpu-dkms, version: \"30.10\"}\npackages: {rocm-smi: absent}\n",
+            "rocm: {install: apt, version: 7.2.4, packages: [rocm]}\nrepositories: {rocm: {suite: noble}}\n",
+            "GPU_NODE: true\nROCM_BASE_URL: https://a/7.2/\nrocm: {usecases: [rocm]}\n",
+            "boot: {unit: false, wait-s: 5}\ndaemon: {interval-s: 10}\nexporter: {listen: \"[::]:9401\"}\n",
+            "inventory: {user: ops, groups: {b: [gpu1, root@gpu2], a: [\"10.0.0.7\"]}}\n",
+        ] {
+            let path = Path::new("/etc/rocworker/config.yaml");
+            let config = Config::parse(path, text).unwrap();
+            let written = Document::parse(text).unwrap().text();
+            let again = Config::parse(path, &written).unwrap();
+            assert_eq!(Config { source: config.source.clone(), ..again }, config, "{text:?}: {written:?}");
+        }
     }
 }

@@ -1,22 +1,22 @@
 //! Whose kernel driver the machine's GPUs run with.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::scalar::Word;
 use super::{Error, Source};
 use crate::driver::Release;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct DriverDocument {
-    install: Option<Install>,
+pub(crate) struct DriverDocument {
+    pub(crate) install: Option<Install>,
     /// A text: `30.10` without quotes is a number in YAML, and 30.1.
-    version: Option<Word>,
+    pub(crate) version: Option<Word>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Install {
+pub(crate) enum Install {
     #[default]
     Keep,
     AmdgpuDkms,

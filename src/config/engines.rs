@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Error, Source, path};
+use super::{Error, Managed, Off, Source, path};
 
 /// Where engines look for their main file by default.
 pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
@@ -12,11 +12,10 @@ pub const CRIO_CONFIG: &str = "/etc/crio/crio.conf";
 pub const DOCKER_CONFIG: &str = "/etc/docker/daemon.json";
 
 /// Whether an engine is configured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Configure {
+pub(crate) enum Configure {
     /// Where it is installed.
-    #[default]
     Auto,
     Never,
 }
@@ -24,7 +23,8 @@ pub enum Configure {
 /// The system's containerd, docker, or CRI-O.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
-    pub configure: Configure,
+    /// Where it is installed.
+    pub managed: Managed,
     /// Its main configuration file.
     pub config: PathBuf,
     /// The name under which it knows the wrapper.
@@ -32,26 +32,17 @@ pub struct Engine {
 }
 
 /// The Concourse worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concourse {
-    #[serde(deserialize_with = "super::or_default")]
-    pub configure: Configure,
-    #[serde(deserialize_with = "super::or_default")]
+    /// Where one is, also while AMD's GPUs are off: its own tags are set without a GPU, too.
+    pub managed: Managed,
     pub existing: Existing,
     /// Whether the worker gets tags of its GPUs: a tagged worker takes no untagged step.
-    #[serde(deserialize_with = "super::or_true")]
     pub tags: bool,
 }
 
-impl Default for Concourse {
-    fn default() -> Self {
-        Self { configure: Configure::Auto, existing: Existing::Leave, tags: true }
-    }
-}
-
 /// What becomes of a worker that another tool has set up for AMD already.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Existing {
     #[default]
@@ -61,7 +52,7 @@ pub enum Existing {
 }
 
 /// What an [`Engine`] says before its defaults are known, which differ.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct EngineDocument {
     configure: Option<Configure>,
@@ -70,7 +61,13 @@ pub(super) struct EngineDocument {
 }
 
 impl EngineDocument {
-    pub(super) fn check(self, name: &str, default: &str, source: &Source) -> Result<Engine, Error> {
+    pub(super) fn check(
+        self,
+        name: &'static str,
+        default: &str,
+        gpus: Managed,
+        source: &Source,
+    ) -> Result<Engine, Error> {
         let config = self.config.unwrap_or_else(|| PathBuf::from(default));
         source.check(&format!("{name}.config"), &config.to_string_lossy(), path::file(&config))?;
         let runtime = self.runtime.unwrap_or_else(|| "amd".to_owned());
@@ -82,6 +79,29 @@ impl EngineDocument {
             );
             source.check(&format!("{name}.runtime"), &runtime, Err(problem))?;
         }
-        Ok(Engine { configure: self.configure.unwrap_or_default(), config, runtime })
+        Ok(Engine { managed: managed(self.configure, name).needing(&gpus), config, runtime })
     }
+}
+
+/// What a [`Concourse`] says.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ConcourseDocument {
+    configure: Option<Configure>,
+    existing: Option<Existing>,
+    tags: Option<bool>,
+}
+
+impl ConcourseDocument {
+    pub(super) fn resolve(self) -> Concourse {
+        Concourse {
+            managed: managed(self.configure, "concourse"),
+            existing: self.existing.unwrap_or_default(),
+            tags: self.tags.unwrap_or(true),
+        }
+    }
+}
+
+fn managed(configure: Option<Configure>, name: &'static str) -> Managed {
+    Managed::of((configure != Some(Configure::Never)).then_some(()), Off::Never(name))
 }

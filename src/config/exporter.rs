@@ -3,10 +3,11 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::scalar::Word;
-use super::{Error, Source, path};
+use super::units::unit;
+use super::{Error, Managed, Source, path};
 
 /// The port that the source of this product has for AMD's GPUs.
 const LISTEN: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 9401);
@@ -21,8 +22,8 @@ const HIDDEN: [&str; 9] =
 /// The program that tells Prometheus of the GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exporter {
-    /// Whether there is to be a unit that runs it.
-    pub unit: bool,
+    /// The unit that runs it.
+    pub unit: Managed,
     pub listen: SocketAddr,
     /// Prometheus' web configuration: TLS and basic authentication.
     pub web_config: Option<PathBuf>,
@@ -32,7 +33,7 @@ pub struct Exporter {
 }
 
 /// What becomes of a unit rocm-exporter.service that rocworker did not write.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ExistingUnit {
     #[default]
@@ -41,20 +42,20 @@ pub enum ExistingUnit {
     Replace,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "keys with values, as `unit: true`")]
-pub(super) struct ExporterDocument {
-    unit: Option<bool>,
-    listen: Option<Word>,
-    web_config: Option<PathBuf>,
+pub(crate) struct ExporterDocument {
+    pub(crate) unit: Option<bool>,
+    pub(crate) listen: Option<Word>,
+    pub(crate) web_config: Option<PathBuf>,
     /// As the kernel has it.
     #[serde(rename = "pcie_bw")]
-    pcie_bw: Option<bool>,
-    existing: Option<ExistingUnit>,
+    pub(crate) pcie_bw: Option<bool>,
+    pub(crate) existing: Option<ExistingUnit>,
 }
 
 impl ExporterDocument {
-    pub(super) fn check(self, source: &Source) -> Result<Exporter, Error> {
+    pub(super) fn check(self, gpus: Managed, source: &Source) -> Result<Exporter, Error> {
         let listen = match &self.listen {
             Some(Word(text)) => source.check("exporter.listen", text, address(text))?,
             None => LISTEN,
@@ -63,7 +64,7 @@ impl ExporterDocument {
             source.check("exporter.web-config", &path.to_string_lossy(), readable_in_unit(path))?;
         }
         Ok(Exporter {
-            unit: self.unit.unwrap_or(true),
+            unit: unit(self.unit, "exporter.unit: false", gpus),
             listen,
             web_config: self.web_config,
             pcie_bw: self.pcie_bw.unwrap_or_default(),

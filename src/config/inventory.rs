@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Formatter};
 
-use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
 
 use super::scalar::Word;
 use super::{Error, Source, is_of_key, words};
@@ -48,7 +48,7 @@ impl Inventory {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(
     deny_unknown_fields,
     rename_all = "kebab-case",
@@ -77,7 +77,7 @@ impl InventoryDocument {
             }
             if groups.iter().any(|group| group.name == name) {
                 let problem = format!("{key} is defined twice: merge the two lists");
-                return Err(source.wrong_at(source.second_group(&name), problem));
+                return Err(source.wrong_at(source.second_group(&name), &key, problem));
             }
             let hosts = checked(&key, &hosts, source)?;
             groups.push(Group { name, hosts });
@@ -97,7 +97,7 @@ fn checked(key: &str, written: &[String], source: &Source) -> Result<Vec<Host>, 
         let host: Host = source.check(key, word, word.parse())?;
         if hosts.iter().any(|known| known.name == host.name) {
             let problem = format!("{key} lists {} twice: remove one", host.name);
-            return Err(source.wrong_at(source.last_of(key, word), problem));
+            return Err(source.wrong_at(source.last_of(key, word), key, problem));
         }
         hosts.push(host);
     }
@@ -137,7 +137,7 @@ impl Source {
     }
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 struct Hosts(Vec<String>);
 
 impl<'de> Deserialize<'de> for Hosts {
@@ -167,6 +167,12 @@ impl<'de> Visitor<'de> for HostsVisitor {
 /// In the order of the file, and with a name that is there twice.
 #[derive(Debug, Default)]
 struct Groups(Vec<(String, Vec<String>)>);
+
+impl Serialize for Groups {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, hosts)| (name, hosts)))
+    }
+}
 
 impl<'de> Deserialize<'de> for Groups {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -10,6 +10,7 @@ mod engines;
 mod exporter;
 mod host;
 mod inventory;
+mod managed;
 mod packages;
 mod path;
 mod releases;
@@ -23,23 +24,27 @@ use std::path::{Path, PathBuf};
 
 use reconcile::Restarts;
 use root::Root;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::driver::{Build, Release};
 
 pub use clusterbloom::ClusterBloom;
-pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, Configure, DOCKER_CONFIG, Engine, Existing};
-pub(crate) use exporter::address as listen_address;
+pub(crate) use document::{ComputeRuntime, Document, Words};
+pub(crate) use driver::{DriverDocument, Install};
+pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, DOCKER_CONFIG, Engine, Existing};
 pub use exporter::{ExistingUnit, Exporter};
+pub(crate) use exporter::{ExporterDocument, address as listen_address};
 pub use host::{ModuleOptions, Permissions};
 pub use inventory::{Group, Inventory};
-pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, RocmFrom, Wanted};
+pub use managed::{Managed, Off};
+use packages::RocmFrom;
+pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, Tool};
+pub(crate) use packages::{PackagesDocument, RepositoriesDocument, RocmDocument, Wanted};
 pub use scalar::Size;
+pub(crate) use scalar::Word;
 pub use therock::TheRock;
 pub use units::{Boot, Daemon};
 pub use wrapper::{DefaultGrant, Edits, Requests, Sharing, Wrapper};
-
-use document::Document;
 
 /// Where the configuration lies beneath a Root.
 pub const PATH: &str = "/etc/rocworker/config.yaml";
@@ -51,10 +56,13 @@ pub const CDI_SPEC: &str = "/etc/cdi/amd.json";
 /// Some hundred times what there is to say: the parser's time grows with the square of what it is given.
 const LIMIT: usize = 64 << 10;
 
-/// The configuration, checked.
+/// The configuration, checked, and resolved to what is managed and why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    pub compute_runtime: ComputeRuntime,
+    /// AMD's GPUs, and with them all but the worker's own tags.
+    pub gpus: Managed,
+    /// Whether a machine without a usable GPU is at fault (`compute-runtime: rocm`).
+    pub needs_gpu: bool,
     pub devices: Devices,
     /// The worker's own tags, which come before rocworker's.
     pub tags: Vec<String>,
@@ -66,13 +74,16 @@ pub struct Config {
     pub docker: Engine,
     pub crio: Engine,
     pub concourse: Concourse,
-    /// The release of AMD's kernel driver that dkms builds; `None`: the driver that is there stays.
-    pub driver: Option<Release>,
+    /// Who brings the kernel driver that dkms builds; off: the driver that is there stays.
+    pub driver: Managed<Build>,
     /// What is done with units whose configuration has changed.
     pub restart: Restarts,
     pub packages: Packages,
     pub repositories: Repositories,
-    pub rocm: Rocm,
+    /// Off: the ROCm that is there stays.
+    pub rocm: Managed<Rocm>,
+    /// Of which release of ROCm the repository is; `None`: the one that this version knows.
+    pub rocm_version: Option<String>,
     pub boot: Boot,
     pub daemon: Daemon,
     pub exporter: Exporter,
@@ -81,25 +92,8 @@ pub struct Config {
     pub unused_keys: Vec<String>,
     /// Which variables of the environment it does not use, in sentences.
     pub unused_variables: Vec<String>,
-    /// Whether it says `compute-runtime` or its older form.
-    says_runtime: bool,
-    /// What of ROCm it says by ClusterBloom's names.
-    clusterbloom: ClusterBloom,
     /// Where it was read, so that what turns out wrong later can be said with its line.
     source: Source,
-}
-
-/// Which vendor's runtime the worker offers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ComputeRuntime {
-    /// AMD's where a usable AMD GPU is.
-    #[default]
-    Auto,
-    Rocm,
-    /// Another vendor's: rocworker has nothing to do.
-    Cuda,
-    None,
 }
 
 /// Which of the machine's AMD GPUs containers may be given.
@@ -121,7 +115,7 @@ pub struct Cdi {
 }
 
 /// A kind of CDI device name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NamedBy {
     /// `0`
@@ -143,8 +137,12 @@ struct Source {
 pub enum Error {
     #[error(transparent)]
     Unreadable(#[from] root::Error),
+    /// `key`: as it is written, behind its sections; empty where the text is no configuration at all.
     #[error("{}:{line}: {problem}", path.display())]
-    Wrong { path: PathBuf, line: usize, problem: String },
+    Wrong { path: PathBuf, line: usize, key: String, problem: String },
+    /// The environment does not go with it.
+    #[error("{0}")]
+    Environment(String),
 }
 
 impl Config {
@@ -153,8 +151,15 @@ impl Config {
     /// # Errors
     /// When the file is not root's alone, too large, or says something that cannot be.
     pub fn read(root: &Root) -> Result<Self, Error> {
-        match Self::read_file(root, Path::new(PATH)) {
-            Err(Error::Unreadable(error)) if error.is_not_found() => Self::parse(&root.shown(PATH), ""),
+        Self::read_beside(root, &ClusterBloom::default())
+    }
+
+    /// As [`Config::read`]; `environment` counts where the file says nothing.
+    pub(crate) fn read_beside(root: &Root, environment: &ClusterBloom) -> Result<Self, Error> {
+        match Self::read_file(root, Path::new(PATH), environment) {
+            Err(Error::Unreadable(error)) if error.is_not_found() => {
+                Self::parse_beside(&root.shown(PATH), "", environment)
+            }
             other => other,
         }
     }
@@ -163,15 +168,16 @@ impl Config {
     ///
     /// # Errors
     /// As [`Config::read`], and when it is not there.
-    pub fn read_file(root: &Root, path: &Path) -> Result<Self, Error> {
+    pub fn read_file(root: &Root, path: &Path, environment: &ClusterBloom) -> Result<Self, Error> {
         let shown = root.shown(path);
         let bytes = root.read_trusted(path, LIMIT)?;
         let text = String::from_utf8(bytes).map_err(|error| {
             let before = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
             let line = before.filter(|byte| **byte == b'\n').count() + 1;
-            Error::Wrong { path: shown.clone(), line, problem: "this line is not UTF-8 text".to_owned() }
+            let source = Source { path: shown.clone(), text: String::new() };
+            source.wrong_at(line, "", "this line is not UTF-8 text")
         })?;
-        Self::parse(&shown, &text)
+        Self::parse_beside(&shown, &text, environment)
     }
 
     /// Reads a configuration from its text; `path` is for what is said when it is wrong.
@@ -179,24 +185,23 @@ impl Config {
     /// # Errors
     /// Names the line that is wrong.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
-        let source = Source { path: path.to_owned(), text: text.to_owned() };
-        let document = Document::parse(text).map_err(|(line, problem)| source.wrong_at(line, problem))?;
-        document.check(source)
+        Self::parse_beside(path, text, &ClusterBloom::default())
     }
 
-    /// The same with what an environment says where the configuration says nothing.
+    /// As [`Config::parse`]; `environment` counts where the text says nothing.
+    pub(crate) fn parse_beside(path: &Path, text: &str, environment: &ClusterBloom) -> Result<Self, Error> {
+        let source = Source { path: path.to_owned(), text: text.to_owned() };
+        let document = Document::parse(text).map_err(|(line, problem)| source.wrong_at(line, "", problem))?;
+        document.resolve(source, environment)
+    }
+
+    /// The configuration of these keys, and its text behind `header`, a comment. `path`: where that will be.
     ///
     /// # Errors
-    /// In a sentence, when the two together cannot be.
-    pub fn beside(mut self, environment: &ClusterBloom) -> Result<Self, String> {
-        let says_runtime = self.says_runtime.then_some(self.compute_runtime);
-        let beside = environment.beside(&self.clusterbloom, says_runtime, &mut self.rocm)?;
-        self.unused_variables = beside.unused;
-        self.unused_keys = self.clusterbloom.unused(&self.rocm);
-        if beside.is_off {
-            self.compute_runtime = ComputeRuntime::None;
-        }
-        Ok(self)
+    /// Names the key that is wrong.
+    pub(crate) fn written(path: &Path, header: &str, keys: Document) -> Result<Self, Error> {
+        let source = Source { path: path.to_owned(), text: format!("{header}{}", keys.text()) };
+        keys.resolve(source, &ClusterBloom::default())
     }
 
     /// Where it was read, as it is shown: with the Root that it was read beneath.
@@ -211,52 +216,20 @@ impl Config {
         &self.source.text
     }
 
-    /// What is done about AMD's container toolkit: `auto` only where that installs it.
+    /// The release of AMD's kernel driver that is to be there, where apt brings it.
     #[must_use]
-    pub fn container_toolkit(&self) -> Wanted {
-        self.resolved(self.packages.container_toolkit)
-    }
-
-    /// The same of rocm-smi. An archive and amdgpu-install bring it themselves, the second from the same repository with
-    /// another `Signed-By`: then apt would refuse both.
-    #[must_use]
-    pub fn rocm_smi(&self) -> Wanted {
-        let want = self.resolved(self.packages.rocm_smi);
-        let comes = matches!(self.rocm.install, Some(RocmFrom::TheRock | RocmFrom::AmdgpuInstall));
-        if comes && want == Wanted::Auto { Wanted::Keep } else { want }
-    }
-
-    /// Which driver dkms builds, if one.
-    #[must_use]
-    pub fn build(&self) -> Option<Build<'_>> {
-        let by_installer = self.rocm.install == Some(RocmFrom::AmdgpuInstall)
-            && self.rocm.usecases.iter().any(|usecase| usecase == DKMS);
-        let installer = by_installer.then_some(Build::Installer);
-        self.driver.as_ref().map(Build::Release).or(installer)
-    }
-
-    /// Which key asks for a tool that is wanted like this, if one does.
-    #[must_use]
-    pub fn asks_for(&self, want: Wanted) -> Option<&'static str> {
-        match want {
-            Wanted::Auto => Some("compute-runtime: rocm"),
-            Wanted::Install => Some("packages"),
-            Wanted::Keep | Wanted::Absent => None,
+    pub fn driver_release(&self) -> Option<&Release> {
+        match &self.driver {
+            Managed::On(Build::Release(release)) => Some(release),
+            Managed::On(Build::Installer) | Managed::Off(_) => None,
         }
-    }
-
-    fn resolved(&self, want: Wanted) -> Wanted {
-        let is_rocm = self.compute_runtime == ComputeRuntime::Rocm;
-        if want == Wanted::Auto && !is_rocm { Wanted::Keep } else { want }
     }
 
     /// Whether apt has anything to do with it.
     #[must_use]
     pub fn wants_packages(&self) -> bool {
-        let wanted = [self.container_toolkit(), self.rocm_smi()];
-        wanted.iter().any(|it| *it != Wanted::Keep)
-            || !matches!(self.rocm.install, None | Some(RocmFrom::Keep))
-            || self.driver.is_some()
+        let Packages { container_toolkit, rocm_smi, .. } = &self.packages;
+        container_toolkit.is_on() || rocm_smi.is_on() || self.rocm.is_on() || self.driver.is_on()
     }
 
     /// Whether it has no key at all: it is empty, or not there, or has nothing but comments.
@@ -277,8 +250,8 @@ impl Config {
 }
 
 impl Source {
-    fn wrong_at(&self, line: usize, problem: impl Into<String>) -> Error {
-        Error::Wrong { path: self.path.clone(), line, problem: problem.into() }
+    fn wrong_at(&self, line: usize, key: &str, problem: impl Into<String>) -> Error {
+        Error::Wrong { path: self.path.clone(), line, key: key.to_owned(), problem: problem.into() }
     }
 
     /// Refuses a value of a key: `fits` says what is wrong, after the key's name.
@@ -307,7 +280,7 @@ impl Source {
                 *number >= of_key && (is_named() || line.contains(&format!("\"{item}\"")))
             })
         });
-        self.wrong_at(of_item.map_or(of_key, |(number, _)| number), problem)
+        self.wrong_at(of_item.map_or(of_key, |(number, _)| number), key, problem)
     }
 }
 
@@ -316,9 +289,8 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(section:
     Option::deserialize(section).map(Option::unwrap_or_default)
 }
 
-/// The same of a switch that is on by default.
-fn or_true<'de, D: Deserializer<'de>>(switch: D) -> Result<bool, D::Error> {
-    Option::deserialize(switch).map(|switch| switch.unwrap_or(true))
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// The words of a line of YAML, as far as a list of names needs: without dashes, brackets, commas and quotes.

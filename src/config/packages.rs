@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use reconcile::Digest;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::therock::{TheRock, TheRockDocument};
-use super::{Error, Source, or_default, path};
+use super::{Error, Managed, Off, Source, path};
 
 /// The key that signs AMD's repositories, and its fingerprint as AMD publishes it.
 const KEY: &str = "https://repo.radeon.com/rocm/rocm.gpg.key";
@@ -25,11 +25,10 @@ const AMDGPU: &str = "https://repo.radeon.com/amdgpu/VERSION/ubuntu";
 pub const DKMS: &str = "dkms";
 
 /// What is done about a package.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Wanted {
-    /// As [`Self::Install`] where the configuration says `compute-runtime: rocm`, and the worker is ready without it;
-    /// else as [`Self::Keep`].
+pub(crate) enum Wanted {
+    /// Installed where the configuration says `compute-runtime: rocm`, and the worker is ready without it; else kept.
     #[default]
     Auto,
     /// Installed, in whatever version is there or to be had.
@@ -39,40 +38,89 @@ pub enum Wanted {
     Absent,
 }
 
-/// Which packages of AMD's are wanted.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+/// AMD's tools, each a package.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Packages {
-    #[serde(deserialize_with = "or_default")]
-    pub container_toolkit: Wanted,
-    #[serde(deserialize_with = "or_default")]
-    pub rocm_smi: Wanted,
+    pub container_toolkit: Managed<Tool>,
+    pub rocm_smi: Managed<Tool>,
     /// Through which apt fetches what rocworker asks it for; `None`: as apt and the environment have it.
     pub proxy: Option<String>,
 }
 
-impl Packages {
-    pub(super) fn check(self, source: &Source) -> Result<Self, Error> {
-        if let Some(proxy) = &self.proxy {
-            source.check("packages.proxy", proxy, url(proxy, &["http", "https"]))?;
+/// What a managed tool is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tool {
+    /// There, in whatever version is there or to be had (`packages`).
+    Required,
+    /// As `Required`, and the worker is ready without it (`compute-runtime: rocm`).
+    Optional,
+    Absent,
+}
+
+impl Managed<Tool> {
+    /// The key that asks for the tool, if one does.
+    #[must_use]
+    pub fn asked_by(&self) -> Option<&'static str> {
+        match self {
+            Self::On(Tool::Required) => Some("packages"),
+            Self::On(Tool::Optional) => Some("compute-runtime: rocm"),
+            Self::On(Tool::Absent) | Self::Off(_) => None,
         }
-        Ok(self)
     }
 }
 
-/// ROCm's user space.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Rocm {
-    /// `None`: the configuration does not say, and what is there stays.
-    pub install: Option<RocmFrom>,
-    /// The archive, where ROCm comes from one.
-    pub therock: Option<TheRock>,
-    /// AMD's release, as `7.2.4`.
-    pub version: Option<String>,
-    pub packages: Vec<String>,
-    /// What amdgpu-install is asked for.
-    pub usecases: Vec<String>,
-    pub installer: InstallerFile,
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct PackagesDocument {
+    pub(crate) container_toolkit: Option<Wanted>,
+    pub(crate) rocm_smi: Option<Wanted>,
+    pub(crate) proxy: Option<String>,
+}
+
+impl PackagesDocument {
+    /// `needs_gpu`: `compute-runtime: rocm`.
+    pub(super) fn check(
+        self,
+        gpus: Managed,
+        needs_gpu: bool,
+        rocm: &Managed<Rocm>,
+        source: &Source,
+    ) -> Result<Packages, Error> {
+        if let Some(proxy) = &self.proxy {
+            source.check("packages.proxy", proxy, url(proxy, &["http", "https"]))?;
+        }
+        // Apt would refuse it beside amdgpu-install's, which comes from the same repository with another `Signed-By`.
+        let comes_with_rocm = matches!(rocm, Managed::On(Rocm::Archive(_) | Rocm::Installer { .. }));
+        let auto = Managed::of(needs_gpu.then_some(Tool::Optional), Off::Key("compute-runtime"));
+        let smi = if comes_with_rocm { Managed::Off(Off::Key("rocm.install")) } else { auto };
+        Ok(Packages {
+            container_toolkit: tool(self.container_toolkit, auto).needing(&gpus),
+            rocm_smi: tool(self.rocm_smi, smi).needing(&gpus),
+            proxy: self.proxy,
+        })
+    }
+}
+
+fn tool(wanted: Option<Wanted>, auto: Managed<Tool>) -> Managed<Tool> {
+    match wanted.unwrap_or_default() {
+        Wanted::Auto => auto,
+        Wanted::Install => Managed::On(Tool::Required),
+        Wanted::Keep => Managed::Off(Off::Key("packages: keep")),
+        Wanted::Absent => Managed::On(Tool::Absent),
+    }
+}
+
+/// Where ROCm's user space comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rocm {
+    /// These packages, from AMD's repository.
+    Packages(Vec<String>),
+    Archive(TheRock),
+    /// AMD's installer, as ClusterBloom has it, and what that is asked for.
+    Installer {
+        file: InstallerFile,
+        usecases: Vec<String>,
+    },
 }
 
 /// The package of amdgpu-install.
@@ -86,10 +134,10 @@ pub struct InstallerFile {
     pub sha256: Option<Digest>,
 }
 
-/// Where ROCm comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+/// `rocm.install`
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum RocmFrom {
+pub(crate) enum RocmFrom {
     Keep,
     Apt,
     #[serde(rename = "therock")]
@@ -122,19 +170,29 @@ pub struct Repository {
     pub component: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub(super) struct RocmDocument {
-    install: Option<RocmFrom>,
+pub(crate) struct RocmDocument {
+    pub(super) install: Option<RocmFrom>,
     therock: Option<TheRockDocument>,
-    version: Option<String>,
+    pub(super) version: Option<String>,
     packages: Option<Vec<String>>,
     usecases: Option<Vec<String>>,
-    sha256: Option<String>,
+    pub(super) sha256: Option<String>,
+    /// The installer's folder and file, which ClusterBloom's names say.
+    #[serde(skip)]
+    pub(super) base_url: String,
+    #[serde(skip)]
+    pub(super) package: String,
 }
 
 impl RocmDocument {
-    pub(super) fn check(self, source: &Source) -> Result<Rocm, Error> {
+    /// AMD's packages; `None`: of the release that this version knows.
+    pub(crate) fn by_apt(version: Option<String>) -> Self {
+        Self { install: Some(RocmFrom::Apt), version, ..Self::default() }
+    }
+
+    pub(super) fn check(self, gpus: Managed, source: &Source) -> Result<Managed<Rocm>, Error> {
         if let Some(version) = &self.version {
             source.check("rocm.version", version, release(version))?;
         }
@@ -147,44 +205,44 @@ impl RocmDocument {
             source.check("rocm.usecases", name, usecase(name))?;
         }
         let sha256 = self.sha256.map(|text| source.check("rocm.sha256", &text, digest(&text))).transpose()?;
-        let (is_archive, asks_nothing) = match self.install {
-            Some(RocmFrom::TheRock) => (true, None),
-            Some(RocmFrom::Apt) => (false, packages.is_empty().then_some("packages")),
-            Some(RocmFrom::AmdgpuInstall) => (false, usecases.is_empty().then_some("usecases")),
-            Some(RocmFrom::Keep) | None => (false, None),
-        };
-        if self.therock.is_some() && !is_archive {
+        if self.therock.is_some() && self.install != Some(RocmFrom::TheRock) {
             let problem = "rocm.therock names an archive, and rocm.install does not ask for it: write rocm.install: \
                            therock, or leave it out";
             return Err(source.wrong("rocm.therock", None, problem));
         }
-        if let Some(key) = asks_nothing.map(|name| format!("rocm.{name}")) {
-            let problem =
-                format!("{key} is empty, and rocm.install asks for ROCm: name some, or leave it out");
-            return Err(source.wrong(&key, None, problem));
-        }
-        let therock = is_archive.then(|| self.therock.unwrap_or_default().check(source)).transpose()?;
-        // ClusterBloom's names say the rest.
-        let installer = InstallerFile { sha256, ..InstallerFile::default() };
-        Ok(Rocm { install: self.install, therock, version: self.version, packages, usecases, installer })
+        let asked_for = |names: Vec<String>, key: &str| match names.is_empty() {
+            true => {
+                let problem =
+                    format!("{key} is empty, and rocm.install asks for ROCm: name some, or leave it out");
+                Err(source.wrong(key, None, problem))
+            }
+            false => Ok(names),
+        };
+        let from = match self.install {
+            Some(RocmFrom::Apt) => Some(Rocm::Packages(asked_for(packages, "rocm.packages")?)),
+            Some(RocmFrom::TheRock) => Some(Rocm::Archive(self.therock.unwrap_or_default().check(source)?)),
+            Some(RocmFrom::AmdgpuInstall) => Some(Rocm::Installer {
+                file: InstallerFile { base_url: self.base_url, package: self.package, sha256 },
+                usecases: asked_for(usecases, "rocm.usecases")?,
+            }),
+            Some(RocmFrom::Keep) | None => None,
+        };
+        Ok(Managed::of(from, Off::Key("rocm.install: keep")).needing(&gpus))
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub(super) struct RepositoriesDocument {
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(crate) struct RepositoriesDocument {
     key: Option<String>,
     fingerprints: Option<Vec<String>>,
     origin: Option<String>,
-    #[serde(deserialize_with = "or_default")]
-    container_toolkit: RepositoryDocument,
-    #[serde(deserialize_with = "or_default")]
-    rocm: RepositoryDocument,
-    #[serde(deserialize_with = "or_default")]
-    amdgpu: RepositoryDocument,
+    container_toolkit: Option<RepositoryDocument>,
+    rocm: Option<RepositoryDocument>,
+    amdgpu: Option<RepositoryDocument>,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RepositoryDocument {
     url: Option<String>,
@@ -193,6 +251,21 @@ struct RepositoryDocument {
 }
 
 impl RepositoriesDocument {
+    /// A mirror, which has AMD's folders beneath one address, and is signed with AMD's key.
+    pub(crate) fn mirror(url: &str) -> Self {
+        let of = |folder: &str| Some(format!("{}{folder}", url.trim_end_matches('/')));
+        let repository =
+            |folder| Some(RepositoryDocument { url: of(folder), ..RepositoryDocument::default() });
+        Self {
+            key: of("/rocm/rocm.gpg.key"),
+            fingerprints: Some(vec![FINGERPRINT.to_owned()]),
+            origin: None,
+            container_toolkit: repository("/amd-container-toolkit/apt/"),
+            rocm: repository("/rocm/apt/VERSION"),
+            amdgpu: repository("/amdgpu/VERSION/ubuntu"),
+        }
+    }
+
     pub(super) fn check(self, source: &Source) -> Result<Repositories, Error> {
         if self.key.is_some() && self.fingerprints.is_none() {
             let problem = "repositories.key names another key than AMD's, and repositories.fingerprints does not say which \
@@ -214,13 +287,14 @@ impl RepositoriesDocument {
             key: key(self.key.unwrap_or_else(|| KEY.to_owned()), source)?,
             fingerprints: fingerprints.collect::<Result<_, _>>()?,
             origin,
-            container_toolkit: self.container_toolkit.check(
+            container_toolkit: checked(
+                self.container_toolkit,
                 "container-toolkit",
                 CONTAINER_TOOLKIT,
                 source,
             )?,
-            rocm: self.rocm.check("rocm", ROCM, source)?,
-            amdgpu: self.amdgpu.check("amdgpu", AMDGPU, source)?,
+            rocm: checked(self.rocm, "rocm", ROCM, source)?,
+            amdgpu: checked(self.amdgpu, "amdgpu", AMDGPU, source)?,
         })
     }
 }
@@ -243,18 +317,22 @@ fn fingerprint(text: &str) -> Result<String, String> {
     ))
 }
 
-impl RepositoryDocument {
-    fn check(self, name: &str, default: &str, source: &Source) -> Result<Repository, Error> {
-        let url_of = self.url.unwrap_or_else(|| default.to_owned());
-        let component = self.component.unwrap_or_else(|| "main".to_owned());
-        let key = |key: &str| format!("repositories.{name}.{key}");
-        source.check(&key("url"), &url_of, url(&url_of, &SCHEMES))?;
-        source.check(&key("component"), &component, word(&component))?;
-        if let Some(suite) = &self.suite {
-            source.check(&key("suite"), suite, word(suite))?;
-        }
-        Ok(Repository { url: url_of, suite: self.suite, component })
+fn checked(
+    written: Option<RepositoryDocument>,
+    name: &str,
+    default: &str,
+    source: &Source,
+) -> Result<Repository, Error> {
+    let RepositoryDocument { url: url_of, suite, component } = written.unwrap_or_default();
+    let url_of = url_of.unwrap_or_else(|| default.to_owned());
+    let component = component.unwrap_or_else(|| "main".to_owned());
+    let key = |key: &str| format!("repositories.{name}.{key}");
+    source.check(&key("url"), &url_of, url(&url_of, &SCHEMES))?;
+    source.check(&key("component"), &component, word(&component))?;
+    if let Some(suite) = &suite {
+        source.check(&key("suite"), suite, word(suite))?;
     }
+    Ok(Repository { url: url_of, suite, component })
 }
 
 /// How a URL may begin from which files are fetched.

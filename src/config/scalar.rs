@@ -3,6 +3,7 @@
 use std::fmt::{self, Debug, Formatter};
 
 use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::{Serialize, Serializer};
 use serde_json::Value;
 
 /// A size as people write it: `512M`, `8G`, `8GiB`, a number of bytes, or `unlimited`. Units are powers of 1024, as
@@ -44,6 +45,12 @@ impl Size {
     }
 }
 
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.in_policy().serialize(serializer)
+    }
+}
+
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(Scalar { expected: EXPECTED, parse: Self::parse })
@@ -51,8 +58,8 @@ impl<'de> Deserialize<'de> for Size {
 }
 
 /// A word of a list, or a parameter's value; YAML reads a bare `0` as a number.
-#[derive(Debug)]
-pub(super) struct Word(pub(super) String);
+#[derive(Debug, Serialize)]
+pub(crate) struct Word(pub(crate) String);
 
 impl<'de> Deserialize<'de> for Word {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

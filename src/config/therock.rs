@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use reconcile::Digest;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::packages::{SCHEMES, digest, url};
 use super::releases::{is_between, minor, rows};
@@ -110,7 +110,7 @@ fn folder_of(release: &str, family: &str, version: &str) -> Option<String> {
     rows::<5>(FOLDERS).find(is_it).map(|[.., folder]| folder.to_owned())
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct TheRockDocument {
     version: Option<String>,

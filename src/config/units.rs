@@ -4,9 +4,9 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use reconcile::Restarts;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Error, Source};
+use super::{Error, Managed, Off, Source};
 
 /// Seconds. More than any driver takes, and as long as a person would wait for a machine that does not come up.
 const WAIT_S: RangeInclusive<u32> = 0..=600;
@@ -21,13 +21,12 @@ const SETTLE_S: RangeInclusive<u32> = 0..=3600;
 /// The unit that runs before engines start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boot {
-    /// Whether there is to be one.
-    pub unit: bool,
+    pub unit: Managed,
     /// For how long it waits for GPUs that are still coming up, in seconds.
     pub wait_s: u32,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct BootDocument {
     unit: Option<bool>,
@@ -35,17 +34,23 @@ pub(super) struct BootDocument {
 }
 
 impl BootDocument {
-    pub(super) fn check(self, source: &Source) -> Result<Boot, Error> {
-        let boot = Boot { unit: self.unit.unwrap_or(true), wait_s: self.wait_s.unwrap_or(30) };
+    pub(super) fn check(self, gpus: Managed, source: &Source) -> Result<Boot, Error> {
+        let unit = unit(self.unit, "boot.unit: false", gpus);
+        let boot = Boot { unit, wait_s: self.wait_s.unwrap_or(30) };
         source.check_seconds("boot.wait-s", boot.wait_s, WAIT_S).map(|()| boot)
     }
+}
+
+/// Whether one of rocworker's units is managed. `off`: the key that turns it off, and its value.
+pub(super) fn unit(written: Option<bool>, off: &'static str, gpus: Managed) -> Managed {
+    Managed::of(written.unwrap_or(true).then_some(()), Off::Key(off)).needing(&gpus)
 }
 
 /// The daemon, `rocworker serve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Daemon {
-    /// Whether there is to be a unit that runs it.
-    pub unit: bool,
+    /// The unit that runs it.
+    pub unit: Managed,
     /// Whether it changes anything, or only says what differs.
     pub enforce: bool,
     /// What it does with units whose configuration it has changed.
@@ -56,7 +61,7 @@ pub struct Daemon {
     pub settle_s: u32,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct DaemonDocument {
     unit: Option<bool>,
@@ -79,9 +84,9 @@ impl Daemon {
 }
 
 impl DaemonDocument {
-    pub(super) fn check(self, source: &Source) -> Result<Daemon, Error> {
+    pub(super) fn check(self, gpus: Managed, source: &Source) -> Result<Daemon, Error> {
         let daemon = Daemon {
-            unit: self.unit.unwrap_or(true),
+            unit: unit(self.unit, "daemon.unit: false", gpus),
             enforce: self.enforce.unwrap_or(true),
             restart: self.restart.unwrap_or(Restarts::Never),
             interval_s: self.interval_s.unwrap_or(300),

@@ -13,7 +13,7 @@ use super::{Error, Source, path};
 const WRAPPER: &str = "runc-amd-wrapper";
 
 /// What containers may ask of the wrapper, and what they get that do not ask.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Wrapper {
     /// The real runc; the next one on PATH unless given.
@@ -24,20 +24,20 @@ pub struct Wrapper {
     pub default: Option<DefaultGrant>,
     /// Which requests of Kubernetes' containers count; `None`: the scheduler alone decides.
     pub pods: Option<Requests>,
-    #[serde(deserialize_with = "super::or_default")]
+    #[serde(deserialize_with = "super::or_default", skip_serializing_if = "super::is_default")]
     pub sharing: Sharing,
     /// Seconds.
-    #[serde(deserialize_with = "super::or_default")]
+    #[serde(deserialize_with = "super::or_default", skip_serializing_if = "super::is_default")]
     pub wait_limit_s: u32,
     /// Seconds; `None`: an idle container keeps its lease.
     pub idle_grace_s: Option<u32>,
     /// Whether unhealthy GPUs are kept from containers, and from leases those on which something is left.
-    #[serde(deserialize_with = "super::or_default")]
+    #[serde(deserialize_with = "super::or_default", skip_serializing_if = "super::is_default")]
     pub quarantine: bool,
     /// Folders whose folders are mounted into every container. `None`: /srv where a worker is adopted whose
     /// charm mounts them, else none.
     pub folders: Option<Vec<PathBuf>>,
-    #[serde(deserialize_with = "super::or_default")]
+    #[serde(deserialize_with = "super::or_default", skip_serializing_if = "super::is_default")]
     pub edits: Edits,
 }
 
@@ -66,7 +66,7 @@ pub enum Sharing {
 }
 
 /// What containers with a GPU get beside it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Edits {
     /// Of /dev/shm; never unlimited.
@@ -74,7 +74,7 @@ pub struct Edits {
     /// How much a process may lock into memory.
     pub memlock: Option<Size>,
     /// By architecture.
-    #[serde(deserialize_with = "super::or_default")]
+    #[serde(deserialize_with = "super::or_default", skip_serializing_if = "super::is_default")]
     pub hsa_override_gfx_version: BTreeMap<String, String>,
 }
 

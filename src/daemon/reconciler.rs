@@ -26,7 +26,7 @@ use super::wake::{has_byte, wait};
 use super::watch::{Heard, Watch};
 use crate::config::Config;
 use crate::memory::{AppliedConfig, Memory};
-use crate::run::{ActiveConfig, ConfigFile, Outcome, Own, Rules, Run, Stopped};
+use crate::run::{ConfigFile, Outcome, Own, Rules, Run, Stopped};
 use crate::timestamp::Timestamp;
 
 /// Where no configuration is in force.
@@ -279,7 +279,7 @@ impl Reconciler {
     }
 
     fn read(&self, root: &Root) -> Result<Config, String> {
-        ActiveConfig::of_file(&self.file, root).in_force().map_err(|why| why.to_string())
+        self.file.unless_emptied(root).map_err(|why| why.to_string())
     }
 
     /// Reads the configuration, and logs what is new about it.
@@ -336,7 +336,7 @@ impl Reconciler {
             self.run_by(root, config, &rules, &is_current)
         };
         let mut in_force = newest.clone();
-        let mut outcome = in_force.as_ref().map_or_else(|| Ok(Outcome::not_set_up()), by);
+        let mut outcome = in_force.as_ref().map_or_else(|| Ok(Outcome::default()), by);
         let mut problem = read.as_ref().err().cloned();
         if let Ok(Outcome { stopped: Some(Stopped::Unfit(why)), .. }) = &outcome {
             problem = problem.or(Some(why.clone()));
@@ -354,10 +354,10 @@ impl Reconciler {
             config.in_force = in_force.is_some() && other.is_none();
             config.problem = problem.or(other);
             if let Ok(outcome) = &outcome {
-                if outcome.is_set_up() && outcome.stopped.is_none() && outcome.problem.is_none() {
+                if outcome.state.is_applied() && outcome.stopped.is_none() && outcome.problem.is_none() {
                     self.last_good.clone_from(&in_force);
                 }
-                self.report.set_up = newest.as_ref().map(|_| outcome.is_set_up());
+                self.report.set_up = newest.as_ref().map(|_| outcome.state.is_applied());
                 let nodes = outcome.changes.iter().filter(|change| change.change == Verb::Permissions);
                 for path in nodes.filter_map(|change| change.path.path()) {
                     if let Some(inode) = inode(path) {

@@ -140,7 +140,7 @@ impl Report {
         self.blocked = said(&outcome.blocked);
         self.left = said(&outcome.left);
         self.differs = outcome.differs;
-        self.pending = outcome.pending;
+        self.pending = outcome.state.pending;
         let problems = outcome.notes.into_iter().filter(|note| note.problem);
         self.problems = problems.map(|note| Problem { about: note.about, text: note.text }).collect();
         failed

@@ -193,8 +193,7 @@ impl Daemon {
 
 /// Whether the machine is set up, by what rocworker keeps about it alone. Where that cannot be read, it may be.
 fn is_set_up(root: &Root) -> bool {
-    let is_known_not = State::read(root).is_ok_and(|state| !state.is_set_up());
-    !is_known_not
+    State::read(root).map_or(true, |state| state.is_applied())
 }
 
 /// What gets a byte with each of these signals.

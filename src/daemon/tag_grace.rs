@@ -7,7 +7,7 @@ use crate::config::Config;
 
 /// Whether two configurations decide the same about the tags of a machine's GPUs. What a person decides does not wait.
 pub fn decide_alike(one: &Config, other: &Config) -> bool {
-    one.compute_runtime == other.compute_runtime
+    (&one.gpus, one.needs_gpu) == (&other.gpus, other.needs_gpu)
         && one.devices == other.devices
         && one.tags == other.tags
         && one.concourse == other.concourse

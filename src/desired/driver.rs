@@ -6,7 +6,7 @@ use reconcile::{Action, Desired, Package, Want};
 use super::packages::knows_driver;
 use super::rocm::{self, ROCM};
 use crate::component::Component;
-use crate::config::Config;
+use crate::config::{Config, Managed};
 use crate::driver::{Bring, Build, Ground, PACKAGE, Release, Stop, ingredients, pairing, preflight};
 use crate::facts::Facts;
 use crate::packages::Packages;
@@ -41,10 +41,10 @@ pub fn part(
     found: &Packages,
 ) -> (Option<Vec<Bring>>, Desired) {
     let mut said = Desired::default();
-    let wanted = match config.build() {
-        None => return (Some(Vec::new()), said),
-        Some(Build::Installer) => return by_installer(facts, ground),
-        Some(Build::Release(wanted)) => wanted,
+    let wanted = match &config.driver {
+        Managed::Off(_) => return (Some(Vec::new()), said),
+        Managed::On(Build::Installer) => return by_installer(facts, ground),
+        Managed::On(Build::Release(wanted)) => wanted,
     };
     let Some(ground) = ground else {
         // It was not looked at, as before engines start.
@@ -92,7 +92,7 @@ fn by_installer(facts: &Facts, ground: Option<&Ground>) -> (Option<Vec<Bring>>, 
     if matches!(facts.inventory.virtualization, Some(Around::Container(_))) {
         return (Some(Vec::new()), said);
     }
-    let bring = ground.map(|ground| ingredients(Build::Installer, ground));
+    let bring = ground.map(|ground| ingredients(&Build::Installer, ground));
     if let Some(Err(stop)) = &bring {
         said.problem(ROCM, format!("amdgpu-install is not run: {stop}"));
     }

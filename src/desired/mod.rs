@@ -16,7 +16,7 @@ use root::Attributes;
 
 use crate::cdi::{self, Wanted, wanted};
 use crate::component::Component;
-use crate::config::{self, Config, Devices};
+use crate::config::{self, Config, Devices, Managed};
 use crate::engines::concourse::desired::{replaced_script, set_up};
 use crate::engines::{self, Wish, WrapperAsDefault};
 use crate::facts::Facts;
@@ -24,7 +24,7 @@ use crate::observations::Observations;
 use crate::program::Program;
 use crate::remarks::remarks;
 use crate::render;
-use crate::selection::{Selection, is_off, select};
+use crate::selection::{Selection, select};
 use own_unit::{BOOT, DAEMON};
 use policy::{Callers, Policy};
 
@@ -44,7 +44,7 @@ pub enum Error {
 /// # Errors
 /// When AMD's GPUs are wanted, and a driver's file that says which there are has not answered or cannot be read.
 pub fn certain(config: &Config, facts: &Facts) -> Result<(), Error> {
-    let unanswered = facts.inventory.unanswered.first().filter(|_| !is_off(config));
+    let unanswered = facts.inventory.unanswered.first().filter(|_| config.gpus.is_on());
     unanswered.map_or(Ok(()), |problem| Err(Error::Unanswered(problem.clone())))
 }
 
@@ -58,11 +58,8 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     let Observations { facts, templates, own_program: program, .. } = observations;
     let has_amd = facts.has_amd();
     let selection = select(config, facts);
-    if is_off(config) {
-        desired.note(
-            "rocworker",
-            "the configuration leaves AMD's GPUs alone (compute-runtime): nothing is set up",
-        );
+    if let Managed::Off(why) = config.gpus {
+        desired.note("rocworker", format!("{why}: nothing is set up"));
         desired.extend(of_engines(&wish(config, observations, &selection?, None)));
         return Ok(desired);
     }

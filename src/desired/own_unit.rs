@@ -14,7 +14,6 @@ use crate::engines::unit::Unit;
 use crate::exporter_unit;
 use crate::facts::Facts;
 use crate::render::{self, Templates};
-use crate::selection::is_off;
 
 /// Where the daemon's template lets it write in any case.
 const WRITABLE: [&str; 6] = ["/etc", "/var/lib", "/run", "/dev", "/sys/devices", "/usr/local/lib"];
@@ -74,12 +73,12 @@ impl OwnUnit {
     /// Whether this machine is to have it: systemd starts the machine, and it has a card of AMD's, usable or not.
     #[must_use]
     pub fn is_wanted(&self, config: &Config, facts: &Facts) -> bool {
-        let is_configured = match self.component {
-            Component::Boot => config.boot.unit,
-            Component::Exporter => config.exporter.unit,
-            _ => config.daemon.unit,
+        let unit = match self.component {
+            Component::Boot => &config.boot.unit,
+            Component::Exporter => &config.exporter.unit,
+            _ => &config.daemon.unit,
         };
-        is_configured && !is_off(config) && facts.systemd && facts.has_amd()
+        unit.is_on() && facts.systemd && facts.has_amd()
     }
 
     /// What should be so for it. `program`: what it is to run, or why nothing can be named that stays.

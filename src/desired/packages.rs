@@ -9,7 +9,7 @@ use root::Attributes;
 
 use super::rocm;
 use crate::component::Component;
-use crate::config::{Config, Repository, RocmFrom, Wanted};
+use crate::config::{Config, Managed, Packages as Tools, Repository, Rocm, Tool};
 use crate::driver::{Bring, Distribution, PACKAGE};
 use crate::packages::Packages;
 use crate::render::{APT_PIN, APT_SOURCES, Error, Templates};
@@ -42,7 +42,10 @@ pub fn actions(
     is_container: bool,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
-    let by_installer = driver.is_some() && config.rocm.install == Some(RocmFrom::AmdgpuInstall);
+    let by_installer = match &config.rocm {
+        Managed::On(Rocm::Installer { file, usecases }) if driver.is_some() => Some((file, &**usecases)),
+        _ => None,
+    };
     let driver = driver.unwrap_or_default();
     let required = |source, package, reason| Coming { source, package, reason, is_optional: false };
     let of_driver = |bring: &Bring| {
@@ -50,33 +53,32 @@ pub fn actions(
         required(source, bring.package.clone(), bring.why)
     };
     let mut wanted: Vec<Coming> = driver.iter().map(of_driver).collect();
-    for (want, source, name, reason) in [
-        (config.container_toolkit(), Source::ContainerToolkit, CONTAINER_TOOLKIT, "AMD's container toolkit"),
-        (config.rocm_smi(), Source::Rocm, ROCM_SMI, "rocm-smi reports temperature, clocks and memory"),
+    let Tools { container_toolkit, rocm_smi, .. } = &config.packages;
+    for (tool, source, name, reason) in [
+        (container_toolkit, Source::ContainerToolkit, CONTAINER_TOOLKIT, "AMD's container toolkit"),
+        (rocm_smi, Source::Rocm, ROCM_SMI, "rocm-smi reports temperature, clocks and memory"),
     ] {
-        match want {
-            Wanted::Auto | Wanted::Install => wanted.push(Coming {
-                is_optional: want == Wanted::Auto,
+        match *tool {
+            Managed::On(tool @ (Tool::Required | Tool::Optional)) => wanted.push(Coming {
+                is_optional: tool == Tool::Optional,
                 ..required(Some(source), Package::present(name), reason)
             }),
-            Wanted::Absent => {
+            Managed::On(Tool::Absent) => {
                 desired.push(Action::package(Package::absent(name), "it is configured as absent"))
             }
-            Wanted::Keep => {}
+            Managed::Off(_) => {}
         }
     }
-    if config.rocm.install == Some(RocmFrom::Apt) {
-        let rocm = config.rocm.packages.iter();
-        wanted.extend(
-            rocm.map(|name| required(Some(Source::Rocm), Package::present(name), "ROCm's user space")),
-        );
+    if let Managed::On(Rocm::Packages(names)) = &config.rocm {
+        let rocm = |name| required(Some(Source::Rocm), Package::present(name), "ROCm's user space");
+        wanted.extend(names.iter().map(|name| rocm(name)));
     }
-    if wanted.is_empty() && !by_installer {
+    if wanted.is_empty() && by_installer.is_none() {
         return Ok(desired.of(Component::Packages));
     }
     let sources: BTreeSet<Source> = wanted.iter().filter_map(|it| it.source).collect();
     let needs_suite = |source: &Source| source.repository(config).suite.is_none();
-    let needs_it = sources.iter().any(needs_suite) || by_installer && needs_suite(&Source::Rocm);
+    let needs_it = sources.iter().any(needs_suite) || by_installer.is_some() && needs_suite(&Source::Rocm);
     let distribution = match &found.distribution {
         Ok(distribution) => Some(*distribution),
         Err(_) if !needs_it => None,
@@ -85,7 +87,7 @@ pub fn actions(
                 "{unfit}: what there is of AMD's packages stays as it is; where a repository has packages for this \
                  release, name its suite in the configuration (repositories.….suite)"
             );
-            if by_installer || wanted.iter().any(|it| !it.is_optional) {
+            if by_installer.is_some() || wanted.iter().any(|it| !it.is_optional) {
                 desired.problem(PACKAGES, text);
             } else {
                 desired.note(PACKAGES, text);
@@ -133,9 +135,9 @@ pub fn actions(
         }
     };
     desired.actions.extend(wanted.into_iter().map(action));
-    if by_installer {
+    if let Some(installer) = by_installer {
         let suite = Source::Rocm.suite(config, distribution);
-        rocm::by_installer(config, suite, driver, is_container, &mut desired);
+        rocm::by_installer(config, installer, suite, driver, is_container, &mut desired);
     }
     desired.actions.extend(others.into_iter().map(action));
     Ok(desired.of(Component::Packages))
@@ -186,8 +188,8 @@ impl Source {
     fn url(self, config: &Config) -> String {
         let version = match self {
             Self::ContainerToolkit => None,
-            Self::Rocm => Some(config.rocm.version.as_deref().unwrap_or(ROCM).to_owned()),
-            Self::Amdgpu => config.driver.as_ref().map(ToString::to_string),
+            Self::Rocm => Some(config.rocm_version.as_deref().unwrap_or(ROCM).to_owned()),
+            Self::Amdgpu => config.driver_release().map(ToString::to_string),
         };
         self.repository(config).url.replace("VERSION", &version.unwrap_or_default())
     }

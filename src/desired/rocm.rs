@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use reconcile::{Action, Content, Desired, Installer, Kind, Package, Resource, Stage, Unpacked};
 
 use crate::component::Component;
-use crate::config::{Config, DKMS, TheRock};
+use crate::config::{Config, DKMS, InstallerFile, Managed, Rocm, TheRock};
 use crate::driver::Bring;
 
 /// What notes are about.
@@ -19,21 +19,21 @@ const PROGRAM: &str = "/usr/bin/amdgpu-install";
 /// release, `jammy` or `noble`.
 pub(super) fn by_installer(
     config: &Config,
+    (file, usecases): (&InstallerFile, &[String]),
     suite: &str,
     driver: &[Bring],
     is_container: bool,
     desired: &mut Desired,
 ) {
-    let file = &config.rocm.installer;
     let url = format!("{}/{suite}/{}", file.base_url.trim_end_matches('/'), file.package);
     let why_without = if is_container {
         Some("this is a container, whose kernel is the host's")
-    } else if config.driver.is_some() {
+    } else if config.driver_release().is_some() {
         Some("driver.install brings the kernel driver")
     } else {
         None
     };
-    let mut usecases: Vec<&str> = config.rocm.usecases.iter().map(String::as_str).collect();
+    let mut usecases: Vec<&str> = usecases.iter().map(String::as_str).collect();
     if let Some(why) = why_without.filter(|_| usecases.contains(&DKMS)) {
         usecases.retain(|usecase| *usecase != DKMS);
         desired.note(ROCM, format!("amdgpu-install is not asked for {DKMS}: {why}"));
@@ -68,7 +68,9 @@ pub const LINK: &str = "/opt/rocm";
 /// What should be so of ROCm's archive.
 pub(super) fn archive(config: &Config) -> Desired {
     let mut desired = Desired::default();
-    let Some(archive @ TheRock { sha256: Some(sha256), .. }) = &config.rocm.therock else { return desired };
+    let Managed::On(Rocm::Archive(archive @ TheRock { sha256: Some(sha256), .. })) = &config.rocm else {
+        return desired;
+    };
     let path = archive.path();
     let unpacked = Unpacked { url: archive.url(), sha256: sha256.clone(), holds: TheRock::holds() };
     desired.push(Action::unpacked(&path, unpacked, "ROCm's user space"));

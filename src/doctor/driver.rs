@@ -57,7 +57,7 @@ fn module(subject: &Subject<'_>) -> Check {
             about.skipped("not loaded: the check dkms says why")
         }
         (Some(false), Some(_)) => about.failed(LACKS, "depmod -a, then modprobe amdgpu"),
-        (Some(false), None) if subject.config.driver.is_some() => about.failed(LACKS, APPLY),
+        (Some(false), None) if subject.config.driver_release().is_some() => about.failed(LACKS, APPLY),
         (Some(false), None) => about.failed(
             LACKS,
             "install what brings it for this kernel: linux-modules-extra-KERNEL on Ubuntu, amdgpu-dkms otherwise",

@@ -18,7 +18,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let about = About::all(NAME);
     subject.needs_host(about.clone(), "the driver is the host's: nothing is built for it in a container")?;
     subject.needs_amd(about.clone(), "there is no AMD GPU that needs a driver")?;
-    let (build, around) = (subject.config.build(), subject.facts.inventory.virtualization.as_ref());
+    let (build, around) = (subject.config.driver.on(), subject.facts.inventory.virtualization.as_ref());
     let ground = Ground::read(subject.root, subject.programs, build, around);
     let mut checks: Vec<Check> = match build {
         Some(Build::Release(wanted)) => vec![installation(subject, &ground, wanted)],
@@ -56,7 +56,7 @@ fn installation(subject: &Subject<'_>, ground: &Ground, wanted: &Release) -> Che
 /// The same of the driver that amdgpu-install brings.
 fn by_installer(ground: &Ground) -> Check {
     let about = About::one(NAME, "rocm.install");
-    match ingredients(Build::Installer, ground) {
+    match ingredients(&Build::Installer, ground) {
         Err(stop) => failed(about, stop),
         Ok(_) if ground.driver.package(PACKAGE).is_some() => about.ok("amdgpu-install's driver is installed"),
         Ok(_) => about.warning(
@@ -81,7 +81,7 @@ fn there(subject: &Subject<'_>, driver: &Driver) -> Vec<Check> {
         } else {
             about.warning(
                 format!("those of the running kernel {release} are not there: dkms cannot build for it"),
-                if subject.config.driver.is_some() {
+                if subject.config.driver_release().is_some() {
                     APPLY.to_owned()
                 } else {
                     format!("apt-get install {}", kernel.headers_package())

@@ -20,8 +20,8 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let wrapper = wrapper::find(subject, &mut versions).map(|program| program.path);
     let templates = Templates::read(root);
     let examined = Examined { root, config, facts, programs, wrapper, templates, receipt, now };
-    let of_engine = |engine: &Engine| match engine.left_alone(config) {
-        Some(why) => vec![About::one(CHECKS, engine.name).skipped(why)],
+    let of_engine = |engine: &Engine| match (engine.off)(config) {
+        Some(why) => vec![About::one(CHECKS, engine.name).skipped(why.to_string())],
         None => (engine.doctor)(&examined, &mut versions).unwrap_or_else(|check| vec![check]),
     };
     let unserved = facts.unserved.iter().map(|it| About::one(CHECKS, it.name).skipped(it.described()));

@@ -5,7 +5,7 @@ use reconcile::command::Programs;
 use root::Root;
 
 use crate::check::{About, Check, Remedy};
-use crate::config::{ComputeRuntime, Config};
+use crate::config::Config;
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::timestamp::Timestamp;
@@ -59,9 +59,9 @@ impl<'a> Subject<'a> {
 
     /// A check of a machine that has nothing to offer.
     pub(crate) fn lacks(&self, about: About, evidence: &str, remedy: &str) -> Check {
-        match self.config.compute_runtime {
-            ComputeRuntime::Rocm => about.failed(format!("{evidence}, and compute-runtime is rocm"), remedy),
-            _ => about.warning(evidence, remedy),
+        match self.config.needs_gpu {
+            true => about.failed(format!("{evidence}, and compute-runtime is rocm"), remedy),
+            false => about.warning(evidence, remedy),
         }
     }
 

@@ -32,11 +32,10 @@ pub(crate) use crate::check::About;
 pub use crate::check::{Check, Status};
 pub(crate) use kfd_log::KERNEL_LOG;
 
-use crate::config::{ComputeRuntime, Config};
+use crate::config::{Config, Managed, Off};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::lxd::on_host;
-use crate::selection::is_off;
 use crate::timestamp::Timestamp;
 use machine::Subject;
 use reconcile::command::Programs;
@@ -81,9 +80,9 @@ pub fn examine(
     beside: Option<&Path>,
     now: Timestamp,
 ) -> Diagnosis {
-    let checks = if is_off(config) {
-        let why = match config.compute_runtime {
-            ComputeRuntime::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
+    let checks = if let Managed::Off(off) = config.gpus {
+        let why = match off {
+            Off::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
             _ => "compute-runtime is none: no GPU is offered",
         };
         let names =

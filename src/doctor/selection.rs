@@ -2,7 +2,7 @@
 
 use super::machine::{Subject, gpus, name_of};
 use crate::check::{APPLY, About, Check};
-use crate::config::{ComputeRuntime, Devices};
+use crate::config::Devices;
 use crate::{remarks, selection};
 
 const NAME: &str = "configuration";
@@ -46,8 +46,9 @@ fn none(subject: &Subject<'_>, about: About) -> Check {
     }
     let evidence = "containers can be given no GPU: none is usable";
     let remedy = "see the checks above for the reasons";
-    match (subject.config.compute_runtime, subject.has_amd()) {
-        (ComputeRuntime::Rocm, _) | (_, true) => subject.lacks(about, evidence, remedy),
-        (_, false) => about.skipped("there is no AMD GPU to choose from"),
+    if subject.config.needs_gpu || subject.has_amd() {
+        subject.lacks(about, evidence, remedy)
+    } else {
+        about.skipped("there is no AMD GPU to choose from")
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn check(subject: &Subject<'_>, programs: Option<&Programs>) -> Resul
     let about = About::one(NAME, PROGRAM);
     let skipped = |why: &str| about.clone().skipped(why);
     let programs =
-        installed(&about, programs, PROGRAM, subject.config.asks_for(subject.config.container_toolkit()))?;
+        installed(&about, programs, PROGRAM, subject.config.packages.container_toolkit.asked_by())?;
     let selection = select(subject.config, subject.facts)
         .map_err(|_| skipped("the configuration names a GPU that is not there"))?;
     let Wanted::Spec(managed) = wanted(subject.config, &selection, &subject.facts.inventory) else {

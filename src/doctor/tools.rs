@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::machine::gpus;
 use crate::check::{APPLY, About, Check, NO_COMMANDS};
-use crate::config::{Config, RocmFrom};
+use crate::config::{Config, Managed, Rocm};
 use crate::facts::Facts;
 use reconcile::command::Programs;
 
@@ -26,9 +26,9 @@ struct Tool {
 const TOOLS: [Tool; 2] = [
     Tool {
         argv: &["rocm-smi", "--showproductname", "--json"],
-        asked_for: |config| match config.rocm.install {
-            Some(RocmFrom::AmdgpuInstall | RocmFrom::TheRock) => Some("rocm.install"),
-            _ => config.asks_for(config.rocm_smi()),
+        asked_for: |config| match config.rocm {
+            Managed::On(Rocm::Installer { .. } | Rocm::Archive(_)) => Some("rocm.install"),
+            _ => config.packages.rocm_smi.asked_by(),
         },
         count: rocm_smi,
     },

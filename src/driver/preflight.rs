@@ -27,10 +27,10 @@ pub struct Bring {
 }
 
 /// Who brings the driver that dkms builds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Build<'a> {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Build {
     /// apt, of this release.
-    Release(&'a Release),
+    Release(Release),
     /// amdgpu-install, of its own release.
     Installer,
 }
@@ -50,7 +50,7 @@ impl Ground {
     pub fn read(
         root: &Root,
         programs: Option<&Programs>,
-        build: Option<Build<'_>>,
+        build: Option<&Build>,
         around: Option<&Around>,
     ) -> Self {
         let driver = Driver::read(root);
@@ -73,7 +73,7 @@ impl Ground {
 }
 
 /// Whether the driver is there, built, and where modprobe looks: there is nothing to bring.
-fn is_done(build: Build<'_>, driver: &Driver) -> bool {
+fn is_done(build: &Build, driver: &Driver) -> bool {
     let (Ok(kernel), Ok(dkms)) = (&driver.kernel, &driver.dkms) else { return false };
     let is_whole = driver.package(PACKAGE).is_some_and(|it| it.status == Status::Installed);
     let is_it = match build {
@@ -86,7 +86,7 @@ fn is_done(build: Build<'_>, driver: &Driver) -> bool {
 /// Of which packages apt has to be asked whether they are to be had, before [`preflight`] can answer; none where
 /// everything is there.
 #[must_use]
-pub fn questions(build: Build<'_>, driver: &Driver) -> Vec<String> {
+pub fn questions(build: &Build, driver: &Driver) -> Vec<String> {
     let (Ok(_), Ok(kernel)) = (&driver.packages, &driver.kernel) else { return Vec::new() };
     let is_unfit = matches!(build, Build::Release(_)) && driver.distribution.is_err();
     if is_unfit || is_done(build, driver) {
@@ -126,7 +126,7 @@ pub fn preflight(
     let by_other_means = "install the driver by the distribution's own means, and write driver.install: keep";
     let distribution = driver.distribution.as_ref().map_err(|why| Stop::new(why, by_other_means))?;
     let (version, waits) = version(wanted, driver, offered, distribution.suite, has_repository)?;
-    let mut bring = ingredients(Build::Release(wanted), ground)?;
+    let mut bring = ingredients(&Build::Release(wanted.clone()), ground)?;
     let why = "AMD's driver, which dkms builds for the running kernel";
     let package = Package { want: Want::Present { version }, ..Package::present(PACKAGE) };
     bring.push(Bring { package, why, waits });
@@ -137,7 +137,7 @@ pub fn preflight(
 ///
 /// # Errors
 /// The first reason why the driver could not be built or loaded.
-pub fn ingredients(build: Build<'_>, ground: &Ground) -> Result<Vec<Bring>, Stop> {
+pub fn ingredients(build: &Build, ground: &Ground) -> Result<Vec<Bring>, Stop> {
     let (driver, offered) = (&ground.driver, ground.offered()?);
     let kernel = driver.kernel.as_ref().map_err(Stop::unreadable)?;
     let there = driver.packages.as_ref().map_err(Stop::unreadable)?;

@@ -28,10 +28,10 @@ use serde_json::Value;
 use crate::canary::{self, Canary, CanaryContext, Interrupted};
 use crate::cdi::{DEFAULT_FOLDERS, is_read_by_engines};
 use crate::check::Check;
-use crate::config::{self, Config, Configure};
+use crate::config::{self, Config, Off};
 use crate::program::is_managed;
 use crate::render::Templates;
-use crate::selection::{Selection, is_off};
+use crate::selection::Selection;
 pub use crate::version::{Answer, Known, Version, Versions};
 pub use command_line::CommandLine;
 pub use concourse::Concourse;
@@ -70,8 +70,8 @@ pub(crate) struct Engine {
     pub(crate) command: Option<Command>,
     /// Its configuration, where it knows the wrapper by a runtime's name.
     pub(crate) settings: fn(&Config) -> Option<&config::Engine>,
-    /// Whether rocworker configures it.
-    pub(crate) configure: fn(&Config) -> Configure,
+    /// Why rocworker does not configure it, and doctor and the canary pass over it.
+    pub(crate) off: fn(&Config) -> Option<Off>,
     /// What rocworker configures of it.
     pub(crate) desired: fn(&Wish<'_>) -> Desired,
     /// Where it says that its default runtime is the wrapper, or why that is unknown. `None`: a container has to name the
@@ -101,7 +101,7 @@ impl Engine {
         reported: &[],
         command: None,
         settings: |_| None,
-        configure: |_| Configure::Auto,
+        off: |_| None,
         desired: |_| Desired::default(),
         has_wrapper_as_default: |_, _, _| Ok(None),
         real_runc: |_| None,
@@ -111,13 +111,6 @@ impl Engine {
         doctor: |_, _| Ok(Vec::new()),
         canary: |_| Ok(Vec::new()),
     };
-
-    /// Why doctor and the canary pass over it, where the configuration leaves it alone.
-    pub(crate) fn left_alone(&self, config: &Config) -> Option<String> {
-        let name = self.name;
-        let is_left = (self.configure)(config) == Configure::Never;
-        is_left.then(|| format!("the configuration leaves it alone ({name}.configure: never)"))
-    }
 }
 
 /// What decides how an engine is configured.
@@ -162,8 +155,8 @@ impl Engines {
 /// When it was interrupted.
 pub fn canary(canary: &Canary<'_>) -> Result<Vec<Check>, Interrupted> {
     let tries = ALL.iter().map(|engine| {
-        let try_it = |context: &CanaryContext<'_>| match engine.left_alone(context.config) {
-            Some(why) => Err(context.skipped(why)),
+        let try_it = |context: &CanaryContext<'_>| match (engine.off)(context.config) {
+            Some(why) => Err(context.skipped(why.to_string())),
             None => (engine.canary)(context),
         };
         (engine.name, try_it)
@@ -202,7 +195,7 @@ fn configured(
     configure: impl FnOnce(Version, &mut Desired) -> Result<(), String>,
 ) -> Desired {
     let mut desired = Desired::default();
-    if is_off(config) || (engine.configure)(config) == Configure::Never {
+    if (engine.off)(config).is_some() {
         return desired;
     }
     notes.iter().for_each(|note| desired.note(engine.name, note.as_str()));

@@ -18,7 +18,7 @@ use crate::facts::Facts;
 use crate::lease;
 use crate::memory::Memory;
 use crate::report::{default_name, new_file, take};
-use crate::run::{ActiveConfig, ConfigFile, Own, Unreadable};
+use crate::run::{ConfigFile, Own, Unreadable};
 use crate::status::Status as MachineStatus;
 
 /// Where the action report puts its archives.
@@ -42,7 +42,7 @@ impl Machine<'_> {
     }
 
     fn config(&self) -> Result<Config, Unreadable> {
-        ActiveConfig::of_file(&ConfigFile::default(), self.root).asked_for()
+        ConfigFile::default().asked_for(self.root)
     }
 
     pub(super) fn detect(&self) -> Answer {
@@ -74,17 +74,17 @@ impl Machine<'_> {
     }
 
     pub(super) fn status(&self) -> anyhow::Result<Answer> {
-        let status = match ActiveConfig::of_last_apply(&ConfigFile::default(), self.root).in_force() {
+        let status = match ConfigFile::default().in_force(self.root) {
             Ok(config) => MachineStatus::read(&self.pipeline(&config)),
             Err(wrong) => MachineStatus::without_configuration(self.root, wrong.to_string()),
         }?;
         let answer = Answer::new("rocworker status")
             .with("as-it-should-be", !status.is_off())
-            .with("ours", status.ours.len())
+            .with("ours", status.state.receipt.entries.len())
             .with("drift", status.drift.len())
-            .with("pending", status.pending.len())
+            .with("pending", status.state.pending.len())
             .with_each("drift", changes(&status.drift))
-            .with_each("pending", status.pending.iter().map(|it| it.effect.to_string()))
+            .with_each("pending", status.state.pending.iter().map(|it| it.effect.to_string()))
             .with_each("contested", findings(&status.contested))
             .with_each("blocked", findings(&status.blocked))
             .with_each("left", findings(&status.left));
@@ -107,12 +107,12 @@ impl Machine<'_> {
 
     /// What the hook config-changed does, and from now on does again after an undo.
     pub(super) fn apply_again(&self) -> anyhow::Result<Answer> {
-        let (_lock, mut state) = self.begin()?;
-        if state.is_taken_back {
-            state.is_taken_back = false;
-            state.write(self.root)?;
+        let (_lock, mut charm) = self.begin()?;
+        if charm.is_taken_back {
+            charm.is_taken_back = false;
+            charm.write(self.root)?;
         }
-        let (status, applied) = self.follow_options(&mut state)?;
+        let (status, applied) = self.follow_options(&mut charm)?;
         self.set_status(&status)?;
         let applied = applied.unwrap_or_default();
         let answer = Answer::new("rocworker status")
@@ -135,14 +135,14 @@ impl Machine<'_> {
                 return Err(WrongConfig(format!("force is {other}, and neither true nor false")).into());
             }
         };
-        let (_lock, mut state) = self.begin()?;
-        (state.is_taken_back, state.undo_ended) = (true, false);
-        state.write(self.root)?;
+        let (_lock, mut charm) = self.begin()?;
+        (charm.is_taken_back, charm.undo_ended) = (true, false);
+        charm.write(self.root)?;
         let undone = self.undo(force)?;
         if let Ok(config) = self.config() {
-            self.follow_port(&mut state, &config)?;
+            self.follow_port(&mut charm, &config)?;
         }
-        self.tools.status(&self.status_after_undo(&undone, &mut state)?)?;
+        self.tools.status(&self.status_after_undo(&undone, &mut charm)?)?;
         let answer = Answer::new("rocworker status")
             .with("changes", undone.changes.len())
             .with_each("failed", findings(&undone.failed))

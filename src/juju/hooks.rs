@@ -4,24 +4,27 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use reconcile::command::Programs;
-use reconcile::{Outcome as EffectOutcome, Progress, Store};
+use reconcile::{Outcome as EffectOutcome, Progress};
 use root::{Lock, Root};
 
+use super::charm::{self, Charm};
 use super::options::{Options, Role, WrongConfig, has_unit};
-use super::state::{self, State};
 use super::tools::{self, Level, Tools};
-use super::unit_status::{State as Workload, Steps, UnitStatus};
+use super::unit_status::{Found, Steps, UnitStatus, Workload, first_remedy, reboot};
 use super::{Event, own_files};
 use crate::config::{self, Config};
 use crate::daemon::socket::{Answer, ask};
 use crate::desired;
 use crate::desired::own_unit::{DAEMON, EXPORTER};
-use crate::engines::concourse::UNIT;
+use crate::doctor;
+use crate::engines::Versions;
+use crate::engines::concourse::{Concourse, UNIT};
+use crate::facts::Facts;
 use crate::host::runs_systemd;
-use crate::memory::Memory;
 use crate::own_program::PACKAGED;
 use crate::printable::counted;
-use crate::run::{self, Outcome, Own, Run, applied_elsewhere};
+use crate::run::{self, Outcome, Own, Run, State, applied_elsewhere};
+use crate::selection::select;
 use crate::timestamp::Timestamp;
 
 /// What a hook works with.
@@ -91,7 +94,7 @@ impl Machine<'_> {
     }
 
     fn hook(&self) -> anyhow::Result<Ended> {
-        let followed = self.begin().and_then(|(_lock, mut state)| self.follow_options(&mut state));
+        let followed = self.begin().and_then(|(_lock, mut charm)| self.follow_options(&mut charm));
         let status = match followed {
             Ok((status, _)) => status,
             Err(error) if error.is::<tools::Error>() => return Err(error),
@@ -103,19 +106,18 @@ impl Machine<'_> {
 
     /// Writes the configuration that the options mean, and applies it: the unit's status, and what was applied, if
     /// anything was.
-    pub(super) fn follow_options(&self, state: &mut State) -> anyhow::Result<(UnitStatus, Option<Outcome>)> {
+    pub(super) fn follow_options(&self, charm: &mut Charm) -> anyhow::Result<(UnitStatus, Option<Outcome>)> {
         let options = Options(self.tools.options()?);
         let role = self.role(&options)?;
-        let text = options.configuration(role)?;
-        let config = Config::parse(&self.root.shown(config::PATH), &text)?;
+        let config = options.configuration(role, &self.root.shown(config::PATH))?;
         if let Some(unit) = &self.unit
-            && !state.units.contains(unit)
+            && !charm.units.contains(unit)
         {
-            state.units.push(unit.clone());
-            state.write(self.root)?;
+            charm.units.push(unit.clone());
+            charm.write(self.root)?;
         }
         if self.event != Event::Apply
-            && let Some(command) = self.set_up_by(state, &config)?
+            && let Some(command) = self.set_up_by(charm, &config)?
         {
             return Ok((UnitStatus::set_up_by(&command, self.unit_name()), None));
         }
@@ -125,41 +127,64 @@ impl Machine<'_> {
         {
             return Ok((UnitStatus::tags_held(), None));
         }
-        own_files::put_configuration(self.root, state, &text)?;
-        let is_another = own_files::put_program(self.root, state, &self.running)?;
-        if own_files::put_exporter(self.root, state, &self.running)? | is_another {
-            self.restart_services(state)?;
+        own_files::put_configuration(self.root, charm, &config)?;
+        let is_another = own_files::put_program(self.root, charm, &self.running)?;
+        if own_files::put_exporter(self.root, charm, &self.running)? | is_another {
+            self.restart_services(charm)?;
         }
         if matches!(self.event, Event::Install | Event::UpgradeCharm) {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
-        if state.is_taken_back {
-            self.follow_port(state, &config)?;
-            return Ok((self.after_action_undo(state)?, None));
+        if charm.is_taken_back {
+            self.follow_port(charm, &config)?;
+            return Ok((self.after_action_undo(charm)?, None));
         }
-        let applied = self.apply(&config, state)?;
+        let applied = self.apply(&config, charm)?;
         self.log_applied(&applied)?;
-        self.follow_port(state, &config)?;
+        self.follow_port(charm, &config)?;
         if applied.effects.iter().all(|it| it.outcome != EffectOutcome::Pending) {
-            own_files::yield_to_package(self.root, state)?;
+            own_files::yield_to_package(self.root, charm)?;
         }
-        let programs = self.programs.as_ref();
-        let status = UnitStatus::after_apply(self.root, programs, role, &config, &applied, self.now)?;
+        let status = UnitStatus::after_apply(&self.found(role, &config, &applied)?, &applied);
         Ok((status, Some(applied)))
     }
 
+    /// Looks at the machine after an apply.
+    fn found(&self, role: Role, config: &Config, applied: &Outcome) -> anyhow::Result<Found> {
+        let Self { root, now, .. } = *self;
+        let (programs, memory) = (self.programs.as_ref(), State::read(root)?.memory);
+        let mut versions = Versions::new(root, programs, memory.versions).at(now);
+        let worker = Concourse::read(root, &mut versions).worker;
+        let facts = Facts::read(root).remembering(memory.chosen);
+        let gpus = select(config, &facts)?.gpus.len();
+        let mut why_no_gpu = None;
+        if gpus == 0 && config.gpus.is_on() {
+            let beside = Own::find().beside;
+            let examine = || doctor::examine(root, config, &facts, programs, beside.as_deref(), now).checks;
+            why_no_gpu = reboot(applied).map(ToString::to_string).or_else(|| first_remedy(&examine()));
+        }
+        Ok(Found {
+            role,
+            version: worker.and_then(|worker| worker.version.ok()),
+            gpus,
+            off: config.gpus.off(),
+            lacks_worker: role == Role::Worker && !has_unit(root, UNIT),
+            why_no_gpu,
+        })
+    }
+
     /// Applies, and remembers before the first change that the charm did: after a kill, the hook remove reverts it.
-    fn apply(&self, config: &Config, state: &mut State) -> anyhow::Result<Outcome> {
-        let is_first = !state.has_applied;
+    fn apply(&self, config: &Config, charm: &mut Charm) -> anyhow::Result<Outcome> {
+        let is_first = !charm.has_applied;
         if is_first {
-            state.has_applied = true;
-            state.write(self.root)?;
+            charm.has_applied = true;
+            charm.write(self.root)?;
         }
         let applied = self.pipeline(config).apply(None, &mut self.progress());
         // Refused before its first change: what is set up here is still another's.
         if is_first && applied.as_ref().is_err_and(|error| !matches!(error, run::Error::Midway { .. })) {
-            state.has_applied = false;
-            state.write(self.root)?;
+            charm.has_applied = false;
+            charm.write(self.root)?;
         }
         applied.map_err(|error| match error {
             run::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
@@ -170,10 +195,10 @@ impl Machine<'_> {
     }
 
     /// Waits until no other hook is at work on this machine, and reads what the charm remembers.
-    pub(super) fn begin(&self) -> anyhow::Result<(Lock, State)> {
+    pub(super) fn begin(&self) -> anyhow::Result<(Lock, Charm)> {
         let mut progress = self.progress();
-        let lock = state::lock(self.root, PATIENCE, &mut |text| progress(Progress::Waits(text)))?;
-        Ok((lock, State::read(self.root)?))
+        let lock = charm::lock(self.root, PATIENCE, &mut |text| progress(Progress::Waits(text)))?;
+        Ok((lock, Charm::read(self.root)?))
     }
 
     /// The pipeline that a person's commands run too.
@@ -224,44 +249,44 @@ impl Machine<'_> {
 
     /// The command by which a person set the machine up: before the charm came, or since by a configuration of another
     /// place, which may withhold what the charm's gives. `None`: the machine is the charm's to apply.
-    fn set_up_by(&self, state: &State, config: &Config) -> anyhow::Result<Option<String>> {
-        if state.is_taken_back || !self.is_set_up()? {
+    fn set_up_by(&self, charm: &Charm, config: &Config) -> anyhow::Result<Option<String>> {
+        if charm.is_taken_back {
             return Ok(None);
         }
-        Ok(match applied_elsewhere(self.root, config, &Memory::read(self.root)?) {
+        let state = State::read(self.root)?;
+        if !state.is_applied() {
+            return Ok(None);
+        }
+        Ok(match applied_elsewhere(self.root, config, &state.memory) {
             Some((path, _)) => Some(format!("rocworker --config {} apply", path.display())),
-            None => (!state.has_applied).then(|| "rocworker apply".to_owned()),
+            None => (!charm.has_applied).then(|| "rocworker apply".to_owned()),
         })
-    }
-
-    pub(super) fn is_set_up(&self) -> anyhow::Result<bool> {
-        Ok(run::State::read(self.root)?.is_set_up())
     }
 
     /// Has Juju open the port of an exporter that answers other machines, and close what it opened before. Juju forgets
     /// what a hook that fails has told it: each hook tells it again.
-    pub(super) fn follow_port(&self, state: &mut State, config: &Config) -> anyhow::Result<()> {
+    pub(super) fn follow_port(&self, charm: &mut Charm, config: &Config) -> anyhow::Result<()> {
         let listen = config.exporter.listen;
         let port = (!listen.ip().is_loopback() && self.has_exporter()?).then(|| listen.port());
-        for old in state.ports.iter().filter(|old| port != Some(**old)) {
+        for old in charm.ports.iter().filter(|old| port != Some(**old)) {
             self.tools.close_port(*old)?;
         }
         let Some(port) = port else { return Ok(()) };
-        if !state.ports.contains(&port) {
-            state.ports.push(port);
-            state.write(self.root)?;
+        if !charm.ports.contains(&port) {
+            charm.ports.push(port);
+            charm.write(self.root)?;
         }
         Ok(self.tools.open_port(port)?)
     }
 
     /// Whether the exporter's unit is rocworker's.
     fn has_exporter(&self) -> anyhow::Result<bool> {
-        Ok(Store::new(self.root).receipt()?.entry(Path::new(EXPORTER.file)).is_some())
+        Ok(State::of_receipt(self.root)?.receipt.entry(Path::new(EXPORTER.file)).is_some())
     }
 
     /// Has the daemon and the exporter go on by the programs that have come: the earlier daemon would revert what this
     /// build writes.
-    fn restart_services(&self, state: &mut State) -> anyhow::Result<()> {
+    fn restart_services(&self, charm: &mut Charm) -> anyhow::Result<()> {
         if let Some(programs) = self.programs.as_ref().filter(|_| runs_systemd(self.root)) {
             let mut argv = vec!["systemctl", "try-restart", DAEMON.name];
             argv.extend(self.has_exporter()?.then_some(EXPORTER.name));
@@ -271,7 +296,7 @@ impl Machine<'_> {
                 return Ok(self.tools.log(Level::Warning, &text)?);
             }
         }
-        Ok(own_files::taken_over(self.root, state)?)
+        Ok(own_files::taken_over(self.root, charm)?)
     }
 
     fn log_applied(&self, applied: &Outcome) -> Result<(), tools::Error> {

@@ -6,12 +6,12 @@
 
 mod actions;
 mod answer;
+mod charm;
 mod event;
 mod hooks;
 mod options;
 mod own_files;
 mod removal;
-mod state;
 mod tools;
 mod unit_status;
 
@@ -19,4 +19,4 @@ pub use event::{Environment, Event};
 pub use hooks::{Ended, Machine};
 pub use options::{Options, Role, WrongConfig};
 pub use tools::Tools;
-pub use unit_status::{State, UnitStatus};
+pub use unit_status::{UnitStatus, Workload};

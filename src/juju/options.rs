@@ -3,9 +3,13 @@
 use std::path::Path;
 
 use root::Root;
-use serde_json::{Map, Value, json};
+use serde::de::{self, DeserializeOwned, IntoDeserializer as _};
+use serde_json::{Map, Value};
 
-use crate::config::{Config, Error};
+use crate::config::{
+    ComputeRuntime, Config, Document, DriverDocument, Error, ExporterDocument, Install, PackagesDocument,
+    RepositoriesDocument, RocmDocument, Wanted, Word, Words, Wrapper,
+};
 use crate::engines::unit::FOLDERS;
 
 /// What is done with this unit, as the options and the machine say.
@@ -29,9 +33,6 @@ pub struct WrongConfig(pub String);
 #[derive(Debug)]
 pub struct Options(pub Map<String, Value>);
 
-/// An option, the key of the configuration that it becomes, and its value unless nothing is to be said.
-type Line = (&'static str, &'static str, Option<Value>);
-
 /// The first lines of a configuration that a charm wrote.
 const HEADER: &str = "# Made of the charm's options at each change of them: juju config changes them.\n\
                       # A file that is edited by hand is not the charm's any more: it then leaves it alone, and says so.\n";
@@ -52,86 +53,75 @@ impl Options {
         Ok(self.truth("remove-driver")?.unwrap_or_default())
     }
 
-    /// The text of /etc/rocworker/config.yaml for a unit of this role, checked by the parser of that file. Pure.
-    pub fn configuration(&self, role: Role) -> Result<String, WrongConfig> {
-        let mut lines = vec![("options", "schema_version", Some(json!(1)))];
-        match role {
-            Role::Web => lines.push(("mode", "compute-runtime", Some(json!("none")))),
-            Role::Worker | Role::Machine => lines.extend(self.lines()?),
-        }
-        lines.retain(|(_, _, value)| value.is_some());
-        // The option that is wrong by itself, for the parser's line is the header's where a value hides its key.
-        for line in &lines {
-            parsed(std::slice::from_ref(line)).map_err(|error| refused(line.0, error))?;
-        }
-        // Two that contradict each other are each right alone: the parser names one of them.
-        parsed(&lines).map_err(|error| match error {
-            Error::Wrong { problem, .. } => WrongConfig(problem),
-            other => WrongConfig(other.to_string()),
-        })
+    /// The configuration of a unit of this role, with its text, which goes to `path`. Pure.
+    pub fn configuration(&self, role: Role, path: &Path) -> Result<Config, WrongConfig> {
+        Config::written(path, HEADER, self.keys(role)?).map_err(refused)
     }
 
-    fn lines(&self) -> Result<Vec<Line>, WrongConfig> {
-        let same = |option| Ok((option, option, self.text(option)?.map(Value::from)));
-        let enable = self.truth("enable-gpu")?;
+    fn keys(&self, role: Role) -> Result<Document, WrongConfig> {
+        let mut keys = Document::new();
+        if role == Role::Web {
+            keys.compute_runtime = Some(ComputeRuntime::None);
+            return Ok(keys);
+        }
+        let words = |text| Words::collect([text]);
+        keys.enable_gpu = self.truth("enable-gpu")?;
         // enable-gpu is what compute-runtime was called: its default must not contradict the older option.
-        let runtime = self.text("compute-runtime")?.filter(|word| enable.is_none() || word != "auto");
+        let is_default = |runtime| keys.enable_gpu.is_some() && runtime == ComputeRuntime::Auto;
+        keys.compute_runtime = self.word("compute-runtime")?.filter(|it| !is_default(*it));
         // Where no GPU is offered, which of them it would be is no contradiction: Juju always sends an option's default.
-        let is_off = runtime.as_deref() == Some("none") || enable == Some(false);
-        let devices = self.text("gpu-device-ids")?.filter(|_| !is_off);
-        let (packages, rocm) = self.packages()?;
-        let driver = self.text("driver")?.filter(|word| word != "keep");
-        Ok(vec![
-            ("compute-runtime", "compute-runtime", runtime.map(Value::from)),
-            ("enable-gpu", "enable-gpu", enable.map(Value::from)),
-            ("gpu-device-ids", "gpu-device-ids", devices.map(Value::from)),
-            same("tag")?,
-            ("sharing", "wrapper", self.text("sharing")?.map(|word| json!({ "sharing": word }))),
-            same("restart")?,
-            ("packages", "packages", Some(packages).filter(|it| !it.is_empty()).map(Value::from)),
-            ("packages", "rocm", rocm),
-            (
-                "driver",
-                "driver",
-                driver.map(|release| json!({ "install": "amdgpu-dkms", "version": release })),
-            ),
-            ("exporter-listen", "exporter", self.text("exporter-listen")?.map(|word| exporter(&word))),
-            (
-                "repository",
-                "repositories",
-                self.text("repository")?.map(|url| repositories(&url)).transpose()?,
-            ),
-        ])
+        let is_off = keys.compute_runtime == Some(ComputeRuntime::None) || keys.enable_gpu == Some(false);
+        keys.gpu_device_ids = self.text("gpu-device-ids")?.filter(|_| !is_off).map(words);
+        keys.tag = self.text("tag")?.map(words);
+        keys.wrapper = self.word("sharing")?.map(|sharing| Wrapper { sharing, ..Wrapper::default() });
+        keys.restart = self.word("restart")?;
+        (keys.packages, keys.rocm) = self.packages()?;
+        keys.driver = self.text("driver")?.filter(|word| word != "keep").map(|release| DriverDocument {
+            install: Some(Install::AmdgpuDkms),
+            version: Some(Word(release)),
+        });
+        keys.exporter = self.text("exporter-listen")?.map(|word| match &*word {
+            "none" => ExporterDocument { unit: Some(false), ..ExporterDocument::default() },
+            _ => ExporterDocument { listen: Some(Word(word)), ..ExporterDocument::default() },
+        });
+        keys.repositories = self.text("repository")?.map(|url| RepositoriesDocument::mirror(&url));
+        Ok(keys)
     }
 
-    fn packages(&self) -> Result<(Map<String, Value>, Option<Value>), WrongConfig> {
-        let (mut packages, mut rocm) = (Map::new(), None);
+    fn packages(&self) -> Result<(Option<PackagesDocument>, Option<RocmDocument>), WrongConfig> {
+        let (mut packages, mut rocm) = (PackagesDocument::default(), None);
         let words = self.text("packages")?.unwrap_or_default();
         for word in words.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-            match word.split_once('=') {
-                None if word == "container-toolkit" || word == "rocm-smi" => {
-                    packages.insert(word.to_owned(), json!("install"));
+            match word {
+                "container-toolkit" => packages.container_toolkit = Some(Wanted::Install),
+                "rocm-smi" => packages.rocm_smi = Some(Wanted::Install),
+                "keep" if words.trim() == "keep" => {
+                    let keep = Some(Wanted::Keep);
+                    packages = PackagesDocument { container_toolkit: keep, rocm_smi: keep, proxy: None };
                 }
-                None if word == "keep" && words.trim() == "keep" => {
-                    packages = ["container-toolkit", "rocm-smi"]
-                        .map(|it| (it.to_owned(), json!("keep")))
-                        .into_iter()
-                        .collect();
-                }
-                None if word == "rocm" => rocm = Some(json!({ "install": "apt" })),
-                Some(("rocm", version)) => {
-                    rocm = Some(json!({ "install": "apt", "version": version }));
-                }
+                "rocm" => rocm = Some(RocmDocument::by_apt(None)),
                 _ => {
-                    let problem = format!(
-                        "{word:?} is none of container-toolkit, rocm-smi, rocm and rocm=RELEASE (rocm=7.2.4); keep stands \
-                         alone"
-                    );
-                    return Err(wrong("packages", problem));
+                    let release = word.strip_prefix("rocm=").ok_or_else(|| {
+                        let problem = format!(
+                            "{word:?} is none of container-toolkit, rocm-smi, rocm and rocm=RELEASE (rocm=7.2.4); keep \
+                             stands alone"
+                        );
+                        wrong("packages", problem)
+                    })?;
+                    rocm = Some(RocmDocument::by_apt(Some(release.to_owned())));
                 }
             }
         }
-        Ok((packages, rocm))
+        Ok((Some(packages), rocm))
+    }
+
+    /// One of the words that a key takes.
+    fn word<T: DeserializeOwned>(&self, option: &str) -> Result<Option<T>, WrongConfig> {
+        let known = |text: String| {
+            let known = T::deserialize(text.into_deserializer());
+            known.map_err(|error: de::value::Error| wrong(option, error.to_string()))
+        };
+        self.text(option)?.map(known).transpose()
     }
 
     fn text(&self, option: &str) -> Result<Option<String>, WrongConfig> {
@@ -158,39 +148,17 @@ pub(super) fn has_unit(root: &Root, name: &str) -> bool {
     FOLDERS.iter().any(|folder| root.exists(format!("{folder}/{name}")))
 }
 
-/// An address, or none for no exporter.
-fn exporter(word: &str) -> Value {
-    if word == "none" { json!({ "unit": false }) } else { json!({ "listen": word }) }
-}
-
-/// A mirror has AMD's folders beneath one address, and is signed with AMD's key.
-fn repositories(url: &str) -> Result<Value, WrongConfig> {
-    let url = url.trim_end_matches('/');
-    let standard = Config::parse(Path::new("options"), "")
-        .map_err(|error| wrong("repository", error.to_string()))?
-        .repositories;
-    Ok(json!({
-        "key": format!("{url}/rocm/rocm.gpg.key"),
-        "fingerprints": standard.fingerprints,
-        "container-toolkit": { "url": format!("{url}/amd-container-toolkit/apt/") },
-        "rocm": { "url": format!("{url}/rocm/apt/VERSION") },
-        "amdgpu": { "url": format!("{url}/amdgpu/VERSION/ubuntu") },
-    }))
-}
-
-/// The text of these lines, if the parser takes it. JSON is YAML, and quotes what YAML would take for something else than
-/// text.
-fn parsed(lines: &[Line]) -> Result<String, Error> {
-    let lines = lines.iter().filter_map(|(_, key, value)| Some(format!("{key}: {}\n", value.as_ref()?)));
-    let text = format!("{HEADER}{}", lines.collect::<String>());
-    Config::parse(Path::new("options"), &text).map(|_| text)
-}
-
-/// By what the parser says, where it begins with the option's name without that.
-fn refused(option: &str, error: Error) -> WrongConfig {
-    let Error::Wrong { problem, .. } = error else { return wrong(option, error.to_string()) };
-    let said = problem.strip_prefix(&format!("{option}: ")).unwrap_or(&problem);
-    wrong(option, said.to_owned())
+/// Names the option of the key that is wrong.
+fn refused(error: Error) -> WrongConfig {
+    let Error::Wrong { key, problem, .. } = &error else { return WrongConfig(error.to_string()) };
+    let option = match key.split('.').next().unwrap_or_default() {
+        "wrapper" => "sharing",
+        "exporter" => "exporter-listen",
+        "repositories" => "repository",
+        "rocm" => "packages",
+        other => other,
+    };
+    wrong(option, problem.strip_prefix(&format!("{option}: ")).unwrap_or(problem).to_owned())
 }
 
 fn wrong(option: &str, problem: String) -> WrongConfig {
@@ -199,20 +167,27 @@ fn wrong(option: &str, problem: String) -> WrongConfig {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    const PATH: &str = "/etc/rocworker/config.yaml";
 
     fn options(said: Value) -> Options {
         Options(said.as_object().unwrap().clone())
     }
 
     fn text(said: Value) -> String {
-        let text = options(said).configuration(Role::Machine).unwrap();
-        text.strip_prefix(HEADER).unwrap().strip_prefix("schema_version: 1\n").unwrap().to_owned()
+        let config = options(said).configuration(Role::Machine, Path::new(PATH)).unwrap();
+        assert_eq!(Config::parse(Path::new(PATH), config.text()).unwrap(), config);
+        let text = config.text().strip_prefix(HEADER).unwrap();
+        text.strip_prefix("schema_version: 1\n").unwrap().to_owned()
     }
 
     fn wrong(said: Value) -> String {
         let options = options(said);
-        let read = options.role().and_then(|role| options.configuration(role.unwrap_or(Role::Worker)));
+        let of = |role: Option<Role>| options.configuration(role.unwrap_or(Role::Worker), Path::new(PATH));
+        let read = options.role().and_then(of);
         read.unwrap_err().to_string()
     }
 
@@ -287,7 +262,8 @@ mod tests {
     #[test]
     fn a_web_node_has_nothing_to_do_whatever_the_other_options_say() {
         let options = options(json!({ "gpu-device-ids": "0", "driver": "30.30.3" }));
-        let text = options.configuration(Role::Web).unwrap();
+        let config = options.configuration(Role::Web, Path::new(PATH)).unwrap();
+        let text = config.text();
         assert!(text.ends_with("schema_version: 1\ncompute-runtime: \"none\"\n"), "{text}");
     }
 

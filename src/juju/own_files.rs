@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
+use anyhow::ensure;
 use root::{Attributes, Kind, Root};
 
+use super::charm::{Charm, around, is_among};
 use super::options::WrongConfig;
-use super::state::{State, around, is_among};
-use crate::config;
+use crate::config::{self, Config};
 use crate::desired::own_unit;
 use crate::own_program::{self, LOCAL, PACKAGED};
 
@@ -22,10 +23,10 @@ const TEXT_LIMIT: usize = 64 << 10;
 const PROGRAM_LIMIT: usize = 512 << 20;
 
 /// Writes the configuration, unless a person has.
-pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> anyhow::Result<()> {
-    let new = text.as_bytes();
+pub(super) fn put_configuration(root: &Root, charm: &mut Charm, config: &Config) -> anyhow::Result<()> {
+    let new = config.text().as_bytes();
     let standing = standing(root, config::PATH, TEXT_LIMIT)?;
-    let is_recorded = |bytes: &[u8]| is_among(&state.configuration, bytes);
+    let is_recorded = |bytes: &[u8]| is_among(&charm.configuration, bytes);
     let other = standing.as_deref().filter(|bytes| *bytes != new);
     if other.is_some_and(|bytes| !is_recorded(bytes)) {
         let path = root.shown(config::PATH);
@@ -38,8 +39,10 @@ pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> a
     if standing.as_deref() == Some(new) && is_recorded(new) {
         return Ok(());
     }
-    state.configuration = around(other, new);
-    state.write(root)?;
+    let read = Config::parse(config.path(), config.text())?;
+    ensure!(read == *config, "{} would mean something else than the options", config.path().display());
+    charm.configuration = around(other, new);
+    charm.write(root)?;
     root.write(config::PATH, new, Attributes { mode: 0o644, owner: None })?;
     Ok(())
 }
@@ -47,69 +50,69 @@ pub(super) fn put_configuration(root: &Root, state: &mut State, text: &str) -> a
 /// Copies the program that runs to where it stays, unless a package has put one on this machine, or a person one
 /// there. `running`: its path on the machine that it runs on. Whether a process of an earlier build may run still: true
 /// until [`taken_over`] is called, also after a kill.
-pub(super) fn put_program(root: &Root, state: &mut State, running: &Path) -> Result<bool, root::Error> {
-    put(root, state, running, [PACKAGED, PROGRAM], |state| &mut state.program)
+pub(super) fn put_program(root: &Root, charm: &mut Charm, running: &Path) -> Result<bool, root::Error> {
+    put(root, charm, running, [PACKAGED, PROGRAM], |charm| &mut charm.program)
 }
 
-/// The same of the exporter, where the charm has it beside the program that runs.
-pub(super) fn put_exporter(root: &Root, state: &mut State, running: &Path) -> Result<bool, root::Error> {
+/// As [`put_program`], of the exporter, where the charm has it beside the program that runs.
+pub(super) fn put_exporter(root: &Root, charm: &mut Charm, running: &Path) -> Result<bool, root::Error> {
     let beside = running.with_file_name(own_program::EXPORTER);
     if !Root::open(Path::new("/"))?.exists(&beside) {
         return Ok(false);
     }
-    put(root, state, &beside, [PACKAGED_EXPORTER, EXPORTER], |state| &mut state.exporter)
+    put(root, charm, &beside, [PACKAGED_EXPORTER, EXPORTER], |charm| &mut charm.exporter)
 }
 
 /// `places`: a package's, and where it is put. `written`: what was put there.
 fn put(
     root: &Root,
-    state: &mut State,
+    charm: &mut Charm,
     source: &Path,
     places: [&str; 2],
-    written: fn(&mut State) -> &mut Vec<String>,
+    written: fn(&mut Charm) -> &mut Vec<String>,
 ) -> Result<bool, root::Error> {
     let [packaged, place] = places;
     if is_there(root, packaged) || places.map(Path::new).contains(&source) {
         return Ok(false);
     }
     let standing = standing(root, place, PROGRAM_LIMIT)?;
-    if standing.as_deref().is_some_and(|bytes| !is_among(written(state), bytes)) {
+    if standing.as_deref().is_some_and(|bytes| !is_among(written(charm), bytes)) {
         return Ok(false);
     }
     let new = Root::open(Path::new("/"))?.read_trusted(source, PROGRAM_LIMIT)?;
     if standing.as_ref() != Some(&new) {
-        *written(state) = around(standing.as_deref(), &new);
-        state.write(root)?;
+        *written(charm) = around(standing.as_deref(), &new);
+        charm.write(root)?;
         root.write(place, &new, Attributes { mode: 0o755, owner: None })?;
     }
-    Ok(written(state).len() > 1)
+    Ok(written(charm).len() > 1)
 }
 
 /// Records that the programs there are the ones that run, or will at their next start.
-pub(super) fn taken_over(root: &Root, state: &mut State) -> Result<(), root::Error> {
-    for written in [&mut state.program, &mut state.exporter] {
+pub(super) fn taken_over(root: &Root, charm: &mut Charm) -> Result<(), root::Error> {
+    for written in [&mut charm.program, &mut charm.exporter] {
         written.drain(..written.len().saturating_sub(1));
     }
-    state.write(root)
+    charm.write(root)
 }
 
 /// Removes each of the charm's programs once a package has brought its own and no unit names the charm's: on PATH the
 /// charm's would come first, and no upgrade of the package would reach it.
-pub(super) fn yield_to_package(root: &Root, state: &mut State) -> Result<(), root::Error> {
+pub(super) fn yield_to_package(root: &Root, charm: &mut Charm) -> Result<(), root::Error> {
     let units = [own_unit::BOOT.file, own_unit::DAEMON.file];
-    remove_if_packaged(root, state, [PACKAGED, PROGRAM], &units, |state| &mut state.program)?;
+    remove_if_packaged(root, charm, [PACKAGED, PROGRAM], &units, |charm| &mut charm.program)?;
     let units = [own_unit::EXPORTER.file];
-    remove_if_packaged(root, state, [PACKAGED_EXPORTER, EXPORTER], &units, |state| &mut state.exporter)
+    remove_if_packaged(root, charm, [PACKAGED_EXPORTER, EXPORTER], &units, |charm| &mut charm.exporter)
 }
 
 fn remove_if_packaged(
     root: &Root,
-    state: &mut State,
+    charm: &mut Charm,
     [packaged, place]: [&str; 2],
     units: &[&str],
-    written: fn(&mut State) -> &mut Vec<String>,
+    written: fn(&mut Charm) -> &mut Vec<String>,
 ) -> Result<(), root::Error> {
-    if !is_there(root, packaged) || written(state).is_empty() {
+    if !is_there(root, packaged) || written(charm).is_empty() {
         return Ok(());
     }
     for unit in units {
@@ -119,11 +122,11 @@ fn remove_if_packaged(
             return Ok(());
         }
     }
-    if standing(root, place, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(written(state), &bytes)) {
+    if standing(root, place, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(written(charm), &bytes)) {
         root.remove(place)?;
     }
-    written(state).clear();
-    state.write(root)
+    written(charm).clear();
+    charm.write(root)
 }
 
 fn is_there(root: &Root, program: &str) -> bool {
@@ -131,11 +134,11 @@ fn is_there(root: &Root, program: &str) -> bool {
 }
 
 /// Removes those of the three that are still the charm's. `is_needed`: whether the program has something to end yet.
-pub(super) fn remove(root: &Root, state: &State, is_needed: bool) -> Result<(), root::Error> {
+pub(super) fn remove(root: &Root, charm: &Charm, is_needed: bool) -> Result<(), root::Error> {
     let files = [
-        (config::PATH, TEXT_LIMIT, &state.configuration, false),
-        (PROGRAM, PROGRAM_LIMIT, &state.program, is_needed),
-        (EXPORTER, PROGRAM_LIMIT, &state.exporter, false),
+        (config::PATH, TEXT_LIMIT, &charm.configuration, false),
+        (PROGRAM, PROGRAM_LIMIT, &charm.program, is_needed),
+        (EXPORTER, PROGRAM_LIMIT, &charm.exporter, false),
     ];
     for (path, limit, written, stays) in files {
         if stays || written.is_empty() {
@@ -174,23 +177,27 @@ mod tests {
         (dir, root)
     }
 
+    fn put(root: &Root, charm: &mut Charm, text: &str) -> anyhow::Result<()> {
+        put_configuration(root, charm, &Config::parse(&root.shown(config::PATH), text).unwrap())
+    }
+
     #[test]
     fn a_configuration_is_the_charms_until_somebody_edits_it() {
         let (dir, root) = empty();
         let path = dir.path().join("etc/rocworker/config.yaml");
-        let mut state = State::default();
+        let mut charm = Charm::default();
         for text in ["restart: drain\n", "restart: now\n", "restart: now\n"] {
-            put_configuration(&root, &mut state, text).unwrap();
+            put(&root, &mut charm, text).unwrap();
             assert_eq!(fs::read_to_string(&path).unwrap(), text);
         }
         fs::write(&path, "restart: never\n").unwrap();
-        let error = put_configuration(&root, &mut state, "restart: drain\n").unwrap_err().to_string();
+        let error = put(&root, &mut charm, "restart: drain\n").unwrap_err().to_string();
         assert!(error.contains("was written by hand and is left as it is: move it away"), "{error}");
-        remove(&root, &state, false).unwrap();
+        remove(&root, &charm, false).unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "restart: never\n");
         fs::remove_file(&path).unwrap();
-        put_configuration(&root, &mut state, "restart: drain\n").unwrap();
-        remove(&root, &state, false).unwrap();
+        put(&root, &mut charm, "restart: drain\n").unwrap();
+        remove(&root, &charm, false).unwrap();
         assert!(!path.exists());
     }
 
@@ -198,15 +205,15 @@ mod tests {
     fn a_configuration_whose_writing_was_killed_is_the_charms_before_and_after() {
         let (dir, root) = empty();
         let path = dir.path().join("etc/rocworker/config.yaml");
-        let mut state = State::default();
-        put_configuration(&root, &mut state, "tag: a\n").unwrap();
+        let mut charm = Charm::default();
+        put(&root, &mut charm, "tag: a\n").unwrap();
         // Killed once the state was written, twice.
         for next in ["tag: b\n", "tag: c\n"] {
-            state.configuration = around(Some(b"tag: a\n"), next.as_bytes());
+            charm.configuration = around(Some(b"tag: a\n"), next.as_bytes());
         }
-        state.write(&root).unwrap();
-        let mut state = State::read(&root).unwrap();
-        put_configuration(&root, &mut state, "tag: d\n").unwrap();
+        charm.write(&root).unwrap();
+        let mut charm = Charm::read(&root).unwrap();
+        put(&root, &mut charm, "tag: d\n").unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "tag: d\n");
     }
 
@@ -217,23 +224,23 @@ mod tests {
         let running = dir.path().join("charm/bin/rocworker");
         fs::create_dir_all(running.parent().unwrap()).unwrap();
         fs::write(&running, "first").unwrap();
-        let mut state = State::default();
-        put_program(&root, &mut state, &running).unwrap();
+        let mut charm = Charm::default();
+        put_program(&root, &mut charm, &running).unwrap();
         fs::write(&running, "second").unwrap();
-        put_program(&root, &mut state, &running).unwrap();
+        put_program(&root, &mut charm, &running).unwrap();
         assert_eq!(fs::read_to_string(&place).unwrap(), "second");
 
         fs::write(&place, "by hand").unwrap();
-        put_program(&root, &mut state, &running).unwrap();
-        remove(&root, &state, false).unwrap();
+        put_program(&root, &mut charm, &running).unwrap();
+        remove(&root, &charm, false).unwrap();
         assert_eq!(fs::read_to_string(&place).unwrap(), "by hand");
-        put_program(&root, &mut State::default(), &running).unwrap();
+        put_program(&root, &mut Charm::default(), &running).unwrap();
         assert_eq!(fs::read_to_string(&place).unwrap(), "by hand");
 
         fs::remove_file(&place).unwrap();
         fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
         fs::write(dir.path().join("usr/bin/rocworker"), "of the package").unwrap();
-        put_program(&root, &mut state, &running).unwrap();
+        put_program(&root, &mut charm, &running).unwrap();
         assert!(!place.exists());
     }
 
@@ -242,9 +249,9 @@ mod tests {
         let (dir, root) = empty();
         let (running, place) = (dir.path().join("running"), dir.path().join("usr/local/bin/rocworker"));
         fs::write(&running, "program").unwrap();
-        let mut state = State::default();
-        put_program(&root, &mut state, &running).unwrap();
-        yield_to_package(&root, &mut state).unwrap();
+        let mut charm = Charm::default();
+        put_program(&root, &mut charm, &running).unwrap();
+        yield_to_package(&root, &mut charm).unwrap();
         assert!(place.exists());
         fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
         fs::write(dir.path().join("usr/bin/rocworker"), "of the package").unwrap();
@@ -252,13 +259,13 @@ mod tests {
         fs::create_dir_all(unit.parent().unwrap()).unwrap();
         for (by, stays) in [(PROGRAM, true), (PACKAGED, false)] {
             fs::write(&unit, format!("[Service]\nExecStart={by} serve\n")).unwrap();
-            yield_to_package(&root, &mut state).unwrap();
+            yield_to_package(&root, &mut charm).unwrap();
             assert_eq!(place.exists(), stays, "{by}");
         }
-        assert!(!place.exists() && State::read(&root).unwrap().program.is_empty());
+        assert!(!place.exists() && Charm::read(&root).unwrap().program.is_empty());
         // Another program has written it since: it stays.
         fs::write(&place, "program").unwrap();
-        yield_to_package(&root, &mut state).unwrap();
+        yield_to_package(&root, &mut charm).unwrap();
         assert!(place.exists());
     }
 
@@ -266,16 +273,16 @@ mod tests {
     fn a_program_in_anothers_place_is_told_of_until_it_runs() {
         let (dir, root) = empty();
         let running = dir.path().join("rocworker");
-        let mut state = State::default();
+        let mut charm = Charm::default();
         for (build, is_another) in [("first", false), ("second", true), ("second", true)] {
             fs::write(&running, build).unwrap();
-            assert_eq!(put_program(&root, &mut state, &running).unwrap(), is_another, "{build}");
+            assert_eq!(put_program(&root, &mut charm, &running).unwrap(), is_another, "{build}");
             // As after a kill.
-            state = State::read(&root).unwrap();
+            charm = Charm::read(&root).unwrap();
         }
-        taken_over(&root, &mut state).unwrap();
-        assert!(!put_program(&root, &mut State::read(&root).unwrap(), &running).unwrap());
-        remove(&root, &state, false).unwrap();
+        taken_over(&root, &mut charm).unwrap();
+        assert!(!put_program(&root, &mut Charm::read(&root).unwrap(), &running).unwrap());
+        remove(&root, &charm, false).unwrap();
         assert!(!dir.path().join("usr/local/bin/rocworker").exists());
     }
 
@@ -285,20 +292,20 @@ mod tests {
         let (running, beside) = (dir.path().join("rocworker"), dir.path().join("rocworker-exporter"));
         let place = dir.path().join("usr/local/bin/rocworker-exporter");
         fs::write(&running, "program").unwrap();
-        let mut state = State::default();
-        assert!(!put_exporter(&root, &mut state, &running).unwrap() && !place.exists(), "the charm has none");
+        let mut charm = Charm::default();
+        assert!(!put_exporter(&root, &mut charm, &running).unwrap() && !place.exists(), "the charm has none");
         for (build, is_another) in [("first", false), ("second", true)] {
             fs::write(&beside, build).unwrap();
-            assert_eq!(put_exporter(&root, &mut state, &running).unwrap(), is_another, "{build}");
+            assert_eq!(put_exporter(&root, &mut charm, &running).unwrap(), is_another, "{build}");
             assert_eq!(fs::read_to_string(&place).unwrap(), build);
         }
-        remove(&root, &State::read(&root).unwrap(), true).unwrap();
+        remove(&root, &Charm::read(&root).unwrap(), true).unwrap();
         assert!(!place.exists());
-        put_exporter(&root, &mut state, &running).unwrap();
+        put_exporter(&root, &mut charm, &running).unwrap();
         fs::create_dir_all(dir.path().join("usr/bin")).unwrap();
         fs::write(dir.path().join("usr/bin/rocworker-exporter"), "of the package").unwrap();
-        yield_to_package(&root, &mut state).unwrap();
-        assert!(!place.exists() && State::read(&root).unwrap().exporter.is_empty());
+        yield_to_package(&root, &mut charm).unwrap();
+        assert!(!place.exists() && Charm::read(&root).unwrap().exporter.is_empty());
     }
 
     #[test]
@@ -306,11 +313,11 @@ mod tests {
         let (dir, root) = empty();
         let running = dir.path().join("rocworker");
         fs::write(&running, "program").unwrap();
-        let mut state = State::default();
-        put_program(&root, &mut state, &running).unwrap();
-        remove(&root, &state, true).unwrap();
+        let mut charm = Charm::default();
+        put_program(&root, &mut charm, &running).unwrap();
+        remove(&root, &charm, true).unwrap();
         assert!(dir.path().join("usr/local/bin/rocworker").exists());
-        remove(&root, &state, false).unwrap();
+        remove(&root, &charm, false).unwrap();
         assert!(!dir.path().join("usr/local/bin/rocworker").exists());
     }
 }

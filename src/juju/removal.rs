@@ -3,20 +3,19 @@
 use std::path::Path;
 
 use anyhow::bail;
-use reconcile::{Entry, Finding, Outcome as EffectOutcome, Package, Receipt, Store};
+use reconcile::{Entry, Finding, Outcome as EffectOutcome, Package};
 
 use super::actions::REPORTS;
+use super::charm::{self, Charm};
 use super::hooks::{Ended, Machine, level_of};
 use super::options::Options;
 use super::own_files;
-use super::state::{self, State};
 use super::tools::{self, Level};
 use super::unit_status::UnitStatus;
 use crate::component::Component;
 use crate::driver::PACKAGE;
-use crate::memory::Memory;
 use crate::program::AGENTS;
-use crate::run::{ActiveConfig, ConfigFile, Outcome, without_restarts};
+use crate::run::{ConfigFile, Outcome, Phase, State, without_restarts};
 
 /// What the configuration's folder would hold, were there anything in it.
 const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
@@ -36,24 +35,23 @@ impl Machine<'_> {
     /// Reverts what the charm has applied, unless another unit of a charm is on this machine still. What a person has set
     /// up, before the charm could, stays as it is.
     fn take_away(&self) -> anyhow::Result<()> {
-        let (_lock, mut state) = self.begin()?;
-        state.units.retain(|unit| *unit != self.unit_name() && self.has_agent(unit));
-        if !state.units.is_empty() {
-            state.write(self.root)?;
+        let (_lock, mut charm) = self.begin()?;
+        charm.units.retain(|unit| *unit != self.unit_name() && self.has_agent(unit));
+        if !charm.units.is_empty() {
+            charm.write(self.root)?;
             let text =
-                format!("what is set up here stays: {} is on this machine too", state.units.join(", "));
+                format!("what is set up here stays: {} is on this machine too", charm.units.join(", "));
             return Ok(self.tools.log(Level::Info, &text)?);
         }
-        let is_managed = state.has_applied && !(state.is_taken_back && self.is_applied_since_undo(&state)?);
-        let receipt = Store::new(self.root).receipt()?;
+        let is_managed = charm.has_applied && !(charm.is_taken_back && self.is_applied_since_undo(&charm)?);
         // As after an undo, a driver may stay without the program.
         // So does a spec that `cdi generate` wrote, which sets up no worker.
         let needs_program =
             |entry: &Entry| !entry.component.is_empty() && entry.component != Component::Packages.as_ref();
-        if is_managed || !receipt.entries.iter().any(needs_program) {
+        if is_managed || !State::of_receipt(self.root)?.receipt.entries.iter().any(needs_program) {
             // What waits for a worker's builds to end, and starts it again, is this program.
             let is_needed = is_managed && self.revert_all()?;
-            own_files::remove(self.root, &state, is_needed)?;
+            own_files::remove(self.root, &charm, is_needed)?;
         } else {
             // The program and the configuration are a part of it, whoever brought them.
             let text = "what is set up here stays: it was applied without the charm, and rocworker undo takes it back";
@@ -65,8 +63,8 @@ impl Machine<'_> {
         if self.root.exists(CONFIGURATION_FOLDER) {
             self.root.remove_empty_folder(CONFIGURATION_FOLDER)?;
         }
-        self.root.remove(state::PATH)?;
-        self.root.sweep(state::PATH);
+        self.root.remove(charm::PATH)?;
+        self.root.sweep(charm::PATH);
         Ok(())
     }
 
@@ -75,7 +73,7 @@ impl Machine<'_> {
     fn revert_all(&self) -> anyhow::Result<bool> {
         let undone = self.undo(false)?;
         self.log_undone(&undone)?;
-        if let Some(why) = self.first_kept(&undone)? {
+        if let Some(why) = first_kept(&undone) {
             let unit = self.unit_name();
             bail!("{why}; put that right on the machine, then juju resolved {unit} runs this hook again");
         }
@@ -84,37 +82,38 @@ impl Machine<'_> {
 
     /// After the action undo nothing is set up. The next hook ends an undo that was killed or could not begin, and leaves
     /// what a person has applied since.
-    pub(super) fn after_action_undo(&self, state: &mut State) -> anyhow::Result<UnitStatus> {
-        let receipt = Store::new(self.root).receipt()?;
-        let has_driver = has_driver(&receipt);
+    pub(super) fn after_action_undo(&self, charm: &mut Charm) -> anyhow::Result<UnitStatus> {
+        let state = State::of_receipt(self.root)?;
+        let has_driver = has_driver(&state);
         let stays = |entry: &Entry| has_driver && entry.component == Component::Packages.as_ref();
-        if receipt.entries.iter().all(stays) {
+        if state.receipt.entries.iter().all(stays) {
             return Ok(UnitStatus::undone(self.unit_name(), None));
         }
-        if self.is_applied_since_undo(state)? {
-            return Ok(UnitStatus::applied_since_undo(self.unit_name()));
-        }
-        if state.undo_ended && !Memory::read(self.root)?.undone {
-            // Nothing is left of the undo: what is there came since, by `cdi generate`, and is its caller's.
-            return Ok(UnitStatus::undone(self.unit_name(), None));
+        if charm.undo_ended {
+            match State::read(self.root)?.phase() {
+                Phase::Applied => return Ok(UnitStatus::applied_since_undo(self.unit_name())),
+                // Nothing is left of the undo: what is there came since, by `cdi generate`, and is its caller's.
+                Phase::Unmanaged => return Ok(UnitStatus::undone(self.unit_name(), None)),
+                Phase::Undone => {}
+            }
         }
         let undone = self.undo(false)?;
         self.log_undone(&undone)?;
-        self.status_after_undo(&undone, state)
+        self.status_after_undo(&undone, charm)
     }
 
     /// An undo that refused to begin changed nothing, and the next hook tries it again.
     pub(super) fn status_after_undo(
         &self,
         undone: &Outcome,
-        state: &mut State,
+        charm: &mut Charm,
     ) -> anyhow::Result<UnitStatus> {
-        let kept = self.first_kept(undone)?;
-        if self.is_set_up()? {
+        let kept = first_kept(undone);
+        if undone.state.is_applied() {
             return Ok(UnitStatus::undo_refused(&kept.unwrap_or_default()));
         }
-        state.undo_ended = true;
-        state.write(self.root)?;
+        charm.undo_ended = true;
+        charm.write(self.root)?;
         Ok(UnitStatus::undone(self.unit_name(), kept.as_deref()))
     }
 
@@ -124,37 +123,19 @@ impl Machine<'_> {
         self.log_lines(left.chain(effects))
     }
 
-    /// What an undo has not reverted, the first of it.
-    fn first_kept(&self, undone: &Outcome) -> anyhow::Result<Option<String>> {
-        // What is no longer in the receipt is left for good: no later undo would know of it.
-        let receipt = Store::new(self.root).receipt()?;
-        let is_managed = |it: &&Finding| receipt.entry(&it.path).is_some();
-        let paths = undone.failed.iter().chain(undone.left.iter().filter(is_managed));
-        let failed = undone.effects.iter().filter(|it| it.outcome == EffectOutcome::Failed);
-        let mut all =
-            paths.map(|it| format!("{}: {}", it.path, it.text)).chain(failed.map(|it| it.text.clone()));
-        let Some(first) = all.next() else { return Ok(None) };
-        Ok(Some(match all.count() {
-            0 => first,
-            more => format!("{first} (and {more} more: rocworker status)"),
-        }))
-    }
-
     /// Reverts what is managed; a driver of AMD's stays with the other packages of AMD's unless the options say
     /// otherwise, and stays in the receipt.
     pub(super) fn undo(&self, force: bool) -> anyhow::Result<Outcome> {
         let options = Options(self.tools.options()?);
-        let receipt = Store::new(self.root).receipt()?;
         // An option that cannot be read is no wish to lose a driver.
         let goes = options.remove_driver().unwrap_or(false);
-        let stays = (has_driver(&receipt) && !goes).then_some(Component::Packages);
+        let stays = (has_driver(&State::of_receipt(self.root)?) && !goes).then_some(Component::Packages);
         if stays.is_some() {
             let text = "the driver stays, and with it what came from AMD's repositories (remove-driver=true takes both, \
                         and so does rocworker undo)";
             self.tools.log(Level::Info, text)?;
         }
-        let active = ActiveConfig::of_file(&ConfigFile::default(), self.root);
-        let config = active.asked_for().or_else(|error| {
+        let config = ConfigFile::default().asked_for(self.root).or_else(|error| {
             let text = format!("{error}; undo continues without it, and restarts nothing");
             self.tools.log(Level::Warning, &text)?;
             anyhow::Ok(without_restarts(self.root)?)
@@ -168,12 +149,26 @@ impl Machine<'_> {
     }
 
     /// Whether a person has applied on the machine after the action undo.
-    fn is_applied_since_undo(&self, state: &State) -> anyhow::Result<bool> {
-        Ok(state.undo_ended && self.is_set_up()?)
+    fn is_applied_since_undo(&self, charm: &Charm) -> anyhow::Result<bool> {
+        Ok(charm.undo_ended && State::read(self.root)?.is_applied())
     }
 }
 
+/// What an undo has not reverted, the first of it.
+fn first_kept(undone: &Outcome) -> Option<String> {
+    // What is no longer managed is left for good: no later undo would know of it.
+    let is_managed = |it: &&Finding| undone.state.receipt.entry(&it.path).is_some();
+    let paths = undone.failed.iter().chain(undone.left.iter().filter(is_managed));
+    let failed = undone.effects.iter().filter(|it| it.outcome == EffectOutcome::Failed);
+    let mut all = paths.map(|it| format!("{}: {}", it.path, it.text)).chain(failed.map(|it| it.text.clone()));
+    let first = all.next()?;
+    Some(match all.count() {
+        0 => first,
+        more => format!("{first} (and {more} more: rocworker status)"),
+    })
+}
+
 /// Whether a driver of AMD's came, with which everything stays that came from AMD's repositories.
-fn has_driver(receipt: &Receipt) -> bool {
-    receipt.entry(&Package::present(PACKAGE).resource()).is_some()
+fn has_driver(state: &State) -> bool {
+    state.receipt.entry(&Package::present(PACKAGE).resource()).is_some()
 }

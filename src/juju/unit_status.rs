@@ -1,29 +1,21 @@
-//! The unit's status: every text that `juju status` shows of it, and what decides between them. People and scripts search
-//! these texts: `Worker ready (v7.14.2) (GPU: 1x AMD)`.
+//! The unit's status: every text that `juju status` shows of it, and what decides between them: pure. People and scripts
+//! search these texts: `Worker ready (v7.14.2) (GPU: 1x AMD)`.
 
 use std::time::{Duration, Instant};
 
-use reconcile::command::Programs;
-use reconcile::{Effect, Finding, Outcome as EffectOutcome, Progress, Step, Verb};
-use root::Root;
+use reconcile::{Effect, Finding, Outcome as EffectOutcome, Progress, Settled, Step, Verb};
 
-use super::options::{Role, WrongConfig, has_unit};
-use crate::config::{self, ComputeRuntime, Config};
-use crate::doctor::{self, Check, Status};
-use crate::engines::Versions;
-use crate::engines::concourse::{Concourse, UNIT};
-use crate::facts::Facts;
+use super::options::{Role, WrongConfig};
+use crate::config::{self, Off};
+use crate::doctor::{Check, Status};
 use crate::lxd::on_host::OnHost;
-use crate::memory::Memory;
 use crate::printable::{printable, shortened};
-use crate::run::{Outcome, Own};
-use crate::selection::{is_off, select};
-use crate::timestamp::Timestamp;
+use crate::run::Outcome;
 use crate::version::Version;
 
 /// Juju's words for a unit's workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum Workload {
     Active,
     Blocked,
     Maintenance,
@@ -33,29 +25,25 @@ pub enum State {
 /// A status as `status-set` takes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitStatus {
-    pub state: State,
+    pub state: Workload,
     /// One line.
     pub text: String,
 }
 
-/// What decides the status after an apply.
+/// How the machine is after an apply, which may have changed what is true.
 #[derive(Debug)]
-struct Found {
-    role: Role,
+pub(super) struct Found {
+    pub(super) role: Role,
     /// Concourse's, where a worker is there and its version is known.
-    version: Option<Version>,
+    pub(super) version: Option<Version>,
     /// The GPUs that containers may be given.
-    gpus: usize,
-    /// Whether the options leave AMD's GPUs alone, and by which word.
-    off: Option<&'static str>,
+    pub(super) gpus: usize,
+    /// Why the options leave AMD's GPUs alone.
+    pub(super) off: Option<Off>,
     /// Whether the options want a worker and the machine has none.
-    lacks_worker: bool,
+    pub(super) lacks_worker: bool,
     /// Why no GPU can be used, and the one thing to do.
-    why_no_gpu: Option<String>,
-    /// The first thing that could not be applied.
-    problem: Option<String>,
-    /// `pending: …`, `contested: …`.
-    remark: Option<String>,
+    pub(super) why_no_gpu: Option<String>,
 }
 
 /// Longer than any command that is shown, in characters. Juju has no bound of its own, and a table has.
@@ -69,72 +57,29 @@ const READABLE: usize = 400;
 const PAUSE: Duration = Duration::from_secs(5);
 
 impl UnitStatus {
-    pub(super) fn new(state: State, text: &str) -> Self {
+    pub(super) fn new(state: Workload, text: &str) -> Self {
         let text = printable(&text.split_whitespace().collect::<Vec<_>>().join(" "));
         Self { state, text: shortened(text, LONGEST) }
     }
 
     fn blocked(text: &str) -> Self {
-        Self::new(State::Blocked, text)
+        Self::new(Workload::Blocked, text)
     }
 
-    /// After an apply. Reads the machine again: the apply may have changed what is true.
-    pub(super) fn after_apply(
-        root: &Root,
-        programs: Option<&Programs>,
-        role: Role,
-        config: &Config,
-        applied: &Outcome,
-        now: Timestamp,
-    ) -> anyhow::Result<Self> {
-        let memory = Memory::read(root)?;
-        let mut versions = Versions::new(root, programs, memory.versions).at(now);
-        let worker = Concourse::read(root, &mut versions).worker;
-        let facts = Facts::read(root).remembering(memory.chosen);
-        let gpus = select(config, &facts)?.gpus.len();
-        let off = is_off(config).then_some(match config.compute_runtime {
-            ComputeRuntime::Cuda => "cuda",
-            _ => "none",
-        });
-        let line = |it: &Finding| format!("{}: {}", it.path, it.text);
-        let effects = |outcome| applied.effects.iter().filter(move |it| it.outcome == outcome);
-        let mut why_no_gpu = None;
-        if gpus == 0 && off.is_none() {
-            let reboot =
-                effects(EffectOutcome::Pending).find(|it| matches!(it.effect, Effect::Reboot { .. }));
-            let examine =
-                || doctor::examine(root, config, &facts, programs, Own::find().beside.as_deref(), now).checks;
-            why_no_gpu = reboot.map(|it| it.effect.to_string()).or_else(|| first_remedy(&examine()));
-        }
-        let failed = effects(EffectOutcome::Failed).map(|it| it.text.clone());
-        let mut failed = applied.failed.iter().map(line).chain(failed);
-        // Why no GPU can be used says more than what follows from it.
-        let notes = applied.notes.iter().filter(|note| note.problem);
-        let notes = notes.map(|note| format!("{}: {}", note.about, note.text));
-        let mut open = applied.blocked.iter().map(line).chain(notes).filter(|_| why_no_gpu.is_none());
-        Ok(Self::of(&Found {
-            role,
-            version: worker.and_then(|worker| worker.version.ok()),
-            gpus,
-            off,
-            lacks_worker: role == Role::Worker && !has_unit(root, UNIT),
-            problem: failed.next().or_else(|| open.next()),
-            remark: remark(applied),
-            why_no_gpu,
-        }))
-    }
-
-    /// What is to be done first comes first: a problem hides everything else.
-    fn of(found: &Found) -> Self {
-        if let Some(problem) = &found.problem {
-            return Self::installation_failed(problem);
+    /// After an apply. What is to be done first comes first: a problem hides everything else.
+    pub(super) fn after_apply(found: &Found, applied: &Outcome) -> Self {
+        if let Some(problem) = problem(found, applied) {
+            return Self::installation_failed(&problem);
         }
         let gpus = found.gpus;
         let ready =
             found.version.map_or_else(|| "Worker ready".to_owned(), |it| format!("Worker ready (v{it})"));
         let text = match (found.role, found.off) {
             (Role::Web, _) => "Web node: no GPU is set up here".to_owned(),
-            (_, Some(word)) => format!("{ready} (no GPU: compute-runtime is {word})"),
+            (_, Some(why)) => {
+                let word = if why == Off::Cuda { "cuda" } else { "none" };
+                format!("{ready} (no GPU: compute-runtime is {word})")
+            }
             (_, None) if gpus == 0 => {
                 let why = found.why_no_gpu.as_deref().unwrap_or("see rocworker doctor");
                 return Self::blocked(&format!("No usable GPU: {why}"));
@@ -143,12 +88,12 @@ impl UnitStatus {
                 let text = format!(
                     "Waiting for concourse-worker.service, which mode=worker says comes (GPU: {gpus}x AMD)"
                 );
-                return Self::new(State::Waiting, &text);
+                return Self::new(Workload::Waiting, &text);
             }
             (_, None) => format!("{ready} (GPU: {gpus}x AMD)"),
         };
-        let remark = found.remark.as_ref().map_or_else(String::new, |it| format!("; {it}"));
-        Self::new(State::Active, &format!("{text}{remark}"))
+        let remark = remark(applied).map_or_else(String::new, |it| format!("; {it}"));
+        Self::new(Workload::Active, &format!("{text}{remark}"))
     }
 
     /// After an error.
@@ -200,7 +145,7 @@ impl UnitStatus {
     /// The daemon keeps the tags of a GPU that has gone.
     pub(super) fn tags_held() -> Self {
         Self::new(
-            State::Waiting,
+            Workload::Waiting,
             "A GPU has gone: the worker keeps its tags for a while, should it come back (rocworker status)",
         )
     }
@@ -223,11 +168,11 @@ impl UnitStatus {
             Progress::Waits(text) => text.clone(),
             Progress::Settles(effect) => effect.to_string(),
         };
-        Self::new(State::Maintenance, &text)
+        Self::new(Workload::Maintenance, &text)
     }
 }
 
-impl State {
+impl Workload {
     /// As `status-set` takes it.
     pub fn word(self) -> &'static str {
         match self {
@@ -237,6 +182,25 @@ impl State {
             Self::Waiting => "waiting",
         }
     }
+}
+
+/// The restart of the machine that an apply waits for.
+pub(super) fn reboot(applied: &Outcome) -> Option<&Effect> {
+    let reboot =
+        |it: &&Settled| it.outcome == EffectOutcome::Pending && matches!(it.effect, Effect::Reboot { .. });
+    applied.effects.iter().find(reboot).map(|it| &it.effect)
+}
+
+/// The first thing that could not be applied.
+fn problem(found: &Found, applied: &Outcome) -> Option<String> {
+    let line = |it: &Finding| format!("{}: {}", it.path, it.text);
+    let failed = applied.effects.iter().filter(|it| it.outcome == EffectOutcome::Failed);
+    let mut failed = applied.failed.iter().map(line).chain(failed.map(|it| it.text.clone()));
+    // Why no GPU can be used says more than what follows from it.
+    let notes = applied.notes.iter().filter(|note| note.problem);
+    let notes = notes.map(|note| format!("{}: {}", note.about, note.text));
+    let mut open = applied.blocked.iter().map(line).chain(notes).filter(|_| found.why_no_gpu.is_none());
+    failed.next().or_else(|| open.next())
 }
 
 /// What is to be said beside a worker that is ready.
@@ -275,7 +239,7 @@ impl Steps {
 /// The first thing that doctor finds wrong, with what to do; `None` where it finds nothing wrong. In a container to which
 /// nodes were not passed, all of the commands that pass them, for one alone makes no GPU usable; where they are many,
 /// what prints them.
-fn first_remedy(checks: &[Check]) -> Option<String> {
+pub(super) fn first_remedy(checks: &[Check]) -> Option<String> {
     let of = |status| checks.iter().find(|check| check.status == status && check.remedy.is_some());
     let first = of(Status::Failed).or_else(|| of(Status::Warning))?;
     // A path or an address is a thing, and evidence reads on from it; another subject is a heading.
@@ -307,30 +271,30 @@ mod tests {
             off: None,
             lacks_worker: false,
             why_no_gpu: None,
-            problem: None,
-            remark: None,
         };
+        let pending = Settled {
+            effect: Effect::Restart { unit: "x.service".to_owned(), drain: None },
+            outcome: EffectOutcome::Pending,
+            text: String::new(),
+        };
+        let folder = Finding { path: "/etc/cdi/amd.json".into(), text: "is a folder".to_owned() };
         let version = Some(Version { major: 7, minor: 14, patch: 2 });
         for (found, expected) in [
             (with(1), "active: Worker ready (GPU: 1x AMD)"),
             (Found { version, ..with(1) }, "active: Worker ready (v7.14.2) (GPU: 1x AMD)"),
             (
-                Found { version, off: Some("cuda"), ..with(0) },
+                Found { version, off: Some(Off::Cuda), ..with(0) },
                 "active: Worker ready (v7.14.2) (no GPU: compute-runtime is cuda)",
             ),
             (Found { version, role: Role::Web, ..with(1) }, "active: Web node: no GPU is set up here"),
             (with(2), "active: Worker ready (GPU: 2x AMD)"),
             (Found { role: Role::Machine, ..with(63) }, "active: Worker ready (GPU: 63x AMD)"),
             (
-                Found { remark: Some("pending: restart x.service".to_owned()), ..with(1) },
-                "active: Worker ready (GPU: 1x AMD); pending: restart x.service",
-            ),
-            (
-                Found { off: Some("none"), ..with(0) },
+                Found { off: Some(Off::NoGpu), ..with(0) },
                 "active: Worker ready (no GPU: compute-runtime is none)",
             ),
             (
-                Found { role: Role::Web, off: Some("none"), ..with(0) },
+                Found { role: Role::Web, off: Some(Off::NoGpu), ..with(0) },
                 "active: Web node: no GPU is set up here",
             ),
             (
@@ -344,21 +308,27 @@ mod tests {
                 Found { lacks_worker: true, ..with(1) },
                 "waiting: Waiting for concourse-worker.service, which mode=worker says comes (GPU: 1x AMD)",
             ),
-            (
-                Found { problem: Some("/etc/cdi/amd.json: is a folder".to_owned()), ..with(1) },
-                "blocked: Installation failed: /etc/cdi/amd.json: is a folder",
-            ),
         ] {
-            let UnitStatus { state, text } = UnitStatus::of(&found);
+            let UnitStatus { state, text } = UnitStatus::after_apply(&found, &Outcome::default());
             assert_eq!(format!("{}: {text}", state.word()), expected);
         }
+        let mut applied = Outcome::default();
+        applied.effects.push(pending);
+        let UnitStatus { text, .. } = UnitStatus::after_apply(&with(1), &applied);
+        assert_eq!(text, "Worker ready (GPU: 1x AMD); pending: systemctl restart x.service");
+        applied.blocked.push(folder);
+        let UnitStatus { state, text } = UnitStatus::after_apply(&with(1), &applied);
+        assert_eq!(
+            (state, &*text),
+            (Workload::Blocked, "Installation failed: /etc/cdi/amd.json: is a folder")
+        );
         let wrong = UnitStatus::failed(&WrongConfig("tag: a blank".to_owned()).into());
         assert_eq!(wrong.text, "Config failed: tag: a blank");
     }
 
     #[test]
     fn what_did_not_come_is_a_remark() {
-        let mut applied = Outcome::not_set_up();
+        let mut applied = Outcome::default();
         assert_eq!(remark(&applied), None);
         applied.lacks = Some("rocm-smi-lib: no network".to_owned());
         assert_eq!(remark(&applied).unwrap(), "not installed: rocm-smi-lib: no network");

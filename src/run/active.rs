@@ -8,23 +8,12 @@ use super::State;
 use crate::config::{self, ClusterBloom, Config};
 use crate::memory::{self, AppliedConfig, Memory};
 
+/// Which file is the configuration.
 #[derive(Debug, Default)]
 pub struct ConfigFile {
     /// `--config`, and the machine that its path is meant on.
     pub named: Option<(Root, PathBuf)>,
     pub environment: ClusterBloom,
-}
-
-#[derive(Debug)]
-pub enum ActiveConfig {
-    /// The file's: `--config`'s, or the machine's own.
-    File(Config),
-    /// The last applied one's: `--config` named its file then, and names none now.
-    LastApplied(Config),
-    /// An empty one, ignored for this reason: the last apply went by one that was not empty.
-    IgnoredEmpty(Config, String),
-    /// None that can be read.
-    Unreadable(Unreadable),
 }
 
 /// Why no configuration is in force.
@@ -33,7 +22,7 @@ pub enum Unreadable {
     #[error(transparent)]
     Config(#[from] config::Error),
     #[error("{0}")]
-    Wrong(String),
+    Emptied(String),
     #[error(transparent)]
     Memory(#[from] memory::Error),
 }
@@ -44,54 +33,34 @@ impl ConfigFile {
         self.named.as_ref().map_or_else(|| root.shown(config::PATH), |(_, path)| path.clone())
     }
 
+    /// For a command that a person runs now: what the file says, whatever was applied before.
+    pub fn asked_for(&self, root: &Root) -> Result<Config, Unreadable> {
+        self.read(root, None)
+    }
+
+    /// For the daemon, which looks at the file alone: an empty one does not count where the last apply went by one that
+    /// was not empty.
+    pub fn unless_emptied(&self, root: &Root) -> Result<Config, Unreadable> {
+        not_emptied(root, self.read(root, None)?)
+    }
+
+    /// For boot, status and an upgrade: where no `--config` names a file, that of the last apply, which may withhold what
+    /// the machine's own gives.
+    pub fn in_force(&self, root: &Root) -> Result<Config, Unreadable> {
+        let last = Memory::read(root)?.config.and_then(|applied| applied.other);
+        not_emptied(root, self.read(root, last.as_deref())?)
+    }
+
     fn read(&self, root: &Root, other: Option<&Path>) -> Result<Config, Unreadable> {
-        let config = match (&self.named, other) {
-            (Some((caller, path)), _) => Config::read_file(caller, path)?,
+        let environment = &self.environment;
+        Ok(match (&self.named, other) {
+            (Some((caller, path)), _) => Config::read_file(caller, path, environment)?,
             (None, Some(path)) => {
-                Config::read_file(&Root::open(Path::new("/")).map_err(config::Error::from)?, path)?
+                let here = Root::open(Path::new("/")).map_err(config::Error::from)?;
+                Config::read_file(&here, path, environment)?
             }
-            (None, None) => Config::read(root)?,
-        };
-        config.beside(&self.environment).map_err(Unreadable::Wrong)
-    }
-}
-
-impl ActiveConfig {
-    /// What the file says now, whatever was applied before.
-    pub fn of_file(file: &ConfigFile, root: &Root) -> Self {
-        Self::read(file, root, None).unwrap_or_else(Self::Unreadable)
-    }
-
-    /// The same where no `--config` names a file: then that of the last apply, which may withhold what the machine's own gives.
-    pub fn of_last_apply(file: &ConfigFile, root: &Root) -> Self {
-        let last = || Ok(Memory::read(root)?.config.and_then(|applied| applied.other));
-        last().and_then(|last| Self::read(file, root, last.as_deref())).unwrap_or_else(Self::Unreadable)
-    }
-
-    fn read(file: &ConfigFile, root: &Root, last: Option<&Path>) -> Result<Self, Unreadable> {
-        let config = file.read(root, last)?;
-        Ok(match why_ignored(root, &config) {
-            Some(why) => Self::IgnoredEmpty(config, why),
-            None if last.is_some() && file.named.is_none() => Self::LastApplied(config),
-            None => Self::File(config),
+            (None, None) => Config::read_beside(root, environment)?,
         })
-    }
-
-    /// For boot, status, an upgrade and the daemon.
-    pub fn in_force(self) -> Result<Config, Unreadable> {
-        match self {
-            Self::File(config) | Self::LastApplied(config) => Ok(config),
-            Self::IgnoredEmpty(_, why) => Err(Unreadable::Wrong(why)),
-            Self::Unreadable(why) => Err(why),
-        }
-    }
-
-    /// For a command that a person runs now: an empty one counts.
-    pub fn asked_for(self) -> Result<Config, Unreadable> {
-        match self {
-            Self::IgnoredEmpty(config, _) => Ok(config),
-            other => other.in_force(),
-        }
     }
 }
 
@@ -100,26 +69,24 @@ pub fn without_restarts(root: &Root) -> Result<Config, config::Error> {
     Config::parse(&root.shown(config::PATH), "restart: never\n")
 }
 
-/// Why an empty configuration is ignored: an editor may be about to write it, and what it withheld must not be given
-/// meanwhile.
-fn why_ignored(root: &Root, config: &Config) -> Option<String> {
-    if !config.says_nothing() {
-        return None;
-    }
+/// Refuses an empty configuration that an editor may be about to write: what it withheld must not be given meanwhile.
+fn not_emptied(root: &Root, config: Config) -> Result<Config, Unreadable> {
     // The run reports a state that cannot be read.
-    let state = State::read(root).ok()?;
-    let now = AppliedConfig::of(root, config);
-    let last = state.memory.config.as_ref().filter(|last| now.as_ref() != Some(last))?;
-    let other = now.and_then(|now| now.other);
-    let is_of_same_place = last.other == other;
+    let Some(state) = config.says_nothing().then(|| State::read(root).ok()).flatten() else {
+        return Ok(config);
+    };
+    let now = AppliedConfig::of(root, &config);
+    let last = state.memory.config.as_ref().filter(|last| now.as_ref() != Some(last));
+    let other = now.as_ref().and_then(|now| now.other.as_ref());
+    if !state.is_applied() || last.is_none_or(|last| last.other.as_ref() != other) {
+        return Ok(config);
+    }
     let option = other.map_or_else(String::new, |path| format!("--config {} ", path.display()));
-    (is_of_same_place && state.is_set_up()).then(|| {
-        format!(
-            "{} is empty or not there, and was not when this machine was set up by it: it counts once it says something, \
-             or after rocworker {option}apply",
-            config.path().display()
-        )
-    })
+    Err(Unreadable::Emptied(format!(
+        "{} is empty or not there, and was not when this machine was set up by it: it counts once it says something, \
+         or after rocworker {option}apply",
+        config.path().display()
+    )))
 }
 
 /// Where the last apply's configuration was and where this one is, when their places differ and their texts too.

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use inventory::Gpu;
 use reconcile::Progress;
 
-use super::outcome::{Differs, Outcome, Stopped, Why};
+use super::outcome::{Differs, Outcome, Why};
 use super::published::PublishedState;
 use super::scope::{BOOT, Request};
 use super::{Error, Run, State};
@@ -26,13 +26,12 @@ impl Run<'_> {
     /// When the desired state is unknown: what was published and is still true stays. When the receipt cannot be
     /// read or kept.
     pub fn boot(&self, is_known: bool, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
-        let state = State::read_if(self.root, is_known)?;
+        let state = self.known(is_known)?;
         // As it is before the first change: what is not there yet may come.
         let published = &PublishedState::read(self.root, &state.receipt);
-        if !state.is_set_up() {
+        if !state.is_applied() {
             // An undo that was killed may have left a spec.
-            let outcome = self.execute(&BOOT, Request::Boot { published, is_known: false }, on_progress)?;
-            return Ok(Outcome { stopped: Some(Stopped::NotSetUp), ..outcome });
+            return self.execute(&BOOT, Request::Boot { published, is_known: false }, on_progress);
         }
         let request = Request::Boot { published, is_known };
         let mut missing = self.missing(published, is_known)?;
@@ -68,9 +67,13 @@ impl Run<'_> {
         Ok(outcome)
     }
 
+    /// Without a configuration no memory is needed.
+    fn known(&self, is_known: bool) -> Result<State, Error> {
+        if is_known { State::read(self.root) } else { State::of_receipt(self.root) }
+    }
+
     fn missing(&self, published: &PublishedState, is_known: bool) -> Result<Vec<PendingGpu>, Error> {
-        let mut facts =
-            Facts::read(self.root).remembering(State::read_if(self.root, is_known)?.memory.chosen);
+        let mut facts = Facts::read(self.root).remembering(self.known(is_known)?.memory.chosen);
         if !is_known && published.is_true(&facts) {
             // None of the others was published; of these udev may still have nodes to go over.
             facts.inventory.gpus.retain(Gpu::usable);

@@ -6,13 +6,12 @@ use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource,
 use super::pipeline::Execution;
 use super::target::Target;
 use super::{Error, Run, State};
-use crate::config::{Config, RocmFrom};
+use crate::config::{Config, Managed, Rocm};
 use crate::desired::driver::ABOUT;
 use crate::doctor::{Status, tools};
 use crate::driver::{Attempt, Build, Driver, Ground, PACKAGE, Verdict, asked_for, look};
 use crate::facts::Facts;
 use crate::memory::Memory;
-use crate::selection::is_off;
 
 pub(super) fn is_reboot(effect: &Effect) -> bool {
     matches!(effect, Effect::Reboot { .. })
@@ -57,16 +56,13 @@ impl Run<'_> {
     /// What decides about the driver; `None` where the configuration keeps the one that is there, or there is no GPU
     /// that needs one. apt is asked only of packages that are missing.
     pub(super) fn driver_ground(&self, facts: &Facts) -> Option<Ground> {
-        let build = self.config.build()?;
-        if is_off(self.config) || !facts.has_amd() {
-            return None;
-        }
+        let build = self.config.driver.on().filter(|_| facts.has_amd())?;
         Some(Ground::read(self.root, self.programs, Some(build), facts.inventory.virtualization.as_ref()))
     }
 
     /// Whether the driver's packages may come or go by this plan.
     pub(super) fn may_bring_driver(&self, plan: &Plan) -> bool {
-        self.config.build().is_some() && plan.changes.iter().any(|change| change.path.is_package())
+        self.config.driver.is_on() && plan.changes.iter().any(|change| change.path.is_package())
     }
 
     /// Whether the driver has to be looked at though no package comes: what an earlier run has brought was not found in
@@ -75,7 +71,7 @@ impl Run<'_> {
         let boot = self.root.read_text("/proc/sys/kernel/random/boot_id", 64);
         let is_restarted = |attempt: &Attempt| boot.is_ok_and(|boot| boot.trim() != attempt.boot_id);
         self.programs.is_some()
-            && self.config.build().is_some()
+            && self.config.driver.is_on()
             && (state.memory.unverified || asked_for(&state.receipt).is_some_and(is_restarted))
     }
 
@@ -117,18 +113,22 @@ impl Execution<'_> {
         if self.target.observed.is_none() {
             return Ok(());
         }
-        let state = State { receipt: self.work.receipt().clone(), memory: self.target.memory.clone() };
+        let (receipt, memory) = (self.work.receipt().clone(), self.target.memory.clone());
+        let state = State::of(self.run.root, receipt, memory);
         let has_changed = self.outcome.changes.iter().any(|change| change.path.is_package());
         let is_due = has_changed || self.run.has_to_verify(&state);
-        match self.run.config.build() {
-            Some(build) if is_due => {
+        match &self.run.config.driver {
+            Managed::On(build) if is_due => {
                 let note = self.verify_build(build, asked_for(&state.receipt))?;
                 self.outcome.notes.extend(note);
             }
-            Some(_) => {}
-            None => self.forget_reboot()?,
+            Managed::On(_) => {}
+            Managed::Off(_) => self.forget_reboot()?,
         }
-        if is_due && self.run.config.rocm.install == Some(RocmFrom::AmdgpuInstall) {
+        if let Managed::On(Rocm::Installer { usecases, .. }) = &self.run.config.rocm
+            && is_due
+            && usecases.iter().any(|usecase| usecase == "rocm")
+        {
             let note = self.verify_by_rocm_smi();
             self.outcome.notes.extend(note);
         }
@@ -142,8 +142,7 @@ impl Execution<'_> {
         let facts = &self.target.observed.as_ref()?.facts;
         let is_open = self.work.receipt().still_pending(self.run.root).any(|it| is_reboot(&it.effect))
             || self.outcome.notes.iter().any(|it| it.problem && it.about == ABOUT);
-        let asks = config.rocm.usecases.iter().any(|usecase| usecase == "rocm");
-        if is_open || !asks || facts.inventory.amdgpu.loaded != Ok(true) {
+        if is_open || facts.inventory.amdgpu.loaded != Ok(true) {
             return None;
         }
         let checks = tools::check(Some(programs), facts, config);
@@ -151,7 +150,7 @@ impl Execution<'_> {
         Some(note(format!("rocm-smi: {}", check.evidence), check.status != Status::Ok))
     }
 
-    fn verify_build(&mut self, build: Build<'_>, asked_for: Option<&Attempt>) -> Result<Option<Note>, Error> {
+    fn verify_build(&mut self, build: &Build, asked_for: Option<&Attempt>) -> Result<Option<Note>, Error> {
         let Run { root, programs: Some(programs), .. } = self.run else { return Ok(None) };
         let Target { observed: Some(observed), memory, .. } = &mut self.target else { return Ok(None) };
         let (facts, work) = (&observed.facts, &mut self.work);

@@ -20,14 +20,14 @@ use reconcile::command::Programs;
 use reconcile::{Action, DPKG_LOCK, PackageManager, Progress, Services};
 use root::{Root, Written};
 
-pub use active::{ActiveConfig, ConfigFile, Unreadable, applied_elsewhere, without_restarts};
+pub use active::{ConfigFile, Unreadable, applied_elsewhere, without_restarts};
 pub(crate) use boot::named;
 pub use outcome::{Differs, Outcome, Stopped, Why};
 pub use own::{Own, caller, running};
 pub use plan::{Planned, Saved};
 pub use published::siblings_at_apply;
 pub use scope::Rules;
-pub use state::State;
+pub use state::{Phase, State};
 pub use wait::wait_and_start;
 
 use crate::config::Config;

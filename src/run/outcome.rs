@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use reconcile::{
-    Change, Desired, Effect, Finding, Note, Outcome as EffectOutcome, Pending, Plan, Resource, Settled,
-};
+use reconcile::{Change, Desired, Effect, Finding, Note, Outcome as EffectOutcome, Plan, Resource, Settled};
 use serde::ser::{Serialize, SerializeMap as _, Serializer};
 use serde::{Deserialize, Serialize as SerializeDerive};
 
+use super::State;
 use super::scope::{APPLY, Aim, Scope};
 use crate::desired;
 use crate::pending_gpus::PendingGpu;
@@ -33,7 +32,8 @@ pub struct Outcome {
     /// Whether the worker would have fewer tags, and whether they are kept for a while.
     pub is_lost: bool,
     pub is_held: bool,
-    pub pending: Vec<Pending>,
+    /// What the run has left.
+    pub state: State,
     /// Which optional packages did not come, and why.
     pub lacks: Option<String>,
     pub notes: Vec<Note>,
@@ -150,15 +150,6 @@ impl Outcome {
         self.lacks = (!packages.is_empty()).then_some(text);
     }
 
-    /// Of a machine that nothing is done on.
-    pub fn not_set_up() -> Self {
-        Self { stopped: Some(Stopped::NotSetUp), ..Self::default() }
-    }
-
-    pub fn is_set_up(&self) -> bool {
-        self.stopped != Some(Stopped::NotSetUp)
-    }
-
     /// Whether something failed that may succeed when it is tried again.
     pub fn has_failed(&self) -> bool {
         self.problem.is_some()
@@ -185,7 +176,7 @@ impl Serialize for Outcome {
         let mut answer = serializer.serialize_map(None)?;
         answer.serialize_entry("schema_version", &1)?;
         if aim == Aim::Booted {
-            answer.serialize_entry("set_up", &self.is_set_up())?;
+            answer.serialize_entry("set_up", &self.state.is_applied())?;
         }
         answer.serialize_entry("changes", &self.changes)?;
         answer.serialize_entry("failed", &self.failed)?;

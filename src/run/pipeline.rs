@@ -33,7 +33,9 @@ impl Run<'_> {
         let mut versions = None;
         // Without the lock first: where nothing is to be done nothing is written, not even the lock's file.
         if !matches!(request, Request::Nothing { .. }) {
-            let target = match self.target(scope, &request, self.state(&request)?)? {
+            let state = self.state(&request)?;
+            outcome.state = state.clone();
+            let target = match self.target(scope, &request, state)? {
                 Ok(target) => target,
                 Err(stopped) => return Ok(Outcome { stopped: Some(stopped), ..outcome }),
             };
@@ -55,8 +57,10 @@ impl Run<'_> {
         {
             return Ok(Outcome { stopped: Some(Stopped::Superseded), ..outcome });
         }
-        let mut state = State { receipt: work.receipt().clone(), ..self.state(&request)? };
+        let memory = self.state(&request)?.memory;
+        let mut state = State::of(self.root, work.receipt().clone(), memory);
         state.memory.versions = versions.unwrap_or(state.memory.versions);
+        outcome.state = state.clone();
         let mut target = match self.target(scope, &request, state)? {
             Ok(target) => target,
             Err(stopped) => return Ok(Outcome { stopped: Some(stopped), ..outcome }),
@@ -87,11 +91,11 @@ impl Run<'_> {
         }
         let mut execution = Execution { run: self, scope, request, target, work, outcome, on_progress };
         let ran = execution.stages();
-        let Execution { target, mut work, mut outcome, .. } = execution;
+        let Execution { mut target, mut work, mut outcome, .. } = execution;
         let unrecorded = work.record().err();
         ran.map_err(|error| error.after(work.made().len()))?;
         if let Request::Nothing { .. } = request {
-            outcome.notes.extend(self.end_undo(scope, target.memory.clone(), work.receipt()));
+            outcome.notes.extend(self.end_undo(scope, &mut target.memory, work.receipt()));
         }
         if let Some(error) = unrecorded {
             let text = format!("the changes are made, and the history lacks them: {error}");
@@ -108,12 +112,12 @@ impl Run<'_> {
     /// The receipt and the memory. No damaged memory stops an undo, or a boot without a configuration.
     fn state(&self, request: &Request<'_>) -> Result<State, Error> {
         let is_needless = matches!(request, Request::Nothing { .. } | Request::Boot { is_known: false, .. });
-        State::read_if(self.root, !is_needless)
+        if is_needless { State::of_receipt(self.root) } else { State::read(self.root) }
     }
 
     /// Whether nothing is to be done: neither on the machine nor in what is remembered.
     fn is_in_sync(&self, request: &Request<'_>, target: &Target, selected: &Selected) -> bool {
-        let State { receipt, memory } = &target.state;
+        let State { receipt, memory, .. } = &target.state;
         let plan = &selected.plan;
         match request {
             Request::Configuration { .. } => {
@@ -142,7 +146,7 @@ impl Run<'_> {
             outcome.forgive_optional(&target.desired);
             outcome.notes.splice(0..0, target.desired.notes);
         }
-        outcome.pending = receipt.still_pending(self.root).cloned().collect();
+        outcome.state = State::of(self.root, receipt.clone(), target.memory);
         outcome
     }
 
@@ -234,7 +238,7 @@ impl Execution<'_> {
             config: known.config.clone(),
             ..self.target.state.memory.clone()
         };
-        let state = State { receipt: self.work.receipt().clone(), memory };
+        let state = State::of(self.run.root, self.work.receipt().clone(), memory);
         match self.run.target(self.scope, &self.request, state)? {
             Ok(now) => self.target = Target { memory: known, ..now },
             Err(stopped) => self.outcome.stopped = Some(stopped),

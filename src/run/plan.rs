@@ -131,7 +131,7 @@ impl Run<'_> {
     pub fn plan(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let state = State::read(self.root)?;
         let elsewhere = applied_elsewhere(self.root, self.config, &state.memory);
-        let elsewhere = elsewhere.filter(|_| state.is_set_up());
+        let elsewhere = elsewhere.filter(|_| state.is_applied());
         let mut planned = self.planned_by(&APPLY, state)?;
         if let Some((last, now)) = elsewhere {
             let text =
@@ -173,7 +173,7 @@ impl Run<'_> {
     /// What an undo would revert. Writes nothing.
     pub fn plan_undo(&self, force: bool) -> Result<Planned, Error> {
         let request = Request::Nothing { keeps: None, force };
-        let state = State::read_if(self.root, false)?;
+        let state = State::of_receipt(self.root)?;
         let Ok(target) = self.target(&UNDO, &request, state)? else { return Ok(Planned::default()) };
         let receipt = &target.state.receipt;
         let plan = self.plan_for(&target, &request, receipt, None);

@@ -11,7 +11,7 @@ use super::scope::{Changes, Components, Request, Scope};
 use super::{Error, Run, State};
 use crate::cdi::{Siblings, may_replace};
 use crate::component::Component;
-use crate::config::{self, Config, Configure};
+use crate::config::{self, Config};
 use crate::desired::own_unit::DAEMON;
 use crate::desired::{self, certain, desired};
 use crate::driver::{Hindrances, kmm};
@@ -29,7 +29,7 @@ use crate::own_program;
 use crate::packages::Packages;
 use crate::program::Program;
 use crate::render::Templates;
-use crate::selection::{choose, is_off};
+use crate::selection::choose;
 
 /// What should be, and what it was decided by.
 pub(super) struct Target {
@@ -72,7 +72,7 @@ impl Run<'_> {
         request: &Request<'_>,
         state: State,
     ) -> Result<Result<Target, Stopped>, Error> {
-        if scope.needs_set_up && !state.is_set_up() {
+        if scope.needs_set_up && !state.is_applied() {
             return Ok(Err(Stopped::NotSetUp));
         }
         let (is_daemon, fallback, is_known) = match request {
@@ -103,7 +103,7 @@ impl Run<'_> {
             return Ok(Err(Stopped::Other(why)));
         }
         let observed = self.observe(&state, scope.packages);
-        let has_lost_all = !is_off(self.config) && !observed.facts.has_amd();
+        let has_lost_all = self.config.gpus.is_on() && !observed.facts.has_amd();
         let wanted = is_known.then(|| {
             certain(self.config, &observed.facts)?;
             Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?))
@@ -142,7 +142,7 @@ impl Run<'_> {
 
     /// What decides about the desired state, as the machine is now. `asks_apt`: else what there is of the driver stays.
     pub(super) fn observe(&self, state: &State, asks_apt: bool) -> Observations {
-        let (Self { root, config, .. }, State { receipt, memory }) = (self, state);
+        let (Self { root, config, .. }, State { receipt, memory, .. }) = (self, state);
         let (beside, running) = (self.own.beside.as_deref(), self.own.program.as_deref());
         let mut facts = Facts::read(root).remembering(memory.chosen.clone());
         if kmm::loads(root, &facts.inventory.amdgpu, &Hindrances::read(root)) {
@@ -188,7 +188,7 @@ impl Run<'_> {
         observed: &Observations,
     ) -> Result<Memory, config::Error> {
         let mut memory = state.memory.clone();
-        if matches!(scope.components, Components::Only(_)) && state.is_set_up() && memory.only.is_none() {
+        if matches!(scope.components, Components::Only(_)) && state.is_applied() && memory.only.is_none() {
             return Ok(memory);
         }
         memory.only = scope.only(state).map(str::to_owned);
@@ -197,7 +197,7 @@ impl Run<'_> {
         memory.overrides = observed.templates.first_seen(&memory.overrides);
         memory.concourse = written_by(&observed.engines.concourse, memory.concourse);
         memory.reboot = None;
-        memory.unverified &= self.config.build().is_some();
+        memory.unverified &= self.config.driver.is_on();
         memory.undone = false;
         // An image that is being built has other mounts than the machine that it becomes.
         if Uptime::now(self.root).is_some() {
@@ -258,8 +258,8 @@ impl Scope {
 
 /// Whether docker keeps each runtime that the receipt has: else one goes that the dockerd that runs may need.
 fn keeps_runtimes(config: &Config, facts: &Facts, receipt: &Receipt) -> bool {
-    let has_gpus = !is_off(config) && facts.has_amd();
-    let is_wanted = has_gpus && config.docker.configure != Configure::Never;
+    let has_gpus = config.gpus.is_on() && facts.has_amd();
+    let is_wanted = config.docker.managed.is_on() && facts.has_amd();
     receipt.entries.iter().all(|entry| match entry.component.as_str() {
         it if it == Component::Wrapper.as_ref() => has_gpus,
         it if it != Component::Docker.as_ref() => true,

@@ -103,8 +103,9 @@ impl Run<'_> {
     }
 
     /// Forgets what was remembered of the last apply; but the next one looks after a driver that stays.
-    pub(super) fn end_undo(&self, scope: &Scope, was: Memory, receipt: &Receipt) -> Option<Note> {
-        let memory = match receipt.entries.is_empty() {
+    pub(super) fn end_undo(&self, scope: &Scope, memory: &mut Memory, receipt: &Receipt) -> Option<Note> {
+        let was = std::mem::take(memory);
+        *memory = match receipt.entries.is_empty() {
             true => Memory::default(),
             false if scope.components != Components::All && !was.undone => was,
             false => {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rocworker::config::{ComputeRuntime, Config};
+use rocworker::config::{Config, Managed};
 use rocworker::juju::{Event, Options, Role};
 use serde_json::{Map, Value, json};
 
@@ -45,7 +45,7 @@ fn each_option_is_read_by_the_program() {
         let read = [
             options.role().map(drop),
             options.remove_driver().map(drop),
-            options.configuration(Role::Worker).map(drop),
+            options.configuration(Role::Worker, Path::new("x")).map(drop),
         ];
         let errors: Vec<String> = read.into_iter().filter_map(|it| Some(it.err()?.to_string())).collect();
         assert_eq!(errors.len(), 1, "{name}: {errors:?}");
@@ -59,10 +59,9 @@ fn the_defaults_are_those_of_a_machine_without_a_configuration() {
         .into_iter()
         .filter_map(|(name, option)| Some((name, option.get("default")?.clone())))
         .collect();
-    let text = Options(defaults).configuration(Role::Worker).unwrap();
-    let (ours, none) = (Config::parse(Path::new("x"), &text), Config::parse(Path::new("x"), ""));
-    let (ours, none) = (ours.unwrap(), none.unwrap());
-    assert_eq!(ours.compute_runtime, ComputeRuntime::Auto);
+    let ours = Options(defaults).configuration(Role::Worker, Path::new("x")).unwrap();
+    let none = Config::parse(Path::new("x"), "").unwrap();
+    assert_eq!((ours.gpus, ours.needs_gpu), (Managed::On(()), false));
     assert_eq!((&ours.devices, &ours.tags, &ours.wrapper), (&none.devices, &none.tags, &none.wrapper));
     assert_eq!((&ours.restart, &ours.packages, &ours.rocm), (&none.restart, &none.packages, &none.rocm));
     assert_eq!((&ours.driver, &ours.repositories), (&none.driver, &none.repositories));

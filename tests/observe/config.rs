@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rocworker::config::{ComputeRuntime, Config, Devices, NamedBy, Size};
+use rocworker::config::{Config, Devices, Managed, NamedBy, Off, Size};
 use root::Root;
 
 fn parse(text: &str) -> Result<Config, String> {
@@ -16,8 +16,8 @@ fn the_sample_says_what_no_file_means() {
     let sample = parse(include_str!("../../templates/config.yaml")).unwrap();
     let none = parse("").unwrap();
     assert_eq!(
-        (&sample.compute_runtime, &sample.devices, &sample.tags, &sample.cdi),
-        (&none.compute_runtime, &none.devices, &none.tags, &none.cdi)
+        (&sample.gpus, &sample.devices, &sample.tags, &sample.cdi),
+        (&none.gpus, &none.devices, &none.tags, &none.cdi)
     );
     assert_eq!(
         (&sample.permissions, &sample.module_options, &sample.wrapper, &sample.containerd),
@@ -63,13 +63,14 @@ fn what_containers_get_beside_a_gpu_is_read_as_people_write_it() {
 
 #[test]
 fn the_older_enable_gpu_is_understood() {
-    for (text, runtime) in [
-        ("enable-gpu: true", ComputeRuntime::Auto),
-        ("enable-gpu: false", ComputeRuntime::None),
-        ("enable-gpu: true\ncompute-runtime: rocm", ComputeRuntime::Rocm),
-        ("compute-runtime: cuda", ComputeRuntime::Cuda),
+    for (text, gpus, needs_gpu) in [
+        ("enable-gpu: true", Managed::On(()), false),
+        ("enable-gpu: false", Managed::Off(Off::NoGpu), false),
+        ("enable-gpu: true\ncompute-runtime: rocm", Managed::On(()), true),
+        ("compute-runtime: cuda", Managed::Off(Off::Cuda), false),
     ] {
-        assert_eq!(parse(text).unwrap().compute_runtime, runtime, "{text}");
+        let config = parse(text).unwrap();
+        assert_eq!((config.gpus, config.needs_gpu), (gpus, needs_gpu), "{text}");
     }
 }
 

@@ -4,7 +4,7 @@
 use std::{fmt::Write as _, path::Path};
 
 use rocworker::{
-    config::{ComputeRuntime, Config, Devices, Error, NamedBy},
+    config::{Config, Devices, Error, Managed, NamedBy, Off},
     printable::printable,
 };
 
@@ -22,14 +22,14 @@ fn check(data: &[u8]) {
     let written = render(&config);
     let again = Config::parse(path, &written).unwrap_or_else(|error| panic!("{error} of\n{written}"));
     assert_eq!(
-        (again.compute_runtime, &again.devices, &again.tags, &again.cdi),
-        (config.compute_runtime, &config.devices, &config.tags, &config.cdi),
+        (again.gpus, again.needs_gpu, &again.devices, &again.tags, &again.cdi),
+        (config.gpus, config.needs_gpu, &config.devices, &config.tags, &config.cdi),
         "{text:?} written as\n{written}"
     );
 }
 
 fn names_its_line(error: &Error, path: &Path, text: &str) {
-    let Error::Wrong { path: named, line, problem } = error else {
+    let Error::Wrong { path: named, line, problem, .. } = error else {
         panic!("nothing was to be read: {error}")
     };
     assert_eq!(named, path);
@@ -48,7 +48,7 @@ fn is_sound(config: &Config) {
     if let Devices::Listed(words) = &config.devices {
         assert!(!words.is_empty() && once(words) && words.iter().all(plain), "{words:?}");
         assert!(words.iter().all(|word| word != "all" && word != "discrete"), "{words:?}");
-        assert_ne!(config.compute_runtime, ComputeRuntime::None);
+        assert_ne!(config.gpus, Managed::Off(Off::NoGpu));
     }
     assert!(once(&config.tags) && config.tags.iter().all(plain), "{:?}", config.tags);
     let harmless = |word: &String| !word.contains(|c: char| c.is_whitespace() || "\"'\\$`".contains(c));
@@ -61,11 +61,11 @@ fn is_sound(config: &Config) {
 
 /// The configuration in YAML, every word in quotation marks and everything but letters and digits escaped.
 fn render(config: &Config) -> String {
-    let runtime = match config.compute_runtime {
-        ComputeRuntime::Auto => "auto",
-        ComputeRuntime::Rocm => "rocm",
-        ComputeRuntime::Cuda => "cuda",
-        ComputeRuntime::None => "none",
+    let runtime = match config.gpus {
+        Managed::On(()) if config.needs_gpu => "rocm",
+        Managed::On(()) => "auto",
+        Managed::Off(Off::Cuda) => "cuda",
+        Managed::Off(_) => "none",
     };
     let mut out = format!("schema_version: 1\ncompute-runtime: {runtime}\n");
     match &config.devices {

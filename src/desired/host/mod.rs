@@ -17,7 +17,6 @@ use crate::config::{Config, Permissions};
 use crate::facts::Facts;
 use crate::groups::Groups;
 use crate::render::{Error, Templates};
-use crate::selection::is_off;
 
 /// The group that owns render nodes, by systemd's own rules (50-udev-default.rules) too.
 pub const GROUP: &str = "render";
@@ -38,7 +37,7 @@ pub fn actions(
     groups: &Groups,
     has_boot_unit: bool,
 ) -> Result<Desired, Error> {
-    if is_off(config) || !facts.has_amd() {
+    if !config.gpus.is_on() || !facts.has_amd() {
         return Ok(Desired::default());
     }
     let part = match &facts.inventory.virtualization {

@@ -55,7 +55,7 @@ pub(super) const ENGINE: Engine = Engine {
     unit: Some(UNIT),
     reported: report::REPORTED,
     command: Some(report::COMMAND),
-    configure: |config| config.concourse.configure,
+    off: |config| config.concourse.managed.off(),
     // Its own tags are set without a GPU, too.
     desired: |wish| {
         let Wish { config, selection, engines, templates, wrapper } = *wish;

@@ -21,7 +21,7 @@ use super::undo_constraints::with_docker;
 use super::unit::Unit;
 use super::wrapper_as_default::{Said, of_runc, runs_wrapper};
 use super::{CommandLine, Engine, Engines, File, Watched, Wish, default_runtime, on_path};
-use crate::config::{CONTAINERD_CONFIG, Config, Configure};
+use crate::config::{CONTAINERD_CONFIG, Config};
 use crate::version::{Version, Versions};
 
 pub(super) use canary::check_concourses;
@@ -52,7 +52,7 @@ pub(super) const ENGINE: Engine = Engine {
     reported: report::REPORTED,
     command: Some(report::COMMAND),
     settings: |config| Some(&config.containerd),
-    configure: |config| config.containerd.configure,
+    off: |config| config.containerd.managed.off(),
     desired,
     has_wrapper_as_default,
     files: |root, containerd, _| {
@@ -152,7 +152,7 @@ impl Containerd {
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
         let mut found = Self::find(root, &config.containerd.config)?;
-        if config.containerd.configure == Configure::Auto {
+        if config.containerd.managed.is_on() {
             found.version = versions.of(&found.program, &PACKAGES);
         }
         Some(found)

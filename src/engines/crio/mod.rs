@@ -15,7 +15,7 @@ use super::unit::Unit;
 use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, on_path};
 use crate::canary::CanaryContext;
 use crate::check::Check;
-use crate::config::{CRIO_CONFIG, Config, Configure};
+use crate::config::{CRIO_CONFIG, Config};
 use crate::version::{Version, Versions};
 
 const NAME: &str = "crio";
@@ -39,7 +39,7 @@ pub(super) const ENGINE: Engine = Engine {
     reported: report::REPORTED,
     command: Some(report::COMMAND),
     settings: |config| Some(&config.crio),
-    configure: |config| config.crio.configure,
+    off: |config| config.crio.managed.off(),
     desired,
     has_wrapper_as_default: desired::has_wrapper_as_default,
     real_runc,
@@ -72,7 +72,7 @@ fn desired(wish: &Wish<'_>) -> Desired {
 
 /// CRI-O's packages bring a runc that is not on PATH.
 fn real_runc(wish: &Wish<'_>) -> Option<PathBuf> {
-    let crio = wish.engines.crio.as_ref().filter(|_| wish.config.crio.configure != Configure::Never)?;
+    let crio = wish.engines.crio.as_ref().filter(|_| wish.config.crio.managed.is_on())?;
     crio.own_runc.clone().filter(|_| !crio.has_runc)
 }
 
@@ -115,7 +115,7 @@ impl Crio {
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
         let mut found = Self::find(root, &config.crio.config)?;
-        if config.crio.configure == Configure::Auto {
+        if config.crio.managed.is_on() {
             found.version = versions.of(&found.program, &PACKAGES);
         }
         Some(found)

@@ -8,9 +8,8 @@ use reconcile::{Action, Ask, Desired, Effect, Restarts, Stage};
 use serde_json::{Map, Value, json};
 
 use super::{Docker, Installed, NAME, UNIT};
-use crate::config::{Config, Configure, Sharing};
+use crate::config::{Config, Sharing};
 use crate::engines::{folder_beside, other_program, spec_folder};
-use crate::selection::is_off;
 use crate::version::Version;
 
 const WAITS: &str = "docker takes CDI in when it starts, and stops its containers when it ends (live-restore is not set): \
@@ -28,7 +27,7 @@ const CDI_BY_DEFAULT: Version = Version { major: 28, minor: 2, patch: 0 };
 #[must_use]
 pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
     let mut desired = Desired::default();
-    if config.docker.configure == Configure::Never || is_off(config) {
+    if !config.docker.managed.is_on() {
         return desired;
     }
     if docker.is_snap {

@@ -51,7 +51,7 @@ pub(super) const ENGINE: Engine = Engine {
     reported: report::REPORTED,
     command: Some(report::COMMAND),
     settings: |config| Some(&config.docker),
-    configure: |config| config.docker.configure,
+    off: |config| config.docker.managed.off(),
     desired,
     has_wrapper_as_default,
     files: |_, _, docker| {

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use yaml_serde::{Mapping, Value};
 
 use crate::config::{Config, ExistingUnit};
-use crate::selection::is_off;
 
 /// Where the exporter is to listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub(crate) fn with_exporter(
     replaces: bool,
 ) -> Result<Option<String>, String> {
     let path = config.path().display();
-    if is_off(config) {
+    if !config.gpus.is_on() {
         return Err(format!(
             "{path} turns AMD's GPUs off (compute-runtime, or GPU_NODE): change that key, then install again"
         ));
@@ -41,7 +40,7 @@ pub(crate) fn with_exporter(
         Listen::Default(address) => says_listen || exporter.listen == address,
     };
     let is_replacing = !replaces || exporter.existing == ExistingUnit::Replace;
-    if is_listening && is_replacing && exporter.unit {
+    if is_listening && is_replacing && exporter.unit.is_on() {
         return Ok(None);
     }
     let (Listen::Asked(address) | Listen::Default(address)) = listen;
@@ -52,7 +51,7 @@ pub(crate) fn with_exporter(
     if !is_replacing {
         keys.push("existing: replace".to_owned());
     }
-    if !exporter.unit {
+    if !exporter.unit.is_on() {
         keys.push("unit: true".to_owned());
     }
     if written.is_some() {
@@ -66,7 +65,7 @@ pub(crate) fn with_exporter(
     let new = format!("{text}{end}exporter: {{{}}}\n", keys.join(", "));
     // A document in braces, or one that has ended, takes no further line.
     let is_as_wanted = Config::parse(config.path(), &new)
-        .is_ok_and(|new| new.exporter.unit && (is_listening || new.exporter.listen == address));
+        .is_ok_and(|new| new.exporter.unit.is_on() && (is_listening || new.exporter.listen == address));
     if is_as_wanted {
         Ok(Some(new))
     } else {

@@ -51,7 +51,7 @@ fn answer_of(
 
 fn asked(machine: &Machine, wanted: &str) -> Vec<String> {
     let (_folder, root) = beneath(machine);
-    questions(Build::Release(&Release::parse(wanted).unwrap()), &Driver::read(&root))
+    questions(&Build::Release(Release::parse(wanted).unwrap()), &Driver::read(&root))
 }
 
 #[test]

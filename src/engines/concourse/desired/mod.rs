@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::tags::{self, VARIABLE as TAGS};
 use super::{Concourse, DROP_IN, ENV_FILE, NAME, UNIT, Worker};
-use crate::config::{Config, Configure, Existing};
+use crate::config::{Config, Existing};
 use crate::engines::env_file::{self, EnvFile};
 use crate::render::{self, Templates};
 use crate::selection::Selection;
@@ -53,7 +53,7 @@ pub fn actions(
     // Whether the charm has a part in it is unknown then either.
     let may_be_charms = charms || concourse.unknown.is_some();
     let has_a_wish = !selection.gpus.is_empty() || !config.tags.is_empty() || (may_be_charms && adopts);
-    if config.concourse.configure == Configure::Never || !has_a_wish {
+    if !config.concourse.managed.is_on() || !has_a_wish {
         return desired;
     }
     for note in &concourse.notes {
@@ -120,8 +120,7 @@ pub fn set_up(
     templates: &Templates,
 ) -> Option<bool> {
     let worker = managed(config, concourse);
-    let is_left =
-        config.concourse.configure == Configure::Never || (worker.is_none() && concourse.worker.is_some());
+    let is_left = !config.concourse.managed.is_on() || (worker.is_none() && concourse.worker.is_some());
     if is_left || selection.gpus.is_empty() {
         return Some(false);
     }
@@ -140,7 +139,7 @@ pub fn set_up(
 pub fn managed<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Worker> {
     let adopts = config.concourse.existing == Existing::Adopt;
     let worker = concourse.worker.as_ref().filter(|worker| adopts || !worker.charm.is_in_force());
-    worker.filter(|_| config.concourse.configure == Configure::Auto)
+    worker.filter(|_| config.concourse.managed.is_on())
 }
 
 /// The script of the charm's that the wrapper replaces on an adopted worker, and the runc that the wrapper runs in its

@@ -7,7 +7,7 @@ use reconcile::{Content, Desired, Kind};
 use super::super::tags::{self, VARIABLE};
 use super::super::{Concourse, DROP_IN, ENV_FILE, NAME};
 use super::managed;
-use crate::config::{Config, Configure};
+use crate::config::Config;
 use crate::engines::env_file::EnvFile;
 use crate::selection::Selection;
 
@@ -30,7 +30,7 @@ pub fn tagged(
     desired: &Desired,
 ) -> Result<Tagged, String> {
     let unwritten = |tags, why: String| Ok(Tagged { tags, unwritten: Some(why) });
-    if config.concourse.configure == Configure::Never {
+    if !config.concourse.managed.is_on() {
         let why = "concourse.configure is never: rocworker apply writes no tags";
         return unwritten(tags::tags(config, selection), why.to_owned());
     }

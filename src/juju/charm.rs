@@ -1,4 +1,4 @@
-//! What a charm has put on this machine beside the receipt, so that it takes that away and nothing else.
+//! What a charm has put on this machine beside the receipt, so that it removes that and nothing else.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ const VERSION: u32 = 1;
 
 /// What is remembered. A digest is written here before the bytes are written there: whoever is killed in between finds
 /// that either of the two is the charm's.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct State {
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Charm {
     schema_version: u32,
     /// Units whose hooks ran here: several of one charm can share a machine.
     #[serde(default)]
@@ -34,10 +34,10 @@ pub(super) struct State {
     /// What the configuration was written as, the last one last.
     #[serde(default)]
     pub(super) configuration: Vec<String>,
-    /// The same of the program.
+    /// What the program was written as, the last one last.
     #[serde(default)]
     pub(super) program: Vec<String>,
-    /// The same of the exporter's program.
+    /// What the exporter's program was written as, the last one last.
     #[serde(default)]
     pub(super) exporter: Vec<String>,
     /// The ports that Juju was asked to open for the exporter, the last one last. Whether it did is known only once the
@@ -50,23 +50,7 @@ fn at_once() -> bool {
     true
 }
 
-impl Default for State {
-    fn default() -> Self {
-        Self {
-            schema_version: VERSION,
-            units: Vec::new(),
-            is_taken_back: false,
-            undo_ended: false,
-            has_applied: false,
-            configuration: Vec::new(),
-            program: Vec::new(),
-            exporter: Vec::new(),
-            ports: Vec::new(),
-        }
-    }
-}
-
-impl State {
+impl Charm {
     /// What is remembered; nothing where nothing is.
     pub(super) fn read(root: &Root) -> anyhow::Result<Self> {
         let bytes = match root.read_trusted(PATH, LIMIT) {
@@ -75,24 +59,25 @@ impl State {
             Err(error) => return Err(error.into()),
         };
         let path = root.shown(PATH);
-        let state: Self = serde_json::from_slice(&bytes).map_err(|error| {
+        let charm: Self = serde_json::from_slice(&bytes).map_err(|error| {
             anyhow!(
                 "{} cannot be read: {error}; move it away: the files that it names then stay when the charm goes",
                 path.display()
             )
         })?;
-        let found = state.schema_version;
+        let found = charm.schema_version;
         ensure!(
             found == VERSION,
             "{} has schema_version {found}, which another rocworker wrote: upgrade the charm to that one",
             path.display()
         );
-        Ok(state)
+        Ok(charm)
     }
 
     /// Remembers it; writes nothing when the file has it already.
     pub(super) fn write(&self, root: &Root) -> Result<(), Error> {
-        let mut text = serde_json::to_vec_pretty(self).unwrap_or_default();
+        let stored = Self { schema_version: VERSION, ..self.clone() };
+        let mut text = serde_json::to_vec_pretty(&stored).unwrap_or_default();
         text.push(b'\n');
         root.write(PATH, &text, Attributes { mode: 0o644, owner: None }).map(drop)
     }
