@@ -22,6 +22,8 @@ pub mod readings;
 pub mod snapshot;
 mod snapshot_json;
 pub mod topology;
+mod topology_json;
+pub mod tree;
 mod unknown;
 mod uuid;
 mod virtualization;

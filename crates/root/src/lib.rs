@@ -17,6 +17,7 @@ mod node;
 mod open;
 mod place;
 mod reader;
+mod reads;
 mod recorded;
 mod reopen;
 mod replace;
@@ -45,6 +46,7 @@ pub use lock::Lock;
 pub use memory::Asked;
 pub use meta::{Identity, Kind, Meta};
 pub use reader::{Amount, Failure, Reader};
+pub use reads::Kept;
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use reopen::Place;
 pub use replace::New;
@@ -55,6 +57,7 @@ pub use write::{Attributes, Written};
 use change::OnChange;
 use memory::Tree;
 use open::read_up_to;
+use reads::Reads;
 
 /// The directory that everything is beneath: `/`, or a machine laid out somewhere else.
 pub struct Root {
@@ -67,6 +70,7 @@ pub struct Root {
     on_change: Option<OnChange>,
     watch: Option<Arc<dyn Watch>>,
     reader: Option<Arc<dyn Reader>>,
+    reads: Option<Reads>,
 }
 
 /// Where a Root's files are.
@@ -96,8 +100,17 @@ impl Root {
         let is_host = path.is_absolute() && path.components().count() == 1;
         let (path, recorded) = (path.to_owned(), BTreeMap::new());
         let beneath = Beneath::Folder(dir);
-        let mut root =
-            Self { beneath, is_host, path, recorded, owner, on_change: None, watch: None, reader: None };
+        let mut root = Self {
+            beneath,
+            is_host,
+            path,
+            recorded,
+            owner,
+            on_change: None,
+            watch: None,
+            reader: None,
+            reads: None,
+        };
         if !is_host {
             root.open_at(Path::new("/"), OFlag::O_PATH).map_err(|errno| match errno {
                 Errno::ENOSYS | Errno::EPERM => Error::Capture {
@@ -138,6 +151,12 @@ impl Root {
     /// When it is not there, not readable, or larger than `limit`.
     pub fn read(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
+        let read = self.read_whole(path, limit);
+        self.keep_read(path, &read);
+        read
+    }
+
+    fn read_whole(&self, path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
         if let Some(read) = self.read_by_reader(path, Amount::Whole(limit)) {
             return read;
         }
@@ -157,6 +176,12 @@ impl Root {
     /// When it is not there or not readable.
     pub fn read_start(&self, path: impl AsRef<Path>, count: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
+        let read = self.read_once(path, count);
+        self.keep_read(path, &read);
+        read
+    }
+
+    fn read_once(&self, path: &Path, count: usize) -> Result<Vec<u8>, Error> {
         if let Some(read) = self.read_by_reader(path, Amount::Start(count)) {
             return read;
         }
@@ -280,8 +305,12 @@ impl Root {
     /// Whether anything is at a path, links followed.
     #[must_use]
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
         match self.memory() {
-            Some(tree) => tree.is_there(path.as_ref(), true),
+            Some(tree) => {
+                self.keep_look(path);
+                tree.is_there(path, true)
+            }
             None => self.stat(path).is_ok(),
         }
     }
@@ -289,8 +318,12 @@ impl Root {
     /// Whether anything is at a path, a link at its end not followed.
     #[must_use]
     pub fn is_there(&self, path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
         match self.memory() {
-            Some(tree) => tree.is_there(path.as_ref(), false),
+            Some(tree) => {
+                self.keep_look(path);
+                tree.is_there(path, false)
+            }
             None => self.lstat(path).is_ok(),
         }
     }

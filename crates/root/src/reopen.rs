@@ -70,6 +70,7 @@ impl Root {
             on_change: None,
             watch: None,
             reader: None,
+            reads: None,
         }
     }
 
