@@ -19,6 +19,7 @@ mod problem;
 pub mod processes;
 pub mod published;
 pub mod readings;
+pub mod series;
 pub mod snapshot;
 mod snapshot_json;
 pub mod topology;

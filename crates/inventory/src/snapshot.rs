@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::health::GpuHealth;
 use crate::published::{Client, Published};
-use crate::readings::{CardReadings, Fault, MemoryPool, PartitionReadings, PcieTraffic};
+use crate::readings::{CardReadings, Fault, PartitionReadings, PcieTraffic};
 use crate::{Identity, PciAddress};
 
 #[derive(Debug, Clone, Default)]
@@ -242,14 +242,6 @@ impl Card {
     #[must_use]
     pub fn watts_limit(&self) -> Option<f64> {
         self.readings.power.cap_watts
-    }
-
-    /// The memory that the card works in: VRAM, on an APU GTT. An APU's VRAM is a small part of the system's memory that
-    /// firmware sets aside.
-    #[must_use]
-    pub fn memory(&self) -> Option<&MemoryPool> {
-        let own = if self.identity.is_apu? { "gtt" } else { "vram" };
-        self.readings.memory.iter().find(|it| it.pool == own)
     }
 
     /// Why containers cannot use GPUs of it: each reason once, after `not usable` or `1 of 8 partitions not usable`.

@@ -140,19 +140,16 @@ impl Scrape<'_> {
     /// A card with its partitions.
     fn card(&mut self, card: &gpu::Card<'_>, health: Option<&Health>) -> Option<Card> {
         let first = *card.entries.first()?;
-        let readings = match first.pci {
+        let mut readings = match first.pci {
             Some(address) if first.driver.as_deref() == Some("amdgpu") => {
                 amdgpu::readings::of_card(self.root, address)
             }
             _ => CardReadings::default(),
         };
         let place = Place::of(first, None);
-        let seen = Identity {
-            vbios: readings.vbios_version.clone(),
-            is_apu: readings.is_apu,
-            ..Identity::of(first, false)
-        };
-        let identity = self.exporter.identities.complete(place.clone(), seen);
+        let seen = (Identity::of(first, false), readings.vbios_version.take());
+        let (identity, vbios_version) = self.exporter.identities.complete(place.clone(), seen);
+        readings.vbios_version = vbios_version;
         self.failed(Some(&place), &readings.faults);
         self.places.push(place);
         let judged = health.and_then(|health| health.gpus.iter().find(|gpu| Some(gpu.pci) == first.pci));
@@ -172,7 +169,7 @@ impl Scrape<'_> {
             index: gpu.index,
             identity: card.identity.clone(),
             readings: PartitionReadings { busy_percent, ..PartitionReadings::default() },
-            memory_total_bytes: card.memory().and_then(|memory| memory.total_bytes),
+            memory_total_bytes: card.readings.own_memory().and_then(|memory| memory.total_bytes),
             xgmi_links: self.links(gpu, card.readings.is_suspended()),
             problems: unusable(gpu),
             ..snapshot::Gpu::default()
@@ -182,7 +179,8 @@ impl Scrape<'_> {
     fn partition(&mut self, gpu: &Gpu, of_card: &CardReadings) -> snapshot::Gpu {
         let id = gpu.partition.as_ref().map(|partition| partition.id);
         let place = Place::of(gpu, id);
-        let identity = self.exporter.identities.complete(place.clone(), Identity::of(gpu, true));
+        let seen = (Identity::of(gpu, true), None);
+        let (identity, _) = self.exporter.identities.complete(place.clone(), seen);
         let is_suspended = of_card.is_suspended();
         let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
         // Of a card that sysfs does not tell, nothing says that it is awake.

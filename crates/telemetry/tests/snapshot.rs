@@ -29,7 +29,7 @@ fn snapshot(laid: &Laid) -> Snapshot {
 
 /// What is used, and what there is, of the memory that the card works in.
 fn memory(card: &Card) -> (Option<u64>, Option<u64>) {
-    card.memory().map_or((None, None), |memory| (memory.used_bytes, memory.total_bytes))
+    card.readings.own_memory().map_or((None, None), |memory| (memory.used_bytes, memory.total_bytes))
 }
 
 #[test]
