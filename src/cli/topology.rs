@@ -36,7 +36,7 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     let linked = Linked { inventory: &inventory, topology: &topology };
     session.format.print(&linked, || {
         let shown = if args.tree { tree::text(linked) } else { matrix(linked, session.format) };
-        shown + &first_of(linked.problems(), "problem:")
+        shown + &first_of(&linked.problems(), "problem:")
     })?;
     Ok(Outcome::Done)
 }
@@ -168,16 +168,16 @@ fn numa_nodes(linked: Linked<'_>, format: Format) -> String {
 fn unknown(matrix: &Matrix, linked: Linked<'_>) -> String {
     let mut reasons = unknown_links(matrix);
     reasons.extend(unknown_places(linked));
-    first_of(reasons.iter(), UNKNOWN)
+    first_of(&reasons, UNKNOWN)
 }
 
 /// A line each, and one for those that are not printed.
-fn first_of<'s>(mut sentences: impl Iterator<Item = &'s String>, sign: &str) -> String {
+fn first_of(sentences: &[String], sign: &str) -> String {
     let mut text = String::new();
-    for sentence in sentences.by_ref().take(MOST) {
+    for sentence in sentences.iter().take(MOST) {
         writeln!(text, "{} {}", styled(BAD, sign), printable(sentence)).ok();
     }
-    match sentences.count() {
+    match sentences.len().saturating_sub(MOST) {
         0 => {}
         more => _ = writeln!(text, "{} {more} more; -o json lists them", styled(BAD, sign)),
     }

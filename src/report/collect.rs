@@ -77,10 +77,13 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// Takes of sysfs what was read, as it was read then. A file that was not read is there and empty.
+    /// Takes of sysfs what was read, as it was read then. A file that was not read is there and empty; of one that is not
+    /// there, its folder says so.
     pub(crate) fn kept(&mut self, path: &Path, kept: Kept) {
         let Some(path) = self.placed(path) else { return };
-        let Ok(meta) = self.root.lstat(&path) else { return };
+        let Ok(meta) = self.root.lstat(&path) else {
+            return path.parent().map_or((), |folder| self.put(folder.to_owned(), Entry::Folder));
+        };
         match (meta.kind, kept) {
             (Kind::Regular, Kept::Read(read)) => self.file(path, read),
             (Kind::Regular, Kept::Looked) => self.put(path, Entry::File(Vec::new())),

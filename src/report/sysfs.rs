@@ -67,7 +67,7 @@ pub(super) fn collect(collector: &mut Collector<'_>, inventory: &Inventory) -> R
 /// GPUs, the bridges above them, and what may be a GPU. The reader asks every other function what it is, too: a report says
 /// nothing of it.
 fn functions(inventory: &Inventory, topology: &Topology) -> BTreeSet<PciAddress> {
-    let unread = inventory.unread_functions.iter().filter_map(|file| function_of(file));
+    let unread = inventory.unread.iter().filter_map(|unread| function_of(&unread.file()?));
     let cards = topology.cards.iter().flat_map(|card| card.bridges.iter().chain([&card.address]));
     cards.copied().chain(unread).collect()
 }

@@ -18,7 +18,7 @@ impl Serialize for Inventory {
         object.serialize_field("kfd", &self.kfd.node.number().map(|_| &self.kfd))?;
         object.serialize_field("amdgpu", &self.amdgpu)?;
         object.serialize_field("virtualization", &self.virtualization.as_ref().map(|it| it.name()))?;
-        object.serialize_field("problems", &self.problems)?;
+        object.serialize_field("problems", &self.problems())?;
         object.end()
     }
 }

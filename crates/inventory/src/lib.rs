@@ -1,4 +1,4 @@
-//! What a machine has, and how it is: cards, GPUs, nodes, links and readings as data, and pure functions on them.
+//! UnreadOf a machine has, and how it is: cards, GPUs, nodes, links and readings as data, and pure functions on them.
 //!
 //! Nothing here reads a file: crates/amdgpu does.
 
@@ -26,6 +26,7 @@ pub mod topology;
 mod topology_json;
 pub mod tree;
 mod unknown;
+mod unread;
 mod uuid;
 mod virtualization;
 
@@ -34,7 +35,7 @@ pub use gfx::Gfx;
 pub use gpu::Gpu;
 pub use identity::Identity;
 pub use inventory::{Inventory, Module};
-pub use kfd::{Kfd, KfdParameter, UnreadNode};
+pub use kfd::{Kfd, KfdParameter};
 pub use node::{Device, DeviceNode, NodeFault};
 pub use partition::Partition;
 pub use pci::{Sriov, Vendor};
@@ -42,5 +43,6 @@ pub use pci_address::{NoPciAddress, PciAddress};
 pub use problem::Problem;
 pub use snapshot::Snapshot;
 pub use unknown::{Reading, Unknown};
+pub use unread::{Unread, UnreadOf};
 pub use uuid::Uuid;
 pub use virtualization::Around;

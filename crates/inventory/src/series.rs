@@ -84,10 +84,12 @@ pub static MEMORY_UTILIZATION: Series =
     Series::new("rocm_memory_utilization", &[], |card| one(card.memory_busy_percent));
 pub static ENGINE_BUSY: Series =
     Series::new("rocm_engine_busy_ratio", &["engine", "instance"], |card| engines(&card.engines));
-pub static MEMORY_USED: Series =
-    Series::new("rocm_memory_used", &[], |card| one(card.own_memory().and_then(|it| it.used_bytes).map(count)));
-pub static MEMORY_TOTAL: Series =
-    Series::new("rocm_memory_total", &[], |card| one(card.own_memory().and_then(|it| it.total_bytes).map(count)));
+pub static MEMORY_USED: Series = Series::new("rocm_memory_used", &[], |card| {
+    one(card.own_memory().and_then(|it| it.used_bytes).map(count))
+});
+pub static MEMORY_TOTAL: Series = Series::new("rocm_memory_total", &[], |card| {
+    one(card.own_memory().and_then(|it| it.total_bytes).map(count))
+});
 pub static MEMORY_POOL_USED: Series = Series::new("rocm_memory_pool_used_bytes", &["pool"], |card| {
     all(card.memory.iter().map(|it| ([("pool", it.pool)], it.used_bytes.map(count))))
 });
@@ -97,12 +99,15 @@ pub static MEMORY_POOL_SIZE: Series = Series::new("rocm_memory_pool_size_bytes",
 pub static POWER_USAGE: Series = Series::new("rocm_power_usage", &[], |card| one(card.power.watts));
 pub static POWER_LIMIT: Series = Series::new("rocm_power_limit_watts", &["limit"], |card| {
     let power = &card.power;
-    by("limit", [
-        ("current", power.cap_watts),
-        ("default", power.cap_default_watts),
-        ("min", power.cap_min_watts),
-        ("max", power.cap_max_watts),
-    ])
+    by(
+        "limit",
+        [
+            ("current", power.cap_watts),
+            ("default", power.cap_default_watts),
+            ("min", power.cap_min_watts),
+            ("max", power.cap_max_watts),
+        ],
+    )
 });
 pub static ENERGY: Series = Series::new("rocm_energy_joules_total", &[], |card| one(card.energy_joules));
 pub static CLOCK: Series =
@@ -126,12 +131,15 @@ pub static THROTTLE_SAMPLES: Series =
     Series::new("rocm_throttle_samples_total", &[], |card| one(card.throttle.samples.map(count)));
 pub static PCIE_BANDWIDTH: Series =
     Series::new("rocm_pcie_bandwidth_bytes_per_second", &[], |card| one(card.pcie.bytes_per_second));
-pub static PCIE_SPEED: Series =
-    Series::new("rocm_pcie_link_speed_transfers_per_second", &["link"], |card| {
-        by("link", [("current", card.pcie.speed), ("max", card.pcie.max_speed)])
-    });
+pub static PCIE_SPEED: Series = Series::new("rocm_pcie_link_speed_transfers_per_second", &["link"], |card| {
+    by("link", [("current", card.pcie.speed), ("max", card.pcie.max_speed)])
+});
 pub static PCIE_WIDTH: Series = Series::new("rocm_pcie_link_width_lanes", &["link"], |card| {
-    by("link", [("current", card.pcie.width), ("max", card.pcie.max_width)].map(|(link, lanes)| (link, lanes.map(f64::from))))
+    by(
+        "link",
+        [("current", card.pcie.width), ("max", card.pcie.max_width)]
+            .map(|(link, lanes)| (link, lanes.map(f64::from))),
+    )
 });
 pub static PCIE_REPLAYS: Series =
     Series::new("rocm_pcie_replays_total", &[], |card| one(card.pcie.replays.map(count)));
@@ -149,7 +157,8 @@ pub static RAS_ERRORS: Series = Series::new("rocm_ras_errors_total", &["block", 
     all(card.ras.iter().flat_map(|it| {
         let severities =
             [("correctable", it.correctable), ("deferred", it.deferred), ("uncorrectable", it.uncorrectable)];
-        severities.map(|(severity, errors)| ([("block", &*it.block), ("severity", severity)], errors.map(count)))
+        severities
+            .map(|(severity, errors)| ([("block", &*it.block), ("severity", severity)], errors.map(count)))
     }))
 });
 /// A sum without a block that cannot be read now would fall, and rise again: that looks like new errors.
@@ -166,17 +175,19 @@ pub static RETIRED_PAGES: Series = Series::new("rocm_retired_pages", &["state"],
     ];
     by("state", states.map(|(state, pages)| (state, pages.map(count))))
 });
-pub static XGMI_TRAFFIC: Series = Series::new("rocm_xgmi_traffic_bytes_total", &["link", "direction"], |card| {
-    all(card.xgmi.links.iter().flat_map(|it| {
-        let directions = [("read", it.read_bytes), ("write", it.written_bytes)];
-        directions.map(|(direction, bytes)| {
-            ([("link", it.link.to_string()), ("direction", direction.to_owned())], bytes.map(count))
-        })
-    }))
-});
+pub static XGMI_TRAFFIC: Series =
+    Series::new("rocm_xgmi_traffic_bytes_total", &["link", "direction"], |card| {
+        all(card.xgmi.links.iter().flat_map(|it| {
+            let directions = [("read", it.read_bytes), ("write", it.written_bytes)];
+            directions.map(|(direction, bytes)| {
+                ([("link", it.link.to_string()), ("direction", direction.to_owned())], bytes.map(count))
+            })
+        }))
+    });
 /// promtool takes bits for no base unit.
-pub static XGMI_SPEED: Series =
-    Series::new("rocm_xgmi_lane_speed_bytes_per_second", &[], |card| one(card.xgmi.speed.map(|bits| bits / 8.0)));
+pub static XGMI_SPEED: Series = Series::new("rocm_xgmi_lane_speed_bytes_per_second", &[], |card| {
+    one(card.xgmi.speed.map(|bits| bits / 8.0))
+});
 pub static XGMI_WIDTH: Series =
     Series::new("rocm_xgmi_link_width_lanes", &[], |card| one(card.xgmi.width.map(f64::from)));
 pub static XGMI_UP: Series = Series::new("rocm_xgmi_link_up", &["link"], |card| {
@@ -226,7 +237,10 @@ fn all<L: Into<String>, const N: usize>(
 
 /// A count as a value: exact below 2^53.
 #[must_use]
-#[expect(clippy::cast_precision_loss, reason = "JSON and every format that Prometheus reads have 64-bit floats")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "JSON and every format that Prometheus reads have 64-bit floats"
+)]
 pub fn count(number: u64) -> f64 {
     number as f64
 }

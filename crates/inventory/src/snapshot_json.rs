@@ -62,9 +62,9 @@ impl Serialize for OfSnapshot<'_, (&Card, &Gpu)> {
         let Self { snapshot, part: (card, gpu) } = self;
         let mut object = serializer.serialize_struct("Gpu", 8)?;
         object.serialize_field("index", &gpu.index)?;
-        object.serialize_field("partition", &gpu.partition)?;
-        object.serialize_field("busy_percent", &gpu.readings.busy_percent)?;
-        object.serialize_field("memory_total_bytes", &number(gpu.memory_total_bytes))?;
+        object.serialize_field("partition", &gpu.partition())?;
+        object.serialize_field("busy_percent", &card.busy_percent_of(gpu))?;
+        object.serialize_field("memory_total_bytes", &number(card.memory_total_bytes_of(gpu)))?;
         object.serialize_field("processes", &snapshot.process_count(card, gpu))?;
         object.serialize_field("only_compute", &snapshot.counts_only_compute(card, gpu))?;
         object.serialize_field("lease", &gpu.lease)?;

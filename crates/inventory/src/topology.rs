@@ -202,7 +202,8 @@ impl<'m> Linked<'m> {
     }
 
     /// What is wrong with the machine, and why not all links are known that KFD names.
-    pub fn problems(self) -> impl Iterator<Item = &'m String> {
-        self.inventory.problems.iter().chain(&self.topology.problems)
+    #[must_use]
+    pub fn problems(self) -> Vec<String> {
+        [self.inventory.problems(), self.topology.problems.clone()].concat()
     }
 }

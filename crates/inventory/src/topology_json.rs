@@ -25,7 +25,7 @@ impl Serialize for Linked<'_> {
         object.serialize_field("links", &self.topology.links)?;
         object.serialize_field("hives", &self.hives())?;
         object.serialize_field("tree", &tree)?;
-        object.serialize_field("problems", &self.problems().collect::<Vec<_>>())?;
+        object.serialize_field("problems", &self.problems())?;
         object.end()
     }
 }

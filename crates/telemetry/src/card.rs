@@ -2,7 +2,7 @@
 
 use inventory::readings::CardReadings;
 use inventory::series::{Value, clocks, engines};
-use inventory::snapshot::Gpu;
+use inventory::snapshot::Part;
 
 use crate::metric::Metric;
 use crate::metrics::{ALL, CLOCK, ENGINE_BUSY, GPU_UTILIZATION, MEMORY_TOTAL};
@@ -18,11 +18,11 @@ pub(crate) fn card(readings: &CardReadings, to: &mut Labelled<'_>) {
 }
 
 /// One partition of a card that is awake. Of its memory only the size is known.
-pub(crate) fn partition(gpu: &Gpu, to: &mut Labelled<'_>) {
-    to.add(&GPU_UTILIZATION, gpu.readings.busy_percent);
-    add(&ENGINE_BUSY, engines(&gpu.readings.engines), to);
-    to.add(&MEMORY_TOTAL, gpu.memory_total_bytes.map(count));
-    add(&CLOCK, clocks(&gpu.readings.clocks), to);
+pub(crate) fn partition(part: &Part, to: &mut Labelled<'_>) {
+    to.add(&GPU_UTILIZATION, part.readings.busy_percent);
+    add(&ENGINE_BUSY, engines(&part.readings.engines), to);
+    to.add(&MEMORY_TOTAL, part.memory_total_bytes.map(count));
+    add(&CLOCK, clocks(&part.readings.clocks), to);
 }
 
 fn add(metric: &'static Metric, values: Vec<Value>, to: &mut Labelled<'_>) {

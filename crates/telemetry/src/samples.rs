@@ -80,15 +80,15 @@ fn of_card(snapshot: &Snapshot, card: &Card, gpus: &mut Vec<Labels>, samples: &m
     }
     to.add(&PCIE_TX, card.traffic.map(|it| it.sent_bytes_per_second));
     to.add(&PCIE_RX, card.traffic.map(|it| it.received_bytes_per_second));
-    let is_whole = !card.is_partitioned() && card.pci.is_some();
     for gpu in &card.gpus {
-        let labels = labels(&gpu.identity, card.id_of(gpu));
+        let identity = gpu.part.as_ref().map_or(&card.identity, |part| &part.identity);
+        let labels = labels(identity, card.id_of(gpu));
         let mut to = Labelled::new(&labels, samples);
-        if !is_whole {
-            to.add_with_all(&GPU_INFO, info_labels(&gpu.identity, None, driver), 1.0);
-        }
-        if !is_whole && !is_suspended {
-            card::partition(gpu, &mut to);
+        if let Some(part) = &gpu.part {
+            to.add_with_all(&GPU_INFO, info_labels(identity, None, driver), 1.0);
+            if !is_suspended {
+                card::partition(part, &mut to);
+            }
         }
         to.add(&XGMI_LINKS, gpu.xgmi_links.map(f64::from));
         to.add(&PROCESSES, gpu.compute_processes.map(count));

@@ -113,18 +113,11 @@ mod tests {
         let node = DeviceNode { path: "/dev/kfd".into(), state: Err(NodeFault::Missing(PathBuf::new())) };
         let inventory = Inventory {
             gpus: vec![gpu(0, Some(address)), gpu(1, None), gpu(2, None)],
-            kfd: Kfd {
-                topology: unknown(),
-                parameter: None,
-                node,
-                hidden_nodes: 0,
-                unread_nodes: Vec::new(),
-            },
+            kfd: Kfd { topology: unknown(), parameter: None, node, hidden_nodes: 0 },
             amdgpu: Module { loaded: unknown(), version: unknown(), srcversion: unknown() },
             virtualization: None,
-            problems: Vec::new(),
-            unanswered: Vec::new(),
-            unread_functions: Vec::new(),
+            unread: Vec::new(),
+            contradictions: Vec::new(),
         };
         let card = Card {
             address,

@@ -4,6 +4,8 @@ use crate::report::archive::*;
 use layout::{Device, Entry, Machine, Nodes};
 use serde_json::Value;
 use std::path::Path;
+use std::process::Command;
+use support::captures;
 use support::detect::{detect_beneath, scratch};
 
 #[test]
@@ -20,6 +22,43 @@ fn detect_says_the_same_of_the_archive_as_of_the_machine() {
         assert_eq!(format!("{taken:#}"), before, "{name}: detect.json");
         let doctors = [root.path(), &top].map(|root| as_on_the_machine(&doctor_beneath(root), root));
         assert_eq!(doctors[1], doctors[0], "{name}");
+    }
+}
+
+/// A command's JSON, without when it was asked and how long it took.
+fn asked(command: &[&str], root: &Path) -> String {
+    let mut program = Command::new(PROGRAM);
+    let output = program.arg("--root").arg(root).args(["--output", "json"]).args(command).output().unwrap();
+    let shown = String::from_utf8_lossy(&output.stderr);
+    let mut answer: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{command:?}: {shown}"));
+    if let Some(taken_at) = answer.get_mut("taken_at") {
+        taken_at.take();
+    }
+    if let Some(samples) = answer.get_mut("metrics").and_then(Value::as_array_mut) {
+        samples.retain(|it| it["name"] != "rocm_exporter_scrape_duration_seconds");
+    }
+    as_on_the_machine(&answer, root)
+}
+
+/// What reads cards reads the archive as it read the machine: no list of files of its own stands between.
+#[test]
+fn topology_top_and_metrics_say_the_same_of_the_archive_as_of_the_machine() {
+    let with_readings = [
+        ("readings", Machine::instinct_with_readings(2, 1)),
+        ("readings of partitions", Machine::instinct_with_readings(1, 8)),
+        ("a consumer card's readings", captures::rx7800xt()),
+        ("bridges and errors", Machine::instinct_in_trouble(2, 1).remove("/run/rocworker")),
+    ];
+    for (name, machine) in machines().into_iter().chain(with_readings) {
+        let (root, into) = (scratch(), scratch());
+        // Who uses the GPUs is in no report.
+        let machine = machine.remove("/sys/class/kfd/kfd/proc");
+        machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+        let top = unpack(&archive(root.path()), into.path());
+        for command in [&["topology"][..], &["top", "--once"], &["metrics"]] {
+            assert_eq!(asked(command, &top), asked(command, root.path()), "{name}: {command:?}");
+        }
     }
 }
 
