@@ -11,7 +11,7 @@ pub struct Inventory {
     pub virtualization: Option<Around>,
     /// Functions and nodes in the order of their numbers, KFD's nodes last.
     pub unread: Vec<Unread>,
-    /// UnreadOf else is wrong with the machine and belongs to no one GPU.
+    /// What else is wrong with the machine and belongs to no one GPU.
     pub contradictions: Vec<String>,
 }
 
@@ -32,12 +32,12 @@ impl Inventory {
         self.unanswered().next().is_some()
     }
 
-    /// UnreadOf leaves open which GPUs there are, which nodes and which index each has.
+    /// What leaves open which GPUs there are, which nodes and which index each has.
     pub fn unanswered(&self) -> impl Iterator<Item = &Unread> {
         self.unread.iter().filter(|unread| unread.is_unanswered())
     }
 
-    /// UnreadOf is wrong with the machine and belongs to no one GPU, a sentence each.
+    /// What is wrong with the machine and belongs to no one GPU, a sentence each.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         // A node in /dev is its GPU's, which says so.

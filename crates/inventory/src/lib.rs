@@ -1,4 +1,4 @@
-//! UnreadOf a machine has, and how it is: cards, GPUs, nodes, links and readings as data, and pure functions on them.
+//! What a machine has, and how it is: cards, GPUs, nodes, links and readings as data, and pure functions on them.
 //!
 //! Nothing here reads a file: crates/amdgpu does.
 
