@@ -35,8 +35,8 @@ fn asked(command: &[&str], root: &Path) -> String {
     if let Some(taken_at) = answer.get_mut("taken_at") {
         taken_at.take();
     }
-    if let Some(samples) = answer.get_mut("metrics").and_then(Value::as_array_mut) {
-        samples.retain(|it| it["name"] != "rocm_exporter_scrape_duration_seconds");
+    if let Some(samples) = answer.get_mut("samples").and_then(Value::as_array_mut) {
+        samples.retain(|it| it["metric"] != "rocm_exporter_scrape_duration_seconds");
     }
     as_on_the_machine(&answer, root)
 }
