@@ -1,18 +1,22 @@
-//! Files beneath a directory: read, list, stat, and whole, atomic writes. Runs no command.
+//! Files beneath a directory: read, list, stat, and with the feature `write` whole, atomic writes. Runs no command.
 //!
 //! Every path that rocworker touches is beneath a [`Root`]. So reading this machine's `/sys`, writing
 //! its `/etc`, and running as a test on a captured machine are the same code. A symbolic link is resolved
 //! inside the Root, an absolute one too: a hostile capture cannot point at the machine that reads it.
 
+#[cfg(feature = "write")]
 mod change;
 mod error;
 pub mod files;
+#[cfg(feature = "write")]
 mod flags;
 mod folder;
 mod links;
+#[cfg(feature = "write")]
 mod lock;
 mod memory;
 mod meta;
+#[cfg(feature = "write")]
 mod node;
 mod open;
 mod place;
@@ -20,12 +24,16 @@ mod reader;
 mod reads;
 mod recorded;
 mod reopen;
+#[cfg(feature = "write")]
 mod replace;
 pub mod stuck;
+#[cfg(feature = "write")]
 mod tree;
 mod trust;
 mod watch;
+#[cfg(feature = "write")]
 mod write;
+#[cfg(feature = "write")]
 mod xattr;
 
 use std::collections::BTreeMap;
@@ -42,6 +50,7 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::sys::stat::{self, Mode};
 
 pub use error::{Error, if_there};
+#[cfg(feature = "write")]
 pub use lock::Lock;
 pub use memory::Asked;
 pub use meta::{Identity, Kind, Meta};
@@ -49,12 +58,13 @@ pub use reader::{Amount, Failure, Reader};
 pub use reads::Kept;
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use reopen::Place;
+#[cfg(feature = "write")]
 pub use replace::New;
 pub use stuck::Stuck;
 pub use watch::Watch;
+#[cfg(feature = "write")]
 pub use write::{Attributes, Written};
 
-use change::OnChange;
 use memory::Tree;
 use open::read_up_to;
 use reads::Reads;
@@ -67,7 +77,8 @@ pub struct Root {
     /// Device nodes by path; none on the running machine.
     recorded: BTreeMap<PathBuf, Meta>,
     owner: u32,
-    on_change: Option<OnChange>,
+    #[cfg(feature = "write")]
+    on_change: Option<change::OnChange>,
     watch: Option<Arc<dyn Watch>>,
     reader: Option<Arc<dyn Reader>>,
     reads: Option<Reads>,
@@ -97,21 +108,9 @@ impl Root {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let dir = openat(AT_FDCWD, path, flags, Mode::empty()).map_err(failed)?;
         let owner = stat::fstat(&dir).map_err(failed)?.st_uid;
-        let is_host = path.is_absolute() && path.components().count() == 1;
-        let (path, recorded) = (path.to_owned(), BTreeMap::new());
-        let beneath = Beneath::Folder(dir);
-        let mut root = Self {
-            beneath,
-            is_host,
-            path,
-            recorded,
-            owner,
-            on_change: None,
-            watch: None,
-            reader: None,
-            reads: None,
-        };
-        if !is_host {
+        let mut root = Self::of(Beneath::Folder(dir), path, owner);
+        root.is_host = path.is_absolute() && path.components().count() == 1;
+        if !root.is_host {
             root.open_at(Path::new("/"), OFlag::O_PATH).map_err(|errno| match errno {
                 Errno::ENOSYS | Errno::EPERM => Error::Capture {
                     path: root.path.clone(),
@@ -125,6 +124,21 @@ impl Root {
             root.recorded = recorded::load(&root)?;
         }
         Ok(root)
+    }
+
+    fn of(beneath: Beneath, path: &Path, owner: u32) -> Self {
+        Self {
+            beneath,
+            is_host: false,
+            path: path.to_owned(),
+            recorded: BTreeMap::new(),
+            owner,
+            #[cfg(feature = "write")]
+            on_change: None,
+            watch: None,
+            reader: None,
+            reads: None,
+        }
     }
 
     /// Whether this is the running machine, `/`. Beneath any other Root nothing outside it may happen.
