@@ -1,7 +1,7 @@
 //! Unpacked, the archive is the machine again.
 
 use crate::report::archive::*;
-use layout::{Device, Entry, Machine, Nodes};
+use layout::{Device, Entry, Machine, Module, Nodes};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -44,20 +44,30 @@ fn asked(command: &[&str], root: &Path) -> String {
 /// What reads cards reads the archive as it read the machine: no list of files of its own stands between.
 #[test]
 fn topology_top_and_metrics_say_the_same_of_the_archive_as_of_the_machine() {
-    let with_readings = [
+    let machines = [
         ("readings", Machine::instinct_with_readings(2, 1)),
         ("readings of partitions", Machine::instinct_with_readings(1, 8)),
+        ("links", Machine::instinct_linked(2, 2)),
+        ("errors", Machine::instinct_in_trouble(2, 1).remove("/run/rocworker")),
         ("a consumer card's readings", captures::rx7800xt()),
-        ("bridges and errors", Machine::instinct_in_trouble(2, 1).remove("/run/rocworker")),
+        ("an APU beside an NVIDIA card", captures::phoenix_beside_rtx4080()),
+        ("a suspended card", machine_of(card().attribute("power/runtime_status", "suspended"))),
+        ("a KFD node without properties", machine().remove("/sys/class/kfd/kfd/topology/nodes/1/properties")),
+        ("no KFD", Machine::new().module(Module::new("amdgpu")).gpu(card())),
+        ("nothing", Machine::new()),
     ];
-    for (name, machine) in machines().into_iter().chain(with_readings) {
+    for (name, machine) in machines {
         let (root, into) = (scratch(), scratch());
         // Who uses the GPUs is in no report.
         let machine = machine.remove("/sys/class/kfd/kfd/proc");
         machine.lay_out(root.path(), Nodes::Recorded).unwrap();
         let top = unpack(&archive(root.path()), into.path());
         for command in [&["topology"][..], &["top", "--once"], &["metrics"]] {
-            assert_eq!(asked(command, &top), asked(command, root.path()), "{name}: {command:?}");
+            let of_archive = asked(command, &top);
+            assert_eq!(of_archive, asked(command, root.path()), "{name}: {command:?}");
+            let has_all = ["rocm_gpu_temperature", "rocm_pcie_replays_total", "rocm_ras_errors_total"];
+            let is_of_errors = name == "errors" && command == ["metrics"];
+            assert!(!is_of_errors || has_all.iter().all(|it| of_archive.contains(it)), "{of_archive}");
         }
     }
 }

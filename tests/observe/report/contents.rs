@@ -1,7 +1,7 @@
 //! What is in the archive, and what must not be.
 
 use crate::report::archive::*;
-use layout::{Entry, Gpu, Kfd, Machine, Module, Nodes};
+use layout::{Entry, Machine, Nodes};
 use reconcile::command::Programs;
 use rocworker::config::Config;
 use rocworker::report::take;
@@ -232,10 +232,6 @@ fn what_the_daemon_judged_is_in_the_archive_unless_another_user_could_have_writt
     let entries = entries(&archive(root.path()));
     assert!(!entries.contains_key(FILE));
     assert!(text(&entries, "capture.json").contains("health.json can be written by others"));
-}
-
-fn machine_of(card: Gpu) -> Machine {
-    Machine::new().module(Module::new("amdgpu")).gpu(card).kfd(Kfd::new(511).node(node()))
 }
 
 #[test]
