@@ -1,8 +1,8 @@
 //! `report`: a bug report that is a test. One archive whose folder is a Root: what `detect` said on the machine
 //! it says again on the folder, on any machine.
 //!
-//! It takes what allow lists name, leaves out secrets and serial numbers, and lists in the capture's record what it left
-//! out. docs/doctor.md says what stays in.
+//! It takes of sysfs what the reader of GPUs read, and otherwise what allow lists name. It leaves out secrets and serial
+//! numbers, and lists in the capture's record what it left out. docs/doctor.md says what stays in.
 
 mod archive;
 mod collect;

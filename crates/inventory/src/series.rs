@@ -99,15 +99,9 @@ pub static MEMORY_POOL_SIZE: Series = Series::new("rocm_memory_pool_size_bytes",
 pub static POWER_USAGE: Series = Series::new("rocm_power_usage", &[], |card| one(card.power.watts));
 pub static POWER_LIMIT: Series = Series::new("rocm_power_limit_watts", &["limit"], |card| {
     let power = &card.power;
-    by(
-        "limit",
-        [
-            ("current", power.cap_watts),
-            ("default", power.cap_default_watts),
-            ("min", power.cap_min_watts),
-            ("max", power.cap_max_watts),
-        ],
-    )
+    let (current, default) = (power.cap_watts, power.cap_default_watts);
+    let (min, max) = (power.cap_min_watts, power.cap_max_watts);
+    by("limit", [("current", current), ("default", default), ("min", min), ("max", max)])
 });
 pub static ENERGY: Series = Series::new("rocm_energy_joules_total", &[], |card| one(card.energy_joules));
 pub static CLOCK: Series =
@@ -135,11 +129,8 @@ pub static PCIE_SPEED: Series = Series::new("rocm_pcie_link_speed_transfers_per_
     by("link", [("current", card.pcie.speed), ("max", card.pcie.max_speed)])
 });
 pub static PCIE_WIDTH: Series = Series::new("rocm_pcie_link_width_lanes", &["link"], |card| {
-    by(
-        "link",
-        [("current", card.pcie.width), ("max", card.pcie.max_width)]
-            .map(|(link, lanes)| (link, lanes.map(f64::from))),
-    )
+    let (current, max) = (card.pcie.width.map(f64::from), card.pcie.max_width.map(f64::from));
+    by("link", [("current", current), ("max", max)])
 });
 pub static PCIE_REPLAYS: Series =
     Series::new("rocm_pcie_replays_total", &[], |card| one(card.pcie.replays.map(count)));
@@ -252,32 +243,4 @@ pub fn truth(value: bool) -> f64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::readings::RasBlock;
-
-    #[test]
-    fn the_sum_of_uncorrectable_errors_is_absent_while_one_block_cannot_be_read() {
-        let block = |uncorrectable| RasBlock {
-            block: "umc".to_owned(),
-            correctable: Some(1),
-            deferred: None,
-            uncorrectable,
-        };
-        let sum = |blocks: &[RasBlock]| {
-            let card = CardReadings { ras: blocks.to_vec(), ..CardReadings::default() };
-            (ECC_UNCORRECTABLE.values)(&card).first().map(|it| it.value)
-        };
-        assert_eq!(sum(&[block(Some(5)), block(Some(2))]), Some(7.0));
-        assert_eq!(sum(&[block(Some(5)), block(None)]), None);
-        assert_eq!(sum(&[block(None), block(Some(2))]), None);
-        assert_eq!(sum(&[]), None);
-    }
-
-    #[test]
-    fn each_series_has_a_name_of_its_own() {
-        for (at, series) in ALL.iter().enumerate() {
-            assert!(ALL.iter().skip(at + 1).all(|other| other.name != series.name), "{}", series.name);
-        }
-    }
-}
+mod tests;

@@ -48,8 +48,8 @@ impl Serialize for OfSnapshot<'_, &Card> {
         object.serialize_field("temperatures", &card.temperatures().collect::<BTreeMap<_, _>>())?;
         object.serialize_field("power_watts", &card.watts())?;
         object.serialize_field("power_limit_watts", &card.watts_limit())?;
-        object.serialize_field("memory_used_bytes", &number(memory.and_then(|it| it.used_bytes)))?;
-        object.serialize_field("memory_total_bytes", &number(memory.and_then(|it| it.total_bytes)))?;
+        object.serialize_field("memory_used_bytes", &memory.and_then(|it| it.used_bytes).map(count))?;
+        object.serialize_field("memory_total_bytes", &memory.and_then(|it| it.total_bytes).map(count))?;
         object.serialize_field("busy_percent", &card.readings.busy_percent)?;
         object.serialize_field("gpus", &gpus)?;
         object.serialize_field("health", &card.health)?;
@@ -64,7 +64,7 @@ impl Serialize for OfSnapshot<'_, (&Card, &Gpu)> {
         object.serialize_field("index", &gpu.index)?;
         object.serialize_field("partition", &gpu.partition())?;
         object.serialize_field("busy_percent", &card.busy_percent_of(gpu))?;
-        object.serialize_field("memory_total_bytes", &number(card.memory_total_bytes_of(gpu)))?;
+        object.serialize_field("memory_total_bytes", &card.memory_total_bytes_of(gpu).map(count))?;
         object.serialize_field("processes", &snapshot.process_count(card, gpu))?;
         object.serialize_field("only_compute", &snapshot.counts_only_compute(card, gpu))?;
         object.serialize_field("lease", &gpu.lease)?;
@@ -84,8 +84,8 @@ impl Serialize for Process {
         object.serialize_field("container", &self.owner.container)?;
         object.serialize_field("pod", &self.owner.pod_path())?;
         object.serialize_field("unit", &self.owner.unit)?;
-        object.serialize_field("vram_bytes", &number(self.vram_bytes))?;
-        object.serialize_field("compute_units", &number(self.compute_units))?;
+        object.serialize_field("vram_bytes", &self.vram_bytes.map(count))?;
+        object.serialize_field("compute_units", &self.compute_units.map(count))?;
         object.end()
     }
 }
@@ -107,9 +107,4 @@ impl Serialize for Daemon<'_> {
         object.serialize_field("changes", changes)?;
         object.end()
     }
-}
-
-/// A count as the documented JSON has it: a number with a point.
-fn number(value: Option<u64>) -> Option<f64> {
-    value.map(count)
 }

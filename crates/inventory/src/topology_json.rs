@@ -95,7 +95,9 @@ impl Of<'_, &Branch<'_>> {
             Some(card) => card.speed.as_ref().err().or(card.width.as_ref().err()).map(ToString::to_string),
             None => Some("sysfs does not name the card of these GPUs".to_owned()),
         };
-        let gpus: Vec<_> = linked.gpus_at(&branch.place).into_iter().map(Part).collect();
+        let gpus = linked.gpus_at(&branch.place).into_iter();
+        let gpus =
+            gpus.map(|(index, partition)| BTreeMap::from([("index", Some(index)), ("partition", partition)]));
         object.serialize_entry("type", "card")?;
         object.serialize_entry("pci", &card.map(|card| card.address))?;
         object.serialize_entry("vendor", card.map_or("amd", |card| card.vendor.name()))?;
@@ -104,21 +106,8 @@ impl Of<'_, &Branch<'_>> {
             .serialize_entry("link_transfers_per_second", &card.and_then(|card| card.speed.as_ref().ok()))?;
         object.serialize_entry("link_lanes", &card.and_then(|card| card.width.as_ref().ok()))?;
         object.serialize_entry("hive", &gpu.and_then(|gpu| gpu.hive_id).map(hive_name))?;
-        object.serialize_entry("gpus", &gpus)?;
+        object.serialize_entry("gpus", &gpus.collect::<Vec<_>>())?;
         object.serialize_entry("unknown", &unknown)
-    }
-}
-
-/// A GPU's index, and its number among its card's partitions.
-struct Part((u32, Option<u32>));
-
-impl Serialize for Part {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self((index, partition)) = self;
-        let mut object = serializer.serialize_struct("Gpu", 2)?;
-        object.serialize_field("index", index)?;
-        object.serialize_field("partition", partition)?;
-        object.end()
     }
 }
 

@@ -10,12 +10,14 @@
 use inventory::PciAddress;
 use inventory::health::State;
 use inventory::published::{Client, Drift, Lease, Published, SCHEMA_VERSION};
+use inventory::series;
 use inventory::snapshot::{Card, Gpu, GpuId, Owner, Process, Snapshot};
 use layout::{JUDGED_AT, Machine};
 use root::Root;
 use support::captures;
 use support::laid::Laid;
 use telemetry::exporter::Exporter;
+use telemetry::metrics::ALL;
 use telemetry::sample::count;
 
 const GIB: u64 = 1 << 30;
@@ -256,4 +258,10 @@ fn a_machine_whose_devices_cannot_be_listed_is_not_one_without_gpus() {
     assert_eq!(unseen.no_card(), "Which GPUs this machine has is not known.");
     let [why] = &unseen.unknown()[..] else { panic!("{unseen:#?}") };
     assert!(why.starts_with("no PCI device can be seen: ") && why.contains("/sys/bus/pci/devices"), "{why}");
+}
+
+#[test]
+fn each_reading_of_a_card_is_one_metric() {
+    let readings = ALL.iter().filter(|metric| metric.values.is_some()).map(|metric| metric.name);
+    assert_eq!(readings.collect::<Vec<_>>(), series::ALL.map(|series| series.name));
 }

@@ -77,16 +77,3 @@ pub static ALL: [&Metric; 56] = [
     &SCRAPE_DURATION,
     &BUILD,
 ];
-
-#[cfg(test)]
-mod tests {
-    use inventory::series;
-
-    use super::*;
-
-    #[test]
-    fn each_reading_of_a_card_is_one_metric() {
-        let readings = ALL.iter().filter(|metric| metric.values.is_some()).map(|metric| metric.name);
-        assert_eq!(readings.collect::<Vec<_>>(), series::ALL.map(|series| series.name));
-    }
-}
