@@ -29,8 +29,8 @@ pub(crate) fn text(detection: &Detection<'_>, format: Format) -> String {
         text.push_str(&rows(&inventory.gpus, format));
         text.push_str(&reasons(&inventory.gpus));
     }
-    for problem in &inventory.problems {
-        writeln!(text, "{} {}", styled(BAD, "problem:"), printable(problem)).ok();
+    for problem in inventory.problems() {
+        writeln!(text, "{} {}", styled(BAD, "problem:"), printable(&problem)).ok();
     }
     for note in notes {
         writeln!(text, "{} {}", styled(DIM, "note:"), printable(note)).ok();

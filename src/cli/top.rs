@@ -122,11 +122,11 @@ fn gpus(snapshot: &Snapshot, format: Format) -> String {
         for gpu in card.gpus.iter().filter(|_| is_partitioned) {
             columns.row([
                 say::count(gpu.index).into(),
-                format!("  partition {}", say::count(gpu.partition)).into(),
+                format!("  partition {}", say::count(gpu.partition())).into(),
                 "".into(),
                 "".into(),
-                say::percent(gpu.readings.busy_percent).into(),
-                say::memory(None, gpu.memory_total_bytes).into(),
+                say::percent(card.busy_percent_of(gpu)).into(),
+                say::memory(None, card.memory_total_bytes_of(gpu)).into(),
                 "".into(),
                 "".into(),
                 say::count(snapshot.process_count(card, gpu)).into(),
@@ -161,7 +161,7 @@ fn processes(snapshot: &Snapshot, format: Format) -> String {
 
 #[cfg(test)]
 mod tests {
-    use inventory::snapshot::Gpu;
+    use inventory::snapshot::{Gpu, Part};
 
     use super::*;
 
@@ -169,7 +169,7 @@ mod tests {
     fn a_card_of_which_one_partition_is_not_usable_says_so() {
         let gpu = |index, problems: &[&str]| Gpu {
             index: Some(index),
-            partition: Some(index),
+            part: Some(Part { number: Some(index), ..Part::default() }),
             problems: problems.iter().map(|it| (*it).to_owned()).collect(),
             ..Gpu::default()
         };

@@ -5,6 +5,9 @@ mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use inventory::Gpu;
+use inventory::topology::{Linked, hive_name};
+
 use super::Outcome;
 use super::args::Format;
 use super::detect::ranges;
@@ -12,8 +15,7 @@ use super::output::{BAD, DIM, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::printable::printable;
-use crate::topology::matrix::{self, Matrix, SELF, UNKNOWN, Unit};
-use crate::topology::{Answer, Entry};
+use crate::topology::{self, Matrix, SELF, UNKNOWN, Unit};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -29,30 +31,32 @@ const ABREAST: usize = 10;
 const MOST: usize = 5;
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
-    let answer = Answer::read(&session.root, &amdgpu::read(&session.root));
-    session.format.print(&answer, || {
-        let shown = if args.tree { tree::text(&answer) } else { matrix(&answer, session.format) };
-        shown + &first_of(&answer.problems, "problem:")
+    let inventory = amdgpu::read(&session.root);
+    let topology = amdgpu::topology(&session.root, &inventory);
+    let linked = Linked { inventory: &inventory, topology: &topology };
+    session.format.print(&linked, || {
+        let shown = if args.tree { tree::text(linked) } else { matrix(linked, session.format) };
+        shown + &first_of(&linked.problems(), "problem:")
     })?;
     Ok(Outcome::Done)
 }
 
-fn matrix(answer: &Answer, format: Format) -> String {
-    if answer.gpus.is_empty() {
+fn matrix(linked: Linked<'_>, format: Format) -> String {
+    if linked.gpus().next().is_none() {
         return "No AMD GPU on the PCI bus of this machine.\n".to_owned();
     }
     let is_wide = format == Format::Wide;
-    let matrix = if is_wide { Matrix::of_gpus(answer) } else { Matrix::of_cards(answer) };
+    let matrix = if is_wide { Matrix::of_gpus(linked) } else { Matrix::of_cards(linked) };
     let mut text = String::new();
     let abreast = if is_wide { matrix.units.len() } else { ABREAST };
     for first in (0..matrix.units.len()).step_by(abreast) {
         text += &block(&matrix, first, abreast, format);
         text.push('\n');
     }
-    text += &legend(&matrix, answer);
-    text += &hives(answer, format);
-    text += &numa_nodes(answer, format);
-    text + &unknown(&matrix, answer)
+    text += &legend(&matrix, linked);
+    text += &hives(linked, format);
+    text += &numa_nodes(linked, format);
+    text + &unknown(&matrix, linked)
 }
 
 /// The matrix' columns from `first` on, each row's card before them.
@@ -63,7 +67,7 @@ fn block(matrix: &Matrix, first: usize, abreast: usize, format: Format) -> Strin
     let mut columns = Columns::new(&headings);
     for ((unit, label), row) in matrix.units.iter().zip(&labels).zip(&matrix.rows) {
         let mut cells: Vec<Cell> =
-            vec![label.as_str().into(), unit.pci.as_deref().unwrap_or("-").to_owned().into()];
+            vec![label.as_str().into(), unit.pci.map_or("-".to_owned(), |pci| pci.to_string()).into()];
         cells.extend(row.iter().skip(first).take(abreast).map(|word| match word.as_str() {
             SELF => Cell::styled(SELF, DIM),
             UNKNOWN => Cell::styled(UNKNOWN, BAD),
@@ -79,7 +83,7 @@ fn label(unit: &Unit) -> String {
 }
 
 /// Explains the words of the matrix.
-fn legend(matrix: &Matrix, answer: &Answer) -> String {
+fn legend(matrix: &Matrix, linked: Linked<'_>) -> String {
     let mut lines: BTreeMap<(u8, &str), String> = BTreeMap::new();
     let is_of_cards = matrix.units.iter().any(|unit| unit.gpus.len() > 1);
     let words: BTreeSet<&str> = matrix.rows.iter().flatten().map(String::as_str).collect();
@@ -87,8 +91,8 @@ fn legend(matrix: &Matrix, answer: &Answer) -> String {
         let (place, meaning) = match word {
             SELF if is_of_cards => (0, "the card itself; -o wide shows its partitions".to_owned()),
             SELF => (0, "the GPU itself".to_owned()),
-            "CARD" => (1, format!("partitions of one card{}", bandwidth(word, answer))),
-            "XGMI" => (2, format!("XGMI; KFD does not name the hops{}", bandwidth(word, answer))),
+            "CARD" => (1, format!("partitions of one card{}", bandwidth(word, linked))),
+            "XGMI" => (2, format!("XGMI; KFD does not name the hops{}", bandwidth(word, linked))),
             "PIX" => (3, "PCIe through at most one switch".to_owned()),
             "PXB" => (4, "PCIe through several switches, below one host bridge".to_owned()),
             "PHB" => (5, "PCIe through one host bridge".to_owned()),
@@ -98,7 +102,7 @@ fn legend(matrix: &Matrix, answer: &Answer) -> String {
             xgmi => {
                 let hops = xgmi.trim_start_matches("XGMI");
                 let unit = if hops == "1" { "hop" } else { "hops" };
-                (2, format!("XGMI, {hops} {unit}{}", bandwidth(word, answer)))
+                (2, format!("XGMI, {hops} {unit}{}", bandwidth(word, linked)))
             }
         };
         lines.insert((place, word), meaning);
@@ -108,8 +112,8 @@ fn legend(matrix: &Matrix, answer: &Answer) -> String {
 }
 
 /// The least and the most that KFD says of these links.
-fn bandwidth(word: &str, answer: &Answer) -> String {
-    let links = || answer.links.iter().filter(|link| matrix::word(link).as_deref() == Ok(word));
+fn bandwidth(word: &str, linked: Linked<'_>) -> String {
+    let links = || linked.topology.links.iter().filter(|link| topology::word(link).as_deref() == Ok(word));
     let least = links().filter_map(|link| link.min_bandwidth).min();
     let most = links().filter_map(|link| link.max_bandwidth).max();
     match (least, most) {
@@ -128,39 +132,42 @@ fn gigabytes(megabytes: u64) -> String {
     }
 }
 
-fn hives(answer: &Answer, format: Format) -> String {
-    if answer.hives.is_empty() {
+fn hives(linked: Linked<'_>, format: Format) -> String {
+    let hives = linked.hives();
+    if hives.is_empty() {
         return String::new();
     }
     let mut columns = Columns::new(&["HIVE", "CARDS", "GPUS"]).right(&[1]).shortened(&[2]);
-    for hive in &answer.hives {
+    for hive in hives {
         let cards = hive.cards.len().to_string();
-        columns.row([hive.id.as_str().into(), cards.into(), ranges(&hive.gpus).into()]);
+        columns.row([hive_name(hive.id).into(), cards.into(), ranges(&hive.gpus).into()]);
     }
     format!("\n{}", columns.shown(format))
 }
 
 /// Which GPUs are near which CPUs.
-fn numa_nodes(answer: &Answer, format: Format) -> String {
+fn numa_nodes(linked: Linked<'_>, format: Format) -> String {
     // Those of which no node is known come last.
-    let place = |gpu: &Entry| (gpu.numa_node.is_none(), gpu.numa_node, gpu.local_cpus.clone());
-    let mut gpus: Vec<&Entry> = answer.gpus.iter().collect();
-    gpus.sort_by_key(|gpu| (place(gpu), gpu.index));
+    let place = |(index, gpu): (u32, &Gpu)| {
+        let node = gpu.numa_node.as_ref().ok();
+        ((node.is_none(), node.copied(), linked.local_cpus(gpu).ok()), index)
+    };
+    let mut gpus: Vec<_> = linked.gpus().map(place).collect();
+    gpus.sort();
     let mut columns = Columns::new(&["NUMA", "GPUS", "CPUS"]).shortened(&[2, 1]);
-    for gpus in gpus.chunk_by(|a, b| place(a) == place(b)) {
-        let Some(first) = gpus.first() else { continue };
-        let node = first.numa_node.map_or_else(|| UNKNOWN.to_owned(), |node| node.to_string());
-        let cpus = first.local_cpus.as_deref().unwrap_or(UNKNOWN);
-        let indexes: Vec<u32> = gpus.iter().map(|gpu| gpu.index).collect();
-        columns.row([node.into(), ranges(&indexes).into(), cpus.into()]);
+    for gpus in gpus.chunk_by(|(a, _), (b, _)| a == b) {
+        let Some(((_, node, cpus), _)) = gpus.first() else { continue };
+        let node = node.map_or_else(|| UNKNOWN.to_owned(), |node| node.to_string());
+        let indexes: Vec<u32> = gpus.iter().map(|(_, index)| *index).collect();
+        columns.row([node.into(), ranges(&indexes).into(), cpus.unwrap_or(UNKNOWN).into()]);
     }
     format!("\n{}", columns.shown(format))
 }
 
 /// Why links and NUMA nodes are not known.
-fn unknown(matrix: &Matrix, answer: &Answer) -> String {
+fn unknown(matrix: &Matrix, linked: Linked<'_>) -> String {
     let mut reasons = unknown_links(matrix);
-    reasons.extend(unknown_places(answer));
+    reasons.extend(unknown_places(linked));
     first_of(&reasons, UNKNOWN)
 }
 
@@ -197,14 +204,14 @@ fn unknown_links(matrix: &Matrix) -> Vec<String> {
 }
 
 /// Each reason with the GPUs that it holds for. Files of several cards are one reason: `*` stands for the card.
-fn unknown_places(answer: &Answer) -> Vec<String> {
+fn unknown_places(linked: Linked<'_>) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<u32>)> = Vec::new();
-    for gpu in &answer.gpus {
-        for why in gpu.unknown.values() {
-            let why = gpu.pci.as_ref().map_or_else(|| why.clone(), |pci| why.replace(pci, "*"));
+    for (index, gpu) in linked.gpus() {
+        for why in linked.unknown(gpu).into_values() {
+            let why = gpu.pci.map_or_else(|| why.clone(), |pci| why.replace(&pci.to_string(), "*"));
             match reasons.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, gpus)) => gpus.push(gpu.index),
-                None => reasons.push((why, vec![gpu.index])),
+                Some((_, gpus)) => gpus.push(index),
+                None => reasons.push((why, vec![index])),
             }
         }
     }

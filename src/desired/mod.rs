@@ -44,8 +44,8 @@ pub enum Error {
 /// # Errors
 /// When AMD's GPUs are wanted, and a driver's file that says which there are has not answered or cannot be read.
 pub fn certain(config: &Config, facts: &Facts) -> Result<(), Error> {
-    let unanswered = facts.inventory.unanswered.first().filter(|_| config.gpus.is_on());
-    unanswered.map_or(Ok(()), |problem| Err(Error::Unanswered(problem.clone())))
+    let unanswered = facts.inventory.unanswered().next().filter(|_| config.gpus.is_on());
+    unanswered.map_or(Ok(()), |unread| Err(Error::Unanswered(unread.to_string())))
 }
 
 /// What should be, by the configuration, on the machine as it is. Pure: the same observations give the same answer.

@@ -30,11 +30,12 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         Some(about.skipped(format!("{}: not AMD's, listed and never touched", described(gpu))))
     }));
     // What detect says of the machine as a whole: functions and KFD nodes that cannot be made out.
-    checks.extend(inventory.problems.iter().map(|problem| {
+    let unanswered: Vec<String> = inventory.unanswered().map(ToString::to_string).collect();
+    checks.extend(inventory.problems().into_iter().map(|problem| {
         let remedy = "read dmesg; when the driver is content, send a report: rocworker cannot make out what sysfs says";
-        match inventory.unanswered.contains(problem) {
-            true => About::all(NAME).failed(problem.clone(), remedy),
-            false => About::all(NAME).warning(problem.clone(), remedy),
+        match unanswered.contains(&problem) {
+            true => About::all(NAME).failed(problem, remedy),
+            false => About::all(NAME).warning(problem, remedy),
         }
     }));
     Ok(checks)

@@ -2,11 +2,11 @@
 
 use amdgpu::bridges;
 use gpu_health::judge::Card;
-use inventory::PciAddress;
 use inventory::health::Health;
+use inventory::readings::CardReadings;
+use inventory::{Inventory, PciAddress};
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
-use telemetry::readings::{self, CardSamples};
 
 /// Of one card, so many files that gave no value are named.
 const MOST_UNREAD: usize = 8;
@@ -46,7 +46,7 @@ impl Cards {
         Self { patient: Patient::new(root.place(), PATIENCE, DEADLINE), last: None }
     }
 
-    /// Where reading fails: the cards of the last reading without their samples, and why. `last`: the last judgement,
+    /// Where reading fails: the cards of the last reading without what was read of them, and why. `last`: the last judgement,
     /// which names the cards where none was read yet.
     pub(super) fn read(&mut self, last: Option<&Health>) -> Read {
         match self.patient.run(all) {
@@ -68,7 +68,7 @@ impl Cards {
             read
         });
         for card in &mut read.cards {
-            card.samples.clear();
+            card.readings = CardReadings::default();
             card.unread = vec![why.to_owned()];
         }
         for memory in &mut read.memory {
@@ -86,9 +86,9 @@ fn keep_judged(read: &mut Read, last: Option<&Health>) {
     for gpu in last.map_or(&[][..], |health| &health.gpus) {
         if read.cards.iter().all(|card| card.pci != gpu.pci) {
             // Which driver it has is not known: that the kernel's log is silent about it says nothing.
-            let (bridges, samples) = (Vec::new(), Vec::new());
             let unread = read.unanswered.iter().take(MOST_UNREAD).cloned().collect();
-            read.cards.push(Card { pci: gpu.pci, bridges, is_driven: false, samples, unread });
+            let (bridges, readings) = (Vec::new(), CardReadings::default());
+            read.cards.push(Card { pci: gpu.pci, bridges, is_driven: false, readings, unread });
         }
     }
     read.cards.sort_by_key(|card| card.pci);
@@ -96,39 +96,49 @@ fn keep_judged(read: &mut Read, last: Option<&Health>) {
 
 fn all(root: &Root) -> Read {
     let inventory = amdgpu::read(root);
-    let read = readings::read(root, &inventory);
-    let memory = read.iter().map(memory).collect();
-    let mut cards: Vec<Card> = read.into_iter().map(|samples| driven(root, samples)).collect();
+    let mut read = Read::default();
     for gpu in inventory.amd() {
-        let Some(pci) = gpu.pci.filter(|pci| !cards.iter().any(|card| card.pci == *pci)) else { continue };
-        let unread = match &gpu.driver {
-            Some(driver) => format!("{driver} drives it: only amdgpu says how a GPU is"),
-            None => "No driver is bound to it: only amdgpu says how a GPU is".to_owned(),
+        let Some(pci) = gpu.pci.filter(|pci| !read.cards.iter().any(|card| card.pci == *pci)) else {
+            continue;
         };
-        let bridges = bridges(root, pci);
-        cards.push(Card { pci, bridges, is_driven: false, samples: Vec::new(), unread: vec![unread] });
+        read.cards.push(if gpu.driver.as_deref() == Some("amdgpu") {
+            let readings = amdgpu::readings::of_card(root, pci);
+            read.memory.push(memory(pci, &readings, &inventory));
+            driven(root, pci, readings)
+        } else {
+            let unread = match &gpu.driver {
+                Some(driver) => format!("{driver} drives it: only amdgpu says how a GPU is"),
+                None => "No driver is bound to it: only amdgpu says how a GPU is".to_owned(),
+            };
+            let (bridges, readings) = (bridges(root, pci), CardReadings::default());
+            Card { pci, bridges, is_driven: false, readings, unread: vec![unread] }
+        });
     }
-    cards.sort_by_key(|card| card.pci);
-    Read { cards, memory, problem: None, unanswered: inventory.unanswered }
+    read.cards.sort_by_key(|card| card.pci);
+    Read { unanswered: inventory.unanswered().map(ToString::to_string).collect(), ..read }
 }
 
-fn memory(read: &CardSamples) -> Memory {
-    let CardSamples { pci, vram_used_bytes, kfd_nodes, .. } = read;
-    Memory { pci: *pci, vram_used_bytes: *vram_used_bytes, kfd_nodes: kfd_nodes.clone() }
+fn memory(pci: PciAddress, readings: &CardReadings, inventory: &Inventory) -> Memory {
+    let vram = readings.own_memory().filter(|memory| memory.pool == "vram");
+    let its = inventory.amd().filter(|gpu| gpu.pci == Some(pci));
+    Memory {
+        pci,
+        vram_used_bytes: vram.and_then(|it| it.used_bytes),
+        kfd_nodes: its.filter_map(|gpu| gpu.kfd_node).collect(),
+    }
 }
 
-fn driven(root: &Root, read: CardSamples) -> Card {
-    let CardSamples { pci, is_suspended, samples, faults, .. } = read;
-    let mut unread: Vec<String> = faults.iter().map(|fault| fault.reason.to_string()).collect();
+fn driven(root: &Root, pci: PciAddress, readings: CardReadings) -> Card {
+    let mut unread: Vec<String> = readings.faults.iter().map(|fault| fault.reason.to_string()).collect();
     if unread.len() > MOST_UNREAD {
         let more = unread.len() - MOST_UNREAD;
         unread.truncate(MOST_UNREAD);
         unread.push(format!("{more} more files gave no value: see rocworker metrics -v"));
     }
-    if is_suspended {
+    if readings.is_suspended() {
         unread.push("It is suspended: no reading wakes it, and the kernel's log alone was judged".to_owned());
     }
-    Card { pci, bridges: bridges(root, pci), is_driven: true, samples, unread }
+    Card { pci, bridges: bridges(root, pci), is_driven: true, readings, unread }
 }
 
 #[cfg(test)]
@@ -165,11 +175,11 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_that_fails_changes_nothing_but_the_samples() {
+    fn a_reading_that_fails_changes_nothing_but_what_was_read() {
         let (_folder, root, mut observer) = observer();
         let before = observer.cards.read(None);
         assert_eq!(before.cards.iter().map(|card| card.is_driven).collect::<Vec<_>>(), [true, true, false]);
-        assert!(!before.cards[0].samples.is_empty());
+        assert!(before.cards[0].readings.power.watts.is_some());
         let Judgement { health, .. } = observer.judge(&root, &Rules::built_in(), None, 1_790_000_000);
         let expected = [State::Healthy, State::Healthy, State::Unknown];
         assert_eq!(states(&health), expected, "{health:#?}");
@@ -181,7 +191,7 @@ mod tests {
             after.cards.iter().map(kept).collect::<Vec<_>>(),
             before.cards.iter().map(kept).collect::<Vec<_>>()
         );
-        assert!(after.cards.iter().all(|card| card.samples.is_empty()), "{after:?}");
+        assert!(after.cards.iter().all(|card| card.readings == CardReadings::default()), "{after:?}");
         let last = Some(&health);
         let Judgement { health, memory } = observer.judge(&root, &Rules::built_in(), last, 1_790_000_010);
         assert_eq!(states(&health), expected, "by the kernel's log alone: {health:#?}");

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use root::{Kind, RecordedNode, Root};
+use root::{Error, Kept, Kind, RecordedNode, Root};
 use serde::Serialize;
 
 /// An attribute is one page; captures pad to that.
@@ -68,31 +68,46 @@ impl<'a> Collector<'a> {
         let Some(path) = self.placed(path) else { return };
         let Ok(meta) = self.root.lstat(&path) else { return };
         match meta.kind {
-            Kind::Regular => match self.root.read(&path, ATTRIBUTE) {
-                Ok(bytes) => self.put(path, Entry::File(bytes)),
-                Err(error) => {
-                    self.leave_out(&path, error.to_string());
-                    if error.is_denied() {
-                        self.put(path, Entry::Denied);
-                    }
-                }
-            },
+            Kind::Regular => {
+                let read = self.root.read(&path, ATTRIBUTE);
+                self.file(path, read);
+            }
             Kind::Directory => self.put(path, Entry::Folder),
             other => self.leave_out(&path, format!("is {}", other.described())),
+        }
+    }
+
+    /// Takes of sysfs what was read, as it was read then. A file that was not read is there and empty; of one that is not
+    /// there, its folder says so.
+    pub(crate) fn kept(&mut self, path: &Path, kept: Kept) {
+        let Some(path) = self.placed(path) else { return };
+        let Ok(meta) = self.root.lstat(&path) else {
+            return path.parent().map_or((), |folder| self.put(folder.to_owned(), Entry::Folder));
+        };
+        match (meta.kind, kept) {
+            (Kind::Regular, Kept::Read(read)) => self.file(path, read),
+            (Kind::Regular, Kept::Looked) => self.put(path, Entry::File(Vec::new())),
+            (Kind::Directory, _) => self.put(path, Entry::Folder),
+            (Kind::Link, Kept::Looked) => _ = self.follow(&path),
+            (other, _) => self.leave_out(&path, format!("is {}", other.described())),
+        }
+    }
+
+    fn file(&mut self, path: PathBuf, read: Result<Vec<u8>, Error>) {
+        match read {
+            Ok(bytes) => self.put(path, Entry::File(bytes)),
+            Err(error) => {
+                self.leave_out(&path, error.to_string());
+                if error.is_denied() {
+                    self.put(path, Entry::Denied);
+                }
+            }
         }
     }
 
     pub(crate) fn attributes(&mut self, folder: &Path, names: &[&str]) {
         for name in names {
             self.attribute(&folder.join(name));
-        }
-    }
-
-    /// Takes a link of sysfs, not what it leads to.
-    pub(crate) fn link(&mut self, path: &Path) {
-        let Some(path) = self.placed(path) else { return };
-        if self.root.lstat(&path).is_ok_and(|meta| meta.kind == Kind::Link) {
-            self.follow(&path);
         }
     }
 

@@ -1,8 +1,8 @@
 //! `report`: a bug report that is a test. One archive whose folder is a Root: what `detect` said on the machine
 //! it says again on the folder, on any machine.
 //!
-//! It takes what allow lists name, leaves out secrets and serial numbers, and lists in the capture's record what it left
-//! out. docs/doctor.md says what stays in.
+//! It takes of sysfs what the reader of GPUs read, and otherwise what allow lists name. It leaves out secrets and serial
+//! numbers, and lists in the capture's record what it left out. docs/doctor.md says what stays in.
 
 mod archive;
 mod collect;
@@ -54,7 +54,7 @@ pub struct Report {
 /// worth a report. `programs`: `None` beneath another Root than `/`.
 ///
 /// # Errors
-/// Only when the archive cannot be packed; the report lists what cannot be read.
+/// Only when the archive cannot be packed, or the Root not opened again; the report lists what cannot be read.
 pub fn take(
     root: &Root,
     config: Result<&Config, String>,
@@ -64,7 +64,7 @@ pub fn take(
     let redactor = Redactor::new(root);
     let facts = Facts::read(root);
     let mut collector = Collector::new(root);
-    sysfs::collect(&mut collector, &facts);
+    sysfs::collect(&mut collector, &facts.inventory).map_err(io::Error::other)?;
     host::collect(&mut collector);
     let answers = [
         ("/versions.json", json(&redactor, &programs::versions(root, programs, &redactor))?),

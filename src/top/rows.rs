@@ -32,12 +32,13 @@ pub(super) struct Row<'o> {
 
 impl Row<'_> {
     pub(super) fn key(&self) -> Key {
-        Key { card: CardKey::of(self.card), partition: self.partition.and_then(|gpu| gpu.partition) }
+        Key { card: CardKey::of(self.card), partition: self.partition.and_then(Gpu::partition) }
     }
 
     /// The GPUs of this line: one partition, or what containers get of the card.
     pub(super) fn gpus(&self) -> impl Iterator<Item = &Gpu> {
-        let own = |gpu: &&Gpu| self.partition.is_none_or(|partition| partition.partition == gpu.partition);
+        let own =
+            |gpu: &&Gpu| self.partition.is_none_or(|partition| partition.partition() == gpu.partition());
         self.card.gpus.iter().filter(own)
     }
 

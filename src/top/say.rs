@@ -52,13 +52,13 @@ pub(crate) fn memory(used: Option<u64>, total: Option<u64>) -> String {
 
 /// Of the memory that the card works in.
 pub(crate) fn memory_of(card: &Card) -> String {
-    let memory = card.memory();
+    let memory = card.readings.own_memory();
     self::memory(memory.and_then(|it| it.used_bytes), memory.and_then(|it| it.total_bytes))
 }
 
 /// How full the memory is that the card works in.
 pub(crate) fn memory_share(card: &Card) -> String {
-    let parts = card.memory().and_then(|memory| memory.used_bytes.zip(memory.total_bytes));
+    let parts = card.readings.own_memory().and_then(|memory| memory.used_bytes.zip(memory.total_bytes));
     let share = |(used, total)| float(used) / float(total) * 100.0;
     percent(parts.filter(|(_, total)| *total > 0).map(share))
 }

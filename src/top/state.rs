@@ -276,7 +276,7 @@ impl State {
             return "a GPU that is gone".to_owned();
         };
         let partition =
-            card.gpus.iter().find(|gpu| key.partition.is_some() && gpu.partition == key.partition);
+            card.gpus.iter().find(|gpu| key.partition.is_some() && gpu.partition() == key.partition);
         let index = |gpu: &Gpu| say::count(gpu.index);
         format!("GPU {}", partition.map_or_else(|| say::indexes(card), index))
     }

@@ -1,5 +1,6 @@
 //! What commands answer about a Root.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -16,9 +17,9 @@ use rocworker::health::{Observer, rules};
 use rocworker::timestamp::Timestamp;
 use root::files::{Content, Entry};
 use root::{CAPTURE_FILE, Recording, Root};
+use telemetry::daemon_file;
 use telemetry::exporter::Exporter;
 use telemetry::samples::samples;
-use telemetry::{daemon_file, readings};
 
 use crate::shells::Shell;
 
@@ -45,7 +46,9 @@ pub(crate) fn answer(root: &Root, wanted: Wanted, named: &Path) -> String {
         }
         Wanted::Health => {
             let inventory = amdgpu::read(root);
-            let read = readings::read(root, &inventory);
+            let driven = inventory.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
+            let cards: BTreeSet<_> = driven.filter_map(|gpu| gpu.pci).collect();
+            let read: Vec<_> = cards.into_iter().map(|pci| amdgpu::readings::of_card(root, pci)).collect();
             let bridges: Vec<_> = inventory
                 .gpus
                 .iter()

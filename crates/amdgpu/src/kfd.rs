@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use inventory::{Gfx, Reading, Unknown, UnreadNode};
+use inventory::{Gfx, Reading, Unknown, Unread, UnreadOf};
 use root::Root;
 
 use crate::attribute;
@@ -41,7 +41,7 @@ pub(crate) struct Topology {
     /// How many nodes' properties may not be read here: the device cgroup hides their GPU.
     pub(crate) hidden: usize,
     /// The other nodes of which it is not known whether they are GPUs, in the order of their numbers.
-    pub(crate) unread: Vec<UnreadNode>,
+    pub(crate) unread: Vec<Unread>,
 }
 
 pub(crate) fn topology(root: &Root) -> Topology {
@@ -54,7 +54,7 @@ pub(crate) fn topology(root: &Root) -> Topology {
             Ok(Some(node)) => topology.nodes.push(node),
             Ok(None) => {}
             Err(reason) if reason.is_hidden() => topology.hidden += 1,
-            Err(reason) => topology.unread.push(UnreadNode { id, reason }),
+            Err(reason) => topology.unread.push(Unread { of: UnreadOf::KfdNode(id), reason }),
         }
     }
     topology

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use inventory::{
-    Gpu, Inventory, Kfd, NeverComputes, Partition, PciAddress, Problem, Reading, SeaIslands, Unknown, Uuid,
-    Vendor,
+    Gpu, Inventory, Kfd, NeverComputes, Partition, PciAddress, Problem, Reading, SeaIslands, Unknown, Unread,
+    UnreadOf, Uuid, Vendor,
 };
 use root::Root;
 
@@ -21,44 +21,44 @@ struct Survey<'a> {
     kfd: Kfd,
     /// What is true of an AMD card and of each of its partitions.
     cards: BTreeMap<PciAddress, Gpu>,
+    /// The first node of KFD of which it is not known whether it is a GPU.
+    unread_node: Option<Unread>,
 }
 
 /// Reads the machine beneath `root`. Never fails: what cannot be read is said where it is missing.
 #[must_use]
 pub fn read(root: &Root) -> Inventory {
-    let (functions, unread) = pci::functions(root);
+    let (functions, mut unread) = pci::functions(root);
     let (amd, others): (Vec<_>, Vec<_>) = functions.into_iter().partition(|f| f.vendor == Vendor::Amd);
     let topology = kfd::topology(root);
     let node = node::examine_kfd(root);
     let parameter = topology.there.as_ref().err().and_then(|_| kfd_parameter::refused(root));
-    let of_nodes: Vec<String> = topology.unread.iter().map(ToString::to_string).collect();
-    let mut first_unread = topology.unread.first().map(|node| node.id);
-    let kfd = Kfd {
-        topology: topology.there,
-        parameter,
-        node,
-        hidden_nodes: topology.hidden,
-        unread_nodes: topology.unread,
-    };
-    let (unread_functions, unknown): (Vec<PathBuf>, Vec<Unknown>) = unread.into_iter().unzip();
-    let mut problems: Vec<String> = unknown.iter().map(Unknown::to_string).collect();
-    problems.extend_from_slice(&of_nodes);
+    let kfd = Kfd { topology: topology.there, parameter, node, hidden_nodes: topology.hidden };
     let minors = drm::minors(root);
     let numbers = minors.iter().filter_map(|minor| minor.number.as_ref().err());
-    let unanswered = unknown.iter().chain(numbers).chain(kfd.node.unread()).filter(|it| it.is_failed());
-    let unanswered = unanswered.map(Unknown::to_string).chain(of_nodes).collect();
+    let numbers = numbers.chain(kfd.node.unread()).filter(|it| it.is_failed()).cloned();
+    let has_unread_function = !unread.is_empty();
+    unread.extend(numbers.map(|reason| Unread { of: UnreadOf::Device, reason }));
+    let unread_node = topology.unread.first().cloned();
+    let number_of = |unread: &Unread| match unread.of {
+        UnreadOf::KfdNode(id) => Some(id),
+        UnreadOf::Function(_) | UnreadOf::Device => None,
+    };
+    let mut first_unread = unread_node.as_ref().and_then(number_of);
+    unread.extend(topology.unread);
+    let mut contradictions = Vec::new();
     let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
-    let survey = Survey { root, minors, kfd, cards };
+    let survey = Survey { root, minors, kfd, cards, unread_node };
     let mut nodes = Vec::new();
     for node in topology.nodes {
         match survey.why_not_amds(&node) {
             None => nodes.push(node),
             Some(problem) => {
                 // It may be the node of a function that cannot be read.
-                if !unknown.is_empty() {
+                if has_unread_function {
                     first_unread = first_unread.into_iter().chain([node.id]).min();
                 }
-                problems.push(problem);
+                contradictions.push(problem);
             }
         }
     }
@@ -69,7 +69,7 @@ pub fn read(root: &Root) -> Inventory {
     // What cannot be read may be a GPU: who can read it numbers those behind it otherwise.
     let is_before = |gpu: &Gpu| match gpu.kfd_node {
         Some(id) => first_unread.is_none_or(|first| id < first),
-        None => first_unread.is_none() && unknown.is_empty(),
+        None => first_unread.is_none() && !has_unread_function,
     };
     for (index, gpu) in (0..).zip(&mut gpus).filter(|(_, gpu)| is_before(gpu)) {
         gpu.index = Some(index);
@@ -86,9 +86,8 @@ pub fn read(root: &Root) -> Inventory {
         kfd: survey.kfd,
         amdgpu: module::read(root, is_bound),
         virtualization: virtualization::read(root),
-        problems,
-        unanswered,
-        unread_functions,
+        unread,
+        contradictions,
     }
 }
 
@@ -245,7 +244,7 @@ impl Survey<'_> {
         match &self.kfd.topology {
             Err(reason) => self.no_kfd(reason),
             Ok(()) if self.kfd.hidden_nodes > 0 => Problem::HiddenByKfd,
-            Ok(()) => match self.kfd.unread_nodes.first() {
+            Ok(()) => match &self.unread_node {
                 Some(node) => Problem::UnreadInKfd(node.clone()),
                 None => {
                     let is_equal = |other: &&Gpu| {

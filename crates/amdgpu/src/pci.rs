@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use inventory::readings::{POWER_STATE, is_asleep};
-use inventory::{PciAddress, Reading, Sriov, Unknown, Vendor};
+use inventory::{PciAddress, Reading, Sriov, Unknown, Unread, UnreadOf, Vendor};
 use root::Root;
 
 use crate::attribute;
@@ -22,7 +22,7 @@ pub(crate) struct Function {
 
 /// Lists them in the order of their addresses, and the functions that cannot be read, each by the file that says what it
 /// is.
-pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<(PathBuf, Unknown)>) {
+pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<Unread>) {
     let mut functions = Vec::new();
     let mut problems = Vec::new();
     let names = match root.list(DEVICES) {
@@ -30,7 +30,7 @@ pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<(PathBuf, Unknown)>)
         Err(error) => {
             let reason = attribute::failed(&error);
             let reason = reason.within(|reason| format!("no PCI device can be seen: {reason}"));
-            return (functions, vec![(DEVICES.into(), reason)]);
+            return (functions, vec![Unread { of: UnreadOf::Function(DEVICES.into()), reason }]);
         }
     };
     for name in names {
@@ -41,7 +41,7 @@ pub(crate) fn functions(root: &Root) -> (Vec<Function>, Vec<(PathBuf, Unknown)>)
             Err(unknown) => {
                 let reason =
                     unknown.within(|reason| format!("PCI device {address} cannot be read: {reason}"));
-                problems.push((folder(address).join("class"), reason));
+                problems.push(Unread { of: UnreadOf::Function(folder(address).join("class")), reason });
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use inventory::PciAddress;
-use telemetry::sample::Label;
+use inventory::series::Label;
 
 use crate::judge::Known;
 use crate::rules::{Is, Rules, When};

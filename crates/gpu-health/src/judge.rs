@@ -3,8 +3,8 @@
 use allocation::document::Document as _;
 use inventory::PciAddress;
 use inventory::health::{Deduction, GpuHealth, Health, State};
+use inventory::readings::CardReadings;
 use kernel_log::knowledge::{Class, Ended, Severity};
-use telemetry::sample::Sample;
 
 use crate::history::History;
 use crate::rules::{Is, OfMetric, Rule, Rules, When};
@@ -45,8 +45,8 @@ pub struct Card {
     pub bridges: Vec<PciAddress>,
     /// Whether amdgpu drives it. A log that says nothing of another card says nothing about how well that is.
     pub is_driven: bool,
-    /// Empty while it is suspended, or where nothing can be read.
-    pub samples: Vec<Sample>,
+    /// They hold nothing that a rule names while it is suspended, or where nothing can be read.
+    pub readings: CardReadings,
     /// What could not be read, a sentence each.
     pub unread: Vec<String>,
 }
@@ -63,7 +63,7 @@ pub struct Known<'a> {
     pub last: Option<&'a Health>,
 }
 
-/// What must be kept between two judgements: earlier samples of what the rules want the growth of.
+/// What must be kept between two judgements: earlier values of what the rules want the growth of.
 #[derive(Debug, Default)]
 pub struct Judge {
     history: History,

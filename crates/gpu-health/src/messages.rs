@@ -1,7 +1,6 @@
 //! What the kernel's log says of a card.
 
 use kernel_log::knowledge::{Class, Ended, Severity};
-use telemetry::metrics::GPU_DEVCOREDUMP;
 
 use crate::judge::{Card, Event, Known, Verdict};
 use crate::rules::{OfLog, Rules, When};
@@ -72,8 +71,7 @@ pub(crate) fn judge(of: &OfLog, messages: Option<&[Logged<'_>]>, card: &Card, no
 /// Whether a card of which no rule says that it hangs does not: `None` where it may hang. The log is newer than the dump,
 /// which stays for five minutes.
 pub(crate) fn hang(messages: Option<&[Logged<'_>]>, card: &Card, known: &Known<'_>) -> Option<bool> {
-    let dump = card.samples.iter().find(|sample| sample.metric.name == GPU_DEVCOREDUMP.name);
-    let has_no_dump = dump.is_some_and(|sample| sample.value == 0.0);
+    let has_no_dump = card.readings.hang == Some(false);
     let (Ok(log), Some(messages)) = (known.log, messages) else { return has_no_dump.then_some(false) };
     // A message that is less than critical names a delay.
     let is_open_hang = |logged: &Logged<'_>| {

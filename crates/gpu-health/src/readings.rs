@@ -1,29 +1,30 @@
 //! What a card's readings say of a rule.
 
-use telemetry::sample::{Label, Sample};
+use inventory::series::{Label, Value};
 
 use crate::history::History;
 use crate::judge::{Card, Verdict};
 use crate::rules::{Is, OfMetric, Rule, Selector, Span};
 
-pub(crate) fn judge(of: &OfMetric, rule: &Rule, card: &Card, now: u64, history: &mut History) -> Verdict {
+pub(crate) fn judge(when: &OfMetric, rule: &Rule, card: &Card, now: u64, history: &mut History) -> Verdict {
+    let OfMetric { of, is } = when;
     let mut is_judged = false;
     let mut holds = Vec::new();
-    for sample in samples(&of.of, card) {
-        let verdict = match &of.is {
-            Is::Above(number) => Some(against(sample, "above", *number, sample.value > *number)),
-            Is::AtLeast(number) => Some(against(sample, "at least", *number, sample.value >= *number)),
-            Is::Below(number) => Some(against(sample, "below", *number, sample.value < *number)),
-            Is::AboveOther(other) => beside(sample, &of.of, other, card)
-                .filter(|other| other.value > 0.0)
-                .map(|other| compared(sample, "above", other, sample.value > other.value)),
-            Is::BelowOther(other) => beside(sample, &of.of, other, card)
-                .map(|other| compared(sample, "below", other, sample.value < other.value)),
+    for it in values(of, card) {
+        let value = it.value;
+        let verdict = match is {
+            Is::Above(number) => Some(against(of, &it, "above", *number, value > *number)),
+            Is::AtLeast(number) => Some(against(of, &it, "at least", *number, value >= *number)),
+            Is::Below(number) => Some(against(of, &it, "below", *number, value < *number)),
+            Is::AboveOther(other) => beside(&it, of, other, card)
+                .filter(|limit| limit.value > 0.0)
+                .map(|limit| compared((of, &it), "above", (other, &limit), value > limit.value)),
+            Is::BelowOther(other) => beside(&it, of, other, card)
+                .map(|limit| compared((of, &it), "below", (other, &limit), value < limit.value)),
             Is::Grown { by, within_s } => {
-                let grown =
-                    history.grown((card.pci, &rule.id, &sample.labels), *within_s, (now, sample.value));
+                let grown = history.grown((card.pci, &rule.id, &it.labels), *within_s, (now, value));
                 grown.map(|(grown, seconds)| {
-                    let said = || format!("{} grew by {grown} within {}", named(sample), Span(seconds));
+                    let said = || format!("{} grew by {grown} within {}", named(of, &it), Span(seconds));
                     (grown >= *by).then(said)
                 })
             }
@@ -37,40 +38,48 @@ pub(crate) fn judge(of: &OfMetric, rule: &Rule, card: &Card, now: u64, history: 
     is_judged.then_some(evidence)
 }
 
-/// The series that a rule names. What is no number is no reading.
-fn samples<'c>(of: &Selector, card: &'c Card) -> impl Iterator<Item = &'c Sample> {
-    card.samples.iter().filter(move |sample| {
+/// The values that a rule names. What is no number is no reading.
+fn values(of: &Selector, card: &Card) -> Vec<Value> {
+    let mut values = (of.series.values)(&card.readings);
+    values.retain(|it| {
         let has = |wanted: &(String, String)| {
-            sample.labels.iter().any(|(name, value)| *name == wanted.0 && *value == wanted.1)
+            it.labels.iter().any(|(name, value)| *name == wanted.0 && *value == wanted.1)
         };
-        sample.metric.name == of.metric.name && sample.value.is_finite() && of.labels.iter().all(has)
-    })
+        it.value.is_finite() && of.labels.iter().all(has)
+    });
+    values
 }
 
-/// The series of `other` that stands beside this one: labels that both have, and that no selector names, are equal.
-fn beside<'c>(sample: &Sample, of: &Selector, other: &Selector, card: &'c Card) -> Option<&'c Sample> {
+/// The value of `other` that stands beside this one: labels that both have, and that no selector names, are equal.
+fn beside(it: &Value, of: &Selector, other: &Selector, card: &Card) -> Option<Value> {
     let is_free = |(name, _): &&Label| !of.labels.iter().chain(&other.labels).any(|(named, _)| named == name);
-    samples(other, card).find(|candidate| {
-        sample.labels.iter().filter(is_free).all(|(name, value)| {
+    values(other, card).into_iter().find(|candidate| {
+        it.labels.iter().filter(is_free).all(|(name, value)| {
             candidate.labels.iter().all(|(its_name, its_value)| its_name != name || its_value == value)
         })
     })
 }
 
-fn against(sample: &Sample, how: &str, number: f64, holds: bool) -> Option<String> {
-    holds.then(|| format!("{} is {}, {how} {number}", named(sample), sample.value))
+fn against(of: &Selector, it: &Value, how: &str, number: f64, holds: bool) -> Option<String> {
+    holds.then(|| format!("{} is {}, {how} {number}", named(of, it), it.value))
 }
 
-fn compared(sample: &Sample, how: &str, other: &Sample, holds: bool) -> Option<String> {
-    let said = || format!("{} is {}, {how} {} of {}", named(sample), sample.value, other.value, named(other));
+fn compared(
+    (of, it): (&Selector, &Value),
+    how: &str,
+    (other, limit): (&Selector, &Value),
+    holds: bool,
+) -> Option<String> {
+    let said =
+        || format!("{} is {}, {how} {} of {}", named(of, it), it.value, limit.value, named(other, limit));
     holds.then(said)
 }
 
 /// As Prometheus writes a series.
-fn named(sample: &Sample) -> String {
-    let labels: Vec<String> = sample.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
+fn named(of: &Selector, it: &Value) -> String {
+    let labels: Vec<String> = it.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
     match &labels[..] {
-        [] => sample.metric.name.to_owned(),
-        labels => format!("{}{{{}}}", sample.metric.name, labels.join(",")),
+        [] => of.series.name.to_owned(),
+        labels => format!("{}{{{}}}", of.series.name, labels.join(",")),
     }
 }

@@ -1,13 +1,12 @@
 //! The rules, as rules.toml says them; an operator's file has the same form.
 
-mod metrics;
 mod parse;
 mod shown;
 mod unfit;
 
+use inventory::series::Series;
 use kernel_log::knowledge::{Class, Error, Severity};
 pub(crate) use shown::Span;
-use telemetry::metric::Metric;
 
 /// crates/gpu-health/rules.toml.
 pub const BUILT_IN: &str = include_str!("../rules.toml");
@@ -67,17 +66,17 @@ pub struct OfLog {
     pub open: bool,
 }
 
-/// A series of a metric has a value.
+/// A reading has a value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OfMetric {
     pub of: Selector,
     pub is: Is,
 }
 
-/// Series of a metric that have these labels, whatever others they have.
+/// Values of a series that have these labels, whatever others they have.
 #[derive(Debug, Clone)]
 pub struct Selector {
-    pub metric: &'static Metric,
+    pub series: &'static Series,
     pub labels: Vec<(String, String)>,
 }
 
@@ -86,7 +85,7 @@ pub enum Is {
     Above(f64),
     AtLeast(f64),
     Below(f64),
-    /// Above the other series that has the same value of each label that both have and no selector names. A limit of 0 or
+    /// Above the value of the other series that has the same value of each label that both have and no selector names. A limit of 0 or
     /// less is none.
     AboveOther(Selector),
     BelowOther(Selector),
@@ -99,7 +98,7 @@ pub enum Is {
 
 impl PartialEq for Selector {
     fn eq(&self, other: &Self) -> bool {
-        (self.metric.name, &self.labels) == (other.metric.name, &other.labels)
+        (self.series.name, &self.labels) == (other.series.name, &other.labels)
     }
 }
 

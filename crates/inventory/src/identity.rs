@@ -11,11 +11,9 @@ pub struct Identity {
     pub gfx: Option<String>,
     /// Four hexadecimal digits.
     pub device_id: Option<String>,
-    pub vbios: Option<String>,
     /// As amdgpu names the modes: SPX, NPS1.
     pub compute_partition: Option<String>,
     pub memory_partition: Option<String>,
-    pub is_apu: Option<bool>,
 }
 
 impl Identity {
@@ -31,10 +29,8 @@ impl Identity {
             chip: names::of_chip(gpu),
             gfx: gpu.gfx.as_ref().ok().map(ToString::to_string),
             device_id: gpu.device_id.map(|id| format!("{id:04x}")),
-            vbios: None,
             compute_partition: partition.and_then(|partition| partition.compute.clone().ok()),
             memory_partition: partition.and_then(|partition| partition.memory.clone().ok()),
-            is_apu: None,
         }
     }
 
@@ -61,10 +57,8 @@ impl Identity {
             chip: self.chip.or(earlier.chip),
             gfx: self.gfx.or(earlier.gfx),
             device_id: self.device_id.or(earlier.device_id),
-            vbios: self.vbios.or(earlier.vbios),
             compute_partition: self.compute_partition.or(earlier.compute_partition),
             memory_partition: self.memory_partition.or(earlier.memory_partition),
-            is_apu: self.is_apu.or(earlier.is_apu),
         }
     }
 }

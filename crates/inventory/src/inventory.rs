@@ -1,6 +1,4 @@
-use std::path::PathBuf;
-
-use crate::{Around, Gpu, Kfd, Reading, Vendor};
+use crate::{Around, Gpu, Kfd, Reading, Unread, UnreadOf, Vendor};
 
 /// The GPUs of a machine and what they need.
 #[derive(Debug)]
@@ -11,13 +9,10 @@ pub struct Inventory {
     pub amdgpu: Module,
     /// The container or virtual machine that this is.
     pub virtualization: Option<Around>,
-    /// What is wrong with the machine and belongs to no one GPU.
-    pub problems: Vec<String>,
-    /// Those of the problems that leave open which GPUs there are, which nodes and which index each has: a file has not
-    /// answered or cannot be read, though it is there.
-    pub unanswered: Vec<String>,
-    /// The file of each PCI function of which it is not known whether it is a GPU.
-    pub unread_functions: Vec<PathBuf>,
+    /// Functions and nodes in the order of their numbers, KFD's nodes last.
+    pub unread: Vec<Unread>,
+    /// What else is wrong with the machine and belongs to no one GPU.
+    pub contradictions: Vec<String>,
 }
 
 /// The amdgpu kernel module as the running kernel knows it.
@@ -34,7 +29,20 @@ impl Inventory {
     /// Whether what cannot be read leaves open which GPUs there are.
     #[must_use]
     pub fn may_lack_gpus(&self) -> bool {
-        !self.unanswered.is_empty()
+        self.unanswered().next().is_some()
+    }
+
+    /// What leaves open which GPUs there are, which nodes and which index each has.
+    pub fn unanswered(&self) -> impl Iterator<Item = &Unread> {
+        self.unread.iter().filter(|unread| unread.is_unanswered())
+    }
+
+    /// What is wrong with the machine and belongs to no one GPU, a sentence each.
+    #[must_use]
+    pub fn problems(&self) -> Vec<String> {
+        // A node in /dev is its GPU's, which says so.
+        let unread = self.unread.iter().filter(|unread| unread.of != UnreadOf::Device);
+        unread.map(ToString::to_string).chain(self.contradictions.iter().cloned()).collect()
     }
 
     /// AMD's GPUs, in the order of their indexes.

@@ -1,11 +1,10 @@
-//! The JSON of an inventory and of its links, as docs/json.md documents it: absent is null, never 0.
+//! The JSON of an inventory, as docs/json.md documents it: absent is null, never 0.
 
 use std::collections::BTreeMap;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
-use crate::topology::{Kind, Link};
 use crate::{DeviceNode, Gpu, Inventory, Kfd, Module, Partition, Reading, Sriov, Unknown, Vendor, names};
 
 /// Of the JSON of an [`Inventory`].
@@ -19,7 +18,7 @@ impl Serialize for Inventory {
         object.serialize_field("kfd", &self.kfd.node.number().map(|_| &self.kfd))?;
         object.serialize_field("amdgpu", &self.amdgpu)?;
         object.serialize_field("virtualization", &self.virtualization.as_ref().map(|it| it.name()))?;
-        object.serialize_field("problems", &self.problems)?;
+        object.serialize_field("problems", &self.problems())?;
         object.end()
     }
 }
@@ -122,36 +121,6 @@ impl Serialize for Sriov {
                 object.serialize_field("of", of)?;
             }
         }
-        object.end()
-    }
-}
-
-impl Serialize for Link {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (kind, hops) = match &self.kind {
-            Ok(Kind::Card) => (Some("card"), None),
-            Ok(Kind::Xgmi { hops }) => (Some("xgmi"), Some(hops)),
-            Ok(Kind::Pcie) => (Some("pcie"), None),
-            Err(_) => (None, None),
-        };
-        let nearest = self.nearest.as_ref();
-        let reasons = [
-            ("kind", self.kind.as_ref().err()),
-            ("hops", hops.and_then(|hops| hops.as_ref().err())),
-            ("pcie", nearest.and_then(|nearest| nearest.as_ref().err())),
-        ];
-        let unknown: BTreeMap<&str, String> =
-            reasons.into_iter().filter_map(|(field, why)| Some((field, why?.to_string()))).collect();
-        let mut object = serializer.serialize_struct("Link", 9)?;
-        object.serialize_field("gpus", &self.gpus)?;
-        object.serialize_field("kind", &kind)?;
-        object.serialize_field("hops", &hops.and_then(|hops| hops.as_ref().ok()))?;
-        object.serialize_field("pcie", &nearest.and_then(|it| it.as_ref().ok()).map(|it| it.word()))?;
-        object.serialize_field("weight", &self.weight)?;
-        object.serialize_field("min_megabytes_per_second", &self.min_bandwidth)?;
-        object.serialize_field("max_megabytes_per_second", &self.max_bandwidth)?;
-        object.serialize_field("peer_access", &self.peer_access)?;
-        object.serialize_field("unknown", &unknown)?;
         object.end()
     }
 }

@@ -1,9 +1,8 @@
 //! KFD, the driver that computing goes through.
 
 use std::fmt;
-use std::path::PathBuf;
 
-use crate::{DeviceNode, Reading, Unknown};
+use crate::{DeviceNode, Reading};
 
 /// The node that every compute process opens.
 #[derive(Debug)]
@@ -15,29 +14,6 @@ pub struct Kfd {
     pub node: DeviceNode,
     /// KFD nodes that the device cgroup hides from this process.
     pub hidden_nodes: usize,
-    /// KFD nodes of which it is not known whether they are GPUs, in the order of their numbers.
-    pub unread_nodes: Vec<UnreadNode>,
-}
-
-/// A node of KFD's topology whose properties cannot be read, or say nothing of a GPU or CPU.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreadNode {
-    pub id: u32,
-    pub reason: Unknown,
-}
-
-impl UnreadNode {
-    /// The file that gave nothing.
-    #[must_use]
-    pub fn file(&self) -> PathBuf {
-        PathBuf::from(format!("/sys/class/kfd/kfd/topology/nodes/{}/properties", self.id))
-    }
-}
-
-impl fmt::Display for UnreadNode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KFD node {}: {}", self.id, self.reason)
-    }
 }
 
 /// A parameter that is out of KFD's range.

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::{KfdParameter, NeverComputes, NodeFault, PciAddress, SeaIslands, Unknown, UnreadNode};
+use crate::{KfdParameter, NeverComputes, NodeFault, PciAddress, SeaIslands, Unknown, Unread};
 
 /// Why a container cannot use a GPU, in words that a person can act on.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub enum Problem {
         minor: u32,
         equals: Vec<PciAddress>,
     },
-    UnreadInKfd(UnreadNode),
+    UnreadInKfd(Unread),
     HiddenByKfd,
     SharedMinor {
         minor: u32,

@@ -211,4 +211,12 @@ impl CardReadings {
             None => self.faults.iter().any(|fault| fault.file.ends_with(POWER_STATE)),
         }
     }
+
+    /// The memory that the card works in: VRAM, on an APU GTT. An APU's VRAM is a small part of the system's memory that
+    /// firmware sets aside.
+    #[must_use]
+    pub fn own_memory(&self) -> Option<&MemoryPool> {
+        let own = if self.is_apu? { "gtt" } else { "vram" };
+        self.memory.iter().find(|it| it.pool == own)
+    }
 }

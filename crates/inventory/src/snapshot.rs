@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::health::GpuHealth;
 use crate::published::{Client, Published};
-use crate::readings::{CardReadings, Fault, MemoryPool, PartitionReadings, PcieTraffic};
+use crate::readings::{CardReadings, Fault, PartitionReadings, PcieTraffic};
 use crate::{Identity, PciAddress};
 
 #[derive(Debug, Clone, Default)]
@@ -57,13 +57,8 @@ pub struct Card {
 pub struct Gpu {
     /// As `rocworker detect` numbers them; `None` where a node of KFD that cannot be read may come before it.
     pub index: Option<u32>,
-    /// Its number on its card; `None` for a whole card.
-    pub partition: Option<u32>,
-    pub identity: Identity,
-    /// Of a whole card, how busy it is and no more: the card has the others.
-    pub readings: PartitionReadings,
-    /// Of the memory that it works in.
-    pub memory_total_bytes: Option<u64>,
+    /// What differs from its card; `None` for a whole card.
+    pub part: Option<Part>,
     pub xgmi_links: Option<u32>,
     /// How many compute processes KFD counts.
     pub compute_processes: Option<u64>,
@@ -71,6 +66,16 @@ pub struct Gpu {
     pub lease: Option<String>,
     /// Why no container can use it, a sentence each.
     pub problems: Vec<String>,
+}
+
+/// A partition, or a GPU of which sysfs does not tell the card.
+#[derive(Debug, Clone, Default)]
+pub struct Part {
+    /// Its number on its card.
+    pub number: Option<u32>,
+    pub identity: Identity,
+    pub readings: PartitionReadings,
+    pub memory_total_bytes: Option<u64>,
 }
 
 /// Which GPU of a snapshot is meant.
@@ -189,6 +194,14 @@ impl Snapshot {
     }
 }
 
+impl Gpu {
+    /// Its number on its card; `None` for a whole card.
+    #[must_use]
+    pub fn partition(&self) -> Option<u32> {
+        self.part.as_ref()?.number
+    }
+}
+
 impl GpuId {
     /// Whether both name one GPU: by its index, or where neither has one, by its place.
     #[must_use]
@@ -204,12 +217,25 @@ impl Card {
     /// Whether containers get the card's partitions, not the card.
     #[must_use]
     pub fn is_partitioned(&self) -> bool {
-        self.gpus.iter().any(|gpu| gpu.partition.is_some())
+        self.gpus.iter().any(|gpu| gpu.partition().is_some())
     }
 
     #[must_use]
     pub fn id_of(&self, gpu: &Gpu) -> GpuId {
-        GpuId { index: gpu.index, pci: self.pci, partition: gpu.partition }
+        GpuId { index: gpu.index, pci: self.pci, partition: gpu.partition() }
+    }
+
+    /// Of one of its GPUs.
+    #[must_use]
+    pub fn busy_percent_of(&self, gpu: &Gpu) -> Option<f64> {
+        gpu.part.as_ref().map_or(self.readings.busy_percent, |part| part.readings.busy_percent)
+    }
+
+    /// Of the memory that one of its GPUs works in.
+    #[must_use]
+    pub fn memory_total_bytes_of(&self, gpu: &Gpu) -> Option<u64> {
+        let own = || self.readings.own_memory().and_then(|memory| memory.total_bytes);
+        gpu.part.as_ref().map_or_else(own, |part| part.memory_total_bytes)
     }
 
     /// The first and the last index of its GPUs.
@@ -242,14 +268,6 @@ impl Card {
     #[must_use]
     pub fn watts_limit(&self) -> Option<f64> {
         self.readings.power.cap_watts
-    }
-
-    /// The memory that the card works in: VRAM, on an APU GTT. An APU's VRAM is a small part of the system's memory that
-    /// firmware sets aside.
-    #[must_use]
-    pub fn memory(&self) -> Option<&MemoryPool> {
-        let own = if self.identity.is_apu? { "gtt" } else { "vram" };
-        self.readings.memory.iter().find(|it| it.pool == own)
     }
 
     /// Why containers cannot use GPUs of it: each reason once, after `not usable` or `1 of 8 partitions not usable`.

@@ -6,6 +6,7 @@ use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use crate::published::Published;
+use crate::series::count;
 use crate::snapshot::{Card, Gpu, Process, Snapshot};
 
 impl Serialize for Snapshot {
@@ -36,7 +37,7 @@ impl Serialize for OfSnapshot<'_, &Card> {
         let Self { snapshot, part: card } = self;
         let gpu = |gpu| OfSnapshot { snapshot, part: (*card, gpu) };
         let gpus: Vec<OfSnapshot<'_, (&Card, &Gpu)>> = card.gpus.iter().map(gpu).collect();
-        let memory = card.memory();
+        let memory = card.readings.own_memory();
         let mut object = serializer.serialize_struct("Card", 14)?;
         object.serialize_field("pci", &card.pci)?;
         object.serialize_field("model", &card.identity.model())?;
@@ -47,8 +48,8 @@ impl Serialize for OfSnapshot<'_, &Card> {
         object.serialize_field("temperatures", &card.temperatures().collect::<BTreeMap<_, _>>())?;
         object.serialize_field("power_watts", &card.watts())?;
         object.serialize_field("power_limit_watts", &card.watts_limit())?;
-        object.serialize_field("memory_used_bytes", &float(memory.and_then(|it| it.used_bytes)))?;
-        object.serialize_field("memory_total_bytes", &float(memory.and_then(|it| it.total_bytes)))?;
+        object.serialize_field("memory_used_bytes", &memory.and_then(|it| it.used_bytes).map(count))?;
+        object.serialize_field("memory_total_bytes", &memory.and_then(|it| it.total_bytes).map(count))?;
         object.serialize_field("busy_percent", &card.readings.busy_percent)?;
         object.serialize_field("gpus", &gpus)?;
         object.serialize_field("health", &card.health)?;
@@ -61,9 +62,9 @@ impl Serialize for OfSnapshot<'_, (&Card, &Gpu)> {
         let Self { snapshot, part: (card, gpu) } = self;
         let mut object = serializer.serialize_struct("Gpu", 8)?;
         object.serialize_field("index", &gpu.index)?;
-        object.serialize_field("partition", &gpu.partition)?;
-        object.serialize_field("busy_percent", &gpu.readings.busy_percent)?;
-        object.serialize_field("memory_total_bytes", &float(gpu.memory_total_bytes))?;
+        object.serialize_field("partition", &gpu.partition())?;
+        object.serialize_field("busy_percent", &card.busy_percent_of(gpu))?;
+        object.serialize_field("memory_total_bytes", &card.memory_total_bytes_of(gpu).map(count))?;
         object.serialize_field("processes", &snapshot.process_count(card, gpu))?;
         object.serialize_field("only_compute", &snapshot.counts_only_compute(card, gpu))?;
         object.serialize_field("lease", &gpu.lease)?;
@@ -83,8 +84,8 @@ impl Serialize for Process {
         object.serialize_field("container", &self.owner.container)?;
         object.serialize_field("pod", &self.owner.pod_path())?;
         object.serialize_field("unit", &self.owner.unit)?;
-        object.serialize_field("vram_bytes", &float(self.vram_bytes))?;
-        object.serialize_field("compute_units", &float(self.compute_units))?;
+        object.serialize_field("vram_bytes", &self.vram_bytes.map(count))?;
+        object.serialize_field("compute_units", &self.compute_units.map(count))?;
         object.end()
     }
 }
@@ -106,10 +107,4 @@ impl Serialize for Daemon<'_> {
         object.serialize_field("changes", changes)?;
         object.end()
     }
-}
-
-/// A count as the documented JSON has it: a number with a point.
-#[expect(clippy::cast_precision_loss, reason = "exact below 2^53")]
-fn float(count: Option<u64>) -> Option<f64> {
-    count.map(|count| count as f64)
 }

@@ -1,6 +1,8 @@
 //! How the GPUs of a machine are linked.
 
-use crate::{PciAddress, Reading, Unknown, Vendor};
+use std::collections::BTreeMap;
+
+use crate::{Gpu, Inventory, PciAddress, Reading, Unknown, Vendor};
 
 /// Cards, and a link for each pair of AMD's GPUs.
 #[derive(Debug)]
@@ -11,6 +13,24 @@ pub struct Topology {
     pub links: Vec<Link>,
     /// Why not all links are known that KFD names.
     pub problems: Vec<String>,
+}
+
+/// A machine with its links: what `topology` prints.
+#[derive(Debug, Clone, Copy)]
+pub struct Linked<'m> {
+    pub inventory: &'m Inventory,
+    /// Of this inventory.
+    pub topology: &'m Topology,
+}
+
+/// Cards that XGMI links, which a reset takes down together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hive {
+    pub id: u64,
+    /// Indexes, ascending.
+    pub gpus: Vec<u32>,
+    /// In the order of their addresses.
+    pub cards: Vec<PciAddress>,
 }
 
 /// How one GPU reaches another.
@@ -72,7 +92,7 @@ impl Nearest {
 }
 
 /// A PCI function with a GPU, of any vendor.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Card {
     pub address: PciAddress,
     pub vendor: Vendor,
@@ -127,5 +147,63 @@ impl Card {
             (_, 0 | 1) => Nearest::Pix,
             _ => Nearest::Pxb,
         })
+    }
+}
+
+/// A hive's name: 16 hexadecimal digits.
+#[must_use]
+pub fn hive_name(id: u64) -> String {
+    format!("{id:016x}")
+}
+
+impl<'m> Linked<'m> {
+    /// AMD's GPUs that have an index, in its order.
+    pub fn gpus(self) -> impl Iterator<Item = (u32, &'m Gpu)> {
+        self.inventory.gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu)))
+    }
+
+    /// The CPUs near a GPU, as the kernel lists them.
+    ///
+    /// # Errors
+    /// Why they are not known.
+    pub fn local_cpus(self, gpu: &Gpu) -> Reading<&'m str> {
+        let card = self.topology.cards.iter().find(|card| Some(card.address) == gpu.pci);
+        let card = card.ok_or_else(|| Unknown::because("sysfs does not name the GPU's card"))?;
+        card.local_cpus.as_deref().map_err(Clone::clone)
+    }
+
+    /// Why a GPU's place is not known, by the name of the JSON's field.
+    #[must_use]
+    pub fn unknown(self, gpu: &Gpu) -> BTreeMap<&'static str, String> {
+        let reasons =
+            [("numa_node", gpu.numa_node.clone().err()), ("local_cpus", self.local_cpus(gpu).err())];
+        reasons.into_iter().filter_map(|(field, why)| Some((field, why?.to_string()))).collect()
+    }
+
+    /// In the order of their first GPUs.
+    #[must_use]
+    pub fn hives(self) -> Vec<Hive> {
+        let mut hives: Vec<Hive> = Vec::new();
+        for (index, gpu) in self.gpus() {
+            let Some(id) = gpu.hive_id else { continue };
+            match hives.iter_mut().find(|hive| hive.id == id) {
+                Some(hive) => {
+                    hive.gpus.push(index);
+                    hive.cards.extend(gpu.pci);
+                }
+                None => hives.push(Hive { id, gpus: vec![index], cards: gpu.pci.into_iter().collect() }),
+            }
+        }
+        for hive in &mut hives {
+            hive.cards.sort();
+            hive.cards.dedup();
+        }
+        hives
+    }
+
+    /// What is wrong with the machine, and why not all links are known that KFD names.
+    #[must_use]
+    pub fn problems(self) -> Vec<String> {
+        [self.inventory.problems(), self.topology.problems.clone()].concat()
     }
 }

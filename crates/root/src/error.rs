@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use nix::errno::Errno;
 
 /// What was attempted, on which path, and what came back. Paths are as a person at a shell would name them.
-#[derive(Debug, thiserror::Error)]
+#[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The kernel refused.
     #[error("cannot {action} {}: {}{}", path.display(), errno.desc(), remedy(*errno))]

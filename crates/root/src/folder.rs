@@ -1,12 +1,15 @@
+//! Folders that no other user could have put a link in the way of.
+
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, ResolveFlag};
 use nix::sys::stat::Mode;
-use nix::unistd::{UnlinkatFlags, unlinkat};
 
-use crate::{Error, Kind, Root, inside, xattr};
+use crate::open::open_in;
+use crate::{Error, Root, inside};
 
 impl Root {
     /// The folders on the way to a path that are not there yet, the topmost first: those that a write to it makes.
@@ -51,33 +54,6 @@ impl Root {
         Ok(())
     }
 
-    /// Removes a folder if it is empty. Says whether it is gone: a folder with something in it, and what is no folder or
-    /// is reached through something that is none, stays.
-    ///
-    /// # Errors
-    /// When it cannot be removed for another reason.
-    pub fn remove_empty_folder(&self, path: impl AsRef<Path>) -> Result<bool, Error> {
-        let path = path.as_ref();
-        let failed = |errno| Error::io("remove the folder", self.shown(path), errno);
-        match self.lstat(path) {
-            Ok(meta) if meta.kind != Kind::Directory => return Ok(false),
-            Err(error) if error.is_not_found() => return Ok(true),
-            _ => {}
-        }
-        let (Some(above), Some(name)) = (path.parent(), path.file_name()) else { return Ok(false) };
-        let above = match self.open_folder(above) {
-            Err(Errno::ENOTDIR | Errno::ELOOP) => return Ok(false),
-            other => other.map_err(failed)?,
-        };
-        self.crash_point("unlinkat", path);
-        match unlinkat(&above, name, UnlinkatFlags::RemoveDir) {
-            Ok(()) => self.fsync(path, &above).map(|()| true).map_err(failed),
-            Err(Errno::ENOENT) => Ok(true),
-            Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOTDIR) => Ok(false),
-            Err(errno) => Err(failed(errno)),
-        }
-    }
-
     /// Opens a folder for a call of the kernel that takes a descriptor, or for a path that would be too long. It follows
     /// only links that root alone could have put there.
     ///
@@ -86,6 +62,21 @@ impl Root {
     pub fn folder(&self, path: impl AsRef<Path>) -> Result<OwnedFd, Error> {
         let path = path.as_ref();
         self.open_folder(path).map_err(|errno| self.no_folder(path, errno))
+    }
+
+    /// Opens a file to be read, which is reached as by [`Root::folder`] and is no link; for one that is too large for [`Root::read`].
+    ///
+    /// # Errors
+    /// When it is not there or cannot be opened.
+    pub fn open_to_read(&self, path: impl AsRef<Path>) -> Result<File, Error> {
+        let path = path.as_ref();
+        let failed = |errno| Error::io("open", self.shown(path), errno);
+        let (parent, name) = self.split(path, "open")?;
+        if let Some(tree) = self.memory() {
+            let way = self.behind_roots_links(parent).map(|parent| parent.join(name));
+            return tree.open_to_read(way.as_deref().unwrap_or(path));
+        }
+        Ok(open_in(&self.folder(parent)?, name).map_err(failed)?.into())
     }
 
     fn no_folder(&self, path: &Path, errno: Errno) -> Error {
@@ -101,28 +92,6 @@ impl Root {
                 Error::Folder { path, problem: "it is another machine's, whose files are only read here" }
             }
             errno => Error::io("open the folder", path, errno),
-        }
-    }
-
-    /// Opens the folder, and makes it and those above it where they are missing, one by one.
-    pub(crate) fn folder_for_writing(&self, folder: &Path) -> Result<OwnedFd, Error> {
-        match self.folder(folder) {
-            Err(error) if error.is_not_found() => {}
-            other => return other,
-        }
-        let (above, name) = self.split(folder, "open the folder")?;
-        let above = self.folder_for_writing(above)?;
-        let mode = 0o755;
-        let failed = |errno| Error::io("make the folder", self.shown(folder), errno);
-        match self.mkdir(folder, &above, name, Mode::from_bits_truncate(mode)) {
-            Ok(()) => {
-                let made = self.folder(folder)?;
-                // The caller's umask is not what engines that read the folder go by.
-                xattr::drop_acl(&made).and_then(|()| self.chmod(folder, &made, mode)).map_err(failed)?;
-                Ok(made)
-            }
-            Err(Errno::EEXIST) => self.folder(folder),
-            Err(errno) => Err(failed(errno)),
         }
     }
 

@@ -1,30 +1,39 @@
-//! Files beneath a directory: read, list, stat, and whole, atomic writes. Runs no command.
+//! Files beneath a directory: read, list, stat, and with the feature `write` whole, atomic writes. Runs no command.
 //!
 //! Every path that rocworker touches is beneath a [`Root`]. So reading this machine's `/sys`, writing
 //! its `/etc`, and running as a test on a captured machine are the same code. A symbolic link is resolved
 //! inside the Root, an absolute one too: a hostile capture cannot point at the machine that reads it.
 
+#[cfg(feature = "write")]
 mod change;
 mod error;
 pub mod files;
+#[cfg(feature = "write")]
 mod flags;
 mod folder;
 mod links;
+#[cfg(feature = "write")]
 mod lock;
 mod memory;
 mod meta;
+#[cfg(feature = "write")]
 mod node;
 mod open;
 mod place;
 mod reader;
+mod reads;
 mod recorded;
 mod reopen;
+#[cfg(feature = "write")]
 mod replace;
 pub mod stuck;
+#[cfg(feature = "write")]
 mod tree;
 mod trust;
 mod watch;
+#[cfg(feature = "write")]
 mod write;
+#[cfg(feature = "write")]
 mod xattr;
 
 use std::collections::BTreeMap;
@@ -41,20 +50,24 @@ use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, openat};
 use nix::sys::stat::{self, Mode};
 
 pub use error::{Error, if_there};
+#[cfg(feature = "write")]
 pub use lock::Lock;
 pub use memory::Asked;
 pub use meta::{Identity, Kind, Meta};
 pub use reader::{Amount, Failure, Reader};
+pub use reads::Kept;
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use reopen::Place;
+#[cfg(feature = "write")]
 pub use replace::New;
 pub use stuck::Stuck;
 pub use watch::Watch;
+#[cfg(feature = "write")]
 pub use write::{Attributes, Written};
 
-use change::OnChange;
 use memory::Tree;
 use open::read_up_to;
+use reads::Reads;
 
 /// The directory that everything is beneath: `/`, or a machine laid out somewhere else.
 pub struct Root {
@@ -64,9 +77,11 @@ pub struct Root {
     /// Device nodes by path; none on the running machine.
     recorded: BTreeMap<PathBuf, Meta>,
     owner: u32,
-    on_change: Option<OnChange>,
+    #[cfg(feature = "write")]
+    on_change: Option<change::OnChange>,
     watch: Option<Arc<dyn Watch>>,
     reader: Option<Arc<dyn Reader>>,
+    reads: Option<Reads>,
 }
 
 /// Where a Root's files are.
@@ -93,12 +108,9 @@ impl Root {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let dir = openat(AT_FDCWD, path, flags, Mode::empty()).map_err(failed)?;
         let owner = stat::fstat(&dir).map_err(failed)?.st_uid;
-        let is_host = path.is_absolute() && path.components().count() == 1;
-        let (path, recorded) = (path.to_owned(), BTreeMap::new());
-        let beneath = Beneath::Folder(dir);
-        let mut root =
-            Self { beneath, is_host, path, recorded, owner, on_change: None, watch: None, reader: None };
-        if !is_host {
+        let mut root = Self::of(Beneath::Folder(dir), path, owner);
+        root.is_host = path.is_absolute() && path.components().count() == 1;
+        if !root.is_host {
             root.open_at(Path::new("/"), OFlag::O_PATH).map_err(|errno| match errno {
                 Errno::ENOSYS | Errno::EPERM => Error::Capture {
                     path: root.path.clone(),
@@ -112,6 +124,21 @@ impl Root {
             root.recorded = recorded::load(&root)?;
         }
         Ok(root)
+    }
+
+    fn of(beneath: Beneath, path: &Path, owner: u32) -> Self {
+        Self {
+            beneath,
+            is_host: false,
+            path: path.to_owned(),
+            recorded: BTreeMap::new(),
+            owner,
+            #[cfg(feature = "write")]
+            on_change: None,
+            watch: None,
+            reader: None,
+            reads: None,
+        }
     }
 
     /// Whether this is the running machine, `/`. Beneath any other Root nothing outside it may happen.
@@ -138,6 +165,12 @@ impl Root {
     /// When it is not there, not readable, or larger than `limit`.
     pub fn read(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
+        let read = self.read_whole(path, limit);
+        self.keep_read(path, &read);
+        read
+    }
+
+    fn read_whole(&self, path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
         if let Some(read) = self.read_by_reader(path, Amount::Whole(limit)) {
             return read;
         }
@@ -157,6 +190,12 @@ impl Root {
     /// When it is not there or not readable.
     pub fn read_start(&self, path: impl AsRef<Path>, count: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
+        let read = self.read_once(path, count);
+        self.keep_read(path, &read);
+        read
+    }
+
+    fn read_once(&self, path: &Path, count: usize) -> Result<Vec<u8>, Error> {
         if let Some(read) = self.read_by_reader(path, Amount::Start(count)) {
             return read;
         }
@@ -280,8 +319,12 @@ impl Root {
     /// Whether anything is at a path, links followed.
     #[must_use]
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
         match self.memory() {
-            Some(tree) => tree.is_there(path.as_ref(), true),
+            Some(tree) => {
+                self.keep_look(path);
+                tree.is_there(path, true)
+            }
             None => self.stat(path).is_ok(),
         }
     }
@@ -289,8 +332,12 @@ impl Root {
     /// Whether anything is at a path, a link at its end not followed.
     #[must_use]
     pub fn is_there(&self, path: impl AsRef<Path>) -> bool {
+        let path = path.as_ref();
         match self.memory() {
-            Some(tree) => tree.is_there(path.as_ref(), false),
+            Some(tree) => {
+                self.keep_look(path);
+                tree.is_there(path, false)
+            }
             None => self.lstat(path).is_ok(),
         }
     }

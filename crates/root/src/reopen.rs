@@ -61,16 +61,7 @@ impl Root {
 
     fn of_tree(tree: Arc<Tree>) -> Self {
         let owner = tree.reader();
-        Self {
-            beneath: Beneath::Memory(tree),
-            is_host: false,
-            path: "/".into(),
-            recorded: BTreeMap::new(),
-            owner,
-            on_change: None,
-            watch: None,
-            reader: None,
-        }
+        Self::of(Beneath::Memory(tree), Path::new("/"), owner)
     }
 
     /// From which this Root can be opened again, with the same [`Reader`].

@@ -39,8 +39,9 @@ impl Root {
         self
     }
 
-    /// The read lasts until what is returned is dropped.
+    /// Each read begins here, but one of a [`crate::Reader`]. It lasts until what is returned is dropped.
     pub(crate) fn reading(&self, path: &Path) -> Result<Reading<'_>, Error> {
+        self.keep_look(path);
         let Some(watch) = &self.watch else { return Ok(Reading(None)) };
         watch.begin(path).map_err(|waited| Error::NoAnswer { path: self.shown(path), waited })?;
         Ok(Reading(Some(watch.as_ref())))

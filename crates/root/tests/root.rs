@@ -6,10 +6,12 @@
 )]
 
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use root::{Attributes, Kind, New, Root, Written};
+use root::{Amount, Attributes, Failure, Kept, Kind, New, Reader, Root, Written};
 
 const MODE: Attributes = Attributes { mode: 0o644, owner: None };
 
@@ -314,4 +316,42 @@ fn a_file_that_is_replaced_keeps_its_extended_attributes() {
     let length = getxattr(&file, "user.owner", value.as_mut_slice()).unwrap();
     assert_eq!(&value[..length], b"them");
     assert_eq!(fs::read(&file).unwrap(), b"new");
+}
+
+/// Reads each file as its own path.
+struct Paths;
+
+impl Reader for Paths {
+    fn read(&self, path: &Path, _: Amount) -> Result<Vec<u8>, Failure> {
+        Ok(path.as_os_str().as_bytes().to_owned())
+    }
+
+    fn ask_again(&self) {}
+
+    fn stuck(&self) -> usize {
+        0
+    }
+}
+
+#[test]
+fn what_is_asked_is_kept_whoever_reads_it_and_of_this_root_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("etc")).unwrap();
+    fs::write(folder.path().join("etc/a"), "1").unwrap();
+    let root = Root::open(folder.path()).unwrap().read_by(Arc::new(Paths));
+    assert!(root.read("/etc/a", 9).is_ok() && root.reads().is_empty());
+    let other = root.place().open().unwrap();
+    let root = root.keeping_reads();
+    assert!(!root.exists("/etc/b") && root.list("/etc").is_ok() && other.list("/").is_ok());
+    assert!(root.read_start("/etc/b", 9).is_err() && root.read_text("/sys/c", 9).is_ok());
+    assert!(root.read("/etc/a", 9).is_ok() && root.stat("/etc/a").is_ok());
+    let reads = root.reads();
+    assert_eq!(
+        reads.keys().map(|path| path.to_str().unwrap()).collect::<Vec<_>>(),
+        ["/etc", "/etc/a", "/etc/b", "/sys/c"]
+    );
+    assert!(matches!(&reads[Path::new("/etc")], Kept::Looked));
+    assert!(matches!(&reads[Path::new("/etc/a")], Kept::Read(Ok(bytes)) if bytes == b"1"));
+    assert!(matches!(&reads[Path::new("/etc/b")], Kept::Read(Err(error)) if error.is_not_found()));
+    assert!(matches!(&reads[Path::new("/sys/c")], Kept::Read(Ok(bytes)) if bytes == b"/sys/c"));
 }

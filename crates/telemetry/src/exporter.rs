@@ -7,8 +7,8 @@ use std::time::Instant;
 use inventory::health::Health;
 use inventory::published::Published;
 use inventory::readings::{CardReadings, Fault, PartitionReadings};
-use inventory::snapshot::{self, Card, GpuId, Snapshot};
-use inventory::{Gpu, Identity, Inventory, Problem, Unknown, UnreadNode};
+use inventory::snapshot::{self, Card, GpuId, Part, Snapshot};
+use inventory::{Gpu, Identity, Inventory, Problem, Unknown, Unread};
 use root::Root;
 
 use crate::container::label;
@@ -39,7 +39,7 @@ impl Exporter {
         let found = Snapshot {
             taken_at: now,
             driver_version: inventory.amdgpu.version.clone().ok(),
-            gaps: inventory.problems.clone(),
+            gaps: inventory.problems(),
             quarantine_enforced: health::is_quarantine_enforced(root),
             ..Snapshot::default()
         };
@@ -91,8 +91,7 @@ impl Scrape<'_> {
 
     /// Counts the PCI functions and the nodes of KFD that cannot be read: they are among the machine's gaps.
     fn unread(&mut self, inventory: &Inventory) {
-        let functions = inventory.unread_functions.iter().cloned();
-        for file in functions.chain(inventory.kfd.unread_nodes.iter().map(UnreadNode::file)) {
+        for file in inventory.unread.iter().filter_map(Unread::file) {
             self.count(None, file);
         }
     }
@@ -127,7 +126,7 @@ impl Scrape<'_> {
         for card in &mut self.found.cards {
             let pci = card.pci;
             for gpu in &mut card.gpus {
-                let id = GpuId { index: gpu.index, pci, partition: gpu.partition };
+                let id = GpuId { index: gpu.index, pci, partition: gpu.partition() };
                 gpu.compute_processes = counts.remove(&id);
                 gpu.lease = leases.remove(&id);
             }
@@ -140,50 +139,36 @@ impl Scrape<'_> {
     /// A card with its partitions.
     fn card(&mut self, card: &gpu::Card<'_>, health: Option<&Health>) -> Option<Card> {
         let first = *card.entries.first()?;
-        let readings = match first.pci {
+        let mut readings = match first.pci {
             Some(address) if first.driver.as_deref() == Some("amdgpu") => {
                 amdgpu::readings::of_card(self.root, address)
             }
             _ => CardReadings::default(),
         };
         let place = Place::of(first, None);
-        let seen = Identity {
-            vbios: readings.vbios_version.clone(),
-            is_apu: readings.is_apu,
-            ..Identity::of(first, false)
-        };
-        let identity = self.exporter.identities.complete(place.clone(), seen);
+        let seen = (Identity::of(first, false), readings.vbios_version.take());
+        let (identity, vbios_version) = self.exporter.identities.complete(place.clone(), seen);
+        readings.vbios_version = vbios_version;
         self.failed(Some(&place), &readings.faults);
         self.places.push(place);
         let judged = health.and_then(|health| health.gpus.iter().find(|gpu| Some(gpu.pci) == first.pci));
         let health = judged.cloned();
         let mut found = Card { pci: first.pci, identity, readings, health, ..Card::default() };
-        found.gpus = if card.is_partitioned() || first.pci.is_none() {
-            card.entries.iter().map(|gpu| self.partition(gpu, &found.readings)).collect()
-        } else {
-            vec![self.whole(first, &found)]
-        };
+        let has_parts = card.is_partitioned() || first.pci.is_none();
+        for gpu in &card.entries {
+            let part = has_parts.then(|| self.part(gpu, &found.readings));
+            let xgmi_links = self.links(gpu, found.readings.is_suspended());
+            let (index, problems) = (gpu.index, unusable(gpu));
+            found.gpus.push(snapshot::Gpu { index, part, xgmi_links, problems, ..snapshot::Gpu::default() });
+        }
         Some(found)
     }
 
-    fn whole(&mut self, gpu: &Gpu, card: &Card) -> snapshot::Gpu {
-        let busy_percent = card.readings.busy_percent;
-        snapshot::Gpu {
-            index: gpu.index,
-            identity: card.identity.clone(),
-            readings: PartitionReadings { busy_percent, ..PartitionReadings::default() },
-            memory_total_bytes: card.memory().and_then(|memory| memory.total_bytes),
-            xgmi_links: self.links(gpu, card.readings.is_suspended()),
-            problems: unusable(gpu),
-            ..snapshot::Gpu::default()
-        }
-    }
-
-    fn partition(&mut self, gpu: &Gpu, of_card: &CardReadings) -> snapshot::Gpu {
+    fn part(&mut self, gpu: &Gpu, of_card: &CardReadings) -> Part {
         let id = gpu.partition.as_ref().map(|partition| partition.id);
         let place = Place::of(gpu, id);
-        let identity = self.exporter.identities.complete(place.clone(), Identity::of(gpu, true));
-        let is_suspended = of_card.is_suspended();
+        let seen = (Identity::of(gpu, true), None);
+        let (identity, _) = self.exporter.identities.complete(place.clone(), seen);
         let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
         // Of a card that sysfs does not tell, nothing says that it is awake.
         let readings = match (gpu.pci, id, render) {
@@ -194,16 +179,9 @@ impl Scrape<'_> {
         };
         self.failed(Some(&place), &readings.faults);
         self.places.push(place);
-        snapshot::Gpu {
-            index: gpu.index,
-            partition: id,
-            identity,
-            readings,
-            memory_total_bytes: gpu.vram_bytes.as_ref().ok().copied().filter(|_| !is_suspended),
-            xgmi_links: self.links(gpu, is_suspended),
-            problems: unusable(gpu),
-            ..snapshot::Gpu::default()
-        }
+        let vram = gpu.vram_bytes.as_ref().ok().copied();
+        let memory_total_bytes = vram.filter(|_| !of_card.is_suspended());
+        Part { number: id, identity, readings, memory_total_bytes }
     }
 
     fn links(&mut self, gpu: &Gpu, is_suspended: bool) -> Option<u32> {

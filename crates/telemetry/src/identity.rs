@@ -40,12 +40,16 @@ pub(crate) fn labels(identity: &Identity, id: GpuId) -> Vec<Label> {
     ])
 }
 
-/// The further labels of `rocm_gpu_info`. `driver`: the version of the kernel module.
-pub(crate) fn info_labels(identity: &Identity, driver: Option<String>) -> Vec<Label> {
+/// The further labels of `rocm_gpu_info`. `vbios`: of a card. `driver`: the version of the kernel module.
+pub(crate) fn info_labels(
+    identity: &Identity,
+    vbios: Option<&String>,
+    driver: Option<&String>,
+) -> Vec<Label> {
     known([
         ("device_id", identity.device_id.clone()),
-        ("vbios", identity.vbios.clone()),
-        ("driver_version", driver),
+        ("vbios", vbios.cloned()),
+        ("driver_version", driver.cloned()),
         ("compute_partition", identity.compute_partition.clone()),
         ("memory_partition", identity.memory_partition.clone()),
     ])
@@ -55,20 +59,24 @@ fn known<const N: usize>(labels: [(&'static str, Option<String>); N]) -> Vec<Lab
     labels.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
+/// Who a GPU is; of a card, the version of its VBIOS too.
+pub(crate) type Known = (Identity, Option<String>);
+
 /// The identities of the GPUs that are there.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Identities {
-    earlier: BTreeMap<Place, Identity>,
-    now: BTreeMap<Place, Identity>,
+    earlier: BTreeMap<Place, Known>,
+    now: BTreeMap<Place, Known>,
 }
 
 impl Identities {
     /// What is known of a GPU, with what an earlier scrape knew.
-    pub(crate) fn complete(&mut self, place: Place, seen: Identity) -> Identity {
-        let kept = self.earlier.get(&place).filter(|kept| kept.may_be(&seen)).cloned();
-        let identity = seen.or(kept.unwrap_or_default());
-        self.now.insert(place, identity.clone());
-        identity
+    pub(crate) fn complete(&mut self, place: Place, (identity, vbios): Known) -> Known {
+        let kept = self.earlier.get(&place).filter(|(kept, _)| kept.may_be(&identity)).cloned();
+        let (kept, kept_vbios) = kept.unwrap_or_default();
+        let known = (identity.or(kept), vbios.or(kept_vbios));
+        self.now.insert(place, known.clone());
+        known
     }
 
     /// Ends a scrape: forgets the GPUs that it did not see.

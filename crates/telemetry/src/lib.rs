@@ -22,6 +22,5 @@ pub mod patient;
 pub mod printable;
 pub mod processes;
 mod published;
-pub mod readings;
 pub mod sample;
 pub mod samples;

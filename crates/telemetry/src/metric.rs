@@ -1,5 +1,8 @@
 //! What a metric is. [`crate::metrics`] is the table of all, from which the exposition and docs/metrics.md are made.
 
+use inventory::readings::CardReadings;
+use inventory::series::{Series, Value};
+
 /// What Prometheus learns of a metric (`# TYPE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -57,4 +60,28 @@ pub struct Metric {
     pub dcgm: &'static str,
     /// The metrics of AMD's Device Metrics Exporter that say the same, or nothing.
     pub dme: &'static str,
+    /// Of a reading, its values for a card that is awake. The other metrics are made of what else a snapshot has.
+    pub values: Option<fn(&CardReadings) -> Vec<Value>>,
+}
+
+impl Metric {
+    /// A metric of a reading, without what documents it.
+    pub(crate) const fn of(series: &Series) -> Self {
+        let (name, labels, values) = (series.name, series.labels, Some(series.values));
+        Self { name, labels, values, ..Self::OF_NO_READING }
+    }
+
+    /// A metric without its name and what documents it.
+    pub(crate) const OF_NO_READING: Self = Self {
+        name: "",
+        scope: Scope::Machine,
+        kind: Kind::Gauge,
+        unit: "",
+        help: "",
+        labels: &[],
+        source: "",
+        dcgm: "",
+        dme: "",
+        values: None,
+    };
 }

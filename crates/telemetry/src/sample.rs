@@ -1,9 +1,8 @@
 //! One value of one metric.
 
-use crate::metric::Metric;
+pub use inventory::series::{Label, count, truth};
 
-/// A label's name and value.
-pub type Label = (&'static str, String);
+use crate::metric::Metric;
 
 /// A line of the exposition.
 #[derive(Debug, Clone)]
@@ -53,19 +52,4 @@ impl<'a> Labelled<'a> {
             self.into.push(Sample { metric, labels, value });
         }
     }
-}
-
-/// A count as a value: exact below 2^53.
-#[must_use]
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "a sample is a 64-bit float in every format that Prometheus reads"
-)]
-pub fn count(number: u64) -> f64 {
-    number as f64
-}
-
-/// 1 for what is so, 0 for what is not.
-pub(crate) fn truth(value: bool) -> f64 {
-    f64::from(u8::from(value))
 }

@@ -61,13 +61,14 @@ type Labels = (GpuId, Vec<Label>);
 
 /// `gpus`: takes down what containers can get of the card.
 fn of_card(snapshot: &Snapshot, card: &Card, gpus: &mut Vec<Labels>, samples: &mut Vec<Sample>) {
-    let info = |identity| info_labels(identity, snapshot.driver_version.clone());
+    let driver = snapshot.driver_version.as_ref();
     let index = card.gpus.first().and_then(|gpu| gpu.index);
     let own = labels(&card.identity, GpuId { index, pci: card.pci, partition: None });
     let mut to = Labelled::new(&own, samples);
     // Of an entry whose card is not known, nothing can be said of a card.
     if card.pci.is_some() {
-        to.add_with_all(&GPU_INFO, info(&card.identity), 1.0);
+        let vbios = card.readings.vbios_version.as_ref();
+        to.add_with_all(&GPU_INFO, info_labels(&card.identity, vbios, driver), 1.0);
     }
     to.add(&GPU_SUSPENDED, card.is_suspended().map(truth));
     if let Some(judged) = &card.health {
@@ -75,19 +76,19 @@ fn of_card(snapshot: &Snapshot, card: &Card, gpus: &mut Vec<Labels>, samples: &m
     }
     let is_suspended = card.readings.is_suspended();
     if !is_suspended {
-        card::card(card, &mut to);
+        card::card(&card.readings, &mut to);
     }
     to.add(&PCIE_TX, card.traffic.map(|it| it.sent_bytes_per_second));
     to.add(&PCIE_RX, card.traffic.map(|it| it.received_bytes_per_second));
-    let is_whole = !card.is_partitioned() && card.pci.is_some();
     for gpu in &card.gpus {
-        let labels = labels(&gpu.identity, card.id_of(gpu));
+        let identity = gpu.part.as_ref().map_or(&card.identity, |part| &part.identity);
+        let labels = labels(identity, card.id_of(gpu));
         let mut to = Labelled::new(&labels, samples);
-        if !is_whole {
-            to.add_with_all(&GPU_INFO, info(&gpu.identity), 1.0);
-        }
-        if !is_whole && !is_suspended {
-            card::partition(gpu, &mut to);
+        if let Some(part) = &gpu.part {
+            to.add_with_all(&GPU_INFO, info_labels(identity, None, driver), 1.0);
+            if !is_suspended {
+                card::partition(part, &mut to);
+            }
         }
         to.add(&XGMI_LINKS, gpu.xgmi_links.map(f64::from));
         to.add(&PROCESSES, gpu.compute_processes.map(count));

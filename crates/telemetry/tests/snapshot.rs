@@ -10,12 +10,14 @@
 use inventory::PciAddress;
 use inventory::health::State;
 use inventory::published::{Client, Drift, Lease, Published, SCHEMA_VERSION};
+use inventory::series;
 use inventory::snapshot::{Card, Gpu, GpuId, Owner, Process, Snapshot};
 use layout::{JUDGED_AT, Machine};
 use root::Root;
 use support::captures;
 use support::laid::Laid;
 use telemetry::exporter::Exporter;
+use telemetry::metrics::ALL;
 use telemetry::sample::count;
 
 const GIB: u64 = 1 << 30;
@@ -29,7 +31,7 @@ fn snapshot(laid: &Laid) -> Snapshot {
 
 /// What is used, and what there is, of the memory that the card works in.
 fn memory(card: &Card) -> (Option<u64>, Option<u64>) {
-    card.memory().map_or((None, None), |memory| (memory.used_bytes, memory.total_bytes))
+    card.readings.own_memory().map_or((None, None), |memory| (memory.used_bytes, memory.total_bytes))
 }
 
 #[test]
@@ -51,8 +53,9 @@ fn a_whole_card_is_its_own_only_gpu() {
     let sensor = |name: &str| first.temperatures().find(|(sensor, _)| *sensor == name).map(|it| it.1);
     assert_eq!((sensor("junction"), sensor("mem"), sensor("edge")), (Some(51.0), Some(41.0), None));
     let [whole] = &first.gpus[..] else { panic!("{first:#?}") };
-    assert_eq!((whole.index, whole.partition, whole.lease.as_deref()), (Some(0), None, None));
-    assert_eq!((whole.readings.busy_percent, whole.memory_total_bytes), (Some(61.0), Some(192 * GIB)));
+    assert_eq!((whole.index, whole.partition(), whole.lease.as_deref()), (Some(0), None, None));
+    assert_eq!(first.busy_percent_of(whole), Some(61.0));
+    assert_eq!(first.memory_total_bytes_of(whole), Some(192 * GIB));
     assert_eq!(whole.problems, [""; 0]);
     assert_eq!(snapshot.process_count(first, whole), Some(0));
     assert!(snapshot.counts_only_compute(first, whole));
@@ -68,14 +71,18 @@ fn eight_cards_of_eight_partitions_are_64_gpus() {
     assert_eq!(indexes, (0..64).map(Some).collect::<Vec<_>>());
     let last = &snapshot.cards[7];
     assert_eq!(
-        last.gpus.iter().map(|gpu| gpu.partition).collect::<Vec<_>>(),
+        last.gpus.iter().map(Gpu::partition).collect::<Vec<_>>(),
         (0..8).map(Some).collect::<Vec<_>>()
     );
     assert_eq!(last.watts(), Some(438.0), "of the card alone");
     // gfx_busy_inst: 10, the card's number, the partition's only XCC.
-    assert_eq!(last.gpus[3].readings.busy_percent, Some(10.0 + 7.0 + 3.0));
+    assert_eq!(last.busy_percent_of(&last.gpus[3]), Some(10.0 + 7.0 + 3.0));
     assert_eq!(memory(last).1, Some(192 * GIB));
-    assert_eq!(last.gpus[3].memory_total_bytes.map(|bytes| bytes < 192 * GIB), Some(true), "{last:#?}");
+    assert_eq!(
+        last.memory_total_bytes_of(&last.gpus[3]).map(|bytes| bytes < 192 * GIB),
+        Some(true),
+        "{last:#?}"
+    );
 }
 
 #[test]
@@ -251,4 +258,10 @@ fn a_machine_whose_devices_cannot_be_listed_is_not_one_without_gpus() {
     assert_eq!(unseen.no_card(), "Which GPUs this machine has is not known.");
     let [why] = &unseen.unknown()[..] else { panic!("{unseen:#?}") };
     assert!(why.starts_with("no PCI device can be seen: ") && why.contains("/sys/bus/pci/devices"), "{why}");
+}
+
+#[test]
+fn each_reading_of_a_card_is_one_metric() {
+    let readings = ALL.iter().filter(|metric| metric.values.is_some()).map(|metric| metric.name);
+    assert_eq!(readings.collect::<Vec<_>>(), series::ALL.map(|series| series.name));
 }

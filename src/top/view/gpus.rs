@@ -143,11 +143,11 @@ fn cell(
         return plain(match field {
             Field::Index | Field::FirstIndex => say::count(gpu.index),
             Field::Name => {
-                let number = say::count(gpu.partition);
+                let number = say::count(gpu.partition());
                 if room < 8 { format!(" p. {number}") } else { format!(" part. {number}") }
             }
-            Field::Busy => say::percent(gpu.readings.busy_percent),
-            Field::Memory => say::memory(None, gpu.memory_total_bytes),
+            Field::Busy => say::percent(card.busy_percent_of(gpu)),
+            Field::Memory => say::memory(None, card.memory_total_bytes_of(gpu)),
             Field::Processes => {
                 say::count(state.snapshot().and_then(|snapshot| snapshot.process_count(card, gpu)))
             }

@@ -82,6 +82,10 @@ pub(crate) fn machine() -> Machine {
         .put("/etc/group", "root:x:0:\nvideo:x:44:ann\nrender:x:992:ann,bob\nwheel:x:10:ann\n")
 }
 
+pub(crate) fn machine_of(card: Gpu) -> Machine {
+    Machine::new().module(Module::new("amdgpu")).gpu(card).kfd(Kfd::new(511).node(node()))
+}
+
 pub(crate) fn machines() -> Vec<(&'static str, Machine)> {
     let physical =
         Gpu::amd("0000:05:00.0", 0x74a1).card(0).render(128).virtual_functions(8, &["0000:05:00.1"]);

@@ -1,7 +1,7 @@
 //! What is in the archive, and what must not be.
 
 use crate::report::archive::*;
-use layout::{Entry, Gpu, Kfd, Machine, Module, Nodes};
+use layout::{Entry, Machine, Nodes};
 use reconcile::command::Programs;
 use rocworker::config::Config;
 use rocworker::report::take;
@@ -41,17 +41,19 @@ fn secrets_serial_numbers_and_the_machines_name_are_nowhere_in_the_archive() {
         .put("/run/.containerenv", format!("name={SECRET}\n"))
         .put("/proc/cpuinfo", format!("model\t\t: 1\nSerial\t\t: {SECRET}\n"))
         .put("/sys/class/dmi/id/product_serial", SECRET)
+        .put("/sys/bus/pci/devices/0000:01:00.0/uevent", format!("PCI_CLASS=20000\nX={SECRET}\n"))
+        .put(&format!("/sys/class/kfd/kfd/proc/4711/{SECRET}"), "")
+        .put("/sys/class/kfd/kfd/proc/4711/vram_7001", "1\n")
         .put("/sys/class/drm/card0-DP-1/edid", SECRET);
     for attribute in [
         "serial_number",
         "config",
-        "vbios_version",
         "rom",
         "resource",
         "resource0",
         "pcie_bw",
         "pp_table",
-        "ras/umc_err_count",
+        "ras/features",
         "ip_discovery/x",
     ] {
         machine = machine.put(&format!("/sys/class/drm/card0/device/{attribute}"), SECRET);
@@ -63,6 +65,10 @@ fn secrets_serial_numbers_and_the_machines_name_are_nowhere_in_the_archive() {
         assert_nowhere(&archive, needle);
     }
     let entries = entries(&archive);
+    let sysfs = entries.keys().filter(|path| path.starts_with("sys/"));
+    let others: Vec<_> =
+        sysfs.filter(|path| path.contains("kfd/proc") || path.contains("0000:01:00.0")).collect();
+    assert!(others.is_empty(), "processes, and what is no GPU: {others:?}");
     assert!(text(&entries, "etc/containerd/config.toml").contains("level = \"info\""));
     assert!(
         text(&entries, "etc/docker/daemon.json")
@@ -182,7 +188,9 @@ fn a_suspended_card_is_not_woken_and_the_rest_of_it_is_there() {
         .attribute("current_compute_partition", "SPX")
         .attribute("current_link_speed", "16.0 GT/s PCIe")
         .attribute("hwmon/hwmon3/temp1_input", "42000")
-        .attribute("mem_info_vram_total", "51539607552");
+        .attribute("mem_info_vram_total", "51539607552")
+        .attribute("vbios_version", "113-D7020100-102")
+        .attribute("ras/umc_err_count", "ue: 0\nce: 3\n");
     let names = |machine: &Machine| {
         let root = scratch();
         machine.lay_out(root.path(), Nodes::Recorded).unwrap();
@@ -192,10 +200,19 @@ fn a_suspended_card_is_not_woken_and_the_rest_of_it_is_there() {
             .filter_map(|path| path.split_once("0000:03:00.0/").map(|(_, name)| name.to_owned()));
         names.collect::<Vec<_>>()
     };
-    let asked =
-        ["current_compute_partition", "current_link_speed", "gpu_metrics", "hwmon/hwmon3/temp1_input"];
+    let asked = [
+        "current_compute_partition",
+        "current_link_speed",
+        "gpu_metrics",
+        "hwmon/hwmon3/temp1_input",
+        "mem_info_vram_total",
+        "ras/umc_err_count",
+        "vbios_version",
+    ];
     let asleep = names(&machine_of(card.clone()));
-    assert!(asleep.contains(&"mem_info_vram_total".to_owned()), "{asleep:?}");
+    for there in ["numa_node", "power/runtime_status", "revision", "uevent"] {
+        assert!(asleep.contains(&there.to_owned()), "{asleep:?}");
+    }
     assert!(asked.iter().all(|name| !asleep.iter().any(|there| there == name)), "{asleep:?}");
     let awake = names(&machine_of(card.attribute("power/runtime_status", "active")));
     assert!(asked.iter().all(|name| awake.iter().any(|there| there == name)), "{awake:?}");
@@ -215,10 +232,6 @@ fn what_the_daemon_judged_is_in_the_archive_unless_another_user_could_have_writt
     let entries = entries(&archive(root.path()));
     assert!(!entries.contains_key(FILE));
     assert!(text(&entries, "capture.json").contains("health.json can be written by others"));
-}
-
-fn machine_of(card: Gpu) -> Machine {
-    Machine::new().module(Module::new("amdgpu")).gpu(card).kfd(Kfd::new(511).node(node()))
 }
 
 #[test]

@@ -46,7 +46,7 @@ fn invented(mut snapshot: Snapshot, load: f64) -> Snapshot {
         let used = memory * (0.2 + 0.5 * load);
         let vram =
             MemoryPool { pool: "vram", used_bytes: Some(bytes(used)), total_bytes: Some(bytes(memory)) };
-        card.identity.is_apu = Some(false);
+        card.readings.is_apu = Some(false);
         card.readings.temperatures =
             vec![temperature("junction", celsius + 45.0 * load), temperature("mem", 52.0)];
         card.readings.power.watts = Some(watts + (limit - watts) * load);
@@ -54,7 +54,9 @@ fn invented(mut snapshot: Snapshot, load: f64) -> Snapshot {
         card.readings.busy_percent = Some((100.0 * load).round());
         card.readings.memory = vec![vram];
         for (busy, gpu) in (0_u32..).zip(&mut card.gpus) {
-            gpu.readings.busy_percent = Some(f64::from(99 - 7 * busy) * load);
+            if let Some(part) = &mut gpu.part {
+                part.readings.busy_percent = Some(f64::from(99 - 7 * busy) * load);
+            }
             gpu.compute_processes = Some(0);
         }
     }

@@ -79,7 +79,7 @@ fn unusable(card: &Card) -> Markup {
 }
 
 fn readings(card: &Card, snapshot: &Snapshot) -> Markup {
-    let memory = card.memory();
+    let memory = card.readings.own_memory();
     let temperatures: Vec<(&str, f64)> = card.temperatures().collect();
     let whole = card.gpus.first().filter(|_| !card.is_partitioned());
     html! {
@@ -137,7 +137,7 @@ fn partitions(number: usize, card: &Card, snapshot: &Snapshot) -> Markup {
     let used = card.gpus.iter().filter(|gpu| count(gpu).is_some_and(|count| count > 0)).count();
     let is_unknown = card.gpus.iter().any(|gpu| count(gpu).is_none());
     let leased = card.gpus.iter().filter(|gpu| gpu.lease.is_some()).count();
-    let rows = html! { @for gpu in &card.gpus { (row(gpu, count(gpu), leased > 0)) } };
+    let rows = html! { @for gpu in &card.gpus { (row(card, gpu, count(gpu), leased > 0)) } };
     let caption = format!("{}, as containers get them", name(card));
     let mut heads = vec![
         ("GPU", false),
@@ -163,13 +163,13 @@ fn partitions(number: usize, card: &Card, snapshot: &Snapshot) -> Markup {
     }
 }
 
-fn row(gpu: &Gpu, processes: Option<u64>, has_leases: bool) -> Markup {
+fn row(card: &Card, gpu: &Gpu, processes: Option<u64>, has_leases: bool) -> Markup {
     html! {
         tr {
             th scope="row" { (known(gpu.index, |index| html! { (index) })) }
-            td.number { (known(gpu.partition, |partition| html! { (partition) })) }
-            td.number { (known(gpu.readings.busy_percent, |busy| html! { (format!("{busy:.0} %")) })) }
-            td.number { (known(of(gpu.memory_total_bytes), |total| html! { (bytes(total)) })) }
+            td.number { (known(gpu.partition(), |partition| html! { (partition) })) }
+            td.number { (known(card.busy_percent_of(gpu), |busy| html! { (format!("{busy:.0} %")) })) }
+            td.number { (known(of(card.memory_total_bytes_of(gpu)), |total| html! { (bytes(total)) })) }
             td.number { (known(processes, |count| html! { (count) })) }
             @if has_leases {
                 td { @match &gpu.lease { Some(holder) => { (container(holder)) }, None => { "none" } } }

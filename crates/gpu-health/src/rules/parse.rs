@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+use inventory::series::{self, Series};
 use kernel_log::knowledge::{Class, Severity};
 use serde::Deserialize;
-use telemetry::metric::{Kind, Metric};
 use toml::Spanned;
 
-use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When, metrics, unfit};
+use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When, unfit};
 use crate::knowledge::IDS;
 
 /// Where a text is no rules: the byte at which the problem begins.
@@ -195,7 +195,7 @@ fn metric(raw: &RawMetric) -> Result<OfMetric, Fault> {
     found.extend(raw.below.as_ref().map(|it| finite(it).map(Is::Below)));
     found.extend(raw.above_other.as_ref().map(|it| other(it).map(Is::AboveOther)));
     found.extend(raw.below_other.as_ref().map(|it| other(it).map(Is::BelowOther)));
-    found.extend(raw.grown_by.as_ref().map(|it| grown(of.metric, it, raw)));
+    found.extend(raw.grown_by.as_ref().map(|it| grown(of.series, it, raw)));
     if let (Some(seconds), None) = (&raw.within_s, &raw.grown_by) {
         return fault(seconds, "within_s belongs to grown_by: write both, or neither".to_owned());
     }
@@ -209,9 +209,9 @@ fn metric(raw: &RawMetric) -> Result<OfMetric, Fault> {
     }
 }
 
-fn grown(metric: &Metric, by: &Spanned<f64>, raw: &RawMetric) -> Result<Is, Fault> {
-    if metric.kind != Kind::Counter {
-        let name = metric.name;
+fn grown(series: &Series, by: &Spanned<f64>, raw: &RawMetric) -> Result<Is, Fault> {
+    let name = series.name;
+    if !name.ends_with("_total") {
         return fault(by, format!("{name} is no counter: only a metric whose name ends in _total grows"));
     }
     let Some(within_s) = &raw.within_s else {
@@ -225,16 +225,22 @@ fn grown(metric: &Metric, by: &Spanned<f64>, raw: &RawMetric) -> Result<Is, Faul
 }
 
 fn selector(name: &Spanned<String>, labels: &BTreeMap<Spanned<String>, String>) -> Result<Selector, Fault> {
-    let metric = metrics::named(name.get_ref()).or_else(|problem| fault(name, problem))?;
+    let of = name.get_ref();
+    let Some(series) = series::ALL.into_iter().find(|series| series.name == *of) else {
+        return fault(
+            name,
+            format!("{of:?} is no reading of a card: take another metric of docs/metrics.md"),
+        );
+    };
     for label in labels.keys() {
-        if !metric.labels.contains(&label.get_ref().as_str()) {
-            let has = match metric.labels {
+        if !series.labels.contains(&label.get_ref().as_str()) {
+            let has = match series.labels {
                 [] => "it has none".to_owned(),
                 labels => format!("it has {}", labels.join(", ")),
             };
-            return fault(label, format!("{} has no label {:?}: {has}", metric.name, label.get_ref()));
+            return fault(label, format!("{of} has no label {:?}: {has}", label.get_ref()));
         }
     }
     let labels = labels.iter().map(|(name, value)| (name.get_ref().clone(), value.clone())).collect();
-    Ok(Selector { metric, labels })
+    Ok(Selector { series, labels })
 }

@@ -55,8 +55,8 @@ impl fmt::Display for Selector {
         let labels: Vec<String> =
             self.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
         match &labels[..] {
-            [] => write!(f, "{}", self.metric.name),
-            labels => write!(f, "{}{{{}}}", self.metric.name, labels.join(",")),
+            [] => write!(f, "{}", self.series.name),
+            labels => write!(f, "{}{{{}}}", self.series.name, labels.join(",")),
         }
     }
 }

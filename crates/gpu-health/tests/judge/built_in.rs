@@ -4,9 +4,8 @@ use gpu_health::judge::{Card, Event, Log};
 use gpu_health::rules::Rules;
 use inventory::health::State;
 use kernel_log::knowledge::{Blame, Class, Knowledge, Severity};
-use telemetry::sample::Sample;
 
-use crate::{card, event, judged, of, rules_of, sample};
+use crate::{Sample, card, event, judged, of, rules_of, sample};
 
 #[test]
 fn the_built_in_rules_are_read() {
@@ -137,7 +136,7 @@ fn a_reading_takes_off_what_the_table_says() {
         (vec![link_up(0.0)], &[("xgmi-link-down", 10)], Some(90)),
         (vec![link_up(1.0)], &[], Some(100)),
         (vec![sample("rocm_power_usage", &[], 9e9)], &[], None),
-        (vec![dump(f64::NAN), temperature(f64::INFINITY), limit("mem", "critical", 90.0)], &[], None),
+        (vec![temperature(f64::INFINITY), limit("mem", "critical", 90.0)], &[], None),
     ];
     for (samples, takes, score) in cases {
         let said = format!("{samples:?}");

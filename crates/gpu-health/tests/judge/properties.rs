@@ -5,9 +5,8 @@ use inventory::health::{Health, State};
 use kernel_log::knowledge::{Class, Severity};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use telemetry::sample::Sample;
 
-use crate::{BUILT_IN, NOW, card, event, judged, sample};
+use crate::{BUILT_IN, NOW, Sample, card, event, judged, sample};
 
 const CLASSES: [Class; 16] = [
     Class::AccessDenied,
@@ -39,31 +38,38 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
 }
 
 fn samples() -> impl Strategy<Value = Vec<Sample>> {
-    let value = prop_oneof![
-        Just(0.0),
-        Just(1.0),
-        0.0..200.0_f64,
-        Just(f64::NAN),
-        Just(f64::INFINITY),
-        Just(f64::MIN),
+    let celsius = || {
+        prop_oneof![Just(0.0), Just(1.0), 0.0..200.0_f64, Just(f64::NAN), Just(f64::INFINITY), Just(f64::MIN),]
+    };
+    let count = || (0..200_u32).prop_map(f64::from);
+    let limit = |limit: &'static str| {
+        celsius().prop_map(move |value| {
+            sample("rocm_gpu_temperature_limit_celsius", &[("sensor", "mem"), ("limit", limit)], value)
+        })
+    };
+    let errors = |severity: &'static str| {
+        count().prop_map(move |value| {
+            sample("rocm_ras_errors_total", &[("block", "umc"), ("severity", severity)], value)
+        })
+    };
+    let width = |link: &'static str| {
+        count().prop_map(move |value| sample("rocm_pcie_link_width_lanes", &[("link", link)], value))
+    };
+    let one = prop_oneof![
+        celsius().prop_map(|value| sample("rocm_gpu_temperature", &[("sensor", "mem")], value)),
+        limit("critical"),
+        limit("emergency"),
+        count().prop_map(|value| sample("rocm_retired_pages", &[("state", "pending")], value)),
+        errors("uncorrectable"),
+        errors("correctable"),
+        width("current"),
+        width("max"),
+        (0..2_u8).prop_map(|value| sample("rocm_gpu_devcoredump", &[], f64::from(value))),
     ];
-    let one = (0..9_usize, value).prop_map(|(which, value)| match which {
-        0 => sample("rocm_gpu_temperature", &[("sensor", "mem")], value),
-        1 => sample("rocm_gpu_temperature_limit_celsius", &[("sensor", "mem"), ("limit", "critical")], value),
-        2 => {
-            sample("rocm_gpu_temperature_limit_celsius", &[("sensor", "mem"), ("limit", "emergency")], value)
-        }
-        3 => sample("rocm_retired_pages", &[("state", "pending")], value),
-        4 => sample("rocm_ras_errors_total", &[("block", "umc"), ("severity", "uncorrectable")], value),
-        5 => sample("rocm_ras_errors_total", &[("block", "umc"), ("severity", "correctable")], value),
-        6 => sample("rocm_pcie_link_width_lanes", &[("link", "current")], value),
-        7 => sample("rocm_pcie_link_width_lanes", &[("link", "max")], value),
-        _ => sample("rocm_gpu_devcoredump", &[], value),
-    });
     vec(one, 0..12).prop_map(|mut samples| {
         // Each series stands once.
-        samples.sort_by_key(|sample| (sample.metric.name, sample.labels.clone()));
-        samples.dedup_by_key(|sample| (sample.metric.name, sample.labels.clone()));
+        samples.sort_by_key(|sample| (sample.name, sample.labels.clone()));
+        samples.dedup_by_key(|sample| (sample.name, sample.labels.clone()));
         samples
     })
 }

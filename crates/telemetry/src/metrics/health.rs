@@ -6,46 +6,37 @@ pub static GPU_HEALTH_SCORE: Metric = Metric {
     name: "rocm_gpu_health_score",
     scope: Scope::Card,
     kind: Kind::Gauge,
-    unit: "",
     help: "How well the GPU is, from 0 to 100; absent where it is not known.",
-    labels: &[],
     source: "/run/rocworker/health.json",
-    dcgm: "",
     dme: "gpu_health",
+    ..Metric::OF_NO_READING
 };
 
 pub static GPU_HEALTH_STATE: Metric = Metric {
     name: "rocm_gpu_health_state",
     scope: Scope::Card,
     kind: Kind::Gauge,
-    unit: "",
     help: "1 for the state that the GPU is in, 0 for the others: healthy, degraded, unhealthy, unknown.",
     labels: &["state"],
     source: "/run/rocworker/health.json",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static GPU_HANG: Metric = Metric {
     name: "rocm_gpu_hang",
     scope: Scope::Card,
     kind: Kind::Gauge,
-    unit: "",
     help: "1 while the GPU hangs by the kernel's log or its dump, 0 while neither says so; absent where it is not known.",
-    labels: &[],
     source: "/run/rocworker/health.json",
     dcgm: "DCGM_FI_DEV_XID_ERRORS",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static GPU_QUARANTINED: Metric = Metric {
     name: "rocm_gpu_quarantined",
     scope: Scope::Card,
     kind: Kind::Gauge,
-    unit: "",
     help: "1 while the wrapper keeps containers off the GPU: it is or was a short while ago unhealthy, and wrapper.quarantine is true.",
-    labels: &[],
     source: "/run/rocworker/health.json, /etc/rocworker/wrapper.json",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };

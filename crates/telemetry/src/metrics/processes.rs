@@ -8,10 +8,8 @@ pub static PROCESSES: Metric = Metric {
     kind: Kind::Gauge,
     unit: "processes",
     help: "Compute processes that use the GPU.",
-    labels: &[],
     source: "/sys/class/kfd/kfd/proc",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static PROCESS_VRAM: Metric = Metric {
@@ -22,8 +20,7 @@ pub static PROCESS_VRAM: Metric = Metric {
     help: "VRAM of a process on a GPU.",
     labels: &["pid", "name", "container", "namespace", "pod", "unit"],
     source: "/sys/class/kfd/kfd/proc/*/vram_*, /proc/*/fdinfo/*",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static PROCESS_CU: Metric = Metric {
@@ -34,8 +31,8 @@ pub static PROCESS_CU: Metric = Metric {
     help: "Compute units that a process occupies on a GPU.",
     labels: &["pid", "name", "container", "namespace", "pod", "unit"],
     source: "/sys/class/kfd/kfd/proc/*/stats_*/cu_occupancy",
-    dcgm: "",
     dme: "gpu_process_cu_occupancy",
+    ..Metric::OF_NO_READING
 };
 
 pub static PROCESS_QUEUES: Metric = Metric {
@@ -46,8 +43,7 @@ pub static PROCESS_QUEUES: Metric = Metric {
     help: "Queues of a process on a GPU.",
     labels: &["pid", "name", "container", "namespace", "pod", "unit"],
     source: "/sys/class/kfd/kfd/proc/*/queues/*/gpuid",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static CONTAINER_GPU_SECONDS: Metric = Metric {
@@ -58,8 +54,7 @@ pub static CONTAINER_GPU_SECONDS: Metric = Metric {
     help: "Time in which a process of the container held the GPU, since the exporter started; counts anew once it has held none for ten minutes.",
     labels: &["container", "namespace", "pod", "unit"],
     source: "/sys/class/kfd/kfd/proc, /proc/*/cgroup",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static CONTAINER_VRAM_PEAK: Metric = Metric {
@@ -70,18 +65,15 @@ pub static CONTAINER_VRAM_PEAK: Metric = Metric {
     help: "Most VRAM that the container's processes had at a scrape, since the exporter started; counts anew once it has held none for ten minutes.",
     labels: &["container", "namespace", "pod", "unit"],
     source: "/sys/class/kfd/kfd/proc/*/vram_*",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static LEASE: Metric = Metric {
     name: "rocm_lease_info",
     scope: Scope::Gpu,
     kind: Kind::Info,
-    unit: "",
     help: "A container's exclusive lease of the GPU.",
     labels: &["container"],
     source: "/run/rocworker/exporter.json",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };

@@ -10,8 +10,7 @@ pub static DRIFT: Metric = Metric {
     help: "Managed paths by state: differs, contested, blocked, failed.",
     labels: &["state"],
     source: "/run/rocworker/exporter.json",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static PENDING_RESTARTS: Metric = Metric {
@@ -20,10 +19,8 @@ pub static PENDING_RESTARTS: Metric = Metric {
     kind: Kind::Gauge,
     unit: "units",
     help: "Restarts and other effects that are pending.",
-    labels: &[],
     source: "/run/rocworker/exporter.json",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static PUBLISHED: Metric = Metric {
@@ -32,22 +29,18 @@ pub static PUBLISHED: Metric = Metric {
     kind: Kind::Gauge,
     unit: "seconds",
     help: "When rocworker's daemon wrote what it publishes, since 1970; absent when that is older than 30 s.",
-    labels: &[],
     source: "/run/rocworker/exporter.json",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static READ_ERRORS: Metric = Metric {
     name: "rocm_exporter_read_errors_total",
     scope: Scope::Machine,
     kind: Kind::Counter,
-    unit: "",
     help: "Reads that failed, by file; a file that is not there is no failure.",
     labels: &["file"],
     source: "each file",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static STUCK_READS: Metric = Metric {
@@ -56,10 +49,8 @@ pub static STUCK_READS: Metric = Metric {
     kind: Kind::Gauge,
     unit: "reads",
     help: "Reads that have not come back; their files are not read again until they do.",
-    labels: &[],
     source: "each file",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static SCRAPE_DURATION: Metric = Metric {
@@ -68,20 +59,16 @@ pub static SCRAPE_DURATION: Metric = Metric {
     kind: Kind::Gauge,
     unit: "seconds",
     help: "How long reading the machine took for this scrape.",
-    labels: &[],
     source: "",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };
 
 pub static BUILD: Metric = Metric {
     name: "rocm_exporter_build_info",
     scope: Scope::Machine,
     kind: Kind::Info,
-    unit: "",
     help: "Version of rocworker-exporter.",
     labels: &["version"],
     source: "",
-    dcgm: "",
-    dme: "",
+    ..Metric::OF_NO_READING
 };

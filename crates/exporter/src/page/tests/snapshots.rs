@@ -5,7 +5,7 @@ use inventory::PciAddress;
 use inventory::health::{Deduction, GpuHealth, Quarantine, State};
 use inventory::published::{Change, Drift, DriftState, DriftingPath, Lease, Published};
 use inventory::readings::{CardReadings, MemoryPool, PartitionReadings, Power, Temperature};
-use inventory::snapshot::{Card, Gpu, GpuId, Owner, Process, Snapshot};
+use inventory::snapshot::{Card, Gpu, GpuId, Owner, Part, Process, Snapshot};
 
 const GIB: u64 = 1 << 30;
 pub(super) const TAKEN_AT: u32 = 1_795_246_620;
@@ -19,12 +19,15 @@ fn at(seconds_ago: u32) -> u64 {
 fn card(number: u8, partitions: u8) -> Card {
     let gpu = |partition: u8| Gpu {
         index: Some(u32::from(number * partitions + partition)),
-        partition: (partitions > 1).then_some(u32::from(partition)),
-        readings: PartitionReadings {
-            busy_percent: Some(f64::from(partition)),
-            ..PartitionReadings::default()
-        },
-        memory_total_bytes: Some(192 * GIB / u64::from(partitions)),
+        part: (partitions > 1).then(|| Part {
+            number: Some(u32::from(partition)),
+            readings: PartitionReadings {
+                busy_percent: Some(f64::from(partition)),
+                ..PartitionReadings::default()
+            },
+            memory_total_bytes: Some(192 * GIB / u64::from(partitions)),
+            ..Part::default()
+        }),
         compute_processes: Some(u64::from(partition % 2)),
         ..Gpu::default()
     };
@@ -43,11 +46,11 @@ fn card(number: u8, partitions: u8) -> Card {
             gfx: Some("gfx942".to_owned()),
             compute_partition: mode("SPX", "CPX"),
             memory_partition: mode("NPS1", "NPS1"),
-            is_apu: Some(false),
             ..Identity::default()
         },
         readings: CardReadings {
             power_state: Some("active".to_owned()),
+            is_apu: Some(false),
             temperatures: vec![temperature("junction", 51.0), temperature("mem", 41.4)],
             power: Power { watts: Some(431.0), cap_watts: Some(740.0), ..Power::default() },
             memory: vec![vram],
@@ -143,7 +146,8 @@ pub(super) fn unknown() -> Snapshot {
     asleep.gpus[0].lease = Some("build-8".to_owned());
     let mut silent = card(2, 2);
     for gpu in &mut silent.gpus {
-        (gpu.compute_processes, gpu.readings.busy_percent) = (None, None);
+        gpu.compute_processes = None;
+        gpu.part.as_mut().unwrap().readings.busy_percent = None;
     }
     silent.gpus[0].problems = vec!["sysfs names no render node for it".to_owned()];
     let nameless = Card { gpus: vec![Gpu::default()], ..Card::default() };

@@ -2,10 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use inventory::topology::{Kind, Link};
-use inventory::{Reading, Unknown};
-
-use super::Answer;
+use inventory::topology::{Kind, Link, Linked};
+use inventory::{PciAddress, Reading, Unknown};
 
 /// A word for each two units.
 #[derive(Debug)]
@@ -20,7 +18,7 @@ pub(crate) struct Matrix {
 /// A card with its partitions, or one GPU.
 #[derive(Debug)]
 pub(crate) struct Unit {
-    pub(crate) pci: Option<String>,
+    pub(crate) pci: Option<PciAddress>,
     /// Indexes, ascending.
     pub(crate) gpus: Vec<u32>,
 }
@@ -48,25 +46,25 @@ pub(crate) fn word(link: &Link) -> Reading<String> {
 
 impl Matrix {
     /// Between cards; a GPU without one stands for itself.
-    pub(crate) fn of_cards(answer: &Answer) -> Self {
+    pub(crate) fn of_cards(linked: Linked<'_>) -> Self {
         let mut units: Vec<Unit> = Vec::new();
-        for gpu in &answer.gpus {
+        for (index, gpu) in linked.gpus() {
             match units.iter_mut().find(|unit| unit.pci.is_some() && unit.pci == gpu.pci) {
-                Some(unit) => unit.gpus.push(gpu.index),
-                None => units.push(Unit { pci: gpu.pci.clone(), gpus: vec![gpu.index] }),
+                Some(unit) => unit.gpus.push(index),
+                None => units.push(Unit { pci: gpu.pci, gpus: vec![index] }),
             }
         }
-        Self::between(units, answer)
+        Self::between(units, &linked.topology.links)
     }
 
     /// Between all GPUs.
-    pub(crate) fn of_gpus(answer: &Answer) -> Self {
-        let unit = |gpu: &super::Entry| Unit { pci: gpu.pci.clone(), gpus: vec![gpu.index] };
-        Self::between(answer.gpus.iter().map(unit).collect(), answer)
+    pub(crate) fn of_gpus(linked: Linked<'_>) -> Self {
+        let units = linked.gpus().map(|(index, gpu)| Unit { pci: gpu.pci, gpus: vec![index] });
+        Self::between(units.collect(), &linked.topology.links)
     }
 
-    fn between(units: Vec<Unit>, answer: &Answer) -> Self {
-        let links: BTreeMap<(u32, u32), &Link> = answer.links.iter().map(|link| (link.gpus, link)).collect();
+    fn between(units: Vec<Unit>, links: &[Link]) -> Self {
+        let links: BTreeMap<(u32, u32), &Link> = links.iter().map(|link| (link.gpus, link)).collect();
         let mut rows = Vec::new();
         let mut unknown = Vec::new();
         for (at, unit) in units.iter().enumerate() {
