@@ -127,12 +127,12 @@ fn a_policy_that_names_other_gpus_is_not_written() {
         (
             "{\"schema_version\": 1, \"requests\": \"all\"}".to_owned(),
             "ROOT/etc/rocworker/templates/wrapper.json gives a policy that names other GPUs than it was asked for: \
-             all of the CDI spec and not 0 (0000:64:00.0, renderD128)",
+             all of the machine and not 0 (0000:64:00.0, renderD128)",
         ),
         (
             WRAPPER.replacen("\"requests\"", "\"request\"", 1),
-            "ROOT/etc/rocworker/templates/wrapper.json gives a policy that cannot be read again: not a policy: the key \
-             \"request\" is not known here",
+            "ROOT/etc/rocworker/templates/wrapper.json gives a policy that cannot be read again: not a policy: unknown \
+             field `request`",
         ),
     ];
     for (text, expected) in cases {

@@ -154,19 +154,9 @@ fn containerd_into(archive: &mut Archive, libraries: &mut BTreeSet<PathBuf>, con
 
 /// vgem's render node stands in for a GPU's, on the PCI device that no driver wants.
 fn configuration_into(archive: &mut Archive) {
-    let node = |path: &str| json!({"path": path, "fileMode": 0o660, "permissions": "rw"});
-    let render = json!({"deviceNodes": [node("/dev/dri/renderD128")]});
-    let device = |name: &str| json!({"name": name, "containerEdits": render});
-    let spec = json!({
-        "cdiVersion": "0.5.0",
-        "kind": "amd.com/gpu",
-        "devices": [device("0"), device("0000:00:05.0"), device("all")],
-        "containerEdits": {"deviceNodes": [node("/dev/kfd")]},
-    });
-    let gpu = json!({"index": 0, "pci": "0000:00:05.0", "render": "/dev/dri/renderD128", "uuid": null,
-                     "card": "0000:00:05.0", "hive": null});
-    let policy = json!({"schema_version": 1, "requests": "all", "default": "none", "sharing": "shared", "gpus": [gpu]});
-    archive.file("etc/cdi/amd.json", 0o644, spec.to_string().as_bytes());
+    let gpu = json!({"index": 0, "names": ["0000:00:05.0"], "card": "0000:00:05.0",
+                     "nodes": [{"path": "/dev/dri/renderD128"}]});
+    let policy = json!({"schema_version": 2, "requests": "all", "default": "none", "sharing": "shared", "gpus": [gpu]});
     archive.file("etc/rocworker/wrapper.json", 0o644, policy.to_string().as_bytes());
     archive.file("etc/group", 0o644, b"root:x:0:\nvideo:x:44:\nrender:x:104:\n");
     archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/:/bin/sh\n");
