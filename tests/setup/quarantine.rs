@@ -30,7 +30,8 @@ fn quarantine_reaches_from_the_configuration_to_a_create() {
     let card = policy["gpus"][0]["card"].as_str().unwrap();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let health = |card: &str| {
-        let quarantine = json!({"since": 0, "unhealthy_at": 0, "reason": "A ring hangs."});
+        let quarantine =
+            json!({"since": 0, "unhealthy_at": 0, "reason": "A ring hangs.", "rules": ["hang-now"]});
         let gpu = json!({"pci": card, "state": "unhealthy", "score": 0, "hang": true, "deductions": [], "unknown": [],
                          "quarantine": quarantine, "leftover": null});
         json!({"schema_version": 1, "written_at": now, "gpus": [gpu], "unknown": []}).to_string()
