@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use reconcile::Restarts;
 use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
-use serde_json::{Value, json};
+use yaml_serde::{Mapping, Value};
 
 use super::driver::DriverDocument;
 use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, ConcourseDocument, DOCKER_CONFIG, EngineDocument};
@@ -110,10 +110,10 @@ impl Document {
     /// As YAML: a line for each key that says something. JSON is YAML, and quotes what YAML would take for something else
     /// than text.
     pub(super) fn text(&self) -> String {
-        let keys = yaml_serde::to_value(self).unwrap_or_default();
-        let lines = keys.as_mapping().into_iter().flatten().filter_map(|(key, value)| {
-            let value = without_nulls(serde_json::to_value(value).ok()?)?;
-            Some(format!("{}: {value}\n", key.as_str()?))
+        let keys = yaml_serde::to_value(self).ok().and_then(without_nulls).unwrap_or_default();
+        let lines = keys.as_mapping().into_iter().flatten();
+        let lines = lines.filter_map(|(key, value)| {
+            Some(format!("{}: {}\n", key.as_str()?, serde_json::to_string(value).ok()?))
         });
         lines.collect()
     }
@@ -220,9 +220,10 @@ impl Document {
 fn without_nulls(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
-        Value::Object(keys) => {
+        Value::Mapping(keys) => {
             let said = keys.into_iter().filter_map(|(key, value)| Some((key, without_nulls(value)?)));
-            Some(Value::Object(said.collect())).filter(|said| *said != json!({}))
+            let said: Mapping = said.collect();
+            (!said.is_empty()).then_some(Value::Mapping(said))
         }
         other => Some(other),
     }

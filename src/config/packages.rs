@@ -234,12 +234,12 @@ impl RocmDocument {
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(crate) struct RepositoriesDocument {
-    key: Option<String>,
-    fingerprints: Option<Vec<String>>,
-    origin: Option<String>,
-    container_toolkit: Option<RepositoryDocument>,
-    rocm: Option<RepositoryDocument>,
     amdgpu: Option<RepositoryDocument>,
+    container_toolkit: Option<RepositoryDocument>,
+    fingerprints: Option<Vec<String>>,
+    key: Option<String>,
+    origin: Option<String>,
+    rocm: Option<RepositoryDocument>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]

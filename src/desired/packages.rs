@@ -71,7 +71,7 @@ pub fn actions(
     }
     if let Managed::On(Rocm::Packages(names)) = &config.rocm {
         let rocm = |name| required(Some(Source::Rocm), Package::present(name), "ROCm's user space");
-        wanted.extend(names.iter().map(|name| rocm(name)));
+        wanted.extend(names.iter().map(rocm));
     }
     if wanted.is_empty() && by_installer.is_none() {
         return Ok(desired.of(Component::Packages));
