@@ -77,7 +77,6 @@ fn paths(root: &Root) -> Paths {
         run: root.shown("/run/rocworker"),
         proc: root.shown("/proc"),
         sys: root.shown("/sys"),
-        dev: root.shown("/dev"),
         owner: root.owner(),
         ..Paths::system()
     }
