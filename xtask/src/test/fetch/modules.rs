@@ -5,13 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
+use super::apt::{Apt, extract};
+use super::{kernels, remove};
 use crate::command::Command;
-use crate::repository;
-
-use super::kernels::{self, Apt};
-
-/// The variable by which the tests learn where the modules are.
-const VARIABLE: &str = "ROCWORKER_AMDGPU_MODULES";
 
 /// Beneath the folder of a kernel's modules; a suffix says how it is compressed.
 const MODULE: &str = "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko";
@@ -21,34 +17,24 @@ const BOOTED: [(&str, &str); 2] = [("6.1", "bookworm"), ("6.12", "trixie")];
 /// Its modules alone are fetched: nothing boots it here.
 const NEWEST: &str = "sid";
 
-/// The variable that the tests read: the folder with 6.1.ko, 6.12.ko and sid.ko.
-pub(super) fn variable() -> (&'static str, PathBuf) {
-    (VARIABLE, repository::target().join("amdgpu-modules"))
+/// All that names what is made.
+pub(super) fn recipe() -> String {
+    format!("{BOOTED:?} {NEWEST}")
 }
 
-/// Makes what is not there: 100 MB come from the archive. Needs no root, and the kernels of [`kernels::fetch`].
-///
-/// # Errors
-/// Names the command that failed. A module that failed is made anew by the next run.
-pub(super) fn fetch() -> Result<()> {
-    let (_, folder) = variable();
-    fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+/// Makes 6.1.ko, 6.12.ko and sid.ko: 100 MB come from the archive. Needs no root.
+pub(super) fn fetch(place: &Path) -> Result<()> {
+    let unpacked = place.join(NEWEST);
+    fs::create_dir_all(&unpacked).with_context(|| format!("making {}", unpacked.display()))?;
     for (release, suite) in BOOTED {
-        let module = folder.join(format!("{release}.ko"));
-        if !module.is_file() {
-            uncompress(&found(&kernels::fetch_one(suite)?)?, &module)?;
-        }
+        uncompress(&found(&kernels::fetch(suite)?)?, &place.join(format!("{release}.ko")))?;
     }
-    let module = folder.join(format!("{NEWEST}.ko"));
-    if module.is_file() {
-        return Ok(());
-    }
-    let unfinished = folder.join(format!("{NEWEST}.unfinished"));
-    remove(&unfinished)?;
-    fs::create_dir_all(&unfinished).with_context(|| format!("making {}", unfinished.display()))?;
-    kernels::download_modules(&Apt::of_whenever(NEWEST, &unfinished.join("apt"))?, &unfinished)?;
-    uncompress(&found(&unfinished)?, &module)?;
-    remove(&unfinished)
+    let apt = Apt::of(NEWEST, unpacked.join("apt"))?;
+    let image = apt.dependency(kernels::NEWEST, "linux-image-")?;
+    let modules = apt.dependency(&image, kernels::MODULES)?;
+    extract(&apt.download(&[modules], &unpacked.join("archives"))?, &unpacked)?;
+    uncompress(&found(&unpacked)?, &place.join(format!("{NEWEST}.ko")))?;
+    remove(&unpacked)
 }
 
 /// The module below a folder into which a kernel's package was unpacked.
@@ -67,22 +53,12 @@ fn found(unpacked: &Path) -> Result<PathBuf> {
     bail!("{} holds no amdgpu.ko or amdgpu.ko.xz", unpacked.display())
 }
 
-/// Complete or not there.
 fn uncompress(module: &Path, to: &Path) -> Result<()> {
-    let unfinished = to.with_extension("unfinished.ko");
     let is_compressed = module.extension().is_some_and(|suffix| suffix == "xz");
-    let copy = if is_compressed { unfinished.with_extension("ko.xz") } else { unfinished.clone() };
+    let copy = if is_compressed { to.with_extension("ko.xz") } else { to.to_owned() };
     fs::copy(module, &copy).with_context(|| format!("copying {} to {}", module.display(), copy.display()))?;
     if is_compressed {
         Command::new(["xz", "--decompress", "--force"]).arguments([&copy]).run()?;
-    }
-    fs::rename(&unfinished, to)
-        .with_context(|| format!("renaming {} to {}", unfinished.display(), to.display()))
-}
-
-fn remove(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("removing {}", folder.display()))?;
     }
     Ok(())
 }
