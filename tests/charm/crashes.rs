@@ -23,6 +23,7 @@ fn a_hook_that_was_killed_ends_as_if_it_had_not_been_when_it_runs_again() {
 
 /// Where no package is, the charm puts its own program on the machine, and takes it away again.
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn a_hook_that_was_killed_with_the_charms_own_program_ends_as_if_it_had_not_been() {
     let laid = worker();
     for path in ["usr/bin/rocworker", "usr/lib/rocworker/runc-amd-wrapper"] {

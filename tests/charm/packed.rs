@@ -27,7 +27,7 @@ set -e
 mount --bind "$1/os-release" /usr/lib/os-release
 if [ ! -L /etc/os-release ]; then mount --bind "$1/os-release" /etc/os-release; fi
 cd "$1/charm"
-exec "$2/bin/charmcraft" pack --destructive-mode --platform "$3"
+exec "$2/bin/python" -m charmcraft pack --destructive-mode --platform "$3"
 "#;
 
 /// Packs the folder that `cargo xtask dist` makes for each release, and gives the folder that a unit's agent unpacks the newest
@@ -175,8 +175,8 @@ pub(crate) const DEFAULTS: &str = r#"{"mode":"auto","compute-runtime":"auto","gp
 
 /// What charmcraft itself says of a packed charm.
 fn is_sound(charm: &Charm, archive: &Path) {
-    let analysed = run(Command::new(charm.charmcraft.join("bin/charmcraft"))
-        .args(["analyse", "--format", "json"])
+    let analysed = run(Command::new(charm.charmcraft.join("bin/python"))
+        .args(["-m", "charmcraft", "analyse", "--format", "json"])
         .arg(archive)
         .env("HOME", charm.unit.folder()));
     let analysed: serde_json::Value = serde_json::from_str(&analysed).unwrap();

@@ -345,6 +345,7 @@ fn a_process_that_has_ended_and_that_the_driver_still_knows_is_left_over() {
 
 /// A hundred thousand lesser messages of the same class and GPU, all at once.
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn a_flood_of_messages_costs_little_memory_and_hides_no_other() {
     let laid = demo(&format!("{BOOT}{HANG}"));
     let running = applied(&laid);

@@ -139,10 +139,6 @@ fn of(program: &Path, laid: &Laid) -> Command {
     let mut command = Command::new(program);
     command.arg("--root").arg(laid.top()).arg("serve");
     command.env("NOTIFY_SOCKET", laid.path(NOTIFY));
-    // glibc keeps what it freed, and gives a second thread an arena of its own: megabytes by chance. So it shows what the
-    // daemon holds.
-    command.env("MALLOC_ARENA_MAX", "1").env("MALLOC_TRIM_THRESHOLD_", "0");
-    command.env("MALLOC_MMAP_THRESHOLD_", "32768");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     command
 }

@@ -48,7 +48,7 @@ pub(super) struct Machines {
 impl Machines {
     #[track_caller]
     pub(super) fn set() -> Option<Self> {
-        let program = real::require_root_and_built("ROCWORKER_STATIC", &["runc", "unshare"])?;
+        let program = real::require_root_and_built("ROCWORKER_PROGRAM", &["runc", "unshare"])?;
         let amd = |number: &str| (format!("/sys/dev/char/{number}/device/vendor"), "0x1002\n");
         let [zero, full] = ["1:5", "1:7"].map(amd);
         let machine = Machine::demo()

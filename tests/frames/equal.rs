@@ -31,6 +31,7 @@ fn compare(what: &str, shell: &shells::Shell, folder: &Path) {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn every_machine_gives_the_same_answers_by_every_shell() {
     for shell in shells::all() {
         for (name, machine) in machines::all().into_iter().chain(machines::in_several_connections()) {

@@ -40,7 +40,7 @@ fn explained(log: &str) -> Value {
     answer(root.path(), &["explain", "-"], log)
 }
 
-/// The names of processes, files and mount options here hold whole messages (crates/kernel-log/tests/forged.rs has more).
+/// The names of processes, files and mount options here hold whole messages (crates/kernel-log/tests/it/forged.rs has more).
 #[test]
 fn a_name_that_a_user_chose_neither_condemns_a_gpu_nor_clears_one() {
     let forged = |message: &str| {
@@ -101,7 +101,7 @@ fn messages_about_devices_that_do_not_exist_evict_no_failed_reset() {
     assert!(rules.collect::<Vec<_>>().contains(&"reset-failed"), "{gpu:#}");
 }
 
-/// crates/kernel-log/tests/forged.rs has more of them, with the kernel's source files.
+/// crates/kernel-log/tests/it/forged.rs has more of them, with the kernel's source files.
 #[test]
 fn a_name_that_a_user_chose_is_no_message_and_condemns_no_gpu() {
     let log = "[   12.5] x 0000:64:00.0:[7]: segfault at 0 ip 0 sp 0 error 4 in x 0000:64:00.0: amdgpu: GPU reset(2) failed[401000+1000]\n\

@@ -10,6 +10,7 @@ const TOOLKIT: &str = "amd-container-toolkit";
 const ROCM_SMI: &str = "rocm-smi-lib";
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_rocm_said_explicitly_installs_the_tools_and_keep_and_auto_do_not() {
     let Some(machine) = systems::this() else { return };
     let worker = Worker::new(machine, amds());

@@ -127,6 +127,7 @@ fn real_an_interrupt_says_of_each_host_what_became_of_it() {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_a_port_that_is_taken_is_shown_by_the_journal() {
     let Some(asker) = Asker::new() else { return };
     let gpu1 = asker.machine("gpu1", |m| m);
@@ -146,6 +147,7 @@ fn real_a_port_that_is_taken_is_shown_by_the_journal() {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_a_connection_that_dies_in_the_middle_is_finished_by_the_next_run() {
     let Some(asker) = Asker::new() else { return };
     let gpu1 = asker.machine("gpu1", |m| m);

@@ -9,8 +9,7 @@ use crate::repository;
 #[derive(Debug, Clone)]
 pub(crate) struct Command {
     argv: Vec<OsString>,
-    /// Without a value: taken out.
-    environment: Vec<(String, Option<OsString>)>,
+    environment: Vec<(String, OsString)>,
     folder: PathBuf,
 }
 
@@ -27,13 +26,7 @@ impl Command {
     }
 
     pub(crate) fn environment(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
-        self.environment.push((name.to_owned(), Some(value.as_ref().to_owned())));
-        self
-    }
-
-    /// Without this variable, whatever it is here.
-    pub(crate) fn without(mut self, name: &str) -> Self {
-        self.environment.push((name.to_owned(), None));
+        self.environment.push((name.to_owned(), value.as_ref().to_owned()));
         self
     }
 
@@ -91,10 +84,7 @@ impl Command {
         let (program, arguments) = self.argv.split_first().context("a command without a program")?;
         let mut expression = duct::cmd(program, arguments).dir(&self.folder).unchecked();
         for (name, value) in &self.environment {
-            expression = match value {
-                Some(value) => expression.env(name, value),
-                None => expression.env_remove(name),
-            };
+            expression = expression.env(name, value);
         }
         Ok(expression)
     }

@@ -17,37 +17,37 @@ mod fuzz;
 mod metrics;
 mod pci_ids;
 mod picture;
+mod programs;
 mod refusal;
 mod repository;
-mod static_program;
 mod test;
-mod wrapper_build;
 
 use std::process::ExitCode;
 
 use refusal::Refusal;
 
 const USAGE: &str = "\
-usage: cargo xtask test [--yes] [--all]
+usage: cargo xtask test [--yes] [--changed | --all]
            installs what the tests of real components need (asks first, unless CI is set or --yes is given),
            then runs formatting, lints, the doc build and the tests; what would be skipped fails.
+           --changed: only what a change since the main branch reaches, and nothing slow: before each commit.
            --all: and what is slow: ignored tests, the wrapper built with glibc and for Arm, a minute of each fuzz
            target
        cargo xtask test [--yes] [--all] -- ARGUMENT…
            installs and builds the same, then runs only the tests that these arguments of `cargo nextest run` select
-       cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE] [--only TEXT] [--under TOOL…]
-           prints each budget of the design as a ratio taken in one run; fails when an enforced one is over.
+       cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE] [--exporter FILE] [--only TEXT]
+           prints each budget of the design as a ratio taken in one run; fails when one is over.
            FILE: measure this program instead of building it
-       cargo xtask dist [--rocworker FILE] [--wrapper FILE] [--static FILE] [--out FOLDER] [--fast]
-           makes the Debian package, the tarball, the static program for tasks, the bill of materials, their
+       cargo xtask dist [--rocworker FILE] [--wrapper FILE] [--exporter FILE] [--out FOLDER] [--fast]
+           makes the Debian package, the tarball, the program for tasks, the bill of materials, their
            checksums, and the folder that charmcraft packs, in target/dist.
            FILE: pack these programs instead of building them. --fast: larger files in less time
        cargo xtask fuzz [--seconds N] [TARGET]
            runs each fuzz target, or one, for N seconds (default 60); docs/dev/fuzzing.md says what they check
        cargo xtask kernel SUITE
-           fetches the kernel of a suite of Debian's into target/kernels; the full run does so for its two
+           fetches the kernel of a suite of Debian's into the cache folder; the full run does so for its two
        cargo xtask charmcraft
-           fetches charmcraft into target/charmcraft, for the test that packs the charm; the full run does so
+           fetches charmcraft into the cache folder, for the test that packs the charm; the full run does so
        cargo xtask picture
            draws docs/demo.svg from what the demo prints, and docs/top.svg from what top shows
        cargo xtask metrics
@@ -65,9 +65,10 @@ fn main() -> ExitCode {
         Some((task, rest)) if task == "dist" => dist::run(rest),
         Some((task, rest)) if task == "fuzz" => fuzz::run(rest),
         Some((task, [suite])) if task == "kernel" => {
-            test::kernels::fetch_one(suite).map(|place| println!("{} holds the kernel", place.display()))
+            test::fetch::kernels::fetch(suite).map(|place| println!("{} holds the kernel", place.display()))
         }
-        Some((task, [])) if task == "charmcraft" => test::charm::make(),
+        Some((task, [])) if task == "charmcraft" => test::fetch::charmcraft()
+            .map(|place| println!("{} -m charmcraft", place.join("bin/python").display())),
         Some((task, rest)) if task == "picture" => picture::run(rest),
         Some((task, [])) if task == "metrics" => metrics::run(),
         Some((task, rest)) if task == "captures" => captures::run(rest),

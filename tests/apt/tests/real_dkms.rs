@@ -77,16 +77,13 @@ fn real_a_driver_without_headers_is_installed_and_not_built() {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_the_module_that_dkms_built_is_the_one_that_the_kernel_loads() {
     let programs = ["qemu-system-x86_64", "setpriv", "timeout", "busybox"];
     let Some([kernels]) = real::require_made(["ROCWORKER_KERNELS"], &programs) else { return };
     let Some((machine, headers)) = systems::with_headers() else { return };
     let kernel = Kernel::unpacked_in(&kernels.join("bookworm"));
-    assert_eq!(
-        kernel.release(),
-        headers.release(),
-        "remove target/apt/headers, and `cargo xtask test` fetches them"
-    );
+    assert_eq!(kernel.release(), headers.release());
     install(&machine, &headers, &[&headers.package()]);
     let module = module(&headers);
 

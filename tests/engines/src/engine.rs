@@ -33,11 +33,14 @@ pub const CONTAINERD_1_7: Engine =
 pub const CONTAINERD_2_1: Engine =
     Engine { name: "containerd 2.1", variable: "ROCWORKER_CONTAINERD_SID", way: Way::ShimManager };
 
-pub const ALL: [Engine; 3] = [CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1];
+/// The newest release, and with `cargo xtask test --all` those before it.
+pub fn releases() -> Vec<Engine> {
+    [vec![CONTAINERD_2_1], older()].concat()
+}
 
-/// The oldest and the newest, to which the wrapper comes in different ways; every one with `cargo xtask test --all`.
-pub fn sample() -> Vec<Engine> {
-    if real::is_all() { ALL.to_vec() } else { vec![CONTAINERD_1_6, CONTAINERD_2_1] }
+/// With `cargo xtask test --all` the releases before the newest.
+pub fn older() -> Vec<Engine> {
+    if real::is_all() { vec![CONTAINERD_1_6, CONTAINERD_1_7] } else { Vec::new() }
 }
 
 /// What of this repository an engine's test needs.

@@ -8,7 +8,7 @@ use layout::Machine;
 use serde_json::{Value, json};
 use support::rootfs;
 
-use crate::engine::{ALL, Engine, Unpacked};
+use crate::engine::{Engine, Unpacked, releases};
 use support::said::Said;
 
 use crate::host::Host;
@@ -44,15 +44,19 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// One for each engine; none where the calling test is to be skipped.
+    /// One for each release; none where the calling test is to be skipped.
     ///
     /// # Panics
     /// Where one cannot be set up, or something is missing in a full run.
     #[track_caller]
     pub fn of_every_engine(policy: &str) -> Vec<Self> {
-        let unpacked: Option<Vec<_>> = ALL.iter().map(Engine::unpacked).collect();
-        let engines = ALL.iter().zip(unpacked.unwrap_or_default());
-        engines.map(|(engine, unpacked)| Self::of(engine, &unpacked, policy)).collect()
+        let engines = releases();
+        let unpacked: Option<Vec<_>> = engines.iter().map(Engine::unpacked).collect();
+        engines
+            .iter()
+            .zip(unpacked.unwrap_or_default())
+            .map(|(engine, unpacked)| Self::of(engine, &unpacked, policy))
+            .collect()
     }
 
     fn of(engine: &Engine, unpacked: &Unpacked, policy: &str) -> Self {

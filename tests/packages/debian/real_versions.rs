@@ -59,6 +59,7 @@ fn real_what_a_newer_version_has_stored_is_refused_and_outlives_every_try() {
 
 /// Cut at any place, a receipt is refused before anything of the new version has come: the old one stays, whole.
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_a_receipt_that_was_cut_is_refused_before_the_new_version_comes() {
     let Some(worker) = on("trixie") else { return };
     worker.install();

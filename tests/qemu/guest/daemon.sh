@@ -19,8 +19,6 @@ measure() {
 export RUST_BACKTRACE=1
 step release uname -r
 step start start
-# glibc keeps what it freed, and gives a second thread an arena of its own: so it shows what the daemon holds.
-export MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=0 MALLOC_MMAP_THRESHOLD_=32768
 rocworker serve >/tmp/daemon 2>&1 &
 echo $! >/run/pid
 step measure measure

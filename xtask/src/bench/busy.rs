@@ -12,9 +12,6 @@ use inventory::published::{
 /// More than the page shows.
 const PROCESSES: u32 = 300;
 
-/// How many of them the page shows.
-pub(super) const SHOWN: usize = 200;
-
 /// As many as the daemon publishes.
 const DRIFTING: u64 = 50;
 const CHANGES: u64 = 20;

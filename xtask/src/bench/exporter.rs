@@ -8,13 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 
 /// Longer than any scrape here takes.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// One that answers until it is dropped or ended.
+/// One that answers until it is dropped.
 pub(crate) struct Exporter {
     child: Child,
     address: String,
@@ -22,18 +20,16 @@ pub(crate) struct Exporter {
 
 impl Drop for Exporter {
     fn drop(&mut self) {
-        self.terminate().ok();
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
 impl Exporter {
-    /// Starts it for the machine beneath `root`; `under`: strace with its options, which starts it.
-    pub(crate) fn start(program: &Path, root: &Path, under: &[&str]) -> Result<Self> {
-        let mut argv = under.iter().map(AsRef::as_ref).chain([program.as_os_str()]);
-        let mut command = Command::new(argv.next().context("no program")?);
-        command.args(argv).arg("--root").arg(root).args(["--listen", "127.0.0.1:0"]);
+    /// Starts it for the machine beneath `root`.
+    pub(crate) fn start(program: &Path, root: &Path) -> Result<Self> {
+        let mut command = Command::new(program);
+        command.arg("--root").arg(root).args(["--listen", "127.0.0.1:0"]);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().with_context(|| format!("starting {}", program.display()))?;
         let mut log = BufReader::new(child.stderr.take().context("it has no stderr")?);
@@ -67,23 +63,6 @@ impl Exporter {
             Some(kib) => Ok(kib),
             None => bail!("{path} names no {field}"),
         }
-    }
-
-    /// Ends it as systemd does, so that what watches it has seen all.
-    pub(crate) fn end(mut self) -> Result<()> {
-        self.terminate()?;
-        self.child.wait().context("waiting for its end")?;
-        Ok(())
-    }
-
-    /// strace hands no signal on: the exporter is its child then.
-    fn terminate(&self) -> Result<()> {
-        let id = self.child.id();
-        let path = format!("/proc/{id}/task/{id}/children");
-        let children = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-        let id = children.split_whitespace().next().and_then(|id| id.parse().ok()).unwrap_or(id);
-        let id = i32::try_from(id).context("a process has too large a number")?;
-        kill(Pid::from_raw(id), Signal::SIGTERM).context("ending it")
     }
 }
 

@@ -9,31 +9,20 @@ use crate::command::Command;
 
 /// One budget of the design.
 #[derive(Debug)]
-pub(crate) struct Row {
-    pub(crate) what: String,
-    pub(crate) outcome: Outcome,
+struct Row {
+    what: String,
+    outcome: Result<Outcome>,
     /// The ratio that the design allows.
-    pub(crate) limit: f64,
-    /// What the ratio is of, as it is written after a number: `× the floor`.
-    pub(crate) unit: &'static str,
-    /// Whether being over it fails the run.
-    pub(crate) enforced: bool,
+    limit: f64,
+    /// What the ratio is of, as it is written after a number: `× 25 ms`.
+    unit: &'static str,
 }
 
+/// What was measured.
 #[derive(Debug)]
-pub(crate) enum Outcome {
-    Measured { figures: String, ratio: f64 },
-    LeftOut { reason: String },
-}
-
-impl Row {
-    fn is_over(&self) -> bool {
-        matches!(self.outcome, Outcome::Measured { ratio, .. } if ratio > self.limit)
-    }
-
-    fn is_measured(&self) -> bool {
-        matches!(self.outcome, Outcome::Measured { .. })
-    }
+pub(crate) struct Outcome {
+    pub(crate) figures: String,
+    pub(crate) ratio: f64,
 }
 
 #[derive(Debug, Default)]
@@ -42,33 +31,32 @@ pub(crate) struct Report {
 }
 
 impl Report {
-    pub(crate) fn add(&mut self, row: Row) {
-        self.rows.push(row);
+    /// Adds a row; one that could not be measured has its reason.
+    pub(crate) fn add(&mut self, what: &str, outcome: Result<Outcome>, limit: f64, unit: &'static str) {
+        self.rows.push(Row { what: what.to_owned(), outcome, limit, unit });
     }
 
-    /// The enforced rows that are over or were not measured: unknown is not good.
+    /// The rows that are over or were not measured: unknown is not good.
     pub(crate) fn failed(&self) -> Vec<&str> {
-        let bad = |row: &&Row| row.enforced && (row.is_over() || !row.is_measured());
-        self.rows.iter().filter(bad).map(|row| row.what.as_str()).collect()
+        let is_good = |row: &&Row| row.outcome.as_ref().is_ok_and(|it| it.ratio <= row.limit);
+        self.rows.iter().filter(|row| !is_good(row)).map(|row| row.what.as_str()).collect()
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "| what | figures | ratio | budget | enforced | verdict |")?;
-        writeln!(f, "| --- | --- | --- | --- | --- | --- |")?;
-        for row in &self.rows {
-            let (figures, ratio, verdict) = match &row.outcome {
-                Outcome::Measured { figures, ratio } => {
-                    let verdict = if row.is_over() { "**over**" } else { "pass" };
-                    (figures.as_str(), format!("{ratio:.2} {}", row.unit), verdict)
+        writeln!(f, "| what | figures | ratio | budget | verdict |")?;
+        writeln!(f, "| --- | --- | --- | --- | --- |")?;
+        for Row { what, outcome, limit, unit } in &self.rows {
+            let (figures, ratio, verdict) = match outcome {
+                Ok(Outcome { figures, ratio }) => {
+                    let verdict = if ratio <= limit { "pass" } else { "**over**" };
+                    (figures.clone(), format!("{ratio:.2} {unit}"), verdict)
                 }
-                Outcome::LeftOut { reason } => (reason.as_str(), "–".to_owned(), "**not measured**"),
+                Err(error) => (format!("{error:#}"), "–".to_owned(), "**not measured**"),
             };
-            let enforced = if row.enforced { "yes" } else { "no" };
             let figures = figures.replace('|', "\\|").replace('\n', " ");
-            let Row { what, limit, unit, .. } = row;
-            writeln!(f, "| {what} | {figures} | {ratio} | ≤ {limit} {unit} | {enforced} | {verdict} |")?;
+            writeln!(f, "| {what} | {figures} | {ratio} | ≤ {limit} {unit} | {verdict} |")?;
         }
         Ok(())
     }
@@ -97,41 +85,16 @@ pub(crate) fn about_this_machine() -> Result<String> {
 mod tests {
     use super::*;
 
-    fn row(what: &str, ratio: Option<f64>, enforced: bool) -> Row {
-        let outcome = match ratio {
-            Some(ratio) => Outcome::Measured { figures: "1 | 2".into(), ratio },
-            None => Outcome::LeftOut { reason: "no root".into() },
-        };
-        Row { what: what.into(), outcome, limit: 2.0, unit: "× the floor", enforced }
-    }
-
     #[test]
-    fn only_an_enforced_row_that_is_over_or_unknown_fails_the_run() {
+    fn a_row_that_is_over_or_unknown_fails_the_run_and_each_says_its_ratio_and_its_budget() {
         let mut report = Report::default();
-        let rows = [
-            ("exactly at it", Some(2.0), true),
-            ("over", Some(2.1), true),
-            ("unknown", None, true),
-            ("over, shown only", Some(9.0), false),
-            ("unknown, shown only", None, false),
-        ];
-        rows.into_iter().for_each(|(what, ratio, enforced)| report.add(row(what, ratio, enforced)));
+        for (what, ratio) in [("exactly at it", Some(2.0)), ("over", Some(2.345)), ("unknown", None)] {
+            let outcome = ratio.map(|ratio| Outcome { figures: "1 | 2".into(), ratio });
+            report.add(what, outcome.context("no root"), 2.0, "× 25 ms");
+        }
         assert_eq!(report.failed(), ["over", "unknown"]);
-    }
-
-    #[test]
-    fn a_row_says_its_ratio_its_budget_and_whether_it_is_enforced() {
-        let mut report = Report::default();
-        report.add(row("create", Some(2.345), false));
-        report.add(row("start", None, true));
         let text = report.to_string();
-        assert!(
-            text.contains("| create | 1 \\| 2 | 2.35 × the floor | ≤ 2 × the floor | no | **over** |"),
-            "{text}"
-        );
-        assert!(
-            text.contains("| start | no root | – | ≤ 2 × the floor | yes | **not measured** |"),
-            "{text}"
-        );
+        assert!(text.contains("| over | 1 \\| 2 | 2.35 × 25 ms | ≤ 2 × 25 ms | **over** |"), "{text}");
+        assert!(text.contains("| unknown | no root | – | ≤ 2 × 25 ms | **not measured** |"), "{text}");
     }
 }

@@ -62,7 +62,7 @@ impl Stopwatch {
     ) -> Result<[Duration; N]> {
         let mut series: [Vec<Duration>; N] = std::array::from_fn(|_| Vec::with_capacity(runs));
         for round in 0..runs + WARM_UP {
-            for which in order::<N>(round) {
+            for which in (0..N).map(|turn| (round + turn) % N) {
                 before()?;
                 let took = self.time(&calls[which], expected)?;
                 if round >= WARM_UP {
@@ -72,15 +72,6 @@ impl Stopwatch {
         }
         Ok(series.map(|mut durations| median(&mut durations)))
     }
-}
-
-/// In which order the calls are made in a round: onwards from another one in each of N rounds, then backwards in each of N.
-///
-/// A program finds the caches as the one before it has left them. Of three, each follows each other one equally often, and
-/// itself never, round ends included: one that mostly followed the largest of them would be measured as slower than it is.
-fn order<const N: usize>(round: usize) -> [usize; N] {
-    let onwards = std::array::from_fn(|turn| (round + turn) % N);
-    if (round / N).is_multiple_of(2) { onwards } else { onwards.map(|which| N - 1 - which) }
 }
 
 pub(super) fn median(durations: &mut [Duration]) -> Duration {
@@ -100,15 +91,6 @@ mod tests {
     fn the_median_is_the_one_in_the_middle_whatever_the_order_and_the_outliers() {
         let mut durations = [9, 1, 1_000_000, 3, 2].map(Duration::from_micros);
         assert_eq!(median(&mut durations), Duration::from_micros(3));
-    }
-
-    #[test]
-    fn of_three_calls_each_follows_each_other_one_equally_often() {
-        let mut follows = [[0; 3]; 3];
-        let turns: Vec<usize> = (0..=6).flat_map(order::<3>).collect();
-        // The seventh round is as the first: its first turn ends the pair that the sixth begins.
-        turns.windows(2).take(18).for_each(|pair| follows[pair[0]][pair[1]] += 1);
-        assert_eq!(follows, [[0, 3, 3], [3, 0, 3], [3, 3, 0]]);
     }
 
     #[test]

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
 
-use super::Programs;
 use super::files::{Files, read};
+use crate::programs::Programs;
 use crate::repository;
 
 /// What charm/charmcraft.yaml packs, and itself.
@@ -21,7 +21,7 @@ pub(super) fn write(programs: &Programs, out: &Path) -> Result<PathBuf> {
         files.put(name, read(&from.join(name))?);
     }
     files.put_program("dispatch", read(&from.join("dispatch"))?);
-    files.put_program("bin/rocworker", read(&programs.without_libraries)?);
+    files.put_program("bin/rocworker", read(&programs.rocworker)?);
     files.put_program("bin/rocworker-exporter", read(&programs.exporter)?);
     files.put_program("bin/runc-amd-wrapper", read(&programs.wrapper)?);
     if folder.exists() {

@@ -7,12 +7,10 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 
 use crate::command::Command;
+use crate::programs::{self, PACKAGES};
 use crate::repository;
 
 use super::files::read;
-
-/// The programs' own packages.
-pub(super) const PROGRAMS: [&str; 3] = ["rocworker", "rocworker-exporter", "runc-amd-wrapper"];
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Crate {
@@ -37,12 +35,11 @@ impl Crate {
     }
 }
 
-/// The packages of the programs and all that they are linked with on this machine's platform, in order. What runs in the
+/// The packages of the programs and all that they are linked with on the platform that they ship for, in order. What runs in the
 /// compiler alone (procedural macros, and what they and build scripts need) is left out.
 pub(super) fn linked() -> Result<Vec<Crate>> {
-    let platform = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
     let metadata = Command::new(["cargo", "metadata", "--locked", "--format-version", "1"])
-        .arguments(["--filter-platform", &platform])
+        .arguments(["--filter-platform", &programs::target()])
         .read()?;
     let metadata: Value = serde_json::from_str(&metadata).context("reading what cargo metadata says")?;
     let lock =
@@ -59,7 +56,7 @@ fn select(metadata: &Value, checksums: &BTreeMap<String, String>) -> Option<Vec<
         .filter_map(|it| Some((it["id"].as_str()?, it)))
         .collect();
     let is_program = |package: &Value| {
-        package["source"].is_null() && package["name"].as_str().is_some_and(|name| PROGRAMS.contains(&name))
+        package["source"].is_null() && package["name"].as_str().is_some_and(|name| PACKAGES.contains(&name))
     };
     let mut open: Vec<&str> =
         packages.iter().filter(|(_, package)| is_program(package)).map(|(id, _)| *id).collect();

@@ -1,4 +1,4 @@
-//! The Debian package, by real dpkg-shlibdeps and dpkg-deb.
+//! The Debian package, by real dpkg-deb. It depends on no library: its programs are static.
 
 use std::path::{Path, PathBuf};
 
@@ -58,8 +58,7 @@ pub(super) fn build(
     }
     let kib = files.iter().map(|(_, file)| file.bytes.len().div_ceil(1024)).sum::<usize>();
     let own = String::from_utf8(read(&source.join("control"))?).context("control is no text")?;
-    let depends = libraries(&parts.rocworker, work)?;
-    meta.put("control", control(&own, &version, &architecture, kib, &depends)?);
+    meta.put("control", control(&own, &version, &architecture, kib)?);
 
     let tree = work.join("deb");
     files.lay_out(&tree)?;
@@ -131,25 +130,10 @@ fn filled(name: &str, text: &str, parts: &Parts) -> Result<String> {
 }
 
 /// No program depends on the order of the fields; the description comes last, as dpkg writes it.
-fn control(own: &str, version: &str, architecture: &str, kib: usize, depends: &str) -> Result<String> {
+fn control(own: &str, version: &str, architecture: &str, kib: usize) -> Result<String> {
     let at = own.find("\nSuggests:").context("packaging/debian/control has no Suggests")?;
     let (head, rest) = own.split_at(at + 1);
-    Ok(format!(
-        "{head}Version: {version}\nArchitecture: {architecture}\nInstalled-Size: {kib}\nDepends: {depends}\n{rest}"
-    ))
-}
-
-/// What the program is linked with, as dpkg-shlibdeps finds it: `libc6 (>= 2.34), …`.
-fn libraries(program: &[u8], work: &Path) -> Result<String> {
-    let folder = work.join("shlibdeps");
-    let mut files = Files::default();
-    files.put_program("rocworker", program);
-    files.put("debian/control", "Source: rocworker\n\nPackage: rocworker\nArchitecture: any\n");
-    files.lay_out(&folder)?;
-    let shlibdeps = Command::new(["dpkg-shlibdeps", "-O", "rocworker"]).inside(&folder);
-    let said = shlibdeps.read()?;
-    let depends = said.lines().find_map(|line| line.strip_prefix("shlibs:Depends="));
-    Ok(depends.with_context(|| format!("dpkg-shlibdeps names no library: {said}"))?.to_owned())
+    Ok(format!("{head}Version: {version}\nArchitecture: {architecture}\nInstalled-Size: {kib}\n{rest}"))
 }
 
 #[cfg(test)]
@@ -167,12 +151,12 @@ mod tests {
     #[test]
     fn the_description_is_the_end_of_the_control_file() {
         let own = "Package: rocworker\nSuggests: docker.io\nDescription: a\n b\n";
-        let text = control(own, "1-1", "amd64", 5, "libc6").unwrap();
+        let text = control(own, "1-1", "amd64", 5).unwrap();
         assert_eq!(
             text,
-            "Package: rocworker\nVersion: 1-1\nArchitecture: amd64\nInstalled-Size: 5\nDepends: libc6\n\
+            "Package: rocworker\nVersion: 1-1\nArchitecture: amd64\nInstalled-Size: 5\n\
              Suggests: docker.io\nDescription: a\n b\n"
         );
-        assert!(control("Package: rocworker\n", "1", "amd64", 5, "libc6").is_err());
+        assert!(control("Package: rocworker\n", "1", "amd64", 5).is_err());
     }
 }

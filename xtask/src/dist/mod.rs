@@ -21,8 +21,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 
 use crate::command::Command;
+use crate::programs::Programs;
 use crate::refusal::Refusal;
-use crate::{repository, static_program as built, wrapper_build};
+use crate::repository;
 pub(crate) use deb::Compression;
 use parts::Parts;
 
@@ -32,23 +33,11 @@ pub(crate) const VARIABLE: &str = "ROCWORKER_DIST";
 /// The version of the workspace, which all of its packages have.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The programs, as they are to be handed out: without symbols.
-#[derive(Debug)]
-pub(crate) struct Programs {
-    pub(crate) rocworker: PathBuf,
-    pub(crate) wrapper: PathBuf,
-    /// rocworker again, without a library: what tasks run in any image.
-    pub(crate) without_libraries: PathBuf,
-    /// rocworker-exporter, without a library.
-    pub(crate) exporter: PathBuf,
-}
-
 /// What a person or CI asks for; what is not said is built, in full.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     rocworker: Option<PathBuf>,
     wrapper: Option<PathBuf>,
-    without_libraries: Option<PathBuf>,
     exporter: Option<PathBuf>,
     out: Option<PathBuf>,
     fast: bool,
@@ -62,7 +51,6 @@ impl Asked {
             match word.as_str() {
                 "--rocworker" => asked.rocworker = Some(words.next()?.into()),
                 "--wrapper" => asked.wrapper = Some(words.next()?.into()),
-                "--static" => asked.without_libraries = Some(words.next()?.into()),
                 "--exporter" => asked.exporter = Some(words.next()?.into()),
                 "--out" => asked.out = Some(words.next()?.into()),
                 "--fast" => asked.fast = true,
@@ -74,15 +62,10 @@ impl Asked {
 }
 
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let usage = "`cargo xtask dist` takes --rocworker FILE, --wrapper FILE, --static FILE, --exporter FILE, --out FOLDER and \
-                 --fast, each or none";
+    let usage = "`cargo xtask dist` takes --rocworker FILE, --wrapper FILE, --exporter FILE, --out FOLDER and --fast, each or \
+                 none";
     let asked = Asked::parse(arguments).ok_or_else(|| Refusal::new(usage))?;
-    let programs = Programs {
-        rocworker: asked.rocworker.map_or_else(release, Ok)?,
-        wrapper: asked.wrapper.map_or_else(wrapper_build::build, Ok)?,
-        without_libraries: asked.without_libraries.map_or_else(built::release, Ok)?,
-        exporter: asked.exporter.map_or_else(built::release_exporter, Ok)?,
-    };
+    let programs = Programs::given_or_built([asked.rocworker, asked.exporter, asked.wrapper])?;
     let out = asked.out.unwrap_or_else(|| repository::target().join("dist"));
     let compression = if asked.fast { Compression::Fast } else { Compression::Small };
     for file in make(&programs, &out, compression)? {
@@ -91,28 +74,20 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-fn release() -> Result<PathBuf> {
-    Command::new(["cargo", "build", "--locked", "--release", "--package", "rocworker"]).run()?;
-    Ok(repository::target().join("release/rocworker"))
-}
-
 /// What the tests install: of a program that is built without optimization, which takes a fraction of the time. Answers
 /// with the folder.
 pub(crate) fn for_tests(programs: &Programs) -> Result<PathBuf> {
     let folder = repository::target().join("dist-for-tests");
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-    let stripped = |name: &str, program: &PathBuf| {
-        let stripped = folder.join(name);
-        Command::new(["strip", "--strip-all", "-o"]).arguments([&stripped, program]).run()?;
-        Ok::<_, anyhow::Error>(stripped)
-    };
-    let programs = Programs {
-        rocworker: stripped("rocworker", &programs.rocworker)?,
-        wrapper: programs.wrapper.clone(),
-        without_libraries: stripped("without-libraries", &programs.without_libraries)?,
-        exporter: stripped("rocworker-exporter", &programs.exporter)?,
-    };
-    make(&programs, &folder, Compression::Fast)?;
+    let stripped = Programs::in_folder(&folder);
+    for (program, stripped) in [
+        (&programs.rocworker, &stripped.rocworker),
+        (&programs.exporter, &stripped.exporter),
+        (&programs.wrapper, &stripped.wrapper),
+    ] {
+        Command::new(["strip", "--strip-all", "-o"]).arguments([stripped, program]).run()?;
+    }
+    make(&stripped, &folder, Compression::Fast)?;
     Ok(folder)
 }
 
@@ -130,7 +105,7 @@ pub(crate) fn make(programs: &Programs, out: &Path, compression: Compression) ->
     let made = [
         deb::build(&parts, moment, compression, work.path(), out)?,
         tarball::write(&parts, moment, compression, out)?,
-        static_program::write(&programs.without_libraries, out)?,
+        static_program::write(&programs.rocworker, out)?,
         sbom::write(&crates, moment, out)?,
     ];
     let sums = sums::write(&made, out)?;
@@ -161,23 +136,17 @@ mod tests {
 
     #[test]
     fn real_the_same_programs_give_the_same_bytes() {
-        let tools = ["dpkg-deb", "dpkg-shlibdeps"];
-        let Some([made, wrapper]) = support::real::require_made([VARIABLE, "ROCWORKER_WRAPPER"], &tools)
-        else {
-            return;
-        };
-        let [rocworker, without_libraries, exporter] =
-            ["rocworker", "without-libraries", "rocworker-exporter"].map(|name| made.join(name));
-        let programs = Programs { rocworker, wrapper, without_libraries, exporter };
-        // The second begins in a later second than the first, and in another folder.
-        let folders = [(); 2].map(|()| tempfile::tempdir().unwrap());
-        let [one, other] =
-            folders.each_ref().map(|out| make(&programs, out.path(), Compression::Fast).unwrap());
-        assert_eq!(one.len(), 6);
-        let (files, folders): (Vec<_>, Vec<_>) = one.iter().zip(&other).partition(|(one, _)| one.is_file());
+        let Some([made]) = support::real::require_made([VARIABLE], &["dpkg-deb"]) else { return };
+        let programs = Programs::in_folder(&made);
+        // Later than the first, and in another folder.
+        let folder = tempfile::tempdir().unwrap();
+        let again = make(&programs, folder.path(), Compression::Fast).unwrap();
+        assert_eq!(again.len(), 6);
+        let (files, folders): (Vec<_>, Vec<_>) = again.iter().partition(|it| it.is_file());
         assert_eq!(folders.len(), 1, "the charm's");
-        for (one, other) in files {
-            assert!(fs::read(one).unwrap() == fs::read(other).unwrap(), "{}", one.display());
+        for file in files {
+            let first = made.join(file.file_name().unwrap());
+            assert!(fs::read(file).unwrap() == fs::read(&first).unwrap(), "{}", first.display());
         }
     }
 
@@ -186,11 +155,10 @@ mod tests {
         let parse =
             |words: &[&str]| Asked::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
         assert_eq!(parse(&[]), Some(Asked::default()));
-        let asked =
-            parse(&["--fast", "--out", "/o", "--wrapper", "w", "--static", "s", "--exporter", "e"]).unwrap();
+        let asked = parse(&["--fast", "--out", "/o", "--wrapper", "w", "--exporter", "e"]).unwrap();
         assert!(asked.fast && asked.rocworker.is_none());
         assert_eq!((asked.out, asked.wrapper), (Some("/o".into()), Some("w".into())));
-        assert_eq!((asked.without_libraries, asked.exporter), (Some("s".into()), Some("e".into())));
+        assert_eq!(asked.exporter, Some("e".into()));
         for words in [&["--out"][..], &["--quick"], &["rocworker"]] {
             assert_eq!(parse(words), None, "{words:?}");
         }

@@ -6,8 +6,9 @@ use anyhow::{Context, Result};
 
 use super::crates::Crate;
 use super::files::{Files, in_folder, name, read};
-use super::{Programs, copyright, units};
+use super::{copyright, units};
 use crate::command::Command;
+use crate::programs::Programs;
 use crate::repository;
 
 /// Each file by its name.

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::VERSION;
-use super::crates::{Crate, PROGRAMS};
+use super::crates::Crate;
 use super::sums::hex;
 use crate::command::Command;
+use crate::programs::PACKAGES;
 
 pub(super) fn write(crates: &[Crate], moment: u64, out: &Path) -> Result<PathBuf> {
     let rustc = Command::new(["rustc", "--version"]).read()?;
@@ -23,7 +24,7 @@ pub(super) fn write(crates: &[Crate], moment: u64, out: &Path) -> Result<PathBuf
 
 fn document(crates: &[Crate], date: &str, rustc: &str) -> Value {
     let (programs, others): (Vec<&Crate>, Vec<&Crate>) =
-        crates.iter().partition(|it| it.is_own && PROGRAMS.contains(&it.name.as_str()));
+        crates.iter().partition(|it| it.is_own && PACKAGES.contains(&it.name.as_str()));
     let components: Vec<Value> = others.into_iter().map(|it| component(it, "library")).collect();
     let parts: Vec<Value> = programs.into_iter().map(|it| component(it, "application")).collect();
     let needs: Vec<Value> = crates

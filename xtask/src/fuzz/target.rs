@@ -81,7 +81,7 @@ impl Target {
         let log = logs.join(self.name);
         let argv = self.argv(folder, &[corpus.clone(), self.seeds()], &found, duration);
         let command = match as_root {
-            Some(privilege) => privilege.lead(argv, &temporary),
+            Some(privilege) => privilege.lead(argv, &temporary)?,
             None => Command::new(argv).environment("TMPDIR", &temporary),
         };
         let ended_well = command.ends_well_with_its_words_in(&log)?;
@@ -114,12 +114,12 @@ impl Target {
 
 impl Privilege {
     /// The command as root; sudo passes no environment on.
-    fn lead(self, argv: Vec<OsString>, temporary: &Path) -> Command {
+    fn lead(self, argv: Vec<OsString>, temporary: &Path) -> Result<Command> {
         let mut variable = OsString::from("PATH=");
-        variable.push(search_path());
-        Command::new(self.as_root(&["env"]))
+        variable.push(search_path()?);
+        Ok(Command::new(self.as_root(&["env"]))
             .arguments([variable, format!("TMPDIR={}", temporary.display()).into()])
-            .arguments(argv)
+            .arguments(argv))
     }
 }
 

@@ -6,11 +6,9 @@ use anyhow::{Context, Result};
 
 use crate::command::Command;
 use crate::refusal::Refusal;
-use crate::wrapper_build;
 
 use super::needs::Missing;
 use super::privilege::Privilege;
-use super::{engines, prometheus};
 
 /// What the caller said about installing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,74 +30,35 @@ pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege, all: bool
     println!("the tests need what is not here yet:");
     missing.lines().iter().for_each(|line| println!("  {line}"));
     let commands = commands(&missing, *privilege);
-    agree(consent, &missing, &commands)?;
-    for command in &commands {
-        Command::new(&command.argv).run().or_else(|error| command.forgive(error))?;
-    }
-    if missing.prometheus {
-        prometheus::unpack()?;
-    }
-    if missing.engines {
-        engines::unpack()?;
-    }
-    let still = Missing::on_this_machine(all)?;
-    let left: Vec<String> = still.without_the_targets().lines();
+    agree(consent, &commands)?;
+    commands.iter().try_for_each(|argv| Command::new(argv).run())?;
+    let left = Missing::on_this_machine(all)?.lines();
     if left.is_empty() {
         return Ok(());
     }
     Err(Refusal::new(format!("these are still missing after the installation: {}", left.join("; "))))
 }
 
-/// One command of the installation.
-#[derive(Debug, PartialEq, Eq)]
-struct Installation {
-    argv: Vec<String>,
-    /// What happens without it, for the one that can be done without.
-    otherwise: Option<&'static str>,
-}
-
-impl Installation {
-    fn new(argv: Vec<String>) -> Self {
-        Self { argv, otherwise: None }
-    }
-
-    fn forgive(&self, error: anyhow::Error) -> Result<()> {
-        let otherwise = self.otherwise.ok_or(error)?;
-        println!("`{}` failed: {otherwise}", self.argv.join(" "));
-        Ok(())
-    }
-}
-
 /// What would be run, in order; no shell reads any of it.
-fn commands(missing: &Missing, privilege: Privilege) -> Vec<Installation> {
+fn commands(missing: &Missing, privilege: Privilege) -> Vec<Vec<String>> {
     let apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
     let mut commands = Vec::new();
-    if !missing.packages.is_empty() || missing.prometheus {
-        commands.push(Installation::new(privilege.as_root(&[&apt[..], &["update"]].concat())));
-    }
     if !missing.packages.is_empty() {
+        commands.push(privilege.as_root(&[&apt[..], &["update"]].concat()));
         let install = ["install", "--yes", "--no-install-recommends"];
-        commands.push(Installation::new(
-            privilege.as_root(&[&apt[..], &install[..], &missing.packages[..]].concat()),
-        ));
+        commands.push(privilege.as_root(&[&apt[..], &install[..], &missing.packages[..]].concat()));
     }
     for component in &missing.components {
-        commands.push(Installation::new(owned(&["rustup", "component", "add", component])));
+        commands.push(owned(&["rustup", "component", "add", component]));
     }
     for target in &missing.targets {
-        let argv = owned(&["rustup", "target", "add", target]);
-        let otherwise = Some(if Some(target.as_str()) == wrapper_build::ARM {
-            "the wrapper will not be built for it"
-        } else {
-            "the wrapper will be linked statically against glibc instead"
-        });
-        commands.push(Installation { argv, otherwise });
+        commands.push(owned(&["rustup", "target", "add", target]));
     }
     if missing.nextest {
-        commands.push(Installation::new(owned(&["cargo", "install", "cargo-nextest", "--locked"])));
+        commands.push(owned(&["cargo", "install", "cargo-nextest", "--locked"]));
     }
     if missing.fuzz {
-        commands.push(Installation::new(owned(&["cargo", "install", "cargo-fuzz", "--locked"])));
+        commands.push(owned(&["cargo", "install", "cargo-fuzz", "--locked"]));
     }
     commands
 }
@@ -108,21 +67,12 @@ fn owned(argv: &[&str]) -> Vec<String> {
     argv.iter().map(ToString::to_string).collect()
 }
 
-fn agree(consent: Consent, missing: &Missing, commands: &[Installation]) -> Result<()> {
+fn agree(consent: Consent, commands: &[Vec<String>]) -> Result<()> {
     if consent == Consent::Given || in_ci(std::env::var("CI").ok().as_deref()) {
         return Ok(());
     }
     println!("this would be run:");
-    commands.iter().for_each(|command| println!("  {}", command.argv.join(" ")));
-    if missing.prometheus {
-        println!("  apt-get download {}, unpacked into {}", prometheus::WHAT, prometheus::folder().display());
-    }
-    if missing.engines {
-        println!(
-            "  apt-get install --download-only, with a state of its own, unpacked into {}",
-            engines::folder().display()
-        );
-    }
+    commands.iter().for_each(|argv| println!("  {}", argv.join(" ")));
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(Refusal::new(
@@ -151,7 +101,7 @@ mod tests {
     use super::*;
 
     fn argvs(missing: &Missing, privilege: Privilege) -> Vec<String> {
-        commands(missing, privilege).iter().map(|command| command.argv.join(" ")).collect()
+        commands(missing, privilege).iter().map(|argv| argv.join(" ")).collect()
     }
 
     #[test]
@@ -184,21 +134,6 @@ mod tests {
                 "cargo install cargo-fuzz --locked",
             ]
         );
-    }
-
-    #[test]
-    fn only_a_target_that_cannot_be_had_is_forgiven() {
-        let missing = Missing {
-            targets: vec!["t".into()],
-            nextest: true,
-            packages: vec!["runc"],
-            ..Missing::default()
-        };
-        let forgiven: Vec<bool> = commands(&missing, Privilege::Root)
-            .iter()
-            .map(|command| command.forgive(anyhow::anyhow!("refused")).is_ok())
-            .collect();
-        assert_eq!(forgiven, [false, false, true, false]);
     }
 
     #[test]

@@ -1,22 +1,11 @@
 //! `cargo xtask test`: every check, on a machine that has a Rust toolchain and perhaps nothing else.
 
-mod browser;
-pub(crate) mod charm;
-mod engines;
-mod headers;
+mod changed;
+pub(crate) mod fetch;
 mod install;
-pub(crate) mod kernels;
-mod linux_source;
-mod modules;
 mod needs;
-mod packages;
 mod privilege;
-pub(crate) mod prometheus;
-mod python;
 mod real;
-mod releases;
-mod rocm_headers;
-mod smi;
 mod step;
 
 use std::ffi::OsString;
@@ -26,36 +15,45 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 
 use crate::command::Command;
+use crate::programs::{self, Programs};
 use crate::refusal::Refusal;
-use crate::{dist, fuzz, repository, static_program, wrapper_build};
+use crate::{dist, fuzz, repository};
 pub(crate) use privilege::Privilege;
 use step::Steps;
 
-const NEXTEST: [&str; 6] = ["cargo", "nextest", "run", "--locked", "--profile", "ci"];
+const USAGE: &str = "`cargo xtask test` takes --yes, --changed or --all, and -- with arguments of `cargo nextest run`, \
+                     each or none; --changed selects by itself";
 
-const USAGE: &str =
-    "`cargo xtask test` takes --yes, --all, and -- with arguments of `cargo nextest run`, each or none";
+/// How much is run: each tier has what the one before it has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Tier {
+    /// What a change reaches, without what is slow.
+    Changed,
+    Usual,
+    /// Tests that are ignored, other builds of the wrapper, long fuzzing.
+    All,
+}
 
 /// What a person or CI asks for.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked<'a> {
     consent: install::Consent,
-    /// What is slow, too: tests that are ignored, other builds of the wrapper, long fuzzing.
-    all: bool,
+    tier: Tier,
     /// Arguments of `cargo nextest run`: only the tests that these select.
     selection: Option<&'a [String]>,
 }
 
 impl<'a> Asked<'a> {
     fn parse(arguments: &'a [String]) -> Option<Self> {
-        let mut asked = Self { consent: install::Consent::Ask, all: false, selection: None };
+        let mut asked = Self { consent: install::Consent::Ask, tier: Tier::Usual, selection: None };
         let mut rest = arguments;
         while let [word, more @ ..] = rest {
             rest = more;
             match word.as_str() {
                 "--yes" => asked.consent = install::Consent::Given,
-                "--all" => asked.all = true,
-                "--" => return Some(Self { selection: Some(more), ..asked }),
+                "--changed" if asked.tier == Tier::Usual => asked.tier = Tier::Changed,
+                "--all" if asked.tier == Tier::Usual => asked.tier = Tier::All,
+                "--" if asked.tier != Tier::Changed => return Some(Self { selection: Some(more), ..asked }),
                 _ => return None,
             }
         }
@@ -65,28 +63,40 @@ impl<'a> Asked<'a> {
 
 /// Runs the checks in order; the first that fails ends the run.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let Asked { consent, all, selection } = Asked::parse(arguments).ok_or_else(|| Refusal::new(USAGE))?;
+    let Asked { consent, tier, selection } = Asked::parse(arguments).ok_or_else(|| Refusal::new(USAGE))?;
     let privilege = Privilege::of_this_process()?;
     let started = Instant::now();
     let steps = Steps::default();
+    let reached = if tier == Tier::Changed { Some(changed::packages()?) } else { None };
+    if let Some(packages) = &reached {
+        println!("reached, with what depends on them: {}", packages.join(", "));
+        if packages.is_empty() {
+            return Ok(());
+        }
+    }
 
     // Not a step: declining is no failure of a check.
-    install::what_is_missing(consent, &privilege, all)?;
+    install::what_is_missing(consent, &privilege, tier == Tier::All)?;
 
     // The network is waited for beside the compiler.
     let tests = std::thread::scope(|scope| {
-        let fetching = scope.spawn(|| fetch(&steps, privilege));
-        let built = build(&steps, privilege, selection.is_none());
-        let fetched = fetching.join().unwrap_or_else(|_| bail!("the thread that fetched panicked"));
-        built.and_then(|tests| Ok(Tests { kernels: fetched?, all, ..tests }))
+        let fetching = scope.spawn(|| fetch::all(&steps, privilege));
+        let built = build(&steps, privilege, tier, selection.is_none());
+        fetching.join().unwrap_or_else(|_| bail!("the thread that fetched panicked")).and(built)
     })?;
     if let Some(selection) = selection {
         return tests.run_selected(selection);
     }
-    steps.run("tests", "run one alone with `cargo xtask test -- NAME`", || tests.run())?;
-    let remedy = "see why its helper in tests/support/src/real.rs was not called";
-    steps.run("real components", remedy, || real::check(&tests.ran, &tests.list()?, all))?;
-    if all {
+    let remedy = "run one alone with `cargo xtask test -- NAME`";
+    if let Some(packages) = &reached {
+        steps.run("tests", remedy, || tests.run_reached(packages))?;
+    } else {
+        steps.run("tests", remedy, || tests.run())?;
+        let remedy = "see why its helper in tests/support/src/real.rs was not called";
+        steps
+            .run("real components", remedy, || real::check(&tests.ran, &tests.list()?, tier == Tier::All))?;
+    }
+    if tier == Tier::All {
         check_what_is_slow(&steps, &tests)?;
     }
 
@@ -98,12 +108,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 fn check_what_is_slow(steps: &Steps, tests: &Tests) -> Result<()> {
     steps.run("lints of the CDI oracle", "correct tests/cdi-oracle", oracle_lints)?;
     let remedy = "make the wrapper build statically with glibc";
-    let with_glibc = steps.run("wrapper with glibc", remedy, wrapper_build::build_with_glibc)?;
+    let with_glibc = steps.run("wrapper with glibc", remedy, programs::wrapper_with_glibc)?;
     let remedy = "run one alone with ROCWORKER_WRAPPER=FILE `cargo nextest run NAME`";
     let both = ["real_runc", "real_nodes"];
     steps.run("tests of the wrapper with glibc", remedy, || tests.run_with_wrapper(&with_glibc, &both))?;
     let build = "make the wrapper and rocworker build for 64-bit Arm";
-    if let Some(for_arm) = steps.run("wrapper for Arm", build, wrapper_build::build_for_arm)? {
+    if let Some(for_arm) = steps.run("wrapper for Arm", build, programs::wrapper_for_arm)? {
         steps.run("tests of the wrapper for Arm", remedy, || {
             tests.run_with_wrapper(&for_arm, &["real_runc"])
         })?;
@@ -113,69 +123,27 @@ fn check_what_is_slow(steps: &Steps, tests: &Tests) -> Result<()> {
 }
 
 /// Builds what the tests run; `checks`: and makes every check that only compiles.
-fn build(steps: &Steps, privilege: Privilege, checks: bool) -> Result<Tests> {
+fn build(steps: &Steps, privilege: Privilege, tier: Tier, checks: bool) -> Result<Tests> {
     if checks {
         steps.run("formatting", "run `cargo fmt --all`, and again inside tests/cdi-oracle", formatting)?;
         steps.run("lints", "correct what clippy names; `#[allow]` needs a reason", lints)?;
+    }
+    let whole = checks && tier != Tier::Changed;
+    if whole {
         steps.run("documentation", "correct the doc comments that rustdoc names", documentation)?;
     }
-    let wrapper = steps.run("wrapper", "make the wrapper build as it ships", wrapper_build::build)?;
     let oracle = steps.run("CDI oracle", "correct tests/cdi-oracle", oracle)?;
-    let program = if checks {
-        steps.run("programs and tests", "make the programs and the tests build", programs_and_tests)?
-    } else {
-        steps.run("program", "make rocworker build", program)?
-    };
-    let remedy = "make rocworker build statically";
-    let static_program = steps.run("static program", remedy, static_program::build)?;
-    let remedy = "make rocworker-exporter build statically";
-    let exporter = steps.run("static exporter", remedy, static_program::build_exporter)?;
-    let programs = dist::Programs {
-        rocworker: program.clone(),
-        wrapper: wrapper.clone(),
-        without_libraries: static_program.clone(),
-        exporter: exporter.clone(),
-    };
+    let remedy = "make the programs and the tests build";
+    steps
+        .run("programs and tests", remedy, || nextest("run").arguments(["--workspace", "--no-run"]).run())?;
+    let programs = Programs::of_tests();
     let remedy = "make `cargo xtask dist` work";
     let dist = steps.run("what is handed out", remedy, || dist::for_tests(&programs))?;
-    if checks {
+    if whole {
         steps.run("doc examples", "correct the examples that rustdoc ran", doc_examples)?;
     }
-    let (kernels, ran) = (PathBuf::new(), clean_file("real-components-ran.txt")?);
-    let all = false;
-    Ok(Tests { privilege, all, wrapper, oracle, program, static_program, exporter, dist, kernels, ran })
-}
-
-/// What comes from elsewhere for the tests, and is kept below target; answers with the folder of the kernels.
-fn fetch(steps: &Steps, privilege: Privilege) -> Result<PathBuf> {
-    let remedy = "see whether deb.debian.org can be reached, and remove target/kernels where it is damaged";
-    let kernels = steps.run("kernels", remedy, kernels::fetch)?;
-    let remedy = "see whether deb.debian.org can be reached, and remove target/apt where it is damaged";
-    steps.run("releases", remedy, || releases::APT.make(privilege))?;
-    let remedy = "see whether deb.debian.org can be reached, and remove target/incus where it is damaged";
-    steps.run("Incus", remedy, || releases::INCUS.make(privilege))?;
-    let remedy =
-        "see whether deb.debian.org can be reached, and remove target/apt/headers where it is damaged";
-    steps.run("kernel headers", remedy, headers::fetch)?;
-    let remedy =
-        "see whether deb.debian.org can be reached, and remove target/linux-source where it is damaged";
-    steps.run("kernel source", remedy, linux_source::fetch)?;
-    let remedy =
-        "see whether deb.debian.org can be reached, and remove target/amdgpu-modules where it is damaged";
-    steps.run("amdgpu modules", remedy, modules::fetch)?;
-    let remedy = "see whether deb.debian.org can be reached, and remove target/smi where it is damaged";
-    steps.run("rocm-smi and amd-smi", remedy, smi::fetch)?;
-    let remedy =
-        "see whether deb.debian.org can be reached, and remove target/rocm-headers where it is damaged";
-    steps.run("ROCm's headers", remedy, rocm_headers::fetch)?;
-    let remedy = "see whether pypi.org can be reached, and remove target/charmcraft where it is damaged";
-    steps.run("charmcraft", remedy, charm::make)?;
-    let remedy = "see whether pypi.org can be reached, and remove target/grafana-sdk where it is damaged";
-    steps.run("Grafana's SDK", remedy, || python::GRAFANA.make(|_| Ok(())))?;
-    let remedy =
-        "see whether registry.npmjs.org can be reached, and remove target/browser where it is damaged";
-    steps.run("axe and Chromium's driver", remedy, browser::make)?;
-    Ok(kernels)
+    let ran = clean_file("real-components-ran.txt")?;
+    Ok(Tests { privilege, tier, programs, oracle, dist, ran })
 }
 
 /// The crate of the oracle has a workspace of its own, so each call of cargo names it.
@@ -188,6 +156,8 @@ fn formatting() -> Result<()> {
     Command::new(["cargo", "fmt", "--check", "--manifest-path"]).arguments([oracle_manifest()]).run()
 }
 
+/// Of the whole workspace, as every build here: of some packages, cargo would build their dependencies with fewer features once
+/// more. What a change does not reach is not looked at again.
 fn lints() -> Result<()> {
     Command::new(["cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])
         .run()
@@ -200,7 +170,7 @@ fn documentation() -> Result<()> {
 }
 
 fn doc_examples() -> Result<()> {
-    Command::new(["cargo", "test", "--locked", "--workspace", "--doc"]).run()
+    Command::new(["cargo", "test", "--locked", "--workspace", "--doc", "--target", &programs::target()]).run()
 }
 
 /// Builds the oracle by running its own tests: one that accepts everything would judge nothing.
@@ -223,17 +193,9 @@ fn of_oracle(subcommand: &str) -> Command {
         .environment("CARGO_TARGET_DIR", oracle_target())
 }
 
-/// All that the tests run, in one build: alone, rocworker would have fewer features and be built a second time. Answers
-/// with rocworker, for tests of other packages: cargo names it to those of its own alone.
-fn programs_and_tests() -> Result<PathBuf> {
-    Command::new(NEXTEST).arguments(["--workspace", "--no-run"]).run()?;
-    Ok(repository::target().join("debug/rocworker"))
-}
-
-/// rocworker itself, where only some tests run.
-fn program() -> Result<PathBuf> {
-    Command::new(["cargo", "build", "--locked", "--package", "rocworker"]).run()?;
-    Ok(repository::target().join("debug/rocworker"))
+/// nextest for the target that the programs ship for: the programs that the tests run are then of the tests' own build.
+fn nextest(subcommand: &str) -> Command {
+    Command::new(["cargo", "nextest", subcommand, "--locked", "--target", &programs::target()])
 }
 
 /// A path below the target folder at which nothing of an earlier run is left.
@@ -248,34 +210,35 @@ fn clean_file(name: &str) -> Result<PathBuf> {
 /// The workspace's tests, and what they read from the environment.
 struct Tests {
     privilege: Privilege,
-    /// Those that are ignored, too.
-    all: bool,
-    wrapper: PathBuf,
+    tier: Tier,
+    programs: Programs,
     oracle: PathBuf,
-    program: PathBuf,
-    static_program: PathBuf,
-    /// The exporter, static too.
-    exporter: PathBuf,
     /// The Debian package and what else is handed out.
     dist: PathBuf,
-    /// A kernel in a folder for each release of Debian; fetched while the rest is built.
-    kernels: PathBuf,
     /// Each test of a real component adds its name here once it has found what it needs.
     ran: PathBuf,
 }
 
 impl Tests {
     fn run(&self) -> Result<()> {
-        let nextest = Command::new(NEXTEST).arguments(["--workspace"]).arguments(self.ignored());
-        self.with_environment(nextest, &self.wrapper).run()
+        let ignored = if self.tier == Tier::All { "all" } else { "default" };
+        let nextest = nextest("run").arguments(["--profile", "ci", "--workspace", "--run-ignored", ignored]);
+        self.with_environment(nextest, &self.programs.wrapper)?.run()
+    }
+
+    /// The tests of these packages, and of what depends on them, that the profile `changed` has.
+    fn run_reached(&self, packages: &[String]) -> Result<()> {
+        let reached: Vec<String> = packages.iter().map(|name| format!("rdeps(={name})")).collect();
+        let nextest = nextest("run").arguments(["--profile", "changed", "--workspace", "--filterset"]);
+        self.with_environment(nextest.arguments([reached.join(" + ")]), &self.programs.wrapper)?.run()
     }
 
     /// The tests that these arguments of nextest's select.
     fn run_selected(&self, selection: &[String]) -> Result<()> {
-        let nextest = Command::new(["cargo", "nextest", "run", "--locked", "--profile", "ci"]);
+        let nextest = nextest("run").arguments(["--profile", "ci"]);
         let names_packages = selection.iter().any(|word| word == "-p" || word.starts_with("--package"));
         let nextest = if names_packages { nextest } else { nextest.arguments(["--workspace"]) };
-        self.with_environment(nextest.arguments(selection), &self.wrapper).run()
+        self.with_environment(nextest.arguments(selection), &self.programs.wrapper)?.run()
     }
 
     /// The wrapper's tests with real runc once more, with another build of it.
@@ -283,66 +246,44 @@ impl Tests {
         let programs: Vec<String> = programs.iter().map(|name| format!("binary({name})")).collect();
         let filter = format!("package(runc-amd-wrapper) and ({})", programs.join(" or "));
         // Of the workspace: built already.
-        let nextest = Command::new(NEXTEST).arguments(["--workspace", "--filterset", &filter]);
-        self.with_environment(nextest, wrapper).run()
-    }
-
-    fn ignored(&self) -> [&str; 2] {
-        ["--run-ignored", if self.all { "all" } else { "default" }]
+        let nextest = nextest("run").arguments(["--profile", "ci", "--workspace", "--filterset", &filter]);
+        self.with_environment(nextest, wrapper)?.run()
     }
 
     /// Every test of the workspace, the ignored among them, as nextest names them.
     fn list(&self) -> Result<Vec<real::Test>> {
-        let nextest = ["cargo", "nextest", "list", "--locked", "--workspace", "--message-format", "json"];
-        real::tests_in(
-            &self
-                .with_environment(Command::new(nextest).arguments(["--run-ignored", "all"]), &self.wrapper)
-                .read()?,
-        )
+        let nextest =
+            nextest("list").arguments(["--workspace", "--message-format", "json", "--run-ignored", "all"]);
+        real::tests_in(&self.with_environment(nextest, &self.programs.wrapper)?.read()?)
     }
 
-    fn with_environment(&self, command: Command, wrapper: &Path) -> Command {
-        let path = search_path();
+    fn with_environment(&self, command: Command, wrapper: &Path) -> Result<Command> {
+        let path = search_path()?;
         let command = self.privilege.run_tests_as_root(command, &path);
-        let command =
-            engines::variables().fold(command, |command, (name, program)| command.environment(name, program));
-        let made = [
-            releases::APT.variable(),
-            headers::variable(),
-            linux_source::variable(),
-            modules::variable(),
-            releases::INCUS.variable(),
-            charm::variable(),
-            python::GRAFANA.variable(),
-            browser::variable(),
-            smi::variable(),
-            rocm_headers::variable(),
-        ];
-        let command = made.into_iter().fold(command, |command, (name, path)| command.environment(name, path));
-        command
+        let command = fetch::variables()?
+            .into_iter()
+            .fold(command, |command, (name, path)| command.environment(name, path));
+        Ok(command
             .environment("PATH", &path)
             .environment("ROCWORKER_FULL", "1")
-            .environment("ROCWORKER_ALL", if self.all { "1" } else { "0" })
+            .environment("ROCWORKER_ALL", if self.tier == Tier::All { "1" } else { "0" })
             .environment("ROCWORKER_RAN", &self.ran)
             .environment("ROCWORKER_WRAPPER", wrapper)
             .environment("ROCWORKER_CDI_ORACLE", &self.oracle)
-            .environment("ROCWORKER_PROGRAM", &self.program)
-            .environment(static_program::VARIABLE, &self.static_program)
-            .environment(static_program::EXPORTER_VARIABLE, &self.exporter)
-            .environment(dist::VARIABLE, &self.dist)
-            .environment("ROCWORKER_KERNELS", &self.kernels)
+            .environment("ROCWORKER_PROGRAM", &self.programs.rocworker)
+            .environment("ROCWORKER_EXPORTER", &self.programs.exporter)
+            .environment(dist::VARIABLE, &self.dist))
     }
 }
 
-/// This process's PATH, with what was unpacked beside the build, and with the sbin folders. Those hold runc,
+/// This process's PATH, with what was unpacked into the cache, and with the sbin folders. Those hold runc,
 /// and Debian leaves them out of an ordinary user's PATH.
-pub(crate) fn search_path() -> OsString {
-    let mut folders = vec![prometheus::folder()];
+pub(crate) fn search_path() -> Result<OsString> {
+    let mut folders = vec![fetch::prometheus()?];
     let own = std::env::var_os("PATH").unwrap_or_default();
     folders.extend(std::env::split_paths(&own));
     folders.extend(["/usr/sbin".into(), "/sbin".into()]);
-    // A folder with a colon in its name cannot be on a PATH at all, so it was not on this one.
-    std::env::join_paths(folders).unwrap_or(own)
+    std::env::join_paths(folders).context("a folder on PATH has a colon in its name")
 }
 
 #[cfg(test)]
@@ -353,18 +294,19 @@ mod tests {
     fn what_is_asked_for_is_read_in_any_order_and_anything_else_is_refused() {
         use install::Consent::{Ask, Given};
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        for (text, consent, all, selection) in [
-            ("", Ask, false, None),
-            ("--yes", Given, false, None),
-            ("--all --yes", Given, true, None),
-            ("--yes --all -- --all x", Given, true, Some("--all x")),
-            ("--", Ask, false, Some("")),
+        for (text, consent, tier, selection) in [
+            ("", Ask, Tier::Usual, None),
+            ("--yes", Given, Tier::Usual, None),
+            ("--changed", Ask, Tier::Changed, None),
+            ("--all --yes", Given, Tier::All, None),
+            ("--yes --all -- --all x", Given, Tier::All, Some("--all x")),
+            ("--", Ask, Tier::Usual, Some("")),
         ] {
             let (arguments, selection) = (words(text), selection.map(words));
-            let expected = Some(Asked { consent, all, selection: selection.as_deref() });
+            let expected = Some(Asked { consent, tier, selection: selection.as_deref() });
             assert_eq!(Asked::parse(&arguments), expected, "{text}");
         }
-        for text in ["x", "--al", "--all x"] {
+        for text in ["x", "--al", "--all x", "--all --changed", "--changed --all", "--changed -- x"] {
             assert_eq!(Asked::parse(&words(text)), None, "{text}");
         }
     }

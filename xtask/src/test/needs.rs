@@ -3,10 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::command::Command;
+use crate::programs;
 use crate::refusal::Refusal;
-use crate::wrapper_build;
-
-use super::{engines, prometheus};
 
 /// Debian's and Ubuntu's packages, and what each is for. podman's own helpers are named, because they are
 /// only recommended by it and recommendations are not installed.
@@ -72,12 +70,10 @@ const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
 pub(crate) struct Missing {
     pub(crate) packages: Vec<&'static str>,
     pub(crate) components: Vec<&'static str>,
-    /// Rust targets; what needs one says so where it cannot be had.
+    /// Rust targets.
     pub(crate) targets: Vec<String>,
     pub(crate) nextest: bool,
     pub(crate) fuzz: bool,
-    pub(crate) prometheus: bool,
-    pub(crate) engines: bool,
 }
 
 impl Missing {
@@ -86,9 +82,9 @@ impl Missing {
     /// # Errors
     /// A [`Refusal`] where there is no dpkg to ask.
     pub(crate) fn on_this_machine(all: bool) -> anyhow::Result<Self> {
-        let mut targets = vec![wrapper_build::musl_target()];
-        targets.extend(wrapper_build::ARM.filter(|_| all).map(str::to_owned));
-        targets.retain(|target| !wrapper_build::is_installed(target));
+        let mut targets = vec![programs::target()];
+        targets.extend(programs::ARM.filter(|_| all).map(str::to_owned));
+        targets.retain(|target| !programs::is_installed(target));
         let lacks = |subcommand| !Command::new(["cargo", subcommand, "--version"]).succeeds();
         Ok(Self {
             packages: packages_without(&installed_packages()?),
@@ -96,18 +92,11 @@ impl Missing {
             targets,
             nextest: lacks("nextest"),
             fuzz: all && lacks("fuzz"),
-            prometheus: !prometheus::are_there(),
-            engines: !engines::are_there(),
         })
     }
 
     pub(crate) fn is_nothing(&self) -> bool {
         *self == Self::default()
-    }
-
-    /// The same without the Rust targets: glibc can be linked statically, and Arm be left out.
-    pub(crate) fn without_the_targets(self) -> Self {
-        Self { targets: Vec::new(), ..self }
     }
 
     /// A line for each missing thing, and what it is for.
@@ -120,22 +109,13 @@ impl Missing {
         }
         lines.extend(self.components.iter().map(|name| format!("Rust component {name}")));
         lines.extend(
-            self.targets.iter().map(|target| format!("Rust target {target}: the wrapper as it ships")),
+            self.targets.iter().map(|target| format!("Rust target {target}: the programs as they ship")),
         );
         if self.nextest {
             lines.push("cargo-nextest: runs the tests".to_owned());
         }
         if self.fuzz {
             lines.push("cargo-fuzz: builds the fuzz targets".to_owned());
-        }
-        if self.prometheus {
-            lines.push(format!(
-                "{}: read the laid-out machines and the exporter (unpacked, not installed)",
-                prometheus::WHAT
-            ));
-        }
-        if self.engines {
-            lines.push(format!("{}: run the wrapper (unpacked, not installed)", engines::WHAT));
         }
         lines
     }
@@ -196,11 +176,9 @@ mod tests {
             targets: vec!["x86_64-unknown-linux-musl".into()],
             nextest: true,
             fuzz: true,
-            prometheus: true,
-            engines: true,
         };
         let lines = missing.lines();
-        assert_eq!(lines.len(), 7);
+        assert_eq!(lines.len(), 5);
         assert_eq!(lines[0], "package runc: the runtime that the wrapper executes");
         assert!(Missing::default().lines().is_empty() && Missing::default().is_nothing());
     }

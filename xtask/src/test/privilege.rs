@@ -54,7 +54,7 @@ impl Privilege {
 
 /// The variable by which cargo and nextest learn what to start a test program with.
 fn runner_variable(architecture: &str) -> String {
-    format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER", architecture.to_uppercase())
+    format!("CARGO_TARGET_{}_UNKNOWN_LINUX_MUSL_RUNNER", architecture.to_uppercase())
 }
 
 #[cfg(test)]
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_runner_variable_is_spelt_as_cargo_reads_it() {
-        assert_eq!(runner_variable("x86_64"), "CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER");
-        assert_eq!(runner_variable("aarch64"), "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER");
+        assert_eq!(runner_variable("x86_64"), "CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUNNER");
+        assert_eq!(runner_variable("aarch64"), "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER");
     }
 }

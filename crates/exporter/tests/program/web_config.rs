@@ -85,6 +85,7 @@ fn real_openssl_an_encrypted_key_is_called_so() {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_openssl_files_that_others_can_exchange_are_refused_with_the_way_to_them() {
     if !support::real::require(&["openssl"]) {
         return;

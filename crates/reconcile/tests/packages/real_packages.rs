@@ -201,6 +201,7 @@ fn real_one_that_is_there_already_is_right_and_is_never_put_back_to_an_older_ver
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_one_that_somebody_removes_comes_again_until_it_is_clear_that_they_mean_it() {
     let Some(machine) = systems::this() else { return };
     let worker = Worker::new(machine, tool());
@@ -272,6 +273,7 @@ fn real_what_somebody_else_needs_by_now_or_has_marked_stays_and_is_named() {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_what_two_of_ours_need_goes_with_the_last_of_them() {
     let Some(machine) = systems::this() else { return };
     let mut packages = tool().to_vec();
@@ -366,6 +368,7 @@ fn real_apts_own_simulation_is_shown_before_anything_is_written() {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_what_came_with_one_that_failed_is_somebodys_once_they_have_marked_it() {
     let Some(machine) = systems::this() else { return };
     let packages = [

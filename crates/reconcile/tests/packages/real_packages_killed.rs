@@ -113,6 +113,7 @@ fn real_a_run_that_is_killed_while_packages_come_or_go_is_ended_by_the_next() {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_dpkg_that_is_killed_is_put_right_by_the_next_run() {
     // Other calls on the second system than on the first.
     for (skipped, (system, machine)) in systems::each().into_iter().enumerate() {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use engines::containerd::Containerd;
-use engines::engine::{ALL, CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, Unpacked};
+use engines::engine::{CONTAINERD_2_1, Engine, Unpacked, older, releases};
 use engines::machine::{self, ASKED};
 use serde_json::Value;
 use support::real;
@@ -100,7 +100,7 @@ fn without_remedies(checks: &[[String; 3]]) -> Vec<[String; 2]> {
 
 #[test]
 fn real_a_canary_through_containerd_and_the_wrapper_gets_the_gpu_that_it_asks_for_and_no_other() {
-    for (engine, unpacked, program) in every(&ALL) {
+    for (engine, unpacked, program) in every(&releases()) {
         let containerd = with_rocworker(&engine, &unpacked, &program, ASKED, "/opt/rocworker/shim/runc");
         let (_, checks) = canary(&containerd, "containerd");
         let expected = in_order("asked for by AMD_VISIBLE_DEVICES=0");
@@ -118,7 +118,7 @@ fn real_a_canary_takes_the_cdi_name_where_the_policy_lets_no_container_ask() {
         assert_eq!(without_remedies(&checks), in_order(way), "{}", engine.name);
         assert_nothing_is_left(&containerd);
     }
-    for (engine, unpacked, program) in every(&[CONTAINERD_1_6, CONTAINERD_1_7]) {
+    for (engine, unpacked, program) in every(&older()) {
         let containerd = with_rocworker(&engine, &unpacked, &program, DENIED, "/opt/rocworker/shim/runc");
         let (_, checks) = canary(&containerd, "containerd");
         let [[status, evidence, _]] = checks.as_slice() else { panic!("{checks:?}") };
@@ -128,7 +128,7 @@ fn real_a_canary_takes_the_cdi_name_where_the_policy_lets_no_container_ask() {
 
 #[test]
 fn real_a_canary_through_plain_runc_in_the_wrappers_place_fails_and_says_what_to_do() {
-    for (engine, unpacked, program) in every(&ALL) {
+    for (engine, unpacked, program) in every(&releases()) {
         let containerd = with_rocworker(&engine, &unpacked, &program, ASKED, "/usr/sbin/runc");
         let (code, checks) = canary(&containerd, "containerd");
         assert_eq!(code, 3, "{checks:?}");
@@ -162,7 +162,7 @@ fn real_a_canary_notices_a_policy_that_gives_another_gpu() {
 /// Concourse's containerd is known by where its program stands, and takes the wrapper for its shims' runc.
 #[test]
 fn real_a_canary_knows_concourses_containerd_and_stays_out_of_its_namespace() {
-    for (engine, unpacked, program) in every(&[CONTAINERD_1_7, CONTAINERD_2_1]) {
+    for (engine, unpacked, program) in every(&releases()) {
         let mut containerd = Containerd::on_demo(&engine, &unpacked, ASKED);
         fs::copy(&program, containerd.outside("/stage/rocworker")).unwrap();
         containerd.kill();
@@ -209,7 +209,7 @@ fn real_a_canary_where_every_container_has_every_gpu_tries_one_that_none_has() {
 
 #[test]
 fn real_a_canary_under_exclusive_sharing_takes_a_gpu_that_nobody_has_and_gives_it_back() {
-    for (engine, unpacked, program) in every(&ALL) {
+    for (engine, unpacked, program) in every(&releases()) {
         let containerd = Containerd::on_demo(&engine, &unpacked, EXCLUSIVE);
         fs::copy(&program, containerd.outside("/stage/rocworker")).unwrap();
         let host = containerd.host();

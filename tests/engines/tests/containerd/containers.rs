@@ -5,7 +5,7 @@ use std::os::unix::fs::{chown, lchown};
 use std::path::Path;
 
 use engines::containerd::Containerd;
-use engines::engine::{Engine, Unpacked, sample};
+use engines::engine::{Engine, Unpacked, releases};
 use engines::machine::{self, ASKED, seen_on_demo, seen_on_instinct};
 use engines::{image, look};
 use layout::Machine;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// Each engine with what was unpacked of it; none where the calling test is to be skipped.
 #[track_caller]
 fn each_engine() -> Vec<(Engine, Unpacked)> {
-    let found = sample().into_iter().map(|engine| Some((engine, engine.unpacked()?)));
+    let found = releases().into_iter().map(|engine| Some((engine, engine.unpacked()?)));
     found.collect::<Option<_>>().unwrap_or_default()
 }
 

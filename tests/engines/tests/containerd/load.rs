@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 
 use engines::containerd::{Containerd, SHIM};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, sample};
+use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, releases};
 use engines::machine::{ASKED, seen_on_demo};
 use serde_json::Value;
 use support::real;
@@ -40,11 +40,13 @@ fn serves_containers_in_a_row(containerd: &Containerd) {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_containerd_1_6_serves_containers_in_a_row() {
     containerd(&CONTAINERD_1_6).iter().for_each(serves_containers_in_a_row);
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_containerd_1_7_serves_containers_in_a_row() {
     containerd(&CONTAINERD_1_7).iter().for_each(serves_containers_in_a_row);
 }
@@ -93,8 +95,9 @@ fn spreads_32_containers_that_start_at_once(containerd: &Containerd) {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_containerd_spreads_32_containers_that_start_at_once() {
-    for engine in sample() {
+    for engine in releases() {
         containerd(&engine).iter().for_each(spreads_32_containers_that_start_at_once);
     }
 }
@@ -135,8 +138,9 @@ fn survives_a_kill(containerd: &mut Containerd) {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_containerd_killed_while_containers_start_leaves_no_gpu_held() {
-    for engine in sample() {
+    for engine in releases() {
         containerd(&engine).iter_mut().for_each(survives_a_kill);
     }
 }
@@ -144,7 +148,7 @@ fn real_containerd_killed_while_containers_start_leaves_no_gpu_held() {
 /// Kills the shim, and with it nobody is there who would call `delete`.
 #[test]
 fn real_a_killed_shim_leaves_no_gpu_held() {
-    for engine in sample() {
+    for engine in releases() {
         let Some(containerd) = containerd(&engine) else { return };
         containerd.start_sleeping(&["--env", "AMD_GPU_COUNT=1"], "c1");
         containerd.host().kill_all(SHIM);

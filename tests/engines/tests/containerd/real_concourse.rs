@@ -156,6 +156,7 @@ fn assert_wrapper_runs(containerd: &Containerd) {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_concourse_with_containerd_1_runs_the_wrapper_through_the_launcher() {
     for (engine, release) in [(CONTAINERD_1_6, (1, 6, 20)), (CONTAINERD_1_7, (1, 7, 24))] {
         let Some(unpacked) = engine.unpacked() else { return };

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use engines::containerd::Containerd;
-use engines::engine::ALL;
+use engines::engine::releases;
 use engines::machine::ASKED;
 use reconcile::{Action, Content, Desired, Kind, Plan, Stage, Transaction};
 use rocworker::config::Config;
@@ -26,7 +26,7 @@ fn bring_about(root: &Root, desired: &Desired) -> Plan {
 
 #[test]
 fn real_a_container_can_be_stopped_after_undo() {
-    for engine in ALL {
+    for engine in releases() {
         let Some(unpacked) = engine.unpacked() else { return };
         let mut containerd = Containerd::without_wrapper(&engine, &unpacked, ASKED);
         containerd.kill();

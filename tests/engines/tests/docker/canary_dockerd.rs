@@ -3,7 +3,7 @@
 use std::fs;
 
 use engines::dockerd::{Dockerd, SOCKET};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine};
+use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, Engine, releases};
 use engines::host::Host;
 use engines::machine::{self, ASKED};
 use layout::Machine;
@@ -77,6 +77,7 @@ impl Docker {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_a_canary_through_docker_and_our_runtime_gets_the_gpu_that_it_asks_for_and_no_other() {
     let Some(docker) = Docker::start(&CONTAINERD_1_6, WRAPPER, ASKED) else { return };
     let told: Vec<[String; 2]> =
@@ -104,6 +105,7 @@ fn real_a_canary_through_docker_and_our_runtime_gets_the_gpu_that_it_asks_for_an
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_a_canary_through_docker_with_plain_runc_for_our_runtime_fails_and_says_what_to_do() {
     let Some(docker) = Docker::start(&CONTAINERD_1_6, "/usr/sbin/runc", ASKED) else { return };
     let checks = docker.checks("canary");
@@ -121,6 +123,7 @@ fn real_a_canary_through_docker_with_plain_runc_for_our_runtime_fails_and_says_w
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_a_canary_through_docker_under_exclusive_sharing_takes_a_gpu_that_nobody_has_and_gives_it_back() {
     const EXCLUSIVE: &str = r#"{"schema_version":1,"requests":"all","default":"none","sharing":"exclusive"}"#;
     let Some(docker) = Docker::start(&CONTAINERD_1_6, WRAPPER, EXCLUSIVE) else { return };
@@ -138,6 +141,7 @@ fn real_a_canary_through_docker_under_exclusive_sharing_takes_a_gpu_that_nobody_
 
 /// docker 20.10 knows no CDI: nothing else than our runtime gives it a GPU.
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_a_canary_through_a_docker_without_our_runtime_and_without_cdi_fails_and_says_what_to_do() {
     let Some(docker) = Docker::start_with(&CONTAINERD_1_6, "{}\n", ASKED) else { return };
     let checks = docker.checks("canary");
@@ -151,10 +155,9 @@ fn real_a_canary_through_a_docker_without_our_runtime_and_without_cdi_fails_and_
 /// docker 26.1 is told to look at CDI specs, 28.5 does so by itself: there a GPU comes without a runtime of ours.
 #[test]
 fn real_a_canary_through_a_docker_that_knows_cdi_gets_the_gpu_that_it_names_and_no_other() {
-    for (engine, config) in
-        [(&CONTAINERD_1_7, "{\"features\": {\"cdi\": true}}\n"), (&CONTAINERD_2_1, "{}\n")]
-    {
-        let Some(docker) = Docker::start_with(engine, config, ASKED) else { return };
+    for engine in releases().into_iter().filter(|engine| *engine != CONTAINERD_1_6) {
+        let config = if engine == CONTAINERD_1_7 { "{\"features\": {\"cdi\": true}}\n" } else { "{}\n" };
+        let Some(docker) = Docker::start_with(&engine, config, ASKED) else { return };
         let told: Vec<[String; 2]> =
             docker.checks("canary").into_iter().map(|[status, evidence, _]| [status, evidence]).collect();
         let none = "no driver answers inside (ENXIO, No such device or address)";
@@ -173,6 +176,7 @@ fn real_a_canary_through_a_docker_that_knows_cdi_gets_the_gpu_that_it_names_and_
 
 /// docker 26.1 has no driver for CDI names until it is told of CDI.
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_a_canary_through_a_docker_that_was_not_told_of_cdi_fails_and_says_what_to_do() {
     let Some(docker) = Docker::start_with(&CONTAINERD_1_7, "{}\n", ASKED) else { return };
     let checks = docker.checks("canary");

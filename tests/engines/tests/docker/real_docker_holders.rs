@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use engines::docker;
 use engines::dockerd::SOCKET;
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, Engine};
+use engines::engine::{CONTAINERD_1_6, CONTAINERD_2_1, Engine, releases};
 use engines::look;
 use engines::machine::{ASKED, seen_on_demo};
 use serde_json::Value;
@@ -110,7 +110,7 @@ const FIRST: &[&str] = &["--env", "AMD_VISIBLE_DEVICES=0"];
 
 #[test]
 fn real_a_container_whose_gpus_came_by_cdi_starts_whatever_its_image_asks_for() {
-    let Some(docker) = Docker::start(&CONTAINERD_1_7, DENY) else { return };
+    let Some(docker) = Docker::start(&CONTAINERD_2_1, DENY) else { return };
     let pod = "io.kubernetes.cri.container-type=container";
     for (file, policy, annotated) in [("denied", DENY, false), ("pod", ASKED, true)] {
         docker.policy(policy);
@@ -132,7 +132,7 @@ fn real_a_container_whose_gpus_came_by_cdi_starts_whatever_its_image_asks_for() 
 
 #[test]
 fn real_a_process_that_docker_starts_after_undo_has_the_groups_of_its_container() {
-    for engine in [&CONTAINERD_1_6, &CONTAINERD_1_7] {
+    for engine in &releases() {
         let Some(docker) = Docker::start(engine, ASKED) else { return };
         let id = docker.sleeping(FIRST);
         let groups = || docker.docker(&["exec", "--user", "1000", &id, "/bin/busybox", "id", "-G"]).well();
@@ -147,7 +147,7 @@ fn real_a_process_that_docker_starts_after_undo_has_the_groups_of_its_container(
 
 #[test]
 fn real_a_container_of_docker_that_sleeps_is_not_idle() {
-    let Some(docker) = Docker::start(&CONTAINERD_1_6, &exclusive(r#""idle_grace_s":0"#)) else { return };
+    let Some(docker) = Docker::start(&CONTAINERD_2_1, &exclusive(r#""idle_grace_s":0"#)) else { return };
     let id = docker.sleeping(FIRST);
     for _ in 0..2 {
         let refused = docker.run(FIRST, &["/bin/true"]);
@@ -159,7 +159,7 @@ fn real_a_container_of_docker_that_sleeps_is_not_idle() {
 
 #[test]
 fn real_what_docker_gave_while_gpus_were_shared_is_listed_and_released() {
-    let Some(docker) = Docker::start(&CONTAINERD_1_6, ASKED) else { return };
+    let Some(docker) = Docker::start(&CONTAINERD_2_1, ASKED) else { return };
     let id = docker.sleeping(FIRST);
     docker.policy(&exclusive(r#""wait_limit_s":0"#));
     let refused = docker.run(FIRST, &["/bin/true"]);
@@ -183,7 +183,7 @@ fn real_what_docker_gave_while_gpus_were_shared_is_listed_and_released() {
 
 #[test]
 fn real_a_create_that_waits_behind_docker_is_cancelled_by_its_id() {
-    for engine in [&CONTAINERD_1_6, &CONTAINERD_1_7] {
+    for engine in &releases() {
         let Some(docker) = Docker::start(engine, &exclusive(r#""wait_limit_s":60"#)) else { return };
         let holder = docker.sleeping(FIRST);
         let waiting = docker.waiting(&[FIRST, &["--env", "AMD_GPU_WAIT=60", "--name", "waits"]].concat());

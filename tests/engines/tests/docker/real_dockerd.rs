@@ -124,11 +124,13 @@ fn gives_what_cdi_names(docker: &Docker) {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_dockerd_20_10_gives_a_container_the_gpus_that_it_asks_for() {
     Docker::start(&CONTAINERD_1_6, "20.10.24").iter().for_each(gives_what_is_asked_for);
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_dockerd_26_1_gives_a_container_the_gpus_that_it_asks_for() {
     if let Some(docker) = Docker::start(&CONTAINERD_1_7, "26.1.5") {
         gives_what_is_asked_for(&docker);

@@ -81,6 +81,7 @@ fn by_cdi_and_the_wrapper_at_once_too(docker: &Docker) {
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_docker_20_10_lets_every_user_of_a_container_open_its_gpus_through_the_wrapper() {
     if let Some(docker) = Docker::start(&CONTAINERD_1_6, ASKED, "") {
         by_the_wrapper_every_user_opens_them(&docker);
@@ -88,6 +89,7 @@ fn real_docker_20_10_lets_every_user_of_a_container_open_its_gpus_through_the_wr
 }
 
 #[test]
+#[ignore = "cargo xtask test --all"]
 fn real_docker_26_1_opens_cdis_nodes_to_the_users_of_their_groups_and_the_wrappers_to_all() {
     if let Some(docker) = Docker::start(&CONTAINERD_1_7, ASKED, CDI) {
         by_cdi_the_groups_decide(&docker);

@@ -4,7 +4,7 @@
 use std::fs;
 
 use engines::containerd::{Containerd, SHIM};
-use engines::engine::{ALL, SHIM_FOLDER};
+use engines::engine::{SHIM_FOLDER, releases};
 use engines::look;
 use engines::machine::seen_on_demo;
 use support::rootfs;
@@ -21,7 +21,7 @@ fn policy_of(runtime: &str, keys: &str) -> String {
 
 #[test]
 fn real_what_crun_runs_is_seen_to_live_and_to_be_dead() {
-    for engine in ALL {
+    for engine in releases() {
         let Some(unpacked) = engine.unpacked() else { return };
         let containerd = Containerd::on_demo(&engine, &unpacked, &policy(r#""sharing":"shared""#));
         // crun refuses a machine with both kinds of cgroups: leave it the first.
@@ -59,7 +59,7 @@ fn real_what_crun_runs_is_seen_to_live_and_to_be_dead() {
 
 #[test]
 fn real_a_lease_of_a_container_that_crun_runs_is_its_own_until_it_ends_or_idles() {
-    for engine in ALL {
+    for engine in releases() {
         let Some(unpacked) = engine.unpacked() else { return };
         let exclusive = r#""sharing":"exclusive""#;
         let containerd = Containerd::on_demo(&engine, &unpacked, &policy(exclusive));
@@ -134,7 +134,7 @@ fn gets_it(containerd: &Containerd, config: &str) -> bool {
 #[test]
 fn real_a_lease_ends_with_its_container_whoever_of_its_keepers_is_killed_first() {
     use Keeper::{Containerd as Daemon, Init, Shim};
-    for engine in ALL {
+    for engine in releases() {
         let Some(unpacked) = engine.unpacked() else { return };
         for (runtime, order) in [
             ("null", [Shim, Daemon, Init]),

@@ -1,0 +1,11 @@
+//! The GPU reader, by its public interface.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, lays out files and runs programs"
+)]
+
+mod generation;
+mod gpu_metrics;
+mod readings;

@@ -1,0 +1,11 @@
+//! A Root, by its public interface.
+#![allow(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking, lays out files and runs programs"
+)]
+
+mod concurrent_replace;
+mod memory;
+mod preserved_attributes;
+mod root;

@@ -1,0 +1,94 @@
+//! The programs as they ship: static, with musl, all of one build.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result};
+
+use crate::command::Command;
+use crate::repository;
+
+/// The packages, named as their programs.
+pub(crate) const PACKAGES: [&str; 3] = ["rocworker", "rocworker-exporter", "runc-amd-wrapper"];
+
+/// Where each program is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Programs {
+    pub(crate) rocworker: PathBuf,
+    pub(crate) exporter: PathBuf,
+    pub(crate) wrapper: PathBuf,
+}
+
+/// The Rust target that they ship for, on this architecture.
+pub(crate) fn target() -> String {
+    format!("{}-unknown-linux-musl", std::env::consts::ARCH)
+}
+
+/// Whether the standard library of a target is installed, by whatever way the toolchain came.
+pub(crate) fn is_installed(target: &str) -> bool {
+    Command::new(["rustc", "--print", "target-libdir", "--target", target])
+        .read()
+        .is_ok_and(|folder| Path::new(folder.trim()).is_dir())
+}
+
+impl Programs {
+    pub(crate) fn in_folder(folder: &Path) -> Self {
+        let [rocworker, exporter, wrapper] = PACKAGES.map(|name| folder.join(name));
+        Self { rocworker, exporter, wrapper }
+    }
+
+    /// What the build of the tests leaves, without optimization.
+    pub(crate) fn of_tests() -> Self {
+        Self::in_folder(&repository::target().join(target()).join("debug"))
+    }
+
+    /// Those that a person names: rocworker, exporter, wrapper; what is not named is built as it is handed out.
+    pub(crate) fn given_or_built([rocworker, exporter, wrapper]: [Option<PathBuf>; 3]) -> Result<Self> {
+        if let (Some(rocworker), Some(exporter), Some(wrapper)) = (&rocworker, &exporter, &wrapper) {
+            let (rocworker, exporter, wrapper) = (rocworker.clone(), exporter.clone(), wrapper.clone());
+            return Ok(Self { rocworker, exporter, wrapper });
+        }
+        let packages = PACKAGES.iter().flat_map(|name| ["--package", name]);
+        let cargo = Command::new(["cargo", "build", "--locked", "--release", "--target", &target()]);
+        cargo.arguments(packages).run()?;
+        let built = Self::in_folder(&repository::target().join(target()).join("release"));
+        Ok(Self {
+            rocworker: rocworker.unwrap_or(built.rocworker),
+            exporter: exporter.unwrap_or(built.exporter),
+            wrapper: wrapper.unwrap_or(built.wrapper),
+        })
+    }
+}
+
+/// The wrapper with another C library than the one that it ships with.
+pub(crate) fn wrapper_with_glibc() -> Result<PathBuf> {
+    let glibc = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
+    Command::new(["cargo", "build", "--locked", "--package", "runc-amd-wrapper", "--target", &glibc])
+        .environment("RUSTFLAGS", "-C target-feature=+crt-static")
+        .run()?;
+    Ok(repository::target().join(glibc).join("debug/runc-amd-wrapper"))
+}
+
+/// The other architecture that the wrapper ships for, where this machine can run its programs in QEMU.
+pub(crate) const ARM: Option<&str> =
+    if cfg!(target_arch = "x86_64") { Some("aarch64-unknown-linux-musl") } else { None };
+
+/// Builds the wrapper for [`ARM`] with the linker that comes with Rust, and answers with a program of this machine's
+/// that runs it in QEMU; `None` on a machine of another architecture than x86-64, where nothing is emulated.
+pub(crate) fn wrapper_for_arm() -> Result<Option<PathBuf>> {
+    let Some(target) = ARM else { return Ok(None) };
+    Command::new(["cargo", "clippy", "--locked", "--package", "runc-amd-wrapper", "--package", "rocworker"])
+        .arguments(["--target", target, "--", "-D", "warnings"])
+        .run()?;
+    Command::new(["cargo", "build", "--locked", "--package", "runc-amd-wrapper", "--target", target])
+        .environment(&format!("CARGO_TARGET_{}_LINKER", target.to_uppercase().replace('-', "_")), "rust-lld")
+        .run()?;
+    let program = repository::target().join(target).join("debug/runc-amd-wrapper");
+    let emulated = program.with_file_name("runc-amd-wrapper-in-qemu");
+    // The kernel does not know programs of another architecture: what is executed has to be this machine's.
+    let script = format!("#!/bin/sh\nexec qemu-aarch64-static '{}' \"$@\"\n", program.display());
+    std::fs::write(&emulated, script).with_context(|| format!("writing {}", emulated.display()))?;
+    std::fs::set_permissions(&emulated, std::fs::Permissions::from_mode(0o755))
+        .with_context(|| format!("making {} executable", emulated.display()))?;
+    Ok(Some(emulated))
+}
