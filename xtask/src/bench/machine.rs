@@ -42,7 +42,7 @@ fn pin() -> Result<()> {
 }
 
 impl Machine {
-    /// Lays out `cards` with `partitions` each, with the CDI spec that `rocworker` writes for them and a policy. Mounts
+    /// Lays out `cards` with `partitions` each, with a policy that lists what `rocworker` detects of them. Mounts
     /// it over this thread's `/sys`, `/dev`, `/etc` and `/run`.
     pub(crate) fn mounted(
         folder: PathBuf,
@@ -59,10 +59,11 @@ impl Machine {
             .lay_out(&folder, Nodes::Real)
             .context("laying out a machine with device nodes")?;
         let machine = Self { folder };
-        Command::new([rocworker.as_os_str(), "--root".as_ref(), machine.folder.as_os_str()])
-            .arguments(["cdi", "generate"])
-            .run()?;
-        machine.write("etc/rocworker/wrapper.json", &policy(runtime))?;
+        let detected = Command::new([rocworker.as_os_str(), "--root".as_ref(), machine.folder.as_os_str()])
+            .arguments(["detect", "-o", "json"])
+            .read()?;
+        let detected: Value = serde_json::from_str(&detected).context("reading what rocworker detects")?;
+        machine.write("etc/rocworker/wrapper.json", &policy(runtime, &detected))?;
         fs::create_dir_all(machine.folder.join("run")).context("making /run")?;
         for top in ["sys", "dev", "etc", "run"] {
             let from = machine.folder.join(top);
@@ -95,7 +96,13 @@ impl Machine {
 }
 
 /// What an administrator allows on a worker whose containers may ask for every GPU by name.
-fn policy(runtime: &Path) -> Value {
-    json!({"schema_version": 1, "runtime": runtime, "requests": "all", "default": "none",
-           "sharing": "shared", "gpus": null, "wait_limit_s": 0, "folders": [], "edits": {}})
+fn policy(runtime: &Path, detected: &Value) -> Value {
+    let node = |path: &Value| json!({"path": path, "gid": null});
+    let gpu = |gpu: &Value| {
+        json!({"index": gpu["index"], "names": [gpu["pci"]], "card": gpu["pci"], "hive": null,
+               "nodes": [node(&gpu["card"]), node(&gpu["render"])]})
+    };
+    let gpus: Vec<Value> = detected["gpus"].as_array().into_iter().flatten().map(gpu).collect();
+    json!({"schema_version": 2, "runtime": runtime, "requests": "all", "default": "none",
+           "sharing": "shared", "gpus": gpus, "wait_limit_s": 0, "folders": [], "edits": {}})
 }
