@@ -1,6 +1,9 @@
 //! What the driver tells of a card in binary, read a second time with nothing but the fields' offsets.
 
-use amdgpu::{gpu_metrics::ATTRIBUTES, gpu_metrics::File, gpu_metrics::Format, gpu_metrics::GpuMetrics, gpu_metrics::Integer};
+use amdgpu::{
+    gpu_metrics::ATTRIBUTES, gpu_metrics::File, gpu_metrics::Format, gpu_metrics::GpuMetrics,
+    gpu_metrics::Integer,
+};
 
 use crate::assert_fit_for_a_log;
 

@@ -1,10 +1,9 @@
 //! An input that is an injection and a text.
 
-use std::{borrow::Cow, sync::LazyLock};
+use std::sync::LazyLock;
 
 use allocation::{
     bundle::{Injection, Node},
-    cdi::{Hook, Mount},
     folder::Folder,
     policy::UNLIMITED,
 };
@@ -35,44 +34,11 @@ const GIDS: [u32; 4] = [992, 44, 0, u32::MAX];
 
 const ENV: [&str; 6] = ["A=1", "A=2", "B=\"\u{1}é", "odd", "C=", "PATH=/opt/rocm/bin"];
 
-static MOUNTS: LazyLock<[Mount<'static>; 3]> = LazyLock::new(|| {
-    let mount = |options: &[&'static str], kind: Option<&'static str>| Mount {
-        host_path: "/opt/rocm".into(),
-        container_path: "/opt/ro\"cm".into(),
-        options: options.iter().copied().map(Cow::Borrowed).collect(),
-        kind: kind.map(Cow::Borrowed),
-        unknown: Vec::new(),
-    };
-    [mount(&["ro", "bind"], None), mount(&[], Some("bind")), mount(&["ro"], Some("tmpfs"))]
-});
-
-static HOOKS: LazyLock<[Hook<'static>; 3]> = LazyLock::new(|| {
-    let hook = |name: &'static str, args: &[&'static str], timeout| Hook {
-        name: name.into(),
-        path: "/usr/bin/x".into(),
-        args: args.iter().copied().map(Cow::Borrowed).collect(),
-        env: Vec::new(),
-        timeout,
-        unknown: Vec::new(),
-    };
-    [
-        hook("createContainer", &["x", "\"\n"], Some(5)),
-        hook("poststop", &[], None),
-        hook("nothing", &[], None),
-    ]
-});
-
-/// Among them one beneath another, and one where a device brings a mount.
-static FOLDERS: LazyLock<[Folder; 5]> = LazyLock::new(|| {
+/// Among them one beneath another, and one where a container may have a mount of its own.
+static FOLDERS: LazyLock<[Folder; 4]> = LazyLock::new(|| {
     let folder = |parent, name| Folder::beneath(parent, name).expect("not hidden");
     let flagged = Folder { kept: vec!["nosuid", "nodev"], ..folder("/srv", "b") };
-    [
-        folder("/srv", "a_rw"),
-        flagged,
-        folder("/srv/a_rw", "\"\u{1}é"),
-        folder("/opt", "ro\"cm"),
-        folder("/dev", "shm"),
-    ]
+    [folder("/srv", "a_rw"), flagged, folder("/srv/a_rw", "\"\u{1}é"), folder("/dev", "shm")]
 });
 
 /// The most that one injection has: more adds nothing but time.
@@ -88,15 +54,12 @@ pub(crate) fn read(data: &[u8]) -> Option<(Injection<'static>, &str)> {
             0..8 => injection.nodes.push(NODES[choice]),
             8..12 => injection.process.gids.push(GIDS[choice - 8]),
             12..18 => injection.process.env.push(ENV[choice - 12]),
-            18..21 => injection.mounts.push(&MOUNTS[choice - 18]),
-            21..24 => injection.hooks.push(&HOOKS[choice - 21]),
-            24 => injection.shm_bytes = Some(8 << 30),
-            25 => injection.process.memlock_bytes = Some(1 << 30),
-            26 => injection.process.memlock_bytes = Some(UNLIMITED),
-            27 => injection.process.env_unless_set = Some("A=3"),
-            28 => injection.folders = &FOLDERS[..1],
-            29 => injection.folders = &FOLDERS[1..3],
-            30 => injection.folders = &FOLDERS[..],
+            18 => injection.shm_bytes = Some(8 << 30),
+            19 => injection.process.memlock_bytes = Some(1 << 30),
+            20 => injection.process.memlock_bytes = Some(UNLIMITED),
+            21 => injection.folders = &FOLDERS[..1],
+            22 => injection.folders = &FOLDERS[1..3],
+            23 => injection.folders = &FOLDERS[..],
             _ => {}
         }
     }

@@ -3,7 +3,6 @@
 
 use std::{borrow::Cow, fmt};
 
-use allocation::Error;
 use serde::{
     Deserialize, Deserializer,
     de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor},
@@ -99,47 +98,8 @@ pub(crate) fn list<'a, T>(raw: Option<&'a str>, read: impl FnMut(&'a str) -> Opt
     elements.into_iter().map(read).collect()
 }
 
-/// An object with known keys.
-pub(crate) struct Object<'a> {
-    members: Vec<(String, &'a str)>,
-    known: &'static [&'static str],
-}
-
-impl<'a> Object<'a> {
-    /// None: it is no object, or one of these keys stands twice in it.
-    pub(crate) fn read(raw: &'a str, known: &'static [&'static str]) -> Option<Self> {
-        let members = members(raw)?;
-        let once = |known: &&str| members.iter().filter(|(key, _)| key == known).count() < 2;
-        known.iter().all(once).then_some(Self { members, known })
-    }
-
-    pub(crate) fn get(&self, key: &'static str) -> Option<&'a str> {
-        assert!(self.known.contains(&key), "{key} was not asked for");
-        self.members.iter().find(|(name, _)| name == key).map(|(_, value)| *value)
-    }
-
-    /// The other keys, as often as they stand there.
-    pub(crate) fn others(&self) -> Vec<String> {
-        let other = |(key, _): &&(String, &str)| !self.known.contains(&key.as_str());
-        self.members.iter().filter(other).map(|(key, _)| key.clone()).collect()
-    }
-}
-
 /// Whether a text is one object and nothing else, as serde_json has it, to any depth.
 pub(crate) fn is_object(text: &str) -> bool {
     text.trim_start_matches([' ', '\t', '\n', '\r']).starts_with('{')
         && serde_json::from_str::<IgnoredAny>(text).is_ok()
-}
-
-/// Of a text that is none: the runtime, which looks at all of it, must refuse what is made of it as well.
-pub(crate) fn assert_stays_no_object(injected: Result<Option<String>, Error>) {
-    match injected {
-        Ok(after) => assert!(after.is_none_or(|after| !is_object(&after)), "made JSON of what was none"),
-        Err(error) => crate::assert_fit_for_a_log(&error.to_string()),
-    }
-}
-
-/// Whether so few brackets are open at once, at the most, that nothing in the text is nested deeper than is read.
-pub(crate) fn is_shallow(text: &str) -> bool {
-    text.bytes().filter(|byte| matches!(byte, b'{' | b'[')).count() < 127
 }

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use allocation::{
-    bundle::{Injection, Node, ProcessEdits},
-    cdi::{Hook, Mount},
-};
+use allocation::bundle::{Injection, Node, ProcessEdits};
 use serde_json::{Map, Value, json};
 
 /// Nobody can say what the text means, or it contradicts the injection: it must not be edited.
@@ -29,32 +26,15 @@ pub(crate) fn edit(mut bundle: Value, injection: &Injection<'_>) -> Result<Value
         Some(list) => list.as_array().cloned().ok_or(Refused("mounts".into()))?,
         None => Vec::new(),
     };
-    for mount in &injection.mounts {
-        let present = match get(root, "mounts")? {
-            Some(list) => list_of_objects(list)?,
-            None => Vec::new(),
-        };
-        let mut there = false;
-        for entry in present {
-            there |= is_mount(entry, mount)?;
-        }
-        if !there {
-            append(slot(root, "mounts", json!([]))?, mount_value(mount))?;
-        }
-    }
     if let Some(bytes) = injection.shm_bytes {
         edit_shm(root, &before, &format!("size={bytes}"))?;
     }
     for folder in injection.folders {
         let mut covers = false;
-        let brought =
-            injection.mounts.iter().map(|mount| Ok((&*mount.container_path, Some(&*mount.host_path))));
-        let present = before.iter().map(|mount| {
+        for mount in &before {
             let mount = mount.as_object().ok_or(Refused("no mount".into()))?;
-            Ok((text(mount, "destination")?.unwrap_or_default(), text(mount, "source")?))
-        });
-        for there in brought.chain(present) {
-            let (destination, source) = there?;
+            let (destination, source) =
+                (text(mount, "destination")?.unwrap_or_default(), text(mount, "source")?);
             let (destination, place) = (Path::new("/").join(normal(destination)), Path::new(&folder.path));
             let is_the_hosts =
                 source.map(Path::new).is_some_and(|source| source.as_os_str() == destination.as_os_str());
@@ -67,9 +47,6 @@ pub(crate) fn edit(mut bundle: Value, injection: &Injection<'_>) -> Result<Value
             let mount = json!({"destination": folder.path, "type": "bind", "source": folder.path, "options": options});
             append(slot(root, "mounts", json!([]))?, mount)?;
         }
-    }
-    for hook in &injection.hooks {
-        edit_hooks(root, hook)?;
     }
     Ok(bundle)
 }
@@ -106,7 +83,7 @@ fn edit_shm(root: &mut Map<String, Value>, before: &[Value], size: &str) -> Resu
 
 /// A process object with these edits.
 pub(crate) fn edit_process(process: &mut Value, edits: &ProcessEdits<'_>) -> Result<(), Refused> {
-    let ProcessEdits { gids, env, env_unless_set, memlock_bytes } = edits;
+    let ProcessEdits { gids, env, memlock_bytes } = edits;
     let process = process.as_object_mut().ok_or(Refused("process is no object".into()))?;
     for gid in gids {
         let gid = json!(gid);
@@ -123,32 +100,13 @@ pub(crate) fn edit_process(process: &mut Value, edits: &ProcessEdits<'_>) -> Res
             append(slot(user, "additionalGids", json!([]))?, gid)?;
         }
     }
-    for (at, entry) in env.iter().enumerate() {
+    for entry in env {
         let name = |entry: &str| entry.split('=').next().map(str::to_owned);
-        if env[at + 1..].iter().any(|later| name(later) == name(entry)) {
-            continue;
-        }
-        let mut found = false;
-        if get(process, "env")?.is_some() {
-            let list = slot(process, "env", json!([]))?.as_array_mut().ok_or(Refused("env".into()))?;
-            for present in list {
-                if present.as_str().map(name) == Some(name(entry)) {
-                    *present = json!(entry);
-                    found = true;
-                }
-            }
-        }
-        if !found {
-            append(slot(process, "env", json!([]))?, json!(entry))?;
-        }
-    }
-    if let Some(entry) = env_unless_set {
-        let name = entry.split('=').next();
         let there = match get(process, "env")? {
             Some(list) => list.as_array().ok_or(Refused("env".into()))?.clone(),
             None => Vec::new(),
         };
-        if !there.iter().any(|other| other.as_str().is_some_and(|other| other.split('=').next() == name)) {
+        if !there.iter().filter_map(Value::as_str).any(|other| name(other) == name(entry)) {
             append(slot(process, "env", json!([]))?, json!(entry))?;
         }
     }
@@ -238,34 +196,6 @@ fn edit_linux(root: &mut Map<String, Value>, nodes: &[Node<'_>]) -> Result<(), R
     Ok(())
 }
 
-fn edit_hooks(root: &mut Map<String, Value>, hook: &Hook<'_>) -> Result<(), Refused> {
-    let moments = ["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
-    if !moments.contains(&&*hook.name) {
-        return refused("no such hook");
-    }
-    if let Some(Value::Object(hooks)) = get(root, "hooks")? {
-        for entry in get(hooks, &hook.name)?.map_or(Ok(Vec::new()), list_of_objects)? {
-            let same = text(entry, "path")? == Some(&*hook.path)
-                && texts(entry, "args")? == hook.args
-                && texts(entry, "env")? == hook.env
-                && number(entry, "timeout")? == hook.timeout;
-            if same {
-                return Ok(());
-            }
-        }
-    }
-    let mut value = json!({"path": hook.path});
-    for (key, list) in [("args", &hook.args), ("env", &hook.env)] {
-        if !list.is_empty() {
-            value[key] = json!(list);
-        }
-    }
-    if let Some(timeout) = hook.timeout {
-        value["timeout"] = json!(timeout);
-    }
-    append(at(root, &["hooks", &hook.name])?, value)
-}
-
 fn device_value(node: &Node<'_>) -> Value {
     let mut device = json!({"path": node.path, "type": "c", "major": node.major, "minor": node.minor,
         "fileMode": node.file_mode & 0o7777});
@@ -275,24 +205,6 @@ fn device_value(node: &Node<'_>) -> Value {
         }
     }
     device
-}
-
-fn mount_value(mount: &Mount<'_>) -> Value {
-    let mut value = json!({"destination": mount.container_path, "source": mount.host_path});
-    if let Some(kind) = &mount.kind {
-        value["type"] = json!(kind);
-    }
-    if !mount.options.is_empty() {
-        value["options"] = json!(mount.options);
-    }
-    value
-}
-
-fn is_mount(entry: &Map<String, Value>, mount: &Mount<'_>) -> Result<bool, Refused> {
-    Ok(text(entry, "destination")? == Some(&*mount.container_path)
-        && text(entry, "source")? == Some(&*mount.host_path)
-        && text(entry, "type")? == mount.kind.as_deref()
-        && texts(entry, "options")? == mount.options)
 }
 
 /// Whether Go takes this key for the field: by Unicode's simple folding, of which two pairs lead out of ASCII.
@@ -350,12 +262,6 @@ fn text<'m>(map: &'m Map<String, Value>, field: &str) -> Result<Option<&'m str>,
         Some(value) => value.as_str().map(Some).ok_or(Refused(format!("{field} is no text"))),
         None => Ok(None),
     }
-}
-
-fn texts<'m>(map: &'m Map<String, Value>, field: &str) -> Result<Vec<&'m str>, Refused> {
-    let list = get(map, field)?.map_or(Some(&[][..]), |list| list.as_array().map(Vec::as_slice));
-    let texts = list.and_then(|list| list.iter().map(Value::as_str).collect());
-    texts.ok_or(Refused(format!("{field} is no list of texts")))
 }
 
 fn number(map: &Map<String, Value>, field: &str) -> Result<Option<i64>, Refused> {
