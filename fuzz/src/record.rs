@@ -10,12 +10,14 @@ use allocation::record::Record;
 use runc_amd_wrapper::store::{Key, valid_id};
 use serde_json::Value;
 
+use crate::assert_fit_for_a_log;
+
 /// The text of a record.
 pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let record = match Record::parse(text) {
         Ok(record) => record,
-        Err(error) => return assert!(!error.to_string().is_empty()),
+        Err(error) => return assert_fit_for_a_log(&error.to_string()),
     };
     assert!(record.schema_version <= Record::SCHEMA_VERSION);
     let written = record.to_json().expect("every record can be written");

@@ -7,7 +7,8 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, error::refuse};
+use crate::Error;
+use crate::error::{malformed, refuse};
 
 /// A kind of document.
 pub trait Document: Serialize + DeserializeOwned {
@@ -25,7 +26,7 @@ pub trait Document: Serialize + DeserializeOwned {
         struct Version {
             schema_version: u32,
         }
-        let malformed = |error| Error::new(format!("is no {}: {error}", Self::NAME));
+        let malformed = |error| malformed(&format!("is no {}", Self::NAME), &error);
         let Version { schema_version } = serde_json::from_str(text).map_err(malformed)?;
         if schema_version > Self::SCHEMA_VERSION {
             return refuse(format!(

@@ -2,6 +2,11 @@
 
 use std::fmt;
 
+use crate::quoted::harmless;
+
+/// The longest sentence of serde_json that is repeated, in characters.
+const LONGEST: usize = 240;
+
 /// Why something cannot be read, given or edited: one sentence, without the file's path, which the caller knows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
@@ -14,6 +19,11 @@ impl Error {
 
 pub(crate) fn refuse<T>(sentence: impl Into<String>) -> Result<T, Error> {
     Err(Error::new(sentence))
+}
+
+/// Why a text is not what it should be. serde_json repeats keys and values of any length, as they are.
+pub(crate) fn malformed(what: &str, error: &serde_json::Error) -> Error {
+    Error::new(harmless(&format!("{what}: {error}"), LONGEST))
 }
 
 impl fmt::Display for Error {

@@ -7,12 +7,13 @@ mod edits;
 
 pub use edits::{Edits, GFX_OVERRIDE, UNLIMITED, is_gfx_version};
 
+use raw_json::Text;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
     Error, Quoted,
-    error::refuse,
+    error::{malformed, refuse},
     gpu::{FirstSchema, Gpu, Node},
     path::clean,
     request::{GPU_COUNT, Request, VISIBLE_DEVICES},
@@ -136,7 +137,7 @@ impl Policy {
     /// # Errors
     /// It is malformed, has unknown keys, is of a newer version, or has a value that makes no sense.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        let no_policy = |error: serde_json::Error| Error::new(format!("not a policy: {error}"));
+        let no_policy = |error| malformed("not a policy", &error);
         let members = raw_json::members(text.trim()).map_err(no_policy)?;
         match version(text) {
             // A newer version's keys are not known to this one.
@@ -264,7 +265,7 @@ fn gpus(listed: &RawValue, is_first: bool) -> Result<Vec<Gpu>, Error> {
     } else {
         serde_json::from_str(listed.get())
     };
-    read.map_err(|error| Error::new(format!("not a policy: gpus: {error}")))
+    read.map_err(|error| malformed("not a policy: gpus", &error))
 }
 
 /// In the order of their indexes. Two with one index or one node would make a request ambiguous.
@@ -287,19 +288,19 @@ fn in_order(mut gpus: Vec<Gpu>) -> Result<Vec<Gpu>, Error> {
 
 /// The schema version of a text, whatever else is wrong with it.
 fn version(text: &str) -> Option<u64> {
-    member(text, "\"schema_version\"")
+    member(text, "schema_version")
 }
 
 /// The `runtime` that a policy names, whatever else is wrong with it: the same one has to serve all calls.
 #[must_use]
 pub fn runtime(text: &str) -> Option<String> {
-    member(text, "\"runtime\"")
+    member(text, "runtime")
 }
 
 /// One member of a text that may be of any version. `None`: it is not there, or null, or there twice, or this is no object.
-fn member<'a, T: Deserialize<'a>>(text: &'a str, key: &str) -> Option<T> {
+fn member<'a, T: Deserialize<'a>>(text: &'a str, name: &str) -> Option<T> {
     let members = raw_json::members(text).ok()?;
-    let mut named = members.iter().filter(|member| member.key == key);
+    let mut named = members.iter().filter(|member| Text::of(member.key).is_some_and(|key| &*key == name));
     let (Some(member), None) = (named.next(), named.next()) else { return None };
     serde_json::from_str(member.value).ok()
 }

@@ -8,7 +8,7 @@ mod faults;
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::Error;
+use crate::{Error, error::malformed};
 
 pub use faults::Fault;
 
@@ -146,7 +146,7 @@ impl Spec {
     /// # Errors
     /// The text is not JSON, a value has the wrong type, or a key appears twice.
     pub fn parse(text: &str) -> Result<Self, Error> {
-        serde_json::from_str(text).map_err(|error| Error::new(format!("not a CDI spec: {error}")))
+        serde_json::from_str(text).map_err(|error| malformed("not a CDI spec", &error))
     }
 }
 

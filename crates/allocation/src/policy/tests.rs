@@ -287,3 +287,25 @@ fn the_default_is_for_those_who_say_nothing_and_could_use_a_gpu() {
     let refused = policy.ask(Some(&Request::All), Setting::default()).unwrap_err().to_string();
     assert!(refused.ends_with("the policy honours no requests (requests: deny)"), "{refused}");
 }
+
+#[test]
+fn the_runtime_is_known_whatever_else_is_wrong() {
+    for (text, expected) in [
+        (r#"{"schema_version":9,"later":[],"runtime":"/x"}"#, Some("/x")),
+        (r#"{"r\u0075ntime":"/x","requests":5}"#, Some("/x")),
+        (r#"{"runtime":"/x","r\u0075ntime":"/y"}"#, None),
+        (r#"{"runtime":null}"#, None),
+        ("[]", None),
+    ] {
+        assert_eq!(runtime(text).as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
+fn a_message_shows_foreign_text_harmless_and_short() {
+    let long = "x".repeat(2000);
+    let [red, long] = [r"\u001b[31m", &long].map(|key| format!(r#"{{"schema_version":2,"{key}":1}}"#));
+    let message = |text: &str| Policy::parse(text).unwrap_err().to_string();
+    assert!(message(&red).starts_with("not a policy: unknown field ` [31m`, "), "{}", message(&red));
+    assert!(message(&long).chars().count() < 300, "{}", message(&long));
+}
