@@ -131,7 +131,7 @@ fn containers(machine: &Machine, hierarchy: &str, kfd: &str) {
     assert!(user.starts_with(&expected), "{hierarchy}: {user}");
     let stranger = machine.answer(&format!("{hierarchy}-stranger"));
     assert_eq!((stranger.status, stranger.stdout.trim()), (1, ""), "{stranger:#?}");
-    assert!(stranger.stderr.contains("there is no GPU") && stranger.stderr.contains('1'), "{stranger:#?}");
+    assert!(stranger.stderr.contains("the policy has no GPU") && stranger.stderr.contains('1'), "{stranger:#?}");
 }
 
 /// What Debian 12's containerd runs, in the namespace that Concourse uses.
@@ -149,7 +149,7 @@ fn containerd(machine: &Machine, kfd: &str) {
         assert_eq!(machine.said(step), expected, "{step}: {:#?}", machine.answer(step));
     }
     let stranger = machine.answer("ctr-stranger");
-    assert!(stranger.status != 0 && stranger.stderr.contains("there is no GPU"), "{stranger:#?}");
+    assert!(stranger.status != 0 && stranger.stderr.contains("the policy has no GPU"), "{stranger:#?}");
     let life = machine.said("ctr-life");
     let record = "%2Frun%2Fcontainerd%2Frunc%2Fconcourse@life";
     assert_eq!(life, format!("{record}\n{kfd}\nleft:"), "{life}");

@@ -46,42 +46,75 @@ fn card_node(place: &Place, devices: &Devices<'_>) -> Option<gpu::Node> {
     names.find(is_card).map(|name| gpu::Node::at(format!("/dev/dri/{name}")))
 }
 
-/// The GPUs of KFD's topology whose render node is there and amdgpu's, in KFD's order, by which `rocworker detect` counts.
+/// A GPU of KFD's topology whose render node is there and amdgpu's.
+struct Found {
+    index: u32,
+    render: Render,
+    place: Place,
+    uuid: Option<String>,
+    /// Domain, bus and device, which KFD copies into each partition of a card (crates/amdgpu's card.rs).
+    location: Option<(u64, u64)>,
+}
+
+/// Those of the machine in KFD's order, by which `rocworker detect` counts.
 fn usable(devices: &Devices<'_>) -> Vec<Gpu> {
     let nodes = devices.sys.join("class/kfd/kfd/topology/nodes");
     let entries = fs::read_dir(&nodes).into_iter().flatten().flatten();
     let mut numbers: Vec<u32> =
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     numbers.sort_unstable();
-    let in_topology = numbers.iter().filter_map(|number| {
-        let properties = fs::read_to_string(nodes.join(number.to_string()).join("properties")).ok()?;
-        let property = |name: &str| {
-            properties.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok())
-        };
+    let properties = numbers.iter().filter_map(|number| {
+        let text = fs::read_to_string(nodes.join(number.to_string()).join("properties")).ok()?;
         // A processor has no render node.
-        Some((property("drm_render_minor ").filter(|minor| *minor != 0)?, property("unique_id ")))
+        property(&text, "drm_render_minor ").filter(|minor| *minor != 0).map(|minor| (minor, text))
     });
-    (0..).zip(in_topology).filter_map(|(index, (minor, id))| gpu(index, minor, id, devices)).collect()
+    let found = (0..).zip(properties).filter_map(|(index, (minor, text))| find(index, minor, &text, devices));
+    let found: Vec<Found> = found.collect();
+    let cards: Vec<_> =
+        found.iter().filter_map(|one| Some((one.location?, PciAddress::parse(&one.place.parent)?))).collect();
+    found.iter().map(|one| gpu(one, &cards, devices)).collect()
 }
 
-fn gpu(index: u32, minor: u64, unique_id: Option<u64>, devices: &Devices<'_>) -> Option<Gpu> {
+fn property(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok())
+}
+
+fn find(index: u32, minor: u64, properties: &str, devices: &Devices<'_>) -> Option<Found> {
     let render = Render::parse(&format!("renderD{minor}"))?;
     let place = place_of(render, devices)?;
-    let card = PciAddress::parse(&place.parent);
-    let folder = devices.sys.join("dev/char").join(&place.folder);
-    let is_amdgpus = || fs::read_link(folder.join("driver")).is_ok_and(|driver| driver.ends_with(DRIVER));
-    if !place.is_partition() && (card.is_none() || !is_amdgpus()) {
+    let driver = devices.sys.join("dev/char").join(&place.folder).join("driver");
+    let is_amdgpus = || fs::read_link(driver).is_ok_and(|driver| driver.ends_with(DRIVER));
+    if !place.is_partition() && (PciAddress::parse(&place.parent).is_none() || !is_amdgpus()) {
         return None;
     }
-    let uuid = unique_id.filter(|id| *id != 0).map(|id| format!("GPU-{id:016x}"));
-    Some(Gpu {
+    let id = property(properties, "unique_id ").filter(|id| *id != 0);
+    let location = property(properties, "location_id ").map(|location| (location & 0xffff) >> 3);
+    let domain = property(properties, "domain ").unwrap_or_default();
+    Some(Found {
         index,
-        names: uuid.into_iter().chain(card.map(|card| card.to_string())).collect(),
-        card,
         render,
-        nodes: card_node(&place, devices).into_iter().chain([gpu::Node::at(render.path())]).collect(),
-        ..Gpu::default()
+        place,
+        uuid: id.map(|id| format!("GPU-{id:016x}")),
+        location: location.map(|location| (domain, location)),
     })
+}
+
+/// The kernel names no card for a further partition: it is the card whose own node is at its location.
+fn gpu(found: &Found, cards: &[((u64, u64), PciAddress)], devices: &Devices<'_>) -> Gpu {
+    let own = PciAddress::parse(&found.place.parent);
+    let at_its_location = || cards.iter().find(|(location, _)| Some(*location) == found.location);
+    let card = own.or_else(|| at_its_location().map(|(_, card)| *card));
+    Gpu {
+        index: found.index,
+        names: found.uuid.iter().cloned().chain(card.map(|card| card.to_string())).collect(),
+        card,
+        render: found.render,
+        nodes: card_node(&found.place, devices)
+            .into_iter()
+            .chain([gpu::Node::at(found.render.path())])
+            .collect(),
+        ..Gpu::default()
+    }
 }
 
 #[cfg(test)]
@@ -122,7 +155,7 @@ mod tests {
             fs::create_dir_all(&folder).unwrap();
             fs::write(
                 folder.join("properties"),
-                format!("cpu_cores_count 0\nunique_id {id}\ndrm_render_minor {minor}\n"),
+                format!("location_id {location}\ndomain 0\nunique_id {id}\ndrm_render_minor {minor}\n"),
             )
             .unwrap();
         }
@@ -139,7 +172,7 @@ mod tests {
             found,
             [
                 "0 (0000:64:00.0, renderD129) GPU-00000000000000ab,0000:64:00.0 /dev/dri/card29,/dev/dri/renderD129",
-                "3 (renderD130) GPU-00000000000000ab /dev/dri/card30,/dev/dri/renderD130",
+                "3 (0000:64:00.0, renderD130) GPU-00000000000000ab,0000:64:00.0 /dev/dri/card30,/dev/dri/renderD130",
             ]
         );
         let listed = r#"{"schema_version":1,"gpus":[{"index":0,"pci":"0000:64:00.0","render":"renderD129"},

@@ -65,7 +65,7 @@ fn real_a_plan_reads_dpkgs_database_once_however_many_packages_it_is_about() {
     assert!(ran.failed.is_empty() && ran.done.len() == names.len() + 2, "{ran:#?}");
     for told in [told, Told::default()] {
         worker.tell(&Told { only_plan: true, ..told });
-        let strace = ["strace", "-f", "-qq", "-y", "-e", "trace=openat", "-o", "/run/lab/calls"];
+        let strace = ["strace", "-f", "-qq", "-y", "-e", "trace=open,openat", "-o", "/run/lab/calls"];
         worker.machine.call(&[&strace[..], &CHILD].concat()).well();
         let calls = worker.machine.text("/run/lab/calls").unwrap();
         // Not of apt, which simulates an undo.

@@ -91,7 +91,7 @@ fn real_containerd_reports_in_our_words_why_a_request_cannot_be_met() {
     for (engine, unpacked) in each_engine() {
         let containerd = Containerd::on_demo(&engine, &unpacked, ASKED);
         for (env, sentence) in [
-            ("AMD_VISIBLE_DEVICES=17", "there is no GPU \"17\" on this machine"),
+            ("AMD_VISIBLE_DEVICES=17", "the policy has no GPU \"17\""),
             ("AMD_VISIBLE_DEVICES=../..", "does not name a GPU"),
             ("AMD_GPU_COUNT=10", "asks for 10 GPUs"),
         ] {

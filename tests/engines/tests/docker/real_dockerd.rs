@@ -115,7 +115,7 @@ fn gives_what_is_asked_for(docker: &Docker) {
     // The default runtime is docker's own.
     assert_eq!(docker.look("plain", &["AMD_VISIBLE_DEVICES=2"], &json!({})).unwrap(), "");
     let refused = docker.look("none", &["AMD_VISIBLE_DEVICES=77"], &ours).unwrap_err();
-    assert!(refused.contains("runc-amd-wrapper: there is no GPU \\\"77\\\""), "{refused}");
+    assert!(refused.contains("runc-amd-wrapper: the policy has no GPU \\\"77\\\""), "{refused}");
 }
 
 fn gives_what_cdi_names(docker: &Docker) {
