@@ -176,7 +176,10 @@ fn real_podman_with_the_wrapper_as_its_runtime_gives_what_the_environment_asks_f
     }
     let refused = run("--env AMD_VISIBLE_DEVICES=17");
     let said = String::from_utf8_lossy(&refused.stderr);
-    assert!(!refused.status.success() && said.contains("the policy has no GPU") && said.contains("17"), "{said}");
+    assert!(
+        !refused.status.success() && said.contains("the policy has no GPU") && said.contains("17"),
+        "{said}"
+    );
     wait_for_conmon(&stage);
 }
 

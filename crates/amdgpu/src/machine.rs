@@ -36,9 +36,8 @@ pub fn read(root: &Root) -> Inventory {
     let kfd = Kfd { topology: topology.there, parameter, node, hidden_nodes: topology.hidden };
     let minors = drm::minors(root);
     let numbers = minors.iter().filter_map(|minor| minor.number.as_ref().err());
-    let numbers = numbers.chain(kfd.node.unread()).filter(|it| it.is_failed()).cloned();
+    let numbers: Vec<_> = numbers.chain(kfd.node.unread()).cloned().collect();
     let has_unread_function = !unread.is_empty();
-    unread.extend(numbers.map(|reason| Unread { of: UnreadOf::Device, reason }));
     let unread_node = topology.unread.first().cloned();
     let number_of = |unread: &Unread| match unread.of {
         UnreadOf::KfdNode(id) => Some(id),
@@ -49,6 +48,9 @@ pub fn read(root: &Root) -> Inventory {
     let mut contradictions = Vec::new();
     let cards = amd.into_iter().map(|function| (function.address, card(root, function))).collect();
     let survey = Survey { root, minors, kfd, cards, unread_node };
+    let numa_nodes = survey.cards.values().filter_map(|card| card.numa_node.clone().err());
+    let failed = numbers.into_iter().chain(numa_nodes).filter(Unknown::is_failed);
+    unread.extend(failed.map(|reason| Unread { of: UnreadOf::Device, reason }));
     let mut nodes = Vec::new();
     for node in topology.nodes {
         match survey.why_not_amds(&node) {

@@ -129,7 +129,7 @@ pub(crate) fn sriov(root: &Root, address: PciAddress) -> Option<Sriov> {
 pub(crate) fn numa_node(root: &Root, address: PciAddress) -> Reading<u32> {
     let path = folder(address).join("numa_node");
     let node: i64 = attribute::number(root, &path)?;
-    let none = || Unknown::because(format!("{} says {node}: no node", root.shown(&path).display()));
+    let none = || Unknown::absent(format!("{} says {node}: no node", root.shown(&path).display()));
     u32::try_from(node).map_err(|_| none())
 }
 

@@ -14,7 +14,7 @@ pub struct Unread {
 pub enum UnreadOf {
     /// A PCI function of which it is not known whether it is a GPU, by its file; or the bus.
     Function(PathBuf),
-    /// The number that a node in /dev should have, or what is there.
+    /// The number that a node in /dev should have, what is there, or the NUMA node of a card.
     Device,
     /// A node of KFD's topology, by its number: its properties cannot be read, or say nothing of a GPU or CPU.
     KfdNode(u32),

@@ -131,7 +131,10 @@ fn containers(machine: &Machine, hierarchy: &str, kfd: &str) {
     assert!(user.starts_with(&expected), "{hierarchy}: {user}");
     let stranger = machine.answer(&format!("{hierarchy}-stranger"));
     assert_eq!((stranger.status, stranger.stdout.trim()), (1, ""), "{stranger:#?}");
-    assert!(stranger.stderr.contains("the policy has no GPU") && stranger.stderr.contains('1'), "{stranger:#?}");
+    assert!(
+        stranger.stderr.contains("the policy has no GPU") && stranger.stderr.contains('1'),
+        "{stranger:#?}"
+    );
 }
 
 /// What Debian 12's containerd runs, in the namespace that Concourse uses.

@@ -30,7 +30,7 @@ fn what_is_wrong_at_the_start_is_one_sentence() {
     let (code, said) = run(&["--listen", &address]);
     assert_eq!(code, 1);
     assert!(
-        said.starts_with(&format!("rocworker-exporter: cannot listen on {address}: Address already in use")),
+        said.starts_with(&format!("rocworker-exporter: cannot listen on {address}: Address in use")),
         "{said}"
     );
     assert_eq!(said.lines().count(), 1);

@@ -86,6 +86,10 @@ fn real_containerd_starts_with_what_apply_makes_and_its_runtime_gives_gpus() {
         }
         let refused = [&through[..5], &["AMD_VISIBLE_DEVICES=17"]].concat();
         let refused = containerd.run(&refused, "c3", &look::look("refused"));
-        assert!(refused.stderr.contains("runc-amd-wrapper: the policy has no GPU"), "{}: {refused:?}", engine.name);
+        assert!(
+            refused.stderr.contains("runc-amd-wrapper: the policy has no GPU"),
+            "{}: {refused:?}",
+            engine.name
+        );
     }
 }

@@ -42,7 +42,11 @@ fn real_crun_behind_the_wrapper_gives_what_runc_gives() {
         assert_eq!(seen, seen_on_demo(0..1, "open"), "{}", engine.name);
         containerd.remove("c3");
         let refused = containerd.run(&["--env", "AMD_VISIBLE_DEVICES=17"], "c4", &look::look("refused"));
-        assert!(refused.stderr.contains("runc-amd-wrapper: the policy has no GPU"), "{}: {refused:?}", engine.name);
+        assert!(
+            refused.stderr.contains("runc-amd-wrapper: the policy has no GPU"),
+            "{}: {refused:?}",
+            engine.name
+        );
         assert_eq!(containerd.host().records(), [""; 0], "{}", engine.name);
     }
 }
