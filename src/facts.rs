@@ -38,7 +38,7 @@ impl Facts {
         }
     }
 
-    /// The same, with what is remembered of an earlier apply.
+    /// Adds the GPUs that an earlier apply pinned.
     #[must_use]
     pub fn remembering(self, chosen: PinnedDevices) -> Self {
         Self { chosen, ..self }

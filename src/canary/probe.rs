@@ -19,7 +19,7 @@ pub struct Answer {
     pub kfd: Tried,
     /// The number of the render node that was opened, as `226:128`.
     pub render: Tried,
-    /// The same of the node that the container made for a GPU that it was not given.
+    /// The number of a GPU's node that the container made without having been given that GPU.
     pub stranger: Tried,
 }
 

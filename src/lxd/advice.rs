@@ -30,7 +30,7 @@ pub struct Advice {
     pub cards: Vec<Considered>,
     #[serde(flatten)]
     pub commands: Commands,
-    /// The same by LXD's CDI, where it has it.
+    /// Commands that pass the cards by LXD's CDI, where LXD has it.
     pub cdi: Option<Commands>,
     /// What a person should know, a sentence or two each.
     pub notes: Vec<String>,

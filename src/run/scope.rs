@@ -64,7 +64,7 @@ pub(super) enum Components {
 pub(super) enum Effects {
     /// All that are pending.
     Pending,
-    /// The same without apt's and a restart of the machine.
+    /// All that are pending, without apt's and a restart of the machine.
     ButApts,
     /// Those of its own changes that were not pending before: an older one may start a unit that waits for this run.
     Own,
@@ -155,13 +155,14 @@ pub(super) enum Request<'r> {
     Configuration {
         saved: Option<&'r Saved>,
     },
-    /// The same for the GPUs of this boot. `published`: what was published before it. `is_known`: whether there is
-    /// a configuration.
+    /// What the configuration says, for the GPUs of this boot. `published`: what was published before it. `is_known`:
+    /// whether there is a configuration.
     Boot {
         published: &'r PublishedState,
         is_known: bool,
     },
-    /// The same as far as the daemon may. `is_current`: asked under the lock, whether it is still to be done.
+    /// What the configuration says, as far as the daemon may change it. `is_current`: asked under the lock, whether it
+    /// is still to be done.
     Reconcile {
         rules: &'r Rules<'r>,
         is_current: &'r dyn Fn() -> bool,

@@ -74,7 +74,7 @@ impl Shell {
         self.read_further(folder, wanted, &Further::default())
     }
 
-    /// The same, with what an earlier answer lacked.
+    /// Reads what an earlier answer lacked as well.
     #[track_caller]
     pub(crate) fn read_further(&self, folder: &Path, wanted: Wanted, further: &Further) -> Reading {
         let script = Script::beneath(folder, wanted, None, further);

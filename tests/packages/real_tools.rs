@@ -88,7 +88,7 @@ fn real_one_that_is_kept_or_absent_and_what_somebody_has_installed() {
     worker.run(&["apply"]).well();
     worker.has("rocm-smi-lib", Some("install ok installed 7.8.0.70204-1"));
 
-    // The same repository twice, with two keys, and apt would do nothing at all any more.
+    // AMD's repository twice, with two keys, and apt would do nothing at all any more.
     worker.configure("packages: {rocm-smi: install, container-toolkit: install}");
     let applied = worker.json(&["apply"]);
     assert!(applied.to_string().contains("/etc/apt/sources.list.d/lab.list already"), "{applied:#}");

@@ -54,7 +54,7 @@ impl Queue {
         Ok(all)
     }
 
-    /// The same under the lock: the tickets of the dead are removed.
+    /// Removes the tickets of dead processes, and returns who still waits, the first first.
     ///
     /// # Errors
     /// One cannot be removed, or the folder cannot be read.

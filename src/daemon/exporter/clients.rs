@@ -32,7 +32,7 @@ const LIMIT: usize = 64 << 10;
 #[derive(Debug, PartialEq, Eq)]
 struct Fdinfo {
     pci: String,
-    /// The same in each descriptor that leads to one client.
+    /// The client's number: every descriptor that leads to one client has it.
     id: Option<u64>,
     vram_bytes: Option<u64>,
 }

@@ -137,7 +137,7 @@ impl Docker {
         docker
     }
 
-    /// The same, and its program is not run for its version.
+    /// Finds docker beneath `root` without running it for its version.
     #[must_use]
     pub fn find(root: &Root, config: &Path) -> Self {
         let program = PROGRAMS.iter().map(PathBuf::from).find(|program| root.exists(program));

@@ -91,7 +91,7 @@ impl Served {
         served
     }
 
-    /// The same at this folder, as a machine's /sys alone.
+    /// Serves what is beneath `source` at this folder, as a machine's /sys alone.
     ///
     /// # Panics
     /// Where it cannot be mounted.

@@ -59,7 +59,7 @@ pub fn asks(path: &Path) -> Result<bool, open::Error> {
     Ok(any_asks(file)?)
 }
 
-/// The same for bytes that are at hand.
+/// Whether some string in these bytes asks for GPUs, whatever their length and shape.
 pub fn bytes_ask(bytes: &[u8]) -> bool {
     any_asks(bytes).unwrap_or(false)
 }

@@ -90,7 +90,7 @@ impl PackageManager {
         self.run_for(argv, PATIENCE, hear)
     }
 
-    /// The same, for so long at most.
+    /// Runs a command of apt's or dpkg's, and kills it after `patience`.
     pub(crate) fn run_for(
         &self,
         argv: &[&str],

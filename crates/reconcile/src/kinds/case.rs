@@ -43,7 +43,8 @@ pub(crate) enum Unchanged {
     Left(String),
     /// Nothing of it is there any more.
     Gone,
-    /// The same, and rocworker no longer manages what is there now.
+    /// What rocworker put there is gone or cannot be reverted, for this reason: rocworker no longer manages what is
+    /// there now.
     GoneBut(String),
 }
 

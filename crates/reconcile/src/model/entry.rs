@@ -113,8 +113,8 @@ pub struct Came {
 }
 
 impl Entry {
-    /// The same as its action has it by now, beside what is there: what reverting it needs changes with the
-    /// machine. `None` where it says so already.
+    /// The entry with what its action says now, because what reverting it needs changes with the machine. What was
+    /// there before and what is managed stay. `None` where nothing differs.
     pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
         let mut entry = Self {
             mount: self.mount.clone(),

@@ -82,14 +82,14 @@ impl<'a> Transaction<'a> {
         Ok(Self { journal, _lock: lock })
     }
 
-    /// The same with a package manager.
+    /// Gives the transaction a package manager.
     #[must_use]
     pub fn by(mut self, manager: Option<PackageManager>) -> Self {
         self.journal.manager = manager;
         self
     }
 
-    /// The same as a run that the history records: `event` says who runs what, its `changed` is not looked at.
+    /// Has the history record this transaction. `event` names the command and who runs it; its `changed` is ignored.
     #[must_use]
     pub fn recorded(mut self, event: Event) -> Self {
         for killed in &mut self.journal.receipt.unrecorded {

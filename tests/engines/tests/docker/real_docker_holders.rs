@@ -58,7 +58,7 @@ impl Docker {
         self.run(&[&["--detach"], flags].concat(), &["/bin/sleep", "1000"]).well().trim().to_owned()
     }
 
-    /// The same, which waits for its GPU.
+    /// Starts a container that waits for its GPU.
     fn waiting(&self, flags: &[&str]) -> Child {
         let argv =
             [&["/usr/bin/docker"], RUN, &["--detach"], flags, &["look", "/bin/sleep", "1000"]].concat();

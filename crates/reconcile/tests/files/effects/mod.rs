@@ -370,7 +370,7 @@ fn a_unit_that_ended_and_was_started_by_somebody_is_not_waited_for() {
     let settled = host.apply(&first, Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Done], "{}", settled[0].text);
 
-    // The same, and then another change: the run that is there now was never told.
+    // Another change comes after the restart: the run that is there now never got a signal.
     let host = Host::new();
     assert_eq!(outcomes(&host.apply(&first, Restarts::Drain)), [Outcome::Pending]);
     host.set("run", "second");
