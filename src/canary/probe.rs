@@ -30,9 +30,9 @@ pub enum Tried {
     Got(String),
     /// The node could not be made: mknod(2)'s errno.
     Unmade(i32),
-    /// It could not be opened: open(2)'s errno.
+    /// The node could not be opened: open(2)'s errno.
     Unopened(i32),
-    /// It was opened, and its driver gave this errno.
+    /// The node was opened, and its driver gave this errno.
     Unanswered(i32),
 }
 

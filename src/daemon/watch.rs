@@ -100,7 +100,7 @@ impl Watch {
                 match self.inotify.add_watch(&root.shown(folder), mask) {
                     // Two paths may lead to one folder.
                     Ok(id) => watched.entry(id).or_default().extend(names.iter().cloned()),
-                    // It has just gone: the folder above it has an event.
+                    // The folder has just gone: the one above it has an event.
                     Err(Errno::ENOENT | Errno::ENOTDIR) => {}
                     Err(errno) => {
                         let folder = root.shown(folder);

@@ -47,7 +47,7 @@ pub fn part(
         Managed::On(Build::Release(wanted)) => wanted,
     };
     let Some(ground) = ground else {
-        // It was not looked at, as before engines start.
+        // Nobody looked at the packages, as before engines start.
         said.leave(Component::Packages);
         return (Some(Vec::new()), said);
     };

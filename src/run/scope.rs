@@ -55,22 +55,23 @@ pub(super) enum Changes {
 pub(super) enum Components {
     All,
     Only(Component),
-    /// Those of the last apply.
+    /// The components of the last apply.
     AsApplied,
 }
 
 /// Which effects a run executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effects {
-    /// All that are pending.
+    /// All pending effects.
     Pending,
-    /// All that are pending, without apt's and a restart of the machine.
+    /// All pending effects but apt's and a restart of the machine.
     ButApts,
-    /// Those of its own changes that were not pending before: an older one may start a unit that waits for this run.
+    /// Effects of the run's own changes that were not pending before: an older one may start a unit that waits for this
+    /// run.
     Own,
-    /// Those of this unit, and systemd's look at its units.
+    /// Effects of this unit, and systemd's look at its units.
     OfUnit(&'static str),
-    /// As [`Rules`] says.
+    /// Effects that [`Rules`] allows.
     Allowed,
     None,
 }

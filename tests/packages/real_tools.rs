@@ -17,7 +17,7 @@ fn real_the_tools_are_installed_and_undo_gives_the_machine_back() {
         });
         worker.configure("packages: {container-toolkit: install, rocm-smi: install}");
         if system == "trixie" {
-            // It is not one of those that AMD's suites are known for.
+            // trixie is not one of the systems that AMD's suites are known for.
             let planned = worker.run(&["plan"]);
             assert!(planned.stdout.contains("this is Debian GNU/Linux 13 (trixie), and packages of AMD's are installed on Ubuntu 22.04, Ubuntu 24.04, Debian 12 only"), "{planned:?}");
             let config = worker.machine.text("/etc/rocworker/config.yaml").unwrap();

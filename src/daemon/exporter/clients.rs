@@ -120,7 +120,7 @@ fn open_nodes(root: &Root, pid: u32) -> Vec<Node> {
             found.extend(name.to_str().and_then(|fd| Some(Node { pid, fd: fd.parse().ok()? })));
         }
     };
-    // It may have ended.
+    // The process may have ended.
     root.each_link(format!("/proc/{pid}/fd"), note).ok();
     found
 }

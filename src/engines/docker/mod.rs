@@ -46,7 +46,7 @@ pub(super) const ENGINE: Engine = Engine {
     unit: Some(UNIT),
     program: Some(NAME),
     names_programs_in: Some((&[], &[])),
-    // Those of the containerd that dockerd starts.
+    // The bundles of the containerd that dockerd starts.
     bundles: Some("/run/docker/containerd/daemon/io.containerd.runtime.v2.task"),
     reported: report::REPORTED,
     command: Some(report::COMMAND),

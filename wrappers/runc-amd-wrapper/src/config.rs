@@ -90,7 +90,7 @@ impl Config {
         let temporary = self.path.with_file_name(temporary);
         let replaced = self.write(&temporary, text).and_then(|()| std::fs::rename(&temporary, &self.path));
         if replaced.is_err() {
-            // It may not even be there.
+            // The temporary file may not even be there.
             let _ = std::fs::remove_file(&temporary);
         }
         replaced.map_err(|error| {

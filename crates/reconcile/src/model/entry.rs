@@ -106,7 +106,7 @@ pub struct Came {
     /// An installer asked for it by name, so that apt notes it as installed by hand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
-    /// It was seen as apt notes what came for the sake of others, after apt had come to its end: if apt has it
+    /// The package was seen as apt notes what came for the sake of others, after apt had come to its end: if apt has it
     /// otherwise later, a person has marked it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted: bool,

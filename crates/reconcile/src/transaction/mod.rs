@@ -52,7 +52,7 @@ pub struct Transaction<'a> {
 pub struct Executed {
     /// The changes that were made, by their place in the plan.
     pub done: Vec<Resource>,
-    /// Those that were not, and why: the rest was made all the same.
+    /// Changes that were not made, and why: the rest was made all the same.
     pub failed: Vec<Finding>,
     /// Effects that had to come before the end: what a repository offers was read for the first of its packages.
     pub effects: Vec<Settled>,

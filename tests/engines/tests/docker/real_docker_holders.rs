@@ -175,7 +175,7 @@ fn real_what_docker_gave_while_gpus_were_shared_is_listed_and_released() {
     assert_eq!(docker.rocworker(&["lease", "release", "--force", &id]).well(), "released renderD129\n");
     assert_eq!(docker.list()["leases"], Value::Array(Vec::new()));
     docker.run(FIRST, &["/bin/true"]).well();
-    // It goes on, and its further processes have its groups.
+    // The container goes on, and its further processes have its groups.
     let groups = docker.docker(&["exec", "--user", "1000", &id, "/bin/busybox", "id", "-G"]).well();
     assert!(groups.split_whitespace().count() > 1, "{groups}");
     docker.docker(&["rm", "--force", &id]).well();

@@ -246,7 +246,7 @@ fn a_drain_that_takes_long_is_left_to_a_unit_that_waits() {
              /usr/bin/rocworker settle worker.service"
         ]
     );
-    // It waits already.
+    // The unit's drain is waited for already.
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
     assert_eq!(host.said(), [""; 0]);
 
