@@ -43,7 +43,7 @@ pub struct Foreign {
     pub what: String,
     /// Whether a link is where rocworker's unit would be: none is replaced.
     pub is_link: bool,
-    /// They apply to rocworker's unit too.
+    /// Drop-ins of that unit, which apply to rocworker's unit too.
     pub drop_ins: Vec<PathBuf>,
 }
 

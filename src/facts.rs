@@ -38,7 +38,7 @@ impl Facts {
         }
     }
 
-    /// The same, with what is remembered of an earlier apply.
+    /// Adds the GPUs that an earlier apply pinned.
     #[must_use]
     pub fn remembering(self, chosen: PinnedDevices) -> Self {
         Self { chosen, ..self }
@@ -55,7 +55,7 @@ impl Facts {
         self.amd().any(|gpu| gpu.never_computes().is_none())
     }
 
-    /// Those of them that a container can use.
+    /// AMD's GPUs that a container can use.
     pub fn usable(&self) -> impl Iterator<Item = &Gpu> {
         self.amd().filter(|gpu| gpu.usable())
     }

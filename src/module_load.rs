@@ -14,12 +14,12 @@ const LIMIT: usize = 64 << 10;
 /// An unmanaged file at [`PATH`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum ModuleLoad {
-    /// There is none, or rocworker manages it.
+    /// No such file is there, or rocworker manages it.
     #[default]
     Free,
-    /// It has amdgpu loaded.
+    /// The file has amdgpu loaded.
     Loads,
-    /// It says something else, or cannot be read.
+    /// The file says something else, or cannot be read.
     SaysElse,
     /// Kubernetes' Kernel Module Management loads amdgpu: see [`crate::driver::kmm`].
     Operators,

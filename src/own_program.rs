@@ -42,7 +42,7 @@ pub fn find(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
     Err(format!("{why}: run `install -D -m 755 -t {} {source}{beside}`", folder.display()))
 }
 
-/// The same of the exporter, which is beside the program in a package, an archive and a charm.
+/// Finds the exporter, which is beside the program in a package, an archive and a charm.
 ///
 /// # Errors
 /// As [`find`].

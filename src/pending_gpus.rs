@@ -23,8 +23,8 @@ pub struct PendingGpu {
     pub problems: Vec<String>,
 }
 
-/// Those that the configuration means and that may still come. None in a container: it has the nodes that it was
-/// started with, and loads no driver.
+/// GPUs that the configuration means and that may still come. None in a container: it has the nodes that it was started
+/// with, and loads no driver.
 #[must_use]
 pub fn pending_gpus(root: &Root, config: &Config, facts: &Facts) -> Vec<PendingGpu> {
     if !config.gpus.is_on() || matches!(facts.inventory.virtualization, Some(Around::Container(_))) {
@@ -75,8 +75,8 @@ fn may_pass(problem: &Problem) -> bool {
     }
 }
 
-/// That udevd runs and has not gone over a node: it writes its record of a device after it has set the node
-/// (udev_event_execute_rules in systemd's udev-event.c).
+/// Why a node is not ready: udevd runs and has not gone over it. udevd writes its record of a device after it has set
+/// the node (udev_event_execute_rules in systemd's udev-event.c).
 fn unset(root: &Root, node: &DeviceNode) -> Option<String> {
     let (major, minor) = node.number()?;
     let record = format!("/run/udev/data/c{major}:{minor}");

@@ -56,7 +56,7 @@ impl PinnedDevice {
         self.pci == now.pci && is_part
     }
 
-    /// The same GPU by all that is known of it: what `gpu`, which it is, reports once it can be used.
+    /// This GPU with all that `gpu`, the inventory's entry of it, reports once it can be used.
     pub(crate) fn completed(self, gpu: &Gpu) -> Self {
         Self::of(gpu).filter(|now| !now.unready).unwrap_or(self)
     }

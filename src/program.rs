@@ -72,8 +72,8 @@ impl Program {
         }
     }
 
-    /// The same once it has run: no engine names a program that is cut short or made for another machine.
-    /// `beside`: as in [`Program::find`].
+    /// The program, once it has run: no engine names a program that is cut short or made for another machine. `beside`:
+    /// as in [`Program::find`].
     ///
     /// # Errors
     /// What came of running it.

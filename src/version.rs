@@ -92,8 +92,8 @@ impl<'a> Versions<'a> {
         Self { root, programs, known, patience: PATIENCE, now: None }
     }
 
-    /// The same, and a program that did not print its version in time is not asked again within the hour: without a
-    /// `now` it is asked each time.
+    /// Gives the time, so that a program that did not print its version in time is not asked again within the hour.
+    /// Without a time it is asked in every run.
     #[must_use]
     pub fn at(self, now: Timestamp) -> Self {
         Self { now: Some(now), ..self }

@@ -109,7 +109,7 @@ pub(crate) fn fields(value: &Value, keys: &[&str]) -> Vec<Value> {
     }
 }
 
-/// The same of what the product wrote, whose keys must be these.
+/// The fields of a creator that the product wrote, which has these keys and no others.
 fn values(creator: &Value) -> Vec<Value> {
     assert_eq!(creator.as_object().map(serde_json::Map::len), Some(3));
     fields(creator, &["pid", "start_time", "boot_id"])

@@ -78,7 +78,7 @@ fn plain(raw: &str) -> Option<u64> {
     if is_plain { raw.parse().ok() } else { None }
 }
 
-/// These keys' values, each of which may stand there once; of a list, its first ones.
+/// The values of these keys, each of which may stand there once; of a list, its first elements.
 fn fields<'a>(text: &'a str, keys: [&str; 3], at_least: usize) -> Option<[Option<&'a str>; 3]> {
     if let Some(list) = elements(text) {
         let fits = (at_least..=keys.len()).contains(&list.len());

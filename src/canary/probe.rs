@@ -19,7 +19,7 @@ pub struct Answer {
     pub kfd: Tried,
     /// The number of the render node that was opened, as `226:128`.
     pub render: Tried,
-    /// The same of the node that the container made for a GPU that it was not given.
+    /// The number of a GPU's node that the container made without having been given that GPU.
     pub stranger: Tried,
 }
 
@@ -30,9 +30,9 @@ pub enum Tried {
     Got(String),
     /// The node could not be made: mknod(2)'s errno.
     Unmade(i32),
-    /// It could not be opened: open(2)'s errno.
+    /// The node could not be opened: open(2)'s errno.
     Unopened(i32),
-    /// It was opened, and its driver gave this errno.
+    /// The node was opened, and its driver gave this errno.
     Unanswered(i32),
 }
 

@@ -69,11 +69,11 @@ pub struct Conflict {
 /// What engines make of a name that two specs have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Meaning {
-    /// They find no device by it. `is_new`: they find the other spec's until rocworker's is written.
+    /// Engines find no device by the name. `is_new`: they find the other spec's until rocworker's is written.
     Lost { is_new: bool },
-    /// They take the other spec's device.
+    /// Engines take the other spec's device.
     Hidden,
-    /// They take rocworker's device.
+    /// Engines take rocworker's device.
     Hides,
 }
 

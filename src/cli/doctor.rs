@@ -87,7 +87,7 @@ fn alike(component: &[Check]) -> Vec<Vec<&Check>> {
     groups
 }
 
-/// Those of one kind, whose names differ only from the first digit on, in the same state.
+/// Whether two checks are of one kind and in one state, with names that differ only from the first digit on.
 fn is_alike(a: &Check, b: &Check) -> bool {
     let kind =
         |check: &Check| check.subject.as_ref()?.split(|c: char| c.is_ascii_digit()).next().map(str::to_owned);

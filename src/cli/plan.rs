@@ -31,7 +31,7 @@ pub(crate) fn run(
     if let Some(path) = file {
         let mut text = serde_json::to_vec_pretty(&planned)?;
         text.push(b'\n');
-        // It can hold lines of files that only root reads.
+        // A plan can hold lines of files that only root reads.
         caller()?.write(path, &text, Attributes { mode: 0o600, owner: None })?;
     }
     session.format.print(&planned, || shown(session, &planned, save, only))?;

@@ -147,7 +147,7 @@ fn hives(linked: Linked<'_>, format: Format) -> String {
 
 /// Which GPUs are near which CPUs.
 fn numa_nodes(linked: Linked<'_>, format: Format) -> String {
-    // Those of which no node is known come last.
+    // GPUs of which no node is known come last.
     let place = |(index, gpu): (u32, &Gpu)| {
         let node = gpu.numa_node.as_ref().ok();
         ((node.is_none(), node.copied(), linked.local_cpus(gpu).ok()), index)

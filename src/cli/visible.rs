@@ -14,7 +14,7 @@ pub(crate) fn command() -> Command {
     Person::augment_subcommands(Options::augment_args(command))
 }
 
-/// The same error as one who knows only what is visible would make it.
+/// The error as clap would make it without the commands of scripts, which suggests none of them.
 pub(crate) fn only(mut error: clap::Error) -> clap::Error {
     match error.kind() {
         ErrorKind::InvalidSubcommand | ErrorKind::MissingSubcommand => {

@@ -276,7 +276,7 @@ fn devices(words: Option<Words>, source: &Source) -> Result<Devices, Error> {
 
 fn tags(words: Option<Words>, source: &Source) -> Result<Vec<String>, Error> {
     let Some(Words(words)) = words else { return Ok(Vec::new()) };
-    // They end in an environment file and in a comma-joined variable.
+    // Tags end in an environment file and in a comma-joined variable.
     let unfit = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '\\' | '$' | '`');
     match words.iter().find(|word| word.contains(unfit)) {
         Some(word) => {

@@ -71,7 +71,7 @@ impl EngineDocument {
         let config = self.config.unwrap_or_else(|| PathBuf::from(default));
         source.check(&format!("{name}.config"), &config.to_string_lossy(), path::file(&config))?;
         let runtime = self.runtime.unwrap_or_else(|| "amd".to_owned());
-        // It becomes a key of TOML and of JSON, and a word on command lines.
+        // The runtime's name becomes a key of TOML and of JSON, and a word on command lines.
         let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
         if runtime.is_empty() || !runtime.chars().all(fit) || runtime == "runc" {
             let problem = format!(

@@ -46,7 +46,7 @@ pub(super) fn module_options(
     source: &Source,
 ) -> Result<ModuleOptions, Error> {
     let options: ModuleOptions = options.into_iter().map(|(name, Word(value))| (name, value)).collect();
-    // They end on one line of modprobe.d, where a blank or a backslash would begin something else.
+    // Module options end on one line of modprobe.d, where a blank or a backslash would begin something else.
     let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ',' | '.' | ':' | ';' | '/');
     let is_name =
         |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

@@ -113,7 +113,7 @@ fn tool(wanted: Option<Wanted>, auto: Managed<Tool>) -> Managed<Tool> {
 /// Where ROCm's user space comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rocm {
-    /// These packages, from AMD's repository.
+    /// Packages from AMD's repository, by name.
     Packages(Vec<String>),
     Archive(TheRock),
     /// AMD's installer, as ClusterBloom has it, and what that is asked for.
@@ -281,7 +281,7 @@ impl RepositoriesDocument {
         let fingerprints =
             fingerprints.iter().map(|it| source.check("repositories.fingerprints", it, fingerprint(it)));
         let origin = self.origin.unwrap_or_else(|| ORIGIN.to_owned());
-        // It ends on a line of preferences.d, where a comma begins something else.
+        // The origin ends on a line of preferences.d, where a comma begins something else.
         source.check("repositories.origin", &origin, word(&origin))?;
         Ok(Repositories {
             key: key(self.key.unwrap_or_else(|| KEY.to_owned()), source)?,

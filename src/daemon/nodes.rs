@@ -22,7 +22,7 @@ impl Nodes {
         set.push(now);
     }
 
-    /// Those that the daemon sets no more. `inode`: which node is at a path now.
+    /// Nodes that the daemon has stopped repairing. `inode`: which node is at a path now.
     pub fn given_up(&self, now: Duration, inode: impl Fn(&Path) -> Option<u64>) -> BTreeSet<PathBuf> {
         let is_given_up = |((path, node), set): &(&(PathBuf, u64), &Vec<Duration>)| {
             set.iter().filter(|at| is_recent(**at, now)).count() >= TIMES && inode(path) == Some(*node)

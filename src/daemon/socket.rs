@@ -26,7 +26,7 @@ const STATUS: &str = "status\n";
 /// More than any request.
 const LONGEST: usize = 64;
 
-/// So many clients are served at a time; one more takes the place of the oldest. Each takes a thread of the unit's
+/// How many clients are served at a time; one more takes the place of the oldest. Each takes a thread of the unit's
 /// `TasksMax=`, which a look needs as well.
 const MOST: usize = 8;
 
@@ -126,7 +126,7 @@ fn serve_one(mut stream: &UnixStream, report: &str) -> io::Result<()> {
 #[serde(untagged)]
 pub enum Answer {
     Report(Box<Report>),
-    /// It runs, as far as this can be seen, and does not answer.
+    /// The daemon runs, as far as can be seen, and does not answer.
     Silent {
         problem: String,
     },
@@ -166,7 +166,7 @@ fn open(root: &Root) -> Result<Option<OwnedFd>, String> {
     let (_folder, path) = match place(root) {
         Ok(place) => place,
         Err(error) if error.is_denied() => return Err(only_root()),
-        // Nor could a daemon have its lock there.
+        // A daemon could not have its lock in such a folder either.
         Err(error) if error.is_not_found() || matches!(error, root::Error::Folder { .. }) => return Ok(None),
         Err(error) => return Err(error.to_string()),
     };

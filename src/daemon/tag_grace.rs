@@ -20,7 +20,7 @@ pub enum TagGrace {
     NoLoss,
     /// Tags would go, and are kept since then.
     Kept(Duration),
-    /// They may go, and are there still: the daemon may change nothing here, or could not.
+    /// Tags may go, and are there still: the daemon may change nothing here, or could not.
     Left,
 }
 
@@ -70,7 +70,7 @@ mod tests {
             (grace.ends(LASTING), grace.may_go(s(129), LASTING), grace.may_go(s(130), LASTING)),
             (Some(s(130)), false, true)
         );
-        // It came back at the last moment, and goes again.
+        // The GPU came back at the last moment, and goes again.
         grace.saw(s(129), false, false);
         assert_eq!(grace.ends(LASTING), None);
         grace.saw(s(131), true, true);

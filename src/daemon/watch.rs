@@ -15,7 +15,8 @@ use super::places::RECEIPT;
 /// What changes a folder or what is in it. A file counts once its writer has closed it.
 const OF_FILES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE.union(OF_NODES);
 
-/// The same of device nodes: a program that uses a GPU opens and closes its node for writing, which changes nothing.
+/// What changes a folder of device nodes. A write that ends does not count: every program that uses a GPU opens and
+/// closes its node for writing.
 const OF_NODES: AddWatchFlags = AddWatchFlags::IN_CREATE
     .union(AddWatchFlags::IN_DELETE)
     .union(AddWatchFlags::IN_MOVED_FROM)
@@ -99,7 +100,7 @@ impl Watch {
                 match self.inotify.add_watch(&root.shown(folder), mask) {
                     // Two paths may lead to one folder.
                     Ok(id) => watched.entry(id).or_default().extend(names.iter().cloned()),
-                    // It has just gone: the folder above it has an event.
+                    // The folder has just gone: the one above it has an event.
                     Err(Errno::ENOENT | Errno::ENOTDIR) => {}
                     Err(errno) => {
                         let folder = root.shown(folder);

@@ -47,7 +47,7 @@ pub fn part(
         Managed::On(Build::Release(wanted)) => wanted,
     };
     let Some(ground) = ground else {
-        // It was not looked at, as before engines start.
+        // Nobody looked at the packages, as before engines start.
         said.leave(Component::Packages);
         return (Some(Vec::new()), said);
     };
@@ -86,7 +86,7 @@ pub fn part(
     (Some(bring), said)
 }
 
-/// The same for the driver that amdgpu-install brings: what dkms needs comes before it, and modprobe after it.
+/// What brings the driver by amdgpu-install: what dkms needs comes before it, and modprobe after it.
 fn by_installer(facts: &Facts, ground: Option<&Ground>) -> (Option<Vec<Bring>>, Desired) {
     let mut said = Desired::default();
     if matches!(facts.inventory.virtualization, Some(Around::Container(_))) {

@@ -65,7 +65,7 @@ pub struct FirstSchema {
     pub pci: String,
     pub render: String,
     pub uuid: Option<String>,
-    /// That of a partition's card.
+    /// The uuid of a partition's card.
     pub card_uuid: Option<String>,
 }
 

@@ -53,7 +53,7 @@ fn installation(subject: &Subject<'_>, ground: &Ground, wanted: &Release) -> Che
     }
 }
 
-/// The same of the driver that amdgpu-install brings.
+/// What an apply would say of the driver that amdgpu-install brings.
 fn by_installer(ground: &Ground) -> Check {
     let about = About::one(NAME, "rocm.install");
     match ingredients(&Build::Installer, ground) {

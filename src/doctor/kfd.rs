@@ -102,7 +102,7 @@ fn evidence_of(line: &Line) -> String {
     format!("{} The kernel says: {}", line.means, line.text)
 }
 
-/// That the log may hold the reason.
+/// Says that the kernel's log may hold the reason, or does not.
 fn unread(log: &KfdLog) -> String {
     match &log.unread {
         Some(why) => format!("; the kernel's log may say why, and was not read: {why}"),

@@ -47,7 +47,7 @@ pub enum State<'a> {
     Unknown,
     /// Its source is gone, and it is installed for no kernel that runs.
     SourceGone(&'a Version),
-    /// There is a source, and nothing was built of it for this kernel.
+    /// dkms has a source, and nothing was built of it for this kernel.
     Added(&'a Version),
     /// Built, and not where modprobe looks.
     Built(&'a Version, &'a Build),

@@ -45,7 +45,7 @@ pub enum Signing {
 pub enum Enrolled {
     Yes,
     No,
-    /// There is no certificate yet: dkms makes one when it builds, so that it cannot be enrolled.
+    /// No certificate exists yet: dkms makes one when it builds, so that it cannot be enrolled.
     NotMade,
 }
 

@@ -226,7 +226,7 @@ fn with_folder(folders: Option<&Vec<Value>>, managed: &str) -> Vec<Value> {
     folders
 }
 
-/// The same as a key of a file that is edited.
+/// The managed folder beside an engine's folders of specs, as a key of a file that is edited.
 fn folder_beside(managed: &str) -> Set {
     Set::Beside { member: managed.into(), default: DEFAULT_FOLDERS.map(Value::from).to_vec() }
 }

@@ -124,7 +124,7 @@ pub fn named_by_dockerd(root: &Root, config: &Config, docker: &Docker) -> Vec<Na
     running.map_or_else(Vec::new, |default| named_by_default(config, docker, default))
 }
 
-/// The same by what dockerd answered, or why it did not.
+/// What the running dockerd names, by its answer or by the reason why it gave none.
 #[must_use]
 pub fn named_by_default(
     config: &Config,

@@ -11,7 +11,7 @@ use crate::program::{INSTALLED, PACKAGED, is_managed};
 
 /// Runtimes that people install. One that is not at a usual place is still not the wrapper.
 const KNOWN: [&str; 6] = ["runc", "youki", "runsc", "krun", "ocijail", "amd-container-runtime"];
-/// The same, with whatever follows a dash.
+/// Runtimes with variants: each of these names, alone or followed by a dash and anything.
 const FAMILIES: [&str; 4] = ["kata", "nvidia", "sysbox", "crun"];
 
 /// More than a runtime has in any build.
@@ -20,7 +20,7 @@ const LIMIT: usize = 256 << 20;
 /// Where an engine says what it runs by default, and whether that `is` the wrapper or `may be` it.
 pub(super) type Said = (PathBuf, &'static str);
 
-/// The same with the engine's name.
+/// An engine's name, and where it says that the wrapper is or may be its default runtime.
 pub type WrapperAsDefault = (&'static str, Said);
 
 /// The engines whose default runtime is the wrapper, or cannot be told from it.

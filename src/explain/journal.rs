@@ -146,7 +146,7 @@ pub fn read<'k>(
     whole(read, &said, root)
 }
 
-/// The same of what journalctl printed on another machine. `root`: that machine.
+/// Reads what journalctl printed on another machine. `root`: that machine.
 ///
 /// # Errors
 /// As [`read`].

@@ -80,7 +80,7 @@ impl Script {
         Self::beneath(Path::new(""), wanted, since, further)
     }
 
-    /// The same for a machine that is laid out beneath a folder there, named by an absolute path.
+    /// The script for a machine that is laid out beneath a folder of the host, named by an absolute path.
     #[must_use]
     pub fn beneath(folder: &Path, wanted: Wanted, since: Option<&str>, further: &Further) -> Self {
         let token = token();

@@ -162,7 +162,7 @@ impl Machine<'_> {
         }
         let path = Path::new(REPORTS).join(default_name(self.root, self.now));
         new_file(&self.root.shown(&path), &report.bytes)?;
-        // Their names hold the time, so that the oldest comes first.
+        // The names of reports hold the time, so that the oldest comes first.
         let mut names = self.root.list(REPORTS)?;
         names.sort();
         for name in names.iter().take(names.len().saturating_sub(KEPT)) {

@@ -30,7 +30,7 @@ pub struct Advice {
     pub cards: Vec<Considered>,
     #[serde(flatten)]
     pub commands: Commands,
-    /// The same by LXD's CDI, where it has it.
+    /// Commands that pass the cards by LXD's CDI, where LXD has it.
     pub cdi: Option<Commands>,
     /// What a person should know, a sentence or two each.
     pub notes: Vec<String>,
@@ -217,7 +217,7 @@ fn is_bare(card: &Card) -> bool {
 /// The render node by which a partition is passed, or why it is not.
 fn partition(card: &Card, is_partition: &dyn Fn(&str) -> Option<bool>) -> Result<String, String> {
     let render = card.drm.as_ref().and_then(|drm| drm.render_name.as_deref());
-    // It goes into a command.
+    // The render node's name goes into a command.
     let is_plain = |name: &&str| {
         let number = name.strip_prefix("renderD");
         number.is_some_and(|number| number.len() < 8 && number.bytes().all(|byte| byte.is_ascii_digit()))

@@ -10,7 +10,7 @@ use super::command::Client;
 use super::resources::LIMIT;
 use crate::groups;
 
-/// It looks at every CPU, disk and card of the host before it answers.
+/// How long LXD may take: it looks at every CPU, disk and card of the host before it answers.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// LXD's name for what it can do since 6.7 (its doc/api-extensions.md).

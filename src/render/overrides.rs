@@ -44,7 +44,7 @@ struct Override {
 }
 
 impl Templates {
-    /// Those that the program carries alone.
+    /// The templates that the program carries, without an operator's.
     #[must_use]
     pub fn built_in() -> Self {
         Self::default()

@@ -12,8 +12,8 @@ use crate::doctor::selinux;
 use crate::driver::{HSA_AMD, MODPROBE_FOLDERS, built};
 use amdgpu::container_name;
 
-/// Those of /sys/class/dmi/id by which a virtual machine is known; the serial numbers and uuids beside them
-/// are not read.
+/// Files of /sys/class/dmi/id by which a virtual machine is known; the serial numbers and uuids beside them are not
+/// read.
 const DMI: [&str; 5] = ["product_name", "sys_vendor", "board_vendor", "board_name", "bios_vendor"];
 
 /// How kernel parameters begin that are about drivers.

@@ -72,7 +72,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// The same, of a run that had made so many changes by then.
+    /// Adds how many changes the run had made before it failed.
     fn after(self, changes: usize) -> Self {
         if changes == 0 { self } else { Self::Midway { changes, cause: Box::new(self) } }
     }
@@ -88,18 +88,18 @@ impl Run<'_> {
         self.execute(&APPLY, Request::Configuration { saved }, on_progress)
     }
 
-    /// The same of the exporter's unit alone: all else stays as it is, managed or not.
+    /// Applies the exporter's unit alone: all else stays as it is, managed or not.
     pub fn apply_exporter(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
         self.execute(&APPLY_EXPORTER, Request::Configuration { saved: None }, on_progress)
     }
 
-    /// The same after dpkg has put another version of this program in place. What has to come by apt waits for the next
-    /// apply.
+    /// Applies the configuration after dpkg has put another version of this program in place. Packages wait for the
+    /// next apply, because dpkg still holds its lock.
     pub fn upgrade(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
         self.execute(&UPGRADE, Request::Configuration { saved: None }, on_progress)
     }
 
-    /// The same as far as the daemon may. `is_current`: asked under the lock, whether it is still to be done.
+    /// Applies what the daemon may change. `is_current`: asked under the lock, whether it is still to be done.
     pub fn reconcile(
         &self,
         rules: &Rules<'_>,

@@ -48,7 +48,7 @@ pub enum Stopped {
     Unfit(String),
     /// The last apply went by another configuration or version.
     Other(String),
-    /// There is another configuration by now, or another build of this program.
+    /// Another configuration is there by now, or another build of this program.
     Superseded,
 }
 

@@ -142,7 +142,7 @@ impl Run<'_> {
         Ok(planned)
     }
 
-    /// The same, with apt's own simulation. Writes nothing that stays.
+    /// Plans an apply, with apt's own simulation. Writes nothing that stays.
     pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let mut planned = self.plan(saved)?;
         planned.rehearsal = self.hands().and_then(|hands| planned.plan.rehearse(self.root, &hands));

@@ -96,7 +96,7 @@ impl Published {
         is_managed.then(|| Self { entry: entry.clone(), text })
     }
 
-    /// That the file says this.
+    /// The action that has the published file say this.
     fn says(&self, text: String) -> Action {
         let Entry { path, stage, reason, effects, component, uses, rival, .. } = self.entry.clone();
         Action { effects, component, uses, rival, ..Action::file(stage, path, text, &reason) }

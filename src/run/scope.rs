@@ -55,22 +55,23 @@ pub(super) enum Changes {
 pub(super) enum Components {
     All,
     Only(Component),
-    /// Those of the last apply.
+    /// The components of the last apply.
     AsApplied,
 }
 
 /// Which effects a run executes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effects {
-    /// All that are pending.
+    /// All pending effects.
     Pending,
-    /// The same without apt's and a restart of the machine.
+    /// All pending effects but apt's and a restart of the machine.
     ButApts,
-    /// Those of its own changes that were not pending before: an older one may start a unit that waits for this run.
+    /// Effects of the run's own changes that were not pending before: an older one may start a unit that waits for this
+    /// run.
     Own,
-    /// Those of this unit, and systemd's look at its units.
+    /// Effects of this unit, and systemd's look at its units.
     OfUnit(&'static str),
-    /// As [`Rules`] says.
+    /// Effects that [`Rules`] allows.
     Allowed,
     None,
 }
@@ -155,13 +156,14 @@ pub(super) enum Request<'r> {
     Configuration {
         saved: Option<&'r Saved>,
     },
-    /// The same for the GPUs of this boot. `published`: what was published before it. `is_known`: whether there is
-    /// a configuration.
+    /// What the configuration says, for the GPUs of this boot. `published`: what was published before it. `is_known`:
+    /// whether there is a configuration.
     Boot {
         published: &'r PublishedState,
         is_known: bool,
     },
-    /// The same as far as the daemon may. `is_current`: asked under the lock, whether it is still to be done.
+    /// What the configuration says, as far as the daemon may change it. `is_current`: asked under the lock, whether it
+    /// is still to be done.
     Reconcile {
         rules: &'r Rules<'r>,
         is_current: &'r dyn Fn() -> bool,

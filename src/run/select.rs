@@ -111,7 +111,8 @@ impl Run<'_> {
             // A card that fell off its bus may come back: engines stay as they are configured.
             self.is_of_gpus(change)
         } else {
-            // It would not hear of a configuration that wants it again. The exporter's link is an apply's to remove.
+            // A daemon that reverted its own unit would not hear of a configuration that wants it again. The exporter's
+            // link is an apply's to remove.
             !(goes && [Component::Daemon, Component::Exporter].iter().any(|it| component == it.as_ref()))
         }
     }

@@ -49,7 +49,7 @@ impl Run<'_> {
         self.execute(&UNDO_EXPORTER, Request::Nothing { keeps: None, force }, on_progress)
     }
 
-    /// The same before dpkg removes the program: what came by apt stays. Where the rest is reverted, nothing managed
+    /// Reverts everything but packages before dpkg removes the program. Where all of it is reverted, nothing managed
     /// names the program any more.
     pub fn remove(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
         if Store::new(self.root).receipt()?.is_empty() {

@@ -60,7 +60,7 @@ impl Unit {
         fs::read_to_string(self.dir.path().join("status")).unwrap().trim_end().to_owned()
     }
 
-    /// The same, and what kill -9 leaves of it.
+    /// What kill -9 leaves of a hook at each of its changes.
     pub(crate) fn crashes(&self, laid: &Laid, path: &str) -> Crashes {
         laid.crashes(|hook| self.run_beneath(&Root::open(laid.top()).unwrap().on_change(hook), path))
     }

@@ -54,7 +54,8 @@ fn one_that_is_empty_or_gone_is_a_mistake_until_it_is_applied() {
     eventually("another GPU is told of", || !laid.text(SPEC).contains("renderD129"));
     running.until("nothing is wrong", |daemon| daemon["config"]["problem"].is_null());
 
-    // Nor is it taken for a word by what begins then: a daemon, a start of the machine, an upgrade.
+    // A file that says nothing is not taken for a word by what begins then either: a daemon, a start of the machine, an
+    // upgrade.
     laid.put(FILE, "\n");
     drop(running);
     let before = told();

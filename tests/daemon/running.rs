@@ -43,7 +43,7 @@ impl<'a> Running<'a> {
         Self::by(Path::new(env!("CARGO_BIN_EXE_rocworker")), laid)
     }
 
-    /// The same by the program at this path.
+    /// Starts the daemon by the program at this path, and waits until it has looked.
     pub(crate) fn by(program: &Path, laid: &'a Laid) -> Self {
         let running = Self::started(&mut of(program, laid), laid);
         running.until("it has looked", |daemon| daemon["counts"]["looks"].as_u64() > Some(0));

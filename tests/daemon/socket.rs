@@ -140,7 +140,7 @@ fn a_daemon_whose_run_folder_is_removed_is_asked_again_at_once_and_a_second_one_
     assert_eq!(running.says()["pid"], running.pid(), "it is the first that answers");
 }
 
-/// The same again and again, also while the daemon is making them anew.
+/// The run folder is removed again and again, also while the daemon is making its lock and its socket anew.
 #[test]
 #[ignore = "cargo xtask test --all"]
 fn a_daemon_whose_run_folder_is_removed_many_times_in_a_row_has_lock_and_socket_in_the_end() {

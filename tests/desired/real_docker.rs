@@ -318,7 +318,8 @@ fn real_dockerd_learns_of_the_runtime_by_a_reload_and_of_cdi_by_a_start() {
         assert!(docker.comes_to(true), "docker {said}");
         assert_eq!(docker.spec_folders(), at_first, "docker {said} took CDI in on a reload");
 
-        // That containers outlive it, too, and it says so only then: its file is not enough to restart it by.
+        // dockerd takes in on a reload, too, that containers outlive it, and says so only then: its file is not enough
+        // to restart it by.
         engine.put("daemon.json", &after.replacen('{', "{\"live-restore\": true,", 1));
         assert_eq!(docker.info()["LiveRestoreEnabled"], false, "docker {said}");
         docker.reload();

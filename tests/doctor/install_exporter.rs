@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::{Nodes, PROGRAM, good, scratch};
 
-/// It writes down its arguments, and says what a file beside it has for their first words.
+/// A stand-in that writes down its arguments, and prints what a file beside it has for their first words.
 const STAND_IN: &str = r#"#!/bin/sh
 name=$(basename "$0")
 echo "$name $*" >>FOLDER/called

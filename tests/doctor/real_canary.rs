@@ -65,7 +65,7 @@ fn canary(said: &str) -> Vec<(String, String, String, String)> {
         .collect()
 }
 
-/// Those of one engine: status, and evidence.
+/// The canary checks of one engine: status, and evidence.
 #[track_caller]
 fn of(said: &str, engine: &str) -> Vec<(String, String)> {
     let checks = canary(said).into_iter().filter(|check| check.0 == engine);

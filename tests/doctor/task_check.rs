@@ -73,7 +73,7 @@ impl Machines {
         self.run(&bundle)
     }
 
-    /// The same of another program, in an image with busybox alone.
+    /// Runs another program than task-check, in an image with busybox alone.
     #[track_caller]
     pub(super) fn with_busybox(&self, argv: &[&str], nodes: &[Node]) -> (i32, String) {
         let bundle = self.bundle();

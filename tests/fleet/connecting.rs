@@ -149,7 +149,7 @@ fn real_a_connection_that_sshd_has_no_room_for_is_tried_again() {
     let closed = closed.map(|how| format!("after 3 tries: kex_exchange_identification: {how}"));
     assert!(closed.iter().any(|it| said.contains(it)), "{said}");
     assert!(gpu1.sshd_log().contains("MaxStartups"), "{}", gpu1.sshd_log());
-    // It leaves between two tries.
+    // The other client leaves between two tries.
     let before = gpu1.sshd_log().matches("drop connection").count();
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| asker.run("gpu1", "echo there", RootIfAllowed));

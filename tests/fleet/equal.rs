@@ -17,7 +17,7 @@ fn asks(fleet: &Fleet, arguments: &[&str]) -> Said {
     fleet.run(&[&[PROGRAM], arguments].concat())
 }
 
-/// The same program on the machine itself, as this user.
+/// rocworker on the machine itself, as this user.
 fn says(machine: &Machine<'_>, user: &str, arguments: &[&str]) -> Said {
     let mut command = machine.command_as(user, &[&[PROGRAM], arguments].concat());
     command.stdin(Stdio::null()).output().unwrap().into()

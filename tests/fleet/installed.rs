@@ -116,7 +116,7 @@ fn real_an_answer_without_an_end_is_cut_off_on_either_stream() {
             "{words:?}"
         );
         let printed = said.stdout.len() + said.stderr.len() - last.len() - 1;
-        // And the end of the line that was cut.
+        // Printed are 64 MiB and the end of the line that was cut.
         assert!(printed <= (64 << 20) + 1, "{words:?}: {printed}");
         eventually("ssh has ended", || fleet.shell("! pgrep -x ssh").status.success());
     }

@@ -17,7 +17,7 @@ pub(crate) struct Shell {
     programs: Option<TempDir>,
 }
 
-/// Those of this machine: of Debian `sh` is dash, of Red Hat bash, of Alpine busybox.
+/// The shells of this machine: of Debian `sh` is dash, of Red Hat bash, of Alpine busybox.
 pub(crate) fn all() -> Vec<Shell> {
     let mut shells = vec![Shell { name: "sh", argv: vec!["/bin/sh".into()], programs: None }];
     for (name, option) in [("dash", None), ("bash", Some("--posix"))] {
@@ -74,7 +74,7 @@ impl Shell {
         self.read_further(folder, wanted, &Further::default())
     }
 
-    /// The same, with what an earlier answer lacked.
+    /// Reads what an earlier answer lacked as well.
     #[track_caller]
     pub(crate) fn read_further(&self, folder: &Path, wanted: Wanted, further: &Further) -> Reading {
         let script = Script::beneath(folder, wanted, None, further);

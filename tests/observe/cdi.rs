@@ -75,7 +75,7 @@ fn sixty_three_partitions_are_one_device_each_and_one_kfd_for_all() {
     let expected: Vec<String> = (0..63).map(|index| index.to_string()).collect();
     assert_eq!(names(&spec)[..63], expected);
     let cards = ["05", "27", "47", "65", "85", "a7", "c7", "e5"].map(|bus| format!("0000:{bus}:00.0"));
-    // Their unique_id in topology/nodes/2, 10, 18 and so on, which the partitions of a card share.
+    // The unique_id in topology/nodes/2, 10, 18 and so on, which the partitions of a card share.
     let uuids = [
         "2250f807caf2231a",
         "a70757a01276547a",

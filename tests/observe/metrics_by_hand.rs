@@ -232,7 +232,7 @@ fn mi300x_by_hand() {
         };
         let its: Vec<(&str, f64)> =
             samples.iter().filter(is_its).map(|sample| (sample.metric.name, sample.value)).collect();
-        // That nothing uses them is the layout's: its folder of processes is empty.
+        // The layout's folder of processes is empty, so that nothing uses these GPUs.
         let expected = [("rocm_gpu_info", 1.0), ("rocm_xgmi_links", 62.0), ("rocm_gpu_processes", 0.0)];
         assert_eq!(its, expected, "{node}");
     }

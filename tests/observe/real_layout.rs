@@ -97,7 +97,7 @@ fn real_lspci_finds_no_driver_where_none_is_bound() {
     assert_eq!(numa, Some("1"));
 }
 
-/// It takes every cardN for AMD's (an NVIDIA card reads as one with 0 bytes), so only what it says of
+/// node_exporter takes every cardN for AMD's (an NVIDIA card reads as one with 0 bytes), so only what it says of
 /// amdgpu's cards is looked at.
 #[test]
 fn real_node_exporter_reads_the_amdgpu_cards() {

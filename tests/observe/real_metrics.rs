@@ -31,7 +31,7 @@ fn real_promtool_finds_nothing_to_say_of_any_machine() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && said.is_empty(), "{name}: {}: {said}", output.status);
     }
-    // It does find what is wrong.
+    // promtool does find what is wrong.
     let wrong = run(&mut promtool(), "# HELP a_total A.\n# TYPE a_total gauge\na_total 1\n");
     assert_eq!(wrong.status.code(), Some(3));
 }

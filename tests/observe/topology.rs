@@ -123,7 +123,7 @@ fn a_matrix_of_cards_and_a_tree_of_partitions() {
     assert_eq!((count("X"), count("CARD"), count("XGMI")), (1, 7, 55), "{words:?}");
 }
 
-/// Their machines have one GPU each, KFD's links to the CPU, or none. The bridges above them are invented.
+/// The captured machines have one GPU each, KFD's links to the CPU, or none. The bridges above the GPUs are invented.
 #[test]
 fn machines_with_one_card_have_no_links() {
     for (name, machine) in captures::ALL.into_iter().filter(|(name, _)| *name != "mi300x-cpx-kfd") {

@@ -55,7 +55,7 @@ fn real_a_worker_without_the_tools_is_ready_and_says_what_is_missing() {
             worker.machine.put("/etc/rocworker/config.yaml", config.replace(&url, &nobody));
         }
         let applied = worker.run(&["apply"]);
-        // It succeeds, and the GPUs are published.
+        // The apply succeeds, and the GPUs are published.
         assert_eq!(applied.status.code(), Some(0), "{applied:?}");
         assert!(worker.machine.text("/etc/cdi/amd.json").is_some(), "{applied:?}");
         let said = worker.json(&["apply"]);

@@ -17,7 +17,7 @@ fn real_the_tools_are_installed_and_undo_gives_the_machine_back() {
         });
         worker.configure("packages: {container-toolkit: install, rocm-smi: install}");
         if system == "trixie" {
-            // It is not one of those that AMD's suites are known for.
+            // trixie is not one of the systems that AMD's suites are known for.
             let planned = worker.run(&["plan"]);
             assert!(planned.stdout.contains("this is Debian GNU/Linux 13 (trixie), and packages of AMD's are installed on Ubuntu 22.04, Ubuntu 24.04, Debian 12 only"), "{planned:?}");
             let config = worker.machine.text("/etc/rocworker/config.yaml").unwrap();
@@ -88,7 +88,7 @@ fn real_one_that_is_kept_or_absent_and_what_somebody_has_installed() {
     worker.run(&["apply"]).well();
     worker.has("rocm-smi-lib", Some("install ok installed 7.8.0.70204-1"));
 
-    // The same repository twice, with two keys, and apt would do nothing at all any more.
+    // AMD's repository twice, with two keys, and apt would do nothing at all any more.
     worker.configure("packages: {rocm-smi: install, container-toolkit: install}");
     let applied = worker.json(&["apply"]);
     assert!(applied.to_string().contains("/etc/apt/sources.list.d/lab.list already"), "{applied:#}");

@@ -116,7 +116,7 @@ fn a_card_that_was_chosen_and_is_gone_leaves_no_spec_of_the_last_start() {
     assert_eq!(code, 2, "{said}");
     assert!(said.contains("gpu-device-ids names \"0000:03:00.0\""), "{said}");
     assert!(!laid.path(SPEC).exists());
-    // It names cards by their PCI address, which the wrapper holds against sysfs.
+    // The policy names cards by their PCI address, which the wrapper holds against sysfs.
     assert_eq!(laid.text("etc/rocworker/wrapper.json"), policy);
 }
 

@@ -39,9 +39,9 @@ fn doctor(laid: &Laid) -> Vec<(String, String)> {
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Means {
     Nothing,
-    /// The spec is not written.
+    /// The apply writes no spec.
     Refused,
-    /// It is written, and engines take the other one's device.
+    /// The apply writes the spec, and engines take the other one's device.
     Hidden,
 }
 

@@ -80,7 +80,7 @@ fn a_containerd_file_that_was_migrated_since_is_left_without_our_keys() {
     ours_alone(&text);
     assert!(text.contains("sandbox_image = 'pause'") && text.contains("# mine"), "{text}");
 
-    // The same with the newer containerd there before anything is taken back.
+    // The newer containerd is there before anything is reverted.
     laid.put("etc/containerd/config.toml", "version = 2\n");
     laid.run(&["apply"]).success();
     let text = laid.text("etc/containerd/config.toml");

@@ -17,7 +17,7 @@ pub(crate) fn run(laid: &Laid, program: &Program, command: &str) -> String {
     run_beneath(&Root::open(laid.top()).unwrap(), &program.path(), command)
 }
 
-/// The same, and what kill -9 leaves of it.
+/// What kill -9 leaves of `rocworker apply` or `rocworker undo` at each of its changes.
 pub(crate) fn crashes(laid: &Laid, program: &Program, command: &str) -> Crashes {
     laid.crashes(|hook| {
         let root = Root::open(laid.top()).unwrap().on_change(hook);

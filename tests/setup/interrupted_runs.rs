@@ -233,7 +233,8 @@ fn a_restart_that_an_earlier_version_remembered_beside_the_receipt_moves_into_it
     }
 }
 
-/// It brings no package, and looks at the driver that an earlier run left to be looked at: here it is gone.
+/// An upgrade brings no package, and looks at the driver that an earlier run left to be looked at: here the driver is
+/// gone.
 #[test]
 fn an_upgrade_looks_at_the_driver_that_an_earlier_run_has_not_verified() {
     let laid = with_containerd("");

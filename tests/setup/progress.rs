@@ -80,7 +80,7 @@ fn a_program_that_asks_for_json_hears_of_steps_with_v_only() {
     let (dir, lock) = locked();
     let top = dir.path().to_str().unwrap();
     let mut run = started(PROGRAM, &["--root", top, "--output", "json", "apply"]);
-    // It has come to the lock once it has the file open.
+    // The program has come to the lock once it has the file open.
     let fds = format!("/proc/{}/fd", run.id());
     let is_at_it = || {
         let fds = fs::read_dir(&fds).unwrap().filter_map(|fd| fs::read_link(fd.unwrap().path()).ok());

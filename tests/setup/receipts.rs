@@ -45,7 +45,7 @@ fn a_receipt_of_schema_version_1_is_undone_with() {
     laid.put(SPEC, "an older one\n");
     laid.put("etc/cdi/.rocworker-amd.json.4194304", "half");
     symlink("/usr/local/lib/rocworker", laid.path("etc/rocworker-link")).unwrap();
-    // It was written by root; here its files are whoever's that runs this.
+    // root wrote the stored receipt; here its files are whoever's that runs this test.
     let meta = fs::metadata(laid.path("etc/docker/daemon.json")).unwrap();
     let (uid, gid) = (meta.uid(), meta.gid());
     let receipt = include_str!("stored/receipt-1.json");

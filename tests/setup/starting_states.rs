@@ -118,7 +118,7 @@ fn edited_since(laid: &Laid, program: &Program) {
     let containerd =
         format!("# a comment of theirs\n{}\n[debug]\n  level = \"info\"\n", laid.text(CONTAINERD));
     put_theirs(laid, CONTAINERD, &containerd);
-    // And another configuration of ours at the same time.
+    // The configuration has changed as well.
     laid.put(CONFIG, "containerd:\n  runtime: gpu\ndocker:\n  runtime: gpu\n");
 }
 

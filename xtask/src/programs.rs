@@ -42,7 +42,7 @@ impl Programs {
         Self::in_folder(&repository::target().join(target()).join("debug"))
     }
 
-    /// Those that a person names: rocworker, exporter, wrapper; what is not named is built as it is handed out.
+    /// The programs that a person names: rocworker, exporter, wrapper; what is not named is built as it is handed out.
     pub(crate) fn given_or_built([rocworker, exporter, wrapper]: [Option<PathBuf>; 3]) -> Result<Self> {
         if let (Some(rocworker), Some(exporter), Some(wrapper)) = (&rocworker, &exporter, &wrapper) {
             let (rocworker, exporter, wrapper) = (rocworker.clone(), exporter.clone(), wrapper.clone());

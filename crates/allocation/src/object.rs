@@ -124,7 +124,7 @@ fn is_named(member: &Member<'_>, name: &str) -> bool {
 
 /// The elements of the list at a place of the text; none where there is none.
 pub(crate) fn list(place: Option<&str>) -> Vec<&str> {
-    // It was read before: `null` has none.
+    // A list that was read before is whole; `null` has no elements.
     place.and_then(|list| elements(list).ok()).unwrap_or_default()
 }
 

@@ -105,9 +105,10 @@ pub struct Setting {
 pub enum Ask<'r> {
     /// Nothing: it starts as it would without the wrapper.
     Nothing,
-    /// It said nothing and gets the default, as far as that can be had. Nothing about it may fail.
+    /// The container said nothing and gets the default, as far as that can be had. Nothing about the default may fail a
+    /// create.
     Default,
-    /// It asked and must get exactly that, or fail.
+    /// The container asked and must get exactly this, or its create fails.
     Explicit(&'r Request),
 }
 

@@ -38,7 +38,7 @@ pub enum Request {
     All,
     /// These, each at most once; never empty.
     Listed(Vec<Selector>),
-    /// So many, 1 to [`MOST_GPUS`], whichever they are.
+    /// A number of GPUs, 1 to [`MOST_GPUS`], whichever they are.
     Count(u32),
 }
 

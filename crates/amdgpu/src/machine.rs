@@ -56,7 +56,7 @@ pub fn read(root: &Root) -> Inventory {
         match survey.why_not_amds(&node) {
             None => nodes.push(node),
             Some(problem) => {
-                // It may be the node of a function that cannot be read.
+                // The node may be of a function that cannot be read.
                 if has_unread_function {
                     first_unread = first_unread.into_iter().chain([node.id]).min();
                 }

@@ -16,11 +16,11 @@ pub(crate) fn leaves(table: &Value) -> Vec<(Vec<String>, &Value)> {
 /// Who wrote an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// It has the managed identity.
+    /// rocworker: the entry has the managed identity.
     Managed,
-    /// It has no identity.
+    /// The entry has no identity.
     Unknown,
-    /// It has another identity, or is no table.
+    /// Somebody else: the entry has another identity, or is no table.
     Unmanaged,
 }
 

@@ -71,7 +71,7 @@ fn run(args: Args) -> Result<(), Error> {
     let web_config = args.web_config.as_deref().map(WebConfig::load).transpose()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        // They compare passwords, for 100 ms of a CPU each.
+        // Blocking threads compare passwords, for 100 ms of a CPU each.
         .max_blocking_threads(2)
         .build()?;
     let ended = tokio::task::LocalSet::new().block_on(&runtime, async {

@@ -12,7 +12,7 @@ const AGAIN: Duration = Duration::from_secs(3600);
 pub(crate) struct Told(BTreeMap<PathBuf, (String, Instant)>);
 
 impl Told {
-    /// Those of these reasons that are new, or have changed.
+    /// The reasons among `faults` that are new, or have changed.
     pub(crate) fn news(&mut self, faults: Vec<(PathBuf, String)>, now: Instant) -> Vec<String> {
         self.0.retain(|_, (_, met)| now.duration_since(*met) < AGAIN);
         let mut news = Vec::new();

@@ -41,11 +41,11 @@ pub struct Log<'a> {
 #[derive(Debug, Clone)]
 pub struct Card {
     pub pci: PciAddress,
-    /// Those above it on the PCI bus: what the kernel says of their links is about this card too.
+    /// Bridges above the card on the PCI bus: what the kernel says of their links is about this card too.
     pub bridges: Vec<PciAddress>,
     /// Whether amdgpu drives it. A log that says nothing of another card says nothing about how well that is.
     pub is_driven: bool,
-    /// They hold nothing that a rule names while it is suspended, or where nothing can be read.
+    /// What was read of the card: nothing that a rule names while the card is suspended, or where nothing can be read.
     pub readings: CardReadings,
     /// What could not be read, a sentence each.
     pub unread: Vec<String>,

@@ -58,7 +58,7 @@ pub struct OfLog {
     pub message: Option<String>,
     /// At least so severe.
     pub severity: Severity,
-    /// So many of them.
+    /// How many such messages there must be.
     pub at_least: usize,
     /// In the last so many seconds; `None`: since boot.
     pub within_s: Option<u64>,
@@ -89,7 +89,7 @@ pub enum Is {
     /// less is none.
     AboveOther(Selector),
     BelowOther(Selector),
-    /// It has grown by so much in so many seconds.
+    /// The value has grown by at least `by` within `within_s` seconds.
     Grown {
         by: f64,
         within_s: u64,

@@ -63,7 +63,7 @@ impl Scan<'_, '_> {
     /// `size` is more than the longest line.
     fn run(mut self, mut input: impl Read, size: usize) -> io::Result<Totals> {
         let mut block = vec![0; size];
-        // So many bytes of the block begin a line whose end has not been read.
+        // How many bytes of the block begin a line whose end has not been read.
         let mut begun = 0;
         // The rest of a cut line comes.
         let mut is_cut = false;

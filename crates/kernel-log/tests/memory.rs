@@ -13,7 +13,7 @@ use kernel_log::scan::{LONGEST_LINE, Totals, scan};
 const GIGABYTE: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
 
-/// The same bytes again and again.
+/// A reader that gives its text again and again.
 struct Repeated<'t> {
     text: &'t [u8],
     at: usize,

@@ -64,7 +64,7 @@ impl Kfd {
         let Some(proc) = &self.proc else {
             return Some(format!("the process {pid} of another pid namespace"));
         };
-        // It was there a moment ago.
+        // A process that was there a moment ago may have ended.
         let name = fs::read_to_string(proc.join(pid.to_string()).join("comm")).unwrap_or_default();
         Some(format!("the process {pid} ({})", allocation::Quoted(name.trim_end())))
     }

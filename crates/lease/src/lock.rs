@@ -269,7 +269,7 @@ mod tests {
         drop(lock);
         Lock::take(&paths, brief).unwrap();
 
-        // It executes the shell in its own place, with the lock.
+        // `flock --no-fork` executes the shell in its own place, with the lock.
         let mut holder = Command::new("flock")
             .arg("--no-fork")
             .arg(place.path().join("lock"))

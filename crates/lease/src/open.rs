@@ -13,13 +13,13 @@ use rustix::io::Errno;
 pub enum Error {
     /// Opening or reading failed.
     Io(io::Error),
-    /// It is no regular file.
+    /// The file is no regular one.
     NotRegular,
-    /// It is longer than what is read of such a file.
+    /// The file is longer than what is read of such a file.
     TooLong { limit: u64 },
-    /// Another user than its expected owner could have written it; with how.
+    /// Another user than the file's expected owner could have written it; with how.
     Foreign(String),
-    /// It is not UTF-8.
+    /// The file is not UTF-8.
     NotText,
 }
 

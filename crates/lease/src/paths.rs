@@ -21,7 +21,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Those of a machine.
+    /// The paths of a running machine.
     #[must_use]
     pub fn system() -> Self {
         Self {

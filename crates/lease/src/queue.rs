@@ -1,5 +1,5 @@
-//! Those who wait for GPUs, in the order in which they came: a ticket each in `/run/rocworker/waiting`,
-//! named by its number. A ticket counts while the process that drew it lives.
+//! Creates that wait for GPUs, in the order in which they came: a ticket each in `/run/rocworker/waiting`, named by its
+//! number. A ticket counts while the process that drew it lives.
 
 use allocation::document::Document as _;
 use allocation::record::Creator;
@@ -54,7 +54,7 @@ impl Queue {
         Ok(all)
     }
 
-    /// The same under the lock: the tickets of the dead are removed.
+    /// Removes the tickets of dead processes, and returns who still waits, the first first.
     ///
     /// # Errors
     /// One cannot be removed, or the folder cannot be read.

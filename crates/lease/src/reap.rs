@@ -21,8 +21,8 @@ use crate::run_folder::RunFolder;
 use crate::runtime_state;
 use crate::store::Key;
 
-/// So many records are judged by a decision that needs none of them: each costs about ten calls of the kernel.
-/// Which ones is left to chance, so that of hundreds each has its turn.
+/// How many records a decision judges that needs none of them: each costs about ten calls of the kernel. Which ones is
+/// left to chance, so that of hundreds each has its turn.
 const SOME: usize = 4;
 
 /// The records of containers that live; those of the dead are removed. Nothing is done about one that is
@@ -92,7 +92,7 @@ fn living(
         if alive_by(&record, paths).is_some() && is_of_this_boot(&record) {
             living.push(record);
         } else if !has_a_lease(&record, lock, paths) {
-            // It was only in the way; a record that stays is looked at again next time.
+            // A dead record was only in the way; one that stays is looked at again next time.
             let _ = records.remove(name);
         }
     }

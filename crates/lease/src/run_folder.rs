@@ -212,7 +212,7 @@ impl RunFolder {
 /// open.
 pub fn ensure(folder: &Path, mode: u32, owner: u32) -> Result<File, String> {
     let failed = |attempt| move |error: io::Error| failed("the folder", folder, attempt, error);
-    // It is mostly there.
+    // The folder is mostly there.
     let opened = match open_folder(folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
             match DirBuilder::new().mode(mode).create(folder) {

@@ -96,7 +96,7 @@ impl Programs {
         Self { path: path.into(), interrupt: None, environment: Vec::new(), kept: KEPT }
     }
 
-    /// The same commands, each of them killed with its children once `interrupt` is true.
+    /// Makes each command end, with its children, once `interrupt` is true.
     #[must_use]
     pub fn interrupted_by(&self, interrupt: Arc<AtomicBool>) -> Self {
         Self { interrupt: Some(interrupt), ..self.clone() }
@@ -108,7 +108,7 @@ impl Programs {
         self.interrupt.as_deref().is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
     }
 
-    /// The same commands, each with these variables beside those that are there.
+    /// Adds variables to the environment of each command.
     #[must_use]
     pub fn with_environment(&self, variables: &[(&str, &str)]) -> Self {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
@@ -117,7 +117,7 @@ impl Programs {
         same
     }
 
-    /// The same commands, and of each stream so many bytes are kept.
+    /// Limits what is kept of each stream of a command to `bytes`.
     #[must_use]
     pub fn keeping(&self, bytes: usize) -> Self {
         Self { kept: bytes, ..self.clone() }

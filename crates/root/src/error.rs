@@ -40,7 +40,7 @@ pub enum Error {
     /// No process or thread is left behind for it: too many wait already.
     #[error("{} was not read: too many reads have not come back; look for the driver's messages: journalctl -k", path.display())]
     NotAsked { path: PathBuf },
-    /// It was neither read nor listed on the machine whose files these are: whether it is there is not known.
+    /// The path was neither read nor listed on the machine whose files these are: whether it is there is not known.
     #[error("{} was not read from that machine", path.display())]
     NotRead { path: PathBuf },
     /// A read on another machine failed, with words that are none of the kernel's.

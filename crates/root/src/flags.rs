@@ -10,11 +10,12 @@ use rustix::fs::{Access, AtFlags, IFlags, accessat, ioctl_getflags, ioctl_setfla
 use crate::error::of_rustix;
 use crate::{Error, Root};
 
-/// Those of a file that are its owner's to choose (FS_FL_USER_MODIFIABLE in include/uapi/linux/fs.h), but for two that
-/// keep a file from being replaced at all.
+/// Flags that a file's owner may set (FS_FL_USER_MODIFIABLE in include/uapi/linux/fs.h), but for two that keep a file
+/// from being replaced at all.
 const CARRIED: IFlags = IFlags::from_bits_retain(0x0280_C4CF);
 
-/// Gives a new, empty file those of the one that it will replace: some of them only an empty file takes (chattr(1), `C`).
+/// Gives a new, empty file the flags of the file that it will replace: some of them only an empty file takes
+/// (chattr(1), `C`).
 pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
     // A file system without them says ENOTTY or EOPNOTSUPP.
     let (Ok(old), Ok(new)) = (ioctl_getflags(from), ioctl_getflags(to)) else { return Ok(()) };

@@ -14,9 +14,9 @@ use crate::{Error, Root};
 /// How much of a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// All of it, at most so many bytes: as [`Root::read`].
+    /// The whole file, at most this many bytes: as [`Root::read`].
     Whole(usize),
-    /// So many bytes, by one read: as [`Root::read_start`].
+    /// The first bytes, by one read of this size: as [`Root::read_start`].
     Start(usize),
 }
 

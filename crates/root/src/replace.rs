@@ -187,7 +187,7 @@ impl Slot<'_> {
             let displaced = Version::of(&self.folder, &self.temporary).map_err(failed)?;
             if put.is_some() {
                 match self.rename(&self.temporary, self.name, RenameFlags::EXCHANGE) {
-                    // It was removed meanwhile.
+                    // What this run had put there was removed meanwhile.
                     Err(Errno::ENOENT) => put = None,
                     other => other.map_err(failed)?,
                 }

@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 /// Each name in these folders is a device, or a part of one.
 const DEVICES: &[&str] = &["/sys/bus/pci/devices", "/sys/class/drm", "/sys/class/kfd/kfd/topology/nodes"];
 
-/// A device hangs as a whole with so many of its files.
+/// A device hangs as a whole once this many of its files hang.
 const MOST_OF_A_DEVICE: usize = 5;
 
-/// So long a device that hung is left alone after its reads came back: what answers late makes every run late.
+/// How long a device that hung is left alone after its reads came back: what answers late makes every run late.
 const BACK_OFF: Duration = Duration::from_secs(60);
 
 /// The reads that have not come back.

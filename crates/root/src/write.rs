@@ -113,8 +113,8 @@ impl Root {
         self.sweep_those(path.as_ref(), |pid| kill(pid, None) == Err(Errno::ESRCH));
     }
 
-    /// The same, and those whose process seems to live: after a boot its number is another's. Only for who keeps
-    /// every other writer of the path out.
+    /// Removes what writes of a path left beside it, also where its process seems to live: after a boot another process
+    /// has that number. Only for a caller who keeps every other writer of the path out.
     pub fn sweep_all(&self, path: impl AsRef<Path>) {
         self.sweep_those(path.as_ref(), |_| true);
     }

@@ -73,7 +73,7 @@ fn real_fuse_a_read_that_hangs_costs_its_own_file_and_one_thread() {
     }
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert_eq!((patient.stuck(), served.hanging()), (1, 1));
-    // It answers again.
+    // The file answers again.
     served.mend();
     served.release();
     let begun = Instant::now();

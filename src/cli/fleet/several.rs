@@ -32,7 +32,7 @@ pub(super) fn run(
     let program = std::env::current_exe().context("where this program is")?;
     let program = program.to_str().context("this program's path is no UTF-8")?;
     let format = match asked.metrics {
-        // They are joined from values.
+        // The metrics of hosts are joined from values.
         Some(_) => Format::Json,
         None => options.output,
     };

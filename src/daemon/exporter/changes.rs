@@ -6,10 +6,10 @@ use root::{Identity, Root};
 
 use super::short;
 
-/// So many runs are published.
+/// At most this many runs are published.
 const MOST: usize = 20;
 
-/// So many paths of a run are named.
+/// At most this many paths of a run are named.
 const MOST_NAMED: usize = 3;
 
 /// The history has up to a thousand runs: it is read again when it is another file.

@@ -32,7 +32,7 @@ const LIMIT: usize = 64 << 10;
 #[derive(Debug, PartialEq, Eq)]
 struct Fdinfo {
     pci: String,
-    /// The same in each descriptor that leads to one client.
+    /// The client's number: every descriptor that leads to one client has it.
     id: Option<u64>,
     vram_bytes: Option<u64>,
 }
@@ -120,7 +120,7 @@ fn open_nodes(root: &Root, pid: u32) -> Vec<Node> {
             found.extend(name.to_str().and_then(|fd| Some(Node { pid, fd: fd.parse().ok()? })));
         }
     };
-    // It may have ended.
+    // The process may have ended.
     root.each_link(format!("/proc/{pid}/fd"), note).ok();
     found
 }

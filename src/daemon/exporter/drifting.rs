@@ -10,7 +10,7 @@ use super::short;
 use crate::daemon::report::{Report, Said};
 use crate::run::{Differs, Why};
 
-/// So many paths are listed; all are counted.
+/// At most this many paths are listed; all are counted.
 const MOST: usize = 50;
 
 /// What the last look of the daemon found.

@@ -16,7 +16,7 @@ use telemetry::processes::is_first_pid_namespace;
 use super::super::exporter::clients::Clients;
 use crate::health::Memory;
 
-/// So many processes are named.
+/// At most this many processes are named.
 const MOST_NAMED: usize = 4;
 
 /// Looks at the users of GPUs in a thread of its own: while a GPU hangs, the kernel may hold up who reads a client's

@@ -77,7 +77,7 @@ fn matters(name: &str) -> bool {
     NAMES.contains(&name) || name.starts_with("CONCOURSE_CONTAINERD_")
 }
 
-/// Those that a person meant to set and that would matter.
+/// Ignored lines by which a person meant to set a variable that would matter.
 fn meant(ignored: &[String]) -> impl Iterator<Item = &String> {
     ignored.iter().filter(|key| {
         let name = key.rsplit(|c: char| c.is_whitespace() || c == '\u{feff}').next().unwrap_or(key);

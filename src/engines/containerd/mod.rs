@@ -158,8 +158,8 @@ impl Containerd {
         Some(found)
     }
 
-    /// The same, and its program is not run for its version. `main`: its main file. Where that is the default, its unit
-    /// may name another.
+    /// Finds containerd without running it for its version. `main`: its main file; where that is the default,
+    /// containerd's unit may name another.
     #[must_use]
     pub fn find(root: &Root, main: &Path) -> Option<Self> {
         let (unit, unread) = Unit::of_engine(root, UNIT);
@@ -193,8 +193,8 @@ impl Containerd {
         Some(Self { program, version, files, before_drop_in, unit: unit.is_some(), unread, notes })
     }
 
-    /// The same by what its files would say without our keys, of a release that needs none in them. `text`: what a file
-    /// of this path and text would say, where keys of it are managed.
+    /// Replaces what containerd's files say by what they would say without managed keys, for releases above 1.x, which
+    /// need none in them. `text`: what a file of this path and text would say, where keys of it are managed.
     #[must_use]
     pub fn without_managed(mut self, text: impl Fn(&Path, &str) -> Option<String>) -> Self {
         // containerd 1.x keeps our keys where they are.

@@ -132,7 +132,7 @@ pub(super) fn has_wrapper_as_default(
 #[derive(Default)]
 struct Said<'a> {
     runtimes: Map<String, Value>,
-    /// And the file that says it.
+    /// The default runtime, and the file that names it.
     default_runtime: Option<(&'a str, &'a Path)>,
     cdi_spec_dirs: Option<Vec<Value>>,
 }

@@ -121,7 +121,7 @@ impl Crio {
         Some(found)
     }
 
-    /// The same, and its program is not run for its version. `configured`: its main file, unless its unit names another.
+    /// Finds CRI-O without running it for its version. `configured`: its main file, unless its unit names another.
     fn find(root: &Root, configured: &Path) -> Option<Self> {
         let (unit, unread) = Unit::of_engine(root, UNIT);
         let line = unit.as_ref().map(|unit| CommandLine::of(root, unit)).unwrap_or_default();

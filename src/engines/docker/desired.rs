@@ -122,7 +122,7 @@ pub(in crate::engines) fn restart_now(config: &Config, docker: &Installed) -> Ve
     restart(config, &docker.known().unwrap_or(Value::Null))
 }
 
-/// The same for another unit with which docker.service begins anew.
+/// The effect by which docker.service begins anew together with `unit`.
 pub(in crate::engines) fn restart_with(config: &Config, docker: &Installed, unit: &str) -> Effect {
     start(config, &docker.known().unwrap_or(Value::Null), unit)
 }

@@ -46,7 +46,7 @@ pub(super) const ENGINE: Engine = Engine {
     unit: Some(UNIT),
     program: Some(NAME),
     names_programs_in: Some((&[], &[])),
-    // Those of the containerd that dockerd starts.
+    // The bundles of the containerd that dockerd starts.
     bundles: Some("/run/docker/containerd/daemon/io.containerd.runtime.v2.task"),
     reported: report::REPORTED,
     command: Some(report::COMMAND),
@@ -137,7 +137,7 @@ impl Docker {
         docker
     }
 
-    /// The same, and its program is not run for its version.
+    /// Finds docker beneath `root` without running it for its version.
     #[must_use]
     pub fn find(root: &Root, config: &Path) -> Self {
         let program = PROGRAMS.iter().map(PathBuf::from).find(|program| root.exists(program));

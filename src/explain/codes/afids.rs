@@ -26,7 +26,7 @@ pub struct Afid {
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// It is there, and is not to be believed or cannot be read.
+    /// The file is there, and is not to be believed or cannot be read.
     #[error(transparent)]
     Unreadable(root::Error),
     #[error("{path}, line {line}: {problem}; correct it, or remove the file", path = path.display())]

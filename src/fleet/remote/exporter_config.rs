@@ -9,9 +9,9 @@ use crate::config::{Config, ExistingUnit};
 /// Where the exporter is to listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listen {
-    /// Here, and nowhere else.
+    /// At this address, and nowhere else.
     Asked(SocketAddr),
-    /// Here, where the configuration says nothing.
+    /// At this address, where the configuration says nothing.
     Default(SocketAddr),
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn scrape(address: SocketAddr, tls: bool, wait: Duration) -> Result<(
     }
 }
 
-/// The same of a host by its name.
+/// Asks a host by its name, each of its addresses once until one answers.
 ///
 /// # Errors
 /// As [`scrape`], and where there is no such name.

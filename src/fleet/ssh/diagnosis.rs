@@ -12,9 +12,9 @@ const MOST: usize = 300;
 /// Why the script did not begin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Diagnosis {
-    /// It can be tried again.
+    /// ssh can be tried again.
     NoConnection(String),
-    /// It would be refused again.
+    /// ssh would be refused again.
     Refused(String),
 }
 

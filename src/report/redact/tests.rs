@@ -65,7 +65,7 @@ fn the_machines_qualified_name_is_gone_inside_a_longer_word_too() {
         ("farm.corp.example", "x.farm.corp.example.crt farm", "x.HOST.crt HOST"),
         ("farm.corp.example", "farm_Farm.FARM farm\u{e9}", "HOST_HOST.HOST farm\u{e9}"),
         ("gw.gw", "xgw.gw.gw", "xgw.HOST"),
-        // These are parts of other words.
+        // The host's name and its domain as parts of other words.
         ("gw.corp.example", "gw xgw.corp.examples corp.example-x", "gw xgw.corp.examples corp.example-x"),
         ("farm.corp.example", "farms the-farm farm2 farm-3", "farms the-farm farm2 farm-3"),
         ("box7.local", "/usr/local/bin", "/usr/local/bin"),

@@ -13,7 +13,7 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Those that `cargo xtask test` left in a folder.
+    /// The packages that `cargo xtask test` left in a folder.
     pub(crate) fn in_folder(folder: &Path) -> Self {
         let mut files: Vec<PathBuf> =
             fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

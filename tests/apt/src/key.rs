@@ -119,7 +119,7 @@ impl Key {
         self.gpg(&["--armor", "--local-user", &self.signer, "--output", "-", way, file])
     }
 
-    /// Those of the key and of its subkeys, in this order.
+    /// The fingerprints of the key and of its subkeys, in this order.
     fn fingerprints(&self) -> Vec<String> {
         let listing = String::from_utf8(self.gpg(&["--list-keys", "--with-colons"])).unwrap();
         // gnupg's doc/DETAILS: the tenth field of an fpr record.

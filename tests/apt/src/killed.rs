@@ -107,7 +107,7 @@ pub fn dpkg_killed_at(machine: &Machine, argv: &[&str], at: &DpkgCall, death: De
     let and = if death == Death::WithAll { "all" } else { "" };
     let said = with_dpkg(machine, argv, &format!("KILLED={name}\nNTH={nth}\nRUN={run}\nAND={and}\n"));
     if death == Death::WithAll {
-        // They were killed from inside; here it is waited for.
+        // The programs were killed from inside; here their end is waited for.
         machine.kill_all();
     }
     fs::remove_file(machine.shared().join("dpkg.killed")).is_ok().then_some(said)

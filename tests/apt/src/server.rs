@@ -22,9 +22,9 @@ pub enum Misbehaviour {
     Cut(usize),
     /// As [`Misbehaviour::Cut`], but the rest comes once the server is told to behave again, or goes.
     Stall(usize),
-    /// These bytes in place of the file's.
+    /// The server answers with these bytes in place of the file's.
     Other(Vec<u8>),
-    /// This status, such as 404 or 500, with a short text.
+    /// The server answers with this status, such as 404 or 500, and a short text.
     Status(u16),
 }
 

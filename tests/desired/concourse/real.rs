@@ -196,7 +196,7 @@ fn real_systemd_makes_of_environment_files_what_this_reader_makes_of_them() {
     ]
     .map(str::to_owned)
     .into();
-    // And what nobody would think of, the same each time.
+    // Texts that nobody would think of, from a fixed seed.
     let mut state = 20_261_122_u64;
     for _ in 0..150 {
         let mut text = String::new();

@@ -1,4 +1,5 @@
-//! That tags keep untagged steps away from a worker is said, can be turned off, and is what `rocworker tags` prints.
+//! rocworker says that tags keep untagged steps away from a worker, can be told not to tag, and prints the tags by
+//! `rocworker tags`.
 
 use std::fs;
 
@@ -29,7 +30,7 @@ fn a_worker_that_gets_its_first_tags_is_told_of_and_no_other() {
         let desired = machine.desired(config);
         let notes = desired.notes.iter().filter(|note| note.text == SAID && !note.problem);
         assert_eq!(notes.count(), usize::from(is_said), "{lines} {config}: {:?}", desired.notes);
-        // It is as true once the tags are there.
+        // The note is as true once the tags are there.
         machine.apply(&desired);
         assert_eq!(machine.desired(config).notes, desired.notes, "{lines} {config}");
     }

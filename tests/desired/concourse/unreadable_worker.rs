@@ -108,7 +108,7 @@ fn a_version_that_is_not_told_takes_nothing_back() {
     let machine = machine.with_unknown("/var/lib/concourse/bin/concourse");
     assert_undecided(&machine, "", said);
     assert_changed(&execute(&machine, ""), &[]);
-    // So does the way by that of containerd: another one would land the worker.
+    // The way goes by the version of the worker's containerd: another way would land the worker.
     let machine = crate::concourse::machine(V8_2);
     assert_eq!(execute(&machine, "").len(), 4);
     let machine = machine.with_unknown("/var/lib/concourse/bin/containerd");

@@ -59,7 +59,7 @@ fn waits() -> Vec<Effect> {
     vec![Effect::Reload { unit: unit.clone() }, Effect::NextStart { unit, ask: None }]
 }
 
-/// The same, unless the dockerd that runs says that its containers outlive it.
+/// CDI is new, docker is somebody's to restart, and the dockerd that runs is asked whether its containers outlive it.
 fn asks() -> Vec<Effect> {
     let unit = "docker.service".to_owned();
     let argv = ["docker", "--host", "unix:///run/docker.sock", "info", "--format", "{{.LiveRestoreEnabled}}"];

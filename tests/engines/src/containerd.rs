@@ -116,7 +116,7 @@ impl Containerd {
         self.command(arguments).output().unwrap().into()
     }
 
-    /// The same, not yet run.
+    /// `ctr` in Concourse's namespace, not yet run.
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.host
             .command("/usr/sbin:/usr/bin", &[&["/usr/bin/ctr", "--namespace", NAMESPACE], arguments].concat())

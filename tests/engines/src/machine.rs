@@ -44,7 +44,8 @@ pub fn seen_on_demo(indexes: impl IntoIterator<Item = u32>, outcome: &str) -> St
 
 /// What looking prints in a container with the 64 partitions of [`Machine::instinct`]`(8, 8)`.
 pub fn seen_on_instinct(outcome: &str) -> String {
-    // The same file: cards are numbered through from 1, each card has 16 render minors reserved; KFD's major is 511.
+    // crates/layout/src/sample.rs: cards are numbered through from 1, each card has 16 render minors reserved; KFD's
+    // major is 511.
     let gpus: Vec<(u32, u32)> = (0..64).map(|n| (1 + n, 128 + 16 * (n / 8) + n % 8)).collect();
     seen(&gpus, 511, outcome)
 }

@@ -70,7 +70,7 @@ impl Pair {
         self.command_within(program, &[], &[&["--root", STATE], arguments].concat())
     }
 
-    /// The same with a program before it that runs it, and without `--root`.
+    /// The wrapper or runc, not yet run, with a program before it that runs it, and without `--root`.
     pub fn command_within(&self, program: Program, before: &[&str], arguments: &[&str]) -> Command {
         self.host.command(program.search_path(), &[before, &["runc"], arguments].concat())
     }

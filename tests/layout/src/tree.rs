@@ -40,7 +40,7 @@ impl Device {
         Self { major, minor, mode: 0o660, uid: 0, gid }
     }
 
-    /// The same device with other permission bits.
+    /// Changes the permission bits.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = mode;

@@ -170,7 +170,7 @@ fn no_link_is_followed_out_of_what_is_listed_and_no_fifo_is_waited_for() {
     ] {
         assert!(record.contains(said), "{said}: {record}");
     }
-    // Nor does an archive lead anybody who unpacks it anywhere.
+    // No link in the archive leads anybody who unpacks it out of the folder.
     for (path, (header, _)) in &entries {
         if let Some(target) = header.link_name().unwrap() {
             let up = target.components().filter(|part| part.as_os_str() == "..").count();

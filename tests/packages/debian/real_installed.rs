@@ -2,7 +2,7 @@
 
 use crate::debian::worker::{CONFIG, RECEIPT, RULES, STOPPED, SYSTEMCTL_SAID, Worker, on, on_each, same};
 
-/// It remembers which builds of programs were run, and an upgrade brings another wrapper.
+/// Left out of comparisons: it remembers which builds of programs were run, and an upgrade brings another wrapper.
 const MEMORY: &str = "var/lib/rocworker/memory.json";
 /// Where `systemctl enable` puts links.
 const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
@@ -141,7 +141,7 @@ fn real_an_upgrade_stops_the_daemon_while_it_brings_its_own_about() {
             .map(|call| place(&asked, call));
     assert!(stopped < renewed && renewed < started, "{asked}");
 
-    // It did not run: nobody starts it.
+    // The daemon did not run: nobody starts it.
     worker.machine.put("/run/lab/inactive", "");
     let asked = upgraded(&worker.deb_of("10.0-1"));
     assert!(

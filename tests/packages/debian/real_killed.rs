@@ -115,7 +115,7 @@ fn real_killed_maintainer_scripts_are_ended_by_dpkg() {
         let argv = [way, "rocworker"];
         let mut plans = harness.plans(&argv);
         if way == "--purge" {
-            // It is a removal first, and its calls are the same.
+            // A purge is a removal first, with a removal's calls.
             plans.retain(|plan| !plan.contains("NAME"));
         }
         for plan in plans {

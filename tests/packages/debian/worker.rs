@@ -132,12 +132,12 @@ impl Worker {
         self.machine.shared_name(&place)
     }
 
-    /// The same package under another version's number.
+    /// The package under another version's number.
     pub(crate) fn deb_of(&self, version: &str) -> String {
         self.deb_with(version, |_| {})
     }
 
-    /// The same, and its tree is changed before it is packed.
+    /// The package under another version's number, whose tree is changed before it is packed.
     pub(crate) fn deb_with(&self, version: &str, change: impl FnOnce(&Path)) -> String {
         let place = self.machine.shared().join(format!("rocworker_{version}.deb"));
         if !place.exists() {

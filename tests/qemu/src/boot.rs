@@ -42,7 +42,7 @@ pub fn boot(kernel: &Path, initramfs: &[u8], folder: &Path) -> Booted {
     boot_by(&ACCELERATORS, kernel, initramfs, folder)
 }
 
-/// The same on a machine whose clock counts instructions, one for each nanosecond: times in it are what a processor of that
+/// Boots a machine whose clock counts instructions, one for each nanosecond: times in it are what a processor of that
 /// speed would take, however busy this machine is.
 ///
 /// # Panics

@@ -41,8 +41,8 @@ const INIT: &str = concat!(
 );
 const SPEC: &str = "/etc/cdi/amd.json";
 
-/// So many loads, of which none may take longer than a second in ninety-nine of a hundred; the second number with
-/// `cargo xtask test --all`. In a machine in software each takes a second.
+/// How many loads are timed, of which none may take longer than a second in ninety-nine of a hundred; the second number
+/// with `cargo xtask test --all`. In a machine in software each takes a second.
 const LOADS: [usize; 2] = [20, 100];
 /// Where the machine finds how many.
 const LOADS_FILE: &str = "etc/loads";

@@ -114,7 +114,7 @@ fn doctor(machine: &Machine) {
     assert!(unbound, "{answer:#}");
 }
 
-/// The same containers beneath either cgroup hierarchy: v2 asks a BPF program, v1 the devices controller.
+/// Runs equal containers beneath either cgroup hierarchy: v2 asks a BPF program, v1 the devices controller.
 #[track_caller]
 fn containers(machine: &Machine, hierarchy: &str, kfd: &str) {
     let said = |bundle: &str| machine.said(&format!("{hierarchy}-{bundle}")).to_owned();

@@ -112,7 +112,8 @@ fn real_messages_of_a_real_kernel_are_known_and_no_program_that_imitates_it_is_b
     }
     // Any other reader of the log sees the imitation.
     assert!(answers.said("dmesg").contains(IMITATION), "{}", answers.said("dmesg"));
-    // And the names that the kernel repeats, whole: the mount option alone, and as the second line of a record.
+    // dmesg also shows the names that the kernel repeats, whole: the mount option alone, and as the second line of a
+    // record.
     let log = answers.said("dmesg");
     for name in FORGED {
         let comm: String = name.chars().take(15).collect();

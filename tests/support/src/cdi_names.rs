@@ -4,11 +4,11 @@
 /// Which device a request gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
-    /// That of rocworker's /etc/cdi/amd.json.
+    /// The device of rocworker's /etc/cdi/amd.json.
     Rocworkers,
-    /// That of the other spec: [`NODE`] alone.
+    /// The device of the other spec: [`NODE`] alone.
     Others,
-    /// None: the container does not start.
+    /// No device: the container does not start.
     Nothing,
 }
 
@@ -19,9 +19,9 @@ pub const NODE: &str = "/dev/dri/renderD130 e2:82";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
     Nothing,
-    /// It writes no spec, for engines would then resolve a name no more.
+    /// rocworker writes no spec, for engines would then resolve a name no more.
     Refuses,
-    /// It writes its spec, and names the other one.
+    /// rocworker writes its spec, and names the other one.
     Warns,
 }
 

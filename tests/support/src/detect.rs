@@ -47,7 +47,8 @@ pub fn detect_beneath(program: &Path, root: &Path) -> Value {
     })
 }
 
-/// That each field in `expected` has that value in a GPU's entry (or any object), all differences told at once.
+/// Asserts that each field in `expected` has its value in a GPU's entry (or any object), and tells all differences at
+/// once.
 ///
 /// # Panics
 /// Where one differs.

@@ -35,11 +35,11 @@ pub fn require() -> bool {
 /// What becomes of a read of a file, or of a folder's list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails; the open before it succeeds, as with sysfs.
+    /// The read fails; the open before it succeeds, as with sysfs.
     Errno(Errno),
-    /// It does not come back before [`Served::release`].
+    /// The read does not come back before [`Served::release`].
     Block,
-    /// It succeeds after this time. Other reads do not wait for it.
+    /// The read succeeds after this time. Other reads do not wait for it.
     Delay(Duration),
 }
 
@@ -91,7 +91,7 @@ impl Served {
         served
     }
 
-    /// The same at this folder, as a machine's /sys alone.
+    /// Serves what is beneath `source` at this folder, as a machine's /sys alone.
     ///
     /// # Panics
     /// Where it cannot be mounted.

@@ -88,7 +88,7 @@ impl Laid {
         tree
     }
 
-    /// The same, and rocworker's own state.
+    /// All but the kernel's trees, with rocworker's own state.
     pub fn all(&self) -> Tree {
         Tree::of(self.dir.path(), &TOPS)
     }

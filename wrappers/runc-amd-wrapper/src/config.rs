@@ -59,7 +59,7 @@ pub fn asks(path: &Path) -> Result<bool, open::Error> {
     Ok(any_asks(file)?)
 }
 
-/// The same for bytes that are at hand.
+/// Whether some string in these bytes asks for GPUs, whatever their length and shape.
 pub fn bytes_ask(bytes: &[u8]) -> bool {
     any_asks(bytes).unwrap_or(false)
 }
@@ -90,7 +90,7 @@ impl Config {
         let temporary = self.path.with_file_name(temporary);
         let replaced = self.write(&temporary, text).and_then(|()| std::fs::rename(&temporary, &self.path));
         if replaced.is_err() {
-            // It may not even be there.
+            // The temporary file may not even be there.
             let _ = std::fs::remove_file(&temporary);
         }
         replaced.map_err(|error| {

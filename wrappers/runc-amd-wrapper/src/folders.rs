@@ -161,7 +161,7 @@ impl Search<'_> {
             }
             match examined {
                 Ok(None) => {}
-                // It may be gone meanwhile.
+                // The folder may be gone meanwhile.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Ok(Some(_)) if folders.len() == MOST => {
                     let why = format!(

@@ -53,7 +53,7 @@ impl Fuse {
         ask::in_a_process(&self.own, path, question, until)
     }
 
-    /// That of the file system that is mounted at the path, or nearest above it.
+    /// The connection of the file system that is mounted at the path, or nearest above it.
     fn connection(&self, path: &Path) -> Option<u32> {
         if self.mounts.is_empty() {
             return None;

@@ -31,7 +31,7 @@ fn can_lock(bytes: u64) -> Result<(), u64> {
     let Some(most) = before.maximum.filter(|most| *most < bytes) else { return Ok(()) };
     let maximum = (bytes != UNLIMITED).then_some(bytes);
     setrlimit(Resource::Memlock, Rlimit { maximum, ..before }).map_err(|_| most)?;
-    // It may always be lowered.
+    // A limit may always be lowered.
     let _ = setrlimit(Resource::Memlock, before);
     Ok(())
 }

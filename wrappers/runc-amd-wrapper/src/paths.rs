@@ -18,7 +18,7 @@ pub struct Paths {
 }
 
 impl Paths {
-    /// Those of a machine.
+    /// The paths of a running machine.
     pub fn system() -> Self {
         Self {
             policy: PathBuf::from("/etc/rocworker/wrapper.json"),

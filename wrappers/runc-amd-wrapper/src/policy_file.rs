@@ -12,11 +12,11 @@ pub const LIMIT: u64 = 1024 * 1024;
 /// The policy's file.
 #[derive(Debug)]
 pub enum PolicyFile {
-    /// There is none: plain runc.
+    /// No such file: plain runc.
     Absent,
-    /// Another user than root could have written it: plain runc, with this sentence as a warning.
+    /// Another user than root could have written the file: plain runc, with this sentence as a warning.
     NotRoots(String),
-    /// It is root's and cannot be used, for this reason: whatever asks for GPUs fails with it.
+    /// The file is root's and cannot be used, for this reason: whatever asks for GPUs fails with it.
     Broken(String),
     Good(Policy),
 }

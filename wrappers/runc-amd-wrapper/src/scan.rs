@@ -47,7 +47,7 @@ enum State {
     Outside,
     Inside,
     Escape,
-    /// So many hexadecimal digits of a `\u` are read, and their value.
+    /// In a `\u`: how many hexadecimal digits are read, and their value.
     Hexadecimal(u8, u32),
 }
 

@@ -99,7 +99,7 @@ fn real_a_bundle_of_an_earlier_try_never_brings_a_gpu_that_is_anothers() {
     assert!(create(&stage, "c1", &["AMD_GPU_COUNT=1"]).runs());
     let first_try = stage.config();
     end(&stage, "renderD128");
-    // The same GPU again while it is free, though another one comes first now.
+    // The bundle gets its first GPU again while that is free, though another one comes first now.
     assert!(stage.create(first_try.clone()).runs());
     assert_eq!(renders(&stage.config()), ["renderD128"]);
     end(&stage, "renderD128");

@@ -24,13 +24,14 @@ const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox", "mount"];
 /// What the file system's program does with requests after the first one, by which it is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Requests {
-    /// It is stopped: the kernel keeps them.
+    /// The program is stopped: the kernel keeps the requests.
     TakesNone,
-    /// It waits itself, as for a server that is gone: only its answer ends the wait (fs/fuse/dev.c, `request_wait_answer`).
+    /// The program waits itself, as for a server that is gone: only its answer ends the wait (fs/fuse/dev.c,
+    /// `request_wait_answer`).
     TakesAll,
-    /// It answers them.
+    /// The program answers every request.
     Answers,
-    /// It answers all but those with this number.
+    /// The program answers all requests but those with this number.
     AnswersAllBut(u32),
 }
 

@@ -207,7 +207,7 @@ fn real_what_an_image_has_in_a_gpus_place_costs_the_default_alone() {
         let case = Case::new(&machine, mapping);
         let dev = case.without_a_dev_of_its_own();
         mknod(&dev.join("kfd"), &["c", "10", "234"]);
-        // There runc opens it, to bind the host's over it.
+        // runc opens a node at that path, to bind the host's over it.
         case.starts(&format!("the node itself, {user}"), mapping.is_empty());
         let case = Case::new(&machine, mapping);
         std::fs::write(case.folder("rootfs/dev").join("dri"), "").unwrap();

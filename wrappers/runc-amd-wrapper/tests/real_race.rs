@@ -246,7 +246,7 @@ fn real_a_thousand_creates_race_for_eight_leases() {
         figures: Mutex::default(),
         left: AtomicUsize::new(CREATES),
     };
-    // That the locks tell at all: where GPUs are shared, two containers with one are seen.
+    // The locks show a GPU that two containers have: where GPUs are shared, they are seen.
     machine.policy_of_eight(&json!({"sharing": "shared"}));
     for id in ["both-0", "both-1"] {
         let bundle = machine.bundle(id, Like::default());

@@ -89,7 +89,7 @@ fn real_a_task_in_concourses_user_namespace_opens_a_node_of_group_render() {
     assert_eq!(said.stdout, opens(&[0, 1, 2]), "{said:?}");
     machine.wrapper(&["delete", "--force", "task"]);
 
-    // The same without the group: the nodes are there, and the mode of the host's nodes keeps them shut.
+    // Without the group the nodes are there, and the mode of the host's nodes keeps them shut.
     let mut config: serde_json::Value = serde_json::from_str(&config_of(&bundle)).unwrap();
     let gids = config["process"]["user"].as_object_mut().unwrap().remove("additionalGids").unwrap();
     assert_eq!(gids, serde_json::json!([RENDER]));

@@ -74,7 +74,7 @@ pub(super) fn lay_out(work: &Path, name: &str) -> Result<PathBuf> {
     Ok(root)
 }
 
-/// That a second apply writes nothing and starts nothing, by strace.
+/// Checks by strace that a second apply writes nothing and starts nothing.
 fn watch(call: &Call, work: &Path) -> Result<()> {
     let log = work.join("apply.strace");
     Command::new(["strace", "-f", "-qq", "-e", "signal=none", "-e", &format!("trace={CHANGES}"), "-o"])

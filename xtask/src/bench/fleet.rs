@@ -70,7 +70,7 @@ fn timed(fleet: &Fleet, script: &str) -> Result<Duration> {
     Ok(took)
 }
 
-/// That the machine was read: the figure of one that gives up early is worth nothing.
+/// Checks that the machine was read: the figure of a machine that gives up early is worth nothing.
 fn check(fleet: &Fleet, script: &str) -> Result<()> {
     let ended = timed(fleet, script);
     let read = |path: &str| std::fs::read_to_string(fleet.path(path)).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! `cargo xtask dist`: what is handed out. A Debian package, a tarball, a bill of materials, their checksums, and the
 //! charm's folder.
 //!
-//! The same programs and the same moment (`SOURCE_DATE_EPOCH`, else the last commit's) give the same bytes.
+//! Equal programs and an equal moment (`SOURCE_DATE_EPOCH`, else the last commit's) give equal bytes.
 
 mod charm;
 mod copyright;

@@ -35,7 +35,7 @@ pub(super) fn rendered(program: &Path, work: &Path) -> Result<Vec<(String, Vec<u
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755))
             .with_context(|| format!("setting the mode of {}", path.display()))?;
     }
-    // It falls short there of what has to be installed or started, which is no matter here.
+    // This apply falls short of what has to be installed or started, which is no matter here.
     let apply = Command::new([program]).arguments(["--root".as_ref(), root.as_os_str(), "apply".as_ref()]);
     let said = apply.read_whatever_it_ends_with()?;
     let templates = in_folder(&repository::top().join("templates/systemd"), "")?;

@@ -92,7 +92,7 @@ fn naming(file: &str) -> Result<Vec<String>> {
     for name in names(file) {
         grep = grep.arguments(["-e", name]);
     }
-    // It ends with 1 where nothing matches.
+    // `git grep` ends with 1 where nothing matches.
     let found = grep.arguments(["--", "*.rs"]).read_whatever_it_ends_with()?;
     Ok(found.lines().map(str::to_owned).collect())
 }

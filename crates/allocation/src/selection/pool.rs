@@ -20,7 +20,7 @@ const MOST_NAMED: usize = 3;
 pub struct Pool {
     /// In the order of their indexes.
     gpus: Vec<Gpu>,
-    /// Those that no container gets just now, and why: the beginning of a sentence.
+    /// GPUs that no container gets just now, and why: the beginning of a sentence.
     quarantined: Vec<(Render, String)>,
 }
 
@@ -160,7 +160,7 @@ fn quarantined(why: &str) -> Error {
     Error::new(format!("{why}; see rocworker health"))
 }
 
-/// So many of these, chosen by [`least_used`].
+/// `count` of these GPUs, picked by [`least_used`].
 fn packed<'p>(of: &[&'p Gpu], count: usize, candidate: impl Fn(&'p Gpu) -> Candidate<'p>) -> Vec<&'p Gpu> {
     let candidates: Vec<Candidate<'_>> = of.iter().map(|gpu| candidate(gpu)).collect();
     least_used(&candidates, count).into_iter().filter_map(|at| of.get(at).copied()).collect()

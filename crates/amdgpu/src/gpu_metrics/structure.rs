@@ -96,8 +96,8 @@ impl Structure {
         self.lay_out().1
     }
 
-    /// The same without the arrays of structures at its end: some driver writes a version 1.6 of 312 bytes, which ends
-    /// where Linux 7.3's has `xcp_stats`.
+    /// A structure without the arrays of structures at its end: some driver writes a version 1.6 of 312 bytes, which
+    /// ends where Linux 7.3's has `xcp_stats`.
     #[must_use]
     pub fn without_arrays(self) -> Self {
         let is_plain = |group: &&Group| matches!(group, Group::Plain(_));

@@ -115,7 +115,7 @@ impl Links {
         }
     }
 
-    /// That it is PCIe is known where KFD names all links of both, and none of XGMI.
+    /// PCIe between two GPUs: known where KFD names all links of both, and none of XGMI.
     fn over_pcie(&self, a: (u32, &Gpu), b: (u32, &Gpu), nearest: &Reading<Nearest>) -> Reading<Kind> {
         nearest.as_ref().map_err(Clone::clone)?;
         for (index, gpu) in [a, b] {

@@ -217,7 +217,7 @@ fn a_file_that_was_not_there_goes_unless_somebody_has_written_into_it() {
     let stale = ours.replace("\n[plugins", "\n\n[plugins");
     assert_eq!(containerd().revert(&stale, None).unwrap().text, None, "{stale}");
 
-    // Theirs needs the version, and their runtime stands beside runc.
+    // A runtime that somebody added needs the version, and stands beside runc.
     let theirs = format!("{ours}\n[plugins.\"{CRI}\".containerd.runtimes.kata]\nruntime_type = \"kata\"\n");
     let back = containerd().revert(&theirs, None).unwrap();
     insta::assert_snapshot!(back.text.unwrap());

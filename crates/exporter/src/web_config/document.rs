@@ -33,7 +33,8 @@ pub(super) struct Tls {
     pub(super) max_version: Option<Version>,
 }
 
-/// Those of Go's names that check what the client shows.
+/// Go's names for what is asked of a client's certificate (crypto/tls, `ClientAuthType`), without the two that check
+/// nothing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 pub(super) enum ClientAuth {
     #[default]

@@ -31,7 +31,7 @@ const WAITING: usize = 64;
 pub(crate) enum Login {
     Right,
     Wrong,
-    /// They were not compared: too many others of this address came later.
+    /// The credentials were not compared: too many other requests of this address came later.
     Busy,
 }
 

@@ -99,7 +99,8 @@ fn real_fuse_a_scrape_of_slow_files_is_as_slow_as_its_reads() {
     // The end of a file is a read of its own.
     log.dedup();
     assert!(log.len() > 20, "{log:?}");
-    // The same, one after the other, by this process: FUSE's own way and sleeps that end late are part of both.
+    // This process reads the files of the scrape one after the other: FUSE's own way and sleeps that end late are part
+    // of both times.
     let alone = || {
         for (operation, path) in &log {
             let path = served.path().join(path.strip_prefix("/").unwrap());

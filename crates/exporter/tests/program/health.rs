@@ -47,7 +47,7 @@ impl Judged {
         answer
     }
 
-    /// That nothing of the file counts, in three scrapes, and that the journal says once why.
+    /// Asserts that nothing of the file counts, in three scrapes, and that the journal says once why.
     fn refuses(&self, why: &str) {
         let before = self.scrape().sample(ERRORS).unwrap();
         for times in [1.0, 2.0] {

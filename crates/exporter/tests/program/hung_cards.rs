@@ -23,7 +23,7 @@ const NO_DRIVERS: &[&str] = &[
     "vendor",
 ];
 
-/// So many of a device's files are asked before the device counts as hung.
+/// A device counts as hung after this many of its files.
 const A_DEVICE: usize = 5;
 
 /// Fields drop in this order: a program that runs keeps the mount busy.

@@ -90,7 +90,7 @@ fn has_values(prometheus: &Prometheus, root: &Path) {
     assert_eq!(prometheus.value("rocm_gpu_info"), Some(1.0));
     assert_eq!(prometheus.value("rocm_exporter_stuck_reads"), Some(0.0));
     assert_eq!(prometheus.value("up"), Some(1.0));
-    // It chose OpenMetrics: the text format tells no unit, and has no infos.
+    // Prometheus chose OpenMetrics: the text format tells no unit, and has no infos.
     for (family, kind, unit) in [("rocm_memory_pool_used_bytes", "gauge", "bytes"), ("rocm_gpu", "info", "")]
     {
         let answer = prometheus.ask(&format!("targets/metadata?metric={family}")).unwrap();

@@ -131,7 +131,7 @@ fn event(class: Class, ago: u64) -> Event {
         gpu: Some(address("0000:03:00.0")),
         message: if class == Class::ResetRecovered { "gpu-reset-recovered" } else { "a-message" }.to_owned(),
         ring: None,
-        // Those of gpu-reset-recovered in crates/kernel-log/knowledge/messages.toml.
+        // The `ends` of gpu-reset-recovered in crates/kernel-log/knowledge/messages.toml.
         ends: match class {
             Class::ResetRecovered => {
                 [Class::Hang, Class::ResetFailed, Class::InitFailed, Class::Firmware].map(Ended::Class).into()

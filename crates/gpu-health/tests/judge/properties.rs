@@ -94,7 +94,7 @@ proptest! {
             fewer.remove(gone);
         }
         prop_assert!(score(&fewer, &[]) >= score(&samples, &[]));
-        // And without a log nothing but readings makes a score.
+        // Without a log nothing but readings makes a score.
         let alone = judged(&BUILT_IN, &card(fewer.clone()), Err("none"));
         let readable = fewer.iter().any(|sample| sample.value.is_finite());
         prop_assert!(alone.score.is_none() || readable);

@@ -87,7 +87,7 @@ fn a_folder_that_another_user_may_have_made_holds_nothing() {
             && said(&nowhere).contains("/run cannot be made: No such file")
     );
 
-    // Nor one beneath it, for a reader that has no lock.
+    // A reader that has no lock does not believe such a folder beneath the run folder either.
     let reader = || RunFolder::of(&paths, KIND, None);
     let (lock, folder) = taken(&paths);
     folder.write(&lock, "a", "x").unwrap();

@@ -112,7 +112,7 @@ impl PackageManager {
     ) -> Result<String, String> {
         let programs = self.programs.with_environment(&[("APT_CONFIG", configuration)]);
         let manager = Self { programs, ..self.clone() };
-        // It ends with whoever waits for it, and calls apt no more; an apt that runs comes to its own end.
+        // The program ends with whoever waits for it, and calls apt no more; an apt that runs comes to its own end.
         let start = ["setpriv", "--pdeathsig", "KILL"];
         let argv: Vec<&str> = start.into_iter().chain(argv.iter().map(String::as_str)).collect();
         manager.run(&argv, hear)

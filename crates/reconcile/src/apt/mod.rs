@@ -90,7 +90,7 @@ impl PackageManager {
         self.run_for(argv, PATIENCE, hear)
     }
 
-    /// The same, for so long at most.
+    /// Runs a command of apt's or dpkg's, and kills it after `patience`.
     pub(crate) fn run_for(
         &self,
         argv: &[&str],
@@ -138,7 +138,8 @@ impl PackageManager {
     pub(crate) fn update(&self, list: &Path, options: &[&str]) -> Result<(), String> {
         let list = format!("Dir::Etc::SourceList={}", list.display());
         let only = ["-o", &list, "-o", "Dir::Etc::SourceParts=-"];
-        // Those of all other sources stay, and one that could not be fetched is an error, not a warning.
+        // What apt has read of all other sources stays, and a source that could not be fetched is an error, not a
+        // warning.
         let rest = ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any", "update"];
         self.apt_get(&[options, &only, &rest].concat(), &mut |_| {}).map(drop)
     }
@@ -177,7 +178,7 @@ fn errors_of(stderr: &str) -> Option<String> {
     if problems.is_empty() {
         // Of that dpkg failed, dpkg itself says why.
         let errors = behind("E: ").filter(|line| !line.starts_with("Sub-process "));
-        // That a list is not signed is the error, and why gpgv thinks so only a warning.
+        // apt's error says that a list is not signed; only a warning says why gpgv thinks so.
         problems.extend(errors.chain(behind("W: GPG error: ")).map(|line| line.trim().to_owned()));
     }
     if problems.is_empty() {

@@ -27,7 +27,8 @@ impl PackageManager {
         if !wait && !database()?.is_interrupted() {
             return Ok(());
         }
-        // It takes dpkg's lock, and waits for it; what it then says of a run that was killed is what is put right here.
+        // `apt-get check` takes dpkg's lock, and waits for it; what it then says of a run that was killed is put right
+        // here.
         self.apt_get(&["check"], &mut |_| {}).ok();
         if !database()?.is_interrupted() {
             return Ok(());

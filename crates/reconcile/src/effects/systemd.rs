@@ -13,7 +13,7 @@ use crate::receipt::{Draining, Pending};
 /// Between two looks at a unit that is to end.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The same, for a caller that waits for hours and cannot wait for a process.
+/// Between two looks at a unit whose main process cannot be waited for: draining takes up to hours.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
 /// What systemd is asked about a unit. Of each there is a line for every unit, loaded or not; every release that is in

@@ -35,15 +35,16 @@ pub(crate) type Planned = Result<Change, Unchanged>;
 #[derive(Debug)]
 pub(crate) enum Unchanged {
     InSync,
-    /// It cannot be applied as the machine is.
+    /// The action cannot be applied as the machine is.
     Blocked(String),
-    /// Another program keeps writing it.
+    /// Another program keeps writing the path.
     Contested(String),
-    /// It stays, because it has changed since the apply.
+    /// What is there stays, because it has changed since the apply.
     Left(String),
-    /// Nothing of it is there any more.
+    /// Nothing that rocworker put there is there any more.
     Gone,
-    /// The same, and rocworker no longer manages what is there now.
+    /// What rocworker put there is gone or cannot be reverted, for this reason: rocworker no longer manages what is
+    /// there now.
     GoneBut(String),
 }
 

@@ -21,7 +21,7 @@ pub(super) fn observe(root: &Root, path: &Path) -> Result<Found, root::Error> {
     Ok(match meta.kind {
         Kind::Regular => match if_there(root.read(path, LIMIT))? {
             Some(bytes) => Found::File { bytes, mode, uid, gid },
-            // It went in between.
+            // The file was removed in between.
             None => Found::Else(State::Absent),
         },
         Kind::Link => Found::Else(State::Link { target: root.read_link(path)? }),

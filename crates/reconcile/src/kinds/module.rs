@@ -89,7 +89,7 @@ pub(super) fn plan(case: &Case<'_>) -> Planned {
         Some(Managed::Module { boot: then, came, .. }) if *then == boot => {
             (Verb::Repair, case.repairs()?, came.clone())
         }
-        // It went with the boot, so that this is no repair.
+        // The module went with the boot, so that this is no repair.
         _ => (Verb::Create, Repairs::default(), Vec::new()),
     };
     let managed = Managed::Module { boot, came, begun: true };

@@ -160,7 +160,7 @@ impl Package {
         Self { name: name.into(), want: Want::Present { version: Some(version.into()) }, installer: None }
     }
 
-    /// The same from a file, with what the program in it installs.
+    /// Installs the package from a file, and with it what the program in that file installs.
     #[must_use]
     pub fn by(self, installer: Installer) -> Self {
         Self { installer: Some(installer), ..self }
@@ -228,22 +228,22 @@ impl Action {
         }
     }
 
-    /// The same, and a change of it needs this.
+    /// Adds an effect that each change of this action needs.
     #[must_use]
     pub fn with(mut self, effect: Effect) -> Self {
         self.effects.push(effect);
         self
     }
 
-    /// The same, and not applied before this is there: a file, or another action's package or module, which must
-    /// have come in this run or be right.
+    /// Applies only once `path` exists: a file, or another action's package or module, which must have come in this run
+    /// or be right.
     #[must_use]
     pub fn after(mut self, path: impl Into<Resource>) -> Self {
         self.needs.push(path.into());
         self
     }
 
-    /// The same, and reverting it needs these and no others.
+    /// Sets the effects that reverting this action needs, in place of those of a change.
     #[must_use]
     pub fn taken_back_with(mut self, effects: Vec<Effect>) -> Self {
         self.back = Some(effects);
@@ -256,21 +256,21 @@ impl Action {
         self.back.as_ref().unwrap_or(&self.effects)
     }
 
-    /// The same, and not removed while these settings name it.
+    /// Keeps what this action made while one of these settings names it.
     #[must_use]
     pub fn used_by(mut self, uses: &[Use]) -> Self {
         self.uses.extend_from_slice(uses);
         self
     }
 
-    /// The same, and the machine works without it, if so.
+    /// Says whether the machine works without this action.
     #[must_use]
     pub fn optional(mut self, is_optional: bool) -> Self {
         self.is_optional = is_optional;
         self
     }
 
-    /// The same, and this program is known to write the path too.
+    /// Names a program that is known to write the path too.
     #[must_use]
     pub fn contested_by(mut self, rival: &str) -> Self {
         self.rival = Some(rival.to_owned());

@@ -57,7 +57,7 @@ pub enum Verb {
     Permissions,
     /// Back to what was there before.
     Restore,
-    /// There was nothing before.
+    /// Back to nothing: the path was absent before.
     Remove,
 }
 

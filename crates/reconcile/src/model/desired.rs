@@ -9,7 +9,7 @@ pub struct Desired {
     pub notes: Vec<Note>,
     /// Components whose desired state is not known: what rocworker manages of them stays.
     pub undecided: Vec<String>,
-    /// The same of everything: what the machine has could not be looked at.
+    /// No component's desired state is known, because the machine could not be looked at: everything managed stays.
     pub is_undecided: bool,
     /// What an undo has to respect.
     pub undo_constraints: UndoConstraints,
@@ -41,7 +41,7 @@ impl Desired {
         self.notes.push(Note { about: about.to_owned(), text: text.into(), problem: true });
     }
 
-    /// The same, as the part of one component: `containerd`, `docker`.
+    /// Assigns every action to one component: `containerd`, `docker`.
     #[must_use]
     pub fn of(mut self, component: impl AsRef<str>) -> Self {
         for action in &mut self.actions {
@@ -50,15 +50,15 @@ impl Desired {
         self
     }
 
-    /// The same, and nothing of it is removed while these settings name it.
+    /// Keeps what the actions made while one of these settings names it.
     #[must_use]
     pub fn used_by(mut self, uses: &[Use]) -> Self {
         self.actions = self.actions.into_iter().map(|action| action.used_by(uses)).collect();
         self
     }
 
-    /// The same, as the part of a component that could not be looked at where it wants nothing and says a problem: that
-    /// a program does not say its version once is no reason to revert everything.
+    /// Assigns every action to one component. Where there is no action but a problem, the component's desired state is
+    /// not known: that a program does not say its version once is no reason to revert everything.
     #[must_use]
     pub fn of_or_undecided(self, component: impl AsRef<str>) -> Self {
         let mut part = self.of(&component);

@@ -95,9 +95,9 @@ pub struct Settled {
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Done,
-    /// There is nothing to do it to, or nothing that could.
+    /// No unit or module is there for the effect, or no program that could execute it.
     Skipped,
-    /// It stays pending.
+    /// The effect stays pending.
     Pending,
     Failed,
 }

@@ -106,15 +106,15 @@ pub struct Came {
     /// An installer asked for it by name, so that apt notes it as installed by hand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
-    /// It was seen as apt notes what came for the sake of others, after apt had come to its end: if apt has it
+    /// The package was seen as apt notes what came for the sake of others, after apt had come to its end: if apt has it
     /// otherwise later, a person has marked it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub noted: bool,
 }
 
 impl Entry {
-    /// The same as its action has it by now, beside what is there: what reverting it needs changes with the
-    /// machine. `None` where it says so already.
+    /// The entry with what its action says now, because what reverting it needs changes with the machine. What was
+    /// there before and what is managed stay. `None` where nothing differs.
     pub(crate) fn as_of(&self, action: &Action) -> Option<Self> {
         let mut entry = Self {
             mount: self.mount.clone(),

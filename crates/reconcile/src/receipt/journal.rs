@@ -37,7 +37,7 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// The same, and this beside it.
+    /// Adds `more` to the sentence of a failed change.
     pub(crate) fn with(self, more: Option<&str>) -> Self {
         match (self, more) {
             (Self::Change(text), Some(more)) => Self::Change(format!("{text}; {more}")),

@@ -67,7 +67,7 @@ pub struct Pending {
     pub effect: Effect,
     /// Seconds since 1970.
     pub since: u64,
-    /// The same moment as no setting of the clock moves it; `None` where nothing is started.
+    /// The uptime at `since`, because a set clock moves `since`; `None` where nothing is started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub uptime: Option<Uptime>,
     /// The unit got a signal to end once its work is done; then it is to be started.
@@ -161,7 +161,7 @@ impl Receipt {
         self.writing.is_some() || !self.pending.is_empty() || !self.unrecorded.is_empty()
     }
 
-    /// The same, as if a path had never been repaired: a person asks for it by name.
+    /// Forgets the repairs of a path, because a person asks for it by name.
     #[must_use]
     pub fn forgiving(mut self, path: &Resource) -> Self {
         if let Some(entry) = self.entry_mut(path) {

@@ -53,7 +53,7 @@ impl Transaction<'_> {
                 receipt.pending.retain(|it| it.effect != pending.effect);
             }
             if let Some(it) = receipt.pending_mut(&pending.effect) {
-                // It got no signal: when it is stopped, a person has stopped it.
+                // A unit that got no signal and is stopped was stopped by a person.
                 it.draining = it.draining.take().filter(|draining| draining.sent);
             }
             settled.push(Settled { effect: pending.effect, outcome, text });

@@ -52,7 +52,7 @@ pub struct Transaction<'a> {
 pub struct Executed {
     /// The changes that were made, by their place in the plan.
     pub done: Vec<Resource>,
-    /// Those that were not, and why: the rest was made all the same.
+    /// Changes that were not made, and why: the rest was made all the same.
     pub failed: Vec<Finding>,
     /// Effects that had to come before the end: what a repository offers was read for the first of its packages.
     pub effects: Vec<Settled>,
@@ -82,14 +82,14 @@ impl<'a> Transaction<'a> {
         Ok(Self { journal, _lock: lock })
     }
 
-    /// The same with a package manager.
+    /// Gives the transaction a package manager.
     #[must_use]
     pub fn by(mut self, manager: Option<PackageManager>) -> Self {
         self.journal.manager = manager;
         self
     }
 
-    /// The same as a run that the history records: `event` says who runs what, its `changed` is not looked at.
+    /// Has the history record this transaction. `event` names the command and who runs it; its `changed` is ignored.
     #[must_use]
     pub fn recorded(mut self, event: Event) -> Self {
         for killed in &mut self.journal.receipt.unrecorded {

@@ -62,8 +62,8 @@ fn what_a_killed_run_has_displaced_is_put_back_where_it_is_somebodys_edit() {
     }
 }
 
-/// The same, and the file is edited once more before the next run: neither edit is lost, and each run names the older one
-/// until somebody has taken it away. Half of a new file is no edit.
+/// A killed run displaces an edit, and the file is edited once more before the next run: neither edit is lost. Each run
+/// names the older one until somebody removes it. Half of a new file is no edit.
 #[test]
 fn an_edit_that_a_killed_run_has_displaced_is_kept_and_named_when_the_file_is_edited_again() {
     let name = |text: &str| format!("the file says {text:?}");

@@ -102,7 +102,7 @@ fn a_file_that_they_moved_behind_a_link_is_left_and_told_and_so_is_what_it_names
 #[test]
 fn what_a_file_that_stays_names_stays_too() {
     let machine = since(|machine| {
-        // Theirs by now, and it runs our program.
+        // Somebody has changed the runtime, which still runs the managed program.
         let text = machine.text(FILE).replace("{\"path\"", "{\"runtimeArgs\": [], \"path\"");
         machine.put(FILE, &text.replace("\"cdi\": true", "\"cdi\": true ,"));
     });

@@ -128,7 +128,7 @@ fn event() -> Event {
     }
 }
 
-/// These keys of a file of somebody else's.
+/// An edit of an unmanaged file: these keys.
 pub(crate) fn edited(path: &str, format: Format, keys: &[(&[&str], Value)]) -> Action {
     let key = |(path, value): &(&[&str], Value)| Key {
         path: path.iter().map(|&part| part.to_owned()).collect(),

@@ -128,7 +128,8 @@ fn real_a_configuration_that_somebody_has_changed_stays_and_is_named() {
         worker.has("lab-tool", Some("deinstall ok config-files 1.0"));
         worker.has("lab-library", None);
 
-        // It is there again, with a configuration that was there before: theirs, whatever becomes of the package.
+        // The package is there again, beside a configuration from before it: that stays unmanaged, whatever becomes of
+        // the package.
         worker.apply(&["install lab-tool"]);
         worker.has("lab-tool", Some("install ok installed 1.0"));
         assert_eq!(worker.machine.text("/etc/lab-tool.conf").as_deref(), Some("a=2\n"), "{system}");
@@ -352,7 +353,7 @@ fn real_apts_own_simulation_is_shown_before_anything_is_written() {
         let off = everything().differences(&[&before]);
         assert!(off.is_empty(), "{system}:\n{}", off.join("\n"));
 
-        // It goes on by the same means as an apply: what a server does not tell, it does not make up.
+        // A rehearsal goes on by the means of an apply: what a server does not tell, it does not make up.
         worker.server.misbehave(&worker.repository.path_of("InRelease"), Misbehaviour::Status(500));
         let (lines, problems) = worker.run(&told).rehearsal.unwrap();
         assert!(lines.is_empty() && problems.len() == 2, "{system}: {lines:#?} {problems:#?}");

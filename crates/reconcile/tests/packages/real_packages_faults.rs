@@ -79,7 +79,7 @@ fn real_a_machine_without_a_network_is_told_what_is_missing() {
             "{system}: {ran:#?}"
         );
         assert!(ran.failed[0].contains("see that http://127.0.0.1:"), "{system}: {ran:#?}");
-        // It is tried once.
+        // The repository is tried once.
         let failed = ran.effects.iter().filter(|it| it.starts_with("Failed: what /etc/apt/")).count();
         assert_eq!(failed, 1, "{system}: {ran:#?}");
         assert!(worker.undo().is_bare, "{system}");

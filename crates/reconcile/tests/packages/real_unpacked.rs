@@ -246,7 +246,7 @@ fn real_a_disk_without_room_is_told_before_it_is_full_and_nothing_stays() {
     let place = Place::new(machine);
     let machine = &place.worker.machine;
     let before = place.tree();
-    // It packs well: little comes, and much would be there.
+    // The archive packs well: little comes, and much would be there.
     let large = Tarball::therock("7.0").file("lib/large", 0o644, &vec![0; 600 << 20]);
     let wanted = place.serve(&large.bytes());
     machine.leave_free(500 << 20);

@@ -46,7 +46,7 @@ fn killed_at(machine: &Machine, call: &Call) {
     assert!(said.status.code().is_none(), "{call:?}: {said:?}");
 }
 
-/// Those that touch what is not only for the test.
+/// Calls that touch what is not only for the test.
 fn ours(calls: Vec<Call>) -> Vec<Call> {
     let is_ours = |call: &Call| {
         ["/opt", "/var"].iter().any(|it| call.line.contains(it)) && !call.line.contains("/run/lab/")

@@ -33,7 +33,7 @@ pub(crate) struct Told {
     pub(crate) force: bool,
     /// In seconds.
     pub(crate) lock: u64,
-    /// It kills itself when it is told of progress for this time, from 0.
+    /// The program kills itself when it hears of progress for this time, from 0.
     pub(crate) dies_at: Option<usize>,
     /// Nothing is changed: a plan is made.
     pub(crate) only_plan: bool,

@@ -115,7 +115,7 @@ impl Tree {
         Some(at)
     }
 
-    /// The same, and a link at the end is not followed.
+    /// Makes what a path leads to, without following a link at its end.
     fn make_itself(&mut self, path: &Path) -> Option<Id> {
         let folder = self.make(path.parent()?)?;
         self.child(folder, path.file_name()?)

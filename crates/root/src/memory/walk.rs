@@ -10,16 +10,16 @@ use super::{Id, Node, TOP, Tree};
 use crate::Kind;
 use crate::files::Content;
 
-/// So many links the kernel follows in one path (MAXSYMLINKS in include/linux/namei.h).
+/// How many links the kernel follows in one path (MAXSYMLINKS in include/linux/namei.h).
 pub(super) const MOST_LINKS: usize = 40;
 
 /// What a walk does with links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Links {
     Followed,
-    /// But for one at the end.
+    /// Links are followed, but for one at the end of the path.
     NotAtTheEnd,
-    /// Any is ELOOP.
+    /// Any link on the path is ELOOP.
     Refused,
 }
 

@@ -123,7 +123,7 @@ proptest! {
         lay_out(folder.path(), &laid);
         let on_disk = Root::open(folder.path()).unwrap();
         let files = support::files::of(&on_disk);
-        // The same, each file and folder by a path through as many links as there are.
+        // Every file and folder by a path through as many links as there are.
         let mut by_alias = files.clone();
         for alias in paths() {
             let Some(path) = on_disk.without_links(&alias) else { continue };

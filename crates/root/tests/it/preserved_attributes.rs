@@ -127,7 +127,7 @@ fn real_a_file_that_is_replaced_keeps_its_capabilities_and_flags() {
 
 #[test]
 fn real_a_file_that_may_not_be_replaced_stays_and_the_flag_is_named_also_before_it_is_tried() {
-    // These flags are root's to set.
+    // Only root may set these flags.
     if !real::require_root(&[]) {
         return;
     }

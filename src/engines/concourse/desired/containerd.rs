@@ -26,8 +26,9 @@ const WITH_CONTAINERD: Version = Version { major: 8, minor: 0, patch: 0 };
 
 /// What Concourse gives its containerd (worker/workercmd/containerd.go) in 7.14 to 8.1.
 const DEFAULT_3: &str = include_str!("../../../../templates/concourse/default-3.toml");
-/// And from 8.2: what concourse/concourse#9562 says of it, snapshotters, CRI and sandboxes. Without the snapshotters
-/// overlayfs and native: containerd 2.1 does not work without any, and a plugin that is loaded does no harm.
+/// What Concourse gives its containerd from 8.2: what concourse/concourse#9562 says of it, snapshotters, CRI and
+/// sandboxes. Without the snapshotters overlayfs and native: containerd 2.1 does not work without any, and a plugin
+/// that is loaded does no harm.
 const DEFAULT_4: &str = include_str!("../../../../templates/concourse/default-4.toml");
 
 /// What is said where [`DEFAULT_4`] is used.
@@ -48,9 +49,9 @@ pub(super) struct Way {
 /// Why there is no way, in a sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Hindrance {
-    /// The worker is so that its containers cannot be given GPUs.
+    /// The worker's containers cannot be given GPUs, for this reason.
     Known(String),
-    /// It is unknown how the worker runs, or what should be written for it: no reason to revert what works.
+    /// How the worker runs, or what should be written for it, is unknown: no reason to revert what works.
     Unknown(String),
 }
 
@@ -75,7 +76,7 @@ pub(super) fn way(templates: &Templates, worker: &Worker) -> Result<Option<Way>,
             {
                 Ok(None)
             }
-            // It comes after what the shims inherit, and wins over the launcher's.
+            // This PATH comes after what the shims inherit, and wins over the launcher's.
             Some(shims) => Err(Hindrance::Known(format!(
                 "{} gives containerd's shims PATH={shims}, on which runc is not rocworker's wrapper: begin it with {SHIM_FOLDER}:",
                 path.display()

@@ -8,7 +8,7 @@ use crate::version::Version;
 #[must_use]
 pub fn written_by(concourse: &Concourse, before: Option<Version>) -> Option<Version> {
     match &concourse.worker {
-        // It writes one at each start.
+        // A worker that was given no configuration writes one at each start.
         Some(Worker { was_given_config: false, version: Ok(version), .. }) => Some(*version),
         Some(_) => before,
         // Of one that cannot be looked at just now nothing is forgotten.

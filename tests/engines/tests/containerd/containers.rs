@@ -192,7 +192,7 @@ fn real_a_containerd_task_in_concourses_user_namespace_opens_the_render_groups_n
         expected.sort();
         expected.dedup();
         assert!(seen.lines().eq(&expected), "{}: {seen}", engine.name);
-        // The same process without what the record adds is shut out: it is the group that opens.
+        // A process without what the record adds is shut out: it is the group that opens.
         let records = containerd.host().records();
         assert_eq!(records.len(), 1, "{}", engine.name);
         let record = format!("/run/rocworker/records/{}", records[0]);

@@ -41,7 +41,8 @@ fn checks(host: &Host) -> Vec<(String, String)> {
     checks.map(|check| (text(&check["status"]), text(&check["evidence"]))).collect()
 }
 
-/// Those about what is in effect, with this as its main file; the others are about what should stand in the files.
+/// Checks about what is in effect, with this as containerd's main file; the others are about what should stand in the
+/// files.
 #[track_caller]
 fn effective(host: &Host, config: &str) -> Vec<(String, String)> {
     configure(host, config);
@@ -61,7 +62,7 @@ fn real_doctor_finds_containerd_in_order_after_an_apply_and_says_what_somebody_c
         configure(&host, if engine == CONTAINERD_2_1 { "version = 3\n" } else { "version = 2\n" });
         let missing = ("failed".to_owned(), "the containerd that runs has no runtime amd".to_owned());
         assert!(checks(&host).contains(&missing), "{}", engine.name);
-        // It ends with 1 where something else of this machine is not to be had.
+        // Apply ends with 1 where something else of this machine is not to be had.
         let applied = host.call("/usr/sbin:/usr/bin", &["/stage/rocworker", "apply"]);
         let found = checks(&host);
         let in_order = |(status, evidence): &(String, String)| {

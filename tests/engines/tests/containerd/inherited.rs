@@ -99,7 +99,7 @@ fn real_a_runtime_inherits_through_the_wrapper_what_it_would_without_it() {
     }
 }
 
-/// That of the test, to which the caller's five are added.
+/// The nice value of the test, to which the caller's five are added.
 fn own_nice() -> i32 {
     let stat = fs::read_to_string("/proc/self/stat").unwrap();
     // proc_pid_stat(5): the 19th field; the second, in brackets, is the only one that may hold spaces.

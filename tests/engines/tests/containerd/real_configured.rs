@@ -35,7 +35,7 @@ enum Expected {
     Said(&'static str),
 }
 
-/// Those whose runc, or default runtime where they name no runc, has systemd make its cgroups.
+/// Configurations whose runc, or default runtime where they name no runc, has systemd make its cgroups.
 const SYSTEMD: [&str; 10] = [
     "default-runtime-crun",
     "dotted-keys",

@@ -58,7 +58,7 @@ impl Docker {
         self.run(&[&["--detach"], flags].concat(), &["/bin/sleep", "1000"]).well().trim().to_owned()
     }
 
-    /// The same, which waits for its GPU.
+    /// Starts a container that waits for its GPU.
     fn waiting(&self, flags: &[&str]) -> Child {
         let argv =
             [&["/usr/bin/docker"], RUN, &["--detach"], flags, &["look", "/bin/sleep", "1000"]].concat();
@@ -175,7 +175,7 @@ fn real_what_docker_gave_while_gpus_were_shared_is_listed_and_released() {
     assert_eq!(docker.rocworker(&["lease", "release", "--force", &id]).well(), "released renderD129\n");
     assert_eq!(docker.list()["leases"], Value::Array(Vec::new()));
     docker.run(FIRST, &["/bin/true"]).well();
-    // It goes on, and its further processes have its groups.
+    // The container goes on, and its further processes have its groups.
     let groups = docker.docker(&["exec", "--user", "1000", &id, "/bin/busybox", "id", "-G"]).well();
     assert!(groups.split_whitespace().count() > 1, "{groups}");
     docker.docker(&["rm", "--force", &id]).well();

@@ -56,7 +56,7 @@ fn run(pair: &Pair, program: Program, env: &str, layer: &[&str]) -> Said {
     spec["process"]["env"] = json!(["PATH=/bin", env]);
     spec["root"]["path"] = "/stage/rootfs".into();
     if !layer.is_empty() {
-        // It is in a user namespace already, which it is to keep.
+        // The container is in a user namespace already, which it is to keep.
         for key in ["uidMappings", "gidMappings"] {
             spec["linux"].as_object_mut().unwrap().remove(key);
         }

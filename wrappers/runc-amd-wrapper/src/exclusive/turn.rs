@@ -38,7 +38,7 @@ pub(super) enum Reason {
 pub(super) enum Turn<'a> {
     Nothing,
     Granted(Vec<&'a Gpu>),
-    /// These hold what is wanted, and are idle.
+    /// These leases hold the wanted GPUs, and are idle.
     Idle(Vec<Lease>),
     Short(String),
 }

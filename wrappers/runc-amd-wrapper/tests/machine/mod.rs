@@ -197,7 +197,7 @@ impl Machine {
         self.call(&Program::Wrapper.path(), arguments)
     }
 
-    /// The same with plain runc.
+    /// Runs plain runc with these arguments behind `--root R`.
     pub(crate) fn runc(&self, arguments: &[&str]) -> Said {
         self.call("runc", arguments)
     }

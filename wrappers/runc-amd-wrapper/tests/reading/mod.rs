@@ -31,7 +31,7 @@ pub(crate) struct Seen {
     id: Option<String>,
     bundle: Option<String>,
     removed_void: bool,
-    /// It succeeded without a word, as `delete --force` of nothing does.
+    /// runc succeeded without a word, as `delete --force` of nothing does.
     silent: bool,
     text: String,
 }

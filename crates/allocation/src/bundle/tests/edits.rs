@@ -133,7 +133,7 @@ fn a_process_gets_gids_and_environment_once() {
             ),
         ),
         (r#"{"process":{"user":{"additionalGids":[44,5,992]},"env":["\u0041=1","B=2"]}}"#, None),
-        // There is nothing that could use it.
+        // A bundle without a process has nothing that could use a GPU.
         (r#"{"process":null}"#, None),
         ("{}", None),
     ];

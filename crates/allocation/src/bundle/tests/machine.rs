@@ -215,7 +215,7 @@ fn memory_that_may_be_locked_is_raised_and_never_lowered() {
                 r#"{"process":{"rlimits":[{"type":"RLIMIT_MEMLOCK","hard":2147483648,"soft":1073741824}]}}"#,
                 None,
             ),
-            // There is nothing that could use it.
+            // A bundle without a process has nothing that could use a GPU.
             ("{}", None),
             (r#"{"process":null}"#, None),
         ],

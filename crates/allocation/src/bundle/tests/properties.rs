@@ -123,7 +123,7 @@ fn lower_keys(value: Value) -> Value {
     }
 }
 
-/// The same edit, done the plain way on a tree of values.
+/// Edits a bundle as `inject` does, by a tree of values instead of raw text: the oracle of these tests.
 fn reference(mut bundle: Value, injection: &Injection<'_>) -> Value {
     fn at<'v>(value: &'v mut Value, key: &str, empty: Value) -> &'v mut Value {
         let place = &mut value[key];

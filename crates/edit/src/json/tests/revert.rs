@@ -128,7 +128,7 @@ fn a_list_that_begins_with_what_it_replaces_goes_unless_somebody_has_added_to_it
         // Somebody has taken one of them out, or given them another order, which says who wins.
         (Some("{}"), r#"{"l": ["b", "m"]}"#, r#"{"l": ["b"]}"#),
         (Some("{}"), r#"{"l": ["b", "a", "m"]}"#, r#"{"l": ["b", "a"]}"#),
-        // Theirs from the start.
+        // The whole list was there before the apply.
         (Some(r#"{"l": ["a", "b"]}"#), r#"{"x": 1, "l": ["a", "b", "m"]}"#, r#"{"x": 1, "l": ["a", "b"]}"#),
         (Some(r#"{"l": ["c"]}"#), r#"{"x": 1, "l": ["c", "m"]}"#, r#"{"x": 1, "l": ["c"]}"#),
     ];

@@ -222,7 +222,7 @@ pub(super) fn trouble() -> Snapshot {
 /// What a process, a container, a file or the kernel's log could say to change the page.
 pub(super) const HOSTILE: &str = "</td><script>alert(1)</script>\"'&amp;<!--\u{202e}\u{2066}\u{1b}[31m\r\n\0";
 
-/// The same everywhere.
+/// A snapshot whose every text is [`HOSTILE`].
 pub(super) fn hostile() -> Snapshot {
     let text = || HOSTILE.to_owned();
     let mut snapshot = trouble();

@@ -92,7 +92,7 @@ fn real_each_patterns_words_stand_in_one_string_of_each_named_kernel_or_file() {
     }
     assert!(complaints.is_empty(), "{complaints:#?}");
 
-    // The same oracle refuses words that no kernel says, words in another order, and words of two strings.
+    // The oracle refuses words that no kernel says, words in another order, and words of two strings.
     for (text, kernels, file) in [
         ("ring {ring} timeout, and nobody knows why", &["6.1"][..], None),
         ("emitted seq={emitted}, signaled seq={signaled}", &["6.12"], None),

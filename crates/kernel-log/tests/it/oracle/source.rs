@@ -18,7 +18,7 @@ pub(super) fn says(literals: &[String], words: &[&str]) -> bool {
         let has = |text: &str| has_in_order(text.as_bytes(), words.iter().copied());
         has(text) || (text.contains("%pR") && WINDOWS.iter().any(|window| has(&text.replace("%pR", window))))
     };
-    // Others cannot make words that the literal does not have itself.
+    // A filling that shares no words with the pattern cannot make words that the literal does not have itself.
     let is_of_words = |filling: &&str| {
         let filling = filling.split('%').next().unwrap_or_default();
         words.iter().any(|words| words.contains(filling) || filling.contains(words))

@@ -52,7 +52,7 @@ pub enum Status {
 pub enum Selection {
     Unknown,
     Install,
-    /// It is to stay as it is: `apt-mark hold`.
+    /// The package is to stay as it is: `apt-mark hold`.
     Hold,
     Deinstall,
     Purge,
@@ -90,7 +90,8 @@ pub struct There {
     pub status: Status,
     /// What is to become of it.
     pub selection: Selection,
-    /// It was unpacked in part, and is neither configured nor removed before it is put there anew (`reinstreq`).
+    /// The package was unpacked in part, and is neither configured nor removed before it is put there anew
+    /// (`reinstreq`).
     pub must_be_anew: bool,
 }
 

@@ -108,7 +108,7 @@ impl PackageManager {
     ) -> Result<(), String> {
         let target = file.display().to_string();
         let size = format!("--fsize={most}");
-        // It ends with the process that waits for it; otherwise it would continue and fill the disk.
+        // apt-helper ends with the process that waits for it; otherwise it would continue and fill the disk.
         let start = ["setpriv", "--pdeathsig", "KILL", "prlimit", &size, HELPER];
         let timeouts = ["-o", "Acquire::http::Timeout=30", "-o", "Acquire::https::Timeout=30"];
         let what = ["-o", "Acquire::Retries=1", "download-file", url, &target];

@@ -168,7 +168,7 @@ fn open_folders(
 pub(super) fn revert(root: &Root, entry: &Entry, sha256: &Digest, found: &Found, force: bool) -> Planned {
     let (from, Some(path)) = (found.state(), entry.path.path()) else { return Err(Unchanged::Gone) };
     let strangers = match &from {
-        // It had left its place when a run was killed.
+        // The folder had left its place when a run was killed.
         State::Absent if root.lstat(staging(path)).is_ok() => Ok(Vec::new()),
         State::Absent => return Err(Unchanged::Gone),
         State::Other { .. } if is_folder(root, path) => {

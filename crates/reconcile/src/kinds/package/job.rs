@@ -90,7 +90,8 @@ impl Job<'_, '_> {
         Ok(())
     }
 
-    /// The same of packages that could not be removed. `automatic`: those that had come for the sake of others.
+    /// Marks packages that could not be removed for dpkg as staying. `automatic`: packages that apt had noted as
+    /// installed for the sake of others, which it notes so again.
     pub(super) fn stay(&self, names: &[&str], automatic: &BTreeSet<String>) -> Result<(), String> {
         self.select(names)?;
         let forgotten = self.automatic();

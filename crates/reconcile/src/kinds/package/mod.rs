@@ -229,7 +229,7 @@ pub(super) fn revert(
         return Err(Unchanged::Left(format!("{}: that first, then run this again", left.join("; "))));
     }
     if has_gone {
-        // It has gone itself, and what came with it is no longer managed.
+        // The package itself has gone, and what came with it is no longer managed.
         return Err(Unchanged::GoneBut(format!("{name} has gone; {}", left.join("; "))));
     }
     let had_configuration = |it: &String| came.iter().any(|came| came.had_configuration && came.name == *it);

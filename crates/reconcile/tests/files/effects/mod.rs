@@ -246,7 +246,7 @@ fn a_drain_that_takes_long_is_left_to_a_unit_that_waits() {
              /usr/bin/rocworker settle worker.service"
         ]
     );
-    // It waits already.
+    // The unit's drain is waited for already.
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
     assert_eq!(host.said(), [""; 0]);
 
@@ -370,7 +370,7 @@ fn a_unit_that_ended_and_was_started_by_somebody_is_not_waited_for() {
     let settled = host.apply(&first, Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Done], "{}", settled[0].text);
 
-    // The same, and then another change: the run that is there now was never told.
+    // Another change comes after the restart: the run that is there now never got a signal.
     let host = Host::new();
     assert_eq!(outcomes(&host.apply(&first, Restarts::Drain)), [Outcome::Pending]);
     host.set("run", "second");

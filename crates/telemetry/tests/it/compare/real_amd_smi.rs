@@ -67,7 +67,7 @@ fn compare(name: &str, machine: &Machine, tree: &Path) -> usize {
             assert!(of_nothing, "{name}: {metric_of_ours}{labels:?} is absent, {place} is {value}");
             continue;
         };
-        // It cuts off what is less than one of its units.
+        // amd-smi cuts off what is less than one of its units.
         let own = (own * factor + 1e-6).floor();
         assert!(own == value, "{name}: {metric_of_ours}{labels:?} is {own}, {place} {value}");
         compared += 1;

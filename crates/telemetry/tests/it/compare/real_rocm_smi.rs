@@ -142,7 +142,7 @@ fn compare_gpu_metrics(name: &str, theirs: &Map<String, Value>, ours: &Option<Gp
         let Some(ours) = ours else { panic!("{name}: gpu_metrics is not decoded, {key} is {value}") };
         let field = key.split(' ').next().unwrap_or(key);
         let theirs = value.as_str().unwrap_or_default().parse::<u64>().ok();
-        // It fills in from later versions, and multiplies what is absent.
+        // rocm-smi fills in from later versions, and multiplies what is absent.
         if !V1_3.contains(&field) {
             continue;
         }
