@@ -72,6 +72,6 @@ fn paths(nodes: &[Node]) -> BTreeSet<&str> {
     nodes.iter().map(|node| node.path.as_str()).collect()
 }
 
-fn paths_of<'a>(edits: &'a Edits) -> BTreeSet<&'a str> {
+fn paths_of(edits: &Edits) -> BTreeSet<&str> {
     edits.device_nodes.iter().map(|node| &*node.path).collect()
 }

@@ -114,11 +114,11 @@ fn renamed(managed: &Spec, generated: &Spec) -> Option<String> {
     })
 }
 
-fn edits<'s>(spec: &'s Spec) -> impl Iterator<Item = &'s Edits> {
+fn edits(spec: &Spec) -> impl Iterator<Item = &Edits> {
     spec.devices.iter().map(|device| &device.edits).chain([&spec.edits])
 }
 
-fn render_nodes<'s>(edits: &'s Edits) -> impl Iterator<Item = &'s str> {
+fn render_nodes(edits: &Edits) -> impl Iterator<Item = &str> {
     let nodes = edits.device_nodes.iter().map(DeviceNode::host);
     nodes.filter(|path| path.starts_with("/dev/dri/renderD"))
 }

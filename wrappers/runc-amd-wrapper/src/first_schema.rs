@@ -151,6 +151,8 @@ mod tests {
         for (number, minor, id) in
             [("0", 0, 0), ("1", 129, 0xab), ("2", 128, 0), ("10", 130, 0xab), ("3", 999, 0)]
         {
+            // Bus 0x64; the partition in the lowest bits, as older kernels have it.
+            let location = 0x6400 + u32::from(number == "10");
             let folder = sys.join("class/kfd/kfd/topology/nodes").join(number);
             fs::create_dir_all(&folder).unwrap();
             fs::write(
