@@ -274,7 +274,7 @@ fn a_processors_own_graphics_beside_a_card_are_named_and_can_be_left_out() {
     let table: &[Says<'_>] = &[
         ("detect", &[said, "gpu-device-ids: discrete"], &[]),
         ("doctor", &[said, "write gpu-device-ids: discrete"], &[]),
-        ("plan", &[said, "\"path\": \"/dev/dri/renderD129\"", "\"integrated\": true"], &[]),
+        ("plan -v", &[said, "\"path\": \"/dev/dri/renderD129\"", "\"integrated\": true"], &[]),
     ];
     says("igpu-beside", as_it_is, table);
     let discrete = |root: &Path| put(root, "etc/rocworker/config.yaml", "gpu-device-ids: discrete\n");
