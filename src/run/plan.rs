@@ -16,7 +16,7 @@ pub struct Planned {
     pub schema_version: u32,
     #[serde(flatten)]
     pub plan: Plan,
-    /// What the changes make necessary, and what is owed of earlier ones.
+    /// What the changes make necessary, and what is pending of earlier ones.
     pub effects: Vec<Effect>,
     /// By which rule units are restarted.
     pub restart: Option<Restarts>,

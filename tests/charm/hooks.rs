@@ -289,7 +289,7 @@ fn real_an_actions_error_fails_the_action_alone() {
     let told = golden(&unit.run(laid.top(), "actions/plan").well());
     assert!(told.starts_with("action-fail \"") && told.contains("config.yaml:"), "{told}");
     assert_eq!(told.lines().count(), 1, "{told}");
-    // What is ours is told all the same.
+    // What is managed is reported all the same.
     let told = golden(&unit.run(laid.top(), "actions/status").well());
     assert!(told.starts_with("action-set ") && told.contains("as-it-should-be=false"), "{told}");
     assert!(told.contains("problem=") && told.contains("config.yaml:") && !told.contains("ours=0"), "{told}");

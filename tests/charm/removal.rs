@@ -1,4 +1,4 @@
-//! What the hook remove takes back, and what it leaves: another's work stays, and ours is not forgotten.
+//! What the hook remove takes back, and what it leaves: another's work stays, and what is managed is not forgotten.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! What an undo has taken back is not set up again by a daemon that still runs.
+//! What an undo has reverted is not set up again by a daemon that still runs.
 
 use nix::sys::signal::Signal;
 

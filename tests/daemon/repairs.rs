@@ -1,4 +1,4 @@
-//! What is ours and was changed by somebody is put right within a second, three times.
+//! What is managed and was changed by somebody is put right within a second, three times.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use crate::running::{Running, applied, eventually};
 
 const SPEC: &str = "etc/cdi/amd.json";
 
-/// From the change by hand until ours stands there again.
+/// From the change by hand until the managed text stands there again.
 fn repair(running: &Running<'_>, change: impl Fn()) -> u128 {
     let ours = running.laid.text(SPEC);
     change();

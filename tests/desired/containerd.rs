@@ -289,7 +289,7 @@ fn every_start_is_edited_in_every_release_and_what_others_add_stays() {
                 assert_eq!(edit.apply(&ours).unwrap(), ours, "{name}");
                 let back = edit.revert(&ours, before.as_deref()).unwrap();
                 assert_eq!((back.text.as_deref(), back.left.len()), (before.as_deref(), 0), "{name}");
-                // Every line of theirs is still there, in its order; in a list and in braces there is one more.
+                // Every unmanaged line is still there, in its order; in a list and in braces there is one more.
                 let plain = |line: &str| line.replace(',', "").trim_end().to_owned();
                 let mut lines = ours.lines().map(plain);
                 let edited = ["enable_cdi", "plugins = {", "cri\" = {"];
@@ -399,11 +399,11 @@ fn a_file_that_is_loaded_after_ours_and_says_otherwise_is_named() {
     let site = "version = 3\n[plugins.'io.containerd.cri.v1.runtime']\n";
     for (main, file, said, expected) in [
         ("imports = ['conf.d/*.toml']\n", "etc/containerd/conf.d/site.toml", "enable_cdi = false\n", true),
-        // Before ours.
+        // containerd loads a.toml before the managed file.
         ("imports = ['conf.d/*.toml']\n", "etc/containerd/conf.d/a.toml", "enable_cdi = false\n", false),
         ("imports = ['conf.d/*.toml']\n", "etc/containerd/conf.d/site.toml", "enable_cdi = true\n", false),
         ("imports = ['conf.d/*.toml', '/srv/a.toml']\n", "srv/a.toml", "enable_cdi = false\n", true),
-        // Our import comes after theirs.
+        // containerd loads the managed file after an unmanaged import.
         ("imports = ['/srv/a.toml']\n", "srv/a.toml", "enable_cdi = false\n", false),
         (
             "imports = ['conf.d/*.toml']\n",

@@ -164,7 +164,7 @@ fn real_dockerd_takes_its_file_before_and_after_and_once_it_is_taken_back() {
                 assert_eq!(engine.edit(config, &after).unwrap().apply(&after).unwrap(), after);
                 put(format!("{nth}-{place}.json"), &after);
                 assert_eq!(edit.revert(&after, Some(before)).unwrap().text.as_deref(), Some(*before));
-                // Beside somebody else's edit ours are taken out one by one.
+                // Beside somebody else's edit the managed keys are taken out one by one.
                 let theirs = Edit::new(edit.format, vec![theirs()]);
                 let taken = edit.revert(&theirs.apply(&after).unwrap(), Some(before)).unwrap();
                 put(format!("{nth}-{place}-taken-back.json"), &taken.text.unwrap());
@@ -269,7 +269,7 @@ impl Running {
 
     fn knows_ours(&self) -> bool {
         let info = self.info();
-        // Never ours.
+        // The wrapper is never the default.
         assert_eq!(info["DefaultRuntime"], "runc");
         info["Runtimes"]["amd"]["path"] == WRAPPER
     }
@@ -300,7 +300,7 @@ impl Drop for Running {
 fn real_dockerd_learns_of_the_runtime_by_a_reload_and_of_cdi_by_a_start() {
     let Some(engines) = Engine::unpacked([BOOKWORM, TRIXIE, SID]) else { return };
     let usual = json!(["/etc/cdi", "/var/run/cdi"]);
-    // The folders of specs before, and after a start with ours.
+    // The folders of specs before, and after a start with the managed key.
     let expected = [(Value::Null, Value::Null), (json!([]), usual.clone()), (usual.clone(), usual)];
     for (engine, (at_first, then)) in engines.iter().zip(expected) {
         // Without any runtime in it a reload keeps those that were there.

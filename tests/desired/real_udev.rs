@@ -14,8 +14,8 @@ use support::stage::{Stage, stdout};
 const UDEVADM: &str = "ROCWORKER_UDEVADM_TRIXIE";
 const GROUPS: &str = "root:x:0:\nvideo:x:44:\nrender:x:992:\n";
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
-/// The rules that the system has beside ours: who owns nodes by default, and which of them a person at the machine
-/// may open.
+/// The rules that the system has beside rocworker's: who owns nodes by default, and which of them a person at the
+/// machine may open.
 const OTHERS: [&str; 3] = ["50-udev-default.rules", "70-uaccess.rules", "73-seat-late.rules"];
 
 /// What the ClusterBloom text writes to the same path.
@@ -82,7 +82,7 @@ impl Node {
         Self {
             group: after("Device node group:").unwrap_or_else(|| panic!("{device}: {said}")).to_owned(),
             mode: after("Device node permission:").map(|mode| u32::from_str_radix(mode, 8).unwrap()),
-            // One file of rules is ours, whatever else sets.
+            // One file of rules is rocworker's, whatever else sets.
             by_ours: said.contains("/70-amdgpu.rules:"),
             has_uaccess: said.contains(" RUN 'uaccess'"),
         }

@@ -62,7 +62,7 @@ fn a_docker_that_has_not_been_started_since_it_was_told_of_cdi_is_told() {
     let root = with_docker();
     put(root.path(), "usr/lib/rocworker/runc-amd-wrapper", support::laid::WRAPPER);
     apply(root.path());
-    // Beneath a Root nothing is owed.
+    // Beneath a Root nothing is pending.
     let receipt = root.path().join("var/lib/rocworker/receipt.json");
     let mut text: Value = serde_json::from_str(&fs::read_to_string(&receipt).unwrap()).unwrap();
     text["pending"] =

@@ -275,8 +275,8 @@ fn real_a_spec_or_a_configuration_of_another_user_is_not_believed_and_a_full_dis
     assert!(stderr.contains("config.yaml belongs to uid 65534") && stderr.lines().count() == 1, "{stderr}");
     std::os::unix::fs::chown(&config, Some(0), None).unwrap();
 
-    // The spec of another machine on a tmpfs that has no room left: the old one stays, and nothing else. Taken back before, for a
-    // mount over what rocworker has written is refused before anything is.
+    // The spec of another machine on a tmpfs that has no room left: the old one stays, and nothing else. Reverted
+    // before, for a mount over what rocworker has written is refused before anything is.
     laid.run(&["undo"]).success();
     let script = format!(
         "mkdir -p {cdi}; mount -t tmpfs -o size=16k none {cdi}; echo old > {cdi}/amd.json; dd if=/dev/zero of={cdi}/rest bs=4k 2>/dev/null || true; \

@@ -1,4 +1,4 @@
-//! ROCm by AMD's installer: a file whose program installs the rest, and everything taken back.
+//! ROCm by AMD's installer: a file whose program installs the rest, and everything reverted.
 
 use lab::machine::Machine;
 use lab::package::Package;

@@ -1,4 +1,4 @@
-//! The container toolkit and rocm-smi: installed, kept, taken back.
+//! The container toolkit and rocm-smi: installed, kept, reverted.
 
 use lab::package::Package;
 use lab::systems;

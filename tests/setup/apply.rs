@@ -57,7 +57,7 @@ fn a_file_that_somebody_edits_is_noticed_repaired_and_after_the_third_time_conte
     assert_eq!(laid.text(SPEC), "{\"theirs\":1}", "never fight");
     laid.run(&["status"]).code(3);
 
-    // Nothing was there before, and what is there now is not ours.
+    // Nothing was there before, and what is there now is unmanaged.
     let (code, said) = laid.fails(&["undo"]);
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("somebody has changed it since: it stays as it is"), "{said}");

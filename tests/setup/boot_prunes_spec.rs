@@ -180,7 +180,7 @@ fn of_a_card_in_partitions_those_stay_that_are_there() {
     assert_eq!(given(&laid, PARTED), expected);
 }
 
-/// What somebody has written there is theirs.
+/// What somebody has written there is unmanaged.
 #[test]
 fn a_spec_that_somebody_has_changed_stays_as_it_is() {
     let before = applied(WITHOUT_WAIT);

@@ -1,4 +1,4 @@
-//! What somebody does by hand to a runtime of ours in an engine's file.
+//! What somebody does by hand to rocworker's runtime in an engine's file.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

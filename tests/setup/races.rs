@@ -82,7 +82,7 @@ fn a_gpu_that_goes_while_apply_runs_is_not_told_of() {
     assert_eq!(laid.json(&["plan"])["changes"], serde_json::json!([]));
 }
 
-/// A change that somebody prevents at the last moment is not told as one that is made.
+/// A change that somebody prevents at the last moment is not reported as one that is made.
 #[test]
 fn a_change_is_told_once_it_is_made_and_not_before() {
     let laid = Laid::demo("");
@@ -154,7 +154,7 @@ fn a_file_that_somebody_keeps_replacing_is_ours_or_theirs_and_never_both() {
     assert!(seen.iter().all(known), "{seen:#?}");
     assert!(changes > 3, "they hardly met: {changes} changes");
 
-    // The receipt is true: what it calls ours it takes back, and what it does not it leaves.
+    // The receipt is true: undo reverts what it calls managed, and leaves the rest.
     let last = fs::read_to_string(&path).unwrap_or_default();
     let (code, said) = laid.fails(&["undo"]);
     let left = fs::read_to_string(&path).unwrap_or_default();

@@ -1,5 +1,5 @@
 //! Files that a mount hides, and files that cannot be replaced: what rocworker has written is neither forgotten nor half
-//! taken back.
+//! reverted.
 
 use support::real;
 use support::tree::Tree;
@@ -83,7 +83,7 @@ fn real_edited_file_that_a_mount_hides_is_restored_once_the_mount_has_gone() {
     }
 }
 
-/// The other way round: it was written to a file system that is not mounted when it is to be taken back.
+/// The other way round: it was written to a file system that is not mounted when it is to be reverted.
 #[test]
 fn real_edited_file_on_a_file_system_that_is_not_mounted_is_restored_once_it_is_again() {
     if !real::require_root(&["unshare", "mount"]) {

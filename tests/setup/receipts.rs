@@ -267,7 +267,7 @@ fn a_history_that_is_damaged_is_kept_aside_and_hinders_nothing() {
     }
 }
 
-/// The changes are made and can be taken back; that nobody will read of them is told.
+/// The changes are made and can be reverted; that nobody will read of them is reported.
 #[test]
 fn a_history_that_is_no_file_of_ours_is_told_after_the_changes() {
     type Place = fn(&std::path::Path);

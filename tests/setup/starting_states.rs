@@ -37,7 +37,8 @@ pub(crate) const STARTS: [(&str, Start); 10] = [
 /// Where each way of writing a file comes.
 pub(crate) const START_WITH_EVERY_FILE: Start = somebody_else;
 
-/// A machine with containerd, docker and a Concourse worker, and without rocworker's package, so that the wrapper's program is one of the files of ours.
+/// A machine with containerd, docker and a Concourse worker, and without rocworker's package, so that the wrapper's
+/// program is one of the managed files.
 pub(crate) fn machine() -> Laid {
     let laid = Laid::demo("");
     fs::remove_dir_all(laid.path("usr/lib/rocworker")).unwrap();

@@ -40,7 +40,7 @@ fn status_tells_of_a_chosen_gpu_that_is_gone_and_of_what_is_configured_and_not_d
 fn status_says_of_each_path_what_is_so() {
     let laid = Laid::demo("");
     laid.run(&["apply"]).success();
-    // What somebody has changed stays when it is ours no longer.
+    // What somebody has changed stays when it is managed no longer.
     laid.put("etc/rocworker/wrapper.json", "{}\n");
     laid.put("etc/rocworker/config.yaml", "compute-runtime: none\n");
     laid.run(&["apply"]);

@@ -1,4 +1,4 @@
-//! What is taken back is taken back by how the machine is then, and not by how it was when it came.
+//! What is reverted is reverted by how the machine is then, and not by how it was when it came.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

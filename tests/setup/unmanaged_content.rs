@@ -1,4 +1,4 @@
-//! What somebody has in files that rocworker has keys in, or wants to be where one of theirs is.
+//! What somebody has in files that rocworker has keys in, or wants to be where an unmanaged one is.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

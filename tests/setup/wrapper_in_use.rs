@@ -184,7 +184,7 @@ fn the_package_stays_while_a_file_that_an_engine_reads_now_names_its_wrapper() {
 const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 const APT_HINT: &str = "Correct what is listed above, then remove it again.";
 
-/// Applied by a rocworker that copies its wrapper, and then docker's default was made ours.
+/// Applied by a rocworker that copies its wrapper, and then docker's default was made the wrapper.
 fn with_default(program: &Program) -> Laid {
     let laid = with("1.7.24", "28.5.2");
     laid.put(MAIN, "version = 2\n");

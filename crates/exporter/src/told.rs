@@ -1,10 +1,10 @@
-//! What the journal was told of files that give no value. Each scrape meets the same ones.
+//! What the exporter has logged of files that give no value. Each scrape meets the same ones.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// A reason is told again when it comes back after so long.
+/// A reason that comes back after this time is logged again.
 const AGAIN: Duration = Duration::from_secs(3600);
 
 /// The last reason of each file, with the time when a scrape last met it.

@@ -17,8 +17,7 @@ pub const BUILT_IN: &str = include_str!("../knowledge/messages.toml");
 /// How many bytes of a line with an unknown front are searched: more than a record has with what a program adds.
 const MOST_SEARCHED: usize = 4096;
 
-/// At how many places of a line with an unknown front a pattern is tried: a line that is made to have more must not
-/// cost more.
+/// At how many places of a line with an unknown front a pattern is tried: a line with more must not cost more.
 const MOST_TRIED: usize = 16;
 
 /// What a message is about.

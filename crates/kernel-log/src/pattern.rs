@@ -207,7 +207,7 @@ mod tests {
             (timeout, "ring gfx timeout, signaled seq=1, emitted seq= 2", None),
             (timeout, "ring gfx timeout, signaled seq=1, emitted seq=", None),
             (errors, "12 uncorrectable hardware errors detected in umc block", Some("count=12;block=umc;")),
-            // A pattern without a front stands nowhere but at the beginning.
+            // A pattern matches nowhere but at the beginning of a message.
             (errors, "die: 0, 12 uncorrectable hardware errors detected in umc block", None),
             (timeout, " ring gfx timeout, signaled seq=1, emitted seq=2", None),
             (timeout, "x ring gfx timeout, signaled seq=1, emitted seq=2", None),

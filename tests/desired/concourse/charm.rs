@@ -42,7 +42,7 @@ fn an_adopted_worker_keeps_the_charms_files_and_ours_win() {
     for release in [V7_8, V7_14, V8_1] {
         let machine = with_charm(release, "linux,rocm,gpu-count=2,gpu-devices=0,1");
         let desired = machine.desired("concourse: {existing: adopt}");
-        // Its count is of every vendor's cards; ours is of those that a container can be given.
+        // The charm's count is of every vendor's cards; rocworker's is of those that a container can be given.
         assert_eq!(value(&desired, "CONCOURSE_TAG").unwrap(), format!("linux,{OURS}"));
         assert_eq!(
             value(&desired, "CONCOURSE_CONTAINERD_BIN").as_deref(),

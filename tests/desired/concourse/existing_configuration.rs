@@ -1,4 +1,4 @@
-//! Workers that somebody has configured in a way that ours has to get along with.
+//! Workers that somebody has configured in a way that rocworker's configuration has to get along with.
 
 use crate::concourse::worker::{UNIT, shown, text, value};
 use crate::concourse::{OURS, V7_14, V8_1, machine};

@@ -91,10 +91,10 @@ fn wildcards_and_the_units_name_are_followed_and_what_is_not_costs_no_tag() {
     machine.drop_in("b.conf", "[Service]\nEnvironmentFile=-/etc/env-%n\n");
     assert_eq!(tag(&machine).as_deref(), Some("named"));
     assert!(machine.concourse().worker.unwrap().unfollowed.is_empty());
-    // The machine's name is not known here; its file may have tags that ours would take the place of.
+    // The machine's name is not known here; its file may have tags that rocworker's would take the place of.
     machine.drop_in("c.conf", "[Service]\nEnvironmentFile=-/etc/env-%H\n");
     let desired = machine.desired("tag: a");
-    // Tags of ours that stand there are not taken away either.
+    // Managed tags that stand there are not taken away either.
     assert_eq!((desired.actions.len(), desired.undecided.as_slice()), (0, &["concourse".to_owned()][..]));
     assert!(desired.notes[0].problem && desired.notes[0].text.contains("/etc/env-%H"), "{:?}", desired.notes);
     machine.put("etc/large", &"#".repeat(300_000));

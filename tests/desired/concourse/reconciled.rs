@@ -1,4 +1,4 @@
-//! What should be, carried out by what carries out everything, and taken back by it.
+//! What should be, carried out by what carries out everything, and reverted by it.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Nobody can tell how the worker runs: what is there of ours stays, and the worker is not landed.
+//! Nobody can tell how the worker runs: what is managed there stays, and the worker is not landed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -211,7 +211,7 @@ fn shown_effect(effect: &Effect) -> String {
     }
 }
 
-/// The value that the worker's environment file of ours gives a variable.
+/// The value that rocworker's environment file of the worker gives a variable.
 pub(crate) fn value(desired: &Desired, name: &str) -> Option<String> {
     let text = text(desired, "/etc/rocworker/concourse.env")?;
     rocworker::engines::env_file::EnvFile::parse(&text).get(name).map(str::to_owned)

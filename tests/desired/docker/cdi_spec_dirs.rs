@@ -1,4 +1,4 @@
-//! The list of folders in which docker looks for CDI specs: ours in it, and somebody else's.
+//! The list of folders in which docker looks for CDI specs: the managed one in it, and somebody else's.
 
 use std::path::Path;
 
@@ -29,7 +29,7 @@ fn a_folder_that_somebody_adds_to_our_list_of_specs_stays_beside_those_that_dock
         let left = edit.revert(&theirs, before).unwrap().text.unwrap();
         assert_eq!(folders(&left).as_deref(), Some(r#"["/etc/cdi","/var/run/cdi","/opt/cdi"]"#));
 
-        // Nothing of theirs in it: the list goes, and docker's own is in effect again.
+        // No unmanaged folder is in it: the list goes, and docker's own is in effect again.
         let reordered = format!("{} ", ours.replace("\": [", "\":  ["));
         let left = edit.revert(&reordered, before).unwrap().text;
         let left = left.as_deref().and_then(folders);

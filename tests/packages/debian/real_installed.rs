@@ -182,7 +182,7 @@ fn real_removing_gives_the_machine_back_and_purging_forgets_it() {
             same(&worker.written().without(&["var/lib/rocworker"]), &before, &format!("{system} {way}"));
         }
         let asked = worker.machine.text(SYSTEMCTL_SAID).unwrap();
-        // The daemon would put right what is taken back.
+        // The daemon would put right what is reverted.
         let at = |call: &str| asked.find(call).unwrap_or_else(|| panic!("{system}: no {call}: {asked}"));
         assert!(at("stop rocworker.service") < at("try-restart containerd.service"), "{system}: {asked}");
         assert!(!asked.contains("stop rocworker-boot.service"), "{system}: {asked}");

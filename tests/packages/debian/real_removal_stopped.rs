@@ -215,7 +215,7 @@ fn real_what_came_by_apt_outlives_a_removal_and_no_purge_forgets_it() {
     let has_it = || worker.machine.package("rocm-smi-lib").is_some_and(|it| it.starts_with("install ok"));
     assert!(has_it());
 
-    // In time: nothing was taken back when it says so.
+    // In time: nothing was reverted when it says so.
     let applied = worker.written();
     let words = worker.dpkg(&["--purge", "rocworker"]).badly();
     assert!(words.contains("run rocworker undo; then purge it again"), "{words}");
@@ -226,7 +226,7 @@ fn real_what_came_by_apt_outlives_a_removal_and_no_purge_forgets_it() {
     assert!(said.contains("what came by apt stays"), "{said}");
     worker.names_nothing_that_is_gone("removed");
     assert!(has_it());
-    // dpkg takes what comes after a removal for an upgrade; what was taken back stays so.
+    // dpkg takes what comes after a removal for an upgrade; what was reverted stays so.
     worker.install();
     assert!(worker.machine.text(RULES).is_none());
     worker.dpkg(&["--remove", "rocworker"]).well();

@@ -85,7 +85,7 @@ fn what_is_there_stays_named_and_apt_is_asked_nothing() {
     let names: Vec<&str> = ALL.map(|(name, _)| name).to_vec();
     assert_eq!(asked(&done(), "30.30.3"), Vec::<String>::new());
     assert_eq!(answer(&done(), "30.30.3", None).unwrap(), names);
-    // A driver that is there and runs is not taken back because of what came later.
+    // A driver that is there and runs is not reverted because of what came later.
     let later = done()
         .put("/etc/modprobe.d/x.conf", "blacklist amdgpu\n")
         .put("/sys/module/module/parameters/sig_enforce", "Y\n");

@@ -1,4 +1,4 @@
-//! A table of a TOML file that is ours by one key of it: it stays or goes as one, wherever it stands by then.
+//! A table of a TOML file that rocworker manages by one key of it: it stays or goes as one, wherever it stands by then.
 
 use edit::{Edit, Format, Key, Moved, Reverted, Set};
 use serde_json::{Value, json};
@@ -141,7 +141,7 @@ fn a_value_that_was_there_comes_back_under_the_name_that_its_table_has_by_then()
         let back = edit.revert(&written(own, &runtimes(more)), Some(before)).unwrap();
         assert_eq!(back, gone(&written("cdi = false\n", ""), went));
     }
-    // runc as somebody has made it stays, and so does a runtime that is theirs, which needs the one beside it.
+    // runc as somebody has made it stays, and so does an unmanaged runtime, which needs the one beside it.
     let theirs = written(own, &runtimes(""));
     for (theirs, left) in [
         (theirs.replace("Pivot = false", "Pivot = true"), "new.r.all.runc"),
@@ -153,7 +153,7 @@ fn a_value_that_was_there_comes_back_under_the_name_that_its_table_has_by_then()
         assert!(text.starts_with("[new.r]\ncdi = false\n") && text.contains("Pivot"), "{text}");
         assert_eq!(text.contains("[new.r.all.amd]"), left.ends_with("amd"), "{text}");
     }
-    // A table of the later name that somebody has beside ours is theirs.
+    // A table of the later name that somebody has beside the managed one is unmanaged.
     for before in [before, "[r]\nimage = \"x\"\n"] {
         let theirs = "\n[new.r]\ncdi = true\n";
         let back = edit.revert(&(edit.apply(before).unwrap() + theirs), Some(before)).unwrap();

@@ -124,7 +124,7 @@ fn an_empty_line_of_ours_goes_whatever_stands_behind_it_and_theirs_stays() {
     let section = edit(vec![(&["a", "ours"], Set::Needed(json!({"on": true, "inner": {"x": 1}})))]);
     for text in ["[a]\nx = 1\n", "[a]\nx = 1\n\n\n[b]\n", "[a]\nx = 1\n\n# end\n"] {
         let ours = section.apply(text).unwrap();
-        // Right behind ours, and at the end.
+        // Right behind the managed table, and at the end.
         let last = ours.find("x = 1\n").map_or(0, |_| ours.rfind("[a.ours").unwrap());
         let behind = last + ours[last..].find("1\n").unwrap() + 2;
         let theirs = format!("{}# somebody\n{}", &ours[..behind], &ours[behind..]);
@@ -198,7 +198,7 @@ fn what_somebody_has_changed_since_is_theirs_and_told() {
         (back.text.as_deref(), &back.left[..]),
         (Some("[a]\non = \"maybe\"\n"), &["a.on".to_owned()][..])
     );
-    // Gone, or as it was before: nothing is left of ours, and nothing is to be said.
+    // Gone, or as it was before: no managed key is left, and nothing is to be reported.
     for now in ["[a]\n# gone\n", "[a]\non = 1\n# back\n"] {
         let back = on.revert(now, Some("[a]\non = 1\n")).unwrap();
         assert_eq!((back.text.as_deref(), back.left), (Some(now), Vec::new()), "{now}");

@@ -95,7 +95,7 @@ pub struct Settled {
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Done,
-    /// No unit or module is there for the effect, or no program that could execute it.
+    /// Nothing was to do: the unit does not run, or systemd or udev does not.
     Skipped,
     /// The effect stays pending.
     Pending,

@@ -1,4 +1,5 @@
-//! Somebody edits a file in the moment in which rocworker replaces it: the edit is there afterwards, and counts as theirs.
+//! Somebody edits a file in the moment in which rocworker replaces it: the edit is there afterwards, and counts as
+//! unmanaged.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -58,7 +59,7 @@ fn an_edit_that_comes_when_the_new_file_stands_beside_theirs_is_never_lost() {
             assert!(failed.text.contains("was changed at the same moment"), "{ran:?}");
             assert!(machine.is_bare(), "nothing of it is rocworker's");
         }
-        // The next run has both, and undo gives back theirs.
+        // The next run has both, and undo gives back the unmanaged file.
         machine.apply(&runtime());
         assert!(machine.text(FILE).contains("\"debug\": true") && machine.text(FILE).contains("wrapper"));
         let (ran, came) = beside_an_editor(&machine, THEIRS, || machine.undo());

@@ -35,7 +35,7 @@ fn a_temporary_file_goes_also_when_its_process_seems_to_live() {
 }
 
 /// Killed between the exchange of two files and the comparison: what somebody had written in that moment is put back, and
-/// counts as any edit of theirs. What was displaced as it was meant to be goes.
+/// counts as any unmanaged edit. What was displaced as it was meant to be goes.
 #[test]
 fn what_a_killed_run_has_displaced_is_put_back_where_it_is_somebodys_edit() {
     for (beside, is_theirs) in [("theirs\n", true), ("old\n", false), ("new\n", false)] {
@@ -99,7 +99,7 @@ fn an_edit_that_a_killed_run_has_displaced_is_kept_and_named_when_the_file_is_ed
     }
 }
 
-/// The file was written: what was ours before it is ours no longer, and a rival who puts it back is one.
+/// The file was written: what was managed before it is managed no longer, and a rival who puts it back is one.
 #[test]
 fn of_a_run_that_was_killed_after_its_file_was_written_only_the_newest_state_stays_ours() {
     let machine = Machine::new();

@@ -1,5 +1,5 @@
-//! A crash at every write, for kinds of change that a program makes seldom: keys of ours that get another name, links in
-//! the place of files and files in the place of links, nodes.
+//! A crash at every write, for kinds of change that a program makes seldom: managed keys that get another name, links
+//! in the place of files and files in the place of links, nodes.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

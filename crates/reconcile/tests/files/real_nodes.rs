@@ -77,7 +77,7 @@ fn real_nodes_that_are_made_anew_get_it_again_and_undo_gives_back_what_the_new_o
     machine.undo();
     assert_eq!(rights(&machine, "dev/kfd"), (0o640, 0, 44));
 
-    // Made anew after the last apply: nothing of ours is on it.
+    // Made anew after the last apply: nothing managed is on it.
     machine.apply(&wanted());
     make(&machine, "dev/kfd", "604", "3:4");
     machine.undo();

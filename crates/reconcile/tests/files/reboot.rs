@@ -1,4 +1,4 @@
-//! A restart of the machine that is owed until the kernel names another boot.
+//! A restart of the machine that is pending until the kernel names another boot.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Somebody else's hand between an apply and an undo: theirs stays, ours goes.
+//! Somebody else's hand between an apply and an undo: their text stays, managed text goes.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -188,7 +188,7 @@ fn real_one_that_is_there_already_is_right_and_is_never_put_back_to_an_older_ver
         worker.has("lab-tool", Some("install ok installed 2.0"));
         worker.machine.apt_get(&["purge", "lab-tool"]).well();
 
-        // Ours goes up with the configuration, and not down.
+        // The managed version goes up with the configuration, and not down.
         worker.apply(&["install lab-tool 1.0"]);
         worker.has("lab-tool", Some("install ok installed 1.0"));
         let ran = worker.apply(&["install lab-tool 3.0"]);
@@ -311,7 +311,7 @@ fn real_one_that_should_not_be_there_goes_and_undo_brings_the_same_version_if_it
         assert!(ran.failed.is_empty(), "{system}: {ran:#?}");
         worker.has("lab-tool", Some("deinstall ok config-files 1.0"));
         assert!(worker.apply(&["absent lab-tool"]).planned.is_empty(), "{system}");
-        // Its source is somebody's: ours goes with undo, before what it offers is asked for.
+        // The package's source is somebody's: the managed one goes with undo, before what it offers is asked for.
         worker.somebody_adds_a_source();
         let undone = worker.undo();
         assert!(undone.is_bare, "{system}: {undone:#?}");

@@ -16,7 +16,7 @@ fn tool() -> Package {
     Package::new("lab-tool", "1.0").file("/usr/share/lab-tool/is-here", "1.0\n").weight(300_000)
 }
 
-/// Nothing was installed, everything else was done, and the machine can be taken back or brought on.
+/// Nothing was installed, everything else was done, and the machine can be reverted or brought on.
 #[track_caller]
 fn failed_and_comes_later(worker: &Worker, ran: &Ran, said: &str, when: &str) {
     assert_eq!(ran.failed.len(), 1, "{when}: {ran:#?}");

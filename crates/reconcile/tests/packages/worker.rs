@@ -70,7 +70,7 @@ pub(crate) struct Ran {
     pub(crate) error: Option<String>,
 }
 
-/// The machine, with one repository of ours.
+/// The machine, with one repository of the test's.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) machine: Machine,
@@ -135,7 +135,8 @@ impl Worker {
         serde_json::from_str(&self.machine.text("/run/lab/ran.json").unwrap()).unwrap()
     }
 
-    /// By another name than ours has: apt reads no source at all where two name different keys for the same.
+    /// By another name than the managed list has: apt reads no source at all where two name different keys for the
+    /// same.
     pub(crate) fn somebody_adds_a_source(&self) {
         let url = self.server.url().replace("127.0.0.1", "127.1");
         self.machine.add_source(&self.repository, &url, &self.key);

@@ -75,7 +75,7 @@ fn real_containerd_loads_what_apply_makes_and_our_keys_alone_differ() {
             assert_ours(&name, &start.name, &engine, &after);
             assert_same(&name, &without_ours(before.clone()), &without_ours(after));
 
-            // Ours are seen as ours: a second time wants the same, and writes the same.
+            // Managed keys are seen as managed: a second time wants the same, and writes the same.
             let ours = configured.files();
             let again = configured.wanted("");
             assert_eq!(again, desired, "{name}");

@@ -152,7 +152,7 @@ fn real_a_canary_through_a_docker_without_our_runtime_and_without_cdi_fails_and_
     docker.assert_nothing_is_left();
 }
 
-/// docker 26.1 is told to look at CDI specs, 28.5 does so by itself: there a GPU comes without a runtime of ours.
+/// docker 26.1 is told to look at CDI specs, 28.5 does so by itself: there a GPU comes without rocworker's runtime.
 #[test]
 fn real_a_canary_through_a_docker_that_knows_cdi_gets_the_gpu_that_it_names_and_no_other() {
     for engine in releases().into_iter().filter(|engine| *engine != CONTAINERD_1_6) {

@@ -44,7 +44,7 @@ fn what_is_missing_is_laid_out_as_its_neighbours_are() {
             "{\n \"runtimes\": {\n  \"amd\": {\n   \"path\": \"/usr/bin/runc-amd-wrapper\"\n  }\n }, \"features\": \
              {\"cdi\": true}\n}",
         ),
-        // A BOM is kept, and so are escapes, also in a key that is ours.
+        // A BOM is kept, and so are escapes, also in a managed key.
         (
             "\u{feff}{\"feat\\u0075res\":{\"cdi\":false},\"a\\/b\":\"\\u00e9\"}",
             "\u{feff}{\"feat\\u0075res\":{\"cdi\":true},\"a\\/b\":\"\\u00e9\",\"runtimes\":{\"amd\":{\"path\":\

@@ -1,4 +1,4 @@
-//! A table that is ours by one key of it, which others may add to.
+//! A table that rocworker manages by one key of it, which others may add to.
 
 use super::*;
 use crate::Reverted;

@@ -19,7 +19,7 @@ fn edit(keys: impl Into<Vec<Key>>) -> Edit {
     Edit::new(Format::Json, keys.into())
 }
 
-/// A table that is ours by its `path`.
+/// A table that is managed by its `path`.
 fn entry(path: &[&str], program: &str) -> Key {
     key(
         path,

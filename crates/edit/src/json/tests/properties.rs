@@ -4,7 +4,7 @@ use super::*;
 use crate::document::take_out;
 use crate::json::Json;
 
-/// JSON as people and programs write it: blanks anywhere, numbers and escapes in any spelling, keys of ours among
+/// JSON as people and programs write it: blanks anywhere, numbers and escapes in any spelling, managed keys among
 /// them now and then.
 fn text() -> impl Strategy<Value = String> {
     let blank = prop::sample::select(vec!["", " ", "\n", "\r\n  ", "\t", "\n\n    "]);

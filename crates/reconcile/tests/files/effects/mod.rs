@@ -214,7 +214,7 @@ fn a_drain_that_does_not_end_stays_pending_and_a_later_run_starts_the_unit_whate
         assert_eq!(outcomes(&settled), [Outcome::Pending]);
         assert!(settled[0].text.contains("is still at it"), "{}", settled[0].text);
         assert_eq!(host.said(), [SIGNAL]);
-        // Still at it: it is not told again.
+        // The unit is still at work: it gets no second signal.
         assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
         assert_eq!(host.said(), [""; 0]);
         host.set("active", "inactive");
@@ -250,7 +250,7 @@ fn a_drain_that_takes_long_is_left_to_a_unit_that_waits() {
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
     assert_eq!(host.said(), [""; 0]);
 
-    // What it does there: it waits for the run that was told, and settles that alone.
+    // What `settle` does there: it waits for the run that got the signal, and settles that alone.
     let programs = host.programs();
     let services = Services {
         programs: Some(&programs),
@@ -339,7 +339,7 @@ fn that_a_unit_is_told_is_on_disk_before_the_signal_and_that_it_was_before_the_w
     assert_eq!(told("state/at-kill"), serde_json::json!({"invocation": "first", "sent": false}));
     assert_eq!(told("state/at-wait"), serde_json::json!({"invocation": "first", "sent": true}));
 
-    // Killed just before the signal: the unit runs on, and is told now.
+    // Killed just before the signal: the unit runs on, and gets the signal now.
     host.machine.put("var/lib/rocworker/receipt.json", &host.machine.text("state/at-kill"));
     fs::set_permissions(
         host.machine.path("var/lib/rocworker/receipt.json"),
@@ -413,7 +413,7 @@ fn a_signal_that_cannot_be_sent_or_a_start_that_fails_stays_owed() {
     let settled = host.apply(&wanted, Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Failed]);
     assert!(settled[0].text.ends_with("ended with exit status: 1: it is stuck"), "{}", settled[0].text);
-    // Nobody told it: when it is stopped now, that is somebody's decision.
+    // The unit got no signal: when it is stopped now, that is somebody's decision.
     host.unset("fails");
     host.said();
     host.set("active", "inactive");

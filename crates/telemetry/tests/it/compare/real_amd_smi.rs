@@ -9,7 +9,8 @@ use support::{real, smi, stage};
 use crate::compare::machines;
 use crate::compare::ours::Ours;
 
-/// Where its answer has the value, ours with the labels beside the card's, and how many of its units make one of ours.
+/// Where its answer has the value, rocworker's metric with the labels beside the card's, and how many of its units make
+/// one of rocworker's.
 type Pair = (&'static str, &'static str, &'static [(&'static str, &'static str)], f64);
 
 const MIB: f64 = 1.0 / (1 << 20) as f64;

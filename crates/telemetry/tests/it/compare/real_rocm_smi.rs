@@ -29,7 +29,8 @@ const ARGUMENTS: &[&str] = &[
     "--json",
 ];
 
-/// Its name of a value, ours with the labels beside the card's, and what to multiply its value with.
+/// rocm-smi's name of a value, rocworker's metric with the labels beside the card's, and what to multiply its value
+/// with.
 type Pair = (&'static str, &'static str, &'static [(&'static str, &'static str)], f64);
 
 const VALUES: &[Pair] = &[
