@@ -102,7 +102,8 @@ fn policy(runtime: &Path, detected: &Value) -> Value {
         json!({"index": gpu["index"], "names": [gpu["pci"]], "card": gpu["pci"], "hive": null,
                "nodes": [node(&gpu["card"]), node(&gpu["render"])]})
     };
-    let gpus: Vec<Value> = detected["gpus"].as_array().into_iter().flatten().map(gpu).collect();
+    let usable = detected["gpus"].as_array().into_iter().flatten().filter(|gpu| gpu["usable"] == true);
+    let gpus: Vec<Value> = usable.map(gpu).collect();
     json!({"schema_version": 2, "runtime": runtime, "requests": "all", "default": "none",
            "sharing": "shared", "gpus": gpus, "wait_limit_s": 0, "folders": [], "edits": {}})
 }
