@@ -7,7 +7,7 @@ mod edits;
 
 pub use edits::{Edits, GFX_OVERRIDE, UNLIMITED, is_gfx_version};
 
-use raw_json::Text;
+use raw_json::{Member, Text};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
@@ -140,7 +140,7 @@ impl Policy {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let no_policy = |error| malformed("not a policy", &error);
         let members = raw_json::members(text.trim()).map_err(no_policy)?;
-        match version(text) {
+        match member(&members, "schema_version") {
             // A newer version's keys are not known to this one.
             Some(newer) if newer > u64::from(SCHEMA_VERSION) => refuse(format!(
                 "schema_version {newer} belongs to a newer version (this one reads {SCHEMA_VERSION}): update \
@@ -287,20 +287,14 @@ fn in_order(mut gpus: Vec<Gpu>) -> Result<Vec<Gpu>, Error> {
     Ok(gpus)
 }
 
-/// The schema version of a text, whatever else is wrong with it.
-fn version(text: &str) -> Option<u64> {
-    member(text, "schema_version")
-}
-
 /// The `runtime` that a policy names, whatever else is wrong with it: the same one has to serve all calls.
 #[must_use]
 pub fn runtime(text: &str) -> Option<String> {
-    member(text, "runtime")
+    member(&raw_json::members(text).ok()?, "runtime")
 }
 
-/// One member of a text that may be of any version. `None`: it is not there, or null, or there twice, or this is no object.
-fn member<'a, T: Deserialize<'a>>(text: &'a str, name: &str) -> Option<T> {
-    let members = raw_json::members(text).ok()?;
+/// One member of an object that may be of any version. `None`: it is not there, or null, or there twice.
+fn member<'a, T: Deserialize<'a>>(members: &[Member<'a>], name: &str) -> Option<T> {
     let mut named = members.iter().filter(|member| Text::of(member.key).is_some_and(|key| &*key == name));
     let (Some(member), None) = (named.next(), named.next()) else { return None };
     serde_json::from_str(member.value).ok()

@@ -56,7 +56,7 @@ struct Found {
     location: Option<(u64, u64)>,
 }
 
-/// Those of the machine in KFD's order, by which `rocworker detect` counts.
+/// The machine's usable GPUs in KFD's order, by which `rocworker detect` counts.
 fn usable(devices: &Devices<'_>) -> Vec<Gpu> {
     let nodes = devices.sys.join("class/kfd/kfd/topology/nodes");
     let entries = fs::read_dir(&nodes).into_iter().flatten().flatten();

@@ -107,14 +107,14 @@ impl Parts {
     }
 }
 
-/// Each document by its path in the repository, so that their links among each other hold.
-/// Those of rocworker's commands, which it prints itself, and the exporter's.
+/// Manual pages of rocworker's commands, which it prints itself, and the exporter's page.
 fn man_pages(folder: &Path, top: &Path) -> Result<Named> {
     let mut pages = in_folder(folder, ".8")?;
     pages.extend(in_folder(&top.join("packaging"), ".8")?);
     named(&pages, "")
 }
 
+/// Each document by its path in the repository, so that their links among each other hold.
 fn docs(top: &Path) -> Result<Named> {
     let mut docs = named(&in_folder(&top.join("docs"), ".md")?, "docs/")?;
     docs.extend(named(&in_folder(&top.join("charm/examples"), "")?, "charm/examples/")?);

@@ -267,7 +267,7 @@ fn cache() -> Result<PathBuf> {
 /// stays, and the other's is removed.
 ///
 /// # Errors
-/// Those of `make`, which is called again by the next run.
+/// `make` failed; the next run calls it again.
 fn whole_or_absent(place: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if place.is_dir() {
         return Ok(());
