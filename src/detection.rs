@@ -1,10 +1,9 @@
 //! `detect --output json`: the contract that others rely on. Documented in docs/json.md.
 
+use host::facts::Facts;
+use host::remarks::remarks;
 use inventory::Inventory;
 use serde::Serialize;
-
-use crate::facts::Facts;
-use crate::remarks::remarks;
 
 /// The whole answer.
 #[derive(Debug, Serialize)]

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use config::{Config, ExistingUnit};
+use engines::unit::{FOLDERS, Unit};
 use reconcile::command::Programs;
 use reconcile::{Effect, Receipt};
 use root::Root;
 
-use crate::config::{Config, ExistingUnit};
-use crate::engines::unit::{FOLDERS, Unit};
 use crate::own_program;
 
 pub const NAME: &str = "rocm-exporter.service";

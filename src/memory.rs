@@ -4,15 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use config::{self, Config};
+use host::pinned_devices::PinnedDevices;
+use host::version::{Known, Version};
+use packages::driver::Attempt;
 use reconcile::Digest;
+use render::Sums;
 use root::{Attributes, Root, Written};
 use serde::{Deserialize, Serialize};
-
-use crate::config::{self, Config};
-use crate::driver::Attempt;
-use crate::pinned_devices::PinnedDevices;
-use crate::render::Sums;
-use crate::version::{Known, Version};
 
 /// Where the file is.
 pub const PATH: &str = "/var/lib/rocworker/memory.json";

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::cdi::Siblings;
-use crate::driver::Ground;
-use crate::engines::{Engines, WrapperAsDefault};
+use cdi::Siblings;
+use engines::program::Program;
+use engines::{Engines, WrapperAsDefault};
+use host::facts::Facts;
+use host::groups::Groups;
+use host::version::Known;
+use packages::Packages;
+use packages::driver::Ground;
+use render::Templates;
+
 use crate::exporter_unit::ExporterUnit;
-use crate::facts::Facts;
-use crate::groups::Groups;
-use crate::packages::Packages;
-use crate::program::Program;
-use crate::render::Templates;
-use crate::version::Known;
 
 /// What [`crate::run::Run`] observes.
 #[derive(Debug)]

@@ -6,15 +6,15 @@
 use std::path::Path;
 use std::time::Duration;
 
+use config::Component;
+use engines::program::PACKAGED;
+use engines::undo_constraints::running;
 use reconcile::Resource;
 
-use crate::component::Component;
 use crate::daemon::LOCK;
 use crate::daemon::socket::{Answer, serving};
-use crate::engines::undo_constraints::running;
 use crate::memory;
 use crate::own_program;
-use crate::program::PACKAGED;
 use crate::run::{Error, Run, State};
 
 /// A daemon ends within a second of the signal.

@@ -3,13 +3,12 @@
 
 use std::path::Path;
 
+use config::Config;
+use config::selection::select;
+use host::facts::Facts;
 use inventory::{Around, DeviceNode, Gpu, Problem};
 use root::Root;
 use serde::Serialize;
-
-use crate::config::Config;
-use crate::facts::Facts;
-use crate::selection::select;
 
 /// Where udevd listens, while it runs.
 const UDEVD: &str = "/run/udev/control";

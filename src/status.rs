@@ -2,14 +2,13 @@
 
 use std::path::PathBuf;
 
+use host::facts::Facts;
 use reconcile::{Change, Finding, Note, Resource};
 use root::Root;
 use serde::Serialize;
 
-use crate::config;
 use crate::daemon::socket::{Answer, ask};
 use crate::desired;
-use crate::facts::Facts;
 use crate::memory::AppliedConfig;
 use crate::run::{Error, Planned, Run, State};
 

@@ -8,13 +8,12 @@ use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 use amdgpu::is_partition;
+use engines::canary::kfd as interface;
+use engines::canary::probe::named;
+use host::groups::Groups;
 use nix::errno::Errno;
 use root::{Kind, Root};
 use serde::Serialize;
-
-use crate::canary::kfd as interface;
-use crate::canary::probe::named;
-use crate::groups::Groups;
 
 const FOLDER: &str = "/dev/dri";
 const KFD: &str = "/dev/kfd";

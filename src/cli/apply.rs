@@ -1,12 +1,12 @@
 use std::path::Path;
 
 use anyhow::anyhow;
+use printable::counted;
 
 use super::args::Only;
 use super::changes;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
-use crate::printable::counted;
 use crate::run::{self, Saved};
 
 pub(crate) fn run(

@@ -1,8 +1,9 @@
+use printable::{counted, printable};
+
 use super::Outcome;
 use super::changes::{findings, settled};
 use super::output::{WARN, styled};
 use super::session::Session;
-use crate::printable::{counted, printable};
 use crate::run::{self, named, without_restarts};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {

@@ -2,7 +2,11 @@ use std::path::{Path, PathBuf};
 
 use allocation::cdi::{DeviceNode, Spec};
 use anyhow::{Context, anyhow, bail};
+use cdi::{self, KIND, Siblings, Wanted, wanted};
 use clap::Subcommand;
+use config::Config;
+use config::selection::select;
+use printable::{counted, printable};
 use root::{Attributes, Root, Written};
 use serde::Serialize;
 
@@ -11,12 +15,8 @@ use super::args::Format;
 use super::output::{BAD, GOOD, print_text, styled};
 use super::session::{Misuse, Session, absolute, caller, callers_file};
 use super::table::Columns;
-use crate::cdi::{self, KIND, Siblings, Wanted, wanted};
-use crate::config::Config;
 use crate::desired::{certain, spec_file};
-use crate::printable::{counted, printable};
 use crate::run::siblings_at_apply;
-use crate::selection::select;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

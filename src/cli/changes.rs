@@ -1,10 +1,10 @@
 //! Changes as people read them: like a diff.
 
+use printable::printable;
 use reconcile::{Change, Finding, Note, Outcome, Resource, Settled, Stage, State, Verb};
 
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::session::Session;
-use crate::printable::printable;
 use crate::run;
 
 /// Lines of a change that are shown unless more is asked for.

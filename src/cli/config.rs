@@ -1,11 +1,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
+use config::{ClusterBloom, Config};
 use serde::Serialize;
 
 use super::Outcome;
 use super::session::{Session, absolute, caller};
-use crate::config::{ClusterBloom, Config};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

@@ -2,13 +2,13 @@
 
 use anyhow::bail;
 use clap::Subcommand;
+use printable::counted;
 
 use super::Outcome;
 use super::changes;
 use super::output::print_text;
 use super::session::Session;
 use crate::package;
-use crate::printable::counted;
 use crate::run::{Phase, State};
 
 #[derive(Debug, Subcommand)]

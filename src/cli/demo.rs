@@ -8,7 +8,6 @@ use super::next::Options;
 use super::output::{DIM, HEADING, print_text, styled};
 use super::session::Session;
 use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, undo};
-use crate::config;
 use crate::demo::{TASK, lay_out, nodes, wrapped};
 use crate::desired::policy;
 

@@ -1,7 +1,9 @@
 use std::fmt::Write;
 
 use anstyle::Style;
+use host::facts::Facts;
 use inventory::{DeviceNode, Gpu, Inventory, Problem, Reading, Vendor, names};
+use printable::printable;
 
 use super::Outcome;
 use super::args::Format;
@@ -9,8 +11,6 @@ use super::output::{BAD, DIM, GOOD, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::detection::Detection;
-use crate::facts::Facts;
-use crate::printable::printable;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let facts = Facts::read(&session.root);

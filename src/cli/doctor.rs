@@ -2,21 +2,21 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use anstyle::Style;
+use config::Config;
+use engines::canary::Canary;
+use host::facts::Facts;
+use host::timestamp::Timestamp;
+use printable::printable;
+use reconcile::Step;
 use unicode_width::UnicodeWidthStr;
 
 use super::Outcome;
 use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
 use super::progress::Shown;
 use super::session::{Session, interrupt};
-use crate::canary::Canary;
-use crate::config::Config;
 use crate::doctor::{Check, Diagnosis, Status, examine};
-use crate::facts::Facts;
-use crate::printable::printable;
+use crate::lease;
 use crate::run::Own;
-use crate::timestamp::Timestamp;
-use crate::{engines, lease};
-use reconcile::Step;
 
 /// `canary`: how long an engine may take, when each is to start a container.
 pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result<Outcome> {

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Subcommand;
+use config::{self, Config};
+use fleet::remote::Scrape;
+pub(super) use fleet::remote::exporter_config::{Listen, with_exporter};
+pub(super) use fleet::remote::scrape::{nearest, scrape};
 use root::Attributes;
 
 use super::Outcome;
 use super::output::print_text;
 use super::session::{Misuse, Session};
-use crate::config::{self, Config};
-use crate::fleet::remote::Scrape;
-use crate::fleet::remote::exporter_config::{Listen, with_exporter};
-use crate::fleet::remote::scrape::{nearest, scrape};
 use crate::memory::Memory;
 
 /// More than a file with keys for TLS and passwords has.

@@ -8,13 +8,13 @@ mod several;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use config::Host;
+use fleet::script::Wanted;
 
 use super::Outcome;
 use super::args::{Args, Command, Only, Options, Person};
 use super::metrics::TextFormat;
 use super::session::{Misuse, Session};
-use crate::fleet::host::Host;
-use crate::fleet::script::Wanted;
 
 /// The commands for other machines.
 pub(crate) const TAKE_HOST: [&str; 8] =

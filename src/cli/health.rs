@@ -6,6 +6,7 @@ use std::time::UNIX_EPOCH;
 use anstyle::Style;
 use inventory::health::{Deduction, GpuHealth, Health, Quarantine, State};
 use inventory::{Inventory, names};
+use printable::printable;
 use root::Root;
 use serde::Serialize;
 use telemetry::daemon_file;
@@ -19,7 +20,6 @@ use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::{Misuse, Session, absolute, caller};
 use super::table::{Cell, Columns};
 use crate::health::{Observer, boot_id, rules};
-use crate::printable::printable;
 
 #[derive(Serialize)]
 struct Answer<'h> {

@@ -1,5 +1,6 @@
 use std::time::{Duration, UNIX_EPOCH};
 
+use host::timestamp::Timestamp;
 use reconcile::history::{self, Event};
 use serde::Serialize;
 
@@ -7,7 +8,6 @@ use super::Outcome;
 use super::args::Format;
 use super::session::Session;
 use super::table::Columns;
-use crate::timestamp::Timestamp;
 
 #[derive(Serialize)]
 struct Answer {

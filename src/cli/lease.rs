@@ -1,4 +1,5 @@
 use clap::Subcommand;
+use printable::printable;
 use serde::Serialize;
 
 use super::Outcome;
@@ -7,7 +8,6 @@ use super::output::{BAD, DIM, GOOD, styled};
 use super::session::{Misuse, Session};
 use super::table::{Cell, Columns};
 use crate::lease::{self, Held, HeldBy, Waiting};
-use crate::printable::printable;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

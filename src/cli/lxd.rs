@@ -4,16 +4,16 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Subcommand;
+use lxd::advice::{self, Advice, Question};
+use lxd::command::{self, Client, Container, PLACEHOLDER, is_name};
+use lxd::{ask, resources};
+use printable::printable;
 use reconcile::command::Programs;
 use serde::Serialize;
 
 use super::Outcome;
 use super::output::{DIM, styled};
 use super::session::{Misuse, Session, absolute, caller};
-use crate::lxd::advice::{self, Advice, Question};
-use crate::lxd::command::{self, Client, Container, PLACEHOLDER, is_name};
-use crate::lxd::{ask, resources};
-use crate::printable::printable;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {

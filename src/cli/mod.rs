@@ -48,9 +48,9 @@ use std::time::Duration;
 
 use clap::Parser;
 use clap::error::ErrorKind;
+use printable::printable;
 
 use crate::desired;
-use crate::printable::printable;
 use crate::run::{self, Unreadable};
 use args::{Args, Command, Person, Script};
 use next::Options;
@@ -113,7 +113,7 @@ fn is_misuse(error: &anyhow::Error) -> bool {
     let is_of_configuration = |cause: &(dyn std::error::Error + 'static)| {
         let unreadable = cause.downcast_ref().is_some_and(|it| !matches!(it, Unreadable::Memory(_)));
         let desired = matches!(cause.downcast_ref(), Some(run::Error::Desired(desired::Error::Config(_))));
-        unreadable || desired || cause.is::<crate::config::Error>()
+        unreadable || desired || cause.is::<::config::Error>()
     };
     error.is::<session::Misuse>() || error.chain().any(is_of_configuration)
 }

@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
+use printable::quoted;
+
 use super::args;
 use super::fleet::TAKE_HOST;
 use super::visible;
-use crate::printable::quoted;
 
 /// The options that name the machine and the configuration of an answer.
 #[derive(Debug, Default)]

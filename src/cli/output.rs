@@ -2,10 +2,10 @@ use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context as _;
+use printable::{printable_json, printable_lines};
 use serde::Serialize;
 
 use super::args::Format;
-use crate::printable::{printable_json, printable_lines};
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();

@@ -1,6 +1,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use printable::{counted, printable};
 use reconcile::Rehearsal;
 use root::Attributes;
 
@@ -9,7 +10,6 @@ use super::args::Only;
 use super::changes::{changes, findings, found, notes};
 use super::output::{BAD, DIM, styled};
 use super::session::{Misuse, Session, caller, callers_file};
-use crate::printable::{counted, printable};
 use crate::run::{Planned, Saved};
 
 /// More than a plan with the diffs of a megabyte of configuration has.

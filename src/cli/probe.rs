@@ -1,12 +1,12 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use engines::canary::probe::probe;
 use root::Attributes;
 
 use super::Outcome;
 use super::output::print_text;
 use super::session::{Misuse, absolute, caller};
-use crate::canary::probe::probe;
 
 /// What `doctor --canary` runs inside a container.
 #[derive(Debug, Args)]

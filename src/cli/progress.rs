@@ -7,13 +7,13 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use printable::printable;
 use reconcile::{Change, Effect, KindName, Progress, Step};
 
 use super::args::Format;
 use super::changes::{Tense, change};
 use super::output::print_text;
 use super::session::Session;
-use crate::printable::printable;
 
 /// How often the line on a terminal is drawn, so that one sees that the program lives.
 const TICK: Duration = Duration::from_millis(120);

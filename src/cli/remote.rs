@@ -7,6 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use config::{Host, listen_address};
+use fleet::pool;
+pub(super) use fleet::remote::package::Package;
+pub(super) use fleet::remote::scrape::scrape_by_name;
+pub(super) use fleet::remote::{self, Error, Found, InstallOptions, Step, Unit};
 use reconcile::command::Programs;
 use serde::Serialize;
 
@@ -14,12 +19,6 @@ use super::Outcome;
 use super::args::Options;
 use super::fleet::{hosts as hosts_of, progress};
 use super::session::{Misuse, Session, absolute, caller, interrupt};
-use crate::config::listen_address;
-use crate::fleet::host::Host;
-use crate::fleet::pool;
-use crate::fleet::remote::package::Package;
-use crate::fleet::remote::scrape::scrape_by_name;
-use crate::fleet::remote::{self, Error, Found, InstallOptions, Step, Unit};
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -360,5 +359,5 @@ impl Answers {
 }
 
 fn say(host: &str, text: &str) {
-    writeln!(anstream::stderr(), "{host}: {}", crate::printable::printable(text)).ok();
+    writeln!(anstream::stderr(), "{host}: {}", printable::printable(text)).ok();
 }

@@ -4,13 +4,13 @@ use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use host::timestamp::Timestamp;
 use serde::Serialize;
 
 use super::Outcome;
 use super::output::{DIM, styled};
 use super::session::{Misuse, Session, absolute, callers_file};
 use crate::report::{LeftOut, Report, default_name, new_file, take};
-use crate::timestamp::Timestamp;
 
 /// Enough to see what kind of thing is missing; the whole list is in the archive.
 const SHOWN: usize = 10;

@@ -4,8 +4,16 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
+use config::selection::Selection;
+use config::{ClusterBloom, Config};
+use explain::journal::Printed;
+use fleet::frames::Reading;
+use host::facts::Facts;
+use host::timestamp::Timestamp;
+use printable::printable;
 use reconcile::Progress;
 use reconcile::command::Programs;
+use render::Templates;
 use root::Root;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::level_filters::LevelFilter;
@@ -13,17 +21,9 @@ use tracing::level_filters::LevelFilter;
 use super::args::{self, Format};
 use super::next::Options;
 use super::progress::Shown;
-use crate::config::{ClusterBloom, Config};
-use crate::explain::journal::Printed;
-use crate::facts::Facts;
-use crate::fleet::frames::Reading;
 use crate::memory::Memory;
-use crate::printable::printable;
 use crate::reader::Readers;
-use crate::render::Templates;
 use crate::run::{ConfigFile, Own, Run, without_restarts};
-use crate::selection::Selection;
-use crate::timestamp::Timestamp;
 
 /// What every command works with: the machine, and how to answer.
 pub(crate) struct Session {

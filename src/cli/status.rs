@@ -1,5 +1,7 @@
 use std::time::{Duration, UNIX_EPOCH};
 
+use host::timestamp::Timestamp;
+use printable::{counted, printable};
 use reconcile::{Finding, Pending, Resource};
 
 use super::Outcome;
@@ -9,9 +11,7 @@ use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::daemon::report::Said;
 use crate::daemon::socket::Answer;
-use crate::printable::{counted, printable};
 use crate::status::{ChosenNow, Status};
-use crate::timestamp::Timestamp;
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = match session.config_in_force() {

@@ -1,9 +1,9 @@
 use anstyle::Style;
+use printable::{cut, printable};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::args::Format;
 use super::output::{HEADING, styled};
-use crate::printable::{cut, printable};
 
 /// What a terminal has at least; `-o wide` is for more.
 const WIDTH: usize = 100;

@@ -1,9 +1,9 @@
+use config::selection;
+use engines::concourse::desired::Tagged;
 use serde::Serialize;
 
 use super::Outcome;
 use super::session::Session;
-use crate::engines::concourse::desired::Tagged;
-use crate::selection;
 
 #[derive(Serialize)]
 struct Answer<'a> {

@@ -1,6 +1,7 @@
+use printable::printable;
+
 use super::Outcome;
 use super::session::{Misuse, Session};
-use crate::printable::printable;
 use crate::task_check::{self, Verdict};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {

@@ -4,6 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{anyhow, bail};
+use config::TheRock;
+use packages::desired::rocm::LINK;
 use reconcile::command::Programs;
 use reconcile::{ArchiveSource, DPKG_LOCK, PackageManager, Store, unpack_archive};
 use root::{Kind, Root};
@@ -12,8 +14,6 @@ use serde::Serialize;
 use super::Outcome;
 use super::progress::Shown;
 use super::session::{Misuse, Session, caller};
-use crate::config::TheRock;
-use crate::desired::rocm::LINK;
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Archive {

@@ -5,16 +5,16 @@ use std::time::Duration;
 use anstyle::Style;
 use inventory::health::State as Health;
 use inventory::snapshot::{Card, Snapshot};
+use printable::printable;
 use serde::Serialize;
+use ui::top::reader::Reader;
+use ui::top::{INTERVALS, Sort, State, live, say};
 
 use super::Outcome;
 use super::args::Format;
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::{Misuse, Session, variable};
 use super::table::{Cell, Columns};
-use crate::printable::printable;
-use crate::top::reader::Reader;
-use crate::top::{INTERVALS, Sort, State, live, say};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

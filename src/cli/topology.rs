@@ -7,6 +7,8 @@ use std::fmt::Write;
 
 use inventory::Gpu;
 use inventory::topology::{Linked, hive_name};
+use printable::printable;
+use ui::topology::{self, Matrix, SELF, UNKNOWN, Unit};
 
 use super::Outcome;
 use super::args::Format;
@@ -14,8 +16,6 @@ use super::detect::ranges;
 use super::output::{BAD, DIM, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
-use crate::printable::printable;
-use crate::topology::{self, Matrix, SELF, UNKNOWN, Unit};
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {

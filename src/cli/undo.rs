@@ -1,9 +1,10 @@
+use printable::counted;
+
 use super::Outcome;
 use super::args::Only;
 use super::changes;
 use super::plan;
 use super::session::Session;
-use crate::printable::counted;
 use crate::run;
 
 pub(crate) fn run(

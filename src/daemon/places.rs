@@ -3,15 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use config::{self, Config};
+use engines::unit::FOLDERS;
+use engines::{ALL, Watched};
 use reconcile::Store;
 use root::{Identity, Root};
 
 use super::watch::all_in;
 use super::{LOCK, SOCKET};
-use crate::config::{self, Config};
-use crate::engines::unit::FOLDERS;
-use crate::engines::{ALL, Watched};
-use crate::{memory, render};
+use crate::memory;
 
 /// Every apply and undo changes it.
 pub const RECEIPT: &str = "receipt.json";

@@ -11,6 +11,8 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, bail};
+use config::Config;
+use host::timestamp::Timestamp;
 use reconcile::command::Programs;
 use reconcile::{Progress, Restarts, Verb};
 use root::{Identity, Root};
@@ -24,10 +26,8 @@ use super::tag_grace::{TagGrace, decide_alike};
 use super::uevent::Netlink;
 use super::wake::{has_byte, wait};
 use super::watch::{Heard, Watch};
-use crate::config::Config;
 use crate::memory::{AppliedConfig, Memory};
 use crate::run::{ConfigFile, Outcome, Own, Rules, Run, Stopped};
-use crate::timestamp::Timestamp;
 
 /// Where no configuration is in force.
 const INTERVAL: Duration = Duration::from_secs(300);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::config::Config;
+use config::Config;
 
 /// Whether two configurations decide the same about the tags of a machine's GPUs. What a person decides does not wait.
 pub fn decide_alike(one: &Config, other: &Config) -> bool {

@@ -157,7 +157,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
     use super::*;
-    use crate::config::CDI_SPEC;
+    use config::CDI_SPEC;
 
     /// What is done, how, and how many changes that matter it makes at the least.
     type Step<'a> = (&'a str, &'a dyn Fn(&Path), u64);

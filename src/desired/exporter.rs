@@ -1,14 +1,13 @@
 //! rocm-exporter.service: what it runs, and what becomes of another's unit of that name.
 
+use config::{Component, Config, ExistingUnit, Exporter};
+use host::facts::Facts;
 use minijinja::context;
 use reconcile::{Desired, Effect};
+use render::{self, Templates};
 
 use super::own_unit::{EXPORTER, Line};
-use crate::component::Component;
-use crate::config::{Config, ExistingUnit, Exporter};
 use crate::exporter_unit::{ExporterUnit, FILE, Foreign, WebConfig};
-use crate::facts::Facts;
-use crate::render::{self, Templates};
 
 /// What should be so for it.
 ///

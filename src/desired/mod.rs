@@ -1,30 +1,25 @@
 //! What should be on the machine: pure functions of Observations and Config. Each component gives its part, in the order in
 //! which one names the other.
 
-pub mod driver;
 pub mod exporter;
 pub mod host;
 pub mod own_unit;
-pub mod packages;
 pub mod policy;
-pub mod rocm;
 
+use ::host::facts::Facts;
+use ::host::remarks::remarks;
+use cdi::{Wanted, wanted};
+use config::selection::{Selection, select};
+use config::{Component, Config, Devices, Managed};
+use engines::concourse::desired::{replaced_script, set_up};
+use engines::program::Program;
+use engines::{Wish, WrapperAsDefault};
 use inventory::{Around, Inventory};
-
+use packages::desired::{apt, driver, rocm};
 use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
-use crate::cdi::{self, Wanted, wanted};
-use crate::component::Component;
-use crate::config::{self, Config, Devices, Managed};
-use crate::engines::concourse::desired::{replaced_script, set_up};
-use crate::engines::{self, Wish, WrapperAsDefault};
-use crate::facts::Facts;
 use crate::observations::Observations;
-use crate::program::Program;
-use crate::remarks::remarks;
-use crate::render;
-use crate::selection::{Selection, select};
 use own_unit::{BOOT, DAEMON};
 use policy::{Callers, Policy};
 
@@ -78,7 +73,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         Some(found) if has_amd => {
             let (bring, said) = driver::part(config, facts, observations.driver.as_ref(), found);
             let is_container = matches!(facts.inventory.virtualization, Some(Around::Container(_)));
-            desired.extend(packages::actions(config, found, templates, bring.as_deref(), is_container)?);
+            desired.extend(apt::actions(config, found, templates, bring.as_deref(), is_container)?);
             desired.extend(said);
             desired.extend(rocm::archive(config));
         }

@@ -4,16 +4,14 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use config::{Component, Config};
+use engines::unit::Unit;
+use host::facts::Facts;
 use minijinja::{Value, context};
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
+use render::{self, Templates};
 
-use crate::component::Component;
-use crate::config::Config;
-use crate::engines;
-use crate::engines::unit::Unit;
 use crate::exporter_unit;
-use crate::facts::Facts;
-use crate::render::{self, Templates};
 
 /// Where the daemon's template lets it write in any case.
 const WRITABLE: [&str; 6] = ["/etc", "/var/lib", "/run", "/dev", "/sys/devices", "/usr/local/lib"];

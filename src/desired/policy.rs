@@ -4,16 +4,14 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use allocation::policy as parser;
+use cdi::{self, Node};
+use config::selection::Selection;
+use config::{Component, Config, DefaultGrant, Requests, Sharing, Size};
 use inventory::{Gpu, Inventory};
 use reconcile::{Action, Stage};
+use render::{self, Templates};
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::cdi::{self, Node};
-use crate::component::Component;
-use crate::config::{Config, DefaultGrant, Requests, Sharing, Size};
-use crate::render::{self, Templates};
-use crate::selection::Selection;
 
 /// Where the wrapper looks for it; wrappers/runc-amd-wrapper knows no other place.
 pub const PATH: &str = "/etc/rocworker/wrapper.json";

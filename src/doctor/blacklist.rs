@@ -1,9 +1,10 @@
-//! What keeps amdgpu from being loaded: [`crate::driver::Hindrances`].
+//! What keeps amdgpu from being loaded: [`packages::driver::Hindrances`].
+
+use check::{About, Check};
+use packages::driver::kmm::{self, LEAVE};
+use packages::driver::{Hindrance, Hindrances};
 
 use super::machine::Subject;
-use crate::check::{About, Check};
-use crate::driver::kmm::{self, LEAVE};
-use crate::driver::{Hindrance, Hindrances};
 
 const NAME: &str = "blacklist";
 

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use cdi::{self, Siblings, Wanted, wanted};
+use check::{APPLY, About, Check};
+use config::selection::select;
 use root::Kind;
 
 use super::machine::Subject;
-use crate::cdi::{self, Siblings, Wanted, wanted};
-use crate::check::{APPLY, About, Check};
 use crate::run::siblings_at_apply;
-use crate::selection::select;
 
 const NAME: &str = "cdi";
 

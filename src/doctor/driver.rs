@@ -1,10 +1,10 @@
 //! Whether amdgpu is live, and bound to AMD's cards.
 
+use check::{APPLY, About, Check};
 use inventory::{Gpu, Problem};
+use packages::driver::{Dkms, Hindrances, installed};
 
 use super::machine::Subject;
-use crate::check::{APPLY, About, Check};
-use crate::driver::{Dkms, Hindrances, installed};
 
 const NAME: &str = "driver";
 

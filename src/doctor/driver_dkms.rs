@@ -1,16 +1,17 @@
 //! AMD's own driver as dkms builds it: whether it is built for the running kernel, the one that runs, and one that goes
 //! with the machine's ROCm; where the configuration asks for it, whether it can be installed.
 
+use check::{APPLY, About, Check, NO_COMMANDS};
+use config::{Build, Release};
+use packages::Packages;
+use packages::desired::driver::packages;
+use packages::driver::{
+    Driver, Enrolled, Ground, PACKAGE, Signing, Stop, Verdict, asked_for, ingredients, installed, look,
+    pairing,
+};
 use reconcile::Store;
 
 use super::machine::Subject;
-use crate::check::{APPLY, About, Check, NO_COMMANDS};
-use crate::desired::driver::packages;
-use crate::driver::{
-    Build, Driver, Enrolled, Ground, PACKAGE, Release, Signing, Stop, Verdict, asked_for, ingredients,
-    installed, look, pairing,
-};
-use crate::packages::Packages;
 
 const NAME: &str = "dkms";
 

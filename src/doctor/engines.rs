@@ -1,13 +1,13 @@
 //! Whether each engine that is configured here is in effect configured as it was meant: what it says of itself, not
 //! what a managed file says.
 
+use check::{About, Check};
+pub(super) use engines::{self, CHECKS, Engine, Examined};
 use reconcile::Store;
+use render::Templates;
 
 use super::machine::Subject;
 use super::wrapper;
-use crate::check::{About, Check};
-use crate::engines::{self, CHECKS, Engine, Examined};
-use crate::render::Templates;
 
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let Subject { root, config, facts, programs, now, .. } = *subject;

@@ -1,12 +1,12 @@
 //! The groups that own GPU nodes, by the names that this machine gives them.
 
+use check::{About, Check};
+use host::UNMAPPED_ID;
+use host::groups::ALTFILES;
 use inventory::DeviceNode;
 
 use super::machine::{Role, Subject};
 use super::nodes;
-use crate::check::{About, Check};
-use crate::groups::ALTFILES;
-use crate::host::UNMAPPED_ID;
 
 const NAME: &str = "groups";
 

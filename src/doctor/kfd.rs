@@ -1,11 +1,11 @@
 //! KFD, the driver that computing goes through: its topology, its hidden nodes, its major.
 
+use check::{About, Check};
 use inventory::{Gpu, PciAddress, Problem, Unknown};
+use packages::driver::{self, Built, HSA_AMD};
 
 use super::kfd_log::{KfdLog, Line};
 use super::machine::{Subject, gpus, lacks_kfd, name_of};
-use crate::check::{About, Check};
-use crate::driver::{self, Built, HSA_AMD};
 
 const NAME: &str = "kfd";
 

@@ -1,5 +1,7 @@
 //! What the kernel's log says of GPUs that KFD leaves out.
 
+use explain::journal;
+use explain::matches;
 use inventory::{Gpu, PciAddress};
 use kernel_log::kmsg::Kmsg;
 use kernel_log::knowledge::{Class, Found, Knowledge, Message};
@@ -7,9 +9,6 @@ use kernel_log::origin::Origin;
 use kernel_log::scan::{Hit, scan};
 use reconcile::command::Programs;
 use root::Root;
-
-use crate::explain::journal;
-use crate::explain::matches;
 
 /// Where a report keeps the kernel's lines.
 pub(crate) const KERNEL_LOG: &str = "/logs/kernel.log";

@@ -1,14 +1,13 @@
 use std::path::{Path, PathBuf};
 
+use check::{About, Check, Remedy};
+use config::Config;
+use host::facts::Facts;
+use host::groups::Groups;
+use host::timestamp::Timestamp;
 use inventory::{Around, DeviceNode, Gpu, NodeFault, PciAddress, Problem};
 use reconcile::command::Programs;
 use root::Root;
-
-use crate::check::{About, Check, Remedy};
-use crate::config::Config;
-use crate::facts::Facts;
-use crate::groups::Groups;
-use crate::timestamp::Timestamp;
 
 /// What is examined, and what several checks need to know of it.
 pub(crate) struct Subject<'a> {

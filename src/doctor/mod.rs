@@ -28,15 +28,15 @@ use std::path::Path;
 use root::Root;
 use serde::Serialize;
 
-pub(crate) use crate::check::About;
-pub use crate::check::{Check, Status};
+pub(crate) use check::About;
+pub use check::{Check, Status};
 pub(crate) use kfd_log::KERNEL_LOG;
 
-use crate::config::{Config, Managed, Off};
-use crate::facts::Facts;
-use crate::groups::Groups;
-use crate::lxd::on_host;
-use crate::timestamp::Timestamp;
+use config::{Config, Managed, Off};
+use host::facts::Facts;
+use host::groups::Groups;
+use host::timestamp::Timestamp;
+use lxd::on_host;
 use machine::Subject;
 use reconcile::command::Programs;
 
@@ -85,8 +85,7 @@ pub fn examine(
             Off::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
             _ => "compute-runtime is none: no GPU is offered",
         };
-        let names =
-            COMPONENTS.iter().map(|(name, _)| *name).chain([crate::engines::CHECKS, "tools", "toolkit"]);
+        let names = COMPONENTS.iter().map(|(name, _)| *name).chain([engines::CHECKS, "tools", "toolkit"]);
         names.map(|name| About::all(name).skipped(why)).collect()
     } else {
         let (groups, likely_name) = (groups(root, facts, programs), on_host::likely_name(root));

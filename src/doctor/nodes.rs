@@ -1,15 +1,15 @@
 //! The device nodes: whether the right ones stand in /dev, and who may open them.
 
+use check::{APPLY, About, Check, Remedy};
+use config::Permissions;
+use host::UNMAPPED_ID;
 use inventory::Device;
 use inventory::{DeviceNode, NodeFault};
 
 use super::groups::{is_unmapped, made};
 use super::machine::{Role, Subject, lacks_kfd, name_of};
 use super::passthrough;
-use crate::check::{APPLY, About, Check, Remedy};
-use crate::config::Permissions;
 use crate::desired::host::GROUP;
-use crate::host::UNMAPPED_ID;
 
 const NAME: &str = "nodes";
 

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use amdgpu::is_partition;
+use check::{About, Check, Remedy};
 use inventory::{Around, Gpu, NodeFault, PciAddress, Problem};
+use lxd::command::{Client, Container, PLACEHOLDER};
+use lxd::on_host::OnHost;
 
 use super::machine::{Subject, gpus, lacks_kfd};
-use crate::check::{About, Check, Remedy};
-use crate::lxd::command::{Client, Container, PLACEHOLDER};
-use crate::lxd::on_host::OnHost;
 
 const DRM: &str = "/sys/class/drm";
 

@@ -1,11 +1,11 @@
 //! The GPUs on the bus.
 
+use check::{About, Check};
+use host::remarks;
+use inventory::names;
 use inventory::{Gpu, Vendor};
 
 use super::machine::Subject;
-use crate::check::{About, Check};
-use crate::remarks;
-use inventory::names;
 
 const NAME: &str = "pci";
 

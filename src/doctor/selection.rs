@@ -1,9 +1,10 @@
 //! Whether the GPUs that the configuration means are there and usable.
 
+use check::{APPLY, About, Check};
+use config::{Devices, selection};
+use host::remarks;
+
 use super::machine::{Subject, gpus, name_of};
-use crate::check::{APPLY, About, Check};
-use crate::config::Devices;
-use crate::{remarks, selection};
 
 const NAME: &str = "configuration";
 

@@ -5,11 +5,11 @@
 
 use std::time::Duration;
 
+use check::{About, Check};
 use reconcile::command::Programs;
 use root::Root;
 
 use super::machine::Subject;
-use crate::check::{About, Check};
 
 const NAME: &str = "selinux";
 

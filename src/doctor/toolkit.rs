@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use allocation::cdi::{DeviceNode, Edits, Spec};
+use cdi::{self, Wanted, wanted};
+use check::{About, Check};
+use config::selection::select;
 use reconcile::command::Programs;
+use render::Templates;
 use root::Root;
 
 use super::machine::Subject;
 use super::tools::installed;
-use crate::cdi::{self, Wanted, wanted};
-use crate::check::{About, Check};
-use crate::render::Templates;
-use crate::selection::select;
 
 const NAME: &str = "toolkit";
 const PROGRAM: &str = "amd-ctk";

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use check::{APPLY, About, Check, NO_COMMANDS};
+use config::{Config, Managed, Rocm};
+use host::facts::Facts;
+use reconcile::command::Programs;
 use serde_json::Value;
 
 use super::machine::gpus;
-use crate::check::{APPLY, About, Check, NO_COMMANDS};
-use crate::config::{Config, Managed, Rocm};
-use crate::facts::Facts;
-use reconcile::command::Programs;
 
 const NAME: &str = "tools";
 

@@ -4,13 +4,13 @@
 //! gets no special access: only `others` or an additional gid lets it in (seen with runc 1.1.5 and the mapping
 //! 0 → 65534, 1.. identity, which is Concourse's: a node of group 0 is out of reach).
 
+use check::{About, Check};
 use inventory::Device;
 use inventory::DeviceNode;
 
 use super::groups::is_unmapped;
 use super::machine::{Role, Subject};
 use super::nodes;
-use crate::check::{About, Check};
 
 const NAME: &str = "user_namespace";
 

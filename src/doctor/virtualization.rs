@@ -1,9 +1,10 @@
 //! What is around this machine, and what follows from it for everything below.
 
+use check::{About, Check};
+use inventory::Around;
+
 use super::machine::Subject;
 use super::passthrough;
-use crate::check::{About, Check};
-use inventory::Around;
 
 const NAME: &str = "virtualization";
 

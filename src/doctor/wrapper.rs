@@ -1,10 +1,11 @@
 //! Whether the wrapper's program is where engines name it, found as an apply finds it.
 
+use check::{APPLY, About, Check};
+use engines::program::Program;
+use host::version::Versions;
+
 use super::machine::Subject;
-use crate::check::{APPLY, About, Check};
 use crate::memory::Memory;
-use crate::program::Program;
-use crate::version::Versions;
 
 const NAME: &str = "wrapper";
 

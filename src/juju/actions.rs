@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use config::Config;
+use host::facts::Facts;
 use inventory::{Gpu, names};
 use reconcile::{Change, Finding, Outcome as EffectOutcome, Settled};
 use root::Attributes;
@@ -11,10 +13,8 @@ use super::answer::Answer;
 use super::hooks::{Ended, Machine};
 use super::options::WrongConfig;
 use super::tools;
-use crate::config::Config;
 use crate::detection::Detection;
 use crate::doctor::{self, Check, Status};
-use crate::facts::Facts;
 use crate::lease;
 use crate::memory::Memory;
 use crate::report::{default_name, new_file, take};

@@ -1,9 +1,8 @@
 //! What an action answers: flat keys for people, and the whole as JSON.
 
+use printable::shortened;
 use serde::Serialize;
 use serde_json::Value;
-
-use crate::printable::shortened;
 
 /// The longest value: Linux takes 128 KiB in one argument, and `action-set` takes a value in one.
 const LONGEST: usize = 96 << 10;

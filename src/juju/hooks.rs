@@ -3,6 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use config::selection::select;
+use config::{self, Config};
+use engines::Versions;
+use engines::concourse::{Concourse, UNIT};
+use host::facts::Facts;
+use host::runs_systemd;
+use host::timestamp::Timestamp;
+use printable::counted;
 use reconcile::command::Programs;
 use reconcile::{Outcome as EffectOutcome, Progress};
 use root::{Lock, Root};
@@ -12,20 +20,12 @@ use super::options::{Options, Role, WrongConfig, has_unit};
 use super::tools::{self, Level, Tools};
 use super::unit_status::{Found, Steps, UnitStatus, Workload, first_remedy, reboot};
 use super::{Event, own_files};
-use crate::config::{self, Config};
 use crate::daemon::socket::{Answer, ask};
 use crate::desired;
 use crate::desired::own_unit::{DAEMON, EXPORTER};
 use crate::doctor;
-use crate::engines::Versions;
-use crate::engines::concourse::{Concourse, UNIT};
-use crate::facts::Facts;
-use crate::host::runs_systemd;
 use crate::own_program::PACKAGED;
-use crate::printable::counted;
 use crate::run::{self, Outcome, Own, Run, State, applied_elsewhere};
-use crate::selection::select;
-use crate::timestamp::Timestamp;
 
 /// What a hook works with.
 #[derive(Debug)]

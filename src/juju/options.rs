@@ -2,15 +2,14 @@
 
 use std::path::Path;
 
-use root::Root;
-use serde::de::{self, DeserializeOwned, IntoDeserializer as _};
-use serde_json::{Map, Value};
-
-use crate::config::{
+use config::{
     ComputeRuntime, Config, Document, DriverDocument, Error, ExporterDocument, Install, PackagesDocument,
     RepositoriesDocument, RocmDocument, Wanted, Word, Words, Wrapper,
 };
-use crate::engines::unit::FOLDERS;
+use engines::unit::FOLDERS;
+use root::Root;
+use serde::de::{self, DeserializeOwned, IntoDeserializer as _};
+use serde_json::{Map, Value};
 
 /// What is done with this unit, as the options and the machine say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

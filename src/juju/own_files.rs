@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use anyhow::ensure;
+use config::{self, Config};
 use root::{Attributes, Kind, Root};
 
 use super::charm::{Charm, around, is_among};
 use super::options::WrongConfig;
-use crate::config::{self, Config};
 use crate::desired::own_unit;
 use crate::own_program::{self, LOCAL, PACKAGED};
 

@@ -3,6 +3,9 @@
 use std::path::Path;
 
 use anyhow::bail;
+use config::Component;
+use engines::program::AGENTS;
+use packages::driver::PACKAGE;
 use reconcile::{Entry, Finding, Outcome as EffectOutcome, Package};
 
 use super::actions::REPORTS;
@@ -12,9 +15,6 @@ use super::options::Options;
 use super::own_files;
 use super::tools::{self, Level};
 use super::unit_status::UnitStatus;
-use crate::component::Component;
-use crate::driver::PACKAGE;
-use crate::program::AGENTS;
 use crate::run::{ConfigFile, Outcome, Phase, State, without_restarts};
 
 /// What the configuration's folder would hold, were there anything in it.

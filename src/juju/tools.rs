@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use printable::printable;
 use reconcile::command::Programs;
 use serde_json::{Map, Value};
 
 use super::unit_status::UnitStatus;
-use crate::printable::printable;
 
 /// A tool asks the agent, and the agent the controller, which may be far away.
 const LIMIT: Duration = Duration::from_secs(60);

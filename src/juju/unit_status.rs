@@ -3,15 +3,15 @@
 
 use std::time::{Duration, Instant};
 
+use config::{self, Off};
+use host::version::Version;
+use lxd::on_host::OnHost;
+use printable::{printable, shortened};
 use reconcile::{Effect, Finding, Outcome as EffectOutcome, Progress, Settled, Step, Verb};
 
 use super::options::{Role, WrongConfig};
-use crate::config::{self, Off};
 use crate::doctor::{Check, Status};
-use crate::lxd::on_host::OnHost;
-use crate::printable::{printable, shortened};
 use crate::run::Outcome;
-use crate::version::Version;
 
 /// Juju's words for a unit's workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -260,7 +260,7 @@ mod tests {
 
     use super::*;
     use crate::doctor::About;
-    use crate::lxd::command::{Client, Command, Container, PLACEHOLDER};
+    use lxd::command::{Client, Command, Container, PLACEHOLDER};
 
     #[test]
     fn a_status_says_what_people_search_for() {

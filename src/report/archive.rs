@@ -3,10 +3,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use flate2::{Compression, GzBuilder};
+use host::timestamp::Timestamp;
 use tar::{Builder, EntryType, Header};
 
 use super::collect::Entry;
-use crate::timestamp::Timestamp;
 
 /// One compressed archive with everything in one folder. The same entries and moment give the same bytes: no
 /// owner, no order, no clock of the machine is in it.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use engines::containerd::CONFIG_KEYS as CONTAINERD;
+use engines::unit::{FOLDERS as OF_UNITS, Unit, named};
+use engines::{self, Format, Reported};
+
 use super::collect::Collector;
 use super::redact::{CDI, POLICY, ROCWORKER, Redactor};
-use crate::engines::containerd::CONFIG_KEYS as CONTAINERD;
-use crate::engines::unit::{FOLDERS as OF_UNITS, Unit, named};
-use crate::engines::{self, Format, Reported};
 
 /// What of rocworker's own is taken, and the specs that engines read.
 const FILES: [Reported; 8] = [

@@ -4,13 +4,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use amdgpu::container_name;
+use packages::driver::{HSA_AMD, MODPROBE_FOLDERS, built};
 use root::Kind;
 
 use super::collect::{Collector, Entry};
 use super::redact::{module_line, parameter};
 use crate::doctor::selinux;
-use crate::driver::{HSA_AMD, MODPROBE_FOLDERS, built};
-use amdgpu::container_name;
 
 /// Files of /sys/class/dmi/id by which a virtual machine is known; the serial numbers and uuids beside them are not
 /// read.
@@ -64,7 +64,7 @@ fn cpu(collector: &mut Collector<'_>) {
     collector.put_text(PATH, lines);
 }
 
-/// By what a container is known (see [`crate::host`]): that a file is there, not what is in it.
+/// By what a container is known (see [`host`]): that a file is there, not what is in it.
 fn container(collector: &mut Collector<'_>) {
     for folder in ["/dev/lxd", "/dev/incus"] {
         if collector.root.exists(folder) {

@@ -27,14 +27,14 @@ use telemetry::daemon_file;
 pub use collect::LeftOut;
 pub use save::new_file;
 
-use crate::config::Config;
 use crate::detection::Detection;
 use crate::doctor;
-use crate::facts::Facts;
-use crate::host::hostname;
 use crate::run::Own;
-use crate::timestamp::Timestamp;
+use ::host::facts::Facts;
+use ::host::hostname;
+use ::host::timestamp::Timestamp;
 use collect::{Collector, Entry};
+use config::Config;
 use reconcile::command::Programs;
 use redact::Redactor;
 

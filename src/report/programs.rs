@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use kernel_log::knowledge::Knowledge;
+use reconcile::command::Programs;
 use root::Root;
 use serde::Serialize;
 
@@ -12,8 +13,6 @@ use super::collect::Collector;
 use super::messages::reported;
 use super::redact::Redactor;
 use crate::doctor::KERNEL_LOG;
-use crate::engines;
-use reconcile::command::Programs;
 
 const LIMIT: Duration = Duration::from_secs(10);
 

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use config::{self, ClusterBloom, Config};
 use root::Root;
 
 use super::State;
-use crate::config::{self, ClusterBloom, Config};
 use crate::memory::{self, AppliedConfig, Memory};
 
 /// Which file is the configuration.

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use host::facts::Facts;
 use inventory::Gpu;
 use reconcile::Progress;
 
@@ -9,7 +10,6 @@ use super::outcome::{Differs, Outcome, Why};
 use super::published::PublishedState;
 use super::scope::{BOOT, Request};
 use super::{Error, Run, State};
-use crate::facts::Facts;
 use crate::pending_gpus::{PendingGpu, pending_gpus};
 
 /// Between two looks at a machine whose driver is coming up. sysfs reports no changes and KFD's topology has no uevents,

@@ -1,16 +1,16 @@
 //! The kernel driver around an apply: what decides about it before, and afterwards whether it is the one that runs.
 
+use config::{Build, Config, Managed, Rocm};
+use host::facts::Facts;
+use packages::desired::driver::ABOUT;
+use packages::driver::{Attempt, Driver, Ground, PACKAGE, Verdict, asked_for, look};
 use reconcile::command::Programs;
 use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource, Settled, Transaction};
 
 use super::pipeline::Execution;
 use super::target::Target;
 use super::{Error, Run, State};
-use crate::config::{Config, Managed, Rocm};
-use crate::desired::driver::ABOUT;
 use crate::doctor::{Status, tools};
-use crate::driver::{Attempt, Build, Driver, Ground, PACKAGE, Verdict, asked_for, look};
-use crate::facts::Facts;
 use crate::memory::Memory;
 
 pub(super) fn is_reboot(effect: &Effect) -> bool {

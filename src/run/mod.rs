@@ -30,10 +30,10 @@ pub use scope::Rules;
 pub use state::{Phase, State};
 pub use wait::wait_and_start;
 
-use crate::config::Config;
 use crate::desired;
 use crate::memory;
-use crate::timestamp::Timestamp;
+use config::Config;
+use host::timestamp::Timestamp;
 use scope::{APPLY, APPLY_EXPORTER, DAEMON, GENERATE, Request, UPGRADE};
 
 /// One run on one machine.

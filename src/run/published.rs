@@ -3,15 +3,14 @@
 
 use std::path::Path;
 
+use cdi::{self, Siblings, still_true};
+use config::selection::Selection;
+use engines::concourse::ENV_FILE;
+use engines::concourse::tags::{self, VARIABLE as TAGS, loses};
+use engines::env_file::EnvFile;
+use host::facts::Facts;
 use reconcile::{Action, Desired, Digest, Entry, Managed, Receipt, State, Store};
 use root::Root;
-
-use crate::cdi::{self, Siblings, still_true};
-use crate::engines::concourse::ENV_FILE;
-use crate::engines::concourse::tags::{self, VARIABLE as TAGS, loses};
-use crate::engines::env_file::EnvFile;
-use crate::facts::Facts;
-use crate::selection::Selection;
 
 /// The CDI spec and the worker's tags, as rocworker wrote them. What has been edited since is not among it.
 #[derive(Debug, Clone)]

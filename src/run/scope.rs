@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use config::Component;
 use reconcile::{Action, Effect, Restarts, Stage};
 
 use super::Saved;
 use super::published::PublishedState;
-use crate::component::Component;
 use crate::exporter_unit;
 
 /// What a run may do. [`APPLY`] and the others below are the table.

@@ -3,6 +3,11 @@
 use std::path::Path;
 use std::time::Duration;
 
+use config::Component;
+use engines::concourse::tags::{VARIABLE as TAGS, loses};
+use engines::concourse::{DROP_IN, ENV_FILE};
+use engines::env_file::EnvFile;
+use engines::unit::WANTS;
 use reconcile::{
     Change, Content, Desired, Effect, Finding, Kind, KindName, Plan, Receipt, Resource, Restarts, Services,
     Stage, Verb,
@@ -12,12 +17,7 @@ use super::outcome::{Differs, Selected, Why};
 use super::scope::{Changes, Request, Rules, Scope};
 use super::target::Target;
 use super::{Error, Run};
-use crate::component::Component;
 use crate::desired::policy;
-use crate::engines::concourse::tags::{VARIABLE as TAGS, loses};
-use crate::engines::concourse::{DROP_IN, ENV_FILE};
-use crate::engines::env_file::EnvFile;
-use crate::engines::unit::WANTS;
 
 impl Run<'_> {
     /// The plan for the desired state, as far as this run executes it.

@@ -1,7 +1,8 @@
+use config::selection::Selection;
+use engines::concourse::desired::{Tagged, tagged};
+
 use super::{Error, Run, State};
 use crate::desired::desired;
-use crate::engines::concourse::desired::{Tagged, tagged};
-use crate::selection::Selection;
 
 impl Run<'_> {
     /// The tags that an apply would leave the Concourse worker with. Writes nothing.

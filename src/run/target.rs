@@ -2,34 +2,33 @@
 
 use std::path::Path;
 
+use cdi::{Siblings, may_replace};
+use config::selection::choose;
+use config::{self, Component, Config};
+use engines::concourse::desired::{out_of_date, written_by};
+use engines::hidden::{hidden, mounts};
+use engines::program::Program;
+use engines::undo_constraints::named_by_dockerd;
+use engines::{Containerd, Engines, Versions, with_wrapper_as_default};
+use host::facts::Facts;
+use host::groups::Groups;
+use host::module_load::ModuleLoad;
+use packages::Packages;
+use packages::driver::{Hindrances, kmm};
 use reconcile::{Desired, Note, Receipt, Store, Uptime};
+use render::Templates;
 
 use super::active::why_not_the_daemons;
 use super::outcome::Stopped;
 use super::published::{PublishedState, goes};
 use super::scope::{Changes, Components, Request, Scope};
 use super::{Error, Run, State};
-use crate::cdi::{Siblings, may_replace};
-use crate::component::Component;
-use crate::config::{self, Config};
 use crate::desired::own_unit::DAEMON;
 use crate::desired::{self, certain, desired};
-use crate::driver::{Hindrances, kmm};
-use crate::engines::concourse::desired::{out_of_date, written_by};
-use crate::engines::hidden::{hidden, mounts};
-use crate::engines::undo_constraints::named_by_dockerd;
-use crate::engines::{Containerd, Engines, Versions, with_wrapper_as_default};
 use crate::exporter_unit::ExporterUnit;
-use crate::facts::Facts;
-use crate::groups::Groups;
 use crate::memory::{AppliedConfig, Memory};
-use crate::module_load::ModuleLoad;
 use crate::observations::Observations;
 use crate::own_program;
-use crate::packages::Packages;
-use crate::program::Program;
-use crate::render::Templates;
-use crate::selection::choose;
 
 /// What should be, and what it was decided by.
 pub(super) struct Target {

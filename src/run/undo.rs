@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use config::Component;
+use engines::program::PACKAGED;
+use engines::undo_constraints::{named_by_dockerd, undo_constraints};
+use engines::{ALL, Containerd, Docker, Engine};
 use reconcile::{
     Desired, Effect, Finding, Note, Plan, Progress, Receipt, Restarts, Services, Store, Transaction,
     UndoConstraints, naming,
@@ -11,12 +15,7 @@ use reconcile::{
 use super::outcome::Outcome;
 use super::scope::{Components, REMOVE, Request, Scope, UNDO, UNDO_EXPORTER};
 use super::{Error, Run};
-use crate::component::Component;
-use crate::config;
-use crate::engines::undo_constraints::{named_by_dockerd, undo_constraints};
-use crate::engines::{ALL, Containerd, Docker, Engine};
 use crate::memory::Memory;
-use crate::program::PACKAGED;
 
 impl Run<'_> {
     /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration does not decide.

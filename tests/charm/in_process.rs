@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use host::timestamp::Timestamp;
 use reconcile::command::Programs;
 use rocworker::juju::{Environment, Event, Machine, Tools};
-use rocworker::timestamp::Timestamp;
 use root::Root;
 use support::crashes::Crashes;
 use support::laid::Laid;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use rocworker::config::{Config, Managed};
+use config::{Config, Managed};
 use rocworker::juju::{Event, Options, Role};
 use serde_json::{Map, Value, json};
 

@@ -5,12 +5,12 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use config::Config;
 use edit::{Edit, Format};
+use engines::containerd::desired::actions;
+use engines::{Containerd, Versions};
 use reconcile::{Content, Desired, Effect, Kind};
-use rocworker::config::Config;
-use rocworker::engines::containerd::desired::actions;
-use rocworker::engines::{Containerd, Versions};
-use rocworker::render::Templates;
+use render::Templates;
 use root::Root;
 use tempfile::TempDir;
 

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use config::Config;
 use edit::Format;
+use engines::crio::desired::actions;
+use engines::{Crio, Versions};
 use reconcile::{Content, Desired, Effect, Kind};
-use rocworker::config::Config;
-use rocworker::engines::crio::desired::actions;
-use rocworker::engines::{Crio, Versions};
-use rocworker::render::Templates;
+use render::Templates;
 use root::Root;
 use serde_json::Value;
 use tempfile::TempDir;

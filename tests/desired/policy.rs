@@ -4,13 +4,13 @@ use std::path::Path;
 
 use allocation::policy::{Default as Grant, Policy as Parsed, Requests, Sharing};
 use allocation::{request::Request, selection::Pool};
+use config::Config;
+use config::selection::select;
+use host::facts::Facts;
 use layout::{Machine, Nodes, XcpNames};
 use reconcile::{Content, Kind, Stage};
-use rocworker::config::Config;
+use render::{self, Templates};
 use rocworker::desired::policy::{Callers, PATH, Policy, action, policy, text};
-use rocworker::facts::Facts;
-use rocworker::render::{self, Templates};
-use rocworker::selection::select;
 use root::Root;
 use support::captures;
 use support::detect::scratch;

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use config::Config;
 use edit::{Edit, Format, Key, Set};
+use engines::docker::desired::actions;
+use engines::docker::{Docker, Installed};
+use engines::{CommandLine, Version};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use reconcile::Kind;
-use rocworker::config::Config;
-use rocworker::engines::docker::desired::actions;
-use rocworker::engines::docker::{Docker, Installed};
-use rocworker::engines::{CommandLine, Version};
 use serde_json::{Value, json};
 use support::real;
 use tempfile::TempDir;

@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use host::groups::Groups;
 use reconcile::command::Programs;
-use rocworker::groups::Groups;
 use root::Root;
 use support::detect::scratch;
 use support::real;

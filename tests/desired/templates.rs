@@ -5,13 +5,13 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use cdi::{Spec, Wanted, wanted};
+use config::Config;
+use config::selection::select;
+use host::facts::Facts;
 use layout::Nodes;
-use rocworker::cdi::{Spec, Wanted, wanted};
-use rocworker::config::Config;
+use render::{Sums, Templates};
 use rocworker::desired::policy::{self, Callers, policy};
-use rocworker::facts::Facts;
-use rocworker::render::{Sums, Templates};
-use rocworker::selection::select;
 use root::Root;
 use support::captures;
 use support::detect::scratch;
@@ -60,8 +60,7 @@ fn policy_text(dir: &TempDir) -> Result<String, String> {
 }
 
 fn cdi_text(dir: &TempDir) -> Result<String, String> {
-    rocworker::cdi::text(&templates(dir), &spec(dir))
-        .map_err(|error| error.to_string().replace(&shown(dir), "ROOT"))
+    cdi::text(&templates(dir), &spec(dir)).map_err(|error| error.to_string().replace(&shown(dir), "ROOT"))
 }
 
 fn shown(dir: &TempDir) -> String {

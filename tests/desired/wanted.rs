@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
+use ::host::facts::Facts;
+use ::host::groups::Groups;
+use config::Config;
 use layout::{Machine, Nodes};
 use reconcile::{Content, Desired, Kind};
-use rocworker::config::Config;
+use render::Templates;
 use rocworker::desired::host;
-use rocworker::facts::Facts;
-use rocworker::groups::Groups;
-use rocworker::render::Templates;
 use root::Root;
 
 /// The gid of the group render on these machines.

@@ -236,7 +236,7 @@ fn anothers_exporter_is_named_and_replaced_by_consent_alone() {
     let line = "exporter: {unit: true, existing: replace}\n";
     let config = desk.config();
     assert_eq!(config, format!("{CONFIG}\n{line}"));
-    rocworker::config::Config::parse(&desk.path("config.yaml"), &config).unwrap();
+    config::Config::parse(&desk.path("config.yaml"), &config).unwrap();
 
     // What a person has written about the exporter is theirs.
     desk.put("systemctl-cat", FOREIGN);

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use fleet::ssh::{self, Answer, Connecting, Error, Request, Rights};
 use reconcile::command::Programs;
-use rocworker::fleet::ssh::{self, Answer, Connecting, Error, Request, Rights};
 use support::machines::Fleet;
 
 /// As the product's, but faster.

@@ -3,8 +3,8 @@
 use std::process::Stdio;
 use std::time::Instant;
 
-use rocworker::fleet::ssh::Rights::RootIfAllowed;
-use rocworker::fleet::ssh::{Error, Request, run};
+use fleet::ssh::Rights::RootIfAllowed;
+use fleet::ssh::{Error, Request, run};
 use support::machines::{self, Fleet, Machine};
 use support::real;
 use support::waiting::eventually;

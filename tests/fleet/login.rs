@@ -1,6 +1,6 @@
 //! As whom a script runs, and under which shells.
 
-use rocworker::fleet::ssh::Rights::{Root, RootIfAllowed};
+use fleet::ssh::Rights::{Root, RootIfAllowed};
 use support::machines::{self, Fleet, Shell, Sudo};
 use support::real;
 

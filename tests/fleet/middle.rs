@@ -3,8 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use rocworker::fleet::ssh::Error;
-use rocworker::fleet::ssh::Rights::RootIfAllowed;
+use fleet::ssh::Error;
+use fleet::ssh::Rights::RootIfAllowed;
 use support::machines::{self, Fleet, Machine};
 use support::waiting::eventually;
 

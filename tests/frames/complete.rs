@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fleet::script::{Further, Wanted};
 use layout::Machine;
-use rocworker::fleet::script::{Further, Wanted};
 use root::{Asked, Error, Root};
 
 use crate::{answers, machines, shells};

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use fleet::script::Wanted;
 use layout::Machine;
 use nix::errno::Errno;
-use rocworker::fleet::script::Wanted;
 use root::Root;
 use support::fuse::{self, Fault, Operation, Served};
 

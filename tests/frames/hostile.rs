@@ -5,10 +5,10 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+use fleet::script::{Further, Script, Wanted};
 use layout::{Entry, Machine};
 use nix::errno::Errno;
 use proptest::prelude::*;
-use rocworker::fleet::script::{Further, Script, Wanted};
 use root::files::Content;
 use root::{Asked, Root};
 

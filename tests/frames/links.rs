@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use fleet::script::Wanted;
 use layout::Machine;
-use rocworker::fleet::script::Wanted;
 use root::{Error, Root};
 
 use crate::{machines, shells};

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use rocworker::fleet::frames::Reading;
-use rocworker::fleet::script::{Further, Script, Wanted};
+use fleet::frames::Reading;
+use fleet::script::{Further, Script, Wanted};
 use support::real;
 use tempfile::TempDir;
 

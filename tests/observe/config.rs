@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rocworker::config::{Config, Devices, Managed, NamedBy, Off, Size};
+use config::{Config, Devices, Managed, NamedBy, Off, Size};
 use root::Root;
 
 fn parse(text: &str) -> Result<Config, String> {

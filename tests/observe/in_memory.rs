@@ -1,12 +1,12 @@
 //! A machine whose files were read elsewhere gives the answers that it gives beneath `--root`.
 
+use config::Config;
+use host::facts::Facts;
+use host::timestamp::Timestamp;
 use layout::{JUDGED_AT, Nodes};
-use rocworker::config::Config;
 use rocworker::detection::Detection;
 use rocworker::doctor::examine;
-use rocworker::facts::Facts;
 use rocworker::health::{Observer, rules};
-use rocworker::timestamp::Timestamp;
 use root::Root;
 use serde_json::{Value, json};
 use telemetry::exporter::Exporter;

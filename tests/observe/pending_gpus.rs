@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
+use config::Config;
+use host::facts::Facts;
 use layout::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module, Nodes};
-use rocworker::config::Config;
-use rocworker::facts::Facts;
 use rocworker::pending_gpus::pending_gpus;
 use root::Root;
 

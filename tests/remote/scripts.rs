@@ -7,10 +7,10 @@ use support::real;
 
 use crate::asker::{Asker, has_the_tree, is_as_before, tree};
 
-const COMMON: &str = include_str!("../../src/fleet/remote/common.sh");
-const REVERT: &str = include_str!("../../src/fleet/remote/revert.sh");
-const INSTALL: &str = include_str!("../../src/fleet/remote/install.sh");
-const UNINSTALL: &str = include_str!("../../src/fleet/remote/uninstall.sh");
+const COMMON: &str = include_str!("../../crates/fleet/src/remote/common.sh");
+const REVERT: &str = include_str!("../../crates/fleet/src/remote/revert.sh");
+const INSTALL: &str = include_str!("../../crates/fleet/src/remote/install.sh");
+const UNINSTALL: &str = include_str!("../../crates/fleet/src/remote/uninstall.sh");
 
 fn install(options: &str, size: usize, sha256: &str) -> String {
     let call = format!(
@@ -32,8 +32,8 @@ fn real_shellcheck_finds_nothing_in_the_assembled_scripts() {
     for (name, script) in [
         ("install", install("--listen 0.0.0.0:9401", 1, "")),
         ("uninstall", uninstall()),
-        ("look", [COMMON, include_str!("../../src/fleet/remote/look.sh")].concat()),
-        ("check", [COMMON, include_str!("../../src/fleet/remote/check.sh")].concat()),
+        ("look", [COMMON, include_str!("../../crates/fleet/src/remote/look.sh")].concat()),
+        ("check", [COMMON, include_str!("../../crates/fleet/src/remote/check.sh")].concat()),
     ] {
         let path = folder.path().join(name);
         std::fs::write(&path, script).unwrap();

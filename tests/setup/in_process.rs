@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::SystemTime;
 
-use rocworker::config::Config;
+use config::Config;
+use host::timestamp::Timestamp;
 use rocworker::run::{Own, Run};
-use rocworker::timestamp::Timestamp;
 use root::Root;
 use support::crashes::Crashes;
 

@@ -5,11 +5,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
+use config::Config;
+use host::timestamp::Timestamp;
 use reconcile::Progress;
 use reconcile::command::Programs;
-use rocworker::config::Config;
 use rocworker::run::{Own, Run};
-use rocworker::timestamp::Timestamp;
 use root::Root;
 
 use crate::laid::Laid;

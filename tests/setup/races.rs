@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use config::Config;
+use host::timestamp::Timestamp;
 use reconcile::{Progress, Stage};
-use rocworker::config::Config;
 use rocworker::run::{Own, Run};
-use rocworker::timestamp::Timestamp;
 use root::Root;
 use serde_json::Value;
 

@@ -23,13 +23,13 @@ fn blocks(heading: &str) -> Vec<String> {
 
 #[test]
 fn the_keys_of_the_document_are_the_defaults_and_what_it_configures_is_understood() {
-    let parse = |text: &str| rocworker::config::Config::parse("config.yaml".as_ref(), text).unwrap().exporter;
+    let parse = |text: &str| config::Config::parse("config.yaml".as_ref(), text).unwrap().exporter;
     let [_, _, defaults] = blocks("Quick start").try_into().unwrap();
     assert_eq!(parse(&defaults.replace(PORT, "9401")), parse(""));
     let [listen, _] = blocks("Prometheus on another machine").try_into().unwrap();
     assert_eq!(parse(&listen).listen.to_string(), format!("0.0.0.0:{PORT}"));
     let [replace] = blocks("Another tool's rocm-exporter.service").try_into().unwrap();
-    assert_eq!(parse(&replace).existing, rocworker::config::ExistingUnit::Replace);
+    assert_eq!(parse(&replace).existing, config::ExistingUnit::Replace);
 }
 
 #[test]

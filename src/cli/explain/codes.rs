@@ -1,5 +1,10 @@
 use anstyle::{AnsiColor, Style};
+use explain::codes::afids::{self, Afid};
+use explain::codes::errors::{self, Error};
+use explain::codes::statuses::{Library, Status, Table};
+use explain::codes::{Asked, libraries_with};
 use kernel_log::knowledge::{Blame, Severity};
+use printable::printable;
 use serde::Serialize;
 
 use super::word;
@@ -8,11 +13,6 @@ use crate::cli::args::Format;
 use crate::cli::output::{BAD, WARN, styled};
 use crate::cli::session::{Misuse, Session};
 use crate::cli::table::{Cell, Columns};
-use crate::explain::codes::afids::{self, Afid};
-use crate::explain::codes::errors::{self, Error};
-use crate::explain::codes::statuses::{Library, Status, Table};
-use crate::explain::codes::{Asked, libraries_with};
-use crate::printable::printable;
 
 const NAME: Style = AnsiColor::Cyan.on_default();
 

@@ -7,23 +7,23 @@ use std::io::{self, BufRead as _, Read, stdin};
 use std::rc::Rc;
 
 use anyhow::{anyhow, bail};
+use explain::codes::said_by_rocr;
+use explain::colours::Uncoloured;
+use explain::formats;
+use explain::groups::Groups;
+use explain::here::Here;
+use explain::journal::{self, JournalRead};
+use explain::matches::{Explainer, Line};
+use explain::utf16::Utf16;
+use json::Json;
 use kernel_log::knowledge::{Found, Knowledge};
 use kernel_log::scan::scan;
+use printable::{printable, quoted};
 
 use super::codes;
 use crate::cli::Outcome;
 use crate::cli::output::print_text;
 use crate::cli::session::{Misuse, Session, absolute, caller};
-use crate::explain::codes::said_by_rocr;
-use crate::explain::colours::Uncoloured;
-use crate::explain::formats;
-use crate::explain::groups::Groups;
-use crate::explain::here::Here;
-use crate::explain::journal::{self, JournalRead};
-use crate::explain::matches::{Explainer, Line};
-use crate::explain::utf16::Utf16;
-use crate::printable::{printable, quoted};
-use json::Json;
 
 pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {
     let path = absolute(text.as_ref()).unwrap_or_default();

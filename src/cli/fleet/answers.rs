@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use config::Host;
+use fleet::exposition;
+use printable::printable;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -9,9 +12,6 @@ use super::Named;
 use crate::cli::args::Format;
 use crate::cli::metrics::TextFormat;
 use crate::cli::output::{BAD, HEADING, print_text, styled};
-use crate::fleet::exposition;
-use crate::fleet::host::Host;
-use crate::printable::printable;
 
 /// How this program ended for one machine.
 #[derive(Debug, PartialEq, Eq)]

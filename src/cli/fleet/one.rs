@@ -8,6 +8,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
+use config::Host;
+use fleet::frames::Reading;
+use fleet::script::{Further, MOST_CONNECTIONS, Script, Wanted};
+use fleet::ssh::{self, Request, Rights};
+use printable::quoted;
 use reconcile::command::{Programs, Stream};
 use root::Asked;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -19,11 +24,6 @@ use crate::cli::args::{Format, Options, Person};
 use crate::cli::next::Options as Commands;
 use crate::cli::session::{Misuse, Session, interrupt};
 use crate::cli::{Outcome, doctor};
-use crate::fleet::frames::Reading;
-use crate::fleet::host::Host;
-use crate::fleet::script::{Further, MOST_CONNECTIONS, Script, Wanted};
-use crate::fleet::ssh::{self, Request, Rights};
-use crate::printable::quoted;
 
 /// The shell's answer where rocworker is not installed (127: no such command), and no exit code of rocworker's.
 const NOT_INSTALLED: i32 = 127;

@@ -3,9 +3,10 @@
 
 use std::io::{self, Write};
 
+use printable::{printable, printable_json};
+
 use crate::cli::args::Format;
 use crate::cli::next::Options;
-use crate::printable::{printable, printable_json};
 
 /// Of a line without an end.
 const MOST: usize = 1 << 20;

@@ -7,6 +7,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use config::Host;
+use fleet::{pool, ssh};
+use printable::printable;
 use reconcile::command::{Call, Error as CommandError, Programs};
 
 use super::answers::{self, Ended, HostResult};
@@ -14,9 +17,6 @@ use super::{Named, RemoteCommand, progress};
 use crate::cli::Outcome;
 use crate::cli::args::{Format, Options};
 use crate::cli::session::interrupt;
-use crate::fleet::host::Host;
-use crate::fleet::{pool, ssh};
-use crate::printable::printable;
 
 /// Beyond what a program for one machine takes at most by itself: its tries to connect, and its answer.
 const MORE: Duration = Duration::from_secs(120);

@@ -5,10 +5,10 @@ use std::fmt::Write;
 use inventory::topology::{Card, Linked, hive_name};
 use inventory::tree::{Branch, Place};
 use inventory::{Vendor, names};
+use printable::printable;
 
 use super::super::detect::{no_gpu, ranges};
 use super::super::output::{DIM, HEADING, styled};
-use crate::printable::printable;
 
 pub(super) fn text(linked: Linked<'_>) -> String {
     let tree = linked.tree();

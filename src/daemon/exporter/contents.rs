@@ -2,6 +2,7 @@
 
 use std::time::{Instant, SystemTime};
 
+use host::timestamp::Timestamp;
 use inventory::published::{Lease, Pod, Published, SCHEMA_VERSION};
 use root::Root;
 
@@ -9,7 +10,6 @@ use super::changes::Changes;
 use super::clients::Clients;
 use super::drifting::Drifting;
 use crate::lease::{self, Held, HeldBy};
-use crate::timestamp::Timestamp;
 
 /// kubelet makes a folder there for each pod of its node: NAMESPACE_NAME_UID (pkg/kubelet/kuberuntime/helpers.go,
 /// `BuildPodLogsDirectory`).

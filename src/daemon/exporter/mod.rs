@@ -14,9 +14,10 @@ use root::Root;
 use super::publisher::{File, Publisher};
 use changes::Changes;
 use clients::Clients;
+
 pub use drifting::Drifting;
 
-use crate::printable::shortened;
+use printable::shortened;
 
 static FILE: File = File {
     path: PATH,

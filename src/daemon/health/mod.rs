@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use allocation::document::Document as _;
+use host::timestamp::Timestamp;
 use inventory::health::{GpuHealth, Health, PATH, State};
 use root::Root;
 use telemetry::daemon_file;
@@ -15,7 +16,6 @@ use telemetry::health::{is_quarantine_enforced, why_not_quarantined};
 
 use super::publisher::{self, File, Publisher};
 use crate::health::{Judgement, Observer, boot_id};
-use crate::timestamp::Timestamp;
 use changes::Change;
 use leftover::Leftovers;
 use rules::InForce;

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use config::Config;
+use host::facts::Facts;
+use host::groups::Groups;
+use host::module_load::{self, ModuleLoad};
 use minijinja::context;
 use reconcile::{Action, Desired, Effect, Stage};
+use render::{self, Error, Templates};
 
 use super::{ABOUT, GROUP, check, lacks_group, rendered};
-use crate::config::Config;
-use crate::facts::Facts;
-use crate::groups::Groups;
-use crate::module_load::{self, ModuleLoad};
-use crate::render::{self, Error, Templates};
 
 /// The path that AMD's documents, ClusterBloom and AMD's own package use: one file, not two that contradict.
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";

@@ -8,15 +8,13 @@ mod check;
 mod machine;
 mod nodes;
 
+use config::{Component, Config, Permissions};
+use host::facts::Facts;
+use host::groups::Groups;
 use inventory::Around;
 use minijinja::Value;
 use reconcile::Desired;
-
-use crate::component::Component;
-use crate::config::{Config, Permissions};
-use crate::facts::Facts;
-use crate::groups::Groups;
-use crate::render::{Error, Templates};
+use render::{Error, Templates};
 
 /// The group that owns render nodes, by systemd's own rules (50-udev-default.rules) too.
 pub const GROUP: &str = "render";

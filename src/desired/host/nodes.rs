@@ -2,17 +2,17 @@
 
 use std::path::Path;
 
+use config::Config;
+use host::UNMAPPED_ID;
+use host::facts::Facts;
+use host::groups::Groups;
 use inventory::Device;
 use inventory::DeviceNode;
 use minijinja::context;
 use reconcile::{Action, Desired, Kind, Stage};
+use render::{self, Error, Templates};
 
 use super::{ABOUT, GROUP, check, lacks_group, rendered};
-use crate::config::Config;
-use crate::facts::Facts;
-use crate::groups::Groups;
-use crate::host::UNMAPPED_ID;
-use crate::render::{self, Error, Templates};
 
 /// tmpfiles.d(5). systemd-tmpfiles-setup-dev.service applies what it says of /dev at every start, from systemd 241
 /// on in containers too (systemd's pull request 11563).

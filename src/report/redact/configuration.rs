@@ -1,5 +1,7 @@
 //! Configurations, written anew with the plain values of known keys ([`super::value`]). Comments go: they hold anything.
 
+use engines::env_file::{self, EnvFile};
+use engines::{Format, Keys, unit};
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
 
@@ -8,8 +10,6 @@ use super::keys::{ENVIRONMENT, UNIT};
 use super::value::{
     arguments, has_known, is_known, is_name, is_of_environment, is_secret, name, redacted, removed, variable,
 };
-use crate::engines::env_file::{self, EnvFile};
-use crate::engines::{Format, Keys, unit};
 
 impl Redactor {
     /// A configuration with the plain values of its known keys alone.

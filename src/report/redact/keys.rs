@@ -1,7 +1,7 @@
 //! The keys of configurations that are known: for each program's files a table of its own. What a word means in one
 //! program's file, it does not mean in another's.
 
-use crate::engines::Keys;
+use engines::Keys;
 
 const NODE: &[&str] =
     &["path", "hostPath", "type", "major", "minor", "fileMode", "permissions", "uid", "gid"];

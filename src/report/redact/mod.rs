@@ -7,10 +7,10 @@ mod keys;
 mod tests;
 mod value;
 
+use host::hostname;
 use root::Root;
 use serde_json::Value;
 
-use crate::host::hostname;
 pub(super) use keys::{CDI, POLICY, ROCWORKER};
 use value::{SECRET_WORDS, is_name, is_numbers, is_path, is_secret, removed};
 pub(super) use value::{module_line, parameter};

@@ -1,9 +1,10 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use config::Config;
+use engines::{self, Format};
+
 use super::{CDI, MARK, POLICY, ROCWORKER, Redactor, module_line, parameter};
-use crate::config::Config;
-use crate::engines::{self, Format};
 
 fn redactor() -> Redactor {
     Redactor::of_host(Some("build-7"))

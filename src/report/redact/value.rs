@@ -1,8 +1,9 @@
 //! Which values of a configuration stay in a report. rocworker removes every other one: what a secret is called and what
 //! it looks like cannot be listed.
 
+use engines::{self, Keys};
+
 use super::keys::ENVIRONMENT;
-use crate::engines::{self, Keys};
 
 /// Words that a secret's name has in it, in small letters.
 pub(super) const SECRET_WORDS: [&str; 17] = [

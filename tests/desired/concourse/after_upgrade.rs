@@ -1,7 +1,7 @@
 //! After an upgrade of Concourse what its worker wrote once is an older release's.
 
-use rocworker::engines::concourse::ENV_FILE;
-use rocworker::engines::concourse::desired::{out_of_date, written_by};
+use engines::concourse::ENV_FILE;
+use engines::concourse::desired::{out_of_date, written_by};
 
 use crate::concourse::worker::WRITTEN_CONFIG;
 use crate::concourse::{V7_14, V8_1, machine};

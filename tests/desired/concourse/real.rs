@@ -7,9 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use rocworker::engines::concourse::{DROP_IN, UNIT as NAME};
-use rocworker::engines::env_file::EnvFile;
-use rocworker::engines::unit::{FOLDERS, Unit};
+use engines::concourse::{DROP_IN, UNIT as NAME};
+use engines::env_file::EnvFile;
+use engines::unit::{FOLDERS, Unit};
 use root::Root;
 use support::real;
 

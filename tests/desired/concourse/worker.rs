@@ -6,15 +6,15 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
+use config::Config;
+use config::selection::select;
+use engines::concourse::Concourse;
+use engines::concourse::desired::{actions, set_up};
+use engines::{Answer, Known, Version, Versions};
+use host::facts::Facts;
 use reconcile::command::Programs;
 use reconcile::{Action, Content, Desired, Effect, Kind};
-use rocworker::config::Config;
-use rocworker::engines::concourse::Concourse;
-use rocworker::engines::concourse::desired::{actions, set_up};
-use rocworker::engines::{Answer, Known, Version, Versions};
-use rocworker::facts::Facts;
-use rocworker::render::Templates;
-use rocworker::selection::select;
+use render::Templates;
 use root::Root;
 
 /// The charm's unit (fourdollars/concourse-ci-machine, lib/concourse_worker.py).
@@ -214,7 +214,7 @@ fn shown_effect(effect: &Effect) -> String {
 /// The value that rocworker's environment file of the worker gives a variable.
 pub(crate) fn value(desired: &Desired, name: &str) -> Option<String> {
     let text = text(desired, "/etc/rocworker/concourse.env")?;
-    rocworker::engines::env_file::EnvFile::parse(&text).get(name).map(str::to_owned)
+    engines::env_file::EnvFile::parse(&text).get(name).map(str::to_owned)
 }
 
 /// The text of a file that should be there.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use engines::docker::desired::actions;
 use reconcile::Kind;
-use rocworker::engines::docker::desired::actions;
 
 use crate::docker::{WRAPPER, applied, config, docker};
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use rocworker::engines::docker::DefaultRuntime;
-use rocworker::engines::undo_constraints::named_by_default;
+use engines::docker::DefaultRuntime;
+use engines::undo_constraints::named_by_default;
 
 use super::{config, docker};
 

@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use config::Config;
+use engines::docker::desired::actions;
+use engines::docker::{Docker, Installed};
+use engines::{CommandLine, Version, Versions};
 use reconcile::{Action, Ask, Desired, Effect, Kind};
-use rocworker::config::Config;
-use rocworker::engines::docker::desired::actions;
-use rocworker::engines::docker::{Docker, Installed};
-use rocworker::engines::{CommandLine, Version, Versions};
 use root::Root;
 
 const WRAPPER: &str = "/usr/bin/runc-amd-wrapper";

@@ -2,12 +2,12 @@
 
 use std::time::UNIX_EPOCH;
 
+use config::Config;
+use host::facts::Facts;
+use host::timestamp::Timestamp;
 use layout::{Gpu, Kfd, KfdNode, Machine, Module, Nodes};
 use nix::errno::Errno;
-use rocworker::config::Config;
 use rocworker::doctor::{Check, Status, examine};
-use rocworker::facts::Facts;
-use rocworker::timestamp::Timestamp;
 use root::Root;
 use support::fuse;
 

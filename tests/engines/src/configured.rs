@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use config::Config;
 use edit::Format;
+use engines::containerd::desired::actions;
+use engines::{Containerd, Versions};
 use layout::Machine;
 use reconcile::{Action, Content, Desired, Kind};
-use rocworker::config::Config;
-use rocworker::engines::containerd::desired::actions;
-use rocworker::engines::{Containerd, Versions};
-use rocworker::render::Templates;
+use render::Templates;
 use root::Root;
 use serde_json::Value;
-
-use crate::engine::{Engine, Unpacked};
 use support::said::Said;
 
+use crate::engine::{Engine, Unpacked};
 use crate::host::Host;
 
 /// Where the wrapper would stand.
@@ -96,7 +95,7 @@ impl Configured {
         )
         .unwrap();
         let said = host.call("/usr/bin", &["/usr/bin/containerd", "--version"]).well();
-        let version = rocworker::engines::Version::find(&said).unwrap();
+        let version = engines::Version::find(&said).unwrap();
         let status = format!("Package: containerd\nStatus: install ok installed\nVersion: {version}~ds1-1\n");
         fs::write(root.join("var/lib/dpkg/status"), status).unwrap();
         Self { engine: *engine, host, root }

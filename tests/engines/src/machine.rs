@@ -2,13 +2,12 @@
 
 use std::path::PathBuf;
 
+use cdi::{Wanted, wanted};
+use config::Config;
+use config::selection::select;
+use host::facts::Facts;
 use layout::Machine;
-use rocworker::cdi;
-use rocworker::cdi::{Wanted, wanted};
-use rocworker::config::Config;
-use rocworker::facts::Facts;
-use rocworker::render::Templates;
-use rocworker::selection::select;
+use render::Templates;
 use support::stage::Stage;
 
 /// Requests of every kind count; without one there is no GPU.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use rocworker::explain::codes::statuses::Library;
+use explain::codes::statuses::Library;
 use support::real;
 
 /// By which `cargo xtask test` tells where the headers are.

@@ -1,20 +1,21 @@
 //! What is in the archive, and what must not be.
 
-use crate::report::archive::*;
-use layout::{Entry, Machine, Nodes};
-use reconcile::command::Programs;
-use rocworker::config::Config;
-use rocworker::report::take;
-use rocworker::timestamp::Timestamp;
-use root::Root;
-use serde_json::Value;
 use std::fs;
-
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
+
+use config::Config;
+use host::timestamp::Timestamp;
+use layout::{Entry, Machine, Nodes};
+use reconcile::command::Programs;
+use rocworker::report::take;
+use root::Root;
+use serde_json::Value;
 use support::detect::{detect_beneath, scratch};
+
+use crate::report::archive::*;
 
 #[test]
 fn secrets_serial_numbers_and_the_machines_name_are_nowhere_in_the_archive() {

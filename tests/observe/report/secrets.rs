@@ -279,10 +279,10 @@ fn what_is_read_of_a_configuration_is_in_the_archive_word_for_word() {
 /// Where tables of words are, and how their names begin here.
 const TABLES: [(&str, &str); 5] = [
     ("", include_str!("../../../src/report/redact/keys.rs")),
-    ("CONTAINERD_", include_str!("../../../src/engines/containerd/report.rs")),
-    ("DOCKER_", include_str!("../../../src/engines/docker/report.rs")),
-    ("CONCOURSE_", include_str!("../../../src/engines/concourse/report.rs")),
-    ("CRIO_", include_str!("../../../src/engines/crio/report.rs")),
+    ("CONTAINERD_", include_str!("../../../crates/engines/src/containerd/report.rs")),
+    ("DOCKER_", include_str!("../../../crates/engines/src/docker/report.rs")),
+    ("CONCOURSE_", include_str!("../../../crates/engines/src/concourse/report.rs")),
+    ("CRIO_", include_str!("../../../crates/engines/src/crio/report.rs")),
 ];
 
 /// rocworker's own configuration has the keys of its sample.

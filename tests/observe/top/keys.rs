@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use layout::Machine;
-use rocworker::top::keys::Key;
-use rocworker::top::{Effect, Event, State};
 use support::laid::Laid;
+use ui::top::keys::Key;
+use ui::top::{Effect, Event, State};
 
 use super::{eight, press, reading, screen, state};
 

@@ -9,12 +9,12 @@ mod screens;
 use layout::{JUDGED_AT, Machine, health};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
-use rocworker::top::keys::Key;
-use rocworker::top::reader::Reading;
-use rocworker::top::{Event, State, view};
 use root::Root;
 use support::laid::Laid;
 use telemetry::exporter::Exporter;
+use ui::top::keys::Key;
+use ui::top::reader::Reading;
+use ui::top::{Event, State, view};
 use unicode_width::UnicodeWidthStr as _;
 
 /// The id of a container, as the kernel's cgroups name it.
@@ -71,7 +71,7 @@ fn reading(laid: &Laid) -> Reading {
     for fault in &mut snapshot.faults {
         fault.reason = fault.reason.clone().within(|reason| reason.replace(top, ""));
     }
-    Reading { snapshot, host: rocworker::host::hostname(&root), stuck: 0 }
+    Reading { snapshot, host: host::hostname(&root), stuck: 0 }
 }
 
 /// What top shows of a machine after one reading.

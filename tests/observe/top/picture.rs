@@ -14,9 +14,9 @@ use layout::{JUDGED_AT, Machine};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
-use rocworker::top::reader::Reading;
-use rocworker::top::{Event, State, view};
 use support::laid::Laid;
+use ui::top::reader::Reading;
+use ui::top::{Event, State, view};
 
 use super::{press, reading};
 

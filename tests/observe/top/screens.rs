@@ -1,11 +1,11 @@
 use std::collections::BTreeSet;
 
 use layout::{JUDGED_AT, Machine, health};
-use rocworker::top::keys::Key;
-use rocworker::top::reader::Reading;
-use rocworker::top::{Event, State};
 use support::captures;
 use support::laid::Laid;
+use ui::top::keys::Key;
+use ui::top::reader::Reading;
+use ui::top::{Event, State};
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{eight, press, reading, screen, state, use_gpu};

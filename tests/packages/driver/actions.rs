@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
+use config::Config;
+use host::facts::Facts;
+use packages::Packages;
+use packages::desired::apt::actions;
+use packages::desired::driver::part;
+use packages::driver::{Driver, Ground, offered};
 use reconcile::{Desired, Resource};
-use rocworker::config::Config;
-use rocworker::desired::driver::part;
-use rocworker::desired::packages::actions;
-use rocworker::driver::{Driver, Ground, offered};
-use rocworker::facts::Facts;
-use rocworker::packages::Packages;
-use rocworker::render::Templates;
+use render::Templates;
 
 use crate::driver::machines::{beneath, ubuntu};
 

@@ -1,8 +1,8 @@
 //! What is read of the driver on laid-out machines.
 
 use layout::{Entry, Machine};
-use rocworker::driver::dkms::State;
-use rocworker::driver::{Driver, Enrolled, Signing};
+use packages::driver::dkms::State;
+use packages::driver::{Driver, Enrolled, Signing};
 
 use crate::driver::machines::{Come, KERNEL, PACKAGE, SOURCE, beneath, debian, dkms, done, status, ubuntu};
 

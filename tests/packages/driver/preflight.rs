@@ -1,8 +1,9 @@
 //! What would be brought for a driver, and what stops it before anything is touched.
 
+use config::{Build, Release};
 use layout::{Entry, Machine};
+use packages::driver::{Driver, Ground, Offered, Stop, preflight, questions};
 use reconcile::Want;
-use rocworker::driver::{Build, Driver, Ground, Offered, Release, Stop, preflight, questions};
 
 use crate::driver::machines::{Come, KERNEL, PACKAGE, beneath, debian, dkms, done, status, ubuntu};
 
@@ -11,7 +12,7 @@ fn offered(packages: &[(&str, &str)]) -> Offered {
     let line = |(name, version): &(&str, &str)| {
         format!("{name} | {version} | http://lab noble/main amd64 Packages\n")
     };
-    rocworker::driver::offered::parse(&packages.iter().map(line).collect::<String>())
+    packages::driver::offered::parse(&packages.iter().map(line).collect::<String>())
 }
 
 const ALL: [(&str, &str); 5] = [

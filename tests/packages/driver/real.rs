@@ -6,8 +6,8 @@ use std::path::Path;
 use lab::repository::Repository;
 use lab::server::{Misbehaviour, Server};
 use lab::{standins, systems};
+use packages::driver::module;
 use reconcile::command::Programs;
-use rocworker::driver::module;
 use serde_json::Value;
 
 use crate::driver::worker::{DRIVER, PROGRAM, SOURCE, Worker};

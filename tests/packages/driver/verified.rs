@@ -1,8 +1,8 @@
 //! Whether the driver that runs is the one that dkms has built.
 
-use rocworker::driver::dkms::{Build, Dkms, Version};
-use rocworker::driver::module::{Modprobe, ModuleFile};
-use rocworker::driver::{Attempt, Seen, Verdict, verify};
+use packages::driver::dkms::{Build, Dkms, Version};
+use packages::driver::module::{Modprobe, ModuleFile};
+use packages::driver::{Attempt, Seen, Verdict, verify};
 
 const KERNEL: &str = "6.8.0-45-generic";
 const VERSION: &str = "6.16.13-2327507.24.04";

@@ -113,7 +113,7 @@ mod tests {
         for (file, expected) in [
             ("src/main.rs", Some("rocworker")),
             ("tests/observe/main.rs", Some("rocworker")),
-            ("tests/engines/src/lib.rs", Some("engines")),
+            ("tests/engines/src/lib.rs", Some("real-engines")),
             ("crates/root/src/lib.rs", Some("root")),
             ("xtask/src/main.rs", Some("xtask")),
             ("templates/cdi/amd.json", None),

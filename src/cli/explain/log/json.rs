@@ -2,12 +2,11 @@
 
 use std::io::{self, BufWriter, StdoutLock, Write, stdout};
 
+use explain::journal::JournalRead;
+use explain::matches::Match;
+use printable::printable_json;
 use serde::Serialize;
 use serde_json::json;
-
-use crate::explain::journal::JournalRead;
-use crate::explain::matches::Match;
-use crate::printable::printable_json;
 
 pub(super) struct Json {
     out: BufWriter<StdoutLock<'static>>,

@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
+use explain::advice::{Advice, Purpose};
+use explain::groups::{Group, Groups, MOST};
+use explain::journal::JournalRead;
 use kernel_log::knowledge::{Blame, Severity};
+use printable::{counted, printable};
 
 use crate::cli::args::Format;
 use crate::cli::detect::ranges;
 use crate::cli::explain::word;
 use crate::cli::output::{BAD, DIM, HEADING, WARN, styled};
 use crate::cli::table::{Cell, Columns};
-use crate::explain::advice::{Advice, Purpose};
-use crate::explain::groups::{Group, Groups, MOST};
-use crate::explain::journal::JournalRead;
-use crate::printable::{counted, printable};
 
 /// `read`: `None` where reading failed, which is said elsewhere.
 pub(super) fn shown(

@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Stdio;
 
-use engines::containerd::Containerd;
-use engines::engine::{CONTAINERD_2_1, Engine, Unpacked, older, releases};
-use engines::machine::{self, ASKED};
+use real_engines::containerd::Containerd;
+use real_engines::engine::{CONTAINERD_2_1, Engine, Unpacked, older, releases};
+use real_engines::machine::{self, ASKED};
 use serde_json::Value;
 use support::real;
 
-/// Where the package puts it (src/program.rs).
+/// Where the package puts it (crates/engines/src/program.rs).
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 const PATH: &str = "/usr/sbin:/usr/bin";
 /// No container may ask, and none gets anything by itself.

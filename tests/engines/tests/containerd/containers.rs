@@ -4,11 +4,11 @@ use std::fs;
 use std::os::unix::fs::{chown, lchown};
 use std::path::Path;
 
-use engines::containerd::Containerd;
-use engines::engine::{Engine, Unpacked, releases};
-use engines::machine::{self, ASKED, seen_on_demo, seen_on_instinct};
-use engines::{image, look};
 use layout::Machine;
+use real_engines::containerd::Containerd;
+use real_engines::engine::{Engine, Unpacked, releases};
+use real_engines::machine::{self, ASKED, seen_on_demo, seen_on_instinct};
+use real_engines::{image, look};
 use serde_json::{Value, json};
 
 /// Each engine with what was unpacked of it; none where the calling test is to be skipped.

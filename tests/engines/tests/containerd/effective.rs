@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_2_1, Engine, releases};
-use engines::host::Host;
-use engines::machine::{self, ASKED};
 use layout::Machine;
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_2_1, Engine, releases};
+use real_engines::host::Host;
+use real_engines::machine::{self, ASKED};
 use serde_json::Value;
 use support::real;
 
-/// Where the package puts it (src/program.rs).
+/// Where the package puts it (crates/engines/src/program.rs).
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 
 fn host(engine: &Engine) -> Option<Host> {
@@ -117,7 +117,7 @@ fn real_doctor_says_of_containerd_what_is_in_effect() {
             };
             assert_eq!((status.as_str(), evidence.as_str()), expected, "{}: {config}", engine.name);
             // 2.x has it on unless told otherwise, 1.7 has it off.
-            if config != empty || engine != engines::engine::CONTAINERD_1_7 {
+            if config != empty || engine != real_engines::engine::CONTAINERD_1_7 {
                 assert!(status_of_cdi == cdi.0 && of_cdi.starts_with(cdi.1), "{}: {of_cdi}", engine.name);
             } else {
                 assert_eq!(status_of_cdi, "failed", "{of_cdi}");

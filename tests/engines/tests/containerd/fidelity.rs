@@ -6,9 +6,9 @@ use std::io::Read as _;
 use std::os::unix::net::UnixListener;
 use std::process::Stdio;
 
-use engines::engine::CONTAINERD_2_1;
-use engines::machine::ASKED;
-use engines::pair::{Pair, Program, STATE, without_time};
+use real_engines::engine::CONTAINERD_2_1;
+use real_engines::machine::ASKED;
+use real_engines::pair::{Pair, Program, STATE, without_time};
 use support::said::Said;
 
 /// A bundle of nobody who asks for GPUs.

@@ -6,8 +6,8 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Command, Stdio};
 
-use engines::machine::ASKED;
-use engines::pair::{Pair, Program, STATE, below};
+use real_engines::machine::ASKED;
+use real_engines::pair::{Pair, Program, STATE, below};
 
 /// Gives a process, before it becomes the one that is called, what no default has: directory, mask, limits, priority,
 /// descriptors beyond the third, one of them for writing. Each limit is lower than a login has: none needs CAP_SYS_RESOURCE.

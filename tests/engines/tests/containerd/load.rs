@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::thread;
 
-use engines::containerd::{Containerd, SHIM};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, releases};
-use engines::machine::{ASKED, seen_on_demo};
+use real_engines::containerd::{Containerd, SHIM};
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, releases};
+use real_engines::machine::{ASKED, seen_on_demo};
 use serde_json::Value;
 use support::real;
 use support::said::Said;

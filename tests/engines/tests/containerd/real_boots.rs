@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use config::Config;
 use edit::Format;
-use engines::configured::{WRAPPER, apply_below};
-use engines::containerd::Containerd;
-use engines::engine::{CONTAINERD_2_1, releases};
-use engines::look;
-use engines::machine::{ASKED, seen_on_demo};
-use rocworker::config::Config;
-use rocworker::engines::containerd::desired::actions;
-use rocworker::engines::{self as facts, Versions};
-use rocworker::render::Templates;
+use engines::containerd::desired::actions;
+use engines::{self as facts, Versions};
+use real_engines::configured::{WRAPPER, apply_below};
+use real_engines::containerd::Containerd;
+use real_engines::engine::{CONTAINERD_2_1, releases};
+use real_engines::look;
+use real_engines::machine::{ASKED, seen_on_demo};
+use render::Templates;
 use root::Root;
 
 #[test]

@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use engines::containerd::Containerd;
-use engines::engine::CONTAINERD_2_1;
-use engines::machine::{ASKED, seen_on_demo};
-use rocworker::cdi::{Siblings, refusal};
+use cdi::{Siblings, refusal};
+use real_engines::containerd::Containerd;
+use real_engines::engine::CONTAINERD_2_1;
+use real_engines::machine::{ASKED, seen_on_demo};
 use root::Root;
 use support::cdi_names::{self, BESIDE, NODE, Says, Takes};
 

@@ -8,21 +8,21 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use engines::containerd::{Containerd, Start};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, Unpacked};
-use engines::host::Host;
-use engines::look;
-use engines::machine::{self, ASKED, seen_on_demo};
+use config::Config;
+use config::selection::select;
+use engines::concourse::desired::{SHIM_FOLDER, actions};
+use engines::concourse::{self, Charm, Concourse, Worker};
+use engines::env_file::EnvFile;
+use engines::{CommandLine, Version};
+use host::facts::Facts;
 use layout::Machine;
+use real_engines::containerd::{Containerd, Start};
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, Unpacked};
+use real_engines::host::Host;
+use real_engines::look;
+use real_engines::machine::{self, ASKED, seen_on_demo};
 use reconcile::{Content, Desired, Kind};
-use rocworker::config::Config;
-use rocworker::engines::concourse::desired::{SHIM_FOLDER, actions};
-use rocworker::engines::concourse::{self, Charm, Concourse, Worker};
-use rocworker::engines::env_file::EnvFile;
-use rocworker::engines::{CommandLine, Version};
-use rocworker::facts::Facts;
-use rocworker::render::Templates;
-use rocworker::selection::select;
+use render::Templates;
 
 /// What Concourse 7.8 writes into its work folder for containerd 1.x (worker/workercmd/containerd.go).
 const DEFAULT_2: &str = "
@@ -71,7 +71,7 @@ fn desired(worker: Worker) -> Desired {
     let selection = select(&config, &facts).unwrap();
     let concourse = Concourse { worker: Some(worker), ..Concourse::default() };
     // Where the host has the wrapper.
-    let wrapper = Path::new(engines::engine::SHIM_FOLDER).join("runc");
+    let wrapper = Path::new(real_engines::engine::SHIM_FOLDER).join("runc");
     actions(&config, &selection, &concourse, &Templates::built_in(), Some(&wrapper))
 }
 

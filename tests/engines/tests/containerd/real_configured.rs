@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use engines::configured::{Configured, Start, WRAPPER};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, releases};
+use real_engines::configured::{Configured, Start, WRAPPER};
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, releases};
 use reconcile::Kind;
 use serde_json::{Value, json};
 

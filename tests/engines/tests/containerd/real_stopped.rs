@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use engines::containerd::Containerd;
-use engines::engine::releases;
-use engines::machine::ASKED;
+use config::Config;
+use engines::Docker;
+use engines::undo_constraints::undo_constraints;
+use real_engines::containerd::Containerd;
+use real_engines::engine::releases;
+use real_engines::machine::ASKED;
 use reconcile::{Action, Content, Desired, Kind, Plan, Stage, Transaction};
-use rocworker::config::Config;
-use rocworker::engines::Docker;
-use rocworker::engines::undo_constraints::undo_constraints;
 use root::{Attributes, Root};
 
 /// Beneath the stage, which is this test's Root.

@@ -2,17 +2,17 @@
 
 use std::fs;
 
-use engines::dockerd::{Dockerd, SOCKET};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, Engine, releases};
-use engines::host::Host;
-use engines::machine::{self, ASKED};
 use layout::Machine;
+use real_engines::dockerd::{Dockerd, SOCKET};
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, Engine, releases};
+use real_engines::host::Host;
+use real_engines::machine::{self, ASKED};
 use serde_json::Value;
 use support::real;
 use support::said::Said;
 
 const PATH: &str = "/usr/sbin:/usr/bin";
-/// Where the package puts it (src/program.rs).
+/// Where the package puts it (crates/engines/src/program.rs).
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 
 struct Docker(Dockerd);

@@ -7,17 +7,17 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engines::cgroups;
-use engines::dockerd::{Dockerd, SOCKET};
-use engines::engine::{CONTAINERD_1_6, releases};
-use engines::host::Host;
-use engines::machine::{self, ASKED};
 use layout::Machine;
+use real_engines::cgroups;
+use real_engines::dockerd::{Dockerd, SOCKET};
+use real_engines::engine::{CONTAINERD_1_6, releases};
+use real_engines::host::Host;
+use real_engines::machine::{self, ASKED};
 use serde_json::Value;
 use support::real;
 use support::stage::stdout;
 
-/// Where the package puts it (src/program.rs).
+/// Where the package puts it (crates/engines/src/program.rs).
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 const PATH: &str = "/usr/sbin:/usr/bin";
 const DAEMON_JSON: &str = r#"{"runtimes": {"amd": {"path": "/usr/lib/rocworker/runc-amd-wrapper"}}}"#;

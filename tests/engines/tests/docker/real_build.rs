@@ -3,9 +3,9 @@
 
 use std::fs;
 
-use engines::docker::Docker;
-use engines::engine::CONTAINERD_1_6;
-use engines::machine::ALL;
+use real_engines::docker::Docker;
+use real_engines::engine::CONTAINERD_1_6;
+use real_engines::machine::ALL;
 
 /// What the step sees of the GPUs stands in the image that it makes.
 const DOCKERFILE: &str = "FROM look\nRUN /bin/sh -c 'ls /dev/kfd /dev/dri 2>/dev/null >/saw || :'\n";

@@ -3,12 +3,12 @@
 
 use std::fs;
 
-use engines::dockerd::{Dockerd, SOCKET};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine};
-use engines::host::Host;
-use engines::look;
-use engines::machine::{self, seen_on_demo};
 use layout::Machine;
+use real_engines::dockerd::{Dockerd, SOCKET};
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine};
+use real_engines::host::Host;
+use real_engines::look;
+use real_engines::machine::{self, seen_on_demo};
 use support::real;
 use support::said::Said;
 use support::stage::Stage;

@@ -3,10 +3,10 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use engines::dockerd::{Dockerd, SOCKET};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine};
-use engines::host::Host;
 use layout::Machine;
+use real_engines::dockerd::{Dockerd, SOCKET};
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine};
+use real_engines::host::Host;
 use support::real;
 use support::said::Said;
 

@@ -5,11 +5,10 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use engines::docker;
-use engines::dockerd::SOCKET;
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_2_1, Engine, releases};
-use engines::look;
-use engines::machine::{ASKED, seen_on_demo};
+use real_engines::dockerd::SOCKET;
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_2_1, Engine, releases};
+use real_engines::machine::{ASKED, seen_on_demo};
+use real_engines::{docker, look};
 use serde_json::Value;
 use support::real;
 use support::said::Said;

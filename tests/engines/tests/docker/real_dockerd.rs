@@ -6,17 +6,17 @@ use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use engines::dockerd::Dockerd;
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, SHIM_FOLDER};
-use engines::host::Host;
-use engines::look;
-use engines::machine::{self, ASKED, seen_on_demo};
+use config::Config;
+use engines::docker::desired::actions;
+use engines::docker::{self, Installed};
+use engines::{CommandLine, Version};
 use layout::Machine;
+use real_engines::dockerd::Dockerd;
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engine, SHIM_FOLDER};
+use real_engines::host::Host;
+use real_engines::look;
+use real_engines::machine::{self, ASKED, seen_on_demo};
 use reconcile::Kind;
-use rocworker::config::Config;
-use rocworker::engines::docker::desired::actions;
-use rocworker::engines::docker::{self, Installed};
-use rocworker::engines::{CommandLine, Version};
 use serde_json::{Value, json};
 
 struct Docker(Dockerd);

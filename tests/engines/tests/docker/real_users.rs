@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use engines::docker::Docker;
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1};
-use engines::look;
-use engines::machine::{ASKED, seen_on_demo};
+use real_engines::docker::Docker;
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1};
+use real_engines::look;
+use real_engines::machine::{ASKED, seen_on_demo};
 
 const CDI: &str = r#""features": {"cdi": true}, "#;
 const BY_CDI: &[&str] = &["--device", "amd.com/gpu=1"];

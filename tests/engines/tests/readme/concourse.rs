@@ -4,13 +4,13 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use engines::containerd::{Containerd, Start};
-use engines::engine::CONTAINERD_2_1;
-use engines::host::Host;
-use engines::machine::seen_on_demo;
-use engines::{look, machine};
+use engines::env_file::EnvFile;
 use layout::Machine;
-use rocworker::engines::env_file::EnvFile;
+use real_engines::containerd::{Containerd, Start};
+use real_engines::engine::CONTAINERD_2_1;
+use real_engines::host::Host;
+use real_engines::machine::seen_on_demo;
+use real_engines::{look, machine};
 use serde_json::Value;
 use support::document::{blocks, quick_start, text};
 use support::stage::Stage;

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use engines::engine::{Engine, Unpacked};
-use engines::host::Host;
+use real_engines::engine::{Engine, Unpacked};
+use real_engines::host::Host;
 use support::real;
 use support::said::Said;
 use support::stage::Stage;

@@ -2,13 +2,12 @@
 
 use std::fs;
 
-use engines::containerd::{Containerd, Start};
-use engines::dockerd::{Dockerd, SOCKET};
-use engines::engine::{CONTAINERD_1_6, CONTAINERD_2_1, Engine, releases};
-use engines::host::Host;
-use engines::image;
-use engines::machine;
 use layout::Machine;
+use real_engines::containerd::{Containerd, Start};
+use real_engines::dockerd::{Dockerd, SOCKET};
+use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_2_1, Engine, releases};
+use real_engines::host::Host;
+use real_engines::{image, machine};
 use support::document::quick_start;
 use support::stage::Stage;
 

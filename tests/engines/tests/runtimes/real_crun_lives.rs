@@ -3,10 +3,10 @@
 
 use std::fs;
 
-use engines::containerd::{Containerd, SHIM};
-use engines::engine::{SHIM_FOLDER, releases};
-use engines::look;
-use engines::machine::seen_on_demo;
+use real_engines::containerd::{Containerd, SHIM};
+use real_engines::engine::{SHIM_FOLDER, releases};
+use real_engines::look;
+use real_engines::machine::seen_on_demo;
 use support::rootfs;
 use support::said::Said;
 

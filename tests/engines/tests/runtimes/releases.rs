@@ -1,10 +1,10 @@
 //! Other runtimes than Debian 12's runc behind the wrapper: runc 1.3 is containerd 2.1's; here are crun 1.8, 1.21
 //! and 1.28.
 
-use engines::containerd::Containerd;
-use engines::engine::releases;
-use engines::look;
-use engines::machine::seen_on_demo;
+use real_engines::containerd::Containerd;
+use real_engines::engine::releases;
+use real_engines::look;
+use real_engines::machine::seen_on_demo;
 
 /// The policy names the runtime.
 const CRUN: &str =

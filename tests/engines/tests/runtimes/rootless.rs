@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::chown;
 use std::process::{Command, Stdio};
 
-use engines::machine::{self, ASKED};
-use engines::pair::{Pair, Program, timeless};
+use real_engines::machine::{self, ASKED};
+use real_engines::pair::{Pair, Program, timeless};
 use serde_json::{Value, json};
 use support::said::Said;
 

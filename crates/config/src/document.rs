@@ -1,0 +1,399 @@
+//! The YAML as it is written, before it is checked.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use reconcile::Restarts;
+use serde::de::{Deserializer, Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+use yaml_serde::{Mapping, Value};
+
+use super::driver::{Build, DriverDocument};
+use super::engines::{CONTAINERD_CONFIG, CRIO_CONFIG, ConcourseDocument, DOCKER_CONFIG, EngineDocument};
+use super::exporter::ExporterDocument;
+use super::host::{self, Permissions};
+use super::inventory::InventoryDocument;
+use super::packages::{DKMS, PackagesDocument, RepositoriesDocument, Rocm, RocmDocument};
+use super::scalar::Word;
+use super::units::{BootDocument, DaemonDocument};
+use super::wrapper::Wrapper;
+use super::{
+    CDI_SPEC, Cdi, ClusterBloom, Config, Devices, Error, Managed, NamedBy, Off, Source, is_of_key, path,
+};
+
+const VERSION: u32 = 1;
+
+/// Every key, in the order in which a configuration is written.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    rename_all = "kebab-case",
+    expecting = "keys with values, as `compute-runtime: auto`"
+)]
+pub struct Document {
+    #[serde(rename = "schema_version")]
+    schema_version: Option<u32>,
+    pub compute_runtime: Option<ComputeRuntime>,
+    /// What `compute-runtime` was called when there was only one: yes or no.
+    pub enable_gpu: Option<bool>,
+    pub gpu_device_ids: Option<Words>,
+    pub tag: Option<Words>,
+    pub wrapper: Option<Wrapper>,
+    pub restart: Option<Restarts>,
+    pub packages: Option<PackagesDocument>,
+    pub rocm: Option<RocmDocument>,
+    pub driver: Option<DriverDocument>,
+    pub exporter: Option<ExporterDocument>,
+    pub repositories: Option<RepositoriesDocument>,
+    cdi: Option<CdiDocument>,
+    permissions: Option<Permissions>,
+    module_options: Option<BTreeMap<String, Word>>,
+    containerd: Option<EngineDocument>,
+    docker: Option<EngineDocument>,
+    crio: Option<EngineDocument>,
+    concourse: Option<ConcourseDocument>,
+    boot: Option<BootDocument>,
+    daemon: Option<DaemonDocument>,
+    inventory: Option<InventoryDocument>,
+    #[serde(rename = "GPU_NODE")]
+    gpu_node: Option<bool>,
+    #[serde(rename = "ROCM_BASE_URL")]
+    rocm_base_url: Option<String>,
+    #[serde(rename = "ROCM_DEB_PACKAGE")]
+    rocm_deb_package: Option<String>,
+}
+
+/// Which vendor's runtime the worker offers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ComputeRuntime {
+    /// AMD's where a usable AMD GPU is.
+    Auto,
+    Rocm,
+    /// Another vendor's: rocworker has nothing to do.
+    Cuda,
+    None,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CdiDocument {
+    path: Option<PathBuf>,
+    names: Option<Vec<NamedBy>>,
+}
+
+impl Document {
+    /// One that says nothing, of the version that this program writes.
+    pub fn new() -> Self {
+        Self { schema_version: Some(VERSION), ..Self::default() }
+    }
+
+    /// The line, from 1, and what is wrong there.
+    pub(super) fn parse(text: &str) -> Result<Self, (usize, String)> {
+        if let Some(line) = too_deep(text) {
+            return Err((line, format!("nested deeper than {DEPTH} brackets: nothing here needs that")));
+        }
+        // Nothing but comments is null in YAML, and here a configuration without keys.
+        let document: Result<Option<Self>, _> = yaml_serde::from_str(text);
+        document.map(Option::unwrap_or_default).map_err(|error| {
+            let place = error.location();
+            let message = error.to_string();
+            // The place is in front of the sentence, once.
+            let said = message.split(" at line ").next().unwrap_or(&message).to_owned();
+            let line = second_of(text, &said).or_else(|| place.map(|place| place.line()));
+            // Of a text that ends too early the parser reports the line behind the last one.
+            (line.unwrap_or(1).min(text.matches('\n').count() + 1), said)
+        })
+    }
+
+    /// As YAML: a line for each key that says something. JSON is YAML, and quotes what YAML would take for something else
+    /// than text.
+    pub(super) fn text(&self) -> String {
+        let keys = yaml_serde::to_value(self).ok().and_then(without_nulls).unwrap_or_default();
+        let lines = keys.as_mapping().into_iter().flatten();
+        let lines = lines.filter_map(|(key, value)| {
+            Some(format!("{}: {}\n", key.as_str()?, serde_json::to_string(value).ok()?))
+        });
+        lines.collect()
+    }
+
+    /// What is managed of a machine, and why not, by these keys and by what `environment` says where they say nothing.
+    pub(super) fn resolve(self, source: Source, environment: &ClusterBloom) -> Result<Config, Error> {
+        if let Some(version) = self.schema_version.filter(|version| *version != VERSION) {
+            let problem = format!("schema_version {version} is not one that this program reads ({VERSION})");
+            return Err(source.wrong("schema_version", None, problem));
+        }
+        let says_runtime = self.compute_runtime.is_some() || self.enable_gpu.is_some();
+        let mut runtime = self.runtime(&source)?;
+        let devices = devices(self.gpu_device_ids, &source)?;
+        if runtime == ComputeRuntime::None && devices != Devices::All {
+            let problem = "gpu-device-ids lists GPUs and no GPU is offered (compute-runtime: none): keep one of the two";
+            return Err(source.wrong("gpu-device-ids", None, problem));
+        }
+        let tags = tags(self.tag, &source)?;
+        let mut rocm = self.rocm.unwrap_or_default();
+        let clusterbloom = ClusterBloom::written(self.gpu_node, self.rocm_base_url, self.rocm_deb_package);
+        clusterbloom.check(&mut rocm, &source)?;
+        let beside = environment.beside(&clusterbloom, says_runtime.then_some(runtime), &mut rocm);
+        let beside = beside.map_err(Error::Environment)?;
+        if beside.is_off {
+            runtime = ComputeRuntime::None;
+        }
+        let unused_keys = clusterbloom.unused(&rocm);
+        let gpus = match runtime {
+            ComputeRuntime::Auto | ComputeRuntime::Rocm => Managed::On(()),
+            ComputeRuntime::Cuda => Managed::Off(Off::Cuda),
+            ComputeRuntime::None => Managed::Off(Off::NoGpu),
+        };
+        let needs_gpu = runtime == ComputeRuntime::Rocm;
+        let engine = |document: Option<EngineDocument>, name, default| {
+            document.unwrap_or_default().check(name, default, gpus, &source)
+        };
+        let rocm_version = rocm.version.clone();
+        let rocm = rocm.check(gpus, &source)?;
+        let has_dkms = |usecases: &[String]| usecases.iter().any(|usecase| usecase == DKMS);
+        let by_installer = match &rocm {
+            Managed::On(Rocm::Installer { usecases, .. }) if has_dkms(usecases) => Some(Build::Installer),
+            _ => None,
+        };
+        let release = self.driver.unwrap_or_default().check(&source)?;
+        let build = release.map(Build::Release).or(by_installer);
+        Ok(Config {
+            gpus,
+            needs_gpu,
+            devices,
+            tags,
+            cdi: self.cdi.unwrap_or_default().check(&source)?,
+            permissions: self.permissions.unwrap_or_default(),
+            module_options: host::module_options(self.module_options.unwrap_or_default(), &source)?,
+            wrapper: self.wrapper.unwrap_or_default().check(&source)?,
+            containerd: engine(self.containerd, "containerd", CONTAINERD_CONFIG)?,
+            docker: engine(self.docker, "docker", DOCKER_CONFIG)?,
+            crio: engine(self.crio, "crio", CRIO_CONFIG)?,
+            concourse: self.concourse.unwrap_or_default().resolve(),
+            driver: Managed::of(build, Off::Key("driver.install: keep")).needing(&gpus),
+            restart: self.restart.unwrap_or(Restarts::Drain),
+            packages: self.packages.unwrap_or_default().check(gpus, needs_gpu, &rocm, &source)?,
+            repositories: self.repositories.unwrap_or_default().check(&source)?,
+            rocm,
+            rocm_version,
+            unused_keys,
+            unused_variables: beside.unused,
+            boot: self.boot.unwrap_or_default().check(gpus, &source)?,
+            daemon: self.daemon.unwrap_or_default().check(gpus, &source)?,
+            exporter: self.exporter.unwrap_or_default().check(gpus, &source)?,
+            inventory: self.inventory.unwrap_or_default().check(&source)?,
+            source,
+        })
+    }
+
+    fn runtime(&self, source: &Source) -> Result<ComputeRuntime, Error> {
+        use ComputeRuntime::{Auto, Cuda, None as Off, Rocm};
+        let contradiction = |said| {
+            let problem =
+                format!("enable-gpu: {said} and compute-runtime contradict each other; keep compute-runtime");
+            Err(source.wrong("enable-gpu", None, problem))
+        };
+        let runtime = match (self.enable_gpu, self.compute_runtime) {
+            (None, runtime) => runtime,
+            (Some(true), None) => Some(Auto),
+            (Some(false), None) => Some(Off),
+            (Some(true), Some(Off)) => return contradiction("true"),
+            (Some(false), Some(Auto | Rocm | Cuda)) => return contradiction("false"),
+            (Some(_), Some(runtime)) => Some(runtime),
+        };
+        match (self.gpu_node, runtime) {
+            (Some(false), None | Some(Off)) => Ok(Off),
+            (Some(said @ false), Some(Auto | Rocm | Cuda)) | (Some(said @ true), Some(Off | Cuda)) => {
+                let problem = format!(
+                    "GPU_NODE: {said} and compute-runtime contradict each other; keep compute-runtime"
+                );
+                Err(source.wrong("GPU_NODE", None, problem))
+            }
+            (_, runtime) => Ok(runtime.unwrap_or(Auto)),
+        }
+    }
+}
+
+/// `None`: nothing else is in it.
+fn without_nulls(value: Value) -> Option<Value> {
+    match value {
+        Value::Null => None,
+        Value::Mapping(keys) => {
+            let said = keys.into_iter().filter_map(|(key, value)| Some((key, without_nulls(value)?)));
+            let said: Mapping = said.collect();
+            (!said.is_empty()).then_some(Value::Mapping(said))
+        }
+        other => Some(other),
+    }
+}
+
+/// More than any value here has; the parser's time grows with the square of it.
+const DEPTH: usize = 16;
+
+/// The line on which brackets are nested too deep, those in strings and comments among them.
+fn too_deep(text: &str) -> Option<usize> {
+    let mut depth = 0_usize;
+    for (number, line) in (1..).zip(text.lines()) {
+        for c in line.chars() {
+            match c {
+                '[' | '{' => depth += 1,
+                ']' | '}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth > DEPTH {
+                return Some(number);
+            }
+        }
+    }
+    None
+}
+
+/// The line of a key's second appearance: of a duplicate the parser reports only where its mapping begins.
+fn second_of(text: &str, said: &str) -> Option<usize> {
+    let key = said.split_once("duplicate field `")?.1.split('`').next()?;
+    (1..).zip(text.lines()).filter(|(_, line)| is_of_key(line, key)).nth(1).map(|(number, _)| number)
+}
+
+fn devices(words: Option<Words>, source: &Source) -> Result<Devices, Error> {
+    const KEY: &str = "gpu-device-ids";
+    let Some(Words(words)) = words else { return Ok(Devices::All) };
+    match words.as_slice() {
+        [] => Err(source.wrong(
+            KEY,
+            None,
+            "gpu-device-ids names no GPU: write all, discrete, a list, or compute-runtime: none",
+        )),
+        [word] if word == "all" => Ok(Devices::All),
+        [word] if word == "discrete" => Ok(Devices::Discrete),
+        words if words.iter().any(|word| word == "all" || word == "discrete") => {
+            Err(source.wrong(KEY, None, "gpu-device-ids is all, discrete or a list, not two of them"))
+        }
+        _ => Ok(Devices::Listed(words)),
+    }
+}
+
+fn tags(words: Option<Words>, source: &Source) -> Result<Vec<String>, Error> {
+    let Some(Words(words)) = words else { return Ok(Vec::new()) };
+    // Tags end in an environment file and in a comma-joined variable.
+    let unfit = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'' | '\\' | '$' | '`');
+    match words.iter().find(|word| word.contains(unfit)) {
+        Some(word) => {
+            let problem =
+                format!("the tag {word:?} has a blank, a quote, a backslash or a $, which no tag can have");
+            Err(source.wrong("tag", Some(word), problem))
+        }
+        None => Ok(words),
+    }
+}
+
+impl CdiDocument {
+    fn check(self, source: &Source) -> Result<Cdi, Error> {
+        const KEY: &str = "cdi.path";
+        let cdi = Cdi {
+            path: self.path.unwrap_or_else(|| PathBuf::from(CDI_SPEC)),
+            names: self.names.unwrap_or_else(|| vec![NamedBy::Index, NamedBy::Uuid, NamedBy::Pci]),
+        };
+        let path = cdi.path.to_string_lossy();
+        source.check(KEY, &path, path::file(&cdi.path))?;
+        if cdi.path.extension() != Some("json".as_ref()) {
+            let problem = format!("{path:?} does not end in .json, as {CDI_SPEC} does");
+            return source.check(KEY, &path, Err(problem));
+        }
+        if cdi.names.is_empty() {
+            let problem = "cdi.names is empty: name at least one of index, uuid, pci";
+            return Err(source.wrong("cdi.names", None, problem));
+        }
+        Ok(cdi)
+    }
+}
+
+/// A comma list as the charm's options have it, a YAML list, or a single number. Blanks around words and empty
+/// words mean nothing; a word that is there twice counts once.
+#[derive(Debug)]
+pub struct Words(Vec<String>);
+
+impl Words {
+    pub fn collect(words: impl IntoIterator<Item = String>) -> Self {
+        let mut kept: Vec<String> = Vec::new();
+        for list in words {
+            for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+                if !kept.iter().any(|known| known == word) {
+                    kept.push(word.to_owned());
+                }
+            }
+        }
+        Self(kept)
+    }
+}
+
+impl Serialize for Words {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.join(",").serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Words {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(WordsVisitor).map(Self::collect)
+    }
+}
+
+struct WordsVisitor;
+
+impl<'de> Visitor<'de> for WordsVisitor {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("a comma list such as \"a,b\" or a list such as [a, b]")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(vec![text.to_owned()])
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
+        Ok(vec![number.to_string()])
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let mut words = Vec::new();
+        while let Some(Word(word)) = list.next_element()? {
+            if word.trim().is_empty() {
+                return Err(A::Error::custom("an empty word in a list"));
+            }
+            words.push(word);
+        }
+        Ok(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_of_any_keys_means_what_they_mean() {
+        for text in [
+            "",
+            "compute-runtime: cuda\ntag: [a, b]\nrestart: now\npermissions: open\n",
+            "enable-gpu: true\ngpu-device-ids: [0, renderD129]\nmodule-options: {ppfeaturemask: 0xffff}\n",
+            "cdi: {path: /run/cdi/a.json, names: [uuid]}\ncontainerd: {configure: never, runtime: b}\n",
+            "docker: {config: /etc/d/daemon.json}\nconcourse: {existing: adopt, tags: false}\n",
+            "wrapper: {requests: deny, quarantine: true, edits: {memlock: unlimited, shm-size: 8G}}\n",
+            "driver: {install: amdgpu-dkms, version: \"30.10\"}\npackages: {rocm-smi: absent}\n",
+            "rocm: {install: apt, version: 7.2.4, packages: [rocm]}\nrepositories: {rocm: {suite: noble}}\n",
+            "GPU_NODE: true\nROCM_BASE_URL: https://a/7.2/\nrocm: {usecases: [rocm]}\n",
+            "boot: {unit: false, wait-s: 5}\ndaemon: {interval-s: 10}\nexporter: {listen: \"[::]:9401\"}\n",
+            "inventory: {user: ops, groups: {b: [gpu1, root@gpu2], a: [\"10.0.0.7\"]}}\n",
+        ] {
+            let path = Path::new("/etc/rocworker/config.yaml");
+            let config = Config::parse(path, text).unwrap();
+            let written = Document::parse(text).unwrap().text();
+            let again = Config::parse(path, &written).unwrap();
+            assert_eq!(Config { source: config.source.clone(), ..again }, config, "{text:?}: {written:?}");
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! What a Concourse worker needs so that its containers get the GPUs: tags, and a containerd whose first runc is the
+//! wrapper. All of it is in managed files; nothing of the worker's or its charm's is edited, and nothing is written
+//! to /var/lib/concourse, which other machines may share.
+//!
+//! No action names a rival. The charm, Concourse itself and its packages write none of these paths: whoever contests
+//! one is a person, and is not known by name.
+
+mod containerd;
+mod tagged;
+mod written;
+
+use std::path::Path;
+
+use config::selection::Selection;
+use config::{Config, Existing};
+use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
+use render::{self, Templates};
+use serde_json::json;
+
+use super::tags::{self, VARIABLE as TAGS};
+use super::{Concourse, DROP_IN, ENV_FILE, NAME, UNIT, Worker};
+use crate::env_file::{self, EnvFile};
+use containerd::{Hindrance, Way, way};
+
+pub use tagged::{Tagged, tagged};
+pub use written::{out_of_date, written_by};
+
+/// The folder that holds nothing but the wrapper under the name `runc`.
+pub const SHIM_FOLDER: &str = "/usr/local/lib/rocworker/shim";
+/// The managed configuration of containerd.
+const CONTAINERD_CONFIG: &str = "/etc/rocworker/concourse-containerd.toml";
+/// What starts containerd, beside [`SHIM_FOLDER`].
+const LAUNCHER: &str = "/usr/local/lib/rocworker/concourse-containerd";
+
+/// What is said of a worker that gets its first tags.
+const UNTAGGED: &str = "an apply gives this worker its first tags, and a tagged worker takes no step without tags. \
+                        `concourse: {tags: false}` gives its tasks GPUs without tags";
+
+/// What rocworker configures of this machine's worker. `wrapper`: runc-amd-wrapper's program; without one no container
+/// can be given a GPU, and the worker gets no tag of one. To be asked with an empty selection too, when the configuration
+/// leaves AMD's GPUs alone: the user's own tags stay, and those that a charm left behind go.
+#[must_use]
+pub fn actions(
+    config: &Config,
+    selection: &Selection<'_>,
+    concourse: &Concourse,
+    templates: &Templates,
+    wrapper: Option<&Path>,
+) -> Desired {
+    let mut desired = Desired::default();
+    let adopts = config.concourse.existing == Existing::Adopt;
+    let charms = concourse.worker.as_ref().is_some_and(|worker| worker.charm.is_in_force());
+    // Whether the charm has a part in it is unknown then either.
+    let may_be_charms = charms || concourse.unknown.is_some();
+    let has_a_wish = !selection.gpus.is_empty() || !config.tags.is_empty() || (may_be_charms && adopts);
+    if !config.concourse.managed.is_on() || !has_a_wish {
+        return desired;
+    }
+    for note in &concourse.notes {
+        desired.note(NAME, note);
+    }
+    if let Some(worker) = concourse.worker.as_ref().filter(|_| charms && !adopts) {
+        desired.note(NAME, left_alone(worker));
+        return desired;
+    }
+    if let Some(problem) = &concourse.unknown {
+        return undecided(desired, format!("{problem}: what is set of the worker stays as it is"));
+    }
+    let Some(worker) = &concourse.worker else { return desired };
+    for problem in &worker.unread {
+        desired.note(NAME, problem);
+    }
+    let wrapper = wrapper.filter(|_| !selection.gpus.is_empty());
+    let through = match wrapper.map(|wrapper| (way(templates, worker), wrapper)) {
+        Some((Ok(way), wrapper)) => Some((way, wrapper)),
+        Some((Err(Hindrance::Unknown(problem)), _)) => return undecided(desired, problem),
+        Some((Err(Hindrance::Known(problem)), _)) => {
+            desired.problem(NAME, problem);
+            None
+        }
+        None => None,
+    };
+    let tags = tags::wanted(config, selection, worker, through.is_some());
+    let is_tag_unknown = tags.is_some() && !worker.options.has("tag") && !worker.unfollowed.is_empty();
+    if is_tag_unknown && through.is_some() {
+        // Our file holds the worker's tags: without them in it, a worker that has a GPU would lose the tags of it.
+        let problem = worker.unfollowed.join("; ");
+        return undecided(
+            desired,
+            format!("{problem}: the worker's tags, and what else is set of it, stay as they are"),
+        );
+    }
+    if worker.has_no_tags() && config.tags.is_empty() && tags.is_some() {
+        desired.note(NAME, UNTAGGED);
+    }
+    let variable = through.and_then(|(way, wrapper)| through_wrapper(way, wrapper, worker, &mut desired));
+    match environment_files(templates, worker, variable, tags, &mut desired) {
+        Ok(()) => desired.of(NAME),
+        // Without all of them none does any good.
+        Err(problem) => undecided(desired, problem),
+    }
+}
+
+/// Nothing is to be changed, and what is managed stays: landing the worker because a look failed costs
+/// its builds, and its GPUs until the next look.
+fn undecided(mut desired: Desired, problem: String) -> Desired {
+    desired.actions.clear();
+    desired.problem(NAME, problem);
+    desired.leave(NAME);
+    desired
+}
+
+/// Whether [`actions`] makes the containers of this machine's worker go through the wrapper. Not where there is no worker,
+/// it is left alone, or it cannot be given GPUs. `None`: that is unknown, and they stay as they are.
+#[must_use]
+pub fn set_up(
+    config: &Config,
+    selection: &Selection<'_>,
+    concourse: &Concourse,
+    templates: &Templates,
+) -> Option<bool> {
+    let worker = managed(config, concourse);
+    let is_left = !config.concourse.managed.is_on() || (worker.is_none() && concourse.worker.is_some());
+    if is_left || selection.gpus.is_empty() {
+        return Some(false);
+    }
+    if concourse.unknown.is_some() {
+        return None;
+    }
+    match worker.map(|worker| way(templates, worker)) {
+        Some(Ok(_)) => Some(true),
+        Some(Err(Hindrance::Unknown(_))) => None,
+        Some(Err(Hindrance::Known(_))) | None => Some(false),
+    }
+}
+
+/// The worker that rocworker sets up, if there is one: neither left alone by the configuration, nor the charm's.
+#[must_use]
+pub fn managed<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Worker> {
+    let adopts = config.concourse.existing == Existing::Adopt;
+    let worker = concourse.worker.as_ref().filter(|worker| adopts || !worker.charm.is_in_force());
+    worker.filter(|_| config.concourse.managed.is_on())
+}
+
+/// The script of the charm's that the wrapper replaces on an adopted worker, and the runc that the wrapper runs in its
+/// stead. A worker that is not adopted keeps its script behind the wrapper.
+#[must_use]
+pub fn replaced_script<'a>(config: &Config, concourse: &'a Concourse) -> Option<(&'static str, &'a Path)> {
+    let worker = managed(config, concourse).filter(|_| config.concourse.existing == Existing::Adopt)?;
+    Some((worker.charm.script?, worker.charm.real_runc.as_deref()?))
+}
+
+/// What makes the worker's containers go through the wrapper, and the variable that has to be set for it.
+fn through_wrapper(
+    way: Option<Way>,
+    wrapper: &Path,
+    worker: &Worker,
+    desired: &mut Desired,
+) -> Option<(&'static str, String)> {
+    if let Some(note) = way.as_ref().and_then(|way| way.note) {
+        desired.note(NAME, note);
+    }
+    if worker.charm.lacks_real_runc {
+        desired.problem(
+            NAME,
+            format!(
+                "a script of the Concourse charm's is {} and there is no runc.real beside it: behind rocworker's wrapper \
+                 it still adds the nodes of every vendor's GPUs to each container",
+                worker.bin.join("runc").display()
+            ),
+        );
+    }
+    let link = Kind::Owned(Content::Link { target: wrapper.to_owned() });
+    let reason = "the first runc of Concourse's containers";
+    desired.push(Action::new(Stage::Expose, Path::new(SHIM_FOLDER).join("runc"), link, reason));
+    let Way { action, variable, .. } = way?;
+    desired.push(action.with(restart()));
+    Some(variable)
+}
+
+/// The environment file and the drop-in that names it, where there is anything to say in them.
+fn environment_files(
+    templates: &Templates,
+    worker: &Worker,
+    variable: Option<(&'static str, String)>,
+    tags: Option<String>,
+    desired: &mut Desired,
+) -> Result<(), String> {
+    let mut variables: Vec<_> = variable.into_iter().collect();
+    let mut unset = Vec::new();
+    match tags {
+        None => {}
+        Some(_) if worker.options.has("tag") => desired.problem(
+            NAME,
+            format!(
+                "{} sets tags on its command line, which win over CONCOURSE_TAG: set the worker's tags there",
+                worker.unit.display()
+            ),
+        ),
+        Some(_) if !worker.unfollowed.is_empty() => {
+            for problem in &worker.unfollowed {
+                let left = "the worker's tags are left as they are, so that none of that file's is lost";
+                desired.problem(NAME, format!("{problem}: {left}"));
+            }
+        }
+        // An empty value would be a tag too, the empty one.
+        Some(tags) if tags.is_empty() => unset.push(TAGS),
+        Some(tags) => variables.push((TAGS, tags)),
+    }
+    if variables.is_empty() && unset.is_empty() {
+        return Ok(());
+    }
+    for drop_in in &worker.later {
+        desired.problem(
+            NAME,
+            format!(
+                "{} comes after {DROP_IN} and sets the worker's environment too: what it says wins",
+                drop_in.display()
+            ),
+        );
+    }
+    let environment_file = (!variables.is_empty()).then_some(ENV_FILE);
+    if let Some(path) = environment_file {
+        let reason = "the worker's tags, and where its containerd finds the wrapper";
+        let text = environment_text(templates, &variables)?;
+        desired.push(Action::file(Stage::Expose, path, text, reason).with(restart()));
+    }
+    let context = json!({ "environment_file": environment_file, "unset": unset });
+    let text = templates.render(render::CONCOURSE_DROP_IN, context).map_err(|error| error.to_string())?;
+    let reason = "the worker reads rocworker's environment file last";
+    let drop_in = Action::file(Stage::Expose, DROP_IN, text, reason);
+    desired.push(drop_in.with(Effect::SystemdReload).with(restart()));
+    Ok(())
+}
+
+/// The environment file's text, read again as systemd will.
+fn environment_text(templates: &Templates, variables: &[(&'static str, String)]) -> Result<String, String> {
+    let lines = variables.iter().map(|(name, value)| {
+        env_file::line(name, value)
+            .ok_or_else(|| format!("{name} cannot be set to {value:?} in an environment file"))
+    });
+    let context = json!({ "lines": lines.collect::<Result<Vec<_>, _>>()? });
+    let text = templates.render(render::CONCOURSE_ENVIRONMENT, context).map_err(|error| error.to_string())?;
+    let read = EnvFile::parse(&text).variables;
+    let is_meant = read.len() == variables.len()
+        && read.iter().zip(variables).all(|((name, value), (key, meant))| name == key && value == meant);
+    if is_meant {
+        Ok(text)
+    } else {
+        Err(format!(
+            "{} gives other variables than it was asked for",
+            templates.place(render::CONCOURSE_ENVIRONMENT)
+        ))
+    }
+}
+
+/// Landing the worker lets its builds end; systemd does not start it again by itself after that.
+fn restart() -> Effect {
+    Effect::Restart { unit: UNIT.to_owned(), drain: Some("SIGUSR1".to_owned()) }
+}
+
+fn left_alone(worker: &Worker) -> String {
+    format!(
+        "the Concourse charm has set this worker up for AMD's GPUs by itself ({}): it is left alone. With \
+         `concourse: {{existing: adopt}}` rocworker's settings would come after the charm's and win",
+        worker.charm.signs.join(", ")
+    )
+}

@@ -1,0 +1,31 @@
+//! Which Concourse wrote the configuration of containerd that the managed one is made of. Once the worker has that one,
+//! it writes none any more: after an upgrade what is there is the older release's.
+
+use host::version::Version;
+
+use crate::concourse::{Concourse, Worker};
+
+/// Which one it is, to be remembered. `before`: what is remembered.
+#[must_use]
+pub fn written_by(concourse: &Concourse, before: Option<Version>) -> Option<Version> {
+    match &concourse.worker {
+        // A worker that was given no configuration writes one at each start.
+        Some(Worker { was_given_config: false, version: Ok(version), .. }) => Some(*version),
+        Some(_) => before,
+        // Of one that cannot be looked at just now nothing is forgotten.
+        None => before.filter(|_| concourse.unknown.is_some()),
+    }
+}
+
+/// What is to be said after an upgrade. `before`: as [`written_by`].
+#[must_use]
+pub fn out_of_date(concourse: &Concourse, before: Option<Version>) -> Option<String> {
+    let worker = concourse.worker.as_ref().filter(|it| it.was_given_config && it.written_config.is_some())?;
+    let (now, then) = (*worker.version.as_ref().ok()?, before?);
+    (now != then).then(|| {
+        format!(
+            "its containerd is configured by what Concourse {then} wrote, with rocworker's PATH, and Concourse is {now} now, \
+             which may mean other settings: rocworker undo, start the worker once, and apply again"
+        )
+    })
+}

@@ -1,0 +1,87 @@
+//! docker: an image of a few links, made and removed here; the GPU through the configured runtime, or by CDI.
+
+use check::Check;
+use host::version::Version;
+use root::Attributes;
+use serde_json::Value;
+use tar::{Builder, EntryType, Header};
+
+use super::desired::CDI;
+use super::doctor::info;
+use crate::canary::{CALL, CanaryContext, POLICY, PREFIX, Question, words};
+
+/// Rocworker's alone; each canary's has a tag of its own.
+const IMAGE: &str = "rocworker-canary";
+
+pub(super) fn check(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
+    if context.programs.find("docker").is_none() {
+        return Err(context.skipped("not installed"));
+    }
+    let info = info(&context.programs, CALL)
+        .map_err(|why| context.skipped(format!("dockerd does not answer: {why}")))?;
+    let remedy = format!(
+        "rocworker status says what differs, and rocworker apply puts it right; {POLICY} has to offer that GPU and no \
+         other"
+    );
+    let question = question(context, &info, &remedy)?;
+    let start = || {
+        let image = import(context)?;
+        let mut argv = context.docker_run("docker", &question);
+        argv.push(image);
+        argv.extend(question.command());
+        context.run(&words(&argv))
+    };
+    context.checks(&question, (&remedy, "dockerd"), || remove(context), start)
+}
+
+/// Through our runtime where dockerd has it, else by the CDI spec alone.
+fn question(context: &CanaryContext<'_>, info: &Value, remedy: &str) -> Result<Question, Check> {
+    let runtime = &context.config.docker.runtime;
+    if info.get("Runtimes").and_then(|runtimes| runtimes.get(runtime)).is_some() {
+        let mut question = Question::through_wrapper(context, || Ok(()))?;
+        question.flags.extend(["--runtime".to_owned(), runtime.clone()]);
+        question.way += &format!(" of the runtime {runtime}");
+        return Ok(question);
+    }
+    // docker's own words for it are those of a path that is none.
+    let version = info.get("ServerVersion").and_then(Value::as_str).and_then(Version::find);
+    if let Some(version) = version.filter(|version| *version < CDI) {
+        let why =
+            format!("dockerd {version} has no runtime {runtime}, and knows no CDI, which came with {CDI}");
+        return Err(context.failed(why, remedy));
+    }
+    Question::of(context.config, context.facts, &[]).map_err(|why| context.skipped(why))
+}
+
+/// An image of what is in the sandbox's root file system.
+fn import(context: &CanaryContext<'_>) -> Result<String, String> {
+    let (root, sandbox) = (context.root, &context.sandbox);
+    let mut archive = Builder::new(Vec::new());
+    for name in root.list(sandbox.rootfs()).map_err(|error| error.to_string())? {
+        let target = root.read_link(sandbox.rootfs().join(&name)).map_err(|error| error.to_string())?;
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Symlink);
+        header.set_size(0);
+        header.set_mode(0o777);
+        let added = archive.append_link(&mut header, &name, target);
+        added.map_err(|error| format!("making an image: {error}"))?;
+    }
+    let bytes = archive.into_inner().map_err(|error| format!("making an image: {error}"))?;
+    let file = sandbox.folder.join("image.tar");
+    let attributes = Attributes { mode: 0o644, owner: None };
+    root.write(&file, &bytes, attributes).map_err(|error| error.to_string())?;
+    let image = format!("{IMAGE}:{}", sandbox.name);
+    context.run(&["docker", "import", &file.display().to_string(), &image])?;
+    Ok(image)
+}
+
+/// Removes every canary that dockerd knows, and their images.
+fn remove(context: &CanaryContext<'_>) -> Result<(), String> {
+    context.docker_remove("docker", &format!("name=^/?{PREFIX}"), &[])?;
+    for id in context.call(&["docker", "images", "--quiet", "--no-trunc", IMAGE])? {
+        context
+            .call(&["docker", "image", "rm", "--force", &id])
+            .map_err(|why| format!("docker keeps the image {id}: {why}"))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! The container engines of a machine, each in a module of its own that fills in an `Engine`: whether it is there, how
+//! it is configured now, what rocworker configures of it, and whether that is in effect.
+
+pub mod canary;
+mod command_line;
+pub mod concourse;
+pub mod containerd;
+pub mod crio;
+pub mod docker;
+pub mod env_file;
+mod examined;
+mod file;
+mod glob;
+pub mod hidden;
+mod podman;
+pub mod program;
+mod reported;
+pub mod undo_constraints;
+pub mod unit;
+mod wrapper_as_default;
+
+use std::path::{Path, PathBuf};
+
+use cdi::{DEFAULT_FOLDERS, is_read_by_engines};
+use check::Check;
+use config::selection::Selection;
+use config::{self, Config, Off};
+use edit::{Format as Syntax, Set};
+use reconcile::{Desired, UndoConstraints, Use};
+use render::Templates;
+use root::Root;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::canary::{Canary, CanaryContext, Interrupted};
+use crate::program::is_managed;
+
+pub use command_line::CommandLine;
+pub use concourse::Concourse;
+pub use containerd::Containerd;
+pub use crio::Crio;
+pub use docker::Docker;
+pub use examined::{CHECKS, Examined};
+pub use file::File;
+pub use host::version::{Answer, Known, Version, Versions};
+pub use podman::Podman;
+pub use reported::{Command, Format, Keys, Reported};
+use undo_constraints::undo_constraints;
+use wrapper_as_default::Said;
+pub use wrapper_as_default::WrapperAsDefault;
+pub use wrapper_as_default::with_wrapper_as_default;
+
+/// Every engine, in the order in which they are asked.
+pub static ALL: [Engine; 5] =
+    [podman::ENGINE, containerd::ENGINE, docker::ENGINE, concourse::ENGINE, crio::ENGINE];
+
+/// What rocworker knows about an engine and asks of it. [`Engine::UNCONFIGURED`] has what an engine leaves out.
+#[derive(Debug)]
+pub struct Engine {
+    /// In receipts, notes and checks, and its key of the configuration.
+    pub name: &'static str,
+    /// The unit of systemd that starts it. The daemon watches it, and a report has it.
+    pub unit: Option<&'static str>,
+    /// The program whose version a report has.
+    pub program: Option<&'static str>,
+    /// Where a runtime's program may be named for it, in any case: files, and folders of files. `None`: nowhere, nor by
+    /// its unit.
+    pub(crate) names_programs_in: Option<(&'static [&'static str], &'static [&'static str])>,
+    /// Where it keeps the bundles of containers that run: their shims call the wrapper by its path.
+    pub(crate) bundles: Option<&'static str>,
+    /// What a report takes of its configuration, beside its unit.
+    pub reported: &'static [Reported],
+    /// What a report may show of the command line that starts it.
+    pub command: Option<Command>,
+    /// Its configuration, where it knows the wrapper by a runtime's name.
+    pub settings: fn(&Config) -> Option<&config::Engine>,
+    /// Why rocworker does not configure it, and doctor and the canary pass over it.
+    pub off: fn(&Config) -> Option<Off>,
+    /// What rocworker configures of it.
+    pub desired: fn(&Wish<'_>) -> Desired,
+    /// Where it says that its default runtime is the wrapper, or why that is unknown. `None`: a container has to name the
+    /// wrapper to run by it.
+    pub(crate) has_wrapper_as_default: fn(&Root, &Config, &Engines) -> Result<Option<Said>, String>,
+    /// The runc that the wrapper has to run, where that is not the one on PATH.
+    pub real_runc: fn(&Wish<'_>) -> Option<PathBuf>,
+    /// The files that it reads now, wherever the configuration has them, and in which it may name a default runtime.
+    pub(crate) files: fn(&Root, Option<&Containerd>, &Docker) -> Vec<PathBuf>,
+    /// What the daemon watches beside its unit: what it reads, and its programs.
+    pub watched: fn(&Root, &Config) -> Vec<Watched>,
+    /// Names of its containers that were made with one of these runtimes, and do not start again without it.
+    pub made_with: fn(&Root, &Config, &[String]) -> Vec<String>,
+    /// Whether its configuration is in effect. It is not asked of one that is not to be configured, nor is the canary.
+    pub doctor: fn(&Examined<'_>, &mut Versions<'_>) -> Result<Vec<Check>, Check>,
+    /// Starts a container through it. Both give their checks, or the one that says why there is nothing to look at.
+    pub(crate) canary: fn(&CanaryContext<'_>) -> Result<Vec<Check>, Check>,
+}
+
+impl Engine {
+    pub(crate) const UNCONFIGURED: Self = Self {
+        name: "",
+        unit: None,
+        program: None,
+        names_programs_in: None,
+        bundles: None,
+        reported: &[],
+        command: None,
+        settings: |_| None,
+        off: |_| None,
+        desired: |_| Desired::default(),
+        has_wrapper_as_default: |_, _, _| Ok(None),
+        real_runc: |_| None,
+        files: |_, _, _| Vec::new(),
+        watched: |_, _| Vec::new(),
+        made_with: |_, _, _| Vec::new(),
+        doctor: |_, _| Ok(Vec::new()),
+        canary: |_| Ok(Vec::new()),
+    };
+}
+
+/// What decides how an engine is configured.
+#[derive(Debug)]
+pub struct Wish<'a> {
+    pub config: &'a Config,
+    pub engines: &'a Engines,
+    pub templates: &'a Templates,
+    pub selection: &'a Selection<'a>,
+    /// The wrapper's program; without one no container can be given a GPU.
+    pub wrapper: Option<&'a Path>,
+}
+
+#[derive(Debug)]
+pub struct Engines {
+    /// `None`: it is not installed. One that is not to be configured is not asked for its version.
+    pub containerd: Option<Containerd>,
+    pub docker: Docker,
+    /// As containerd.
+    pub podman: Option<Podman>,
+    pub concourse: Concourse,
+    /// As containerd.
+    pub crio: Option<Crio>,
+    /// What limits an undo of their configuration, by their files.
+    pub undo_constraints: UndoConstraints,
+}
+
+impl Engines {
+    #[must_use]
+    pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Self {
+        let containerd = Containerd::read(root, config, versions);
+        let docker = Docker::read(root, &config.docker.config, versions);
+        let undo_constraints = undo_constraints(root, config, containerd.as_ref(), &docker);
+        let concourse = Concourse::read(root, versions);
+        let (podman, crio) = (Podman::read(root), Crio::read(root, config, versions));
+        Self { containerd, docker, podman, concourse, crio, undo_constraints }
+    }
+}
+
+/// Starts a container through each of them.
+///
+/// # Errors
+/// When it was interrupted.
+pub fn canary(canary: &Canary<'_>) -> Result<Vec<Check>, Interrupted> {
+    let tries = ALL.iter().map(|engine| {
+        let try_it = |context: &CanaryContext<'_>| match (engine.off)(context.config) {
+            Some(why) => Err(context.skipped(why.to_string())),
+            None => (engine.canary)(context),
+        };
+        (engine.name, try_it)
+    });
+    canary::examine(canary, tries)
+}
+
+/// A file, or all that is in a folder.
+#[derive(Debug)]
+pub enum Watched {
+    File(PathBuf),
+    Folder(PathBuf),
+}
+
+/// Where packages put programs, in the order of a service's PATH.
+const FOLDERS: [&str; 6] = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+
+fn on_path(root: &Root, name: &str) -> Option<PathBuf> {
+    FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.exists(path))
+}
+
+/// What a default names that would name nothing if our runtime went: an engine with such a default does not start.
+/// `key`: where a file says it.
+fn default_runtime(file: &Path, format: Syntax, key: &[&str], runtime: &str) -> Use {
+    let key = key.iter().map(|part| (*part).to_owned()).collect();
+    Use { file: file.to_owned(), format, key, value: runtime.to_owned() }
+}
+
+/// What rocworker configures of an engine that is installed: what `configure` adds, or why it is left alone. `unread`:
+/// what could not be read of its unit.
+fn configured(
+    (engine, daemon): (&Engine, &str),
+    config: &Config,
+    notes: &[String],
+    unread: &[String],
+    version: &Result<Version, String>,
+    configure: impl FnOnce(Version, &mut Desired) -> Result<(), String>,
+) -> Desired {
+    let mut desired = Desired::default();
+    if (engine.off)(config).is_some() {
+        return desired;
+    }
+    notes.iter().for_each(|note| desired.note(engine.name, note.as_str()));
+    let (unread, unit) = (unread.join("; "), engine.unit.unwrap_or_default());
+    let version = match unread.as_str() {
+        "" => version.clone().map_err(|reason| format!("its version is not known: {reason}")),
+        _ => Err(format!("{unread}: which files it reads, and whether {unit} starts it, is not known")),
+    };
+    if let Err(problem) = version.and_then(|version| configure(version, &mut desired)) {
+        desired.problem(engine.name, format!("{daemon} is left alone: {problem}"));
+    }
+    desired.of_or_undecided(engine.name)
+}
+
+/// The folder of the CDI spec; `None` where engines look by themselves.
+fn spec_folder(config: &Config) -> Option<&str> {
+    let folder = config.cdi.path.parent()?.to_str();
+    folder.filter(|_| !is_read_by_engines(&config.cdi.path))
+}
+
+/// A list of an engine's folders of specs with the managed one at its end. `None`: the engine's own, which a file that
+/// names any replaces.
+fn with_folder(folders: Option<&Vec<Value>>, managed: &str) -> Vec<Value> {
+    let mut folders = folders.cloned().unwrap_or_else(|| DEFAULT_FOLDERS.map(Value::from).to_vec());
+    if !folders.iter().any(|it| it == managed) {
+        folders.push(managed.into());
+    }
+    folders
+}
+
+/// The managed folder beside an engine's folders of specs, as a key of a file that is edited.
+fn folder_beside(managed: &str) -> Set {
+    Set::Beside { member: managed.into(), default: DEFAULT_FOLDERS.map(Value::from).to_vec() }
+}
+
+/// What a runtime of our name runs, where that is not the wrapper.
+fn other_program<'a>(program: Option<&'a str>, wrapper: &str) -> Option<&'a str> {
+    match program.filter(|program| !program.is_empty()) {
+        Some(program) => Some(program).filter(|it| *it != wrapper && !is_managed(it)),
+        None => Some("another program than the wrapper"),
+    }
+}
+
+/// A drop-in, rendered and read again. `program`: the key that has to name the wrapper.
+fn drop_in(
+    templates: &Templates,
+    template: &'static str,
+    context: impl Serialize,
+    (program, wrapper): (&[&str], &str),
+) -> Result<(String, Value), String> {
+    let text = templates.render(template, context).map_err(|error| error.to_string())?;
+    let place = templates.place(template);
+    let said = Syntax::Toml.read(&text).map_err(|fault| format!("{place}: {fault}"))?;
+    let found = program.iter().try_fold(&said, |table, key| table.get(key)).and_then(Value::as_str);
+    if found != Some(wrapper) {
+        return Err(format!("{place}: what it makes does not name the wrapper"));
+    }
+    Ok((text, said))
+}

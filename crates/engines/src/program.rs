@@ -1,0 +1,204 @@
+//! Where the wrapper's program is, or comes from.
+
+use std::path::{Path, PathBuf};
+
+use host::version::Versions;
+use reconcile::{Digest, Managed, State, Store};
+use root::{Kind, Root};
+
+/// Where the package puts it. It is then used from there.
+pub const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";
+
+/// Where it is copied to from beside this program, when no package has it.
+pub const INSTALLED: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
+
+/// Where the agents of a machine's units have their folders.
+pub const AGENTS: &str = "/var/lib/juju/agents";
+
+const REINSTALL: &str = "install rocworker again, then rocworker apply";
+
+/// More than it has in any build.
+const LIMIT: usize = 256 << 20;
+
+/// How every program of Linux begins (elf(5)).
+const ELF: &[u8] = b"\x7fELF";
+/// What its own messages on stderr begin with. Whatever it says then, it runs.
+const SAYS: &str = ": runc-amd-wrapper: ";
+
+/// The wrapper's program, as engines name it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// Beneath the Root.
+    pub path: PathBuf,
+    /// What rocworker puts there; `None`: a package's, which is left as it is.
+    pub bytes: Option<Vec<u8>>,
+}
+
+/// Whether rocworker has or had the wrapper at this path: a package may come after a copy.
+#[must_use]
+pub fn is_managed(path: &str) -> bool {
+    [PACKAGED, INSTALLED].contains(&path)
+}
+
+impl Program {
+    /// The package's; else the one beside this program, to be copied; else the one that was copied earlier, as it was
+    /// copied: what has become of it since is nothing that should be there, and is put right where a charm has it still.
+    ///
+    /// # Errors
+    /// Where there is none, or it is not trusted: no engine then names it.
+    pub fn find(root: &Root, beside: Option<&Path>) -> Result<Self, String> {
+        if let Ok(meta) = root.lstat(PACKAGED)
+            && meta.kind == Kind::Regular
+        {
+            root.believe(Path::new(PACKAGED), &meta).map_err(|error| error.to_string())?;
+            let broken = |what: &str| Err(format!("{} {what}: {REINSTALL}", root.shown(PACKAGED).display()));
+            if meta.mode & 0o100 == 0 {
+                return broken("is not executable");
+            }
+            // On the running machine it is run: see `that_runs`.
+            if !root.is_host() && !root.read_start(PACKAGED, ELF.len()).is_ok_and(|head| head == ELF) {
+                return broken("is no program (ELF)");
+            }
+            return Ok(Self { path: PACKAGED.into(), bytes: None });
+        }
+        let here = Root::open(Path::new("/")).map_err(|error| error.to_string())?;
+        let Some(path) = beside else { return Self::installed(root) };
+        match here.read_trusted(path, LIMIT) {
+            Ok(bytes) if bytes.starts_with(ELF) => Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) }),
+            Ok(_) => Err(format!("{} is no program (ELF): {REINSTALL}", path.display())),
+            Err(error) if error.is_not_found() => Self::installed(root),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// The program, once it has run: no engine names a program that is cut short or made for another machine. `beside`:
+    /// as in [`Program::find`].
+    ///
+    /// # Errors
+    /// What came of running it.
+    pub fn that_runs(self, versions: &mut Versions<'_>, beside: Option<&Path>) -> Result<Self, String> {
+        let source = match (&self.bytes, beside) {
+            (None, _) => Some(self.path.as_path()),
+            (Some(_), beside) => beside.filter(|beside| beside.exists()),
+        };
+        // A copy without its source holds what the receipt says, of a build that ran.
+        source.map_or(Ok(()), |source| runs(versions, source))?;
+        Ok(self)
+    }
+
+    fn installed(root: &Root) -> Result<Self, String> {
+        let receipt = Store::new(root).receipt().map_err(|error| error.to_string())?;
+        let ours = match receipt.entry(Path::new(INSTALLED)).map(|entry| &entry.managed) {
+            Some(Managed::Owned { states }) => Some(states.as_slice()),
+            _ => None,
+        };
+        let read = root.read_trusted(INSTALLED, LIMIT);
+        let is_managed = |bytes: &&Vec<u8>| ours.is_none_or(|ours| is_among(ours, bytes));
+        let there = read.as_ref().ok().filter(is_managed).cloned();
+        if let Some(bytes) = there.or_else(|| of_a_charm(root, ours?)) {
+            return Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) });
+        }
+        Err(match read {
+            Ok(_) => format!(
+                "{} is not what rocworker has put there, and none is beside this program to put it right: apply again by \
+                 one that has it beside it (the charm's next hook does)",
+                root.shown(INSTALLED).display()
+            ),
+            Err(error) if error.is_not_found() => format!(
+                "runc-amd-wrapper is neither at {PACKAGED} nor beside the program rocworker: put it there, then apply again"
+            ),
+            Err(error) => error.to_string(),
+        })
+    }
+}
+
+/// Runs the wrapper, which hands `--version` on to the real runc. Beneath another Root than `/` nothing is run.
+///
+/// # Errors
+/// What came of it.
+pub fn runs(versions: &mut Versions<'_>, program: &Path) -> Result<(), String> {
+    versions.run(program, SAYS).map_err(|problem| format!("{problem}: {REINSTALL}"))
+}
+
+fn is_among(states: &[State], bytes: &[u8]) -> bool {
+    let digest = Digest::of(bytes);
+    states.iter().any(|state| matches!(state, State::File { sha256, .. } if *sha256 == digest))
+}
+
+/// What was put there, from a charm on this machine: its agent keeps it unpacked, the wrapper among it.
+fn of_a_charm(root: &Root, ours: &[State]) -> Option<Vec<u8>> {
+    root.list(AGENTS).ok()?.into_iter().find_map(|agent| {
+        let path = Path::new(AGENTS).join(agent).join("charm/bin/runc-amd-wrapper");
+        root.read_trusted(path, LIMIT).ok().filter(|bytes| is_among(ours, bytes))
+    })
+}
+
+#[cfg(test)]
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "a test fails by panicking, and lays out files"
+)]
+mod tests {
+    use std::fs;
+
+    use reconcile::{Action, Content, Desired, Kind as Way, Plan, Stage, Transaction};
+    use root::Attributes;
+
+    use super::*;
+
+    fn put(root: &Root, program: &Program) {
+        let attributes = Attributes { mode: 0o755, owner: None };
+        let content = Content::File { bytes: program.bytes.clone().unwrap(), attributes };
+        let mut wanted = Desired::default();
+        wanted.push(Action::new(Stage::Expose, &program.path, Way::Owned(content), "a test's"));
+        let mut work = Transaction::begin(root, &mut |_| ()).unwrap();
+        let plan = Plan::make(root, &wanted, work.receipt(), None, false, 1);
+        let carried = work.execute(&plan, 1, &mut |_| ()).unwrap();
+        assert!(carried.failed.is_empty());
+    }
+
+    #[test]
+    fn a_copy_that_somebody_has_changed_is_not_what_should_be_there() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = Root::open(dir.path()).unwrap();
+        let (beside, copy) = (dir.path().join("bin/runc-amd-wrapper"), dir.path().join(&INSTALLED[1..]));
+        fs::create_dir(dir.path().join("bin")).unwrap();
+        // By hand, and no receipt knows another.
+        fs::create_dir_all(copy.parent().unwrap()).unwrap();
+        fs::write(&copy, "by hand").unwrap();
+        assert_eq!(Program::find(&root, None).unwrap().bytes.unwrap(), b"by hand");
+        fs::remove_file(&copy).unwrap();
+
+        for build in ["\u{7f}ELF first", "\u{7f}ELF second"] {
+            fs::write(&beside, build).unwrap();
+            let program = Program::find(&root, Some(&beside)).unwrap();
+            put(&root, &program);
+            assert_eq!(Program::find(&root, None).unwrap(), program);
+            assert_eq!(Program::find(&root, Some(&dir.path().join("bin/none"))).unwrap(), program);
+            for changed in ["EVIL", "", "\u{7f}ELF firs"] {
+                fs::write(&copy, changed).unwrap();
+                let why = Program::find(&root, None).unwrap_err();
+                assert!(why.contains("is not what rocworker has put there"), "{why}");
+                // Who has it beside puts it right.
+                let program = Program::find(&root, Some(&beside)).unwrap();
+                assert_eq!(program.bytes.as_deref(), Some(build.as_bytes()));
+            }
+            fs::write(&copy, build).unwrap();
+        }
+
+        let of_charm = dir.path().join(&AGENTS[1..]).join("unit-rocworker-0/charm/bin/runc-amd-wrapper");
+        fs::create_dir_all(of_charm.parent().unwrap()).unwrap();
+        for (there, is_right) in [("another build", false), ("\u{7f}ELF second", true)] {
+            fs::write(&of_charm, there).unwrap();
+            for changed in [Some("EVIL"), None] {
+                match changed {
+                    Some(text) => fs::write(&copy, text).unwrap(),
+                    None => fs::remove_file(&copy).unwrap(),
+                }
+                let bytes = Program::find(&root, None).ok().and_then(|program| program.bytes);
+                assert_eq!(bytes, is_right.then(|| b"\x7fELF second".to_vec()), "{there} {changed:?}");
+            }
+        }
+    }
+}

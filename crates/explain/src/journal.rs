@@ -1,0 +1,377 @@
+//! The kernel's messages in journald's files, as journalctl reads them.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::time::{Duration, UNIX_EPOCH};
+
+use host::timestamp::Timestamp;
+use inventory::PciAddress;
+use kernel_log::knowledge::{Found, Knowledge};
+use kernel_log::origin::Origin;
+use kernel_log::scan::Totals;
+use reconcile::command::{self, Programs};
+use root::Root;
+use serde::Deserialize;
+
+use super::matches::Line;
+
+/// Of one entry, as JSON. A message of the kernel's has 1,024 bytes at most, of which each becomes up to four characters.
+const LONGEST: u64 = 256 << 10;
+
+/// Where journald keeps journals, a folder for each machine (systemd-journald.service(8)).
+const JOURNALS: [&str; 2] = ["/run/log/journal", "/var/log/journal"];
+
+/// Why the journal was not read to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("journalctl is not installed: pipe a log to `rocworker explain -`")]
+    NoJournalctl,
+    #[error("there is no journal: pipe the machine's log, such as dmesg's, to `rocworker explain -`")]
+    NoJournal,
+    #[error("--since={since}: {said}")]
+    Since { since: String, said: String },
+    #[error(
+        "the journal is not for this user to read: run this as root, or as a member of group systemd-journal or adm"
+    )]
+    NotAllowed,
+    #[error(
+        "none of the {0} messages that journalctl printed could be read: compare with journalctl --boot -k --output=json"
+    )]
+    Damaged(u64),
+    #[error("cannot read the journal after message {after}: {cause}")]
+    Read { after: u64, cause: io::Error },
+    #[error(transparent)]
+    Command(#[from] command::Error),
+    /// On another machine.
+    #[error("journalctl ended with exit status: {code}{}{said}", if said.is_empty() { "" } else { ": " })]
+    Failed { code: i32, said: String },
+    /// What takes the matches does not.
+    #[error(transparent)]
+    Write(io::Error),
+}
+
+/// What was read.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct JournalRead {
+    pub totals: Totals,
+    /// Entries that were no JSON, had no message, or were too long.
+    pub damaged: u64,
+    /// What journalctl said of files that it could not read, a sentence each.
+    pub warnings: Vec<String>,
+}
+
+/// As journalctl(1) writes it with `--output=json`.
+#[derive(Deserialize)]
+struct Entry {
+    #[serde(rename = "MESSAGE")]
+    message: Message,
+    #[serde(rename = "_KERNEL_DEVICE")]
+    device: Option<serde_json::Value>,
+    #[serde(rename = "SYSLOG_FACILITY")]
+    facility: Option<serde_json::Value>,
+    #[serde(rename = "__REALTIME_TIMESTAMP")]
+    time: Option<String>,
+}
+
+impl Entry {
+    /// journald has the transport `kernel` also for what programs write to /dev/kmsg, whose facility is never 0
+    /// (devkmsg_write in kernel/printk/printk.c).
+    fn is_of_a_program(&self) -> bool {
+        self.facility.as_ref().and_then(|facility| facility.as_str()).is_some_and(|facility| facility != "0")
+    }
+}
+
+/// Text, or bytes where it is no UTF-8 or has control characters.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Message {
+    Text(String),
+    Bytes(Vec<u8>),
+    /// A field that an entry has several times.
+    Several(Vec<Message>),
+}
+
+impl Message {
+    fn bytes(self) -> Vec<u8> {
+        match self {
+            Self::Text(text) => text.into_bytes(),
+            Self::Bytes(bytes) => bytes,
+            Self::Several(all) => all.into_iter().map(Self::bytes).collect::<Vec<_>>().join(&b'\n'),
+        }
+    }
+}
+
+/// What journalctl printed on another machine, run there by [`argv`].
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Printed {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+    /// Its exit code; 127 where a shell found no journalctl.
+    pub code: i32,
+}
+
+/// How journalctl is run, and what its answer is read as: of this boot, or from `since` on.
+#[must_use]
+pub fn argv(since: Option<&str>) -> Vec<String> {
+    let period = since.map_or_else(|| "--boot".to_owned(), |since| format!("--since={since}"));
+    let fields = "--output-fields=MESSAGE,_KERNEL_DEVICE,_TRANSPORT,SYSLOG_FACILITY";
+    let mut argv = ["journalctl", "--no-pager", "--output=json", "--all", fields].map(str::to_owned).to_vec();
+    argv.extend([period, "_TRANSPORT=kernel".to_owned()]);
+    argv
+}
+
+/// Hands over each message that is known: of this boot, or from `since` on.
+///
+/// # Errors
+/// As [`Error`] has them. What was found before has been handed over.
+pub fn read<'k>(
+    root: &Root,
+    programs: &Programs,
+    since: Option<&str>,
+    knowledge: &'k Knowledge,
+    each: &mut dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()>,
+) -> Result<JournalRead, Error> {
+    let argv = argv(since);
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let mut scan = Scan { knowledge, each, read: JournalRead::default() };
+    let mut ended = Ok(());
+    let ran = programs.stream(&argv, |stdout| ended = scan.run(stdout));
+    let read = scan.read;
+    ended?;
+    let said = match ran {
+        Ok(said) => said,
+        Err(command::Error::NotFound(_)) => return Err(Error::NoJournalctl),
+        Err(command::Error::Failed { said, .. }) if is_known(&said) => return Err(failed(&said, since)),
+        Err(error) => return Err(error.into()),
+    };
+    whole(read, &said, root)
+}
+
+/// Reads what journalctl printed on another machine. `root`: that machine.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_printed<'k>(
+    root: &Root,
+    printed: &Printed,
+    since: Option<&str>,
+    knowledge: &'k Knowledge,
+    each: &mut dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()>,
+) -> Result<JournalRead, Error> {
+    let mut scan = Scan { knowledge, each, read: JournalRead::default() };
+    scan.run(printed.stdout.as_slice())?;
+    match printed.code {
+        0 => whole(scan.read, &printed.stderr, root),
+        127 => Err(Error::NoJournalctl),
+        code => {
+            let said = String::from_utf8_lossy(&printed.stderr);
+            let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+            match is_known(&said) {
+                true => Err(failed(last, since)),
+                false => Err(Error::Failed { code, said: last.to_owned() }),
+            }
+        }
+    }
+}
+
+const NO_RIGHT: &str = "insufficient permissions";
+const NO_TIME: &str = "Failed to parse timestamp";
+
+fn is_known(said: &str) -> bool {
+    [NO_RIGHT, NO_TIME].iter().any(|words| said.contains(words))
+}
+
+/// Why a journalctl failed that says something known.
+fn failed(said: &str, since: Option<&str>) -> Error {
+    if said.contains(NO_RIGHT) {
+        return Error::NotAllowed;
+    }
+    let since = since.unwrap_or_default().to_owned();
+    Error::Since { since, said: said.trim_start_matches(": ").to_owned() }
+}
+
+/// What a journalctl that ended well has read. `said`: on stderr.
+fn whole(mut read: JournalRead, said: &[u8], root: &Root) -> Result<JournalRead, Error> {
+    let said = String::from_utf8_lossy(said);
+    // journalctl shows such a user their own messages alone, and ends well.
+    if read.totals.lines == 0 && said.contains("not seeing messages from other users") {
+        return Err(Error::NotAllowed);
+    }
+    if read.damaged > 0 && read.damaged == read.totals.lines {
+        return Err(Error::Damaged(read.damaged));
+    }
+    if read.totals.lines == 0 && !is_kept(root) {
+        return Err(Error::NoJournal);
+    }
+    read.warnings = said.lines().filter(|line| !line.trim().is_empty()).take(20).map(str::to_owned).collect();
+    Ok(read)
+}
+
+/// Whether journald has a folder here for the journal of some machine. With `--output=json` journalctl does not say that
+/// it found none, and while files are rotated it may find none for a moment.
+fn is_kept(root: &Root) -> bool {
+    JOURNALS.iter().any(|folder| root.list(folder).is_ok_and(|machines| !machines.is_empty()))
+}
+
+struct Scan<'k, 'e> {
+    knowledge: &'k Knowledge,
+    each: &'e mut dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()>,
+    read: JournalRead,
+}
+
+impl Scan<'_, '_> {
+    fn run(&mut self, stdout: impl Read) -> Result<(), Error> {
+        let mut stdout = BufReader::with_capacity(64 << 10, stdout);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let after = self.read.totals.lines;
+            let failed = |cause| Error::Read { after, cause };
+            let read = (&mut stdout).take(LONGEST).read_until(b'\n', &mut line).map_err(failed)?;
+            if read == 0 {
+                return Ok(());
+            }
+            self.read.totals.lines += 1;
+            if line.last() != Some(&b'\n') && u64::try_from(read).is_ok_and(|read| read == LONGEST) {
+                self.read.damaged += 1;
+                stdout.skip_until(b'\n').map_err(failed)?;
+                continue;
+            }
+            self.entry(&line)?;
+        }
+    }
+
+    fn entry(&mut self, line: &[u8]) -> Result<(), Error> {
+        let Ok(entry) = serde_json::from_slice::<Entry>(line) else {
+            self.read.damaged += 1;
+            return Ok(());
+        };
+        let is_of_a_program = entry.is_of_a_program();
+        let text = entry.message.bytes();
+        self.read.totals.bytes += text.len() as u64;
+        if is_of_a_program {
+            return Ok(());
+        }
+        let device = entry.device.as_ref().and_then(|device| device.as_str()).and_then(device);
+        let origin = Origin::of_record(&text, device);
+        // As in kernel_log::kmsg: the kernel never leaves the device out of a record that begins with one.
+        if device.is_none() && origin.device.is_some() {
+            return Ok(());
+        }
+        let found = self.knowledge.find_from(&origin);
+        let Some(found) = found.filter(|found| !found.message.silent) else { return Ok(()) };
+        let time = entry.time.as_deref().and_then(time);
+        let line = Line { number: self.read.totals.lines, text: &text, time };
+        (self.each)(line, &found).map_err(Error::Write)
+    }
+}
+
+/// `+pci:0000:03:00.0` (systemd.journal-fields(7)).
+fn device(text: &str) -> Option<PciAddress> {
+    text.strip_prefix("+pci:")?.parse().ok()
+}
+
+/// From microseconds since 1970.
+fn time(text: &str) -> Option<String> {
+    let time = UNIX_EPOCH.checked_add(Duration::from_micros(text.parse().ok()?))?;
+    Some(Timestamp::of(time).to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMEOUT: &str = "amdgpu: ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2";
+
+    type Lines = Vec<(u64, String, Option<String>, Option<String>)>;
+
+    fn scanned(text: &str) -> (Lines, JournalRead) {
+        let knowledge = Knowledge::built_in().unwrap();
+        let mut lines = Lines::new();
+        let mut each = |line: Line<'_>, found: &Found<'_>| {
+            let text = String::from_utf8_lossy(line.text).into_owned();
+            lines.push((line.number, text, found.device.map(|it| it.to_string()), line.time));
+            Ok(())
+        };
+        let mut scan = Scan { knowledge: &knowledge, each: &mut each, read: JournalRead::default() };
+        scan.run(text.as_bytes()).unwrap();
+        let read = scan.read;
+        (lines, read)
+    }
+
+    #[test]
+    fn what_another_machines_journalctl_printed_has_its_errors_and_warnings() {
+        let entry = format!(r#"{{"MESSAGE":"{TIMEOUT}"}}"#);
+        let knowledge = Knowledge::built_in().unwrap();
+        let root = Root::of_files(root::files::Files::default());
+        for (stdout, stderr, code, expected) in [
+            (&*entry, "Journal file x is truncated, ignoring file.\n\n", 0, "1 read, 1 warnings"),
+            (
+                "",
+                "sh: journalctl: not found",
+                127,
+                "journalctl is not installed: pipe a log to `rocworker explain -`",
+            ),
+            (
+                "",
+                "Failed to parse timestamp: tomorow\n",
+                1,
+                "--since=tomorow: Failed to parse timestamp: tomorow",
+            ),
+            (
+                "",
+                "Hint: You are currently not seeing messages from other users and the system.\n",
+                0,
+                "the journal is not for this user to read: run this as root, or as a member of group systemd-journal or adm",
+            ),
+            (
+                "x\n",
+                "",
+                0,
+                "none of the 1 messages that journalctl printed could be read: compare with journalctl --boot -k --output=json",
+            ),
+            (
+                "",
+                "",
+                0,
+                "there is no journal: pipe the machine's log, such as dmesg's, to `rocworker explain -`",
+            ),
+            ("", "No space left\n", 1, "journalctl ended with exit status: 1: No space left"),
+        ] {
+            let printed = Printed { stdout: stdout.into(), stderr: stderr.into(), code };
+            let read = read_printed(&root, &printed, Some("tomorow"), &knowledge, &mut |_, _| Ok(()));
+            let said = read.map_or_else(
+                |error| error.to_string(),
+                |read| format!("{} read, {} warnings", read.totals.lines, read.warnings.len()),
+            );
+            assert_eq!(said, expected);
+        }
+    }
+
+    /// As systemd 252 writes them, and as nothing should.
+    #[test]
+    fn texts_bytes_and_repeated_messages_are_read_and_what_is_damaged_is_counted() {
+        let bytes: Vec<String> = [TIMEOUT.as_bytes(), b" \xff"].concat().iter().map(u8::to_string).collect();
+        let entries = [
+            format!(
+                r#"{{"MESSAGE":"{TIMEOUT}","_KERNEL_DEVICE":"+pci:0000:03:00.0","__REALTIME_TIMESTAMP":"1795430373130115"}}"#
+            ),
+            r#"{"MESSAGE":"cut off"#.to_owned(),
+            format!(r#"{{"MESSAGE":[{}],"_KERNEL_DEVICE":["+pci:0000:03:00.0","b8:0"]}}"#, bytes.join(",")),
+            format!(r#"{{"MESSAGE":["{TIMEOUT}","second"],"_KERNEL_DEVICE":"b8:0"}}"#),
+            r#"{"MESSAGE":null}"#.to_owned(),
+            format!(r#"{{"MESSAGE":"{}"}}"#, "x".repeat(1 << 20)),
+            format!(r#"{{"MESSAGE":"{TIMEOUT}","__REALTIME_TIMESTAMP":"18446744073709551616"}}"#),
+            // A module that is named like a prefix.
+            r#"{"MESSAGE":"amdgpu 0000:03:00.0: amdgpu: GPU reset(2) failed: x"}"#.to_owned(),
+        ];
+        let (lines, read) = scanned(&entries.join("\n"));
+        let expected = [
+            (1, TIMEOUT.to_owned(), Some("0000:03:00.0".to_owned()), Some("2026-11-23T10:39:33Z".to_owned())),
+            (3, format!("{TIMEOUT} \u{fffd}"), None, None),
+            (4, format!("{TIMEOUT}\nsecond"), None, None),
+            (7, TIMEOUT.to_owned(), None, None),
+        ];
+        assert_eq!(lines, expected);
+        assert_eq!((read.damaged, read.totals.cut, read.totals.lines), (3, 0, 8));
+    }
+}

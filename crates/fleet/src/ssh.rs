@@ -1,0 +1,343 @@
+//! One command on one machine, by the system's ssh.
+
+mod attempt;
+mod diagnosis;
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use config::Host;
+use reconcile::command::{Call, Error as CommandError, Programs, Stream};
+
+use attempt::Attempt;
+use diagnosis::Diagnosis;
+
+pub use diagnosis::sudo_refused;
+
+/// How long a command may take there.
+pub const LIMIT: Duration = Duration::from_secs(300);
+
+/// Of an answer. A machine whose GPUs have 64 partitions answers with one or two mebibytes.
+pub const MOST: usize = 64 << 20;
+
+/// The exit code of [`Rights::Root`] where sudo refuses.
+const NO_ROOT: i32 = 77;
+
+/// Between two looks at whether the caller wants it to end.
+const GLANCE: Duration = Duration::from_millis(50);
+
+/// ssh's exit code for its own errors (ssh(1), EXIT STATUS).
+const SSH_ERROR: i32 = 255;
+
+/// What is to run on a machine.
+#[derive(Debug, Clone)]
+pub struct Request<'r> {
+    /// POSIX sh, as dash and busybox run it. It is piped to `sh -s`, and starts after all of it has arrived.
+    pub script: &'r str,
+    pub rights: Rights,
+    pub limit: Duration,
+}
+
+/// Which user runs a script, where ssh's user is not root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Rights {
+    /// root by `sudo -n`, or ssh's user where sudo refuses. `id -u` tells the script which.
+    RootIfAllowed,
+    /// root by `sudo -n`, or nobody.
+    Root,
+}
+
+/// The output of a script that ended by itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    pub stdout: Vec<u8>,
+    /// Also what was said before the script began: why sudo refused.
+    pub stderr: Vec<u8>,
+    /// Its exit code there.
+    pub code: i32,
+}
+
+impl Answer {
+    /// The last line on stderr, as a terminal may be shown it; empty where there is none.
+    #[must_use]
+    pub fn last_said(&self) -> String {
+        diagnosis::last_line(&String::from_utf8_lossy(&self.stderr))
+    }
+}
+
+/// How a machine is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Connecting {
+    /// Limit for connecting and key exchange, in whole seconds.
+    pub limit: Duration,
+    /// Before the second and the third try.
+    pub pauses: [Duration; 2],
+    /// Keepalive interval in whole seconds; three unanswered ones mean a lost connection.
+    pub alive: Duration,
+}
+
+/// 10 s for each try; a machine that dies in the middle is noticed within 40 s.
+pub const CONNECTING: Connecting = Connecting {
+    limit: Duration::from_secs(10),
+    pauses: [Duration::from_secs(1), Duration::from_secs(3)],
+    alive: Duration::from_secs(10),
+};
+
+/// Why there is no answer. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{host}: cannot connect, after {tries} tries: {said}")]
+    Connect { host: Host, tries: u32, said: String },
+    #[error("{host}: {said}")]
+    Refused { host: Host, said: String },
+    #[error("{host}: the command did not finish within {} s: log in and find what hangs", limit.as_secs())]
+    TimedOut { host: Host, limit: Duration },
+    #[error("{host}: connection lost while the command ran: {said}")]
+    Lost { host: Host, said: String },
+    #[error("{host}: interrupted before the command finished")]
+    Interrupted { host: Host },
+}
+
+/// Runs a script on the machine. It tries three times to connect, and never runs a script twice.
+///
+/// # Errors
+/// As [`Error`] has them.
+pub fn run(programs: &Programs, host: &Host, request: &Request<'_>) -> Result<Answer, Error> {
+    run_by(programs, &CONNECTING, host, request)
+}
+
+/// As [`run`], with these limits.
+///
+/// # Errors
+/// As [`Error`] has them.
+pub fn run_by(
+    programs: &Programs,
+    connecting: &Connecting,
+    host: &Host,
+    request: &Request<'_>,
+) -> Result<Answer, Error> {
+    let mut streams = Streams::default();
+    let (code, before) =
+        tried(programs, connecting, host, request, &mut |stream, chunk| streams.take(stream, chunk))?;
+    Ok(Answer { stdout: streams.stdout, stderr: [before, streams.stderr].concat(), code })
+}
+
+/// Both streams of a program, as far as there is room.
+#[derive(Debug, Default)]
+pub struct Streams {
+    pub stdout: Vec<u8>,
+    pub stderr: Vec<u8>,
+}
+
+impl Streams {
+    /// False where the answer has become too large: one that is cut off is none. Of stderr the start is enough.
+    pub fn take(&mut self, stream: Stream, chunk: &[u8]) -> bool {
+        let (kept, most) = match stream {
+            Stream::Stdout => (&mut self.stdout, MOST),
+            Stream::Stderr => (&mut self.stderr, MOST / 64),
+        };
+        let is_room = kept.len() + chunk.len() <= most;
+        if is_room {
+            kept.extend(chunk);
+        }
+        is_room || stream == Stream::Stderr
+    }
+}
+
+pub fn too_large() -> String {
+    format!(
+        "its answer is larger than {} MiB and was discarded: for explain --journal, name a later --since; for other commands, \
+         find the large file there by `find /etc /var/lib -size +8M`",
+        MOST >> 20
+    )
+}
+
+/// As [`run`], and hands over what the script prints as it comes, up to [`MOST`] bytes. Gives its exit code.
+///
+/// # Errors
+/// As [`Error`] has them; what came before has been handed over.
+pub fn follow(
+    programs: &Programs,
+    host: &Host,
+    request: &Request<'_>,
+    take: &mut dyn FnMut(Stream, &[u8]),
+) -> Result<i32, Error> {
+    let mut left = MOST;
+    let mut is_cut = false;
+    let ended = tried(programs, &CONNECTING, host, request, &mut |stream, chunk| {
+        is_cut = chunk.len() > left;
+        left = left.saturating_sub(chunk.len());
+        if !is_cut {
+            take(stream, chunk);
+        }
+        !is_cut
+    });
+    match ended {
+        Err(Error::Refused { host, .. }) if is_cut => {
+            let said = format!(
+                "its answer is larger than {} MiB, and the connection was closed: log in and run the command there",
+                MOST >> 20
+            );
+            Err(Error::Refused { host, said })
+        }
+        ended => Ok(ended?.0),
+    }
+}
+
+/// The exit code, and stderr before the script began. `take`: false where the output is too large.
+fn tried(
+    programs: &Programs,
+    connecting: &Connecting,
+    host: &Host,
+    request: &Request<'_>,
+    take: &mut dyn FnMut(Stream, &[u8]) -> bool,
+) -> Result<(i32, Vec<u8>), Error> {
+    // BatchMode does not reach the ssh that connects to a jump host. OpenSSH 8.4 and later ask this program alone.
+    let programs =
+        &programs.with_environment(&[("SSH_ASKPASS", "/bin/false"), ("SSH_ASKPASS_REQUIRE", "force")]);
+    let mut pauses = connecting.pauses.iter();
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let said = match once(programs, connecting, host, request, take)? {
+            Once::Ended(code, before) => return Ok((code, before)),
+            Once::NoConnection(said) => said,
+        };
+        let Some(pause) = pauses.next() else {
+            return Err(Error::Connect { host: host.clone(), tries, said });
+        };
+        tracing::debug!("{host}: {said}; trying again in {} ms", pause.as_millis());
+        let until = Instant::now() + *pause;
+        while Instant::now() < until && !programs.is_interrupted() {
+            thread::sleep(GLANCE);
+        }
+        if programs.is_interrupted() {
+            return Err(Error::Interrupted { host: host.clone() });
+        }
+    }
+}
+
+enum Once {
+    Ended(i32, Vec<u8>),
+    /// The script did not begin: it can be tried again.
+    NoConnection(String),
+}
+
+fn once(
+    programs: &Programs,
+    connecting: &Connecting,
+    host: &Host,
+    request: &Request<'_>,
+    take: &mut dyn FnMut(Stream, &[u8]) -> bool,
+) -> Result<Once, Error> {
+    let refused = |said: String| Err(Error::Refused { host: host.clone(), said });
+    let argv = argv(connecting, host, request.rights);
+    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
+    let input = attempt::input(request.script);
+    let mut attempt = Attempt::new(take);
+    let call = Call { argv: &argv, input: input.as_bytes(), limit: request.limit };
+    let ended = programs.call(call, &mut |stream, chunk| attempt.take(stream, chunk));
+    let Attempt { has_begun, is_flooded, .. } = attempt;
+    let code = match ended {
+        Ok(status) => status.code(),
+        Err(_) if is_flooded && has_begun => {
+            return refused(too_large());
+        }
+        Err(_) if is_flooded => return refused(attempt.not_begun()),
+        Err(CommandError::NotFound(_)) => return refused(diagnosis::NO_SSH.to_owned()),
+        Err(CommandError::TimedOut { limit, .. }) => {
+            return Err(Error::TimedOut { host: host.clone(), limit });
+        }
+        Err(CommandError::Interrupted { .. }) => return Err(Error::Interrupted { host: host.clone() }),
+        Err(CommandError::Held { .. }) => {
+            return refused("ssh exited, but a process that it started keeps its output open".to_owned());
+        }
+        Err(error) => return refused(error.to_string()),
+    };
+    match code {
+        Some(SSH_ERROR) | None if has_begun => {
+            Err(Error::Lost { host: host.clone(), said: diagnosis::connection_lost(&attempt.last_line()) })
+        }
+        Some(code) if has_begun => Ok(Once::Ended(code, attempt.before)),
+        Some(SSH_ERROR) => match diagnosis::diagnose(host, &String::from_utf8_lossy(&attempt.before)) {
+            Diagnosis::NoConnection(said) => Ok(Once::NoConnection(said)),
+            Diagnosis::Refused(said) => refused(said),
+        },
+        Some(NO_ROOT) => refused(diagnosis::sudo_refused(host, &attempt.last_line())),
+        Some(_) | None => refused(attempt.not_begun()),
+    }
+}
+
+/// The remote command is one word in single quotes without quote, backslash, exclamation mark or line end: every login
+/// shell reads that alike, csh and fish too. It reads its uid from /proc (proc_pid_status(5)): `id` is one process more.
+fn argv(connecting: &Connecting, host: &Host, rights: Rights) -> Vec<String> {
+    let otherwise = match rights {
+        Rights::RootIfAllowed => "exec sh -s \"$U\"".to_owned(),
+        Rights::Root => format!("exit {NO_ROOT}"),
+    };
+    let command = format!(
+        "sh -c 'U=; while read -r K U R; do test \"$K\" = Uid: && break; done </proc/self/status; \
+         test \"$U\" = 0 && exec sh -s 0; \
+         sudo -n sh -c : </dev/null && exec sudo -n sh -s 0; {otherwise}'"
+    );
+    let options = [
+        "BatchMode=yes".to_owned(),
+        format!("ConnectTimeout={}", connecting.limit.as_secs().max(1)),
+        "ConnectionAttempts=1".to_owned(),
+        format!("ServerAliveInterval={}", connecting.alive.as_secs().max(1)),
+        "ServerAliveCountMax=3".to_owned(),
+        // Without banners, and with every error, whatever the user's configuration says.
+        "LogLevel=ERROR".to_owned(),
+        // A master that stays would hold the streams open. An existing master is used.
+        "ControlMaster=no".to_owned(),
+        "ClearAllForwardings=yes".to_owned(),
+        "PermitLocalCommand=no".to_owned(),
+        "RemoteCommand=none".to_owned(),
+    ];
+    // No terminal, agent or display.
+    let mut argv: Vec<String> = ["ssh", "-T", "-a", "-x"].map(str::to_owned).to_vec();
+    argv.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option]));
+    argv.extend(["--".to_owned(), host.to_string(), command]);
+    argv
+}
+
+#[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "the test writes a program")]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+
+    #[test]
+    fn an_interrupt_between_two_tries_ends_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let (ssh, tries) = (folder.path().join("ssh"), folder.path().join("tries"));
+        let script = format!(
+            "#!/bin/sh\necho x >> {}\necho 'ssh: connect to host gpu1 port 22: Connection refused' >&2\nexit 255\n",
+            tries.display()
+        );
+        std::fs::write(&ssh, script).unwrap();
+        std::fs::set_permissions(&ssh, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let path = format!("{}:/usr/bin:/bin", folder.path().display());
+        let programs = Programs::in_folders(path).interrupted_by(Arc::clone(&stop));
+        let connecting = Connecting { pauses: [Duration::from_secs(60); 2], ..CONNECTING };
+        let request = Request { script: "true", rights: Rights::RootIfAllowed, limit: LIMIT };
+        let before = Instant::now();
+        let error = thread::scope(|scope| {
+            let ran = scope.spawn(|| run_by(&programs, &connecting, &"gpu1".parse().unwrap(), &request));
+            // Once it has tried, it pauses.
+            while !tries.exists() && before.elapsed() < LIMIT {
+                thread::sleep(GLANCE);
+            }
+            thread::sleep(Duration::from_millis(500));
+            stop.store(true, Ordering::Relaxed);
+            ran.join().unwrap().unwrap_err()
+        });
+        assert!(matches!(error, Error::Interrupted { .. }), "{error}");
+        assert_eq!(std::fs::read_to_string(&tries).unwrap(), "x\n");
+        assert!(before.elapsed() < Duration::from_secs(50), "it paused on");
+    }
+}

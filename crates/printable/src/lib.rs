@@ -1,0 +1,110 @@
+//! Text for people: what came from a machine as a terminal may be shown it, and what is long or many in short.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
+use allocation::is_unsafe_to_show;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+pub use telemetry::printable::printable;
+
+/// JSON in which no name steers a terminal. What would do so is in its strings alone, and is written as JSON's own escape:
+/// it reads back alike.
+pub fn printable_json(json: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| c != '\n' && is_unsafe_to_show(c);
+    escaped(json, is_escaped, |c, to| {
+        for unit in c.encode_utf16(&mut [0; 2]) {
+            write!(to, "\\u{unit:04x}").ok();
+        }
+    })
+}
+
+/// An answer in which no name steers a terminal. Its colours and lines are rocworker's own and stay.
+pub fn printable_lines(text: &str) -> Cow<'_, str> {
+    let is_escaped = |c: char| !c.is_ascii() && is_unsafe_to_show(c);
+    escaped(text, is_escaped, |c, to| to.extend(c.escape_default()))
+}
+
+fn escaped(
+    text: &str,
+    is_escaped: impl Fn(char) -> bool,
+    escape: impl Fn(char, &mut String),
+) -> Cow<'_, str> {
+    if !text.chars().any(&is_escaped) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_escaped(c) { escape(c, &mut shown) } else { shown.push(c) }
+    }
+    Cow::Owned(shown)
+}
+
+/// At most `most` characters, and an ellipsis for the rest.
+pub fn shortened(text: String, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text,
+    }
+}
+
+/// `1 change`, `2 changes`.
+pub fn counted(count: usize, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}
+
+/// As much of a text as fits into so many columns, and an ellipsis for the rest.
+pub fn cut(text: &str, width: usize) -> String {
+    if text.width() <= width {
+        return text.to_owned();
+    }
+    let mut room = width.saturating_sub(1);
+    let fits = text.chars().take_while(|c| {
+        let wide = c.width().unwrap_or(0);
+        let fits = wide <= room;
+        room = room.saturating_sub(wide);
+        fits
+    });
+    fits.chain(['…']).collect()
+}
+
+/// As a shell takes it for one word, whatever is in it.
+pub fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    // No argument of a program has a NUL in it.
+    format!("'{}'", text.replace('\0', "").replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_that_turn_text_are_escaped_and_json_reads_back_alike() {
+        let name = "gpu\u{202e}gpj \u{9b}2J\u{200b} größe \u{feff}\n";
+        let json = serde_json::to_string_pretty(&[name]).unwrap();
+        let shown = printable_json(&json);
+        assert_eq!(shown, "[\n  \"gpu\\u202egpj \\u009b2J\\u200b größe \\ufeff\\n\"\n]");
+        assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [name]);
+        assert_eq!(printable_lines("\u{1b}[31ma\u{2066}b\u{1b}[0m\n"), "\u{1b}[31ma\\u{2066}b\u{1b}[0m\n");
+        assert!(matches!(printable_lines("größe\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn a_text_is_one_word_of_a_shell_whatever_it_holds() {
+        for (text, word) in [
+            ("/srv/m", "/srv/m"),
+            ("", "''"),
+            ("/srv/a machine's", r"'/srv/a machine'\''s'"),
+            ("2 hours ago", "'2 hours ago'"),
+            ("'; touch /x #", r"''\''; touch /x #'"),
+            ("$(id)`id`\n", "'$(id)`id`\n'"),
+            ("~\0root", "'~root'"),
+        ] {
+            assert_eq!(quoted(text), word);
+        }
+    }
+}
