@@ -21,5 +21,6 @@ pub mod pending_gpus;
 pub mod reader;
 pub mod report;
 pub mod run;
+pub mod run_folder;
 pub mod status;
 pub mod task_check;

@@ -9,7 +9,8 @@ use nix::errno::Errno;
 use root::{Attributes, Kind, Lock, Root};
 
 use super::socket::listener;
-use super::{LOCK, RUN, SOCKET};
+use super::{LOCK, SOCKET};
+use crate::run_folder::{RUN, believe};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -100,21 +101,6 @@ impl Claim {
             // One that is left does no harm: the next takes its place.
             root.remove(SOCKET).ok();
         }
-    }
-}
-
-/// Whether what is in /run/rocworker may decide anything, as the wrapper asks too: it is a folder, no link, that root
-/// owns and only root can write to. A missing one is made when it is needed.
-pub fn believe(root: &Root) -> Result<(), root::Error> {
-    root.believe_folder(RUN)?;
-    match root.lstat(RUN) {
-        Ok(found) if found.kind != Kind::Directory => Err(root::Error::Io {
-            action: "use as a folder of root's",
-            path: root.shown(RUN),
-            errno: Errno::ENOTDIR,
-        }),
-        Err(error) if !error.is_not_found() => Err(error),
-        _ => Ok(()),
     }
 }
 

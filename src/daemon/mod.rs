@@ -23,8 +23,6 @@ pub mod uevent;
 pub mod wake;
 pub mod watch;
 
-/// Where the daemon's socket and its lock are, beneath the Root. The wrapper uses the folder, too. Every user may read
-/// it, so the lock is a file in it.
-pub const RUN: &str = "/run/rocworker";
+/// The daemon's socket and its lock, beneath the Root. Every user may read their folder, so the lock is a file in it.
 pub const SOCKET: &str = "/run/rocworker/daemon.sock";
 pub const LOCK: &str = "/run/rocworker/daemon.lock";

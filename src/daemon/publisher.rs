@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use root::{Attributes, Identity, Root};
 
-use super::{RUN, claim};
+use crate::run_folder::{RUN, believe};
 
 /// Twice in the time for which each file counts, and once more.
 const EVERY: Duration = Duration::from_secs(10);
@@ -155,7 +155,7 @@ fn run<T: Clone>(root: &Root, file: &File, shared: &Shared<T>, mut text: impl Fn
 }
 
 pub(super) fn write(root: &Root, file: &File, text: &str) -> Result<(), root::Error> {
-    claim::believe(root)?;
+    believe(root)?;
     // A folder that was removed is made again by whoever holds the lock in it.
     if root.exists(RUN) {
         root.write(file.path, text.as_bytes(), Attributes { mode: 0o644, owner: None })?;

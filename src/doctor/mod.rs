@@ -18,8 +18,7 @@ mod pci;
 mod selection;
 pub(crate) mod selinux;
 mod toolkit;
-pub mod tools;
-mod user_namespace;
+pub mod user_namespace;
 mod virtualization;
 mod wrapper;
 
@@ -37,6 +36,7 @@ use host::facts::Facts;
 use host::groups::Groups;
 use host::timestamp::Timestamp;
 use lxd::on_host;
+use packages::smi;
 use machine::Subject;
 use reconcile::command::Programs;
 
@@ -94,7 +94,7 @@ pub fn examine(
             COMPONENTS.iter().flat_map(|(_, examine)| examine(&subject).unwrap_or_else(|it| vec![it]));
         let engines = engines::check(&subject).unwrap_or_else(|it| vec![it]);
         let toolkit = toolkit::check(&subject, programs).unwrap_or_else(|check| check);
-        components.chain(engines).chain(tools::check(programs, facts, config)).chain([toolkit]).collect()
+        components.chain(engines).chain(smi::check(programs, facts, config)).chain([toolkit]).collect()
     };
     Diagnosis::new(checks)
 }

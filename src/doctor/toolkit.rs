@@ -8,12 +8,12 @@ use allocation::cdi::{DeviceNode, Edits, Spec};
 use cdi::{self, Wanted, wanted};
 use check::{About, Check};
 use config::selection::select;
+use packages::smi::installed;
 use reconcile::command::Programs;
 use render::Templates;
 use root::Root;
 
 use super::machine::Subject;
-use super::tools::installed;
 
 const NAME: &str = "toolkit";
 const PROGRAM: &str = "amd-ctk";

@@ -13,7 +13,7 @@ use lease::{reap, store};
 use root::Root;
 use serde::Serialize;
 
-use crate::daemon::claim;
+use crate::run_folder;
 
 pub use release::{cancel, release};
 
@@ -101,7 +101,7 @@ pub fn taken(root: &Root) -> Result<Vec<String>, String> {
 /// # Errors
 /// The folders cannot be read or are not root's alone, or it is unknown which processes live.
 pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
-    claim::believe(root)?;
+    run_folder::believe(root)?;
     let paths = paths(root);
     let judge = judge(root, &paths)?;
     let now_ms = lease::alive::since_boot_ms();

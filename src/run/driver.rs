@@ -1,16 +1,17 @@
 //! The kernel driver around an apply: what decides about it before, and afterwards whether it is the one that runs.
 
+use check::Status;
 use config::{Build, Config, Managed, Rocm};
 use host::facts::Facts;
 use packages::desired::driver::ABOUT;
 use packages::driver::{Attempt, Driver, Ground, PACKAGE, Verdict, asked_for, look};
+use packages::smi;
 use reconcile::command::Programs;
 use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource, Settled, Transaction};
 
 use super::pipeline::Execution;
 use super::target::Target;
 use super::{Error, Run, State};
-use crate::doctor::{Status, tools};
 use crate::memory::Memory;
 
 pub(super) fn is_reboot(effect: &Effect) -> bool {
@@ -45,7 +46,7 @@ pub(super) fn of_driver(mut plan: Plan) -> Option<Plan> {
 
 /// What AMD's own tools have against it, where they are installed.
 fn dissent(programs: &Programs, facts: &Facts, config: &Config) -> Option<Note> {
-    let check = tools::check(Some(programs), facts, config)
+    let check = smi::check(Some(programs), facts, config)
         .into_iter()
         .find(|check| check.status == Status::Warning)?;
     let tool = check.subject.unwrap_or_default();
@@ -145,7 +146,7 @@ impl Execution<'_> {
         if is_open || facts.inventory.amdgpu.loaded != Ok(true) {
             return None;
         }
-        let checks = tools::check(Some(programs), facts, config);
+        let checks = smi::check(Some(programs), facts, config);
         let check = checks.into_iter().find(|check| check.subject.as_deref() == Some("rocm-smi"))?;
         Some(note(format!("rocm-smi: {}", check.evidence), check.status != Status::Ok))
     }

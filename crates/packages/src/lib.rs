@@ -1,7 +1,9 @@
-//! What AMD publishes for a machine: its kernel [`driver`], ROCm and the tools. [`desired`] says what should be there.
+//! What AMD publishes for a machine: its kernel [`driver`], ROCm and the tools, of which [`smi`] is asked.
+//! [`desired`] says what should be there.
 
 pub mod desired;
 pub mod driver;
+pub mod smi;
 
 use reconcile::sources::{Known, known};
 use root::Root;

@@ -5,10 +5,9 @@ use std::time::Duration;
 use check::{APPLY, About, Check, NO_COMMANDS};
 use config::{Config, Managed, Rocm};
 use host::facts::Facts;
+use printable::counted;
 use reconcile::command::Programs;
 use serde_json::Value;
-
-use super::machine::gpus;
 
 const NAME: &str = "tools";
 
@@ -46,7 +45,7 @@ pub fn check(programs: Option<&Programs>, facts: &Facts, config: &Config) -> Vec
 }
 
 /// The commands, where this program may be run. `asked_for`: what of the configuration asks for it.
-pub(super) fn installed<'a>(
+pub fn installed<'a>(
     about: &About,
     programs: Option<&'a Programs>,
     name: &str,
@@ -84,10 +83,10 @@ impl Tool {
             warning(format!("its answer is not understood: {start:?}"))
         })?;
         if listed == driven {
-            return Ok(about.ok(format!("lists {}, as rocworker does", gpus(listed))));
+            return Ok(about.ok(format!("lists {}, as rocworker does", counted(listed, "GPU"))));
         }
         Err(about.warning(
-            format!("lists {}, and rocworker finds {driven} that amdgpu drives", gpus(listed)),
+            format!("lists {}, and rocworker finds {driven} that amdgpu drives", counted(listed, "GPU")),
             "compare with rocworker detect: an old tool does not know partitions, a container hides nodes; \
              when neither is so, send a report",
         ))
