@@ -11,7 +11,7 @@ pub mod detection;
 pub mod doctor;
 pub mod exporter_unit;
 pub mod health;
-pub mod juju;
+pub mod hook;
 pub mod lease;
 pub mod memory;
 pub mod observations;

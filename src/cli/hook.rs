@@ -2,12 +2,13 @@ use std::time::SystemTime;
 
 use anyhow::Context as _;
 use host::timestamp::Timestamp;
+use juju::{Environment, Event, Tools};
 use reconcile::command::Programs;
 
 use super::Outcome;
 use super::output::print_text;
 use super::session::{Misuse, Session, caller, variable};
-use crate::juju::{Ended, Environment, Event, Machine, Tools};
+use crate::hook::{Ended, Machine};
 
 /// `name`: the hook that is run from another charm's own. `is_guest`: that charm sets its unit's status itself.
 pub(crate) fn run(session: &Session, name: Option<&str>, is_guest: bool) -> anyhow::Result<Outcome> {

@@ -36,8 +36,8 @@ use host::facts::Facts;
 use host::groups::Groups;
 use host::timestamp::Timestamp;
 use lxd::on_host;
-use packages::smi;
 use machine::Subject;
+use packages::smi;
 use reconcile::command::Programs;
 
 /// The answer of `doctor --output json`, documented in docs/doctor.md.

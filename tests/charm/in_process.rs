@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use host::timestamp::Timestamp;
+use juju::{Environment, Event, Tools};
 use reconcile::command::Programs;
-use rocworker::juju::{Environment, Event, Machine, Tools};
+use rocworker::hook::Machine;
 use root::Root;
 use support::crashes::Crashes;
 use support::laid::Laid;

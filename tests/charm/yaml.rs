@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use config::{Config, Managed};
-use rocworker::juju::{Event, Options, Role};
+use juju::{Event, Options, Role};
 use serde_json::{Map, Value, json};
 
 /// What Juju takes as the type of an option.

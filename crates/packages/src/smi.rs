@@ -109,8 +109,8 @@ fn amd_smi(answer: &Value) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Status;
     use super::*;
+    use check::Status;
 
     /// The checks of rocm-smi and amd-smi, answered by stand-ins that print what they are given.
     #[allow(clippy::disallowed_methods, reason = "the test makes the programs that are then run")]

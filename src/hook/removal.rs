@@ -5,16 +5,16 @@ use std::path::Path;
 use anyhow::bail;
 use config::Component;
 use engines::program::AGENTS;
+use juju::charm::{self, Charm};
+use juju::options::Options;
+use juju::tools::{self, Level};
+use juju::unit_status::UnitStatus;
 use packages::driver::PACKAGE;
 use reconcile::{Entry, Finding, Outcome as EffectOutcome, Package};
 
 use super::actions::REPORTS;
-use super::charm::{self, Charm};
 use super::hooks::{Ended, Machine, level_of};
-use super::options::Options;
 use super::own_files;
-use super::tools::{self, Level};
-use super::unit_status::UnitStatus;
 use crate::run::{ConfigFile, Outcome, Phase, State, without_restarts};
 
 /// What the configuration's folder would hold, were there anything in it.

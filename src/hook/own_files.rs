@@ -4,10 +4,10 @@ use std::path::Path;
 
 use anyhow::ensure;
 use config::{self, Config};
+use juju::charm::{Charm, around, is_among};
+use juju::options::WrongConfig;
 use root::{Attributes, Kind, Root};
 
-use super::charm::{Charm, around, is_among};
-use super::options::WrongConfig;
 use crate::desired::own_unit;
 use crate::own_program::{self, LOCAL, PACKAGED};
 

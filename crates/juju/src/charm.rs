@@ -9,41 +9,41 @@ use serde::{Deserialize, Serialize};
 
 /// Taken before the lock of an apply or an undo, and never while that one is held: no two wait for each other.
 const LOCK: &str = "/var/lib/rocworker/charm.lock";
-pub(super) const PATH: &str = "/var/lib/rocworker/charm.json";
+pub const PATH: &str = "/var/lib/rocworker/charm.json";
 const LIMIT: usize = 1 << 20;
 const VERSION: u32 = 1;
 
 /// What is remembered. A digest is written here before the bytes are written there: whoever is killed in between finds
 /// that either of the two is the charm's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Charm {
+pub struct Charm {
     schema_version: u32,
     /// Units whose hooks ran here: several of one charm can share a machine.
     #[serde(default)]
-    pub(super) units: Vec<String>,
+    pub units: Vec<String>,
     /// Whether the action undo has been run, and apply not since.
     #[serde(default)]
-    pub(super) is_taken_back: bool,
+    pub is_taken_back: bool,
     /// Whether that has come to its end: what is set up afterwards is a person's.
     #[serde(default)]
-    pub(super) undo_ended: bool,
+    pub undo_ended: bool,
     /// Whether a hook or an action has applied here: only then does the charm revert what is set up. A version that
     /// applied at once wrote files without it.
     #[serde(default = "at_once")]
-    pub(super) has_applied: bool,
+    pub has_applied: bool,
     /// What the configuration was written as, the last one last.
     #[serde(default)]
-    pub(super) configuration: Vec<String>,
+    pub configuration: Vec<String>,
     /// What the program was written as, the last one last.
     #[serde(default)]
-    pub(super) program: Vec<String>,
+    pub program: Vec<String>,
     /// What the exporter's program was written as, the last one last.
     #[serde(default)]
-    pub(super) exporter: Vec<String>,
+    pub exporter: Vec<String>,
     /// The ports that Juju was asked to open for the exporter, the last one last. Whether it did is known only once the
     /// hook has ended.
     #[serde(default)]
-    pub(super) ports: Vec<u16>,
+    pub ports: Vec<u16>,
 }
 
 fn at_once() -> bool {
@@ -52,7 +52,7 @@ fn at_once() -> bool {
 
 impl Charm {
     /// What is remembered; nothing where nothing is.
-    pub(super) fn read(root: &Root) -> anyhow::Result<Self> {
+    pub fn read(root: &Root) -> anyhow::Result<Self> {
         let bytes = match root.read_trusted(PATH, LIMIT) {
             Ok(bytes) => bytes,
             Err(error) if error.is_not_found() => return Ok(Self::default()),
@@ -75,7 +75,7 @@ impl Charm {
     }
 
     /// Remembers it; writes nothing when the file has it already.
-    pub(super) fn write(&self, root: &Root) -> Result<(), Error> {
+    pub fn write(&self, root: &Root) -> Result<(), Error> {
         let stored = Self { schema_version: VERSION, ..self.clone() };
         let mut text = serde_json::to_vec_pretty(&stored).unwrap_or_default();
         text.push(b'\n');
@@ -85,7 +85,7 @@ impl Charm {
 
 /// Waits until no other hook of this machine reads, changes and writes the state; several units can share a machine.
 /// `on_wait` is called with a sentence where another hook has the lock.
-pub(super) fn lock(root: &Root, patience: Duration, on_wait: &mut dyn FnMut(String)) -> Result<Lock, Error> {
+pub fn lock(root: &Root, patience: Duration, on_wait: &mut dyn FnMut(String)) -> Result<Lock, Error> {
     root.believe_folder(FOLDER)?;
     match root.lock(LOCK, Duration::ZERO) {
         Err(Error::Locked { path, .. }) => on_wait(format!(
@@ -99,13 +99,13 @@ pub(super) fn lock(root: &Root, patience: Duration, on_wait: &mut dyn FnMut(Stri
 }
 
 /// Whether bytes are among those that were written.
-pub(super) fn is_among(written: &[String], bytes: &[u8]) -> bool {
+pub fn is_among(written: &[String], bytes: &[u8]) -> bool {
     let digest = Digest::of(bytes);
     written.iter().any(|known| known == digest.as_str())
 }
 
 /// What is known to be the charm's while one file replaces another: the bytes that are there, and the next.
-pub(super) fn around(standing: Option<&[u8]>, next: &[u8]) -> Vec<String> {
+pub fn around(standing: Option<&[u8]>, next: &[u8]) -> Vec<String> {
     let digests = standing.into_iter().chain([next]).map(|bytes| Digest::of(bytes).as_str().to_owned());
     digests.collect()
 }

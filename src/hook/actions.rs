@@ -5,14 +5,14 @@ use std::path::Path;
 use config::Config;
 use host::facts::Facts;
 use inventory::{Gpu, names};
+use juju::answer::Answer;
+use juju::options::WrongConfig;
+use juju::tools;
 use reconcile::{Change, Finding, Outcome as EffectOutcome, Settled};
 use root::Attributes;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
 use super::hooks::{Ended, Machine};
-use super::options::WrongConfig;
-use super::tools;
 use crate::detection::Detection;
 use crate::doctor::{self, Check, Status};
 use crate::lease;

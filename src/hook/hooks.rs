@@ -10,16 +10,18 @@ use engines::concourse::{Concourse, UNIT};
 use host::facts::Facts;
 use host::runs_systemd;
 use host::timestamp::Timestamp;
+use juju::Event;
+use juju::charm::{self, Charm};
+use juju::options::{Options, Role, WrongConfig, has_unit};
+use juju::tools::{self, Level, Tools};
+use juju::unit_status::{Steps, UnitStatus, Workload, first_remedy};
 use printable::counted;
 use reconcile::command::Programs;
 use reconcile::{Outcome as EffectOutcome, Progress};
 use root::{Lock, Root};
 
-use super::charm::{self, Charm};
-use super::options::{Options, Role, WrongConfig, has_unit};
-use super::tools::{self, Level, Tools};
-use super::unit_status::{Found, Steps, UnitStatus, Workload, first_remedy, reboot};
-use super::{Event, own_files};
+use super::after_apply::{self, Found, reboot};
+use super::own_files;
 use crate::daemon::socket::{Answer, ask};
 use crate::desired;
 use crate::desired::own_unit::{DAEMON, EXPORTER};
@@ -145,7 +147,7 @@ impl Machine<'_> {
         if applied.effects.iter().all(|it| it.outcome != EffectOutcome::Pending) {
             own_files::yield_to_package(self.root, charm)?;
         }
-        let status = UnitStatus::after_apply(&self.found(role, &config, &applied)?, &applied);
+        let status = after_apply::status(&self.found(role, &config, &applied)?, &applied);
         Ok((status, Some(applied)))
     }
 

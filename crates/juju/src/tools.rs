@@ -22,11 +22,11 @@ pub struct Tools {
 /// Juju's tools do not answer: the hook fails, for no status can say so.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(super) struct Error(String);
+pub struct Error(String);
 
 /// How much trouble a line of the log is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
+pub enum Level {
     Info,
     Warning,
     Error,
@@ -38,7 +38,7 @@ impl Tools {
     }
 
     /// The charm's options, those without a value left out.
-    pub(super) fn options(&self) -> Result<Map<String, Value>, Error> {
+    pub fn options(&self) -> Result<Map<String, Value>, Error> {
         self.answer("config-get")?.ok_or_else(|| {
             let problem =
                 "it is null, and says nothing of the options, not even of their defaults; the machine stays as it is";
@@ -47,31 +47,31 @@ impl Tools {
     }
 
     /// An action's parameters.
-    pub(super) fn parameters(&self) -> Result<Map<String, Value>, Error> {
+    pub fn parameters(&self) -> Result<Map<String, Value>, Error> {
         // An action without parameters has none.
         Ok(self.answer("action-get")?.unwrap_or_default())
     }
 
     /// Sets the unit's status; nothing in another charm's hook.
-    pub(super) fn status(&self, status: &UnitStatus) -> Result<(), Error> {
+    pub fn status(&self, status: &UnitStatus) -> Result<(), Error> {
         if self.is_guest { Ok(()) } else { self.call(&["status-set", status.state.word(), &status.text]) }
     }
 
     /// Sets what `juju status` shows as the application's version; nothing in another charm's hook.
-    pub(super) fn version(&self, version: &str) -> Result<(), Error> {
+    pub fn version(&self, version: &str) -> Result<(), Error> {
         if self.is_guest { Ok(()) } else { self.call(&["application-version-set", version]) }
     }
 
     /// Lets other machines reach a TCP port of the unit's, once the application is exposed.
-    pub(super) fn open_port(&self, port: u16) -> Result<(), Error> {
+    pub fn open_port(&self, port: u16) -> Result<(), Error> {
         self.call(&["open-port", &format!("{port}/tcp")])
     }
 
-    pub(super) fn close_port(&self, port: u16) -> Result<(), Error> {
+    pub fn close_port(&self, port: u16) -> Result<(), Error> {
         self.call(&["close-port", &format!("{port}/tcp")])
     }
 
-    pub(super) fn log(&self, level: Level, text: &str) -> Result<(), Error> {
+    pub fn log(&self, level: Level, text: &str) -> Result<(), Error> {
         let level = match level {
             Level::Info => "INFO",
             Level::Warning => "WARNING",
@@ -81,13 +81,13 @@ impl Tools {
     }
 
     /// Sets an action's answer: arguments `key=value`.
-    pub(super) fn set(&self, pairs: &[String]) -> Result<(), Error> {
+    pub fn set(&self, pairs: &[String]) -> Result<(), Error> {
         let argv: Vec<&str> = std::iter::once("action-set").chain(pairs.iter().map(String::as_str)).collect();
         self.call(&argv)
     }
 
     /// Fails an action.
-    pub(super) fn fail(&self, why: &str) -> Result<(), Error> {
+    pub fn fail(&self, why: &str) -> Result<(), Error> {
         self.call(&["action-fail", &printable(why)])
     }
 

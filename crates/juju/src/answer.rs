@@ -13,39 +13,39 @@ const MOST: usize = 64;
 
 /// What `action-set` and `action-fail` are given.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub struct Answer {
     /// The command that prints the same JSON on the machine, for what is too long.
     command: &'static str,
     /// Arguments `key=value`.
-    pub(super) pairs: Vec<String>,
+    pub pairs: Vec<String>,
     /// Why the action has not done what it should.
-    pub(super) failure: Option<String>,
+    pub failure: Option<String>,
 }
 
 impl Answer {
-    pub(super) fn new(command: &'static str) -> Self {
+    pub fn new(command: &'static str) -> Self {
         Self { command, pairs: Vec::new(), failure: None }
     }
 
-    pub(super) fn failing(self, failure: Option<String>) -> Self {
+    pub fn failing(self, failure: Option<String>) -> Self {
         Self { failure, ..self }
     }
 
     /// A key of lower-case letters, digits and hyphens (Juju's rule), and its value.
-    pub(super) fn with(mut self, key: &str, value: impl ToString) -> Self {
+    pub fn with(mut self, key: &str, value: impl ToString) -> Self {
         let value = shortened(value.to_string(), LONGEST_TEXT);
         self.pairs.push(format!("{key}={value}"));
         self
     }
 
     /// `KEY-0`, `KEY-1` and so on.
-    pub(super) fn with_each(self, key: &str, values: impl IntoIterator<Item = String>) -> Self {
+    pub fn with_each(self, key: &str, values: impl IntoIterator<Item = String>) -> Self {
         let few = values.into_iter().take(MOST).enumerate();
         few.fold(self, |answer, (nth, value)| answer.with(&format!("{key}-{nth}"), value))
     }
 
     /// The whole, without what only root may read: the controller keeps an action's answer.
-    pub(super) fn with_json(mut self, whole: &impl Serialize) -> Self {
+    pub fn with_json(mut self, whole: &impl Serialize) -> Self {
         let mut whole = serde_json::to_value(whole).unwrap_or_default();
         without_diffs(&mut whole);
         let json = whole.to_string();

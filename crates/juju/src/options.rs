@@ -143,7 +143,7 @@ impl Options {
 }
 
 /// Whether the machine has a unit of systemd by this name.
-pub(super) fn has_unit(root: &Root, name: &str) -> bool {
+pub fn has_unit(root: &Root, name: &str) -> bool {
     FOLDERS.iter().any(|folder| root.exists(format!("{folder}/{name}")))
 }
 
