@@ -15,15 +15,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, major, minor};
 
-use crate::open;
-use crate::paths::Paths;
-use crate::run_folder::{self, failed};
-use crate::store::FOLDER;
+use crate::folder;
+use crate::open::{self, failed};
+use crate::paths::{Paths, RECORDS};
 
-/// How long a create waits that has asked for GPUs. A shim holds a lock of its own through create, and its caller
-/// has a patience, too; hundreds of decisions find their turn in this time, so that what takes longer is a
-/// process that does not run.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 /// How long one waits that wants no GPU, and only tidies up behind an earlier container of its id.
 pub const BRIEFLY: Duration = Duration::from_millis(250);
 /// How often one that waits tries again: half a decision's time.
@@ -81,7 +76,7 @@ impl Lock {
     /// Both, not locked yet, and what the file is: a regular one of root's, never behind a link. A fifo's other end is
     /// not waited for.
     fn open(paths: &Paths, path: &Path) -> Result<(Self, Metadata), String> {
-        run_folder::ensure(&paths.run, run_folder::READABLE, paths.owner)?;
+        folder::ensure(&paths.run, folder::READABLE, paths.owner)?;
         let refused = |error: open::Error| failed("the lock", path, "opened", error);
         let file = File::options()
             .read(true)
@@ -101,7 +96,7 @@ impl Lock {
             file.set_permissions(Permissions::from_mode(0o600))
                 .map_err(|error| failed("the lock", path, "closed to others", error))?;
         }
-        let records = run_folder::ensure(&paths.run.join(FOLDER), run_folder::ROOTS_ALONE, paths.owner)?;
+        let records = folder::ensure(&paths.run.join(RECORDS), folder::ROOTS_ALONE, paths.owner)?;
         Ok((Self { file, records }, opened))
     }
 }

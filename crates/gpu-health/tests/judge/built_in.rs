@@ -1,6 +1,6 @@
 //! Each built-in rule, with what makes it hold and what is just not enough.
 
-use gpu_health::judge::{Card, Event, Log};
+use gpu_health::known::{Card, Event, Log};
 use gpu_health::rules::Rules;
 use inventory::health::State;
 use kernel_log::knowledge::{Blame, Class, Knowledge, Severity};

@@ -1,6 +1,7 @@
 use super::*;
-use crate::lock::PATIENCE;
-use std::os::unix::fs::symlink;
+use std::fs::File;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
 use std::process::Command;
 
 fn paths_in(place: &Path) -> Paths {
@@ -11,7 +12,7 @@ fn paths_in(place: &Path) -> Paths {
 const KIND: Kind = Kind { folder: "things", what: "the thing", limit: 16 };
 
 fn taken(paths: &Paths) -> (Lock, RunFolder) {
-    let lock = Lock::take(paths, PATIENCE).unwrap();
+    let lock = Lock::take(paths, paths.lock_patience).unwrap();
     let folder = RunFolder::of(paths, KIND, None);
     folder.ensure(&lock).unwrap();
     (lock, folder)
@@ -68,7 +69,7 @@ fn a_folder_that_another_user_may_have_made_holds_nothing() {
     let paths = paths_in(place.path());
     let run = &paths.run;
     let elsewhere = place.path().join("elsewhere");
-    let said = |paths: &Paths| Lock::take(paths, PATIENCE).unwrap_err();
+    let said = |paths: &Paths| Lock::take(paths, paths.lock_patience).unwrap_err();
     std::fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, run).unwrap();
     assert!(said(&paths).ends_with("/run is no folder, or a symbolic link: remove it"), "{}", said(&paths));
@@ -189,7 +190,7 @@ fn the_lock_is_a_regular_file_of_roots_or_there_is_none() {
         std::fs::write(&victim, "precious").unwrap();
         std::fs::remove_file(&lock).unwrap();
         plant(&lock, &victim);
-        let said = Lock::take(&paths, PATIENCE).unwrap_err();
+        let said = Lock::take(&paths, paths.lock_patience).unwrap_err();
         assert!(said.starts_with("the lock ") && said.ends_with(expected), "{what}: {said}");
     }
 }
