@@ -195,8 +195,8 @@ mod tests {
         std::fs::remove_dir(&path).unwrap();
         std::os::unix::net::UnixListener::bind(&path).unwrap();
         let of_a_socket = Lock::take(&paths, Duration::ZERO).unwrap_err();
-        for said in [of_a_folder, of_a_socket] {
-            assert!(said.contains("/lock ") && said.ends_with(": remove it"), "{said}");
+        for refusal in [of_a_folder, of_a_socket] {
+            assert!(refusal.contains("/lock ") && refusal.ends_with(": remove it"), "{refusal}");
         }
     }
 
@@ -237,7 +237,8 @@ mod tests {
             let early = receive.recv_timeout(20 * POLL);
             assert!(early.is_err(), "two have a lock");
             let refused = || Lock::take(&paths, Duration::ZERO).unwrap_err();
-            let names_it = |said: &String| said.contains("/lock could not be taken within 0 s: the process ");
+            let names_it =
+                |refusal: &String| refusal.contains("/lock could not be taken within 0 s: the process ");
             // The kernel's list misses a lock where one before it goes while it is read (fs/seq_file.c, `seq_read_iter`).
             assert!((0..10).any(|_| names_it(&refused())), "{}", refused());
             drop(first);
@@ -253,14 +254,14 @@ mod tests {
         let paths = paths_in(place.path());
         let brief = Duration::from_millis(20);
         let lock = Lock::take(&paths, brief).unwrap();
-        let said = Lock::take(&paths, brief).unwrap_err();
+        let refusal = Lock::take(&paths, brief).unwrap_err();
         let own = std::process::id();
         assert!(
-            said.contains("lock could not be taken within 0.02 s: the process ")
-                && said.contains(&own.to_string()),
-            "{said}"
+            refusal.contains("lock could not be taken within 0.02 s: the process ")
+                && refusal.contains(&own.to_string()),
+            "{refusal}"
         );
-        assert!(said.ends_with("has it: end it where it does not get on"), "{said}");
+        assert!(refusal.ends_with("has it: end it where it does not get on"), "{refusal}");
         drop(lock);
         Lock::take(&paths, brief).unwrap();
 
@@ -281,10 +282,10 @@ mod tests {
         while !stopped() {
             std::thread::sleep(POLL);
         }
-        let said = Lock::take(&paths, brief).unwrap_err();
+        let refusal = Lock::take(&paths, brief).unwrap_err();
         holder.kill().unwrap();
         holder.wait().unwrap();
-        assert!(said.contains("is stopped: `kill -CONT "), "{said}");
+        assert!(refusal.contains("is stopped: `kill -CONT "), "{refusal}");
         Lock::take(&paths, brief).unwrap();
     }
 }
