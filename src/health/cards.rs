@@ -1,7 +1,7 @@
 //! AMD's cards as health is judged by them.
 
 use amdgpu::bridges;
-use gpu_health::judge::Card;
+use gpu_health::known::Card;
 use inventory::health::Health;
 use inventory::readings::CardReadings;
 use inventory::{Inventory, PciAddress};

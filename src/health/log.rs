@@ -4,7 +4,7 @@ mod kept;
 
 use std::time::Duration;
 
-use gpu_health::judge::{Card, Event};
+use gpu_health::known::{Card, Event};
 use kernel_log::kmsg::{self, Kmsg, Record};
 use kernel_log::knowledge::Knowledge;
 use kernel_log::origin::Origin;

@@ -6,7 +6,8 @@ mod cards;
 mod log;
 pub mod rules;
 
-use gpu_health::judge::{Judge, Known, Log};
+use gpu_health::judge::Judge;
+use gpu_health::known::{Known, Log};
 use gpu_health::rules::Rules;
 use inventory::health::Health;
 use root::Root;

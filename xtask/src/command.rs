@@ -89,3 +89,13 @@ impl Command {
         Ok(expression)
     }
 }
+
+/// This process's PATH behind a folder of fetched programs, and with the sbin folders. Those hold runc, and Debian leaves
+/// them out of an ordinary user's PATH.
+pub(crate) fn search_path(fetched: Option<PathBuf>) -> Result<OsString> {
+    let mut folders: Vec<PathBuf> = fetched.into_iter().collect();
+    let own = std::env::var_os("PATH").unwrap_or_default();
+    folders.extend(std::env::split_paths(&own));
+    folders.extend(["/usr/sbin".into(), "/sbin".into()]);
+    std::env::join_paths(folders).context("a folder on PATH has a colon in its name")
+}

@@ -17,6 +17,7 @@ mod fuzz;
 mod metrics;
 mod pci_ids;
 mod picture;
+mod privilege;
 mod programs;
 mod refusal;
 mod repository;

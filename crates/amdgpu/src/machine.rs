@@ -341,8 +341,8 @@ fn settle_uuids(gpus: &mut [Gpu]) {
     };
     for gpu in gpus {
         // With an own id, from ROCm 7.0.1 on, what is shared is the card's alone.
-        let told = gpu.uuid.as_ref().ok().copied().or(gpu.card_uuid);
-        if let Some((uuid, places)) = told.and_then(|uuid| holders.get_key_value(&uuid)) {
+        let reported = gpu.uuid.as_ref().ok().copied().or(gpu.card_uuid);
+        if let Some((uuid, places)) = reported.and_then(|uuid| holders.get_key_value(&uuid)) {
             let what = if is_of_one_card(places) { "it names their card" } else { "it names no GPU" };
             let n = places.len();
             gpu.uuid = Err(Unknown::because(format!("{n} GPUs share unique id {uuid}: {what}")));

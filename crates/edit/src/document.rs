@@ -125,7 +125,7 @@ pub(crate) fn take_out<D: Document>(
     let (needed, managed): (Vec<&Key>, Vec<&Key>) =
         keys.iter().rev().partition(|key| matches!(key.set, Set::Needed(_)));
     let before_us = Before { document: was, moved };
-    let mut run = Revert { before: &before_us, needed: &needed, said: Reverted::default() };
+    let mut run = Revert { before: &before_us, needed: &needed, reverted: Reverted::default() };
     for key in managed.into_iter().chain(needed.iter().copied()) {
         document = run.unset(document, key)?;
     }
@@ -134,18 +134,18 @@ pub(crate) fn take_out<D: Document>(
     for comment in comments {
         match kept.iter().position(|it| *it == comment) {
             Some(at) => drop(kept.remove(at)),
-            None => run.said.went.push(format!("the comment {comment:?}")),
+            None => run.reverted.went.push(format!("the comment {comment:?}")),
         }
     }
     let is_gone = document.is_empty() && before_us.document.is_empty();
     let text = if is_gone { before.map(str::to_owned) } else { Some(format!("{bom}{}", document.text())) };
-    Ok(Reverted { text, ..run.said })
+    Ok(Reverted { text, ..run.reverted })
 }
 
 struct Revert<'a, D> {
     before: &'a Before<'a, D>,
     needed: &'a [&'a Key],
-    said: Reverted,
+    reverted: Reverted,
 }
 
 impl<D: Document> Revert<'_, D> {
@@ -194,12 +194,12 @@ impl<D: Document> Revert<'_, D> {
                 let added: Vec<String> =
                     unmanaged(&now, value, is_moved).iter().map(|it| dotted(it)).collect();
                 if !added.is_empty() {
-                    self.said.went.push(format!("{} (with {})", dotted(path), added.join(", ")));
+                    self.reverted.went.push(format!("{} (with {})", dotted(path), added.join(", ")));
                 }
                 self.restored(&document, path, then.is_some())?
             }
             _ => {
-                self.said.left.push(dotted(path));
+                self.reverted.left.push(dotted(path));
                 return Ok(document);
             }
         };

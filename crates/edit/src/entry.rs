@@ -30,7 +30,7 @@ impl Owner {
         let Set::Entry { value: managed, identity, instead } = key else { return Self::Unknown };
         let held = entry.pointer(&format!("/{identity}")).filter(|held| !is_empty(held));
         let says_else = |name: &String| {
-            entry.get(name).is_some_and(|said| !is_empty(said) && Some(said) != managed.get(name))
+            entry.get(name).is_some_and(|value| !is_empty(value) && Some(value) != managed.get(name))
         };
         match held {
             _ if !entry.is_object() => Self::Unmanaged,

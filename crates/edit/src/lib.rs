@@ -106,7 +106,7 @@ impl Reverted {
             ("rocworker also removes what was added", &self.went),
         ];
         let parts = parts.into_iter().filter(|(_, names)| !names.is_empty());
-        let parts: Vec<String> = parts.map(|(said, names)| format!("{said}: {}", names.join(", "))).collect();
+        let parts: Vec<String> = parts.map(|(what, names)| format!("{what}: {}", names.join(", "))).collect();
         (!parts.is_empty()).then(|| parts.join("; "))
     }
 }

@@ -140,7 +140,9 @@ pub fn read<'k>(
     let said = match ran {
         Ok(said) => said,
         Err(command::Error::NotFound(_)) => return Err(Error::NoJournalctl),
-        Err(command::Error::Failed { said, .. }) if is_known(&said) => return Err(failed(&said, since)),
+        Err(command::Error::Failed { reported, .. }) if is_known(&reported) => {
+            return Err(failed(&reported, since));
+        }
         Err(error) => return Err(error.into()),
     };
     whole(read, &said, root)

@@ -4,10 +4,10 @@ mod args;
 mod connections;
 mod page;
 mod ready;
+mod reported;
 mod routes;
 mod scraper;
 mod server;
-mod told;
 mod traffic;
 mod web_config;
 

@@ -13,9 +13,8 @@ use hyper::{Method, Request, Response, StatusCode};
 use telemetry::exposition::Format;
 
 use crate::page;
-use crate::scraper::{View, Wanted};
-use crate::server::Server;
-use crate::web_config::Login;
+use crate::scraper::{Scraper, View, Wanted};
+use crate::web_config::{Login, WebConfig};
 
 type Answer = Response<Full<Bytes>>;
 
@@ -23,8 +22,13 @@ const TEXT: &str = "text/plain; charset=utf-8";
 
 const HTML: &str = "text/html; charset=utf-8";
 
-pub(crate) async fn answer(server: &Server, request: &Request<Incoming>, client: IpAddr) -> Answer {
-    if let Some(config) = &server.web_config {
+pub(crate) async fn answer(
+    scraper: &Scraper,
+    web_config: Option<&WebConfig>,
+    request: &Request<Incoming>,
+    client: IpAddr,
+) -> Answer {
+    if let Some(config) = web_config {
         match config.admits(header(request.headers(), &AUTHORIZATION), client).await {
             Login::Right => {}
             Login::Wrong => {
@@ -39,38 +43,42 @@ pub(crate) async fn answer(server: &Server, request: &Request<Incoming>, client:
         }
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return with(said(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n"), &ALLOW, "GET, HEAD");
+        return with(
+            response(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET and HEAD\n"),
+            &ALLOW,
+            "GET, HEAD",
+        );
     }
     match request.uri().path() {
-        "/" => guarded(found(server, View::Page, request.headers()).await),
+        "/" => guarded(found(scraper, View::Page, request.headers()).await),
         "/metrics" => {
             let format = Format::negotiate(&list(request.headers(), &ACCEPT));
-            found(server, View::Metrics(format), request.headers()).await
+            found(scraper, View::Metrics(format), request.headers()).await
         }
-        "/healthz" => said(StatusCode::OK, TEXT, "ok\n"),
-        _ => said(StatusCode::NOT_FOUND, TEXT, "there are / (a page), /metrics and /healthz\n"),
+        "/healthz" => response(StatusCode::OK, TEXT, "ok\n"),
+        _ => response(StatusCode::NOT_FOUND, TEXT, "there are / (a page), /metrics and /healthz\n"),
     }
 }
 
 /// Closes the connection too, so that wrong logins hold none that others need.
 fn not_admitted(status: StatusCode, problem: &'static str) -> Answer {
-    with(said(status, TEXT, problem), &CONNECTION, "close")
+    with(response(status, TEXT, problem), &CONNECTION, "close")
 }
 
 /// What a scrape has found, as one of its views.
-async fn found(server: &Server, view: View, headers: &HeaderMap) -> Answer {
+async fn found(scraper: &Scraper, view: View, headers: &HeaderMap) -> Answer {
     let wanted = Wanted { view, gzip: takes_gzip(&list(headers, &ACCEPT_ENCODING)) };
-    match server.scraper.scrape(wanted).await {
+    match scraper.scrape(wanted).await {
         Ok(bytes) => {
             let content_type = match view {
                 View::Metrics(format) => format.content_type(),
                 View::Page => HTML,
             };
-            let answer = said(StatusCode::OK, content_type, bytes);
+            let answer = response(StatusCode::OK, content_type, bytes);
             let answer = with(answer, &VARY, "Accept, Accept-Encoding, Authorization");
             if wanted.gzip { with(answer, &CONTENT_ENCODING, "gzip") } else { answer }
         }
-        Err(error) => said(StatusCode::SERVICE_UNAVAILABLE, TEXT, error + "\n"),
+        Err(error) => response(StatusCode::SERVICE_UNAVAILABLE, TEXT, error + "\n"),
     }
 }
 
@@ -107,7 +115,7 @@ fn takes_gzip(accepted: &str) -> bool {
     })
 }
 
-fn said(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
+fn response(status: StatusCode, kind: &'static str, body: impl Into<Bytes>) -> Answer {
     let mut answer = Response::new(Full::new(body.into()));
     *answer.status_mut() = status;
     with(answer, &CONTENT_TYPE, kind)

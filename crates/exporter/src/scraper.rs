@@ -19,8 +19,8 @@ use telemetry::samples::samples;
 use tokio::sync::oneshot;
 
 use crate::page;
+use crate::reported::Reported;
 use crate::say;
-use crate::told::Told;
 use crate::traffic::Traffic;
 
 /// How an answer is written.
@@ -64,7 +64,7 @@ impl Scraper {
             patient: Patient::new(root, PATIENCE, DEADLINE),
             traffic,
             stuck: Vec::new(),
-            told: Told::default(),
+            reported: Reported::default(),
         };
         thread::Builder::new().name("scraper".to_owned()).spawn(move || scrapes.run(&next))?;
         Ok(Self { requests })
@@ -87,7 +87,7 @@ struct Scrapes {
     traffic: Option<Arc<Traffic>>,
     /// Which files did not answer at the last scrape.
     stuck: Vec<PathBuf>,
-    told: Told,
+    reported: Reported,
 }
 
 impl Scrapes {
@@ -133,7 +133,7 @@ impl Scrapes {
         let faults = found.snapshot.faults.iter();
         let faults = faults.filter(|fault| !self.stuck.iter().any(|stuck| fault.file.starts_with(stuck)));
         let reasons = faults.map(|fault| (fault.file.clone(), fault.reason.to_string())).collect();
-        self.told.news(reasons, Instant::now()).iter().for_each(|reason| say(reason));
+        self.reported.news(reasons, Instant::now()).iter().for_each(|reason| say(reason));
         let mut stuck = self.patient.stuck();
         if let Some(traffic) = &self.traffic {
             traffic.add_to(&mut found.snapshot);

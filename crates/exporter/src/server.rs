@@ -38,8 +38,8 @@ pub(crate) async fn listen(addresses: &[SocketAddr]) -> Result<Vec<TcpListener>,
 }
 
 pub(crate) struct Server {
-    pub(crate) scraper: Scraper,
-    pub(crate) web_config: Option<WebConfig>,
+    scraper: Scraper,
+    web_config: Option<WebConfig>,
     connections: Connections,
 }
 
@@ -104,7 +104,8 @@ impl Server {
     ) {
         let service = service_fn(|request| async move {
             let _busy = connection.request();
-            Ok::<_, Infallible>(routes::answer(self, &request, client).await)
+            let web_config = self.web_config.as_ref();
+            Ok::<_, Infallible>(routes::answer(&self.scraper, web_config, &request, client).await)
         });
         http1::Builder::new()
             // A client may close its half after its request, as `nc` does.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use inventory::PciAddress;
 use inventory::series::Label;
 
-use crate::judge::Known;
+use crate::known::Known;
 use crate::rules::{Is, Rules, When};
 
 /// A window has so many points, whatever its length.

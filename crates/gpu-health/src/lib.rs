@@ -4,6 +4,7 @@
 mod history;
 pub mod judge;
 mod knowledge;
+pub mod known;
 mod messages;
 mod quarantine;
 mod readings;

@@ -2,8 +2,8 @@
 
 use kernel_log::knowledge::{Class, Ended, Severity};
 
-use crate::judge::{Card, Event, Known, Verdict};
-use crate::rules::{OfLog, Rules, When};
+use crate::known::{Card, Event, Known};
+use crate::rules::{OfLog, Rules, Verdict, When};
 
 /// A message, and whether no later one ends what it says.
 pub(crate) struct Logged<'a> {

@@ -3,8 +3,8 @@
 use inventory::series::{Label, Value};
 
 use crate::history::History;
-use crate::judge::{Card, Verdict};
-use crate::rules::{Is, OfMetric, Rule, Selector, Span};
+use crate::known::Card;
+use crate::rules::{Is, OfMetric, Rule, Selector, Span, Verdict};
 
 pub(crate) fn judge(when: &OfMetric, rule: &Rule, card: &Card, now: u64, history: &mut History) -> Verdict {
     let OfMetric { of, is } = when;
@@ -24,8 +24,8 @@ pub(crate) fn judge(when: &OfMetric, rule: &Rule, card: &Card, now: u64, history
             Is::Grown { by, within_s } => {
                 let grown = history.grown((card.pci, &rule.id, &it.labels), *within_s, (now, value));
                 grown.map(|(grown, seconds)| {
-                    let said = || format!("{} grew by {grown} within {}", named(of, &it), Span(seconds));
-                    (grown >= *by).then(said)
+                    let evidence = || format!("{} grew by {grown} within {}", named(of, &it), Span(seconds));
+                    (grown >= *by).then(evidence)
                 })
             }
         };
@@ -70,9 +70,9 @@ fn compared(
     (other, limit): (&Selector, &Value),
     holds: bool,
 ) -> Option<String> {
-    let said =
+    let evidence =
         || format!("{} is {}, {how} {} of {}", named(of, it), it.value, limit.value, named(other, limit));
-    holds.then(said)
+    holds.then(evidence)
 }
 
 /// As Prometheus writes a series.

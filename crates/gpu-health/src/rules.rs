@@ -96,6 +96,9 @@ pub enum Is {
     },
 }
 
+/// What a rule says of a card: `None` where it cannot be judged, or whether it holds, with the evidence.
+pub(crate) type Verdict = Option<Option<String>>;
+
 impl PartialEq for Selector {
     fn eq(&self, other: &Self) -> bool {
         (self.series.name, &self.labels) == (other.series.name, &other.labels)

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_told_from_a_later_one_with_its_number() {
+    fn a_process_differs_from_a_later_one_with_its_number() {
         let proc = Path::new("/proc");
         let own = Process::now(proc, std::process::id()).unwrap();
         assert!(own.is_alive(proc));

@@ -10,6 +10,7 @@
 
 pub mod alive;
 pub mod cgroup;
+mod folder;
 pub mod idle;
 pub mod kfd;
 pub mod lease_file;

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_counts_as_alive() {
+    fn what_cannot_be_known_counts_as_alive() {
         let place = tempfile::tempdir().unwrap();
         let paths = Paths { proc: proc(place.path()), ..Paths::system() };
         // A stat that cannot be read, as of a proc that hides it, is no sign of death.

@@ -15,15 +15,10 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{OFlags, major, minor};
 
-use crate::open;
-use crate::paths::Paths;
-use crate::run_folder::{self, failed};
-use crate::store::FOLDER;
+use crate::folder;
+use crate::open::{self, failed};
+use crate::paths::{Paths, RECORDS};
 
-/// How long a create waits that has asked for GPUs. A shim holds a lock of its own through create, and its caller
-/// has a patience, too; hundreds of decisions find their turn in this time, so that what takes longer is a
-/// process that does not run.
-pub const PATIENCE: Duration = Duration::from_secs(30);
 /// How long one waits that wants no GPU, and only tidies up behind an earlier container of its id.
 pub const BRIEFLY: Duration = Duration::from_millis(250);
 /// How often one that waits tries again: half a decision's time.
@@ -81,7 +76,7 @@ impl Lock {
     /// Both, not locked yet, and what the file is: a regular one of root's, never behind a link. A fifo's other end is
     /// not waited for.
     fn open(paths: &Paths, path: &Path) -> Result<(Self, Metadata), String> {
-        run_folder::ensure(&paths.run, run_folder::READABLE, paths.owner)?;
+        folder::ensure(&paths.run, folder::READABLE, paths.owner)?;
         let refused = |error: open::Error| failed("the lock", path, "opened", error);
         let file = File::options()
             .read(true)
@@ -101,7 +96,7 @@ impl Lock {
             file.set_permissions(Permissions::from_mode(0o600))
                 .map_err(|error| failed("the lock", path, "closed to others", error))?;
         }
-        let records = run_folder::ensure(&paths.run.join(FOLDER), run_folder::ROOTS_ALONE, paths.owner)?;
+        let records = folder::ensure(&paths.run.join(RECORDS), folder::ROOTS_ALONE, paths.owner)?;
         Ok((Self { file, records }, opened))
     }
 }
@@ -200,8 +195,8 @@ mod tests {
         std::fs::remove_dir(&path).unwrap();
         std::os::unix::net::UnixListener::bind(&path).unwrap();
         let of_a_socket = Lock::take(&paths, Duration::ZERO).unwrap_err();
-        for said in [of_a_folder, of_a_socket] {
-            assert!(said.contains("/lock ") && said.ends_with(": remove it"), "{said}");
+        for refusal in [of_a_folder, of_a_socket] {
+            assert!(refusal.contains("/lock ") && refusal.ends_with(": remove it"), "{refusal}");
         }
     }
 
@@ -242,7 +237,8 @@ mod tests {
             let early = receive.recv_timeout(20 * POLL);
             assert!(early.is_err(), "two have a lock");
             let refused = || Lock::take(&paths, Duration::ZERO).unwrap_err();
-            let names_it = |said: &String| said.contains("/lock could not be taken within 0 s: the process ");
+            let names_it =
+                |refusal: &String| refusal.contains("/lock could not be taken within 0 s: the process ");
             // The kernel's list misses a lock where one before it goes while it is read (fs/seq_file.c, `seq_read_iter`).
             assert!((0..10).any(|_| names_it(&refused())), "{}", refused());
             drop(first);
@@ -258,14 +254,14 @@ mod tests {
         let paths = paths_in(place.path());
         let brief = Duration::from_millis(20);
         let lock = Lock::take(&paths, brief).unwrap();
-        let said = Lock::take(&paths, brief).unwrap_err();
+        let refusal = Lock::take(&paths, brief).unwrap_err();
         let own = std::process::id();
         assert!(
-            said.contains("lock could not be taken within 0.02 s: the process ")
-                && said.contains(&own.to_string()),
-            "{said}"
+            refusal.contains("lock could not be taken within 0.02 s: the process ")
+                && refusal.contains(&own.to_string()),
+            "{refusal}"
         );
-        assert!(said.ends_with("has it: end it where it does not get on"), "{said}");
+        assert!(refusal.ends_with("has it: end it where it does not get on"), "{refusal}");
         drop(lock);
         Lock::take(&paths, brief).unwrap();
 
@@ -286,10 +282,10 @@ mod tests {
         while !stopped() {
             std::thread::sleep(POLL);
         }
-        let said = Lock::take(&paths, brief).unwrap_err();
+        let refusal = Lock::take(&paths, brief).unwrap_err();
         holder.kill().unwrap();
         holder.wait().unwrap();
-        assert!(said.contains("is stopped: `kill -CONT "), "{said}");
+        assert!(refusal.contains("is stopped: `kill -CONT "), "{refusal}");
         Lock::take(&paths, brief).unwrap();
     }
 }

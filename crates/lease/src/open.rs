@@ -1,7 +1,7 @@
 //! Opens files first and checks them then, so that no other program can swap them.
 
 use std::fs::{File, Metadata};
-use std::io::{self, Read as _};
+use std::io::{self, ErrorKind, Read as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -44,7 +44,7 @@ impl From<io::Error> for Error {
 
 impl Error {
     pub fn is_absent(&self) -> bool {
-        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::NotFound)
+        matches!(self, Self::Io(error) if error.kind() == ErrorKind::NotFound)
     }
 
     /// A link is where a file was to be.
@@ -106,6 +106,47 @@ pub fn check_who_may_write(uid: u32, mode: u32, owner: u32) -> Result<(), Error>
         return Err(Error::Foreign(format!("its mode {:04o} lets others write", mode & 0o7777)));
     }
     Ok(())
+}
+
+/// The sentence that says what is not as it must be below `/run/rocworker`: what it is, as a person calls it, where, the
+/// kernel's answer and what to do. `attempt` is what cannot be done to it.
+pub fn failed(what: &str, path: &Path, attempt: &str, error: impl Into<Error>) -> String {
+    let error = error.into();
+    let problem = match &error {
+        Error::Io(io) if io.kind() == ErrorKind::NotADirectory => {
+            "is no folder, or a symbolic link".to_owned()
+        }
+        Error::Io(io) if !error.is_link() => format!("cannot be {attempt}: {io}"),
+        error => error.to_string(),
+    };
+    format!("{what} {} {problem}{}", path.display(), remedy(&error))
+}
+
+/// The end of the sentence.
+fn remedy(error: &Error) -> &'static str {
+    match error {
+        error if error.is_link() => ": remove it",
+        Error::Io(error) => match error.kind() {
+            ErrorKind::NotADirectory | ErrorKind::IsADirectory => ": remove it",
+            ErrorKind::InvalidFilename => ": give the container a shorter id, or runc a shorter --root",
+            // What the kernel says of a socket that is to be opened as a file.
+            _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => ": remove it",
+            _ => remedy_of_write(error),
+        },
+        Error::NotRegular => ": remove it",
+        Error::Foreign(_) => ": make it so, or remove it",
+        Error::TooLong { .. } | Error::NotText => "",
+    }
+}
+
+/// What to do where a file could not be written, as the end of a sentence.
+pub fn remedy_of_write(error: &io::Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::StorageFull => ": make room on that file system",
+        ErrorKind::ReadOnlyFilesystem => ": mount that file system for writing",
+        ErrorKind::FileTooLarge => ": raise LimitFSIZE= of the engine's service",
+        _ => "",
+    }
 }
 
 #[cfg(test)]

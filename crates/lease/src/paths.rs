@@ -3,7 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::lock;
+/// The name of the folder of records.
+pub const RECORDS: &str = "records";
+
+/// How long a create waits that has asked for GPUs. A shim holds a lock of its own through create, and its caller
+/// has a patience, too; hundreds of decisions find their turn in this time, so that what takes longer is a
+/// process that does not run.
+const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Where everything is.
 #[derive(Clone, Debug)]
@@ -29,7 +35,7 @@ impl Paths {
             sys: PathBuf::from("/sys"),
             proc: PathBuf::from("/proc"),
             owner: 0,
-            lock_patience: lock::PATIENCE,
+            lock_patience: LOCK_PATIENCE,
         }
     }
 }

@@ -5,27 +5,22 @@
 //! fifo: another user may have planted it while the folder was not yet root's alone.
 
 use std::cell::Cell;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::OpenOptions;
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::PathBuf;
 
-use rustix::fs::{Dir, Mode, OFlags};
+use rustix::fs::Dir;
 use rustix::io::Errno;
 
+use crate::folder::{self, ROOTS_ALONE};
 use crate::lock::Lock;
-use crate::open;
-use crate::paths::Paths;
-use crate::store;
+use crate::open::{self, failed};
+use crate::paths::{Paths, RECORDS};
 
 /// A file that is just being written. What has a tilde at its end is no file of a folder: no id, no render node
 /// and no number ends in one.
 const TEMPORARY: &str = "new~";
-
-/// The mode of `/run/rocworker`: other programs of this product publish there what every user may read.
-pub const READABLE: u32 = 0o755;
-/// The mode of a folder in it, which no other user can open or lock.
-pub const ROOTS_ALONE: u32 = 0o700;
 
 /// The folder, whether it is there or not.
 #[derive(Debug)]
@@ -62,7 +57,7 @@ impl RunFolder {
             owner: paths.owner,
             kind,
             run_is_checked: lock.is_some(),
-            is_checked: Cell::new(lock.is_some() && kind.folder == store::FOLDER),
+            is_checked: Cell::new(lock.is_some() && kind.folder == RECORDS),
         }
     }
 
@@ -76,7 +71,7 @@ impl RunFolder {
     /// # Errors
     /// It cannot be made, is a link, or another user may write in it.
     pub fn ensure(&self, _lock: &Lock) -> Result<(), String> {
-        ensure(&self.path, ROOTS_ALONE, self.owner)?;
+        folder::ensure(&self.path, ROOTS_ALONE, self.owner)?;
         self.is_checked.set(true);
         Ok(())
     }
@@ -88,8 +83,8 @@ impl RunFolder {
         let unchecked = [&self.run, &self.path].into_iter().skip(usize::from(self.run_is_checked));
         for folder in unchecked {
             let opened =
-                open_folder(folder).map_err(|error| failed("the folder", folder, "opened", error))?;
-            check(folder, &opened, self.owner)?;
+                folder::open(folder).map_err(|error| failed("the folder", folder, "opened", error))?;
+            folder::check(folder, &opened, self.owner)?;
         }
         self.is_checked.set(true);
         Ok(())
@@ -128,7 +123,7 @@ impl RunFolder {
     /// The folder cannot be read, or is not root's alone.
     pub fn names(&self) -> Result<Vec<String>, String> {
         let failed = |error: io::Error| failed("the folder", &self.path, "read", error);
-        let opened = match open_folder(&self.path) {
+        let opened = match folder::open(&self.path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             opened => opened.map_err(failed)?,
         };
@@ -205,82 +200,6 @@ impl RunFolder {
             }
             _ => Ok(()),
         }
-    }
-}
-
-/// Makes a folder of this mode where it is missing, checks it, takes away what its mode has beyond that, and answers it,
-/// open.
-pub fn ensure(folder: &Path, mode: u32, owner: u32) -> Result<File, String> {
-    let failed = |attempt| move |error: io::Error| failed("the folder", folder, attempt, error);
-    // The folder is mostly there.
-    let opened = match open_folder(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            match DirBuilder::new().mode(mode).create(folder) {
-                Err(error) if error.kind() != ErrorKind::AlreadyExists => return Err(failed("made")(error)),
-                _ => open_folder(folder),
-            }
-        }
-        opened => opened,
-    };
-    let opened = opened.map_err(failed("opened"))?;
-    if check(folder, &opened, owner)? & 0o777 & !mode != 0 {
-        opened.set_permissions(Permissions::from_mode(mode)).map_err(failed("closed to others"))?;
-    }
-    Ok(opened)
-}
-
-/// Opens a folder that is no link.
-fn open_folder(folder: &Path) -> io::Result<File> {
-    let flags = OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    Ok(rustix::fs::open(folder, flags, Mode::empty())?.into())
-}
-
-/// A folder that is root's and in which no other user may write; answers its mode.
-fn check(folder: &Path, opened: &File, owner: u32) -> Result<u32, String> {
-    let found = opened.metadata().map_err(|error| failed("the folder", folder, "read", error))?;
-    open::check_who_may_write(found.uid(), found.mode(), owner)
-        .map_err(|error| failed("the folder", folder, "opened", error))?;
-    Ok(found.mode())
-}
-
-/// The sentence that says what is not as it must be below `/run/rocworker`: what it is, as a person calls it, where, the
-/// kernel's answer and what to do. `attempt` is what cannot be done to it.
-pub fn failed(what: &str, path: &Path, attempt: &str, error: impl Into<open::Error>) -> String {
-    let error = error.into();
-    let said = match &error {
-        open::Error::Io(io) if io.kind() == ErrorKind::NotADirectory => {
-            "is no folder, or a symbolic link".to_owned()
-        }
-        open::Error::Io(io) if !error.is_link() => format!("cannot be {attempt}: {io}"),
-        error => error.to_string(),
-    };
-    format!("{what} {} {said}{}", path.display(), remedy(&error))
-}
-
-/// The end of the sentence.
-fn remedy(error: &open::Error) -> &'static str {
-    match error {
-        error if error.is_link() => ": remove it",
-        open::Error::Io(error) => match error.kind() {
-            ErrorKind::NotADirectory | ErrorKind::IsADirectory => ": remove it",
-            ErrorKind::InvalidFilename => ": give the container a shorter id, or runc a shorter --root",
-            // What the kernel says of a socket that is to be opened as a file.
-            _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => ": remove it",
-            _ => remedy_of_write(error),
-        },
-        open::Error::NotRegular => ": remove it",
-        open::Error::Foreign(_) => ": make it so, or remove it",
-        open::Error::TooLong { .. } | open::Error::NotText => "",
-    }
-}
-
-/// What to do where a file could not be written, as the end of a sentence.
-pub fn remedy_of_write(error: &io::Error) -> &'static str {
-    match error.kind() {
-        ErrorKind::StorageFull => ": make room on that file system",
-        ErrorKind::ReadOnlyFilesystem => ": mount that file system for writing",
-        ErrorKind::FileTooLarge => ": raise LimitFSIZE= of the engine's service",
-        _ => "",
     }
 }
 

@@ -11,15 +11,12 @@ use allocation::record::{self, Creator, Record, RecordedGpu};
 
 use crate::alive::{self, Process};
 use crate::lock::Lock;
-use crate::paths::Paths;
+use crate::paths::{Paths, RECORDS};
 use crate::run_folder::{Kind, RunFolder};
-
-/// The name of the folder.
-pub const FOLDER: &str = "records";
 
 /// The folder of records, in which each has its [`Key::file_name`].
 pub fn records(paths: &Paths, lock: Option<&Lock>) -> RunFolder {
-    let kind = Kind { folder: FOLDER, what: "the record", limit: 256 * 1024 };
+    let kind = Kind { folder: RECORDS, what: "the record", limit: 256 * 1024 };
     RunFolder::of(paths, kind, lock)
 }
 
@@ -88,7 +85,7 @@ pub fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> {
 pub fn record(
     key: Key<'_>,
     creator: Creator,
-    chosen: &[&Gpu],
+    gpus: &[&Gpu],
     process: &ProcessEdits<'_>,
 ) -> Result<Record, String> {
     let root = key.root.to_str().ok_or_else(|| unrecorded("runc's --root is not UTF-8"))?;
@@ -96,7 +93,7 @@ pub fn record(
         schema_version: record::version_of(process),
         id: key.id.to_owned(),
         root: root.to_owned(),
-        gpus: chosen.iter().map(|gpu| RecordedGpu::from(*gpu)).collect(),
+        gpus: gpus.iter().map(|gpu| RecordedGpu::from(*gpu)).collect(),
         env: process.env.iter().map(|entry| (*entry).to_owned()).collect(),
         env_unless_set: None,
         memlock_bytes: process.memlock_bytes,

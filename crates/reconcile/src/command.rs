@@ -63,10 +63,10 @@ pub enum Error {
     NotFound(String),
     #[error("cannot run {argv}: {cause}")]
     Start { argv: String, cause: std::io::Error },
-    /// `said`: the last line of its stderr that does not only point to its `--help`, in front of it a colon; empty when
+    /// `reported`: the last line of its stderr that does not only point to its `--help`, in front of it a colon; empty when
     /// it wrote none.
-    #[error("{argv} ended with {status}{said}")]
-    Failed { argv: String, status: std::process::ExitStatus, said: String },
+    #[error("{argv} ended with {status}{reported}")]
+    Failed { argv: String, status: std::process::ExitStatus, reported: String },
     #[error("{argv} was killed: after {} s it had not ended", limit.as_secs())]
     TimedOut { argv: String, limit: Duration },
     #[error("{argv} has ended, and what it had started held its output open for {} s more", LINGER.as_secs())]
@@ -186,7 +186,7 @@ impl Programs {
         };
         report();
         if !ended.status.success() {
-            return Err(Error::Failed { argv, status: ended.status, said: said(&stderr) });
+            return Err(Error::Failed { argv, status: ended.status, reported: reported(&stderr) });
         }
         Ok(Output { stdout, stderr })
     }
@@ -284,7 +284,7 @@ impl Lines {
     }
 }
 
-fn said(stderr: &[u8]) -> String {
+fn reported(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     // docker, and coreutils of a wrong option, end with a word on where to read more.
@@ -368,8 +368,8 @@ mod tests {
         thread::scope(|scope| {
             let ran = scope.spawn(|| programs.run(&["timeout", "600", "sleep", "600"], LONG));
             interrupt.store(true, Ordering::Relaxed);
-            let said = ran.join().unwrap().unwrap_err().to_string();
-            assert_eq!(said, "timeout 600 sleep 600 was killed: it was interrupted");
+            let reported = ran.join().unwrap().unwrap_err().to_string();
+            assert_eq!(reported, "timeout 600 sleep 600 was killed: it was interrupted");
         });
         assert!(before.elapsed() < LONG, "it was waited for");
     }

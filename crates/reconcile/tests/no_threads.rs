@@ -22,6 +22,6 @@ fn a_command_for_whose_output_there_is_no_thread_is_an_error() {
     setrlimit(Resource::As, Rlimit { current, ..before }).unwrap();
     let ran = programs.run(&["true"], Duration::from_secs(60));
     setrlimit(Resource::As, before).unwrap();
-    let said = ran.unwrap_err().to_string();
-    assert_eq!(said, "cannot run true: Resource temporarily unavailable (os error 11)");
+    let error = ran.unwrap_err().to_string();
+    assert_eq!(error, "cannot run true: Resource temporarily unavailable (os error 11)");
 }

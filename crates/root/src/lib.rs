@@ -26,6 +26,8 @@ mod recorded;
 mod reopen;
 #[cfg(feature = "write")]
 mod replace;
+#[cfg(feature = "write")]
+mod slot;
 pub mod stuck;
 #[cfg(feature = "write")]
 mod tree;
@@ -59,11 +61,11 @@ pub use reads::Kept;
 pub use recorded::{CAPTURE_FILE, RecordedNode, Recording};
 pub use reopen::Place;
 #[cfg(feature = "write")]
-pub use replace::New;
+pub use slot::{Attributes, New};
 pub use stuck::Stuck;
 pub use watch::Watch;
 #[cfg(feature = "write")]
-pub use write::{Attributes, Written};
+pub use write::Written;
 
 use memory::Tree;
 use open::read_up_to;

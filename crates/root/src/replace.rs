@@ -6,7 +6,6 @@
 
 use std::ffi::OsStr;
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -14,26 +13,14 @@ use nix::fcntl::AtFlags;
 use nix::sys::stat::fstatat;
 use rustix::fs::RenameFlags;
 
-use crate::write::{Slot, prefix};
-use crate::{Attributes, Error, Root};
+use crate::slot::{New, Slot, is_pid};
+use crate::{Error, Root};
 
 /// How often another process may write within one exchange before this gives up: each try takes microseconds.
 const TRIES: usize = 64;
 
 /// What the name of a file ends in that is kept beside its path, behind the pid: no sweep takes it for a temporary file.
 const KEPT: &str = ".edit";
-
-/// What is put at a path.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum New<'a> {
-    File {
-        bytes: &'a [u8],
-        how: Attributes,
-    },
-    /// A symbolic link, as it is written.
-    Link(&'a Path),
-    Nothing,
-}
 
 /// Distinguishes a file from another, and from itself after a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,25 +58,10 @@ impl Root {
         self.fsync(path, &slot.folder).map_err(|errno| slot.failed("write", errno))
     }
 
-    /// Files beside a path that a killed run has left: half of a new one, or an old one that it had displaced.
-    #[must_use]
-    pub fn left_beside(&self, path: impl AsRef<Path>) -> Vec<PathBuf> {
-        self.beside(path.as_ref(), is_pid)
-    }
-
     /// Files beside a path that were kept there.
     #[must_use]
     pub fn kept_beside(&self, path: impl AsRef<Path>) -> Vec<PathBuf> {
         self.beside(path.as_ref(), |rest| rest.strip_suffix(KEPT.as_bytes()).is_some_and(is_pid))
-    }
-
-    /// Files beside a path whose names are its temporary ones up to the pid; `is_it` looks at what follows.
-    fn beside(&self, path: &Path, is_it: impl Fn(&[u8]) -> bool) -> Vec<PathBuf> {
-        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
-        let prefix = prefix(name);
-        let is_beside = |name: &OsStr| name.as_bytes().strip_prefix(prefix.as_bytes()).is_some_and(&is_it);
-        let names = self.list(parent).unwrap_or_default();
-        names.into_iter().filter(|name| is_beside(name)).map(|name| parent.join(name)).collect()
     }
 
     /// Gives a file that a killed run has left a name that no run writes to or removes.
@@ -115,10 +87,6 @@ impl Root {
         slot.back(Version::of(&slot.folder, name).ok())?;
         self.fsync(path, &slot.folder).map_err(|errno| slot.failed("put back", errno))
     }
-}
-
-fn is_pid(rest: &[u8]) -> bool {
-    !rest.is_empty() && rest.iter().all(u8::is_ascii_digit)
 }
 
 impl Slot<'_> {

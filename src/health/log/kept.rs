@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use gpu_health::judge::Event;
+use gpu_health::known::Event;
 use gpu_health::rules::MOST_EVENTS;
 use inventory::PciAddress;
 

@@ -17,7 +17,7 @@ use support::stage::Stage;
 use support::tree::Tree;
 
 use crate::key::Key;
-use crate::repository::Repository;
+use crate::repository::{Repository, open_to_all};
 use support::said::Said;
 
 /// The folder that a test shares with the machine, as it is called there.
@@ -285,11 +285,6 @@ impl Machine {
         let script = "kill -KILL -1; until set -- /proc/[0-9]*; [ $# -le 3 ]; do :; done";
         self.call(&["sh", "-c", script]);
     }
-}
-
-/// apt's own user has to get through to what a test serves and shares.
-pub(crate) fn open_to_all(folder: &Path) {
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 impl Drop for Machine {

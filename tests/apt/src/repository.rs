@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -61,6 +62,11 @@ impl Dates {
     }
 }
 
+/// apt's own user has to get through to what a test serves and shares.
+pub(crate) fn open_to_all(folder: &Path) {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
 impl Repository {
     /// Without a package. The origin is what a pin can name (apt_preferences(5), `o=`).
     ///
@@ -69,7 +75,7 @@ impl Repository {
     pub fn new(origin: &str, suite: &str, component: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // apt's own user must get in where a test reads it by file: or copy:.
-        crate::machine::open_to_all(folder.path());
+        open_to_all(folder.path());
         Self {
             folder,
             suite: suite.to_owned(),

@@ -2,10 +2,27 @@
 
 use serde_json::json;
 
+use crate::Machine;
+use crate::readings::Trouble;
 use crate::sample::Instinct;
 
 /// When [`crate::Machine::instinct_in_trouble`] was judged, in seconds since 1970.
 pub const JUDGED_AT: u64 = 1_764_000_000;
+
+impl Machine {
+    /// [`Machine::instinct_with_readings`] in trouble. Card 0 has hung, with RAS errors, bad pages, an XGMI link that is down
+    /// and clocks that were limited. Card 1, if there is one, has metrics of version 1.3 by which power and temperature
+    /// limit its clocks now. A daemon said so at [`JUDGED_AT`].
+    #[must_use]
+    pub fn instinct_in_trouble(cards: u8, partitions: u8) -> Self {
+        let machine = Self::with_readings(cards, partitions, |number| match number {
+            0 => Some(Trouble::Broken),
+            1 => Some(Trouble::Throttled),
+            _ => None,
+        });
+        machine.put("/run/rocworker/health.json", health(cards, true, JUDGED_AT))
+    }
+}
 
 /// The text of /run/rocworker/health.json for the cards of [`crate::Machine::instinct`]. In trouble, card 0 hangs and is in
 /// quarantine, card 1 is degraded, and of card 2 nothing is known.

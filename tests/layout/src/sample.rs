@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use crate::health::{JUDGED_AT, health};
 use crate::readings::{Card, Trouble};
 use crate::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module};
 
@@ -86,20 +85,7 @@ impl Machine {
         Self::with_readings(cards, partitions, |_| None)
     }
 
-    /// [`Machine::instinct_with_readings`] in trouble. Card 0 has hung, with RAS errors, bad pages, an XGMI link that is down
-    /// and clocks that were limited. Card 1, if there is one, has metrics of version 1.3 by which power and temperature
-    /// limit its clocks now. A daemon said so at [`JUDGED_AT`].
-    #[must_use]
-    pub fn instinct_in_trouble(cards: u8, partitions: u8) -> Self {
-        let machine = Self::with_readings(cards, partitions, |number| match number {
-            0 => Some(Trouble::Broken),
-            1 => Some(Trouble::Throttled),
-            _ => None,
-        });
-        machine.put("/run/rocworker/health.json", health(cards, true, JUDGED_AT))
-    }
-
-    fn with_readings(cards: u8, partitions: u8, trouble: impl Fn(u8) -> Option<Trouble>) -> Self {
+    pub(crate) fn with_readings(cards: u8, partitions: u8, trouble: impl Fn(u8) -> Option<Trouble>) -> Self {
         let mut machine = Self::instinct(cards, partitions);
         for number in 0..cards {
             let Instinct { address, first_render, .. } = Instinct::of_server(number, 0, partitions);

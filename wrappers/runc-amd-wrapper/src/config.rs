@@ -14,7 +14,7 @@ use allocation::request::Request;
 use rustix::fs::OFlags;
 
 use crate::scan;
-use lease::{open, run_folder};
+use lease::open;
 
 /// Real bundles have 10 to 60 KB.
 pub const LIMIT: u64 = 16 * 1024 * 1024;
@@ -94,7 +94,7 @@ impl Config {
             let _ = std::fs::remove_file(&temporary);
         }
         replaced.map_err(|error| {
-            let remedy = run_folder::remedy_of_write(&error);
+            let remedy = open::remedy_of_write(&error);
             format!("writing {} anew failed: {error}{remedy}", self.path.display())
         })
     }

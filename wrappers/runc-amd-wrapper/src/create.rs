@@ -264,7 +264,7 @@ impl Create<'_> {
         let namespace = bundle.user_namespace().map_err(unclear)?;
         let creator = store::creator(policy.sharing, &self.paths.lease.proc)?;
         let (in_bundle, exclusive);
-        let (lock, leased, mut chosen) = match request {
+        let (lock, leased, mut selected) = match request {
             Some(request) if policy.sharing == Sharing::Exclusive => {
                 in_bundle = nodes_in(bundle, &pool).map_err(unclear)?;
                 exclusive = Exclusive {
@@ -282,24 +282,24 @@ impl Create<'_> {
                     cgroups_path: bundle.cgroups_path().map_err(unclear)?,
                 };
                 match exclusive.acquire(lock)? {
-                    Some((lock, chosen)) => (lock, Some(&exclusive), chosen),
+                    Some((lock, selected)) => (lock, Some(&exclusive), selected),
                     None => return Ok(()),
                 }
             }
             Some(request) => {
-                let chosen =
+                let selected =
                     self.choose(&pool, request, container.key(), earlier.as_ref(), &records, &lock)?;
                 if let Request::Count(_) = request {
                     let there = nodes_in(bundle, &pool).map_err(unclear)?;
-                    let is_chosen = |render: &Render| chosen.iter().any(|gpu| gpu.render == *render);
-                    if let Some(other) = there.iter().find(|render| !is_chosen(render)) {
+                    let is_selected = |render: &Render| selected.iter().any(|gpu| gpu.render == *render);
+                    if let Some(other) = there.iter().find(|render| !is_selected(render)) {
                         return Err(format!(
                             "its {path} has {other} already, which would be a GPU more than the container asks for: \
                              create it from a bundle that no earlier create has edited"
                         ));
                     }
                 }
-                (lock, None, chosen)
+                (lock, None, selected)
             }
             None => {
                 let (there, left_out) = pool.by_default();
@@ -315,11 +315,11 @@ impl Create<'_> {
         let mut examined = vec![setting.kfd(&policy.kfd)?];
         match request {
             Some(_) => {
-                for gpu in &chosen {
+                for gpu in &selected {
                     examined.extend(setting.gpu(gpu)?);
                 }
             }
-            None => chosen.retain(|gpu| match setting.gpu(gpu) {
+            None => selected.retain(|gpu| match setting.gpu(gpu) {
                 Ok(nodes) => {
                     examined.extend(nodes);
                     true
@@ -330,14 +330,14 @@ impl Create<'_> {
                 }
             }),
         }
-        if chosen.is_empty() {
+        if selected.is_empty() {
             drop(lock);
             folders::mount_these(folders, config, bundle, &self.log);
             return self.give_nothing();
         }
         let mut injection = nodes::injection(examined);
         let Edits { shm_bytes, memlock_bytes, .. } = policy.edits;
-        let renders: Vec<Render> = chosen.iter().map(|gpu| gpu.render).collect();
+        let renders: Vec<Render> = selected.iter().map(|gpu| gpu.render).collect();
         let gfx_override = policy.edits.gfx_override_for(&renders, bundle.env()).unwrap_or_else(|left_out| {
             self.log.warn(&left_out);
             None
@@ -353,11 +353,11 @@ impl Create<'_> {
         }
         injection.folders = folders;
         let edited = bundle.edit(&injection, &mut |left_out| self.log.warn(left_out)).map_err(unclear)?;
-        let record = store::record(container.key(), creator.clone(), &chosen, &injection.process)?;
+        let record = store::record(container.key(), creator.clone(), &selected, &injection.process)?;
         if let Some(exclusive) = leased {
             // The lock was let go while it waited.
             self.is_still(config)?;
-            exclusive.write(&lock, &chosen)?;
+            exclusive.write(&lock, &selected)?;
         }
         records.write(&lock, &name, &record.to_json()?)?;
         edited.map_or(Ok(()), |text| config.replace(&text))

@@ -110,7 +110,7 @@ impl<'a> Exclusive<'a> {
             let waited = number.map(|_| wait_s);
             match self.turn(&lock, &judge, &wanted, number, waited, &withheld)? {
                 Turn::Nothing => return leave(&lock, number).map(|()| None),
-                Turn::Granted(chosen) => return leave(&lock, number).map(|()| Some((lock, chosen))),
+                Turn::Granted(selected) => return leave(&lock, number).map(|()| Some((lock, selected))),
                 Turn::Idle(leases) if reclaims < RECLAIMS => {
                     reclaims += 1;
                     self.reclaim(&leases)?;
@@ -209,11 +209,11 @@ impl<'a> Exclusive<'a> {
     ///
     /// # Errors
     /// One cannot be written, for this reason; then none of them counts.
-    pub fn write(&self, lock: &Lock, chosen: &[&Gpu]) -> Result<(), String> {
+    pub fn write(&self, lock: &Lock, selected: &[&Gpu]) -> Result<(), String> {
         let leases = Leases::of(&self.paths.lease, Some(lock));
         leases.ensure(lock)?;
         let root = self.root()?;
-        for (at, one) in chosen.iter().enumerate() {
+        for (at, one) in selected.iter().enumerate() {
             let lease = Lease {
                 schema_version: Lease::SCHEMA_VERSION,
                 gpu: RecordedGpu::from(*one),
@@ -233,7 +233,7 @@ impl<'a> Exclusive<'a> {
                 );
             }
             if let Err(error) = leases.write(lock, &lease) {
-                for written in chosen.iter().take(at) {
+                for written in selected.iter().take(at) {
                     // What stays names this process, and dies with it.
                     let _ = leases.remove(lock, written.render);
                 }

@@ -20,7 +20,6 @@ use crate::log::Log;
 use crate::memlock;
 use crate::paths::Paths;
 use lease::open;
-use lease::run_folder;
 use lease::store;
 
 const LIMIT: u64 = 16 * 1024 * 1024;
@@ -82,6 +81,6 @@ fn edit(path: &Path, edits: &ProcessEdits<'_>, effective_user: u32) -> Result<()
     write(&edited).map_err(|error| {
         // The file is the engine's: half of an edit does not stay in it.
         let _ = write(&text);
-        format!("cannot be written: {error}{}", run_folder::remedy_of_write(&error))
+        format!("cannot be written: {error}{}", open::remedy_of_write(&error))
     })
 }

@@ -88,16 +88,16 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("log");
         let log_path = path.as_os_str().as_bytes();
-        let said = "no \"GPU\" in /dev\nhere";
-        Log::of(&Global { log: Some(log_path), log_format: Some(b"json"), root: None }).warn(said);
+        let message = "no \"GPU\" in /dev\nhere";
+        Log::of(&Global { log: Some(log_path), log_format: Some(b"json"), root: None }).warn(message);
         let text = std::fs::read_to_string(&path).unwrap();
         let line: serde_json::Value = serde_json::from_str(text.strip_suffix('\n').unwrap()).unwrap();
         assert_eq!(line["level"], "warning");
-        assert_eq!(line["msg"], format!("runc-amd-wrapper: {said}"));
+        assert_eq!(line["msg"], format!("runc-amd-wrapper: {message}"));
         assert!(line["time"].as_str().unwrap().ends_with('Z'));
 
         std::fs::remove_file(&path).unwrap();
-        Log::of(&Global { log: Some(log_path), log_format: None, root: None }).fail(said);
+        Log::of(&Global { log: Some(log_path), log_format: None, root: None }).fail(message);
         let text = std::fs::read_to_string(&path).unwrap();
         assert_eq!(text.lines().count(), 1, "{text}");
         assert!(text.contains(r#" level=error msg="runc-amd-wrapper: no \"GPU\" in /dev\nhere""#), "{text}");

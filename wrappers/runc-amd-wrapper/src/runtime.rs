@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policys_runtime_must_be_a_program_and_not_the_wrapper() {
+    fn the_runtime_of_a_policy_must_be_a_program_and_not_the_wrapper() {
         let (place, own, _) = laid_out(&["runc", "link to the wrapper", "not executable"]);
         let (at, own) = (|name: &str| place.path().join(name), stat(&own).unwrap());
         assert_eq!(named(&at("0/runc"), Some(&own)), Ok(at("0/runc")));
@@ -153,10 +153,10 @@ mod tests {
             ("2/runc", "is no program that can be run: install it, or"),
             ("3/runc", "is no program that can be run: install it, or"),
         ] {
-            let said = named(&at(name), Some(&own)).unwrap_err();
+            let sentence = named(&at(name), Some(&own)).unwrap_err();
             assert!(
-                said.starts_with(&format!("the policy's runtime {} {problem}", at(name).display())),
-                "{said}"
+                sentence.starts_with(&format!("the policy's runtime {} {problem}", at(name).display())),
+                "{sentence}"
             );
         }
     }

@@ -54,7 +54,7 @@ struct Wrapper<'a> {
 impl Wrapper<'_> {
     fn prepare(&self, reading: &Reading<'_>) -> Result<(PathBuf, u32), String> {
         let depth = runtime::next_depth(self.environment.get(runtime::DEPTH))?;
-        let policys_runtime = match reading {
+        let wanted_runtime = match reading {
             Reading::Certain(
                 call @ Call { command: Command::Create { bundle, id } | Command::Run { bundle, id }, .. },
             ) => {
@@ -91,7 +91,7 @@ impl Wrapper<'_> {
             }
         };
         let own = runtime::own(&self.paths.own);
-        let runtime = match policys_runtime {
+        let runtime = match wanted_runtime {
             // No policy may keep a container from starting that asks for nothing.
             Some(path) => runtime::named(&path, own.as_ref()).or_else(|error| {
                 self.log.warn(&format!("{error}; the next runc on PATH is run in its place"));

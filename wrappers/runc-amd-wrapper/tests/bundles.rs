@@ -41,8 +41,8 @@ fn a_bundle_that_cannot_be_edited_stops_a_container_only_if_it_asks() {
         stage.policy("all", "none");
         let bytes = make(&config(ASKING));
         let outcome = stage.create(&bytes);
-        let said = outcome.messages("error").concat();
-        assert!(!outcome.runs() && said.contains("bundle/config.json"), "{kind}: {outcome:?}");
+        let reported = outcome.messages("error").concat();
+        assert!(!outcome.runs() && reported.contains("bundle/config.json"), "{kind}: {outcome:?}");
         assert!(stage.config() == bytes && !stage.record_path("c1").exists(), "{kind}");
 
         for default in ["none", "all"] {

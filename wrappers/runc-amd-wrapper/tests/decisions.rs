@@ -55,7 +55,7 @@ fn a_process_that_is_stopped_with_the_lock_is_named_by_who_waited_for_it_in_vain
     assert!(default.runs() && default.messages("warning")[0].ends_with(&sentence("0.25")), "{default:?}");
     assert!(none.runs() && none.log.is_empty(), "{none:?}");
     let after = stage.create(config(ASKING));
-    assert!(!after.messages("error").iter().any(|said| said.contains("lock")), "{after:?}");
+    assert!(!after.messages("error").iter().any(|reported| reported.contains("lock")), "{after:?}");
 }
 
 #[test]

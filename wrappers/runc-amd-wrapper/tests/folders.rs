@@ -160,11 +160,11 @@ fn a_parent_that_others_could_exchange_has_no_folders() {
         let outcome = stage.create(config(&[]));
         let kind = format!("{above:o} {parent:o}");
         started_with(&stage, &outcome, expected.unwrap_or_default(), &kind);
-        let said = outcome.messages("warning");
-        assert_eq!(said.len(), usize::from(expected.is_none()), "{kind}: {outcome:?}");
+        let reported = outcome.messages("warning");
+        assert_eq!(reported.len(), usize::from(expected.is_none()), "{kind}: {outcome:?}");
         assert!(
-            said.iter().all(|said| said.contains(" lets others write: only root may own it and write in it")),
-            "{kind}: {said:?}"
+            reported.iter().all(|reported| reported.contains(" lets others write: only root may own it and write in it")),
+            "{kind}: {reported:?}"
         );
     }
 }
@@ -195,7 +195,7 @@ fn who_has_no_gpus_since_something_is_broken_has_folders() {
         let outcome = stage.create(config(&[]));
         started_with(&stage, &outcome, BOTH, kind);
         assert!(
-            outcome.messages("warning").iter().all(|said| !said.contains("folder beneath")),
+            outcome.messages("warning").iter().all(|reported| !reported.contains("folder beneath")),
             "{outcome:?}"
         );
         assert!(
@@ -311,7 +311,10 @@ fn a_container_without_a_place_for_them_starts_without_them() {
         started_with(&stage, &outcome, expected, kind);
         let warnings = outcome.messages("warning");
         assert_eq!(warnings.len(), 2 - expected.len(), "{kind}: {outcome:?}");
-        assert!(warnings.iter().all(|said| said.ends_with("has no place for it")), "{kind}: {outcome:?}");
+        assert!(
+            warnings.iter().all(|reported| reported.ends_with("has no place for it")),
+            "{kind}: {outcome:?}"
+        );
     }
 }
 

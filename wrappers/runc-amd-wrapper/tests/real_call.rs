@@ -43,9 +43,9 @@ fn real_a_warning_that_nobody_reads_keeps_no_container_from_starting() {
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let call = ["env", &path, &Program::Wrapper.path(), "--log", log, "state", "c1"];
-        let said = machine.inside(&call).stderr(writer).output().unwrap();
-        assert!(said.status.success(), "{log:?}: {said:?}");
-        let ignored = String::from_utf8(said.stdout).unwrap();
+        let reported = machine.inside(&call).stderr(writer).output().unwrap();
+        assert!(reported.status.success(), "{log:?}: {reported:?}");
+        let ignored = String::from_utf8(reported.stdout).unwrap();
         let ignored = u64::from_str_radix(ignored.trim_start_matches("SigIgn:").trim(), 16).unwrap();
         // What the test runner ignores is ignored by all of its children.
         let without = machine.inside(&["grep", "SigIgn", "/proc/self/status"]).output().unwrap().stdout;
@@ -86,9 +86,9 @@ fn real_a_runtime_that_the_kernel_cannot_run_keeps_no_container_from_starting() 
         ] {
             let id = format!("c{number}-{}", env.len());
             let bundle = machine.bundle(&id, Like { args: SHOW, env, ..Like::default() });
-            let said = machine.create_and_start(Program::Wrapper, &bundle, &id);
-            assert!(said.status.success(), "{runtime}: {said:?}");
-            assert_eq!(said.stdout, expected, "{runtime}: {said:?}");
+            let reported = machine.create_and_start(Program::Wrapper, &bundle, &id);
+            assert!(reported.status.success(), "{runtime}: {reported:?}");
+            assert_eq!(reported.stdout, expected, "{runtime}: {reported:?}");
         }
     }
 }
@@ -133,14 +133,14 @@ fn real_what_is_said_to_a_closed_descriptor_stands_in_no_file() {
         let script = format!("exec \"$@\" {closed}");
         let bundle = bundle.to_str().unwrap();
         let call = ["sh", "-c", &script, "sh", &wrapper, "--root", "R", "create", "--bundle", bundle, "c1"];
-        let said = machine.inside(&call).output().unwrap();
-        assert!(said.status.success(), "{closed}: {said:?}");
+        let reported = machine.inside(&call).output().unwrap();
+        assert!(reported.status.success(), "{closed}: {reported:?}");
         let text = std::fs::read_to_string(machine.path("b/config.json")).unwrap();
-        (said.stderr, text)
+        (reported.stderr, text)
     };
     for env in [&[][..], &["AMD_VISIBLE_DEVICES=0"]] {
-        let (said, expected) = create(env, "");
-        assert!(String::from_utf8(said).unwrap().contains("level=warning"), "{env:?}");
+        let (reported, expected) = create(env, "");
+        assert!(String::from_utf8(reported).unwrap().contains("level=warning"), "{env:?}");
         let lock = std::fs::read_to_string(run.join("lock")).unwrap();
         for closed in ["2>&-", "<&- 2>&-", ">&- 2>&-", "<&- >&-", "<&- >&- 2>&-"] {
             let (_, given) = create(env, closed);

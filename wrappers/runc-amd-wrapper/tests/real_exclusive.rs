@@ -43,7 +43,7 @@ fn end(stage: &Stage, render: &str) {
     age(&stage.record_path(&id));
 }
 
-fn said(outcome: &Outcome) -> String {
+fn reported(outcome: &Outcome) -> String {
     assert!(!outcome.runs(), "{outcome:?}");
     let errors = outcome.messages("error");
     assert_eq!(errors.len(), 1, "{outcome:?}");
@@ -61,7 +61,7 @@ fn real_a_gpu_has_one_holder_until_that_is_dead() {
         let outcome = create(&stage, id, &["AMD_GPU_COUNT=1"]);
         assert!(outcome.runs() && renders(&stage.config()) == [render], "{id}: {outcome:?}");
     }
-    let sentence = said(&create(&stage, "c3", &["AMD_GPU_COUNT=1"]));
+    let sentence = reported(&create(&stage, "c3", &["AMD_GPU_COUNT=1"]));
     for part in [
         "asks for 1 GPU by count, and 0 of 2 are free",
         "by the container c1 of",
@@ -69,7 +69,7 @@ fn real_a_gpu_has_one_holder_until_that_is_dead() {
     ] {
         assert!(sentence.contains(part), "{sentence}");
     }
-    let sentence = said(&create(&stage, "c3", &["AMD_VISIBLE_DEVICES=1"]));
+    let sentence = reported(&create(&stage, "c3", &["AMD_VISIBLE_DEVICES=1"]));
     assert!(
         sentence
             .contains("which is not free: the GPU 1 (0000:65:00.0, renderD129) is held by the container c2")
@@ -79,7 +79,7 @@ fn real_a_gpu_has_one_holder_until_that_is_dead() {
     assert_eq!(renders(&stage.config()), Vec::<String>::new());
 
     end(&stage, "renderD128");
-    let sentence = said(&create(&stage, "c3", &["AMD_VISIBLE_DEVICES=all"]));
+    let sentence = reported(&create(&stage, "c3", &["AMD_VISIBLE_DEVICES=all"]));
     assert!(sentence.contains("of which 1 of 2 are free"), "{sentence}");
     assert!(stage.record("c1").is_none(), "the dead leave nothing");
     assert!(!stage.path("run/leases/renderD128").exists());
@@ -104,11 +104,11 @@ fn real_a_bundle_of_an_earlier_try_never_brings_a_gpu_that_is_anothers() {
     assert_eq!(renders(&stage.config()), ["renderD128"]);
     end(&stage, "renderD128");
     assert!(create(&stage, "c2", &["AMD_VISIBLE_DEVICES=0"]).runs());
-    assert!(said(&stage.create(first_try)).contains("held by the container c2"));
+    assert!(reported(&stage.create(first_try)).contains("held by the container c2"));
     let mut foreign: Value = serde_json::from_str(&config(&["AMD_VISIBLE_DEVICES=1"])).unwrap();
     foreign["linux"]["devices"] =
         json!([{"path": "/dev/dri/renderD128", "type": "c", "major": 1, "minor": 5}]);
-    assert!(said(&stage.create(foreign.to_string())).contains("make the bundle anew"));
+    assert!(reported(&stage.create(foreign.to_string())).contains("make the bundle anew"));
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn real_a_gpu_that_a_stranger_computes_on_is_not_given() {
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    let sentence = said(&create(&stage, "c1", &["AMD_VISIBLE_DEVICES=0"]));
+    let sentence = reported(&create(&stage, "c1", &["AMD_VISIBLE_DEVICES=0"]));
     assert!(sentence.contains(&format!("is in use by the process {own} ")), "{sentence}");
     assert!(create(&stage, "c1", &["AMD_GPU_COUNT=1"]).runs());
     assert_eq!(renders(&stage.config()), ["renderD129"]);
@@ -143,7 +143,7 @@ fn real_what_was_given_while_gpus_were_shared_is_not_free() {
     exclusive(&stage, &json!({}));
     stage.write_record("old", 0, &[], true);
     stage.write_record("gone", 1, &[], false);
-    let sentence = said(&create(&stage, "c1", &["AMD_VISIBLE_DEVICES=all"]));
+    let sentence = reported(&create(&stage, "c1", &["AMD_VISIBLE_DEVICES=all"]));
     assert!(
         sentence.contains("container old of runc root /nowhere/runc while GPUs were shared"),
         "{sentence}"
@@ -212,7 +212,7 @@ fn real_leases_that_cannot_be_believed_stop_what_asks_and_nothing_else() {
         std::fs::create_dir(stage.path("run")).unwrap();
         std::fs::set_permissions(stage.path("run"), std::fs::Permissions::from_mode(0o700)).unwrap();
         make(&stage.path("run/leases"));
-        let sentence = said(&create(&stage, "c1", &["AMD_VISIBLE_DEVICES=0"]));
+        let sentence = reported(&create(&stage, "c1", &["AMD_VISIBLE_DEVICES=0"]));
         assert!(sentence.contains(part), "{what}: {sentence}");
         assert!(
             create(&stage, "c1", &[]).runs() && create(&stage, "c2", &["AMD_GPU_COUNT=0"]).runs(),
@@ -248,8 +248,8 @@ fn real_who_waits_gets_it_in_the_order_of_arrival_and_the_dead_wait_for_nothing(
     );
     let bundle = machine.bundle("hasty", sleeper(&["AMD_VISIBLE_DEVICES=2"]));
     assert!(!spawn(&machine, &bundle, "hasty").wait().unwrap().success());
-    let said = std::fs::read_to_string(bundle.join("said")).unwrap();
-    assert!(said.contains("the container second waits for renderD130 since"), "{said}");
+    let reported = std::fs::read_to_string(bundle.join("stderr")).unwrap();
+    assert!(reported.contains("the container second waits for renderD130 since"), "{reported}");
 
     waiting[0].kill().unwrap();
     waiting[0].wait().unwrap();
@@ -284,8 +284,11 @@ fn real_a_create_that_waits_ends_with_its_ticket_and_with_its_caller() {
     // The next one gets its number.
     let mut other = spawn(&machine, &machine.bundle("other", sleeper(env)), "other");
     assert!(!cancelled.wait().unwrap().success());
-    let said = std::fs::read_to_string(bundle.join("said")).unwrap();
-    assert!(said.contains("the create of the container cancelled was cancelled while it waited"), "{said}");
+    let reported = std::fs::read_to_string(bundle.join("stderr")).unwrap();
+    assert!(
+        reported.contains("the create of the container cancelled was cancelled while it waited"),
+        "{reported}"
+    );
     let waits = |id: &str| std::fs::read_to_string(&ticket).is_ok_and(|text| text.contains(id));
     wait_for("the other's ticket", || waits("other"));
     other.kill().unwrap();
@@ -294,15 +297,15 @@ fn real_a_create_that_waits_ends_with_its_ticket_and_with_its_caller() {
     let bundle = machine.bundle("orphan", sleeper(env));
     let wrapper = Program::Wrapper.path();
     // A second command keeps the shell from becoming the wrapper.
-    let line = format!("{wrapper} --root R create --bundle {} orphan 2>{0}/said; exit 7", bundle.display());
+    let line = format!("{wrapper} --root R create --bundle {} orphan 2>{0}/stderr; exit 7", bundle.display());
     let mut caller = machine.inside(&["sh", "-c", &line]).spawn().unwrap();
     wait_for("its ticket", || waits("orphan"));
     caller.kill().unwrap();
     caller.wait().unwrap();
     wait_for("its end", || tickets(&machine) == 0);
-    let said = || std::fs::read_to_string(bundle.join("said")).unwrap();
+    let reported = || std::fs::read_to_string(bundle.join("stderr")).unwrap();
     wait_for("its sentence", || {
-        said().contains(&format!("the process {}, for which it waited", caller.id()))
+        reported().contains(&format!("the process {}, for which it waited", caller.id()))
     });
     assert!(started.elapsed() < Duration::from_secs(30));
     assert_eq!(holder(&machine, 130).as_deref(), Some("first"));
@@ -323,7 +326,7 @@ fn real_an_engines_idle_holder_makes_way_after_the_grace_and_one_that_may_work_n
         machine.policy_of_eight(grace);
         let bundle = machine.bundle(id, sleeper(env));
         let succeeded = spawn(&machine, &bundle, id).wait().unwrap().success();
-        (!succeeded).then(|| std::fs::read_to_string(bundle.join("said")).unwrap())
+        (!succeeded).then(|| std::fs::read_to_string(bundle.join("stderr")).unwrap())
     };
     let one: &[&str] = &["AMD_VISIBLE_DEVICES=5"];
     machine.policy_of_eight(&json!({}));
@@ -342,12 +345,15 @@ fn real_an_engines_idle_holder_makes_way_after_the_grace_and_one_that_may_work_n
     wait_for("the work", || std::fs::read_to_string(&processes).unwrap().lines().count() == 2);
 
     for grace in [json!({}), json!({"idle_grace_s": 600})] {
-        assert!(refused(&grace, "next", one).is_some_and(|said| said.contains("held by the container idle")));
+        assert!(
+            refused(&grace, "next", one)
+                .is_some_and(|reported| reported.contains("held by the container idle"))
+        );
     }
     let now = json!({"idle_grace_s": 0});
     for (gpu, id) in [(6, "busy"), (7, "works")] {
-        let said = refused(&now, "next", &[&format!("AMD_VISIBLE_DEVICES={gpu}")]);
-        assert!(said.is_some_and(|said| said.contains(&format!("container {id}"))), "{id}");
+        let reported = refused(&now, "next", &[&format!("AMD_VISIBLE_DEVICES={gpu}")]);
+        assert!(reported.is_some_and(|reported| reported.contains(&format!("container {id}"))), "{id}");
     }
     // All or nothing: what is idle is not killed for a request that the busy one fails anyhow.
     assert!(refused(&now, "next", &["AMD_VISIBLE_DEVICES=5,6"]).is_some());
@@ -388,12 +394,15 @@ fn real_the_process_that_a_killed_create_left_keeps_the_gpu_until_it_ends() {
 
     let second = machine.bundle("second", sleeper(env));
     assert!(!spawn(&machine, &second, "second").wait().unwrap().success());
-    let said = std::fs::read_to_string(second.join("said")).unwrap();
-    assert!(said.contains("held by the container killed"), "{said}");
+    let reported = std::fs::read_to_string(second.join("stderr")).unwrap();
+    assert!(reported.contains("held by the container killed"), "{reported}");
     // Neither does its own id get another one.
     assert!(!spawn(&machine, &bundle, "killed").wait().unwrap().success());
-    let said = std::fs::read_to_string(bundle.join("said")).unwrap();
-    assert!(said.contains("processes of an earlier container killed are left in its cgroup"), "{said}");
+    let reported = std::fs::read_to_string(bundle.join("stderr")).unwrap();
+    assert!(
+        reported.contains("processes of an earlier container killed are left in its cgroup"),
+        "{reported}"
+    );
     signal("-KILL", init);
     wait_for("its end", || init_in(&cgroup).is_none());
     assert!(spawn(&machine, &second, "second").wait().unwrap().success());

@@ -29,15 +29,15 @@ fn machine(sharing: &str) -> Machine {
 #[track_caller]
 fn refused(machine: &Machine, bundle: &Path, id: &str) -> String {
     let succeeded = spawn(machine, bundle, id).wait().unwrap().success();
-    let said = std::fs::read_to_string(bundle.join("said")).unwrap();
-    assert!(!succeeded && said.starts_with("runc-amd-wrapper: "), "{said}");
-    said
+    let reported = std::fs::read_to_string(bundle.join("stderr")).unwrap();
+    assert!(!succeeded && reported.starts_with("runc-amd-wrapper: "), "{reported}");
+    reported
 }
 
 #[track_caller]
 fn created(machine: &Machine, bundle: &Path, id: &str) {
     let succeeded = spawn(machine, bundle, id).wait().unwrap().success();
-    assert!(succeeded, "{}", std::fs::read_to_string(bundle.join("said")).unwrap());
+    assert!(succeeded, "{}", std::fs::read_to_string(bundle.join("stderr")).unwrap());
 }
 
 fn renders_in(bundle: &Path) -> Vec<String> {
@@ -68,8 +68,11 @@ fn real_a_full_or_read_only_run_folder_stops_what_asks_and_says_what_was_attempt
         let mount = ["mount", "-t", "tmpfs", "-o", &format!("mode=700,{options}"), "none", "/run/rocworker"];
         assert!(machine.inside(&mount).status().unwrap().success());
         let asking = machine.bundle("asking", sleeper(&["AMD_VISIBLE_DEVICES=all"]));
-        let said = refused(&machine, &asking, "asking");
-        assert!(said.contains(part) && said.trim_end().ends_with(end), "{sharing} {options}: {said}");
+        let reported = refused(&machine, &asking, "asking");
+        assert!(
+            reported.contains(part) && reported.trim_end().ends_with(end),
+            "{sharing} {options}: {reported}"
+        );
         assert!(renders_in(&asking).is_empty(), "{options}");
         let left = machine.inside(&["find", "/run/rocworker", "-mindepth", "2"]).output().unwrap().stdout;
         assert_eq!(String::from_utf8(left).unwrap(), "", "{options}");
@@ -166,18 +169,20 @@ fn real_a_wrapper_that_is_stopped_in_a_decision_holds_up_only_who_asks_until_it_
         created(&machine, &bundle, id);
         assert!(began.elapsed() < Duration::from_secs(5), "{id}: {:?}", began.elapsed());
     }
-    let said = std::fs::read_to_string(machine.path("again/said")).unwrap();
+    let reported = std::fs::read_to_string(machine.path("again/stderr")).unwrap();
     let sentence = format!("lock could not be taken within 0.25 s: the process {stopped} (");
     assert!(
-        said.contains("warning") && said.contains(&sentence) && said.contains("is stopped: `kill -CONT"),
-        "{said}"
+        reported.contains("warning")
+            && reported.contains(&sentence)
+            && reported.contains("is stopped: `kill -CONT"),
+        "{reported}"
     );
     assert!(create.try_wait().unwrap().is_none(), "it waits for the lock");
     let stat = std::fs::read_to_string(format!("/proc/{stopped}/stat")).unwrap();
     assert!(stat.contains(") T ") || stat.contains(") t "), "{stat}");
     machine::creates::signal("-KILL", u32::try_from(stopped).unwrap());
     strace.wait().unwrap();
-    assert!(create.wait().unwrap().success(), "{}", std::fs::read_to_string(waiting.join("said")).unwrap());
+    assert!(create.wait().unwrap().success(), "{}", std::fs::read_to_string(waiting.join("stderr")).unwrap());
     assert_eq!(holder(&machine, 128).as_deref(), Some("waiting"));
 }
 
@@ -229,19 +234,19 @@ fn real_two_creates_from_one_bundle_never_make_it_hold_the_gpus_of_both() {
             let spawn = |id: &str| {
                 let create = ["create", "--bundle", bundle.to_str().unwrap(), id];
                 let mut command = machine.command(&Program::Wrapper.path(), &create);
-                let said = std::fs::File::create(bundle.join(id)).unwrap();
-                command.stdout(Stdio::null()).stderr(said).spawn().unwrap()
+                let reported = std::fs::File::create(bundle.join(id)).unwrap();
+                command.stdout(Stdio::null()).stderr(reported).spawn().unwrap()
             };
             let ids = [format!("a{round}"), format!("b{round}")];
             let mut children = ids.each_ref().map(|id| spawn(id));
             let made = children.each_mut().map(|child| child.wait().unwrap().success());
             assert_eq!(renders_in(&bundle).len(), 1, "{sharing} {round}");
             for (id, made) in ids.iter().zip(made) {
-                let said = std::fs::read_to_string(bundle.join(id)).unwrap();
-                let ours = said.contains("another create is at work on this bundle")
-                    || said.contains("which is not free")
-                    || said.contains("already, which would be a GPU more");
-                assert!(made || ours, "{sharing} {round} {id}: {said}");
+                let reported = std::fs::read_to_string(bundle.join(id)).unwrap();
+                let ours = reported.contains("another create is at work on this bundle")
+                    || reported.contains("which is not free")
+                    || reported.contains("already, which would be a GPU more");
+                assert!(made || ours, "{sharing} {round} {id}: {reported}");
                 refusals += usize::from(!made);
                 machine.wrapper(&["delete", "--force", id]);
             }
@@ -290,8 +295,8 @@ fn real_processes_with_the_numbers_of_the_dead_keep_no_lease() {
         ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c", SAME_NUMBERS, "sh"];
     let create = [&wrapper, first, "first", &wrapper, "--root", "R", "create", "--bundle", second, "second"];
     let output = machine.inside(&[&namespace[..], &create[..]].concat()).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{:?}: {said}", output.status);
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {reported}", output.status);
     let living = std::fs::read_to_string(Path::new(first).join("living")).unwrap();
     assert_eq!(living, "sleep\nsleep\n");
     assert_eq!(holder(&machine, 128).as_deref(), Some("second"));
@@ -341,9 +346,9 @@ fn real_no_decision_looks_at_the_wall_clock() {
         std::fs::write(&path, lease.to_string()).unwrap();
     }
     let next = machine.bundle("next", sleeper(&["AMD_VISIBLE_DEVICES=0,1"]));
-    let said = refused(&machine, &next, "next");
+    let reported = refused(&machine, &next, "next");
     let expected =
         "of which 1 of 2 are free: the GPU 0 (0000:64:00.0, renderD128) is held by the container lives of";
-    assert!(said.contains(expected) && said.contains(" since 2099-01-01T00:00:00Z"), "{said}");
+    assert!(reported.contains(expected) && reported.contains(" since 2099-01-01T00:00:00Z"), "{reported}");
     assert!(holder(&machine, 129).is_none());
 }

@@ -152,9 +152,9 @@ fn ended(mut create: Child, bundle: &Path) -> String {
             None => std::thread::sleep(Duration::from_millis(10)),
         }
     };
-    let said = std::fs::read_to_string(bundle.join("said")).unwrap();
-    assert!(status.success(), "{status}: {said}");
-    said
+    let reported = std::fs::read_to_string(bundle.join("stderr")).unwrap();
+    assert!(status.success(), "{status}: {reported}");
+    reported
 }
 
 /// The names of the folders that a bundle mounts, and the number of its GPUs.
@@ -202,9 +202,9 @@ fn real_a_file_system_that_does_not_answer_holds_up_no_container_that_asks_for_n
                 Served::mount(&machine, &machine.path(at), program)
             };
             let began = Instant::now();
-            let said = ended(spawn(&machine, &bundle, "b"), &bundle);
+            let reported = ended(spawn(&machine, &bundle, "b"), &bundle);
             assert!(began.elapsed() < Duration::from_secs(4), "{at} {program:?}: {:?}", began.elapsed());
-            assert!(said.contains("its file system does not answer"), "{at} {program:?}: {said}");
+            assert!(reported.contains("its file system does not answer"), "{at} {program:?}: {reported}");
             assert_eq!(
                 given(&machine, &bundle),
                 (expected.iter().map(|name| (*name).to_owned()).collect(), gpus)
@@ -230,13 +230,13 @@ fn real_a_file_system_that_answers_all_but_one_question_holds_up_no_container() 
         let _half_dead = Served::mount(&machine, &machine.path(at), Requests::AnswersAllBut(number));
         let bundle = machine.bundle("b", sleeper(&[]));
         let began = Instant::now();
-        let said = ended(spawn(&machine, &bundle, "b"), &bundle);
+        let reported = ended(spawn(&machine, &bundle, "b"), &bundle);
         assert!(began.elapsed() < Duration::from_secs(4), "{at} {number}: {:?}", began.elapsed());
-        assert!(said.contains("its file system does not answer"), "{at} {number}: {said}");
+        assert!(reported.contains("its file system does not answer"), "{at} {number}: {reported}");
         assert_eq!(
             given(&machine, &bundle),
             (expected.iter().map(|name: &&str| (*name).to_owned()).collect(), 0),
-            "{at} {number}: {said}"
+            "{at} {number}: {reported}"
         );
     }
 }
@@ -255,10 +255,11 @@ fn real_a_container_that_asks_has_its_gpu_without_a_folder_that_does_not_answer(
         let _dead = Served::mount(&machine, &machine.path("srv/dead"), program);
         for id in ["first", "second"] {
             let bundle = machine.bundle(id, sleeper(&["AMD_VISIBLE_DEVICES=0"]));
-            let said = ended(spawn(&machine, &bundle, id), &bundle);
+            let reported = ended(spawn(&machine, &bundle, id), &bundle);
             assert!(
-                said.contains("dead") && said.contains("is not mounted: its file system does not answer"),
-                "{program:?}: {said}"
+                reported.contains("dead")
+                    && reported.contains("is not mounted: its file system does not answer"),
+                "{program:?}: {reported}"
             );
             assert_eq!(given(&machine, &bundle), (vec!["a".to_owned(), "z".to_owned()], 1));
         }
@@ -278,9 +279,9 @@ fn real_every_container_has_the_folder_of_a_fuse_file_system_that_answers() {
         let _model = Served::mount(&machine, &machine.path("srv/model"), Requests::Answers);
         let bundle = machine.bundle("b", sleeper(env));
         let began = Instant::now();
-        let said = ended(spawn(&machine, &bundle, "b"), &bundle);
+        let reported = ended(spawn(&machine, &bundle, "b"), &bundle);
         assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-        assert_eq!(given(&machine, &bundle), (vec!["model".to_owned()], gpus), "{said}");
+        assert_eq!(given(&machine, &bundle), (vec!["model".to_owned()], gpus), "{reported}");
     }
 }
 
@@ -297,11 +298,11 @@ fn real_many_folders_of_a_server_that_does_not_answer_cost_no_more_than_a_few() 
         .collect();
     let bundle = machine.bundle("b", sleeper(&[]));
     let began = Instant::now();
-    let said = ended(spawn(&machine, &bundle, "b"), &bundle);
+    let reported = ended(spawn(&machine, &bundle, "b"), &bundle);
     assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
-    assert_eq!(said.matches("is not mounted: its file system does not answer").count(), 3, "{said}");
-    assert_eq!(said.matches("no further folder beneath ").count(), 1, "{said}");
-    assert!(said.contains("d13") && said.contains("d39"), "{said}");
+    assert_eq!(reported.matches("is not mounted: its file system does not answer").count(), 3, "{reported}");
+    assert_eq!(reported.matches("no further folder beneath ").count(), 1, "{reported}");
+    assert!(reported.contains("d13") && reported.contains("d39"), "{reported}");
     assert_eq!(given(&machine, &bundle), (vec!["a".to_owned()], 0));
     drop(dead);
 }

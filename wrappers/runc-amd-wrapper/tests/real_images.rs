@@ -60,14 +60,14 @@ fn real_what_an_image_has_in_a_folders_place_stays_and_the_container_starts() {
         let bundle = machine.bundle("b", like);
         let inside = bundle.join("rootfs").join(srv.strip_prefix("/").unwrap());
         plant(&inside);
-        let said = machine.create_and_start(Program::Wrapper, &bundle, "b");
+        let output = machine.create_and_start(Program::Wrapper, &bundle, "b");
         machine.wrapper(&["delete", "--force", "b"]);
-        assert!(said.status.success(), "{kind}: {said:?}");
-        said
+        assert!(output.status.success(), "{kind}: {output:?}");
+        output
     };
     for is_above in [false, true] {
         for (kind, plant) in NO_FOLDERS {
-            let said = start(kind, &|inside| {
+            let output = start(kind, &|inside| {
                 let at = if is_above { inside.to_owned() } else { inside.join("a") };
                 std::fs::create_dir_all(at.parent().unwrap()).unwrap();
                 // A socket's path is short.
@@ -75,9 +75,10 @@ fn real_what_an_image_has_in_a_folders_place_stays_and_the_container_starts() {
                 plant(&short.path().join("a"));
                 assert!(Command::new("mv").arg(short.path().join("a")).arg(at).status().unwrap().success());
             });
-            assert_eq!(said.stdout, "ran\n", "{kind}, above: {is_above}: {said:?}");
-            let warned = said.stderr.contains("level=warning") && said.stderr.contains("has no place for it");
-            assert!(warned && said.stderr.lines().count() == 1, "{kind}, above: {is_above}: {said:?}");
+            assert_eq!(output.stdout, "ran\n", "{kind}, above: {is_above}: {output:?}");
+            let warned =
+                output.stderr.contains("level=warning") && output.stderr.contains("has no place for it");
+            assert!(warned && output.stderr.lines().count() == 1, "{kind}, above: {is_above}: {output:?}");
         }
     }
     for (kind, plant) in [
@@ -85,8 +86,8 @@ fn real_what_an_image_has_in_a_folders_place_stays_and_the_container_starts() {
         ("the folder above", |inside| std::fs::create_dir_all(inside).unwrap()),
         ("the folder", |inside| std::fs::create_dir_all(inside.join("a")).unwrap()),
     ] {
-        let said = start(kind, &plant);
-        assert_eq!((said.stdout.as_str(), said.stderr.as_str()), ("from the host\nran\n", ""), "{kind}");
+        let output = start(kind, &plant);
+        assert_eq!((output.stdout.as_str(), output.stderr.as_str()), ("from the host\nran\n", ""), "{kind}");
     }
 }
 
@@ -141,22 +142,26 @@ impl<'a> Case<'a> {
         let _ = std::fs::remove_dir_all(&untouched);
         assert!(Command::new("cp").arg("-a").args([&self.bundle, &untouched]).status().unwrap().success());
         let run = |program, bundle: &Path| {
-            let said = self.machine.create_and_start(program, bundle, "b");
+            let output = self.machine.create_and_start(program, bundle, "b");
             self.machine.wrapper(&["delete", "--force", "b"]);
-            said
+            output
         };
-        let said = run(Program::Wrapper, &self.bundle);
-        assert!(said.status.success(), "{kind}: {said:?}");
+        let output = run(Program::Wrapper, &self.bundle);
+        assert!(output.status.success(), "{kind}: {output:?}");
         let edited = std::fs::read(self.config()).unwrap() != before;
-        assert_eq!(edited, with_gpus, "{kind}: {said:?}");
+        assert_eq!(edited, with_gpus, "{kind}: {output:?}");
         if with_gpus {
-            assert_eq!(said.stdout, "/dev/kfd opens\n/dev/dri/renderD128 opens\nran\n", "{kind}: {said:?}");
-            assert_eq!(said.stderr, "", "{kind}");
+            assert_eq!(
+                output.stdout, "/dev/kfd opens\n/dev/dri/renderD128 opens\nran\n",
+                "{kind}: {output:?}"
+            );
+            assert_eq!(output.stderr, "", "{kind}");
         } else {
-            assert!(said.stdout.ends_with("ran\n"), "{kind}: {said:?}");
-            assert!(!said.stdout.contains("renderD128 opens"), "{kind}: {said:?}");
-            let warned = said.stderr.contains("level=warning") && said.stderr.contains("starts without GPUs");
-            assert!(warned && said.stderr.lines().count() == 1, "{kind}: {said:?}");
+            assert!(output.stdout.ends_with("ran\n"), "{kind}: {output:?}");
+            assert!(!output.stdout.contains("renderD128 opens"), "{kind}: {output:?}");
+            let warned =
+                output.stderr.contains("level=warning") && output.stderr.contains("starts without GPUs");
+            assert!(warned && output.stderr.lines().count() == 1, "{kind}: {output:?}");
             assert_eq!(self.machine.record("b"), None, "{kind}");
         }
         let plain = run(Program::Runc, &untouched);
@@ -345,8 +350,8 @@ fn real_an_image_whose_dev_is_immutable_costs_the_default_alone() {
     std::fs::create_dir(&folder).unwrap();
     let chattr = |flag: &str| Command::new("chattr").arg(flag).arg(&folder).status().unwrap().success();
     assert!(chattr("+i"));
-    let said = machine.create_and_start(Program::Wrapper, &case.bundle, "b");
+    let output = machine.create_and_start(Program::Wrapper, &case.bundle, "b");
     machine.wrapper(&["delete", "--force", "b"]);
     assert!(chattr("-i"));
-    assert!(said.status.success() && said.stderr.contains("starts without GPUs"), "{said:?}");
+    assert!(output.status.success() && output.stderr.contains("starts without GPUs"), "{output:?}");
 }

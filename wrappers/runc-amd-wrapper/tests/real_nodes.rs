@@ -70,16 +70,16 @@ fn real_a_path_that_is_another_device_already_is_refused_by_name() {
         config(ASKING).replacen("\"linux\":{", &device, 1)
     };
     let outcome = stage.create(with(226, 7));
-    let said = outcome.messages("error").concat();
-    assert!(!outcome.runs() && said.contains("renderD128") && said.contains("226:7"), "{outcome:?}");
+    let reported = outcome.messages("error").concat();
+    assert!(!outcome.runs() && reported.contains("renderD128") && reported.contains("226:7"), "{outcome:?}");
     let outcome = stage.create(with(1, 5));
     assert!(outcome.runs(), "{outcome:?}");
     assert_eq!(renders(&stage.config()), ["renderD128"], "the same device is kept, not doubled");
 }
 
 fn failed_with(outcome: &Outcome, part: &str) -> bool {
-    let said = outcome.messages("error");
-    !outcome.runs() && said.len() == 1 && said[0].contains(part)
+    let reported = outcome.messages("error");
+    !outcome.runs() && reported.len() == 1 && reported[0].contains(part)
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn real_a_gpu_never_brings_the_render_node_of_another_that_may_be_kept_from_the_
         policy
     };
     // The node of the second GPU under a name of its own, and in a place where a card node should be.
-    for (policy, same_card, said) in [
+    for (policy, same_card, reported) in [
         (
             with_nodes(0, &["/dev/dri/renderD140"]),
             true,
@@ -325,7 +325,7 @@ fn real_a_gpu_never_brings_the_render_node_of_another_that_may_be_kept_from_the_
         }
         stage.write("wrapper.json", policy.to_string());
         let outcome = stage.create(config(ASKING));
-        assert!(failed_with(&outcome, said), "{policy}: {outcome:?}");
+        assert!(failed_with(&outcome, reported), "{policy}: {outcome:?}");
         assert_eq!(stage.config(), config(ASKING).as_bytes(), "{policy}");
     }
     // `/dev/kfd` brings no GPU either.

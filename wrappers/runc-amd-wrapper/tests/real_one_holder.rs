@@ -27,7 +27,7 @@ fn nodes_of(machine: &Machine, id: &str) -> Vec<u32> {
 fn creates(machine: &Machine, id: &str, env: &[&str]) -> (bool, String) {
     let bundle = machine.bundle(id, sleeper(env));
     let succeeded = spawn(machine, &bundle, id).wait().unwrap().success();
-    (succeeded, std::fs::read_to_string(bundle.join("said")).unwrap())
+    (succeeded, std::fs::read_to_string(bundle.join("stderr")).unwrap())
 }
 
 /// Somebody has the lock for as long as this lives.
@@ -62,9 +62,9 @@ fn real_two_that_wait_with_one_bundle_do_not_both_run_with_the_gpu_of_one() {
     let machine = Machine::with_eight_gpus();
     machine.policy_of_eight(&json!({"sharing": "exclusive", "wait_limit_s": 30}));
     for gpu in 0..8 {
-        let (succeeded, said) =
+        let (succeeded, reported) =
             creates(&machine, &format!("h{gpu}"), &[&format!("AMD_VISIBLE_DEVICES={gpu}")]);
-        assert!(succeeded, "{said}");
+        assert!(succeeded, "{reported}");
     }
     let late = machine.path("late-runc");
     std::fs::write(&late, "#!/bin/sh\nsleep 0.5\nexec runc \"$@\"\n").unwrap();
@@ -75,9 +75,9 @@ fn real_two_that_wait_with_one_bundle_do_not_both_run_with_the_gpu_of_one() {
     let bundle = machine.bundle("both", sleeper(&["AMD_GPU_COUNT=1", "AMD_GPU_WAIT=30"]));
     let waits = |id: &str| {
         let create = ["create", "--bundle", bundle.to_str().unwrap(), id];
-        let said = std::fs::File::create(bundle.join(id)).unwrap();
+        let reported = std::fs::File::create(bundle.join(id)).unwrap();
         let mut command = machine.command(&Program::Wrapper.path(), &create);
-        command.stdout(Stdio::null()).stderr(said).spawn().unwrap()
+        command.stdout(Stdio::null()).stderr(reported).spawn().unwrap()
     };
     let tickets = || std::fs::read_dir(machine.path("run/rocworker/waiting")).map_or(0, Iterator::count);
     let mut creates = Vec::new();
@@ -96,8 +96,8 @@ fn real_two_that_wait_with_one_bundle_do_not_both_run_with_the_gpu_of_one() {
             assert_eq!(nodes.len(), 1, "{id}: {nodes:?}");
             assert_eq!(holder(&machine, nodes[0]).as_deref(), Some(id));
         } else {
-            let said = std::fs::read_to_string(bundle.join(id)).unwrap();
-            assert!(said.contains("another create is at work on this bundle"), "{said}");
+            let reported = std::fs::read_to_string(bundle.join(id)).unwrap();
+            assert!(reported.contains("another create is at work on this bundle"), "{reported}");
         }
     }
     assert_eq!(running, 1);
@@ -113,8 +113,8 @@ fn real_a_later_container_of_an_id_neither_keeps_an_earlier_ones_lease_nor_is_en
     for by in [Program::Runc, Program::Wrapper] {
         let machine = Machine::with_eight_gpus();
         machine.policy_of_eight(&json!({"sharing": "exclusive", "idle_grace_s": 0}));
-        let (succeeded, said) = creates(&machine, "again", &["AMD_VISIBLE_DEVICES=7"]);
-        assert!(succeeded, "{said}");
+        let (succeeded, reported) = creates(&machine, "again", &["AMD_VISIBLE_DEVICES=7"]);
+        assert!(succeeded, "{reported}");
         assert!(machine.wrapper(&["delete", "--force", "again"]).status.success());
         assert_eq!(holder(&machine, 135).as_deref(), Some("again"), "no decision has cleared it away");
         let mut lock = hold_the_lock(&machine);
@@ -122,8 +122,8 @@ fn real_a_later_container_of_an_id_neither_keeps_an_earlier_ones_lease_nor_is_en
         machine.start_sleeping(by, &bundle, "again");
         lock.kill().unwrap();
         lock.wait().unwrap();
-        let (succeeded, said) = creates(&machine, "wants", &["AMD_VISIBLE_DEVICES=7"]);
-        assert!(succeeded, "{said}");
+        let (succeeded, reported) = creates(&machine, "wants", &["AMD_VISIBLE_DEVICES=7"]);
+        assert!(succeeded, "{reported}");
         assert_eq!(holder(&machine, 135).as_deref(), Some("wants"));
         let state: Value = serde_json::from_str(&machine.runc(&["state", "again"]).stdout).unwrap();
         assert_eq!(state["status"], "running");
@@ -140,9 +140,9 @@ fn real_who_gets_gpus_unasked_waits_for_a_decision_only_for_a_moment() {
     assert!(creates(&machine, "first", &[]).0);
     let mut lock = hold_the_lock(&machine);
     let began = Instant::now();
-    let (succeeded, said) = creates(&machine, "silent", &[]);
+    let (succeeded, reported) = creates(&machine, "silent", &[]);
     // A hundredth of what it would wait that asks.
-    assert!(succeeded && began.elapsed() < Duration::from_secs(10), "{said}");
+    assert!(succeeded && began.elapsed() < Duration::from_secs(10), "{reported}");
     lock.kill().unwrap();
     lock.wait().unwrap();
     assert!(nodes_of(&machine, "silent").is_empty() && nodes_of(&machine, "first").len() == 8);

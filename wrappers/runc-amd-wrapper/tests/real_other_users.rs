@@ -98,8 +98,8 @@ fn real_a_lock_of_an_ordinary_user_delays_no_create() {
         let began = Instant::now();
         let second = machine.bundle("second", sleeper(&["AMD_GPU_COUNT=1"]));
         let succeeded = spawn(&machine, &second, "second").wait().unwrap().success();
-        let said = std::fs::read_to_string(second.join("said")).unwrap();
-        assert!(succeeded, "made before: {made_before}: {said}");
+        let output = std::fs::read_to_string(second.join("stderr")).unwrap();
+        assert!(succeeded, "made before: {made_before}: {output}");
         assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
         drop(holders);
         // Other programs publish there what everybody may read; what the wrapper keeps is root's alone.
@@ -123,9 +123,9 @@ fn folders_of(machine: &Machine, parents: &[&Path]) {
 fn reads(machine: &Machine, file: &Path) -> Said {
     let script = format!("cat {} 2>/dev/null; echo ran", file.display());
     let bundle = machine.bundle("b", Like { args: &["sh", "-c", &script], ..Like::default() });
-    let said = machine.create_and_start(Program::Wrapper, &bundle, "b");
+    let output = machine.create_and_start(Program::Wrapper, &bundle, "b");
     assert!(machine.wrapper(&["delete", "--force", "b"]).status.success());
-    said
+    output
 }
 
 /// A folder of root's alone, which a policy never named, with a secret in it.
@@ -163,9 +163,9 @@ fn real_an_exchange_of_a_folder_for_a_link_never_mounts_what_the_policy_does_not
         let _attacker = Ended(as_stranger(&exchanging).spawn().unwrap());
         wait_for("the exchange", || open.join("began").exists());
         for attempt in 0..20 {
-            let said = reads(&machine, &srv.join("data_rw/file"));
-            assert_eq!(said.stdout, "ran\n", "{exchanged}, attempt {attempt}: {said:?}");
-            assert!(said.stderr.contains("level=warning"), "{exchanged}, attempt {attempt}: {said:?}");
+            let output = reads(&machine, &srv.join("data_rw/file"));
+            assert_eq!(output.stdout, "ran\n", "{exchanged}, attempt {attempt}: {output:?}");
+            assert!(output.stderr.contains("level=warning"), "{exchanged}, attempt {attempt}: {output:?}");
         }
     }
 }
@@ -224,17 +224,17 @@ fn real_folders_are_mounted_only_from_where_root_alone_can_exchange_them() {
         std::fs::write(srv.join("a/file"), "from the host\n").unwrap();
         make(&srv, &above);
         folders_of(&machine, &[&srv]);
-        let said = reads(&machine, &srv.join("a/file"));
+        let output = reads(&machine, &srv.join("a/file"));
         match refused {
             None => {
-                assert_eq!(said.stdout, "from the host\nran\n", "{kind}: {said:?}");
-                assert_eq!(said.stderr, "", "{kind}");
+                assert_eq!(output.stdout, "from the host\nran\n", "{kind}: {output:?}");
+                assert_eq!(output.stderr, "", "{kind}");
             }
             Some(part) => {
-                assert_eq!(said.stdout, "ran\n", "{kind}: {said:?}");
-                let line = said.stderr.trim_end();
-                assert!(line.contains("level=warning") && line.contains(part), "{kind}: {said:?}");
-                assert_eq!(line.lines().count(), 1, "{kind}: {said:?}");
+                assert_eq!(output.stdout, "ran\n", "{kind}: {output:?}");
+                let line = output.stderr.trim_end();
+                assert!(line.contains("level=warning") && line.contains(part), "{kind}: {output:?}");
+                assert_eq!(line.lines().count(), 1, "{kind}: {output:?}");
             }
         }
     }

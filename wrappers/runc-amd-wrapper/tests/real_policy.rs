@@ -86,14 +86,17 @@ fn real_folders_are_in_every_container_and_only_those_with_the_name_for_it_can_b
         let id = format!("c{n}");
         let args = ["sh", "-c", &script, &id];
         let bundle = machine.bundle(&format!("b{n}"), Like { args: &args, env, mapping });
-        let said = machine.create_and_start(Program::Wrapper, &bundle, &id);
-        assert!(said.status.success() && said.stderr.is_empty(), "{default} {env:?} {mapping:?}: {said:?}");
-        assert_eq!(said.stdout, expected, "{default} {env:?} {mapping:?}");
+        let reported = machine.create_and_start(Program::Wrapper, &bundle, &id);
+        assert!(
+            reported.status.success() && reported.stderr.is_empty(),
+            "{default} {env:?} {mapping:?}: {reported:?}"
+        );
+        assert_eq!(reported.stdout, expected, "{default} {env:?} {mapping:?}");
         assert_eq!(std::fs::read_to_string(srv.join("cache_rw").join(&id)).unwrap(), "written\n");
         let once = config_of(&bundle);
         machine.wrapper(&["delete", "--force", &id]);
-        let said = run(&machine, &bundle, &id);
-        assert_eq!((&said.stdout, config_of(&bundle)), (&expected, once), "a second pass: {said:?}");
+        let reported = run(&machine, &bundle, &id);
+        assert_eq!((&reported.stdout, config_of(&bundle)), (&expected, once), "a second pass: {reported:?}");
     }
 }
 
@@ -110,18 +113,18 @@ fn real_a_container_with_gpus_has_the_memory_and_the_variable_of_the_policy_and_
     let asking = &["AMD_VISIBLE_DEVICES=0"][..];
     for (name, mapping) in [("host", &[][..]), ("mapped", CONCOURSE)] {
         let bundle = machine.bundle(name, Like { args: SHOW, env: asking, mapping });
-        let said = run(&machine, &bundle, name);
-        assert!(said.stdout == given && said.stderr.is_empty(), "{name}: {said:?}");
+        let reported = run(&machine, &bundle, name);
+        assert!(reported.stdout == given && reported.stderr.is_empty(), "{name}: {reported:?}");
         let once = config_of(&bundle);
-        let said = run(&machine, &bundle, name);
-        assert!(said.stdout == given && config_of(&bundle) == once, "a second pass: {said:?}");
+        let reported = run(&machine, &bundle, name);
+        assert!(reported.stdout == given && config_of(&bundle) == once, "a second pass: {reported:?}");
     }
     // Two GPUs that need different values have none, and one who asks for no GPU has nothing.
     let two =
         machine.bundle("two", Like { args: SHOW, env: &["AMD_VISIBLE_DEVICES=0-1"], ..Like::default() });
-    let said = run(&machine, &two, "two");
-    assert_eq!(said.stdout, given.replace("11.0.0", "unset"), "{said:?}");
-    assert!(said.stderr.contains("10.3.0 for renderD129"), "{said:?}");
+    let reported = run(&machine, &two, "two");
+    assert_eq!(reported.stdout, given.replace("11.0.0", "unset"), "{reported:?}");
+    assert!(reported.stderr.contains("10.3.0 for renderD129"), "{reported:?}");
     let none = machine.bundle("none", Like { args: SHOW, ..Like::default() });
     let before = config_of(&none);
     let (ours, runcs) = (run(&machine, &none, "none"), machine.runc(&["run", "-b", "none", "none"]));
@@ -141,10 +144,10 @@ fn real_a_container_with_gpus_has_the_memory_and_the_variable_of_the_policy_and_
                              "noNewPrivileges": true, "rlimits": [{"type": "RLIMIT_MEMLOCK", "hard": 4096, "soft": 4096}]});
         std::fs::write(&file, process.to_string()).unwrap();
         let exec = ["exec", "--process", file.to_str().unwrap(), "task"];
-        let said = machine.runc(&exec);
-        assert!(said.stdout.starts_with("locks 4 4 KiB"), "plain runc: {said:?}");
-        let said = machine.wrapper(&exec);
-        assert_eq!(said.stdout, given.replace("11.0.0", gfx), "{said:?}");
+        let reported = machine.runc(&exec);
+        assert!(reported.stdout.starts_with("locks 4 4 KiB"), "plain runc: {reported:?}");
+        let reported = machine.wrapper(&exec);
+        assert_eq!(reported.stdout, given.replace("11.0.0", gfx), "{reported:?}");
         let once = std::fs::read(&file).unwrap();
         machine.wrapper(&exec);
         assert_eq!(std::fs::read(&file).unwrap(), once, "a second pass changes nothing");
@@ -169,17 +172,21 @@ fn real_a_shm_from_elsewhere_is_left_and_memory_is_locked_as_far_as_runc_may() {
     let bind = json!({"destination": "/dev/shm", "type": "bind", "source": shm, "options": ["rbind", "rw"]});
     config["mounts"].as_array_mut().unwrap().push(bind);
     std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
-    let said = run(&machine, &bundle, "c1");
+    let reported = run(&machine, &bundle, "c1");
     // Without CAP_SYS_RESOURCE, as in an unprivileged LXD container, runc could not make the container.
     let can_raise = machine.inside(&["sh", "-c", "ulimit -H -l unlimited"]).status().unwrap().success();
     let own = machine.inside(&["sh", "-c", "ulimit -H -l"]).output().unwrap().stdout;
     let own = String::from_utf8(own).unwrap().trim().to_owned();
     let most = if can_raise { "unlimited" } else { own.as_str() };
-    assert_eq!(said.stdout, format!("locks {most} {most} KiB\nshm 768 4096\ngfx unset\n"), "{said:?}");
-    assert_eq!(said.stderr.contains("CAP_SYS_RESOURCE"), most != "unlimited", "{said:?}");
+    assert_eq!(
+        reported.stdout,
+        format!("locks {most} {most} KiB\nshm 768 4096\ngfx unset\n"),
+        "{reported:?}"
+    );
+    assert_eq!(reported.stderr.contains("CAP_SYS_RESOURCE"), most != "unlimited", "{reported:?}");
     assert!(
-        said.stderr.contains("level=warning") && said.stderr.contains("/dev/shm is no tmpfs"),
-        "{said:?}"
+        reported.stderr.contains("level=warning") && reported.stderr.contains("/dev/shm is no tmpfs"),
+        "{reported:?}"
     );
 }
 
@@ -203,9 +210,12 @@ fn real_a_container_that_cannot_make_the_folders_starts_without_them() {
         assert!(machine.inside(mounting).status().unwrap().success());
     }
     let before = config_of(&bundle);
-    let said = run(&machine, &bundle, "c1");
-    assert_eq!((said.stdout.as_str(), config_of(&bundle)), ("starts\n", before), "{said:?}");
-    assert!(said.stderr.contains("\\\"models\\\"") && said.stderr.contains("no place for it"), "{said:?}");
+    let reported = run(&machine, &bundle, "c1");
+    assert_eq!((reported.stdout.as_str(), config_of(&bundle)), ("starts\n", before), "{reported:?}");
+    assert!(
+        reported.stderr.contains("\\\"models\\\"") && reported.stderr.contains("no place for it"),
+        "{reported:?}"
+    );
     assert!(machine.inside(&["umount", rootfs]).status().unwrap().success());
 
     // Files of users that the container does not have.
@@ -215,12 +225,12 @@ fn real_a_container_that_cannot_make_the_folders_starts_without_them() {
         std::fs::create_dir(others.join(folder)).unwrap();
     }
     chown(others.join("rootfs"), Some(0), Some(0)).unwrap();
-    let said = run(&machine, &others, "c2");
-    assert!(said.stdout == "starts\n" && said.stderr.contains("no place for it"), "{said:?}");
+    let reported = run(&machine, &others, "c2");
+    assert!(reported.stdout == "starts\n" && reported.stderr.contains("no place for it"), "{reported:?}");
     chown(others.join("rootfs"), Some(65534), Some(65534)).unwrap();
-    let said = run(&machine, &others, "c2");
-    assert!(said.stdout == "there\nstarts\n" && said.stderr.is_empty(), "{said:?}");
+    let reported = run(&machine, &others, "c2");
+    assert!(reported.stdout == "there\nstarts\n" && reported.stderr.is_empty(), "{reported:?}");
 
-    let said = run(&machine, &bundle, "c1");
-    assert!(said.stdout == "there\nstarts\n" && said.stderr.is_empty(), "{said:?}");
+    let reported = run(&machine, &bundle, "c1");
+    assert!(reported.stdout == "there\nstarts\n" && reported.stderr.is_empty(), "{reported:?}");
 }

@@ -109,15 +109,15 @@ fn real_a_quarantined_card_is_in_no_container_and_whoever_names_it_learns_why() 
         ("0000:64:00.0", "none", &["AMD_VISIBLE_DEVICES=1-2"], &parts, &[]),
     ] {
         let machine = machine(default, &[quarantined]);
-        let said = shows(&machine, "c1", env);
+        let output = shows(&machine, "c1", env);
         // The nodes are of devices that this kernel really has, which may not open for another reason.
         let there = |text: &str| {
             let nodes = text.lines().filter_map(|line| line.split_once(' ').map(|(node, _)| node.to_owned()));
             nodes.collect::<Vec<_>>()
         };
-        assert_eq!(there(&said.stdout), there(given), "{quarantined} {env:?}: {said:?}");
-        assert_eq!(said.stderr.matches(WHY).count(), warned.len(), "{quarantined} {env:?}: {said:?}");
-        assert!(warned.iter().all(|gpu| said.stderr.contains(gpu)), "{quarantined} {env:?}: {said:?}");
+        assert_eq!(there(&output.stdout), there(given), "{quarantined} {env:?}: {output:?}");
+        assert_eq!(output.stderr.matches(WHY).count(), warned.len(), "{quarantined} {env:?}: {output:?}");
+        assert!(warned.iter().all(|gpu| output.stderr.contains(gpu)), "{quarantined} {env:?}: {output:?}");
     }
     let machine = machine("none", &["0000:65:00.0"]);
     for (env, sentence) in [
@@ -127,22 +127,22 @@ fn real_a_quarantined_card_is_in_no_container_and_whoever_names_it_learns_why() 
         ("AMD_VISIBLE_DEVICES=renderD130", "the GPU 2 (0000:65:00.0, renderD130) is quarantined"),
         ("AMD_GPU_COUNT=2", "the policy has 1; quarantine withholds 2: the GPU 1 ("),
     ] {
-        let said = shows(&machine, "c1", &[env]);
-        assert_eq!(said.status.code(), Some(1), "{env}: {said:?}");
+        let output = shows(&machine, "c1", &[env]);
+        assert_eq!(output.status.code(), Some(1), "{env}: {output:?}");
         for part in [sentence, WHY, "; see rocworker health"] {
-            assert!(said.stderr.contains(part), "{env}: {said:?}");
+            assert!(output.stderr.contains(part), "{env}: {output:?}");
         }
         assert!(!machine.path("R/c1").exists(), "{env}: runc was run");
     }
     publish(&machine.path("run/rocworker"), &health(now(), &["0000:64:00.0", "0000:65:00.0"], &[]));
-    let said = shows(&machine, "c1", &["AMD_VISIBLE_DEVICES=all"]);
-    assert!(said.stderr.contains("asks for all GPUs, and each is quarantined: the GPU 0 ("), "{said:?}");
+    let output = shows(&machine, "c1", &["AMD_VISIBLE_DEVICES=all"]);
+    assert!(output.stderr.contains("asks for all GPUs, and each is quarantined: the GPU 0 ("), "{output:?}");
     // As soon as the daemon says so, it is given again.
     publish(&machine.path("run/rocworker"), &health(now(), &[], &[]));
-    let said = shows(&machine, "c1", &["AMD_VISIBLE_DEVICES=1"]);
+    let output = shows(&machine, "c1", &["AMD_VISIBLE_DEVICES=1"]);
     assert!(
-        said.status.success() && said.stdout.contains("renderD129") && said.stderr.is_empty(),
-        "{said:?}"
+        output.status.success() && output.stdout.contains("renderD129") && output.stderr.is_empty(),
+        "{output:?}"
     );
 }
 
@@ -321,11 +321,11 @@ fn real_a_gpu_with_something_left_on_it_is_leased_to_nobody_until_the_daemon_say
     let cards: Vec<&str> = cards.iter().map(String::as_str).collect();
     let say = |leftover: &[&str]| publish(&run, &health(now(), &[], leftover));
     let start = |id: &str, env: &[&str]| spawn(&machine, &machine.bundle(id, sleeper(env)), id);
-    let said = |id: &str| std::fs::read_to_string(machine.path(id).join("said")).unwrap();
+    let output = |id: &str| std::fs::read_to_string(machine.path(id).join("stderr")).unwrap();
 
     say(&cards[..6]);
     // A count passes them by.
-    assert!(start("two", &["AMD_GPU_COUNT=2"]).wait().unwrap().success(), "{}", said("two"));
+    assert!(start("two", &["AMD_GPU_COUNT=2"]).wait().unwrap().success(), "{}", output("two"));
     assert_eq!(
         (holder(&machine, 134).as_deref(), holder(&machine, 135).as_deref()),
         (Some("two"), Some("two"))
@@ -335,9 +335,9 @@ fn real_a_gpu_with_something_left_on_it_is_leased_to_nobody_until_the_daemon_say
     let started = Instant::now();
     assert!(!start("hasty", &["AMD_VISIBLE_DEVICES=0"]).wait().unwrap().success());
     assert!(started.elapsed() < Duration::from_secs(10));
-    assert!(said("hasty").contains(reason), "{}", said("hasty"));
+    assert!(output("hasty").contains(reason), "{}", output("hasty"));
     assert!(!start("in-vain", &["AMD_VISIBLE_DEVICES=0", "AMD_GPU_WAIT=1"]).wait().unwrap().success());
-    let sentence = said("in-vain");
+    let sentence = output("in-vain");
     assert!(sentence.contains(reason) && sentence.contains("it has waited for 1 s"), "{sentence}");
 
     // Both wait as if it were held, and get it once it is free.
@@ -349,11 +349,11 @@ fn real_a_gpu_with_something_left_on_it_is_leased_to_nobody_until_the_daemon_say
     std::thread::sleep(Duration::from_millis(200));
     assert!(named.try_wait().unwrap().is_none() && counted.try_wait().unwrap().is_none());
     say(&[&cards[..3], &cards[4..6]].concat());
-    assert!(named.wait().unwrap().success(), "{}", said("named"));
+    assert!(named.wait().unwrap().success(), "{}", output("named"));
     assert_eq!(holder(&machine, 131).as_deref(), Some("named"));
     assert!(counted.try_wait().unwrap().is_none());
     say(&cards[1..6]);
-    assert!(counted.wait().unwrap().success(), "{}", said("counted"));
+    assert!(counted.wait().unwrap().success(), "{}", output("counted"));
     assert_eq!(holder(&machine, 128).as_deref(), Some("counted"));
     // What is leased already stays so, whatever is said of it.
     publish(&run, &health(now(), &cards, &[]));
@@ -361,7 +361,7 @@ fn real_a_gpu_with_something_left_on_it_is_leased_to_nobody_until_the_daemon_say
     assert!(list.status.success() && holder(&machine, 128).as_deref() == Some("counted"), "{list:?}");
     let sentence = {
         assert!(!start("late", &["AMD_GPU_COUNT=1", "AMD_GPU_WAIT=20"]).wait().unwrap().success());
-        said("late")
+        output("late")
     };
     assert!(sentence.contains("has 0; quarantine withholds 8: the GPU 0 ("), "{sentence}");
     assert_eq!(holder(&machine, 128).as_deref(), Some("counted"));
@@ -386,7 +386,7 @@ fn real_a_gpu_that_becomes_unhealthy_while_a_create_waits_for_it_is_not_given() 
     publish(&run, &health(now(), &["0000:66:00.0"], &[]));
     machine.wrapper(&["delete", "--force", "first"]);
     assert!(!second.wait().unwrap().success());
-    let said = std::fs::read_to_string(bundle.join("said")).unwrap();
-    assert!(said.contains(&format!("the GPU 2 (0000:66:00.0, renderD130) {WHY}")), "{said}");
+    let output = std::fs::read_to_string(bundle.join("stderr")).unwrap();
+    assert!(output.contains(&format!("the GPU 2 (0000:66:00.0, renderD130) {WHY}")), "{output}");
     assert_eq!(holder(&machine, 130), None);
 }

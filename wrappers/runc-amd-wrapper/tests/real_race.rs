@@ -114,10 +114,10 @@ impl Race<'_> {
     }
 
     fn create(&self, bundle: &Path, id: &str, dice: &mut Dice) {
-        let (pid_file, said) = (bundle.join("pid"), bundle.join("said"));
+        let (pid_file, reported) = (bundle.join("pid"), bundle.join("stderr"));
         // runc writes the second first, and leaves it where it is killed before the rename. What a killed one has started may
         // write into the third still.
-        for file in [&pid_file, &bundle.join(".pid"), &said] {
+        for file in [&pid_file, &bundle.join(".pid"), &reported] {
             let _ = std::fs::remove_file(file);
         }
         let arguments =
@@ -126,7 +126,7 @@ impl Race<'_> {
             .machine
             .command(&Program::Wrapper.path(), &arguments)
             .stdout(Stdio::null())
-            .stderr(std::fs::File::create(&said).unwrap())
+            .stderr(std::fs::File::create(&reported).unwrap())
             .spawn()
             .unwrap();
         let exe = format!("/proc/{}/exe", child.id());
@@ -153,7 +153,7 @@ impl Race<'_> {
             }
         }
         if !child.wait().unwrap().success() {
-            self.count(reason(&std::fs::read_to_string(&said).unwrap()));
+            self.count(reason(&std::fs::read_to_string(&reported).unwrap()));
             return;
         }
         self.count("created");
@@ -214,7 +214,7 @@ fn request(dice: &mut Dice) -> Vec<String> {
 }
 
 /// Why a create failed, in a few words; what is not expected comes whole.
-fn reason(said: &str) -> String {
+fn reason(reported: &str) -> String {
     let known = [
         ("are free:", "refused: too few free"),
         ("which is not free:", "refused: too few free"),
@@ -226,8 +226,8 @@ fn reason(said: &str) -> String {
         // The owner of the id deletes by force what another worker just makes.
         ("msg=\"runc create failed: ", "failed in runc"),
     ];
-    let reason = known.iter().find(|(part, _)| said.contains(part)).map(|(_, reason)| *reason);
-    reason.map_or_else(|| format!("failed: {}", said.trim()), str::to_owned)
+    let reason = known.iter().find(|(part, _)| reported.contains(part)).map(|(_, reason)| *reason);
+    reason.map_or_else(|| format!("failed: {}", reported.trim()), str::to_owned)
 }
 
 #[test]
@@ -274,11 +274,11 @@ fn real_a_thousand_creates_race_for_eight_leases() {
     let bundle = machine.bundle("last", Like::default());
     race.write_bundle(&bundle, "last", &["AMD_VISIBLE_DEVICES=all", "AMD_GPU_WAIT=1"]);
     let create = ["create", "--bundle", bundle.to_str().unwrap(), "last"];
-    let said = bundle.join("said");
+    let reported = bundle.join("stderr");
     let status = machine
         .command(&Program::Wrapper.path(), &create)
         .stdout(Stdio::null())
-        .stderr(std::fs::File::create(&said).unwrap())
+        .stderr(std::fs::File::create(&reported).unwrap())
         .status()
         .unwrap();
     let freed = ended.elapsed();
@@ -294,7 +294,7 @@ fn real_a_thousand_creates_race_for_eight_leases() {
     let stolen = std::fs::read_to_string(locks.join("STOLEN"));
     assert!(stolen.is_err(), "stolen leases: {stolen:?}");
     assert!(!locks.join("WITHOUT").exists(), "a container that asked for GPUs started without");
-    assert!(status.success(), "not free: {}", std::fs::read_to_string(&said).unwrap());
+    assert!(status.success(), "not free: {}", std::fs::read_to_string(&reported).unwrap());
     assert!(freed <= Duration::from_secs(1), "free only after {freed:?}");
     let strange: Vec<&String> = figures.keys().filter(|what| what.starts_with("failed: ")).collect();
     assert!(strange.is_empty(), "{strange:#?}");

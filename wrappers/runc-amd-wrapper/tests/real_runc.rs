@@ -63,14 +63,14 @@ fn real_a_container_sees_the_nodes_of_its_request_and_no_others() {
         machine.policy("all", default);
         let bundle = machine.bundle(&format!("b{n}"), show(env));
         let id = format!("c{n}");
-        let said = machine.wrapper(&["run", "--bundle", bundle.to_str().unwrap(), &id]);
-        assert!(said.status.success() && said.stderr.is_empty(), "{env:?}: {said:?}");
-        assert_eq!(said.stdout, opens(gpus), "run, {default}, {env:?}");
-        let said = machine.create_and_start(Program::Wrapper, &bundle, &id);
-        assert_eq!(said.stdout, opens(gpus), "create and start, {default}, {env:?}: {said:?}");
+        let output = machine.wrapper(&["run", "--bundle", bundle.to_str().unwrap(), &id]);
+        assert!(output.status.success() && output.stderr.is_empty(), "{env:?}: {output:?}");
+        assert_eq!(output.stdout, opens(gpus), "run, {default}, {env:?}");
+        let output = machine.create_and_start(Program::Wrapper, &bundle, &id);
+        assert_eq!(output.stdout, opens(gpus), "create and start, {default}, {env:?}: {output:?}");
         assert_eq!(machine.record(&id).is_some(), !gpus.is_empty(), "{env:?}");
-        let said = machine.wrapper(&["delete", "--force", &id]);
-        assert!(said.status.success(), "{said:?}");
+        let output = machine.wrapper(&["delete", "--force", &id]);
+        assert!(output.status.success(), "{output:?}");
         assert_eq!(machine.record(&id), None, "{env:?}");
     }
 }
@@ -85,8 +85,8 @@ fn real_a_task_in_concourses_user_namespace_opens_a_node_of_group_render() {
     let like = Like { args: SHOW, mapping: CONCOURSE, ..Like::default() };
     let bundle = machine.bundle("concourse", like);
 
-    let said = machine.create_and_start(Program::Wrapper, &bundle, "task");
-    assert_eq!(said.stdout, opens(&[0, 1, 2]), "{said:?}");
+    let output = machine.create_and_start(Program::Wrapper, &bundle, "task");
+    assert_eq!(output.stdout, opens(&[0, 1, 2]), "{output:?}");
     machine.wrapper(&["delete", "--force", "task"]);
 
     // Without the group the nodes are there, and the mode of the host's nodes keeps them shut.
@@ -94,8 +94,8 @@ fn real_a_task_in_concourses_user_namespace_opens_a_node_of_group_render() {
     let gids = config["process"]["user"].as_object_mut().unwrap().remove("additionalGids").unwrap();
     assert_eq!(gids, serde_json::json!([RENDER]));
     std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
-    let said = machine.create_and_start(Program::Runc, &bundle, "task");
-    assert_eq!(said.stdout, opens(&[0, 1, 2]).replace("opens", "refuses"), "{said:?}");
+    let output = machine.create_and_start(Program::Runc, &bundle, "task");
+    assert_eq!(output.stdout, opens(&[0, 1, 2]).replace("opens", "refuses"), "{output:?}");
     machine.runc(&["delete", "--force", "task"]);
 }
 
@@ -118,12 +118,12 @@ fn real_exec_with_a_process_file_has_what_create_gave() {
     let path = file.to_str().unwrap();
 
     write();
-    let said = machine.runc(&["exec", "--process", path, "task"]);
-    assert_eq!(said.stdout, opens(&[0, 1, 2]).replace("opens", "refuses"), "plain runc: {said:?}");
+    let output = machine.runc(&["exec", "--process", path, "task"]);
+    assert_eq!(output.stdout, opens(&[0, 1, 2]).replace("opens", "refuses"), "plain runc: {output:?}");
     for arguments in [["exec", "--process", path, "task"], ["exec", "-p", path, "task"]] {
         write();
-        let said = machine.wrapper(&arguments);
-        assert_eq!(said.stdout, opens(&[0, 1, 2]), "{arguments:?}: {said:?}");
+        let output = machine.wrapper(&arguments);
+        assert_eq!(output.stdout, opens(&[0, 1, 2]), "{arguments:?}: {output:?}");
         let once = std::fs::read(&file).unwrap();
         machine.wrapper(&arguments);
         assert_eq!(std::fs::read(&file).unwrap(), once, "a second pass changes nothing");
@@ -135,12 +135,12 @@ fn real_exec_with_a_process_file_has_what_create_gave() {
 
     write();
     std::fs::hard_link(&file, machine.path("planted")).unwrap();
-    let said = machine.wrapper(&["exec", "--process", path, "task"]);
-    assert_eq!(said.status.code(), Some(1), "{said:?}");
-    assert!(said.stderr.contains("has another hard link"), "{said:?}");
+    let output = machine.wrapper(&["exec", "--process", path, "task"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(output.stderr.contains("has another hard link"), "{output:?}");
     assert_eq!(std::fs::read(&file).unwrap(), process.to_string().as_bytes());
-    let said = machine.wrapper(&["delete", "--force", "task"]);
-    assert!(said.status.success(), "{said:?}");
+    let output = machine.wrapper(&["delete", "--force", "task"]);
+    assert!(output.status.success(), "{output:?}");
 }
 
 #[test]
@@ -153,11 +153,11 @@ fn real_an_argument_named_create_is_none() {
     let bundle = machine.bundle("b", Like { args: &["sleep", "1000"], ..Like::default() });
     machine.start_sleeping(Program::Wrapper, &bundle, "c1");
     let before = config_of(&bundle);
-    let said = machine.wrapper(&["exec", "c1", "mkdir", "create", "run", "--bundle"]);
+    let output = machine.wrapper(&["exec", "c1", "mkdir", "create", "run", "--bundle"]);
     // busybox refuses `--bundle`; what matters is that it is mkdir that was run, and nothing edited.
-    assert!(said.stderr.contains("mkdir"), "{said:?}");
-    let said = machine.wrapper(&["exec", "c1", "mkdir", "create", "x"]);
-    assert!(said.status.success(), "{said:?}");
+    assert!(output.stderr.contains("mkdir"), "{output:?}");
+    let output = machine.wrapper(&["exec", "c1", "mkdir", "create", "x"]);
+    assert!(output.status.success(), "{output:?}");
     assert!(bundle.join("rootfs/create").is_dir() && bundle.join("rootfs/x").is_dir());
     assert_eq!(config_of(&bundle), before);
     machine.wrapper(&["delete", "--force", "c1"]);
@@ -174,17 +174,20 @@ fn real_a_group_that_the_container_does_not_map_fails_a_request_and_not_the_defa
     let asking = Like { args: SHOW, env: &["AMD_VISIBLE_DEVICES=0"], mapping };
     let bundle = machine.bundle("asking", asking);
     let before = config_of(&bundle);
-    let said = machine.create_and_start(Program::Wrapper, &bundle, "asking");
-    assert_eq!(said.status.code(), Some(1), "{said:?}");
-    assert!(said.stderr.starts_with("runc-amd-wrapper: ") && said.stderr.contains("group 992"), "{said:?}");
-    assert_eq!(said.stderr.lines().count(), 1, "{said:?}");
+    let output = machine.create_and_start(Program::Wrapper, &bundle, "asking");
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(
+        output.stderr.starts_with("runc-amd-wrapper: ") && output.stderr.contains("group 992"),
+        "{output:?}"
+    );
+    assert_eq!(output.stderr.lines().count(), 1, "{output:?}");
     assert_eq!(config_of(&bundle), before);
 
     let bundle = machine.bundle("silent", Like { env: &[], ..asking });
     let before = config_of(&bundle);
-    let said = machine.create_and_start(Program::Wrapper, &bundle, "silent");
-    assert_eq!(said.stdout, opens(&[]), "{said:?}");
-    assert!(said.stderr.contains("level=warning") && said.stderr.contains("group 992"), "{said:?}");
+    let output = machine.create_and_start(Program::Wrapper, &bundle, "silent");
+    assert_eq!(output.stdout, opens(&[]), "{output:?}");
+    assert!(output.stderr.contains("level=warning") && output.stderr.contains("group 992"), "{output:?}");
     assert_eq!(config_of(&bundle), before);
     machine.wrapper(&["delete", "--force", "silent"]);
 }
@@ -201,17 +204,18 @@ fn real_a_refusal_stands_on_stderr_and_in_runcs_log_in_its_format() {
     let log = machine.path("log");
     let path = log.to_str().unwrap();
 
-    let said = machine.wrapper(&["--log", path, "--log-format", "json", "create", "--bundle", bundle, "c1"]);
-    assert_eq!((said.status.code(), said.stdout.as_str()), (Some(1), ""));
-    let sentence = said.stderr.trim_end().to_owned();
+    let output =
+        machine.wrapper(&["--log", path, "--log-format", "json", "create", "--bundle", bundle, "c1"]);
+    assert_eq!((output.status.code(), output.stdout.as_str()), (Some(1), ""));
+    let sentence = output.stderr.trim_end().to_owned();
     assert!(sentence.starts_with("runc-amd-wrapper: ") && sentence.contains("../.."), "{sentence}");
     let text = std::fs::read_to_string(&log).unwrap();
     let line: serde_json::Value = serde_json::from_str(text.trim_end()).unwrap();
     assert_eq!((&line["level"], &line["msg"]), (&"error".into(), &sentence.as_str().into()));
 
     std::fs::remove_file(&log).unwrap();
-    let said = machine.wrapper(&[&format!("-log={path}"), "create", "c1", "--bundle", bundle]);
-    assert_eq!(said.status.code(), Some(1));
+    let output = machine.wrapper(&[&format!("-log={path}"), "create", "c1", "--bundle", bundle]);
+    assert_eq!(output.status.code(), Some(1));
     let text = std::fs::read_to_string(&log).unwrap();
     assert!(
         text.starts_with("time=\"20") && text.contains(" level=error msg=\"runc-amd-wrapper: "),
@@ -243,14 +247,14 @@ fn real_without_a_policy_of_roots_it_is_plain_runc() {
             "empty object" => std::fs::write(&policy, "{}").unwrap(),
             _ => {}
         }
-        let said = machine.wrapper(&["run", "--bundle", bundle.to_str().unwrap(), "c1"]);
+        let output = machine.wrapper(&["run", "--bundle", bundle.to_str().unwrap(), "c1"]);
         assert_eq!(
-            (said.status.code(), said.stdout.as_str()),
+            (output.status.code(), output.stdout.as_str()),
             (Some(0), opens(&[]).as_str()),
-            "{state}: {said:?}"
+            "{state}: {output:?}"
         );
         assert_eq!(config_of(&bundle), before, "{state}");
-        warnings.push(said.stderr.lines().filter(|line| line.contains("level=warning")).count());
+        warnings.push(output.stderr.lines().filter(|line| line.contains("level=warning")).count());
         let _ = std::fs::remove_file(&policy);
     }
     assert_eq!(warnings, [0, 1, 1, 0]);
@@ -272,12 +276,12 @@ fn real_a_second_create_adds_nothing_to_the_bundle_of_the_first() {
     let once = config_of(&bundle);
     assert_ne!(once, original);
     // The container has ended and not been deleted: runc refuses, and the bundle stays.
-    let said = machine.create_and_start(Program::Wrapper, &bundle, "c1");
-    assert!(!said.status.success());
+    let output = machine.create_and_start(Program::Wrapper, &bundle, "c1");
+    assert!(!output.status.success());
     assert_eq!(config_of(&bundle), once);
     machine.wrapper(&["delete", "--force", "c1"]);
-    let said = machine.create_and_start(Program::Wrapper, &bundle, "c1");
-    assert!(said.status.success(), "{said:?}");
+    let output = machine.create_and_start(Program::Wrapper, &bundle, "c1");
+    assert!(output.status.success(), "{output:?}");
     assert_eq!(config_of(&bundle), once);
     let mode = std::os::unix::fs::MetadataExt::mode(&bundle.join("config.json").metadata().unwrap()) & 0o777;
     assert_eq!(mode, 0o644);

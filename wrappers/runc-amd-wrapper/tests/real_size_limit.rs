@@ -53,14 +53,14 @@ fn real_a_write_beyond_the_limit_is_a_sentence_and_leaves_nothing_half_written()
         let before = std::fs::read(&config).unwrap();
         let limit = beyond.map_or(64, |beyond| before.len() as u64 + beyond);
         let output = limited(&machine, limit, &["create", "--bundle", bundle.to_str().unwrap(), "b"]);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(1), "{sharing} {beyond:?}: {:?} {said}", output.status);
+        let reported = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{sharing} {beyond:?}: {:?} {reported}", output.status);
         assert!(
-            said.contains(part)
-                && said
+            reported.contains(part)
+                && reported
                     .trim_end()
                     .ends_with("File too large (os error 27): raise LimitFSIZE= of the engine's service"),
-            "{sharing} {beyond:?}: {said}"
+            "{sharing} {beyond:?}: {reported}"
         );
         assert_eq!(std::fs::read(&config).unwrap(), before, "{sharing} {beyond:?}");
         assert_eq!(left_over(&machine, &["b", "/run/rocworker"]), "", "{sharing} {beyond:?}");
@@ -80,9 +80,9 @@ fn real_a_process_file_beyond_the_limit_stays_as_it_was() {
     std::fs::write(&process, &text).unwrap();
     let exec = ["exec", "--process", process.to_str().unwrap(), "b"];
     let output = limited(&machine, text.len() as u64 + 4, &exec);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{:?} {said}", output.status);
-    assert!(said.contains("/process cannot be written: File too large"), "{said}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{:?} {reported}", output.status);
+    assert!(reported.contains("/process cannot be written: File too large"), "{reported}");
     assert_eq!(std::fs::read_to_string(&process).unwrap(), text);
 }
 
@@ -101,8 +101,8 @@ fn real_runc_has_the_signal_as_the_caller_left_it() {
     // SIGXFSZ is the 25th.
     for (handling, expected) in [("--default-signal=XFSZ", false), ("--ignore-signal=XFSZ", true)] {
         let call = ["env", handling, &path, &Program::Wrapper.path(), "state", "c1"];
-        let said = String::from_utf8(machine.inside(&call).output().unwrap().stdout).unwrap();
-        let ignored = u64::from_str_radix(said.trim_start_matches("SigIgn:").trim(), 16).unwrap();
-        assert_eq!(ignored & (1 << 24) != 0, expected, "{handling}: {said}");
+        let reported = String::from_utf8(machine.inside(&call).output().unwrap().stdout).unwrap();
+        let ignored = u64::from_str_radix(reported.trim_start_matches("SigIgn:").trim(), 16).unwrap();
+        assert_eq!(ignored & (1 << 24) != 0, expected, "{handling}: {reported}");
     }
 }

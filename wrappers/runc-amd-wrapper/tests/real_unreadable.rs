@@ -28,10 +28,10 @@ fn failing(machine: &Machine, path: &Path, error: &str, arguments: &[&str]) -> C
 
 #[track_caller]
 fn refused(output: &Output, parts: &[&str]) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.starts_with("runc-amd-wrapper: ") && said.lines().count() == 1, "{said}");
-    assert!(parts.iter().all(|part| said.contains(part)), "{parts:?}: {said}");
+    let reported = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{reported}");
+    assert!(reported.starts_with("runc-amd-wrapper: ") && reported.lines().count() == 1, "{reported}");
+    assert!(parts.iter().all(|part| reported.contains(part)), "{parts:?}: {reported}");
 }
 
 #[test]
@@ -50,14 +50,14 @@ fn real_a_config_that_cannot_be_opened_fails_the_create_under_any_policy() {
     for (kind, write) in policies {
         write(&machine, &policy);
         // The C libraries have different words for them.
-        for (error, said) in
+        for (error, reported) in
             [("ENFILE", "(os error 23)"), ("EIO", "(os error 5)"), ("ENOMEM", "(os error 12)")]
         {
             let bundle = machine.bundle("b", sleeper(&["AMD_VISIBLE_DEVICES=0"]));
             let config = bundle.join("config.json");
             let create = ["create", "--bundle", bundle.to_str().unwrap(), "c1"];
             let output = failing(&machine, &config, error, &create).output().unwrap();
-            refused(&output, &[config.to_str().unwrap(), said, "create the container again"]);
+            refused(&output, &[config.to_str().unwrap(), reported, "create the container again"]);
             assert!(!machine.path("R/c1").exists(), "{kind}, {error}: runc was not run");
         }
     }

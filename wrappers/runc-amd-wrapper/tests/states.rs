@@ -28,8 +28,8 @@ fn set_mode(path: &Path, mode: u32) {
 }
 
 fn failed_with(outcome: &Outcome, part: &str) -> bool {
-    let said = outcome.messages("error");
-    outcome.verdict == Verdict::Fail && said.len() == 1 && said[0].contains(part)
+    let messages = outcome.messages("error");
+    outcome.verdict == Verdict::Fail && messages.len() == 1 && messages[0].contains(part)
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn a_flag_of_a_newer_runc_stops_a_call_only_where_gpus_depend_on_it() {
 }
 
 #[test]
-fn the_policys_runtime_serves_every_call() {
+fn the_runtime_of_a_policy_serves_every_call() {
     let stage = Stage::new();
     let other = stage.path("other-runc");
     std::fs::write(&other, "").unwrap();
@@ -327,7 +327,8 @@ fn the_policys_runtime_serves_every_call() {
             let outcome = stage.call(call);
             let run = Verdict::Run { runtime: expected.clone(), depth: 1 };
             assert_eq!(outcome.verdict, run, "{call:?}");
-            let warned = outcome.log.iter().any(|(level, said)| level == "warning" && said.contains("/none"));
+            let warned =
+                outcome.log.iter().any(|(level, message)| level == "warning" && message.contains("/none"));
             assert_eq!(warned, runtime == json!("/none"), "{call:?}: {outcome:?}");
         }
     }

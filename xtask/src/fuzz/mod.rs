@@ -8,9 +8,9 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::command::Command;
+use crate::privilege::Privilege;
 use crate::refusal::Refusal;
 use crate::repository;
-use crate::test::Privilege;
 use target::{PACKAGES, TARGETS, Target};
 
 /// How long each target runs unless it is said.

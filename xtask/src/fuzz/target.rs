@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-use crate::command::Command;
+use crate::command::{Command, search_path};
+use crate::privilege::Privilege;
 use crate::repository;
-use crate::test::{Privilege, search_path};
 
 /// A fuzz target of fuzz/.
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Privilege {
     /// The command as root; sudo passes no environment on.
     fn lead(self, argv: Vec<OsString>, temporary: &Path) -> Result<Command> {
         let mut variable = OsString::from("PATH=");
-        variable.push(search_path()?);
+        variable.push(search_path(None)?);
         Ok(Command::new(self.as_root(&["env"]))
             .arguments([variable, format!("TMPDIR={}", temporary.display()).into()])
             .arguments(argv))

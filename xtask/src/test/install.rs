@@ -5,10 +5,10 @@ use std::io::{BufRead, IsTerminal, Write};
 use anyhow::{Context, Result};
 
 use crate::command::Command;
+use crate::privilege::Privilege;
 use crate::refusal::Refusal;
 
 use super::needs::Missing;
-use super::privilege::Privilege;
 
 /// What the caller said about installing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,21 +4,19 @@ mod changed;
 pub(crate) mod fetch;
 mod install;
 mod needs;
-mod privilege;
 mod real;
 mod step;
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::command::Command;
+use crate::command::{Command, search_path};
+use crate::privilege::Privilege;
 use crate::programs::{self, Programs};
 use crate::refusal::Refusal;
 use crate::{dist, fuzz, repository};
-pub(crate) use privilege::Privilege;
 use step::Steps;
 
 const USAGE: &str = "`cargo xtask test` takes --yes, --changed or --all, and -- with arguments of `cargo nextest run`, \
@@ -258,7 +256,7 @@ impl Tests {
     }
 
     fn with_environment(&self, command: Command, wrapper: &Path) -> Result<Command> {
-        let path = search_path()?;
+        let path = search_path(Some(fetch::prometheus()?))?;
         let command = self.privilege.run_tests_as_root(command, &path);
         let command = fetch::variables()?
             .into_iter()
@@ -274,16 +272,6 @@ impl Tests {
             .environment("ROCWORKER_EXPORTER", &self.programs.exporter)
             .environment(dist::VARIABLE, &self.dist))
     }
-}
-
-/// This process's PATH, with what was unpacked into the cache, and with the sbin folders. Those hold runc,
-/// and Debian leaves them out of an ordinary user's PATH.
-pub(crate) fn search_path() -> Result<OsString> {
-    let mut folders = vec![fetch::prometheus()?];
-    let own = std::env::var_os("PATH").unwrap_or_default();
-    folders.extend(std::env::split_paths(&own));
-    folders.extend(["/usr/sbin".into(), "/sbin".into()]);
-    std::env::join_paths(folders).context("a folder on PATH has a colon in its name")
 }
 
 #[cfg(test)]

@@ -72,7 +72,16 @@ impl Bundle<'_> {
             splices.extend(Some(process.object.value), OBJECT, members.0);
         }
         root.add("linux", self.extend_linux(&injection.nodes, &mut splices)?);
-        root.add("mounts", super::mounts::extend(text, self.mounts, injection, &mut splices, warn)?);
+        root.add(
+            "mounts",
+            super::mounts::extend(
+                text,
+                self.mounts,
+                (injection.shm_bytes, injection.folders),
+                &mut splices,
+                warn,
+            )?,
+        );
         splices.extend(Some(self.root.value), OBJECT, root.0);
         Ok(splices.edited())
     }

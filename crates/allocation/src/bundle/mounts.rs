@@ -3,12 +3,10 @@
 use raw_json::Text;
 use serde::Serialize;
 
-use super::{
-    Injection,
-    entries::{self, Mount},
-};
+use super::entries::{self, Mount};
 use crate::{
     Error,
+    folder::Folder,
     object::{ARRAY, OBJECT, Object, list},
     path::clean,
     splice::{Members, Splices, joined, json},
@@ -16,16 +14,15 @@ use crate::{
 
 const SHM: &str = "/dev/shm";
 
-/// Adds the mounts that are not there yet. Returns the whole list if the bundle has none. Calls `warn` with what it
-/// leaves out.
+/// Sets the size of /dev/shm and adds the mounts of folders that are not there yet. Returns the whole list if the bundle
+/// has none. Calls `warn` with what it leaves out.
 pub(super) fn extend(
     text: &str,
     place: Option<&str>,
-    injection: &Injection<'_>,
+    (shm_bytes, folders): (Option<u64>, &[Folder]),
     splices: &mut Splices<'_>,
     warn: &mut dyn FnMut(&str),
 ) -> Result<Option<String>, Error> {
-    let Injection { shm_bytes, folders, .. } = injection;
     if shm_bytes.is_none() && folders.is_empty() {
         return Ok(None);
     }
@@ -60,7 +57,7 @@ pub(super) fn extend(
     }
     let there: Vec<_> =
         present.iter().map(|mount| (clean(&mount.destination), mount.source.as_deref())).collect();
-    for folder in *folders {
+    for folder in folders {
         if there.iter().any(|(destination, source)| decides_about(destination, *source, &folder.path)) {
             continue;
         }

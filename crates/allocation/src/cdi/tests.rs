@@ -91,7 +91,7 @@ fn what_is_no_spec_is_refused_with_the_reason() {
 }
 
 #[test]
-fn every_fault_is_found_and_said_where_it_is() {
+fn every_fault_is_found_and_reported_where_it_is() {
     let node = r#"{"deviceNodes":[{"path":"/dev/a"}]}"#;
     let table = [
         (AMD.replace("0.5.0", "0.4.9"), r#"cdiVersion: "0.4.9" is no version of CDI"#),

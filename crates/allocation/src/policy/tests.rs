@@ -240,7 +240,7 @@ fn pods_ask_by_a_key_of_their_own_and_get_no_default() {
 }
 
 #[test]
-fn a_refused_request_is_said_in_one_sentence() {
+fn a_refused_request_is_reported_in_one_sentence() {
     let list = Request::from_visible_devices("0-1").unwrap();
     let table = [
         (

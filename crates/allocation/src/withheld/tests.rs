@@ -109,7 +109,7 @@ fn a_text_that_is_not_of_now_withholds_what_it_has_in_quarantine_until_the_machi
 
 #[test]
 fn a_text_that_says_nothing_is_refused_with_the_reason() {
-    let said = |text: &str| Withheld::parse(text, NOW, || None).map_err(|error| error.to_string());
+    let parsed = |text: &str| Withheld::parse(text, NOW, || None).map_err(|error| error.to_string());
     let text = health().to_json().unwrap();
     let newer = "has schema_version 2 of a newer version (this one reads 1)";
     let not = |problem: &str| format!("is no health file: {problem}");
@@ -128,7 +128,7 @@ fn a_text_that_says_nothing_is_refused_with_the_reason() {
         (&text.replace("{\"pci\"", "{\"leftover\":null,\"pci\""), not("duplicate field `leftover`")),
         (&text.replace(&NOW.to_string(), "-1"), not("invalid value: integer `-1`, expected u64")),
     ] {
-        let sentence = said(text).unwrap_err();
+        let sentence = parsed(text).unwrap_err();
         assert!(sentence.starts_with(&expected), "{text}: {sentence}");
     }
 }

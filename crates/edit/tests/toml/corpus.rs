@@ -107,10 +107,10 @@ proptest! {
         prop_assert_eq!(&edit.apply(&applied).unwrap(), &applied);
         let back = edit.revert(&applied, Some(&text)).unwrap();
         prop_assert_eq!((back.text.as_deref(), back.left), (Some(text.as_str()), Vec::new()));
-        let said = Format::Toml.read(&text).unwrap();
+        let read = Format::Toml.read(&text).unwrap();
         let somebody = format!("{applied}\n# somebody\n");
         let back = edit.revert(&somebody, Some(&text)).unwrap().text.unwrap();
-        prop_assert_eq!(Format::Toml.read(&back).unwrap(), said, "{}\n=>\n{}", somebody, back);
+        prop_assert_eq!(Format::Toml.read(&back).unwrap(), read, "{}\n=>\n{}", somebody, back);
         // Which line stands where again, but for blank ones and the end of a list or of the file.
         let plain = |text: &str| -> Vec<String> {
             let lines = text.lines().map(|line| line.replace([',', ' ', '\u{feff}'], ""));

@@ -30,7 +30,7 @@ fn read(text: &str) -> Value {
 }
 
 #[test]
-fn it_goes_as_one_with_what_somebody_put_into_it_and_that_is_told() {
+fn it_goes_as_one_with_what_somebody_put_into_it_and_that_is_reported() {
     let ours = runtime().apply(BEFORE).unwrap();
     assert_eq!(
         ours,

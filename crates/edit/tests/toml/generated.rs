@@ -93,35 +93,35 @@ fn read(text: &str) -> Value {
 }
 
 /// What a text says beside our keys and the empty tables on the way to them.
-fn theirs(mut said: Value, before: &Value) -> Value {
+fn theirs(mut document: Value, before: &Value) -> Value {
     for key in &ours().keys {
         let pointer = |path: &[String]| path.iter().map(|name| format!("/{name}")).collect::<String>();
         let (last, folder) = key.path.split_last().unwrap();
         match (&key.set, before.pointer(&pointer(&key.path))) {
             (Set::Member(member), _) => {
-                if let Some(list) = said.pointer_mut("/imports").and_then(Value::as_array_mut) {
+                if let Some(list) = document.pointer_mut("/imports").and_then(Value::as_array_mut) {
                     list.retain(|known| known != member);
                 }
             }
             (Set::Needed(_), Some(_)) => {}
             (Set::Entry { .. }, Some(_)) => {
                 for (table, name) in [("", "type"), ("/options", "Name")] {
-                    let table = said.pointer_mut(&[&pointer(&key.path), table].concat());
+                    let table = document.pointer_mut(&[&pointer(&key.path), table].concat());
                     table.and_then(Value::as_object_mut).map(|table| table.remove(name));
                 }
             }
             _ => {
-                if let Some(table) = said.pointer_mut(&pointer(folder)).and_then(Value::as_object_mut) {
+                if let Some(table) = document.pointer_mut(&pointer(folder)).and_then(Value::as_object_mut) {
                     table.remove(last);
                 }
             }
         }
     }
-    without_empty(said)
+    without_empty(document)
 }
 
-fn without_empty(said: Value) -> Value {
-    match said {
+fn without_empty(document: Value) -> Value {
+    match document {
         Value::Object(table) => {
             let entries = table.into_iter().map(|(name, value)| (name, without_empty(value)));
             let is_empty =

@@ -191,7 +191,7 @@ fn a_member_leaves_a_list_that_somebody_has_gone_on_with() {
 }
 
 #[test]
-fn what_somebody_has_changed_since_is_theirs_and_told() {
+fn what_somebody_has_changed_since_is_unmanaged_and_reported() {
     let on = value(&["a", "on"], true.into());
     let back = on.revert("[a]\non = \"maybe\"\n", Some("")).unwrap();
     assert_eq!(
@@ -238,7 +238,7 @@ fn what_is_needed_is_a_table_and_stays_where_it_is() {
 #[test]
 fn what_stands_in_the_way_is_named_with_its_line() {
     let on = value(&["a", "b", "on"], true.into());
-    for (text, line, said) in [
+    for (text, line, problem) in [
         ("x = 1\na = \"text\"\n", 2, "a is a string where a table is needed"),
         ("\n\n[a]\nb = 1\n", 4, "a.b is a number where a table is needed"),
         ("[a]\nb = []\n", 2, "a.b is a list where a table"),
@@ -252,7 +252,7 @@ fn what_stands_in_the_way_is_named_with_its_line() {
     ] {
         let fault = on.apply(text).unwrap_err();
         assert_eq!(fault.line, line, "{text:?}: {fault}");
-        assert!(fault.problem.contains(said) && !fault.problem.is_empty(), "{text:?}: {fault}");
+        assert!(fault.problem.contains(problem) && !fault.problem.is_empty(), "{text:?}: {fault}");
         assert!(!fault.to_string().contains('\n'), "{fault}");
     }
     let fault = member("m").apply("imports = \"conf.d\"\n").unwrap_err();

@@ -63,12 +63,12 @@ fn drift(daemon: &Published) -> Markup {
         (differs, "differing"),
         (pending_restarts, restarts),
     ];
-    let said: Vec<String> = states
+    let counts: Vec<String> = states
         .iter()
         .filter(|(count, _)| *count > 0)
         .map(|(count, word)| format!("{count} {word}"))
         .collect();
-    let is_in_sync = said.is_empty() && *config_in_force == Some(true) && *problems == Some(0);
+    let is_in_sync = counts.is_empty() && *config_in_force == Some(true) && *problems == Some(0);
     let status = html! { ": see " code { "rocworker status" } "." };
     let total = [differs, contested, blocked, failed].into_iter().fold(0, u64::saturating_add);
     let unlisted = usize::try_from(total).unwrap_or(usize::MAX).saturating_sub(paths.len());
@@ -82,8 +82,8 @@ fn drift(daemon: &Published) -> Markup {
             Some(problems) => p { strong { (problems) " configured parts are not applied" } (status) },
         }
         @if is_in_sync { p { "In sync: everything is as configured." } }
-        @else if said.is_empty() { p { "No managed path differs, and no restart is pending." } }
-        @else { p { (said.join(", ")) "." } }
+        @else if counts.is_empty() { p { "No managed path differs, and no restart is pending." } }
+        @else { p { (counts.join(", ")) "." } }
         @if !paths.is_empty() {
             ul.sheet.entries {
                 @for DriftingPath { path, state, reason } in paths {

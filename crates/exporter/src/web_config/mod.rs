@@ -99,7 +99,7 @@ impl WebConfig {
                 }
                 Err(error) => {
                     let error = error.to_string();
-                    if has_changed || former.is_none_or(|(_, said)| said != error) {
+                    if has_changed || former.is_none_or(|(_, problem)| problem != error) {
                         crate::say(&format!("{error}; what was read before stays in force"));
                     }
                     state.in_vain = Some((Instant::now(), error));
@@ -182,10 +182,10 @@ fn load(root: &Root, path: &Path, files: &mut Vec<PathBuf>) -> Result<Loaded, Er
 /// The line and what is wrong there. The parser tells no line of an unknown key at the top of the file.
 fn placed(error: &yaml_serde::Error, text: &str) -> (usize, String) {
     let message = error.to_string();
-    let said = message.split(" at line ").next().unwrap_or(&message).to_owned();
-    let key = said.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
+    let problem = message.split(" at line ").next().unwrap_or(&message).to_owned();
+    let key = problem.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
     let line = error.location().map(|place| place.line()).or_else(|| key.map(|key| line_of(key, text)));
-    (line.unwrap_or(1), said)
+    (line.unwrap_or(1), problem)
 }
 
 fn line_of(key: &str, text: &str) -> usize {

@@ -83,9 +83,9 @@ pub(crate) fn refusal(config: &str, folder: &Path) -> String {
     let output =
         Command::new(PROGRAM).args(["--listen=127.0.0.1:0", "--web-config"]).arg(&file).output().unwrap();
     assert_eq!(output.status.code(), Some(2), "{config}");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(said.lines().count(), 1, "{said}");
-    said.replace(folder.to_str().unwrap(), "DIR").trim_end().replace("rocworker-exporter: ", "")
+    let problem = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(problem.lines().count(), 1, "{problem}");
+    problem.replace(folder.to_str().unwrap(), "DIR").trim_end().replace("rocworker-exporter: ", "")
 }
 
 #[test]
@@ -160,10 +160,10 @@ fn real_curl_a_change_of_the_file_counts_and_a_mistake_in_it_does_not() {
     assert_eq!(running.says(), format!("rocworker-exporter: {} was read again", file.display()));
     fs::write(&file, "basic_auth_users: 7\n").unwrap();
     assert_eq!(status("prometheus:two"), "200");
-    let said = running.says();
+    let problem = running.says();
     assert!(
-        said.contains("web.yml:1: ") && said.ends_with("; what was read before stays in force"),
-        "{said}"
+        problem.contains("web.yml:1: ") && problem.ends_with("; what was read before stays in force"),
+        "{problem}"
     );
     fs::remove_file(&file).unwrap();
     assert_eq!((status("prometheus:two").as_str(), status("prometheus:one").as_str()), ("200", "401"));
@@ -211,11 +211,11 @@ fn real_curl_and_openssl_a_certificate_that_appears_later_counts() {
     fs::write(folder.path().join("web.yml"), config).unwrap();
     for (from, to) in [("ca.pem", "later-ca.pem"), ("cert.pem", "later.pem"), ("key.pem", "later-key.pem")] {
         assert_eq!(status("http"), "200", "before {to}");
-        let said = running.says();
+        let problem = running.says();
         assert!(
-            said.contains(&format!("{to}: No such file"))
-                && said.ends_with("; what was read before stays in force"),
-            "{said}"
+            problem.contains(&format!("{to}: No such file"))
+                && problem.ends_with("; what was read before stays in force"),
+            "{problem}"
         );
         fs::copy(folder.path().join(from), folder.path().join(to)).unwrap();
     }
@@ -248,8 +248,11 @@ fn real_curl_and_openssl_a_certificate_whose_folder_was_mended_counts() {
     issue(folder.path(), "cert", "key", "server");
     copy();
     assert_eq!(status(), "200");
-    let said = running.says();
-    assert!(said.contains("chmod go-w") && said.ends_with("; what was read before stays in force"), "{said}");
+    let problem = running.says();
+    assert!(
+        problem.contains("chmod go-w") && problem.ends_with("; what was read before stays in force"),
+        "{problem}"
+    );
     give(0o755);
     std::thread::sleep(Duration::from_secs(11));
     assert_eq!(status(), "200");
@@ -347,9 +350,12 @@ fn real_openssl_each_mistake_is_one_sentence_with_its_line() {
         assert_eq!(refusal(config, folder.path()), expected, "{config}");
     }
     for config in ["a: [\n", "\u{7}", "just words\n"] {
-        let said = refusal(config, folder.path());
-        assert!(said.starts_with("DIR/wrong.yml:1: ") || said.starts_with("DIR/wrong.yml:2: "), "{said}");
-        assert!(!said.contains(" at line ") && !said.contains("struct "), "{said}");
+        let problem = refusal(config, folder.path());
+        assert!(
+            problem.starts_with("DIR/wrong.yml:1: ") || problem.starts_with("DIR/wrong.yml:2: "),
+            "{problem}"
+        );
+        assert!(!problem.contains(" at line ") && !problem.contains("struct "), "{problem}");
     }
 }
 
@@ -392,14 +398,14 @@ fn real_curl_and_openssl_a_running_exporter_never_drops_its_protection() {
             "it takes away client_auth_type: RequireAndVerifyClientCert",
         ),
     ];
-    for (config, said) in many {
+    for (config, problem) in many {
         fs::write(folder.path().join("web.yml"), &config).unwrap();
         assert_eq!(running.get("/healthz").status(), 0, "plain HTTP after {config:?}");
         assert_eq!(status(&own), "401", "{config:?}");
         assert_eq!(status(&own[..2]), "000", "{config:?}");
         assert_eq!(status(&with_password), "200", "{config:?}");
         let line = running.says();
-        assert!(line.contains(said) && line.ends_with("; what was read before stays in force"), "{line}");
+        assert!(line.contains(problem) && line.ends_with("; what was read before stays in force"), "{line}");
     }
     fs::write(folder.path().join("web.yml"), format!("{required}{users}# Another line.\n")).unwrap();
     assert_eq!(status(&with_password), "200");

@@ -57,8 +57,8 @@ impl Judged {
                 assert_eq!(answer.sample(name), None, "{}", answer.text());
             }
         }
-        let said = self.running.says();
-        assert!(said.contains("/run/rocworker/health.json") && said.contains(why), "{said}");
+        let logged = self.running.says();
+        assert!(logged.contains("/run/rocworker/health.json") && logged.contains(why), "{logged}");
         // The next line is of the next fault.
         fs::remove_file(self.path()).unwrap();
         assert_eq!(self.scrape().sample(ERRORS), Some(before + 2.0), "what is not there is no fault");

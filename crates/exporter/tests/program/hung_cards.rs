@@ -129,9 +129,9 @@ fn real_fuse_cards_that_hang_cost_a_second_once_and_their_own_metrics() {
     assert!(begun.elapsed() < Duration::from_secs(120), "{:?}", begun.elapsed());
     assert_eq!(machine.served.hanging(), hanging);
     assert!(machine.running.threads() <= threads + most, "{} threads", machine.running.threads());
-    let mut said = (0..most + 2).map(|_| machine.running.says());
+    let mut logged = (0..most + 2).map(|_| machine.running.says());
     let folder = format!("{} does not answer: its metrics are absent", address(1));
-    assert!(said.any(|line| line.contains(&folder)));
+    assert!(logged.any(|line| line.contains(&folder)));
     machine.end();
 }
 

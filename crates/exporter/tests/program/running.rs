@@ -14,7 +14,7 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker-exporter");
 pub(crate) struct Running {
     child: Child,
     pub(crate) address: SocketAddr,
-    said: Receiver<String>,
+    logged: Receiver<String>,
 }
 
 impl Running {
@@ -28,12 +28,12 @@ impl Running {
     pub(crate) fn of(mut command: Command) -> Self {
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let (say, said) = mpsc::channel();
+        let (say, logged) = mpsc::channel();
         std::thread::spawn(move || lines.map_while(Result::ok).try_for_each(|line| say.send(line)));
-        let line = said.recv_timeout(Duration::from_secs(20)).unwrap();
+        let line = logged.recv_timeout(Duration::from_secs(20)).unwrap();
         let address = line.split_once("://").unwrap_or_else(|| panic!("{line}")).1;
         let address = address.split_once('/').unwrap().0.parse().unwrap();
-        Self { child, address, said }
+        Self { child, address, logged }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -42,7 +42,7 @@ impl Running {
 
     /// The next line on stderr.
     pub(crate) fn says(&self) -> String {
-        self.said.recv_timeout(Duration::from_secs(10)).unwrap()
+        self.logged.recv_timeout(Duration::from_secs(10)).unwrap()
     }
 
     pub(crate) fn threads(&self) -> usize {

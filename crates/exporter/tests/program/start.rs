@@ -15,25 +15,25 @@ fn run(arguments: &[&str]) -> (i32, String) {
 
 #[test]
 fn what_is_wrong_at_the_start_is_one_sentence() {
-    let (code, said) = run(&["--listen", "localhost"]);
+    let (code, stderr) = run(&["--listen", "localhost"]);
     assert_eq!(code, 2);
-    assert!(said.contains("write an IP address and a port"), "{said}");
+    assert!(stderr.contains("write an IP address and a port"), "{stderr}");
     assert_eq!(run(&["--nonsense"]).0, 2);
     assert_eq!(run(&["--help"]).0, 0);
-    let (code, said) = run(&["--root", "/nowhere/at/all"]);
+    let (code, stderr) = run(&["--root", "/nowhere/at/all"]);
     assert_eq!(
-        (code, said.as_str()),
+        (code, stderr.as_str()),
         (2, "rocworker-exporter: cannot open /nowhere/at/all: No such file or directory\n")
     );
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
-    let (code, said) = run(&["--listen", &address]);
+    let (code, stderr) = run(&["--listen", &address]);
     assert_eq!(code, 1);
     assert!(
-        said.starts_with(&format!("rocworker-exporter: cannot listen on {address}: Address in use")),
-        "{said}"
+        stderr.starts_with(&format!("rocworker-exporter: cannot listen on {address}: Address in use")),
+        "{stderr}"
     );
-    assert_eq!(said.lines().count(), 1);
+    assert_eq!(stderr.lines().count(), 1);
 }
 
 #[test]

@@ -25,9 +25,9 @@ fn a_document_that_is_too_deep_too_large_or_ambiguous_is_refused_at_once() {
         (costing("$03$"), "a bcrypt cost of 3, and 4 to 16 are taken"),
     ] {
         let begun = Instant::now();
-        let said = refusal(&config, folder.path());
-        assert!(said.contains(expected), "{expected}\n  says: {said}");
-        assert!(begun.elapsed() < Duration::from_secs(5), "{said} {:?}", begun.elapsed());
+        let problem = refusal(&config, folder.path());
+        assert!(problem.contains(expected), "{expected}\n  says: {problem}");
+        assert!(begun.elapsed() < Duration::from_secs(5), "{problem} {:?}", begun.elapsed());
     }
 }
 
@@ -54,13 +54,13 @@ fn a_file_that_others_can_write_or_that_is_none_is_refused() {
     let fifo = folder.path().join("fifo");
     nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRUSR).unwrap();
     for path in [fifo.as_path(), folder.path(), Path::new("/dev/zero")] {
-        let said = says_of(path);
-        assert!(said.starts_with("Some(2)"), "{said}");
+        let problem = says_of(path);
+        assert!(problem.starts_with("Some(2)"), "{problem}");
     }
     // As a unit with DynamicUser= reads it: root's, and its group may read it.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
-    let said = says_of(&file);
-    assert!(said.starts_with("Some(124)"), "it runs: {said}");
+    let problem = says_of(&file);
+    assert!(problem.starts_with("Some(124)"), "it runs: {problem}");
 }
 
 #[test]
@@ -73,14 +73,14 @@ fn real_openssl_an_encrypted_key_is_called_so() {
     openssl(folder.path(), "pkcs8 -topk8 -in key.pem -out new.pem -passout pass:secret");
     openssl(folder.path(), "ec -in key.pem -out old.pem -aes128 -passout pass:secret");
     for key in ["new.pem", "old.pem"] {
-        let said = refusal(
+        let problem = refusal(
             &format!("tls_server_config:\n  cert_file: cert.pem\n  key_file: {key}\n"),
             folder.path(),
         );
         let expected = format!(
             "DIR/wrong.yml:3: key_file: DIR/{key} is encrypted: `openssl pkey -in DIR/{key} -out DIR/decrypted.pem` decrypts it"
         );
-        assert!(said.starts_with(&expected), "{said}");
+        assert!(problem.starts_with(&expected), "{problem}");
     }
 }
 
@@ -129,11 +129,15 @@ fn real_openssl_files_that_others_can_exchange_are_refused_with_the_way_to_them(
         let file = place.path().join("web.yml");
         let tls = tls.replace("_file: ", &format!("_file: {}/", folder.path().display()));
         fs::write(&file, tls).unwrap();
-        let said = says_of(&file).replace(folder.path().to_str().unwrap(), "DIR");
+        let problem = says_of(&file).replace(folder.path().to_str().unwrap(), "DIR");
         match expected {
-            Ok(part) => assert!(said.starts_with("Some(124)") && said.contains(part), "{kind}: {said}"),
-            Err(part) => assert!(said.starts_with("Some(2)") && said.contains(part), "{kind}: {said}"),
+            Ok(part) => {
+                assert!(problem.starts_with("Some(124)") && problem.contains(part), "{kind}: {problem}")
+            }
+            Err(part) => {
+                assert!(problem.starts_with("Some(2)") && problem.contains(part), "{kind}: {problem}")
+            }
         }
-        assert_eq!(said.contains("chmod o-r"), kind == "a readable key", "{kind}: {said}");
+        assert_eq!(problem.contains("chmod o-r"), kind == "a readable key", "{kind}: {problem}");
     }
 }

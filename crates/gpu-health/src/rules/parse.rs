@@ -8,14 +8,9 @@ use kernel_log::knowledge::{Class, Severity};
 use serde::Deserialize;
 use toml::Spanned;
 
-use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When, unfit};
+use super::unfit::{self, Fault};
+use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When};
 use crate::knowledge::IDS;
-
-/// Where a text is no rules: the byte at which the problem begins.
-pub(super) struct Fault {
-    pub(super) at: usize,
-    pub(super) problem: String,
-}
 
 /// A month: what a rule looks back and a quarantine lasts at most.
 const LONGEST_S: i64 = 30 * 86_400;

@@ -1,6 +1,10 @@
 //! What the reader of TOML says is wrong, in an operator's words.
 
-use super::parse::Fault;
+/// Where a text is no rules: the byte at which the problem begins.
+pub(super) struct Fault {
+    pub(super) at: usize,
+    pub(super) problem: String,
+}
 
 /// Of a value, in an error.
 const SHOWN: usize = 40;
@@ -17,21 +21,21 @@ const EXPECTED: [(&str, &str); 5] = [
 pub(super) fn fault(text: &str, error: &toml::de::Error) -> Fault {
     let span = error.span().unwrap_or(text.len()..text.len());
     let value = text.get(span.clone()).unwrap_or_default();
-    let said = error.message();
-    let (at, problem) = match (said.strip_prefix("missing field `"), wanted(said)) {
+    let problem = error.message();
+    let (at, problem) = match (problem.strip_prefix("missing field `"), wanted(problem)) {
         // Of the whole file: the key belongs above its first table.
         (Some(key), _) if span.start == 0 => {
             let key = key.trim_end_matches('`');
             (first_table(text), format!("{key} is missing: write it above the first [[rule]]"))
         }
         (_, Some(wanted)) => (span.start, format!("{} is not {wanted}", short(value))),
-        _ => (span.start, said.to_owned()),
+        _ => (span.start, problem.to_owned()),
     };
     Fault { at, problem: format!("{problem}: docs/health.md describes this file") }
 }
 
-fn wanted(said: &str) -> Option<&'static str> {
-    let (problem, expected) = said.rsplit_once(", expected ")?;
+fn wanted(problem: &str) -> Option<&'static str> {
+    let (problem, expected) = problem.rsplit_once(", expected ")?;
     let is_of_value = problem.starts_with("invalid type") || problem.starts_with("invalid value");
     let expected = if expected.starts_with("struct ") { "struct" } else { expected };
     let known = EXPECTED.iter().find(|(serdes, _)| *serdes == expected && is_of_value);

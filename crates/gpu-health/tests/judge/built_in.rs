@@ -1,6 +1,6 @@
 //! Each built-in rule, with what makes it hold and what is just not enough.
 
-use gpu_health::judge::{Card, Event, Log};
+use gpu_health::known::{Card, Event, Log};
 use gpu_health::rules::Rules;
 use inventory::health::State;
 use kernel_log::knowledge::{Blame, Class, Knowledge, Severity};
@@ -139,12 +139,12 @@ fn a_reading_takes_off_what_the_table_says() {
         (vec![temperature(f64::INFINITY), limit("mem", "critical", 90.0)], &[], None),
     ];
     for (samples, takes, score) in cases {
-        let said = format!("{samples:?}");
+        let shown = format!("{samples:?}");
         // Of this card the log says nothing.
         let silent = Card { is_driven: false, ..card(samples) };
         let gpu = of(&silent, &[]);
-        assert_eq!((rules_of(&gpu), gpu.score), (takes.to_vec(), score), "{said}");
-        assert_eq!(gpu.state == State::Unknown, score.is_none(), "{said}");
+        assert_eq!((rules_of(&gpu), gpu.score), (takes.to_vec(), score), "{shown}");
+        assert_eq!(gpu.state == State::Unknown, score.is_none(), "{shown}");
     }
 }
 
@@ -242,13 +242,13 @@ fn without_the_log_good_readings_are_not_healthy_and_bad_ones_count() {
         (pending(), (State::Degraded, Some(85)), (State::Degraded, Some(85))),
         (Vec::new(), (State::Healthy, Some(100)), (State::Unknown, None)),
     ] {
-        let said = format!("{samples:?}");
+        let shown = format!("{samples:?}");
         let card = card(samples);
         let log = Log { events: &[], is_whole: true };
         for (log, expected) in [(Ok(log), read), (Err("it cannot be read"), unread)] {
             let gpu = judged(&Rules::built_in(), &card, log);
-            assert_eq!((gpu.state, gpu.score), expected, "{said}");
-            assert_eq!(gpu.unknown.is_empty(), gpu.state != State::Unknown, "{said}: {:?}", gpu.unknown);
+            assert_eq!((gpu.state, gpu.score), expected, "{shown}");
+            assert_eq!(gpu.unknown.is_empty(), gpu.state != State::Unknown, "{shown}: {:?}", gpu.unknown);
         }
     }
     // Rules that ask for no message need no log.

@@ -29,14 +29,14 @@ fn the_page_of_health_has_each_rule_and_the_thresholds() {
         "docs/health.md lacks this table of crates/gpu-health/rules.toml:\n{table}"
     );
     let Rules { degraded_below, unhealthy_below, hold_s, .. } = rules;
-    for said in [
+    for sentence in [
         format!("| `healthy` | {degraded_below} to 100 |"),
         format!("| `degraded` | {unhealthy_below} to {} |", degraded_below - 1),
         format!("| `unhealthy` | 0 to {} |", unhealthy_below - 1),
         format!("`hold_s` ({hold_s} s)"),
         PATH.to_owned(),
     ] {
-        assert!(page.contains(&said), "docs/health.md lacks {said:?}");
+        assert!(page.contains(&sentence), "docs/health.md lacks {sentence:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whether a card hangs now.
 
-use gpu_health::judge::{Card, Log};
+use gpu_health::known::{Card, Log};
 use gpu_health::rules::Rules;
 use kernel_log::knowledge::{Class, Severity};
 
@@ -57,7 +57,7 @@ fn a_hang_that_recovered_degrades_for_an_hour_and_a_new_one_is_a_hang_again() {
     assert_eq!(rules_of(&gpu), [("hang-now", 60)]);
     assert_eq!(gpu.deductions[0].evidence, "amdgpu 0000:03:00.0: Hang 5 s ago");
     // A display that waits is no hang of the GPU.
-    let benign = [gpu_health::judge::Event { severity: Severity::Warning, ..event(Class::Hang, 5) }];
+    let benign = [gpu_health::known::Event { severity: Severity::Warning, ..event(Class::Hang, 5) }];
     assert_eq!(of(&card(Vec::new()), &benign).hang, Some(false));
 }
 

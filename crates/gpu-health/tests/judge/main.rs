@@ -12,7 +12,8 @@ mod which_card;
 
 use std::sync::LazyLock;
 
-use gpu_health::judge::{Card, Event, Judge, Known, Log};
+use gpu_health::judge::Judge;
+use gpu_health::known::{Card, Event, Known, Log};
 use gpu_health::rules::Rules;
 use inventory::PciAddress;
 use inventory::health::{GpuHealth, Health};

@@ -1,6 +1,7 @@
 //! What needs more than one judgement: counters that grow, and quarantine.
 
-use gpu_health::judge::{Card, Event, Judge, Known, Log};
+use gpu_health::judge::Judge;
+use gpu_health::known::{Card, Event, Known, Log};
 use gpu_health::rules::Rules;
 use inventory::health::{GpuHealth, Health, State};
 use kernel_log::knowledge::Class;

@@ -1,6 +1,7 @@
 //! What holds of every input.
 
-use gpu_health::judge::{Card, Event, Judge, Known, Log};
+use gpu_health::judge::Judge;
+use gpu_health::known::{Card, Event, Known, Log};
 use inventory::health::{Health, State};
 use kernel_log::knowledge::{Class, Severity};
 use proptest::collection::vec;

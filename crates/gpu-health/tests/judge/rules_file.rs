@@ -102,17 +102,20 @@ fn each_mistake_is_named_with_its_line_and_what_to_do() {
     let good = format!("{HEAD}{RULE}");
     for (part, instead, line, words) in cases {
         assert_eq!(good.matches(part).count(), 1, "{part}");
-        let said = error(&good.replace(part, instead));
-        assert!(said.starts_with(&format!("/etc/rules.toml, line {line}: ")), "{instead}: {said}");
-        assert!(said.contains(words), "{instead}: {said}");
-        assert!(!said.contains('\n'), "{said}");
+        let problem = error(&good.replace(part, instead));
+        assert!(problem.starts_with(&format!("/etc/rules.toml, line {line}: ")), "{instead}: {problem}");
+        assert!(problem.contains(words), "{instead}: {problem}");
+        assert!(!problem.contains('\n'), "{problem}");
     }
 }
 
 #[test]
 fn two_rules_of_one_id_are_refused_at_the_second() {
-    let said = error(&format!("{HEAD}{RULE}{RULE}"));
-    assert_eq!(said, "/etc/rules.toml, line 10: a rule above has the id \"a\", too: give this one another");
+    let problem = error(&format!("{HEAD}{RULE}{RULE}"));
+    assert_eq!(
+        problem,
+        "/etc/rules.toml, line 10: a rule above has the id \"a\", too: give this one another"
+    );
 }
 
 proptest::proptest! {

@@ -1,7 +1,8 @@
 //! Whole sequences of the kernel's lines, as the drivers of three releases log them: through the known messages to the state,
 //! the score and whether the GPU hangs, at several times.
 
-use gpu_health::judge::{Card, Event, Judge, Known, Log};
+use gpu_health::judge::Judge;
+use gpu_health::known::{Card, Event, Known, Log};
 use inventory::health::State;
 use kernel_log::knowledge::Knowledge;
 

@@ -1,6 +1,7 @@
 //! Whose a message is, and what is said of a card about which nothing is known.
 
-use gpu_health::judge::{Card, Event, Judge, Known, Log};
+use gpu_health::judge::Judge;
+use gpu_health::known::{Card, Event, Known, Log};
 use gpu_health::rules::Rules;
 use inventory::health::State;
 use kernel_log::knowledge::Class;

@@ -9,18 +9,18 @@ use support::captures;
 /// Number, class, id and device of each line of a log; `-` for none.
 fn judged(log: &str) -> String {
     let knowledge = Knowledge::built_in().unwrap();
-    let mut said = String::new();
+    let mut lines = String::new();
     for (number, line) in (1..).zip(log.lines()) {
         match knowledge.find(line.as_bytes()) {
             Some(found) => {
                 let device = found.device.map_or_else(|| "-".to_owned(), |device| device.to_string());
                 let message = found.message;
-                writeln!(said, "{number} {:?} {} {device}", message.class, message.id).unwrap();
+                writeln!(lines, "{number} {:?} {} {device}", message.class, message.id).unwrap();
             }
-            None => writeln!(said, "{number} -").unwrap(),
+            None => writeln!(lines, "{number} -").unwrap(),
         }
     }
-    said
+    lines
 }
 
 #[test]

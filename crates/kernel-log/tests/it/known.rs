@@ -104,9 +104,9 @@ fn each_class_has_a_message_and_each_message_says_something_once() {
     let known: BTreeSet<_> = knowledge.messages().iter().map(|message| message.class).collect();
     assert_eq!(known, all.into_iter().collect());
     for message in knowledge.messages() {
-        let mut said = BTreeSet::new();
+        let mut seen = BTreeSet::new();
         for text in texts(message).chain(&message.commands) {
-            assert!(said.insert(text), "{}: {text:?} stands twice", message.id);
+            assert!(seen.insert(text), "{}: {text:?} stands twice", message.id);
         }
     }
 }
@@ -187,22 +187,23 @@ fn what_stands_in_a_line_is_handed_on() {
 /// The kernel drops a dump after five minutes (DEVCD_TIMEOUT in drivers/base/devcoredump.c).
 #[test]
 fn who_is_told_to_copy_the_dump_gets_the_command_that_copies_it() {
-    let mut told = 0;
+    let mut with_dump = 0;
     for message in built_in().messages() {
-        let is_told = message.now.iter().any(|text| text.contains("dump") && text.contains("five minutes"));
+        let names_dump =
+            message.now.iter().any(|text| text.contains("dump") && text.contains("five minutes"));
         let copies = message.commands.iter().any(|command| {
             command == "cp /sys/bus/pci/devices/{pci}/devcoredump/data /var/tmp/devcoredump-{pci}"
         });
-        assert!(copies || !is_told, "{}", message.id);
+        assert!(copies || !names_dump, "{}", message.id);
         assert!(
             message
                 .commands
                 .iter()
                 .all(|command| !command.starts_with("ls ") || !command.contains("devcoredump"))
         );
-        told += usize::from(is_told);
+        with_dump += usize::from(names_dump);
     }
-    assert!(told > 0);
+    assert!(with_dump > 0);
 }
 
 /// Lines of public reports around the driver, beyond the samples of knowledge/messages.toml.

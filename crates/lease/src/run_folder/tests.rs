@@ -1,6 +1,7 @@
 use super::*;
-use crate::lock::PATIENCE;
-use std::os::unix::fs::symlink;
+use std::fs::File;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+use std::path::Path;
 use std::process::Command;
 
 fn paths_in(place: &Path) -> Paths {
@@ -11,7 +12,7 @@ fn paths_in(place: &Path) -> Paths {
 const KIND: Kind = Kind { folder: "things", what: "the thing", limit: 16 };
 
 fn taken(paths: &Paths) -> (Lock, RunFolder) {
-    let lock = Lock::take(paths, PATIENCE).unwrap();
+    let lock = Lock::take(paths, paths.lock_patience).unwrap();
     let folder = RunFolder::of(paths, KIND, None);
     folder.ensure(&lock).unwrap();
     (lock, folder)
@@ -68,23 +69,27 @@ fn a_folder_that_another_user_may_have_made_holds_nothing() {
     let paths = paths_in(place.path());
     let run = &paths.run;
     let elsewhere = place.path().join("elsewhere");
-    let said = |paths: &Paths| Lock::take(paths, PATIENCE).unwrap_err();
+    let refusal = |paths: &Paths| Lock::take(paths, paths.lock_patience).unwrap_err();
     std::fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, run).unwrap();
-    assert!(said(&paths).ends_with("/run is no folder, or a symbolic link: remove it"), "{}", said(&paths));
+    assert!(
+        refusal(&paths).ends_with("/run is no folder, or a symbolic link: remove it"),
+        "{}",
+        refusal(&paths)
+    );
     assert!(!elsewhere.join("lock").exists());
     std::fs::remove_file(run).unwrap();
     std::fs::create_dir(run).unwrap();
     std::fs::set_permissions(run, std::fs::Permissions::from_mode(0o777)).unwrap();
-    assert!(said(&paths).ends_with("its mode 0777 lets others write: make it so, or remove it"));
+    assert!(refusal(&paths).ends_with("its mode 0777 lets others write: make it so, or remove it"));
     std::fs::set_permissions(run, std::fs::Permissions::from_mode(0o700)).unwrap();
     let strangers = Paths { owner: paths.owner + 1, ..paths.clone() };
-    assert!(said(&strangers).contains("/run is not root's alone: its owner is user "));
+    assert!(refusal(&strangers).contains("/run is not root's alone: its owner is user "));
     std::fs::remove_dir(run).unwrap();
     let nowhere = Paths { run: place.path().join("missing/run"), ..paths.clone() };
     assert!(
-        said(&nowhere).contains("the folder ")
-            && said(&nowhere).contains("/run cannot be made: No such file")
+        refusal(&nowhere).contains("the folder ")
+            && refusal(&nowhere).contains("/run cannot be made: No such file")
     );
 
     // A reader that has no lock does not believe such a folder beneath the run folder either.
@@ -129,8 +134,11 @@ fn what_is_at_the_temporary_name_is_removed_and_never_opened() {
     let place = tempfile::tempdir().unwrap();
     let (lock, folder) = taken(&paths_in(place.path()));
     std::fs::create_dir(folder.path_of(TEMPORARY)).unwrap();
-    let said = folder.write(&lock, "a", "mine").unwrap_err();
-    assert!(said.starts_with("the file ") && said.contains("/things/new~ cannot be removed: "), "{said}");
+    let refusal = folder.write(&lock, "a", "mine").unwrap_err();
+    assert!(
+        refusal.starts_with("the file ") && refusal.contains("/things/new~ cannot be removed: "),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -147,8 +155,8 @@ fn what_stands_at_a_files_name_is_never_followed_and_nobody_waits_for_it() {
         ("fifo", "/fifo is no regular file: remove it"),
         ("folder", "/folder is no regular file: remove it"),
     ] {
-        let said = folder.read(name).unwrap_err();
-        assert!(said.starts_with("the thing ") && said.ends_with(expected), "{said}");
+        let refusal = folder.read(name).unwrap_err();
+        assert!(refusal.starts_with("the thing ") && refusal.ends_with(expected), "{refusal}");
     }
     assert_eq!(folder.entries().unwrap().iter().filter(|(_, text)| text.is_err()).count(), 3);
     for name in ["link", "fifo"] {
@@ -156,8 +164,8 @@ fn what_stands_at_a_files_name_is_never_followed_and_nobody_waits_for_it() {
         assert_eq!(folder.read(name).unwrap().as_deref(), Some("mine"));
     }
     assert_eq!(std::fs::read_to_string(&victim).unwrap(), "precious");
-    let said = folder.write(&lock, "folder", "mine").unwrap_err();
-    assert!(said.contains("/things/folder cannot be put in its place: Is a directory"), "{said}");
+    let refusal = folder.write(&lock, "folder", "mine").unwrap_err();
+    assert!(refusal.contains("/things/folder cannot be put in its place: Is a directory"), "{refusal}");
     assert!(!folder.path_of(TEMPORARY).exists());
 }
 
@@ -189,7 +197,7 @@ fn the_lock_is_a_regular_file_of_roots_or_there_is_none() {
         std::fs::write(&victim, "precious").unwrap();
         std::fs::remove_file(&lock).unwrap();
         plant(&lock, &victim);
-        let said = Lock::take(&paths, PATIENCE).unwrap_err();
-        assert!(said.starts_with("the lock ") && said.ends_with(expected), "{what}: {said}");
+        let refusal = Lock::take(&paths, paths.lock_patience).unwrap_err();
+        assert!(refusal.starts_with("the lock ") && refusal.ends_with(expected), "{what}: {refusal}");
     }
 }

@@ -51,7 +51,7 @@ fn ask(programs: &Programs, argv: &[&str]) -> Result<Option<ModuleFile>, String>
         Ok(output) => {
             parse(&output.stdout).map(Some).ok_or_else(|| format!("{} names no file", argv.join(" ")))
         }
-        Err(Error::Failed { said, .. }) if NOWHERE.iter().any(|end| said.ends_with(end)) => Ok(None),
+        Err(Error::Failed { reported, .. }) if NOWHERE.iter().any(|end| reported.ends_with(end)) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
 }

@@ -73,8 +73,8 @@ pub(crate) fn wanted(name: &str, version: Option<&str>) -> String {
 impl PackageManager {
     /// What apt would do. Takes no lock and changes nothing.
     pub(crate) fn simulate(&self, command: &[&str]) -> Result<Simulated, String> {
-        let said = self.apt_get(&[&SIMULATED[..], command].concat(), &mut |_| {})?;
-        Ok(Simulated::parse(&said))
+        let output = self.apt_get(&[&SIMULATED[..], command].concat(), &mut |_| {})?;
+        Ok(Simulated::parse(&output))
     }
 
     /// Does what was simulated: apt ends with an error before it removes anything.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::{Error, GLANCE, LINGER, Lines, Programs, Stream, kept, kill, said};
+use super::{Error, GLANCE, LINGER, Lines, Programs, Stream, kept, kill, reported};
 
 /// util-linux's: its child ends with whoever started it, also if that is killed.
 const WITH_ITS_PARENT: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
@@ -45,7 +45,7 @@ impl Programs {
             return Err(Error::Held { argv: name });
         };
         if !ended.status.success() {
-            return Err(Error::Failed { argv: name, status: ended.status, said: said(&stderr) });
+            return Err(Error::Failed { argv: name, status: ended.status, reported: reported(&stderr) });
         }
         Ok(stderr)
     }

@@ -39,9 +39,9 @@ pub(crate) struct Unit {
 
 impl Unit {
     /// What `systemctl show` said; `None` where it said nothing of a state.
-    fn parse(said: &str) -> Option<Self> {
+    fn parse(shown: &str) -> Option<Self> {
         let mut unit = Self::default();
-        for (key, value) in said.lines().filter_map(|line| line.split_once('=')) {
+        for (key, value) in shown.lines().filter_map(|line| line.split_once('=')) {
             match key {
                 "ActiveState" => value.clone_into(&mut unit.state),
                 "ActiveEnterTimestampMonotonic" => unit.since_us = value.parse().ok(),

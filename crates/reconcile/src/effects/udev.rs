@@ -37,9 +37,9 @@ mod tests {
     /// What a stand-in for udevadm is called with, a line a call, on a machine that has these devices.
     fn called(devices: &[&str], there: &[&str]) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
-        let said = folder.path().join("said");
+        let calls = folder.path().join("calls");
         let program = folder.path().join("udevadm");
-        fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\n", said.display())).unwrap();
+        fs::write(&program, format!("#!/bin/sh\necho \"$@\" >> {}\n", calls.display())).unwrap();
         fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
         for device in there {
             fs::create_dir_all(folder.path().join(device.trim_start_matches('/'))).unwrap();
@@ -48,7 +48,7 @@ mod tests {
         let devices: Vec<PathBuf> = devices.iter().map(PathBuf::from).collect();
         let came = udev(&Root::open(folder.path()).unwrap(), &programs, &devices);
         assert!(matches!(came, Ok(Came::Ended(Outcome::Done, _))));
-        fs::read_to_string(said).unwrap().lines().map(str::to_owned).collect()
+        fs::read_to_string(calls).unwrap().lines().map(str::to_owned).collect()
     }
 
     #[test]

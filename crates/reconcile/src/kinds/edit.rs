@@ -79,7 +79,7 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     let diff = diff(current.as_bytes(), wanted.as_bytes());
     let target = Target::Put(Content::File { bytes: wanted.into_bytes(), attributes });
     let mut change = Change::forward(case.action, verb, (from, to), target, entry);
-    change.reason.extend(given_up.sentence().map(|said| format!("; {said}")));
+    change.reason.extend(given_up.sentence().map(|sentence| format!("; {sentence}")));
     Ok(Change { diff, keep: keep.filter(|_| !found.is_absent()).map(String::into_bytes), ..change })
 }
 
@@ -167,5 +167,5 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
 
 /// Which managed keys stay, and which unmanaged ones go with the others.
 fn say(change: &mut Change, reverted: Option<&Reverted>) {
-    change.reason.extend(reverted.and_then(Reverted::sentence).map(|said| format!("; {said}")));
+    change.reason.extend(reverted.and_then(Reverted::sentence).map(|sentence| format!("; {sentence}")));
 }

@@ -68,11 +68,11 @@ fn boot(root: &Root) -> Option<String> {
 
 /// What modprobe would load, what is needed first: `insmod FILE OPTIONS`, and `builtin NAME` of a part of the kernel.
 fn would_load(programs: &Programs, name: &str) -> Result<Vec<String>, String> {
-    let said = programs.run(&["modprobe", "--show-depends", "--", name], PATIENCE);
-    let said = said.map_err(|error| error.to_string())?;
-    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let output = programs.run(&["modprobe", "--show-depends", "--", name], PATIENCE);
+    let output = output.map_err(|error| error.to_string())?;
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
     let file = |line: &str| line.strip_prefix("insmod ")?.split_whitespace().next().and_then(in_file);
-    Ok(said.lines().filter_map(file).collect())
+    Ok(output.lines().filter_map(file).collect())
 }
 
 pub(super) fn observe(root: &Root, name: &str) -> State {

@@ -7,13 +7,6 @@ use crate::apt::Installer;
 /// Comparing longer texts takes time, and people do not read the result.
 const DIFF_LIMIT: usize = 256 << 10;
 
-/// Something about a resource that a person should know.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Finding {
-    pub path: Resource,
-    pub text: String,
-}
-
 /// One change, as a plan lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {

@@ -81,9 +81,9 @@ impl Plan {
                 answers.extend(installers.iter().map(|installer| folder.run(installer)));
             }
         }
-        for said in answers {
-            match said {
-                Ok(said) => rehearsal.lines.extend(said.lines().filter(is_action).map(str::to_owned)),
+        for answer in answers {
+            match answer {
+                Ok(answer) => rehearsal.lines.extend(answer.lines().filter(is_action).map(str::to_owned)),
                 Err(problem) => rehearsal.problems.push(problem),
             }
         }

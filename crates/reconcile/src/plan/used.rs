@@ -42,13 +42,14 @@ pub(super) fn in_use(root: &Root, entry: &Entry, now: &UndoConstraints) -> Optio
     if let Some(named) = named {
         return Some(format!("{}, then run this again", named.why));
     }
-    uses(entry, now).iter().find_map(|it| it.said(root, entry, now))
+    uses(entry, now).iter().find_map(|it| it.hindrance(root, entry, now))
 }
 
 /// Why an entry of which nothing is left in its file stays in the receipt: another key of the same file still names it.
 pub(super) fn dangling(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let own = uses(entry, now).into_iter().filter(|it| entry.path == it.file);
-    own.filter(|_| matches!(entry.managed, Managed::Edited { .. })).find_map(|it| it.said(root, entry, now))
+    own.filter(|_| matches!(entry.managed, Managed::Edited { .. }))
+        .find_map(|it| it.hindrance(root, entry, now))
 }
 
 fn uses(entry: &Entry, now: &UndoConstraints) -> Vec<Use> {
@@ -98,7 +99,7 @@ impl Running {
 
 impl Use {
     /// What to do about it first, where the file holds it or cannot be read.
-    fn said(&self, root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
+    fn hindrance(&self, root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
         let bytes = match read(root, &self.file) {
             Ok(bytes) => bytes,
             Err(error) => {

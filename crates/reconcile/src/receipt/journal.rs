@@ -46,7 +46,7 @@ impl Failure {
     }
 
     pub(crate) fn says(&self, text: &str) -> bool {
-        matches!(self, Self::Change(said) if said.contains(text))
+        matches!(self, Self::Change(sentence) if sentence.contains(text))
     }
 }
 

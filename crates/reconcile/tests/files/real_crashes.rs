@@ -135,7 +135,7 @@ fn crash_each(name: &str) {
         for (point, left) in crashes.first_points() {
             let when = format!("{name}: {command} crashed at {} of {}", point.call, point.path.display());
             machine.put_back(left);
-            let has_told = machine.history().len() > runs;
+            let has_reported = machine.history().len() > runs;
             // A node's group and mode are two calls: between them it is in between, and the next run ends it.
             if name != "node" {
                 whole(left, &[from, &applied, &undone], &when);
@@ -143,7 +143,7 @@ fn crash_each(name: &str) {
             machine.apply(&(story.newer)());
             same(&machine.tree(), &applied, &format!("{when}, then apply"));
             if name != "node" {
-                remembers(&machine, (runs, has_told), left, from, &when);
+                remembers(&machine, (runs, has_reported), left, from, &when);
             }
             machine.undo();
             same(&machine.tree(), &undone, &format!("{when}, then apply and undo"));
@@ -165,13 +165,13 @@ fn same(tree: &Tree, expected: &Tree, when: &str) {
 /// The history tells of the killed run what it has changed, and nothing that it has not: by the next run, or by itself
 /// where it came so far. `runs`: how many the history told of before, and whether it told of this one when it was killed.
 #[track_caller]
-fn remembers(machine: &Machine, (runs, has_told): (usize, bool), left: &Tree, from: &Tree, when: &str) {
+fn remembers(machine: &Machine, (runs, has_reported): (usize, bool), left: &Tree, from: &Tree, when: &str) {
     let is_ours = |line: &String| !line.starts_with("var") && !line.contains("/.rocworker-");
     let changed = left.clone().differences(&[from]).into_iter().filter(is_ours);
     let changed: BTreeSet<_> =
         changed.map(|line| Resource::from(format!("/{}", line.split(':').next().unwrap()))).collect();
     let history = machine.history();
-    let of_it = history.get(runs).filter(|event| event.killed != has_told);
+    let of_it = history.get(runs).filter(|event| event.killed != has_reported);
     let paths = of_it.into_iter().flat_map(|event| &event.changed).map(|changed| changed.path.clone());
     assert_eq!(paths.collect::<BTreeSet<_>>(), changed, "{when}: what the history says of it");
 }

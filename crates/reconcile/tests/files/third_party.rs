@@ -145,7 +145,7 @@ fn a_comment_of_theirs_that_names_ours_holds_nothing_back() {
 }
 
 #[test]
-fn a_runtime_of_ours_that_they_point_elsewhere_is_theirs_and_is_told() {
+fn a_managed_runtime_that_they_point_elsewhere_is_unmanaged_and_is_reported() {
     let machine = since(|machine| {
         let text = machine.text(FILE).replace(WRAPPER, "/opt/theirs");
         machine.put(FILE, &text);

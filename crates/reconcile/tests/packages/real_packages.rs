@@ -1,6 +1,6 @@
 //! Packages that come and go with real apt and dpkg, on a copy of this system and on a second release of Debian.
 
-use crate::worker::{Told, Worker};
+use crate::worker::{Order, Worker};
 use lab::package::{Package, Script};
 use lab::server::Misbehaviour;
 use lab::systems;
@@ -60,7 +60,7 @@ fn real_what_would_replace_or_remove_somebodys_package_is_refused_by_name() {
         let worker = Worker::new(machine, packages);
         worker.somebody_installs(&["lab-base=1.0"]);
         let before = worker.machine.packages();
-        for (name, said) in [
+        for (name, problem) in [
             (
                 "lab-needy",
                 "package:lab-needy: apt would replace lab-base (1.0 to 2.0) for it, which is not configured",
@@ -70,7 +70,7 @@ fn real_what_would_replace_or_remove_somebodys_package_is_refused_by_name() {
             ("lab-unheard-of", "package:lab-unheard-of: apt: Unable to locate package lab-unheard-of"),
         ] {
             let ran = worker.apply(&[&format!("install {name}")]);
-            assert!(ran.failed.len() == 1 && ran.failed[0].starts_with(said), "{system}: {ran:#?}");
+            assert!(ran.failed.len() == 1 && ran.failed[0].starts_with(problem), "{system}: {ran:#?}");
             assert_eq!(worker.machine.packages(), before, "{system}: {name}");
         }
         assert!(worker.undo().is_bare, "{system}");
@@ -94,9 +94,9 @@ fn real_a_package_that_fails_is_told_and_either_comes_with_the_next_apply_or_goe
         let worker = Worker::new(machine, packages);
         let before = worker.machine.packages();
         let ran = worker.apply(&["install lab-second"]);
-        let said = "package:lab-second: apt: package lab-second (--configure): installed lab-second package \
+        let problem = "package:lab-second: apt: package lab-second (--configure): installed lab-second package \
                     post-installation script subprocess returned error exit status 4";
-        assert_eq!(ran.failed, [said], "{system}");
+        assert_eq!(ran.failed, [problem], "{system}");
         worker.has("lab-second", Some("install ok half-configured 1.0"));
         let ran = worker.apply(&["install lab-second"]);
         assert_eq!(ran.planned.len(), 1, "{system}: {ran:#?}");
@@ -345,8 +345,8 @@ fn real_apts_own_simulation_is_shown_before_anything_is_written() {
         worker.machine.apt_get(&["update"]).well();
         let everything = || worker.machine.tree(&["etc", "var/lib", "var/cache", "usr/share", "tmp"]);
         let before = everything();
-        let told = Told { only_plan: true, ..worker.told(&["install lab-tool"]) };
-        let (lines, problems) = worker.run(&told).rehearsal.unwrap();
+        let order = Order { only_plan: true, ..worker.order(&["install lab-tool"]) };
+        let (lines, problems) = worker.run(&order).rehearsal.unwrap();
         assert_eq!(problems, [""; 0], "{system}");
         let comes = |name: &str| lines.iter().any(|line| line.starts_with(&format!("Inst {name} (1.0 ")));
         assert!(comes("lab-tool") && comes("lab-library"), "{system}: {lines:#?}");
@@ -355,14 +355,14 @@ fn real_apts_own_simulation_is_shown_before_anything_is_written() {
 
         // A rehearsal goes on by the means of an apply: what a server does not tell, it does not make up.
         worker.server.misbehave(&worker.repository.path_of("InRelease"), Misbehaviour::Status(500));
-        let (lines, problems) = worker.run(&told).rehearsal.unwrap();
+        let (lines, problems) = worker.run(&order).rehearsal.unwrap();
         assert!(lines.is_empty() && problems.len() == 2, "{system}: {lines:#?} {problems:#?}");
         assert!(problems[1].contains("Unable to locate package lab-tool"), "{system}: {problems:#?}");
         worker.server.behave();
 
         worker.apply(&["install lab-tool"]);
-        let told = Told { only_plan: true, ..Told::default() };
-        let (lines, problems) = worker.run(&told).rehearsal.unwrap();
+        let order = Order { only_plan: true, ..Order::default() };
+        let (lines, problems) = worker.run(&order).rehearsal.unwrap();
         assert_eq!(problems, [""; 0], "{system}");
         assert!(lines.iter().any(|line| line.starts_with("Remv lab-tool [1.0]")), "{system}: {lines:#?}");
     }

@@ -1,7 +1,7 @@
 //! kill -9 while packages come and go: of the program itself at calls that change the tree, and of dpkg. The next apply
 //! or undo puts it right by dpkg's own means.
 
-use crate::worker::{CHILD, Told, Worker};
+use crate::worker::{CHILD, Order, Worker};
 use lab::killed::{self, Death};
 use lab::machine::Machine;
 use lab::package::{Package, Script};
@@ -25,8 +25,8 @@ struct Story {
     worker: Worker,
     before: Vec<String>,
     tree: support::tree::Tree,
-    apply: Told,
-    undo: Told,
+    apply: Order,
+    undo: Order,
 }
 
 /// Folders in which nothing may be left.
@@ -36,8 +36,8 @@ impl Story {
     fn on(machine: Machine) -> Self {
         let worker = Worker::new(machine, tool());
         worker.machine.apt_get(&["update"]).well();
-        let apply = worker.told(&["install lab-tool"]);
-        let undo = Told { lock: 60, ..Told::default() };
+        let apply = worker.order(&["install lab-tool"]);
+        let undo = Order { lock: 60, ..Order::default() };
         // Once there and back, so that the folders of our own memory and of apt's are there.
         worker.run(&apply);
         worker.run(&undo);
@@ -81,15 +81,15 @@ fn real_a_run_that_is_killed_while_packages_come_or_go_is_ended_by_the_next() {
     // The smaller system: of the larger one, apt takes seconds to read what is there.
     let Some(machine) = systems::trixie() else { return };
     let story = Story::on(machine);
-    for told in [&story.apply, &story.undo] {
-        let is_undo = told.wanted.is_empty();
+    for order in [&story.apply, &story.undo] {
+        let is_undo = order.wanted.is_empty();
         let set = || {
             if is_undo {
                 story.worker.run(&story.apply);
             }
         };
         set();
-        let events = story.worker.run(told).told;
+        let events = story.worker.run(order).heard;
         story.goes_on(1, "not killed");
         assert!(events > 8, "{events}");
         // A sample: each takes seconds of real apt. What it dies at differs between the two commands.
@@ -100,9 +100,9 @@ fn real_a_run_that_is_killed_while_packages_come_or_go_is_ended_by_the_next() {
                 "{} killed when it was told for the {at}th time",
                 if is_undo { "undo" } else { "apply" }
             );
-            story.worker.tell(&Told { dies_at: Some(at), ..told.clone() });
-            let said = story.worker.machine.call(&CHILD);
-            assert!(said.status.code().is_none(), "{when}: it ended: {said:?}");
+            story.worker.tell(&Order { dies_at: Some(at), ..order.clone() });
+            let output = story.worker.machine.call(&CHILD);
+            assert!(output.status.code().is_none(), "{when}: it ended: {output:?}");
             // apt goes on by itself, and is waited for, or ends with it.
             if nth.is_multiple_of(2) {
                 story.worker.machine.kill_all();
@@ -127,8 +127,8 @@ fn real_dpkg_that_is_killed_is_put_right_by_the_next_run() {
                 story.worker.tell(if command == "apply" { &story.apply } else { &story.undo });
             };
             set();
-            let (said, calls) = killed::dpkg_calls(&story.worker.machine, &CHILD, TREE);
-            said.well();
+            let (output, calls) = killed::dpkg_calls(&story.worker.machine, &CHILD, TREE);
+            output.well();
             story.goes_on(1, "not killed");
             assert!(calls.len() > 20, "{system} {command}: {calls:?}");
             let step = calls.len() / POINTS;

@@ -1,6 +1,6 @@
 //! Packages that were to go and are still there: what dpkg and apt keep of them is as it was.
 
-use crate::worker::{CHILD, Told, Worker};
+use crate::worker::{CHILD, Order, Worker};
 use lab::package::Package;
 use lab::{faulty, systems};
 
@@ -39,12 +39,12 @@ fn real_somebodys_package_that_a_killed_run_was_taking_away_is_given_back() {
     let worker = Worker::new(machine, [Package::new("lab-tool", "1.0")]);
     worker.somebody_adds_a_source();
     worker.machine.apt_get(&["install", "lab-tool"]).well();
-    let (absent, undo) = (worker.told(&["absent lab-tool"]), Told { lock: 60, ..Told::default() });
-    let events = worker.run(&absent).told;
+    let (absent, undo) = (worker.order(&["absent lab-tool"]), Order { lock: 60, ..Order::default() });
+    let events = worker.run(&absent).heard;
     worker.has("lab-tool", None);
     assert!(worker.run(&undo).is_bare);
     for at in 0..events {
-        worker.tell(&Told { dies_at: Some(at), ..absent.clone() });
+        worker.tell(&Order { dies_at: Some(at), ..absent.clone() });
         assert!(worker.machine.call(&CHILD).status.code().is_none(), "{at}: it ended");
         worker.machine.kill_all();
         let ran = worker.run(&undo);
@@ -60,17 +60,17 @@ fn real_a_plan_reads_dpkgs_database_once_however_many_packages_it_is_about() {
     let names: Vec<String> = (0..5).map(|nth| format!("lab-{nth}")).collect();
     let worker = Worker::new(machine, names.iter().map(|name| Package::new(name, "1.0")));
     let wanted: Vec<String> = names.iter().map(|name| format!("install {name}")).collect();
-    let told = worker.told(&wanted.iter().map(String::as_str).collect::<Vec<_>>());
-    let ran = worker.run(&told);
+    let order = worker.order(&wanted.iter().map(String::as_str).collect::<Vec<_>>());
+    let ran = worker.run(&order);
     assert!(ran.failed.is_empty() && ran.done.len() == names.len() + 2, "{ran:#?}");
-    for told in [told, Told::default()] {
-        worker.tell(&Told { only_plan: true, ..told });
+    for order in [order, Order::default()] {
+        worker.tell(&Order { only_plan: true, ..order });
         let strace = ["strace", "-f", "-qq", "-y", "-e", "trace=open,openat", "-o", "/run/lab/calls"];
         worker.machine.call(&[&strace[..], &CHILD].concat()).well();
         let calls = worker.machine.text("/run/lab/calls").unwrap();
         // Not of apt, which simulates an undo.
         let (thread, _) =
-            calls.lines().find(|line| line.contains("/told.json>")).unwrap().split_once(' ').unwrap();
+            calls.lines().find(|line| line.contains("/order.json>")).unwrap().split_once(' ').unwrap();
         let ours = calls.lines().filter(|line| line.split(' ').next() == Some(thread));
         let count = |path: &str| ours.clone().filter(|line| line.ends_with(&format!("<{path}>"))).count();
         assert_eq!(count("/var/lib/dpkg/status"), 1, "{calls}");
@@ -90,8 +90,8 @@ fn real_somebodys_package_that_lacks_what_nobody_has_is_not_removed_to_put_dpkg_
         worker.has("lab-tool", Some("install ok installed 1.0"));
         worker.machine.call(&["dpkg", "--unpack", &file(&lacks)]).well();
         let ran = worker.apply(&["install lab-tool", "install lab-other"]);
-        let said = "to put that right apt would change or install lab-lacks, which is not configured";
-        assert!(ran.failed.len() == 1 && ran.failed[0].contains(said), "{system}: {ran:#?}");
+        let problem = "to put that right apt would change or install lab-lacks, which is not configured";
+        assert!(ran.failed.len() == 1 && ran.failed[0].contains(problem), "{system}: {ran:#?}");
         worker.has("lab-lacks", Some("install ok unpacked 1.0"));
         // What is to go goes all the same, and nothing else.
         let undone = worker.undo();

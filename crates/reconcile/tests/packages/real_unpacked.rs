@@ -39,9 +39,9 @@ impl Place {
     }
 
     fn apply(&self, wanted: &[&str]) -> Ran {
-        let mut told = self.worker.told(wanted);
-        told.repository = None;
-        self.worker.run(&told)
+        let mut order = self.worker.order(wanted);
+        order.repository = None;
+        self.worker.run(&order)
     }
 
     fn tree(&self) -> Tree {
@@ -68,8 +68,8 @@ fn real_an_archive_becomes_a_folder_and_undo_takes_all_of_it_away() {
         let wanted = place.serve(&Tarball::therock("7.0").bytes());
         let ran = place.apply(&[&wanted]);
         assert!(ran.failed.is_empty() && ran.error.is_none() && ran.done.len() == 1, "{system}: {ran:#?}");
-        let said = machine.call(&["/opt/rocm-7.0/bin/rocminfo"]).well();
-        assert_eq!(said, "rocminfo of 7.0\n", "{system}");
+        let problem = machine.call(&["/opt/rocm-7.0/bin/rocminfo"]).well();
+        assert_eq!(problem, "rocminfo of 7.0\n", "{system}");
         let link = machine.call(&["readlink", "/opt/rocm-7.0/lib/libamdhip64.so"]).well();
         assert_eq!(link, "libamdhip64.so.7\n", "{system}");
         // include/hip stands in no entry of its own.
@@ -100,7 +100,7 @@ fn real_what_somebody_has_put_into_the_folder_or_changed_keeps_it_whole() {
     let machine = &place.worker.machine;
     let before = place.tree();
     let wanted = place.serve(&Tarball::therock("7.0").bytes());
-    for (path, said) in [
+    for (path, problem) in [
         ("lib/of-theirs/libmine.so", "in it: /opt/rocm-7.0/lib/of-theirs;"),
         ("bin/rocminfo", "in it: /opt/rocm-7.0/bin/rocminfo;"),
     ] {
@@ -110,7 +110,7 @@ fn real_what_somebody_has_put_into_the_folder_or_changed_keeps_it_whole() {
         let tree = place.tree();
         let undone = place.worker.undo();
         assert!(!undone.is_bare && undone.planned.is_empty(), "{undone:#?}");
-        assert!(undone.left[0].contains(said), "{undone:#?}");
+        assert!(undone.left[0].contains(problem), "{undone:#?}");
         assert!(tree.differences(&[&place.tree()]).is_empty(), "{undone:#?}");
         let undone = place.worker.undo_by_force();
         assert!(undone.is_bare, "{undone:#?}");
@@ -159,10 +159,10 @@ fn real_an_archive_that_is_not_the_one_that_is_meant_leaves_nothing() {
             (Misbehaviour::Close, "could not be fetched: "),
             (Misbehaviour::Status(404), "could not be fetched: apt: "),
         ];
-        for (how, said) in cases {
+        for (how, problem) in cases {
             place.server.misbehave(ARCHIVE, how.clone());
             let ran = place.apply(&[&wanted]);
-            assert!(ran.failed.len() == 1 && ran.failed[0].contains(said), "{system}: {how:?}: {ran:#?}");
+            assert!(ran.failed.len() == 1 && ran.failed[0].contains(problem), "{system}: {how:?}: {ran:#?}");
             assert!(ran.failed[0].contains(&place.server.url()), "{system}: {ran:#?}");
             assert!(ran.is_bare, "{system}: {ran:#?}");
             place.is_as(&before);
@@ -172,12 +172,12 @@ fn real_an_archive_that_is_not_the_one_that_is_meant_leaves_nothing() {
         let ran = place.apply(&[&offline]);
         assert!(ran.failed[0].contains("could not be fetched: "), "{system}: {ran:#?}");
         // What is no archive, or lacks something, has the right checksum all the same.
-        for (archive, said) in [
+        for (archive, problem) in [
             (b"no archive\n".to_vec(), "it cannot be read as a .tar.gz"),
             (Tarball::default().folder("bin").folder("lib").bytes(), "include is not in it"),
         ] {
             let ran = place.apply(&[&place.serve(&archive)]);
-            assert!(ran.failed[0].contains(said), "{system}: {ran:#?}");
+            assert!(ran.failed[0].contains(problem), "{system}: {ran:#?}");
             place.is_as(&before);
         }
     }
@@ -190,9 +190,9 @@ fn real_a_hostile_archive_is_refused_before_anything_of_it_is_written() {
     let before = place.tree();
     for how in Hostile::ALL {
         let ran = place.apply(&[&place.serve(&Tarball::therock("7.0").hostile(how).bytes())]);
-        let said = ran.failed.first().map(String::as_str).unwrap_or_default();
+        let problem = ran.failed.first().map(String::as_str).unwrap_or_default();
         assert!(
-            said.contains("its entry ") && said.contains("nothing of it is unpacked"),
+            problem.contains("its entry ") && problem.contains("nothing of it is unpacked"),
             "{how:?}: {ran:#?}"
         );
         assert!(!ran.steps.iter().any(|step| step.contains("Unpacking")), "{how:?}: {ran:#?}");

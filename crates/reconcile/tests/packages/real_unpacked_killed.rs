@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::worker::{CHILD, Told, Worker};
+use crate::worker::{CHILD, Order, Worker};
 use lab::machine::{Machine, SHARED};
 use lab::repository::sha256;
 use lab::systems;
@@ -42,8 +42,8 @@ fn killed_at(machine: &Machine, call: &Call) {
     let inject = format!("inject={}:signal=KILL:when={}", call.name, call.nth);
     let trace = format!("trace={}", call.name);
     let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];
-    let said = machine.call(&[&strace[..], &CHILD].concat());
-    assert!(said.status.code().is_none(), "{call:?}: {said:?}");
+    let output = machine.call(&[&strace[..], &CHILD].concat());
+    assert!(output.status.code().is_none(), "{call:?}: {output:?}");
 }
 
 /// Calls that touch what is not only for the test.
@@ -86,8 +86,8 @@ fn real_killed_while_a_folder_comes_or_goes_it_is_whole_or_not_there_and_the_nex
     let archive = Tarball::therock("7.0").bytes();
     machine.put("/root/a.tgz", &archive);
     let wanted = format!("unpack {FOLDER} file:/root/a.tgz {}", sha256(&archive));
-    let apply = Told { wanted: vec![wanted], lock: 60, ..Told::default() };
-    let undo = Told { lock: 60, ..Told::default() };
+    let apply = Order { wanted: vec![wanted], lock: 60, ..Order::default() };
+    let undo = Order { lock: 60, ..Order::default() };
     worker.run(&apply);
     worker.run(&undo);
     let bare = tree(machine);

@@ -25,7 +25,7 @@ pub(crate) const SOURCE: &str = "/etc/apt/sources.list.d/rocworker-lab.sources";
 
 /// What the program inside is to do.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct Order {
     /// `install NAME`, `install NAME VERSION`, `install NAME after NAME`, `absent NAME`, `unpack FOLDER URL SHA256`, `module NAME` or
     /// `reboot FILE`.
     pub(crate) wanted: Vec<String>,
@@ -64,7 +64,7 @@ pub(crate) struct Ran {
     /// apt's own lines, and what kept it from more.
     pub(crate) rehearsal: Option<(Vec<String>, Vec<String>)>,
     /// How often it was told of progress.
-    pub(crate) told: usize,
+    pub(crate) heard: usize,
     pub(crate) is_bare: bool,
     /// What no run of it can come back from.
     pub(crate) error: Option<String>,
@@ -96,7 +96,7 @@ impl Worker {
         self.server.show(&folder);
     }
 
-    pub(crate) fn told(&self, wanted: &[&str]) -> Told {
+    pub(crate) fn order(&self, wanted: &[&str]) -> Order {
         let repository = Source {
             url: self.server.url(),
             suite: self.repository.suite().to_owned(),
@@ -104,31 +104,31 @@ impl Worker {
             key: self.key.binary().to_vec(),
         };
         let wanted = wanted.iter().map(|&it| it.to_owned()).collect();
-        Told { wanted, repository: Some(repository), lock: 60, ..Told::default() }
+        Order { wanted, repository: Some(repository), lock: 60, ..Order::default() }
     }
 
     pub(crate) fn apply(&self, wanted: &[&str]) -> Ran {
-        self.run(&self.told(wanted))
+        self.run(&self.order(wanted))
     }
 
     pub(crate) fn undo(&self) -> Ran {
-        self.run(&Told { lock: 60, ..Told::default() })
+        self.run(&Order { lock: 60, ..Order::default() })
     }
 
     pub(crate) fn undo_by_force(&self) -> Ran {
-        self.run(&Told { lock: 60, force: true, ..Told::default() })
+        self.run(&Order { lock: 60, force: true, ..Order::default() })
     }
 
-    pub(crate) fn run(&self, told: &Told) -> Ran {
-        self.tell(told);
-        let said = self.machine.call(&CHILD);
-        assert!(said.status.success(), "{said:?}");
+    pub(crate) fn run(&self, order: &Order) -> Ran {
+        self.tell(order);
+        let output = self.machine.call(&CHILD);
+        assert!(output.status.success(), "{output:?}");
         self.ran()
     }
 
     /// What [`CHILD`] reads.
-    pub(crate) fn tell(&self, told: &Told) {
-        self.machine.put("/run/lab/told.json", serde_json::to_vec(told).unwrap());
+    pub(crate) fn tell(&self, order: &Order) {
+        self.machine.put("/run/lab/order.json", serde_json::to_vec(order).unwrap());
     }
 
     pub(crate) fn ran(&self) -> Ran {
@@ -167,39 +167,39 @@ pub(crate) const CHILD: [&str; 4] = ["/run/lab/child", "--exact", "worker::child
 /// Not a test: what runs inside the machine, where the folder that is shared with the test is.
 #[test]
 fn child() {
-    let Ok(told) = fs::read(format!("{SHARED}/told.json")) else { return };
-    let told: Told = serde_json::from_slice(&told).unwrap();
+    let Ok(order) = fs::read(format!("{SHARED}/order.json")) else { return };
+    let order: Order = serde_json::from_slice(&order).unwrap();
     let mut ran = Ran::default();
-    if let Err(error) = execute(&told, &mut ran) {
+    if let Err(error) = execute(&order, &mut ran) {
         ran.error = Some(error.to_string());
     }
     fs::write(format!("{SHARED}/ran.json"), serde_json::to_vec(&ran).unwrap()).unwrap();
 }
 
-fn execute(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
+fn execute(order: &Order, ran: &mut Ran) -> Result<(), reconcile::Error> {
     let root = Root::open("/".as_ref()).unwrap();
     let programs = Programs::of(&root).unwrap();
-    let desired = desired(told);
-    let hands = PackageManager::new(&programs, Duration::from_secs(told.lock), told.proxy.as_deref());
+    let desired = desired(order);
+    let manager = PackageManager::new(&programs, Duration::from_secs(order.lock), order.proxy.as_deref());
     let texts = |findings: &[Finding]| {
         findings.iter().map(|it| format!("{}: {}", it.path.display(), it.text)).collect::<Vec<_>>()
     };
-    let plan = if told.only_plan {
-        let plan = Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, told.force, NOW);
-        ran.rehearsal = plan.rehearse(&root, &hands).map(|it| (it.lines, it.problems));
+    let plan = if order.only_plan {
+        let plan = Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, order.force, NOW);
+        ran.rehearsal = plan.rehearse(&root, &manager).map(|it| (it.lines, it.problems));
         plan
     } else {
-        let mut work = Transaction::begin(&root, &mut |_| {})?.by(Some(hands));
-        let plan = Plan::make(&root, &desired, work.receipt(), None, told.force, NOW);
+        let mut work = Transaction::begin(&root, &mut |_| {})?.by(Some(manager));
+        let plan = Plan::make(&root, &desired, work.receipt(), None, order.force, NOW);
         let carried = work.execute(&plan, NOW, &mut |progress| {
             // How often apt tells of fetching depends on how long it takes.
             if matches!(&progress, Progress::Comes(_, step) if step.text.starts_with("Retrieving")) {
                 return;
             }
-            if told.dies_at == Some(ran.told) {
+            if order.dies_at == Some(ran.heard) {
                 nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
             }
-            ran.told += 1;
+            ran.heard += 1;
             if let Progress::Begins(change) = &progress {
                 ran.begun.push(change.path.display().to_string());
             }
@@ -216,26 +216,26 @@ fn execute(told: &Told, ran: &mut Ran) -> Result<(), reconcile::Error> {
             restarts,
             drain: reconcile::DRAIN,
             waiter: None,
-            proxy: told.proxy.as_deref(),
+            proxy: order.proxy.as_deref(),
         };
         let settled = work.run_effects(&root, &services, |_| true, &mut |_| {})?;
         ran.effects.extend(settled.iter().map(|it| format!("{:?}: {}", it.outcome, it.text)));
         ran.is_bare = work.receipt().is_empty();
         plan
     };
-    let said = |it: &reconcile::Change| {
+    let output = |it: &reconcile::Change| {
         format!("{:?} {}: {} → {}: {}", it.change, it.path.display(), it.from, it.to, it.reason)
     };
-    ran.planned = plan.changes.iter().map(said).collect();
+    ran.planned = plan.changes.iter().map(output).collect();
     ran.blocked = texts(&plan.blocked);
     ran.contested = texts(&plan.contested);
     ran.left = texts(&plan.left);
     Ok(())
 }
 
-fn desired(told: &Told) -> Desired {
+fn desired(order: &Order) -> Desired {
     let mut desired = Desired::default();
-    if let Some(Source { url, suite, component, key }) = &told.repository {
+    if let Some(Source { url, suite, component, key }) = &order.repository {
         let content =
             Content::File { bytes: key.clone(), attributes: Attributes { mode: 0o644, owner: None } };
         desired.push(Action::new(Stage::Shape, KEYRING, Kind::Owned(content), "for the test"));
@@ -245,7 +245,7 @@ fn desired(told: &Told) -> Desired {
         let effect = Effect::AptUpdate { source: SOURCE.into(), uri: url.clone(), suite: suite.clone() };
         desired.push(Action::file(Stage::Shape, SOURCE, text, "for the test").with(effect));
     }
-    for it in &told.wanted {
+    for it in &order.wanted {
         let words: Vec<&str> = it.split(' ').collect();
         let package = match words.as_slice() {
             ["install", name, "after", needed] => {

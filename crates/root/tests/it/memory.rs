@@ -69,7 +69,7 @@ fn paths() -> Vec<PathBuf> {
     paths
 }
 
-fn said<T: std::fmt::Debug>(root: &Root, answer: Result<T, Error>) -> String {
+fn shown<T: std::fmt::Debug>(root: &Root, answer: Result<T, Error>) -> String {
     match answer {
         Ok(answer) => format!("{answer:?}"),
         // A folder is asked by a descriptor, of which the kernel says another errno than of a path.
@@ -95,19 +95,19 @@ fn answers(root: &Root, path: &Path) -> Vec<String> {
     let each = root.each_link(path, |name, target| links.push((name.to_owned(), target.to_owned())));
     links.sort();
     vec![
-        said(root, root.read(path, 1 << 20)),
-        said(root, root.read(path, 5)),
-        said(root, root.read_start(path, 3)),
-        said(root, root.read_text(path, 1 << 20)),
-        said(root, root.read_trusted(path, 1 << 20)),
-        said(root, root.believe_folder(path)),
-        said(root, root.list(path)),
-        said(root, root.stat(path)),
-        said(root, root.lstat(path)),
-        said(root, root.read_link(path)),
-        said(root, each.map(|()| links)),
+        shown(root, root.read(path, 1 << 20)),
+        shown(root, root.read(path, 5)),
+        shown(root, root.read_start(path, 3)),
+        shown(root, root.read_text(path, 1 << 20)),
+        shown(root, root.read_trusted(path, 1 << 20)),
+        shown(root, root.believe_folder(path)),
+        shown(root, root.list(path)),
+        shown(root, root.stat(path)),
+        shown(root, root.lstat(path)),
+        shown(root, root.read_link(path)),
+        shown(root, each.map(|()| links)),
         opened(root, path),
-        said(root, root.check_way(path)),
+        shown(root, root.check_way(path)),
         format!("{:?}", root.without_links(path)),
         format!("{} {} {}", root.exists(path), root.is_there(path), root.is_recorded(path)),
         format!("{:?}", root.missing_folders(path)),

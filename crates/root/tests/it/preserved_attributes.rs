@@ -131,7 +131,7 @@ fn real_a_file_that_may_not_be_replaced_stays_and_the_flag_is_named_also_before_
     if !real::require_root(&[]) {
         return;
     }
-    for (flag, said) in [(IFlags::IMMUTABLE, "immutable"), (IFlags::APPEND, "append-only")] {
+    for (flag, word) in [(IFlags::IMMUTABLE, "immutable"), (IFlags::APPEND, "append-only")] {
         for of_folder in [false, true] {
             let (dir, root) = on_disk();
             fs::create_dir(dir.path().join("etc")).unwrap();
@@ -156,7 +156,7 @@ fn real_a_file_that_may_not_be_replaced_stays_and_the_flag_is_named_also_before_
             set(false);
             for error in errors {
                 let error = error.to_string();
-                assert!(error.contains(said) && error.contains("chattr -"), "{of_folder}: {error}");
+                assert!(error.contains(word) && error.contains("chattr -"), "{of_folder}: {error}");
             }
             assert_eq!(fs::read(&path).unwrap(), b"old");
             assert_eq!(names, ["file"]);

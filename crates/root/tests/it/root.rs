@@ -287,13 +287,14 @@ fn a_file_takes_the_place_of_a_link_and_leaves_alone_what_that_leads_to() {
 }
 
 #[test]
-fn what_is_in_the_way_of_a_path_is_said_with_what_to_do() {
+fn what_is_in_the_way_of_a_path_is_reported_with_what_to_do() {
     let (dir, root) = fixture();
     fs::write(dir.path().join("etc/cdi"), "a file").unwrap();
-    let said = root.lstat("/etc/cdi/amd.json").unwrap_err().to_string();
+    let refusal = root.lstat("/etc/cdi/amd.json").unwrap_err().to_string();
     assert!(
-        said.ends_with("Not a directory: something on the way to it is no folder, move that out of the way"),
-        "{said}"
+        refusal
+            .ends_with("Not a directory: something on the way to it is no folder, move that out of the way"),
+        "{refusal}"
     );
 }
 

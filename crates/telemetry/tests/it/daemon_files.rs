@@ -70,9 +70,9 @@ fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
     let read = |now: u64| daemon_file::read::<T>(&root, now);
     let written = WRITTEN_AT;
     let fault = || {
-        let said = read(written).unwrap_err();
-        assert!(said.starts_with(path.parent().unwrap().to_str().unwrap()), "{said}");
-        said
+        let problem = read(written).unwrap_err();
+        assert!(problem.starts_with(path.parent().unwrap().to_str().unwrap()), "{problem}");
+        problem
     };
     assert_eq!(read(written), Ok(None), "no folder");
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -85,8 +85,8 @@ fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
     }
     assert_eq!(read(written + T::FRESH_S + 1), Ok(None), "a daemon that was stopped is no fault");
     for (now, why) in [(written - 6, "is 6 s from the future"), (0, "is 1000000990 s from the future")] {
-        let said = read(now).unwrap_err();
-        assert!(said.starts_with(path.to_str().unwrap()) && said.contains(why), "{said}");
+        let problem = read(now).unwrap_err();
+        assert!(problem.starts_with(path.to_str().unwrap()) && problem.contains(why), "{problem}");
     }
     assert_eq!(daemon_file::last(&root), Ok(Some(content.clone())), "whatever the clock says");
     let version = |number: u32| format!("\"schema_version\":{number}");
@@ -103,8 +103,8 @@ fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
         ("\u{0}", "is damaged"),
     ] {
         fs::write(&path, text).unwrap();
-        let said = fault();
-        assert!(said.contains(why), "{text}: {said}");
+        let problem = fault();
+        assert!(problem.contains(why), "{text}: {problem}");
     }
 
     fs::write(&path, &text).unwrap();

@@ -7,7 +7,6 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU16, Ordering};
 
-use super::machine::{Machine, Setup};
 use crate::group;
 use crate::said::Said;
 use crate::stage::{SHARED, build};
@@ -56,15 +55,6 @@ impl Fleet {
             starters: Mutex::default(),
             groups: Mutex::default(),
         }
-    }
-
-    /// Starts a machine of this name and waits until its sshd listens. The asker knows its address and its host key.
-    ///
-    /// # Panics
-    /// Where it does not start.
-    pub fn machine(&self, name: &str, set_up: impl FnOnce(Setup) -> Setup) -> Machine<'_> {
-        let number = self.machines.fetch_add(1, Ordering::Relaxed);
-        Machine::start(self, name, number, set_up(Setup::default()))
     }
 
     /// What runs a program on the asker as root.
@@ -126,6 +116,11 @@ impl Fleet {
     /// Of its process 1, as this host counts.
     pub(super) fn pid(&self) -> &str {
         &self.pid
+    }
+
+    /// A number that no other machine has.
+    pub(super) fn next_number(&self) -> u16 {
+        self.machines.fetch_add(1, Ordering::Relaxed)
     }
 
     /// Removes this control group at the end.

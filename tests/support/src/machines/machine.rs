@@ -115,8 +115,19 @@ pub struct Machine<'f> {
     pid: String,
 }
 
+impl Fleet {
+    /// Starts a machine of this name and waits until its sshd listens. The asker knows its address and its host key.
+    ///
+    /// # Panics
+    /// Where it does not start.
+    pub fn machine(&self, name: &str, set_up: impl FnOnce(Setup) -> Setup) -> Machine<'_> {
+        Machine::start(self, name, set_up(Setup::default()))
+    }
+}
+
 impl<'f> Machine<'f> {
-    pub(super) fn start(fleet: &'f Fleet, name: &str, number: u16, setup: Setup) -> Self {
+    fn start(fleet: &'f Fleet, name: &str, setup: Setup) -> Self {
+        let number = fleet.next_number();
         let home = fleet.path(&format!("mnt/{name}"));
         let made = format!("mkdir /mnt/{name} && mount -t tmpfs -o mode=755,nr_inodes=0 none /mnt/{name}");
         fleet.shell(&made).well();

@@ -72,8 +72,8 @@ impl<'a> Exclusive<'a> {
             Wanted::Named(gpus) => (gpus.clone(), gpus.iter().all(|gpu| is_free(gpu)).then(|| gpus.clone())),
             Wanted::Count(count) => (self.pool.available(), self.pool.pick_free(*count, is_free)),
         };
-        if let Some(chosen) = picked {
-            return Ok(Turn::Granted(chosen));
+        if let Some(selected) = picked {
+            return Ok(Turn::Granted(selected));
         }
         if let (Some(grace), Some(now_ms), true) = (self.policy.idle_grace_s, now_ms, earlier.is_empty()) {
             let missing = match wanted {
@@ -105,32 +105,32 @@ impl<'a> Exclusive<'a> {
         waited_s: Option<u32>,
     ) -> String {
         let free = all.saturating_sub(taken.len());
-        let mut said = format!("the container asks for {}", self.request.describe());
-        said += &match wanted {
+        let mut sentence = format!("the container asks for {}", self.request.describe());
+        sentence += &match wanted {
             Wanted::Count(_) => format!(", and {free} of {all} are free: "),
             Wanted::Named(_) if all == 1 => ", which is not free: ".to_owned(),
             Wanted::Named(_) => format!(", of which {free} of {all} are free: "),
         };
-        said += &taken.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join("; ");
+        sentence += &taken.iter().take(MOST).map(String::as_str).collect::<Vec<_>>().join("; ");
         if taken.len() > MOST {
-            said += &format!("; and {} more", taken.len() - MOST);
+            sentence += &format!("; and {} more", taken.len() - MOST);
         }
         if let Wanted::Count(_) = wanted {
-            said += &self.pool.quarantine_note();
+            sentence += &self.pool.quarantine_note();
         }
         for Waiting { ticket, .. } in waiting.iter().take(MOST) {
-            said +=
+            sentence +=
                 &format!("; the container {} waits for {} since {}", ticket.id, ticket.wants, ticket.since);
         }
         if waiting.len() > MOST {
-            said += &format!("; and {} more wait", waiting.len() - MOST);
+            sentence += &format!("; and {} more wait", waiting.len() - MOST);
         }
         match (waited_s, self.policy.wait_limit_s) {
-            (Some(seconds), _) => said += &format!("; it has waited for {seconds} s"),
+            (Some(seconds), _) => sentence += &format!("; it has waited for {seconds} s"),
             (None, 0) => {}
-            (None, limit) => said += &format!("; {GPU_WAIT}=N lets it wait, for up to {limit} s"),
+            (None, limit) => sentence += &format!("; {GPU_WAIT}=N lets it wait, for up to {limit} s"),
         }
-        said
+        sentence
     }
 
     /// Where a lease of this very container is alive: what is to be done about it.

@@ -78,13 +78,13 @@ fn only_a_character_device_is_a_node() {
     let dev = &Devices::at(Path::new("/sys"), Path::new("/dev"));
     let link = place.path().join("card1");
     symlink("/dev/null", &link).unwrap();
-    for (path, said) in [
+    for (path, sentence) in [
         (&file, "is no character device and therefore no GPU's"),
         (&link, "is no character device and therefore no GPU's"),
         (&place.path().join("none"), "cannot be examined: No such file"),
     ] {
         let error = Node::at(path, dev).unwrap_err();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(sentence), "{error}");
     }
     let null = Node::at(Path::new("/dev/null"), dev).unwrap();
     assert_eq!((null.major, null.minor), (1, 3));
@@ -92,12 +92,12 @@ fn only_a_character_device_is_a_node() {
 
 #[test]
 fn a_node_belongs_to_no_gpu_only_where_the_kernel_was_asked() {
-    let said = |sys: &Path| {
+    let sentence = |sys: &Path| {
         let devices = Devices::at(sys, Path::new("/dev"));
         devices.place_of(&node(226, 128), Path::new("/dev/dri/renderD128")).unwrap_err()
     };
-    assert!(said(sysfs(&[]).path()).contains("which is no GPU to the kernel"));
+    assert!(sentence(sysfs(&[]).path()).contains("which is no GPU to the kernel"));
     let empty = tempfile::tempdir().unwrap();
-    let said = said(empty.path());
-    assert!(said.contains("/dev/char: mount sysfs"), "{said}");
+    let sentence = sentence(empty.path());
+    assert!(sentence.contains("/dev/char: mount sysfs"), "{sentence}");
 }

@@ -11,9 +11,9 @@ use super::{Like, Machine, Program};
 /// A create that is left to itself.
 pub(crate) fn spawn(machine: &Machine, bundle: &Path, id: &str) -> Child {
     let arguments = ["create", "--bundle", bundle.to_str().unwrap(), id];
-    let said = std::fs::File::create(bundle.join("said")).unwrap();
+    let reported = std::fs::File::create(bundle.join("stderr")).unwrap();
     let mut command = machine.command(&Program::Wrapper.path(), &arguments);
-    command.stdout(Stdio::null()).stderr(said).spawn().unwrap()
+    command.stdout(Stdio::null()).stderr(reported).spawn().unwrap()
 }
 
 pub(crate) fn wait_for(what: &str, done: impl Fn() -> bool) {

@@ -212,7 +212,7 @@ impl Place {
         let subcommand =
             [("create", "runc create failed: "), ("run", "runc run failed: "), ("exec", "exec failed: ")]
                 .iter()
-                .find(|(_, said)| text.contains(said))
+                .find(|(_, reported)| text.contains(reported))
                 .map(|(name, _)| *name);
         // 1.1 names the folder of the id, 1.3 the id in it.
         let state = between(&text, "SecureJoin ", ": too many").map(|path| path.trim_end_matches('/'));

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 
 use super::remove;
 use crate::command::Command;
-use crate::test::privilege::Privilege;
+use crate::privilege::Privilege;
 
 /// Checks Debian's signatures.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";

@@ -14,9 +14,9 @@ use apt::Needed;
 use environment::Apt;
 use sha2::{Digest as _, Sha256};
 
-use super::privilege::Privilege;
 use super::step::Steps;
 use crate::command::Command;
+use crate::privilege::Privilege;
 
 /// A folder in the cache.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use crate::{folder::Folder, policy::UNLIMITED};
 fn edit(text: &str, injection: &Injection<'_>) -> (Result<Option<String>, String>, Vec<String>) {
     let mut left_out = Vec::new();
     let bundle = Bundle::parse(text).unwrap();
-    let edited = bundle.edit(injection, &mut |said| left_out.push(said.to_owned()));
+    let edited = bundle.edit(injection, &mut |sentence| left_out.push(sentence.to_owned()));
     let edited = edited.map(|edited| edited.map(|edited| edited.to_string()));
     if let Ok(Some(edited)) = &edited {
         assert_eq!(inject(edited, injection), Ok(None), "a second pass into {edited}");
@@ -242,8 +242,8 @@ fn memory_that_may_be_locked_is_raised_and_never_lowered() {
         (r#"[],"rlimits":[]"#, "the key process.rlimits cannot be read: the key \"rlimits\" appears twice"),
     ] {
         let text = format!(r#"{{"process":{{"rlimits":{rlimits}}}}}"#);
-        let said = edit(&text, &of(1)).0.unwrap_err();
-        assert!(said.starts_with(expected), "{rlimits}: {said}");
+        let sentence = edit(&text, &of(1)).0.unwrap_err();
+        assert!(sentence.starts_with(expected), "{rlimits}: {sentence}");
         // Where nothing is raised it is nobody's business.
         assert!(inject(&text, &gpu()).is_ok(), "{rlimits}");
     }

@@ -218,13 +218,13 @@ fn many_quarantined_gpus_are_counted_and_three_are_named() {
     let gpus: Vec<String> = (0..64).map(|gpu| listed(gpu, "0000:c1:00.0", 128 + gpu, "")).collect();
     let mut pool = pool(&gpus);
     pool.quarantine(&quarantined(&["0000:c1:00.0"]), &[]);
-    let said = select(&pool, "count 1").unwrap_err();
+    let sentence = select(&pool, "count 1").unwrap_err();
     assert!(
-        said.contains("has 0; quarantine withholds 64: the GPU 0 (")
-            && said.ends_with("; and 61 more; see rocworker health"),
-        "{said}"
+        sentence.contains("has 0; quarantine withholds 64: the GPU 0 (")
+            && sentence.ends_with("; and 61 more; see rocworker health"),
+        "{sentence}"
     );
-    assert!(said.len() < 1000, "{} bytes", said.len());
+    assert!(sentence.len() < 1000, "{} bytes", sentence.len());
 }
 
 /// A processor's own graphics beside two cards, whichever index it has.

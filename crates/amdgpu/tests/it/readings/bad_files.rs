@@ -269,7 +269,7 @@ fn replays_are_those_of_gpu_metrics_and_a_file_that_says_0_says_nothing() {
 }
 
 #[test]
-fn whether_a_card_is_an_apu_is_told_without_gpu_metrics_or_not_at_all() {
+fn whether_a_card_is_an_apu_is_known_without_gpu_metrics_or_not_at_all() {
     let vram = path("mem_info_vram_total");
     let undecodable = || machine().put(&path("gpu_metrics"), "text\n");
     let nothing = || undecodable().remove(&path("hwmon/hwmon2/freq2_label"));
@@ -286,7 +286,7 @@ fn whether_a_card_is_an_apu_is_told_without_gpu_metrics_or_not_at_all() {
 }
 
 #[test]
-fn a_hang_is_told_where_the_kernel_makes_dumps() {
+fn a_hang_is_reported_where_the_kernel_makes_dumps() {
     let folder = "/sys/class/devcoredump";
     let with = |disabled: &str| machine().put(&format!("{folder}/disabled"), disabled);
     let dump = |of: &str| {

@@ -107,7 +107,7 @@ fn what_is_needed_is_written_only_where_there_is_none() {
 }
 
 #[test]
-fn what_cannot_be_edited_is_said_with_its_line() {
+fn what_cannot_be_edited_is_reported_with_its_line() {
     let cases = [
         ("[]", "line 1: the file holds a list and not an object"),
         ("\n \"x\"", "line 2: the file holds a text and not an object"),

@@ -13,7 +13,7 @@ fn gone(text: &str, went: &[&str]) -> Reverted {
 }
 
 #[test]
-fn what_others_add_to_it_stays_while_it_is_there_and_goes_with_it_and_is_told() {
+fn what_others_add_to_it_stays_while_it_is_there_and_goes_with_it_and_is_reported() {
     let before = "{\"debug\": true}";
     let ours = runtime().apply(before).unwrap();
     assert_eq!(ours, "{\"debug\": true, \"runtimes\": {\"amd\": {\"path\": \"/w\"}}}");
@@ -55,8 +55,8 @@ fn one_that_was_there_gets_our_identity_and_goes_back_to_what_it_was() {
     let ours = runtime().apply(before).unwrap();
     assert_eq!(ours, before.replace("/old", "/w"));
     let theirs = ours.replace("[]", "[\"-x\"]").replacen('{', "{\"debug\":true, ", 1);
-    let said = runtime().revert(&theirs, Some(before)).unwrap();
-    assert_eq!(said, gone(&theirs.replace("/w", "/old"), &[]));
+    let reverted = runtime().revert(&theirs, Some(before)).unwrap();
+    assert_eq!(reverted, gone(&theirs.replace("/w", "/old"), &[]));
     // Somebody had written it before us.
     let named = "{\"runtimes\": {\"amd\": {\"path\":\"/w\"}}}";
     assert_eq!(runtime().apply(named).unwrap(), named);

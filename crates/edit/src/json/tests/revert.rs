@@ -80,7 +80,7 @@ fn what_was_right_before_us_stays() {
 }
 
 #[test]
-fn a_key_that_somebody_has_changed_is_theirs_and_is_told() {
+fn a_key_that_somebody_has_changed_is_unmanaged_and_is_reported() {
     let text = "{\"features\": {\"cdi\": false}, \"runtimes\": {\"amd\": {\"path\": \"/theirs\"}}}";
     let names = ["runtimes.amd", "features.cdi"];
     assert_eq!(docker().revert(text, Some("{\"debug\": true}")).unwrap(), reverted(text, &names));

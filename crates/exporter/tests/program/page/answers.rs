@@ -33,10 +33,10 @@ fn a_page_comes_with_headers_that_let_a_browser_run_and_keep_nothing() {
         "{}",
         page.head
     );
-    for said in
+    for sentence in
         ["<title>worker-1: 1 of 4 cards unhealthy</title>", "&lt;script&gt;x", "/etc/docker/daemon.json"]
     {
-        assert!(page.text().contains(said), "{said}: {}", page.text());
+        assert!(page.text().contains(sentence), "{sentence}: {}", page.text());
     }
     assert!(page.body.len() < 200_000, "{} bytes", page.body.len());
 
@@ -61,17 +61,17 @@ fn without_a_daemon_or_with_a_newer_one_the_page_says_what_to_do() {
     let running = Running::start(folder.path(), &[]);
     let file = folder.path().join("run/rocworker/exporter.json");
     let text = fs::read_to_string(&file).unwrap();
-    let unsaid = "rocworker's daemon publishes nothing, or its file is more than 30 seconds old";
-    assert!(!running.get("/").text().contains(unsaid));
+    let unreported = "rocworker's daemon publishes nothing, or its file is more than 30 seconds old";
+    assert!(!running.get("/").text().contains(unreported));
     fs::write(&file, text.replace("\"schema_version\":1", "\"schema_version\":2")).unwrap();
     let page = running.get("/");
-    for said in [unsaid, "schema_version 2, not 1: use one version of rocworker"] {
-        assert!(page.text().contains(said), "{said}: {}", page.text());
+    for sentence in [unreported, "schema_version 2, not 1: use one version of rocworker"] {
+        assert!(page.text().contains(sentence), "{sentence}: {}", page.text());
     }
     fs::remove_file(&file).unwrap();
     let page = running.get("/");
-    for said in [unsaid, "systemctl status rocworker", "rocworker apply"] {
-        assert!(page.text().contains(said), "{said}: {}", page.text());
+    for sentence in [unreported, "systemctl status rocworker", "rocworker apply"] {
+        assert!(page.text().contains(sentence), "{sentence}: {}", page.text());
     }
     fs::remove_file(folder.path().join("run/rocworker/health.json")).unwrap();
     let page = running.get("/");
@@ -124,13 +124,13 @@ fn real_fuse_a_page_says_what_hangs_and_shows_the_rest() {
     let page = running.get("/");
     assert!(begun.elapsed() < Duration::from_secs(2), "{:?}", begun.elapsed());
     assert_eq!(page.status(), 200);
-    for said in [
+    for sentence in [
         "What is missing, and why",
         "mem_info_gtt_used does not answer",
         "0000:64:00.0",
         "<dt>Memory</dt><dd><span class=\"unknown\">unknown</span>",
     ] {
-        assert!(page.text().contains(said), "{said}: {}", page.text());
+        assert!(page.text().contains(sentence), "{sentence}: {}", page.text());
     }
     assert!(page.text().contains(" W<"), "{}", page.text());
     served.mend();

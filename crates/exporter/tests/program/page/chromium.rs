@@ -34,7 +34,7 @@ fn looks(top: &Path, modules: &Path) -> Vec<Value> {
         // The browser's profile, caches and crash reports are gone with it.
         .envs(["HOME", "TMPDIR", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"].map(|name| (name, temporary.path())))
         .stdout(File::create(temporary.path().join("looks")).unwrap())
-        .stderr(File::create(temporary.path().join("said")).unwrap())
+        .stderr(File::create(temporary.path().join("stderr")).unwrap())
         .spawn()
         .unwrap();
     // A busy machine takes longer than the daemon's files count.
@@ -49,10 +49,10 @@ fn looks(top: &Path, modules: &Path) -> Vec<Value> {
         }
         sleep(Duration::from_millis(50));
     };
-    let [found, said] =
-        ["looks", "said"].map(|name| fs::read_to_string(temporary.path().join(name)).unwrap());
-    assert!(status.success(), "{said}");
-    let Value::Array(looks) = serde_json::from_str(&found).unwrap() else { panic!("{said}") };
+    let [found, stderr] =
+        ["looks", "stderr"].map(|name| fs::read_to_string(temporary.path().join(name)).unwrap());
+    assert!(status.success(), "{stderr}");
+    let Value::Array(looks) = serde_json::from_str(&found).unwrap() else { panic!("{stderr}") };
     looks
 }
 

@@ -110,9 +110,9 @@ impl Job<'_, '_> {
         self.journal.save()?;
         let middle = Database::read(root)?;
         let simulation = installer.configure(root, &self.manager.configuration(true), "simulated.conf")?;
-        let said = self.manager.program(&installer.argv, &simulation, &mut |_| {})?;
+        let output = self.manager.program(&installer.argv, &simulation, &mut |_| {})?;
         let configuration = installer.configure(root, &self.manager.configuration(false), "apt.conf")?;
-        let made = self.step(&middle, &Simulated::parse(&said), |job| {
+        let made = self.step(&middle, &Simulated::parse(&output), |job| {
             job.manager.program(&installer.argv, &configuration, job.hear).map(drop)
         });
         self.note_asked();

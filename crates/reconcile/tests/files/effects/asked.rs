@@ -21,14 +21,14 @@ fn what_waits_for_a_start_is_done_at_once_where_the_program_says_that_what_runs_
     let reload = "systemctl reload worker.service";
     host.set("answer", "false\n");
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Done, Outcome::Pending]);
-    assert_eq!(host.said(), [reload]);
+    assert_eq!(host.calls(), [reload]);
     // Nobody to ask says nothing.
     fs::rename(&asked, host.machine.path("aside")).unwrap();
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
     fs::rename(host.machine.path("aside"), &asked).unwrap();
     host.set("answer", "true\n");
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Never)), [Outcome::Pending]);
-    assert!(host.said().is_empty());
+    assert!(host.calls().is_empty());
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Done]);
-    assert_eq!(host.said(), ["systemctl try-restart worker.service"]);
+    assert_eq!(host.calls(), ["systemctl try-restart worker.service"]);
 }

@@ -19,7 +19,7 @@ fn a_change_that_fails_owes_nothing() {
     let carried = work.execute(&plan, NOW, &mut |_| {}).unwrap();
     assert_eq!(carried.failed.len(), 1, "{carried:?}");
     assert!(host.settle(&mut work, Restarts::Now).is_empty());
-    assert_eq!(host.said(), [""; 0]);
+    assert_eq!(host.calls(), [""; 0]);
 }
 
 /// Root may write anywhere, so that only a name that is too long for a temporary file beside it makes a write fail at
@@ -34,5 +34,5 @@ fn a_write_that_fails_leaves_no_entry_and_owes_nothing() {
     assert!(ran.carried.failed[0].text.contains("File name too long"), "{ran:?}");
     assert!(host.machine.is_bare());
     assert!(host.apply(&wanted, Restarts::Now).is_empty());
-    assert_eq!(host.said(), [""; 0]);
+    assert_eq!(host.calls(), [""; 0]);
 }

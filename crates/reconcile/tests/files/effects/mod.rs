@@ -33,7 +33,7 @@ case $* in
     echo "InvocationID=$(cat run)"
     exit ;;
 esac
-echo "systemctl $*" >> said
+echo "systemctl $*" >> calls
 [ -e fails ] && { echo "it is stuck" >&2; exit 1; }
 case $* in
   "kill "*) cp ../var/lib/rocworker/receipt.json at-kill; [ -e obeys ] && echo inactive > active; [ -e slow ] && cp slow left; exit 0 ;;
@@ -62,16 +62,16 @@ impl Host {
             ("systemctl", SYSTEMCTL),
             (
                 "systemd-run",
-                "#!/bin/sh\ncd \"$(dirname \"$0\")/../state\"\necho \"systemd-run $*\" >> said\necho active > waiter\n",
+                "#!/bin/sh\ncd \"$(dirname \"$0\")/../state\"\necho \"systemd-run $*\" >> calls\necho active > waiter\n",
             ),
-            ("udevadm", "#!/bin/sh\ncd \"$(dirname \"$0\")/../state\"\necho \"udevadm $*\" >> said\n"),
+            ("udevadm", "#!/bin/sh\ncd \"$(dirname \"$0\")/../state\"\necho \"udevadm $*\" >> calls\n"),
         ] {
             machine.put(&format!("bin/{name}"), script);
             fs::set_permissions(machine.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755))
                 .unwrap();
         }
         for (name, text) in
-            [("active", "active"), ("since", "1000"), ("run", "first"), ("said", ""), ("waiter", "inactive")]
+            [("active", "active"), ("since", "1000"), ("run", "first"), ("calls", ""), ("waiter", "inactive")]
         {
             machine.put(&format!("state/{name}"), text);
         }
@@ -90,10 +90,10 @@ impl Host {
     }
 
     /// What was called since the last look.
-    fn said(&self) -> Vec<String> {
-        let said = self.machine.text("state/said").lines().map(str::to_owned).collect();
-        self.set("said", "");
-        said
+    fn calls(&self) -> Vec<String> {
+        let calls = self.machine.text("state/calls").lines().map(str::to_owned).collect();
+        self.set("calls", "");
+        calls
     }
 
     /// An apply: plan, carry out, settle.
@@ -155,12 +155,12 @@ fn effects_come_once_after_all_changes_and_none_where_nothing_changed() {
         .fold(owned("/etc/other.conf", "1"), reconcile::Action::with)]));
     let settled = host.apply(&both, Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Done, Outcome::Done]);
-    assert_eq!(host.said(), ["systemctl daemon-reload", "systemctl try-restart worker.service"]);
+    assert_eq!(host.calls(), ["systemctl daemon-reload", "systemctl try-restart worker.service"]);
     assert!(host.apply(&both, Restarts::Drain).is_empty());
-    assert_eq!(host.said(), [""; 0], "nothing changed");
+    assert_eq!(host.calls(), [""; 0], "nothing changed");
     host.apply(&Desired::default(), Restarts::Drain);
     assert_eq!(
-        host.said(),
+        host.calls(),
         ["systemctl daemon-reload", "systemctl try-restart worker.service"],
         "on the way back too"
     );
@@ -175,13 +175,13 @@ fn never_leaves_a_restart_pending_until_somebody_does_it() {
         let settled = host.apply(&wanted, Restarts::Never);
         assert_eq!(outcomes(&settled), [Outcome::Pending]);
         assert!(settled[0].text.contains("systemctl restart worker.service"), "{}", settled[0].text);
-        assert_eq!(host.said(), [""; 0]);
+        assert_eq!(host.calls(), [""; 0]);
     }
     // By hand, later than the file was written.
     host.set("since", &LATER.to_string());
     let settled = host.apply(&wanted, Restarts::Now);
     assert_eq!(outcomes(&settled), [Outcome::Done]);
-    assert_eq!(host.said(), [""; 0], "it runs with its new configuration already");
+    assert_eq!(host.calls(), [""; 0], "it runs with its new configuration already");
     assert!(host.apply(&wanted, Restarts::Now).is_empty());
 }
 
@@ -192,7 +192,7 @@ fn a_unit_that_was_restarted_before_the_file_was_written_is_restarted_again() {
     let us = uptime.split(['.', ' ']).next().unwrap().parse::<u64>().unwrap() * 1_000_000;
     host.set("since", &us.to_string());
     host.apply(&wanted("1", &[restart(None)]), Restarts::Now);
-    assert_eq!(host.said(), ["systemctl try-restart worker.service"]);
+    assert_eq!(host.calls(), ["systemctl try-restart worker.service"]);
 }
 
 #[test]
@@ -201,7 +201,7 @@ fn drain_tells_the_unit_once_and_starts_it_when_it_has_ended() {
     host.set("obeys", "");
     let settled = host.apply(&wanted("1", &[restart(Some("SIGUSR2"))]), Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Done], "{}", settled[0].text);
-    assert_eq!(host.said(), [SIGNAL, "systemctl start worker.service"]);
+    assert_eq!(host.calls(), [SIGNAL, "systemctl start worker.service"]);
     assert_eq!(host.machine.text("state/active").trim(), "active");
 }
 
@@ -213,13 +213,13 @@ fn a_drain_that_does_not_end_stays_pending_and_a_later_run_starts_the_unit_whate
         let settled = host.apply(&wanted, Restarts::Drain);
         assert_eq!(outcomes(&settled), [Outcome::Pending]);
         assert!(settled[0].text.contains("is still at it"), "{}", settled[0].text);
-        assert_eq!(host.said(), [SIGNAL]);
+        assert_eq!(host.calls(), [SIGNAL]);
         // The unit is still at work: it gets no second signal.
         assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
-        assert_eq!(host.said(), [""; 0]);
+        assert_eq!(host.calls(), [""; 0]);
         host.set("active", "inactive");
         assert_eq!(outcomes(&host.apply(&wanted, later)), [Outcome::Done], "{later:?}");
-        assert_eq!(host.said(), ["systemctl start worker.service"], "{later:?}");
+        assert_eq!(host.calls(), ["systemctl start worker.service"], "{later:?}");
         assert!(host.apply(&wanted, later).is_empty());
     }
 }
@@ -238,7 +238,7 @@ fn a_drain_that_takes_long_is_left_to_a_unit_that_waits() {
         settled[0].text
     );
     assert_eq!(
-        host.said(),
+        host.calls(),
         [
             SIGNAL,
             "systemd-run --quiet --collect --no-block --property=Restart=on-failure --property=RestartSec=30 \
@@ -248,7 +248,7 @@ fn a_drain_that_takes_long_is_left_to_a_unit_that_waits() {
     );
     // The unit's drain is waited for already.
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
-    assert_eq!(host.said(), [""; 0]);
+    assert_eq!(host.calls(), [""; 0]);
 
     // What `settle` does there: it waits for the run that got the signal, and settles that alone.
     let programs = host.programs();
@@ -264,16 +264,16 @@ fn a_drain_that_takes_long_is_left_to_a_unit_that_waits() {
     host.set("active", "inactive");
     let effect = services.wait_for_end(&receipt(), UNIT).unwrap().unwrap();
     let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
-    let settled = work.run_effects(&root, &services, |owed| *owed == effect, &mut |_| {}).unwrap();
+    let settled = work.run_effects(&root, &services, |pending| *pending == effect, &mut |_| {}).unwrap();
     assert_eq!(outcomes(&settled), [Outcome::Done]);
-    assert_eq!(host.said(), ["systemctl start worker.service"]);
+    assert_eq!(host.calls(), ["systemctl start worker.service"]);
     drop(work);
     assert_eq!(services.wait_for_end(&receipt(), UNIT), Ok(None), "nothing is owed any more");
 }
 
 /// A bus that does not answer is not a unit that does not run: the debt stays.
 #[test]
-fn what_systemd_does_not_tell_stays_owed() {
+fn what_systemd_does_not_tell_stays_pending() {
     for effect in [
         restart(None),
         restart(Some("SIGUSR2")),
@@ -309,7 +309,7 @@ fn no_unit_is_touched_while_systemd_has_not_read_its_file() {
     host.set("unread", "");
     let settled = host.apply(&wanted, Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Failed, Outcome::Pending]);
-    assert_eq!(host.said(), ["systemctl daemon-reload"]);
+    assert_eq!(host.calls(), ["systemctl daemon-reload"]);
     host.unset("unread");
     host.set("obeys", "");
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Done, Outcome::Done]);
@@ -323,7 +323,7 @@ fn a_unit_that_runs_since_another_boot_has_its_new_configuration() {
     host.machine.put("proc/sys/kernel/random/boot_id", "the-next\n");
     let settled = host.apply(&wanted, Restarts::Now);
     assert_eq!(settled[0].text, "worker.service was restarted since");
-    assert_eq!(host.said(), [""; 0]);
+    assert_eq!(host.calls(), [""; 0]);
 }
 
 /// Whoever kills this while it waits must not leave a unit that has ended for nobody to start.
@@ -332,12 +332,12 @@ fn that_a_unit_is_told_is_on_disk_before_the_signal_and_that_it_was_before_the_w
     let host = Host::new();
     let wanted = wanted("1", &[restart(Some("SIGUSR2"))]);
     host.apply(&wanted, Restarts::Drain);
-    let told = |when: &str| {
+    let draining = |when: &str| {
         let receipt: serde_json::Value = serde_json::from_str(&host.machine.text(when)).unwrap();
         receipt["pending"][0]["told"].clone()
     };
-    assert_eq!(told("state/at-kill"), serde_json::json!({"invocation": "first", "sent": false}));
-    assert_eq!(told("state/at-wait"), serde_json::json!({"invocation": "first", "sent": true}));
+    assert_eq!(draining("state/at-kill"), serde_json::json!({"invocation": "first", "sent": false}));
+    assert_eq!(draining("state/at-wait"), serde_json::json!({"invocation": "first", "sent": true}));
 
     // Killed just before the signal: the unit runs on, and gets the signal now.
     host.machine.put("var/lib/rocworker/receipt.json", &host.machine.text("state/at-kill"));
@@ -346,9 +346,9 @@ fn that_a_unit_is_told_is_on_disk_before_the_signal_and_that_it_was_before_the_w
         fs::Permissions::from_mode(0o600),
     )
     .unwrap();
-    host.said();
+    host.calls();
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Pending]);
-    assert_eq!(host.said(), [SIGNAL]);
+    assert_eq!(host.calls(), [SIGNAL]);
 }
 
 #[test]
@@ -357,7 +357,7 @@ fn a_unit_that_takes_its_time_is_waited_for() {
     host.set("slow", "1");
     let settled = host.apply(&wanted("1", &[restart(Some("SIGUSR2"))]), Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Done], "{}", settled[0].text);
-    assert_eq!(host.said(), [SIGNAL, "systemctl start worker.service"]);
+    assert_eq!(host.calls(), [SIGNAL, "systemctl start worker.service"]);
 }
 
 #[test]
@@ -374,22 +374,22 @@ fn a_unit_that_ended_and_was_started_by_somebody_is_not_waited_for() {
     let host = Host::new();
     assert_eq!(outcomes(&host.apply(&first, Restarts::Drain)), [Outcome::Pending]);
     host.set("run", "second");
-    host.said();
+    host.calls();
     let settled = host.apply(&wanted("2", &[restart(Some("SIGUSR2"))]), Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Pending]);
-    assert_eq!(host.said(), [SIGNAL]);
+    assert_eq!(host.calls(), [SIGNAL]);
 }
 
 #[test]
 fn now_does_not_wait_and_a_unit_that_does_not_run_is_left_so() {
     let host = Host::new();
     host.apply(&wanted("1", &[restart(Some("SIGUSR2"))]), Restarts::Now);
-    assert_eq!(host.said(), ["systemctl try-restart worker.service"]);
+    assert_eq!(host.calls(), ["systemctl try-restart worker.service"]);
     host.set("active", "inactive");
     let settled = host.apply(&wanted("2", &[restart(Some("SIGUSR2"))]), Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Skipped]);
     assert_eq!(settled[0].text, "worker.service does not run");
-    assert_eq!(host.said(), [""; 0]);
+    assert_eq!(host.calls(), [""; 0]);
     let settled = host.apply(&wanted("3", &[Effect::Reload { unit: UNIT.to_owned() }]), Restarts::Drain);
     assert_eq!(outcomes(&settled), [Outcome::Skipped]);
 }
@@ -399,14 +399,14 @@ fn what_a_killed_apply_owes_the_next_one_does() {
     let host = Host::new();
     let wanted = wanted("1", &[restart(None), Effect::Reload { unit: "other.service".to_owned() }]);
     host.killed_before_effects(&wanted);
-    assert_eq!(host.said(), [""; 0]);
+    assert_eq!(host.calls(), [""; 0]);
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Done, Outcome::Done]);
-    assert_eq!(host.said(), ["systemctl reload other.service", "systemctl try-restart worker.service"]);
+    assert_eq!(host.calls(), ["systemctl reload other.service", "systemctl try-restart worker.service"]);
     assert!(host.apply(&wanted, Restarts::Drain).is_empty());
 }
 
 #[test]
-fn a_signal_that_cannot_be_sent_or_a_start_that_fails_stays_owed() {
+fn a_signal_that_cannot_be_sent_or_a_start_that_fails_stays_pending() {
     let host = Host::new();
     let wanted = wanted("1", &[restart(Some("SIGUSR2"))]);
     host.set("fails", "");
@@ -415,8 +415,8 @@ fn a_signal_that_cannot_be_sent_or_a_start_that_fails_stays_owed() {
     assert!(settled[0].text.ends_with("ended with exit status: 1: it is stuck"), "{}", settled[0].text);
     // The unit got no signal: when it is stopped now, that is somebody's decision.
     host.unset("fails");
-    host.said();
+    host.calls();
     host.set("active", "inactive");
     assert_eq!(outcomes(&host.apply(&wanted, Restarts::Drain)), [Outcome::Skipped]);
-    assert_eq!(host.said(), [""; 0]);
+    assert_eq!(host.calls(), [""; 0]);
 }

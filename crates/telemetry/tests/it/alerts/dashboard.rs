@@ -136,7 +136,7 @@ fn a_panel_without_an_answer_says_so_and_is_not_green() {
 }
 
 #[test]
-fn each_panel_asks_the_chosen_data_source_and_has_a_place_of_its_own() {
+fn each_panel_asks_the_selected_data_source_and_has_a_place_of_its_own() {
     let dashboard = dashboard();
     let mut ids = BTreeSet::new();
     let mut taken = BTreeSet::new();
@@ -170,13 +170,13 @@ fn real_grafana_sdk_reads_the_dashboard_and_loses_nothing() {
         let mut python = Command::new(sdk.join("bin/python"));
         Said::from(python.arg(&reader).arg(dashboard).output().unwrap())
     };
-    let said = read(&files::path(DASHBOARD)).well();
-    assert_eq!(said, format!("{} panels\n", dashboard()["panels"].as_array().unwrap().len()));
+    let output = read(&files::path(DASHBOARD)).well();
+    assert_eq!(output, format!("{} panels\n", dashboard()["panels"].as_array().unwrap().len()));
     // The reader is no yes-man: a key that Grafana does not know is found.
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("misspelt.json");
     std::fs::write(&place, files::text(DASHBOARD).replacen("\"reduceOptions\"", "\"reduceOption\"", 1))
         .unwrap();
-    let said = read(&place).badly();
-    assert!(said.contains("reduceOption"), "{said}");
+    let output = read(&place).badly();
+    assert!(output.contains("reduceOption"), "{output}");
 }

@@ -21,8 +21,8 @@ fn real_promtool_checks_the_rules() {
         return;
     }
     for file in [ALERTS, DCGM] {
-        let said = promtool(&["check", "rules", "--lint=all", "--lint-fatal"], &files::path(file)).well();
-        assert!(said.contains("SUCCESS"), "{said}");
+        let output = promtool(&["check", "rules", "--lint=all", "--lint-fatal"], &files::path(file)).well();
+        assert!(output.contains("SUCCESS"), "{output}");
     }
 }
 
@@ -86,8 +86,8 @@ fn fault_with(rule: &Rule, expression: &str) -> Option<String> {
         case["rule_files"] = Value::Sequence(vec!["rules.yaml".into()]);
         let copy = folder.path().join(format!("{number}.yaml"));
         fs::write(&copy, yaml_serde::to_string(&case).unwrap()).unwrap();
-        let said = promtool(&["test", "rules"], &copy);
-        fault = fault.or((!said.status.success()).then_some(said.stdout + &said.stderr));
+        let output = promtool(&["test", "rules"], &copy);
+        fault = fault.or((!output.status.success()).then_some(output.stdout + &output.stderr));
     }
     assert!(judged > 0, "no case names {}", rule.name());
     fault

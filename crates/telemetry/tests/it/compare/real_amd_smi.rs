@@ -41,9 +41,10 @@ const APART: (&str, &str) = ("two synthetic Instincts", "/power/socket_power");
 
 /// Its first GPU in the answer to a command. What it says of network cards goes to the same stream.
 fn answer(tree: &Path, root: &Path, command: &str) -> Value {
-    let said = stage::stdout(&smi::run(tree, root, smi::AMD_SMI, &[command, "--json"]));
-    let at = said.find(['[', '{']).unwrap_or_default();
-    let json: Value = serde_json::from_str(&said[at..]).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let printed = stage::stdout(&smi::run(tree, root, smi::AMD_SMI, &[command, "--json"]));
+    let at = printed.find(['[', '{']).unwrap_or_default();
+    let json: Value =
+        serde_json::from_str(&printed[at..]).unwrap_or_else(|error| panic!("{error}: {printed}"));
     json.get("gpu_data").unwrap_or(&json)[0].clone()
 }
 

@@ -115,8 +115,8 @@ fn compare(name: &str, machine: &Machine) -> usize {
                 compared += 1;
             }
             None => {
-                let said_of_nothing = series.name.starts_with("node_drm") && series.value == 0.0;
-                assert!(said_of_nothing, "{name}: {metric}{labels:?} is absent, {series:?}");
+                let is_of_nothing = series.name.starts_with("node_drm") && series.value == 0.0;
+                assert!(is_of_nothing, "{name}: {metric}{labels:?} is absent, {series:?}");
             }
         }
     }

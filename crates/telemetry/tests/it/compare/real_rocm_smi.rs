@@ -69,8 +69,8 @@ const FIRMWARE: &[(&str, &str)] = &[
 
 /// What it says of each card. It gives a further partition an address that no PCI device has.
 fn theirs(tree: &Path, root: &Path) -> Vec<Map<String, Value>> {
-    let said = stage::stdout(&smi::run(tree, root, smi::ROCM_SMI, ARGUMENTS));
-    let json: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let printed = stage::stdout(&smi::run(tree, root, smi::ROCM_SMI, ARGUMENTS));
+    let json: Value = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"));
     let gpus = json.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("card"));
     let cards = gpus.filter(|(_, gpu)| root.join("sys/bus/pci/devices").join(pci(gpu)).exists());
     cards.map(|(_, gpu)| gpu.as_object().unwrap().clone()).collect()

@@ -9,9 +9,9 @@ const AGAIN: Duration = Duration::from_secs(3600);
 
 /// The last reason of each file, with the time when a scrape last met it.
 #[derive(Debug, Default)]
-pub(crate) struct Told(BTreeMap<PathBuf, (String, Instant)>);
+pub(crate) struct Reported(BTreeMap<PathBuf, (String, Instant)>);
 
-impl Told {
+impl Reported {
     /// The reasons among `faults` that are new, or have changed.
     pub(crate) fn news(&mut self, faults: Vec<(PathBuf, String)>, now: Instant) -> Vec<String> {
         self.0.retain(|_, (_, met)| now.duration_since(*met) < AGAIN);
@@ -31,8 +31,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_is_told_once_and_again_when_it_changes_or_comes_back_after_an_hour() {
-        let mut told = Told::default();
+    fn a_reason_is_reported_once_and_again_when_it_changes_or_comes_back_after_an_hour() {
+        let mut reported = Reported::default();
         let begin = Instant::now();
         let minutes = |minutes: u64| begin + Duration::from_secs(60 * minutes);
         let fault = |reason: &str| vec![(PathBuf::from("/a"), reason.to_owned())];
@@ -45,8 +45,8 @@ mod tests {
             (159, "a is no number", false),
             (219, "a is no number", true),
         ] {
-            assert_eq!(told.news(fault(reason), minutes(at)).len(), usize::from(expected), "minute {at}");
+            assert_eq!(reported.news(fault(reason), minutes(at)).len(), usize::from(expected), "minute {at}");
         }
-        assert_eq!(told.news(Vec::new(), minutes(220)), Vec::<String>::new());
+        assert_eq!(reported.news(Vec::new(), minutes(220)), Vec::<String>::new());
     }
 }
