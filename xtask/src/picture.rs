@@ -1,5 +1,5 @@
 //! `cargo xtask picture`: docs/demo.svg, from what the demo really prints on a terminal, and docs/top.svg, which a test of
-//! `rocworker top` draws (tests/observe/top/picture.rs): the README's pictures.
+//! `rocworker top` draws (tests/it/observe/top/picture.rs): the README's pictures.
 
 use std::ffi::OsStr;
 

@@ -1,8 +1,8 @@
 //! What systemd makes of an environment file (`EnvironmentFile=`).
 //!
 //! The rules are those of `src/basic/env-file.c` of systemd, which systemd.exec(5) describes: no shell, no expansion,
-//! `export` is not understood, and each line end counts, a lone carriage return too. tests/desired/concourse/real.rs holds
-//! this reader against systemd's own.
+//! `export` is not understood, and each line end counts, a lone carriage return too.
+//! tests/it/desired/concourse/real.rs holds this reader against systemd's own.
 
 /// An environment file, read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

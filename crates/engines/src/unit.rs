@@ -1,7 +1,8 @@
 //! A unit of systemd as its files say it: the unit, its drop-ins, and what of both concerns the environment.
 //!
 //! Read from the files and not asked of systemd, which is not there beneath another Root, and which says what was so
-//! at its last reload. systemd.unit(5) has the rules; tests/desired/concourse/real.rs holds this reader against systemd's own.
+//! at its last reload. systemd.unit(5) has the rules; tests/it/desired/concourse/real.rs holds this reader
+//! against systemd's own.
 
 mod text;
 

@@ -5,7 +5,7 @@
 //! Everything that this crate invents is synthetic; files captured on a real machine are put on
 //! top of it, byte for byte, with [`Machine::overlay`]. That the result has a kernel's shape is
 //! checked by readers that nobody here wrote: lspci and Prometheus' node_exporter
-//! (`tests/observe/real_layout.rs`).
+//! (observe/real_layout.rs of rocworker's tests).
 //!
 //! ```
 //! use layout::{Gpu, Kfd, KfdNode, Machine, Module, Nodes};

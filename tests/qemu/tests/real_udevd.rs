@@ -8,7 +8,7 @@
     reason = "a test fails by panicking; the figures of a boot are for the reader"
 )]
 
-#[path = "../../desired/wanted.rs"]
+#[path = "../../it/desired/wanted.rs"]
 mod wanted;
 
 use std::path::Path;

@@ -112,7 +112,7 @@ mod tests {
         let packages = workspace().unwrap();
         for (file, expected) in [
             ("src/main.rs", Some("rocworker")),
-            ("tests/observe/main.rs", Some("rocworker")),
+            ("tests/it/main.rs", Some("rocworker")),
             ("tests/engines/src/lib.rs", Some("real-engines")),
             ("crates/root/src/lib.rs", Some("root")),
             ("xtask/src/main.rs", Some("xtask")),

@@ -84,7 +84,7 @@ fn assert_only_the_wrappers_own_is_left(containerd: &Containerd) {
     }
 }
 
-/// What a container of the demo machine sees that was given GPU 0 (see tests/doctor/real_canary.rs).
+/// What a container of the demo machine sees that was given GPU 0 (see doctor/real_canary.rs of rocworker's tests).
 fn in_order(way: &str) -> Vec<[String; 2]> {
     let none = "no driver answers inside (ENXIO, No such device or address)";
     vec![

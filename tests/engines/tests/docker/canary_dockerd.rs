@@ -83,7 +83,7 @@ fn real_a_canary_through_docker_and_our_runtime_gets_the_gpu_that_it_asks_for_an
     let told: Vec<[String; 2]> =
         docker.checks("canary").into_iter().map(|[status, evidence, _]| [status, evidence]).collect();
     let none = "no driver answers inside (ENXIO, No such device or address)";
-    // As tests/doctor/real_canary.rs has it of the same machine.
+    // As doctor/real_canary.rs of rocworker's tests has it of the same machine.
     let expected = [
         [
             "warning".to_owned(),

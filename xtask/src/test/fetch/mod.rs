@@ -149,7 +149,7 @@ const COMPONENTS: &[Component] = &[
     Component {
         what: CHARMCRAFT,
         folder: "charmcraft",
-        recipe: Recipe::Python("tests/charm/requirements.txt", Apt::Linked),
+        recipe: Recipe::Python("tests/it/charm/requirements.txt", Apt::Linked),
         variables: &[("ROCWORKER_CHARMCRAFT", "")],
     },
     // Grafana's types of a dashboard, for the test that reads deploy/grafana/rocworker.json

@@ -1,0 +1,100 @@
+//! As whom a script runs, and under which shells.
+
+use fleet::ssh::Rights::{Root, RootIfAllowed};
+use support::machines::{self, Fleet, Shell, Sudo};
+use support::real;
+
+use crate::fleet::asker::Asker;
+
+/// Login shells with a syntax each of its own, one user for each.
+const SHELLS: [&str; 4] = ["bash", "dash", "tcsh", "fish"];
+
+/// What a script and its answer may have in them.
+const SCRIPT: &str = r#"printf '%s|%s|' "$(id -u)" 'a "quote", a \\ and a !bang'; printf '\377\000\n'
+echo talk >&2
+exit 7"#;
+
+#[test]
+fn real_a_script_and_its_bytes_pass_every_login_shell_and_its_start_files() {
+    if !machines::require() || !real::require(&SHELLS) {
+        return;
+    }
+    let fleet = Fleet::new();
+    let users = SHELLS.map(|shell| {
+        format!(
+            "useradd --create-home --shell /usr/bin/{shell} in{shell}
+             cp -a /root/.ssh /home/in{shell}/.ssh
+             mkdir -p /home/in{shell}/.config/fish
+             for file in .bashrc .cshrc .config/fish/config.fish; do
+                 echo 'echo Welcome to a machine; echo of many words 1>&2' > /home/in{shell}/$file
+             done
+             echo 'echo Welcome; echo of many words' > /home/in{shell}/.cshrc
+             chown -R in{shell}: /home/in{shell}"
+        )
+    });
+    fleet.machine("gpu1", |machine| machine.prepare(&users.join("\n")).user("ops", Sudo::NoPassword));
+    fleet.machine("gpu2", |machine| machine.shell(Shell::Busybox));
+    let asker = Asker::of(&fleet);
+    let hosts = SHELLS.map(|shell| format!("in{shell}@gpu1"));
+    let hosts = hosts.iter().map(|host| (host.as_str(), false));
+    for (host, is_root) in hosts.chain([("gpu1", true), ("gpu2", true), ("ops@gpu1", true)]) {
+        let answer = asker.run(host, SCRIPT, RootIfAllowed).unwrap_or_else(|error| panic!("{error}"));
+        let (id, text) = answer.stdout.split_at(answer.stdout.iter().position(|byte| *byte == b'|').unwrap());
+        assert_eq!(text, b"|a \"quote\", a \\\\ and a !bang|\xff\0\n", "{host}");
+        assert_eq!(id == b"0", is_root, "{host}");
+        assert_eq!((answer.code, &*answer.last_said()), (7, "talk"), "{host}");
+    }
+}
+
+#[test]
+fn real_scripts_use_sudo_if_allowed_and_errors_name_the_fix() {
+    if !machines::require() {
+        return;
+    }
+    let fleet = Fleet::new();
+    fleet.machine("gpu1", |machine| {
+        machine.user("ops", Sudo::NoPassword).user("dev", Sudo::Password).user("guest", Sudo::No)
+    });
+    // One without sudo at all.
+    fleet.machine("gpu2", |machine| machine.user("ops", Sudo::No).prepare("rm /usr/bin/sudo"));
+    let asker = Asker::of(&fleet);
+    for (host, is_root) in [("gpu1", true), ("ops@gpu1", true), ("dev@gpu1", false), ("ops@gpu2", false)] {
+        let answer = asker.run(host, "id -u", RootIfAllowed).unwrap();
+        assert_eq!(answer.stdout == b"0\n", is_root, "{host}");
+        let said = String::from_utf8_lossy(&answer.stderr).contains("sudo");
+        assert_eq!(said, !is_root, "{host}: {}", answer.last_said());
+        let as_root = asker.run(host, "id -u", Root);
+        assert_eq!(as_root.is_ok_and(|answer| answer.stdout == b"0\n"), is_root, "{host}");
+    }
+    assert_eq!(
+        asker.refused("dev@gpu1", Root),
+        "dev@gpu1: `sudo -n` failed for dev (sudo: a password is required): add NOPASSWD for dev to sudoers, or use \
+         root@gpu1"
+    );
+    let said = asker.refused("ops@gpu2", Root);
+    assert!(said.contains("sudo: not found") && said.ends_with("or use root@gpu2"), "{said}");
+}
+
+#[test]
+fn real_unusable_login_shells_are_reported() {
+    if !machines::require() {
+        return;
+    }
+    let fleet = Fleet::new();
+    fleet.machine("gpu1", |machine| {
+        machine.user("nobody2", Sudo::No).user("loud", Sudo::No).prepare(
+            "usermod --shell /usr/sbin/nologin nobody2; usermod --shell /bin/bash loud; echo yes > /home/loud/.bashrc",
+        )
+    });
+    let asker = Asker::of(&fleet);
+    assert_eq!(
+        asker.refused("nobody2@gpu1", RootIfAllowed),
+        "nobody2@gpu1: its login shell did not run `sh -c`: This account is currently not available; check the user's \
+         shell in /etc/passwd"
+    );
+    assert_eq!(
+        asker.refused("loud@gpu1", RootIfAllowed),
+        "loud@gpu1: its login shell printed more than 256 KiB before the script began: remove that output from its \
+         startup files"
+    );
+}

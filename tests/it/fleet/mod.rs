@@ -1,0 +1,11 @@
+//! Other machines: real sshds in namespaces, asked by ssh and by the program.
+
+mod asker;
+mod connecting;
+mod document;
+mod equal;
+mod further;
+mod installed;
+mod login;
+mod middle;
+mod several;

@@ -1,0 +1,321 @@
+//! What is in the archive, and what must not be.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, UNIX_EPOCH};
+
+use config::Config;
+use host::timestamp::Timestamp;
+use layout::{Entry, Machine, Nodes};
+use reconcile::command::Programs;
+use rocworker::report::take;
+use root::Root;
+use serde_json::Value;
+use support::detect::{detect_beneath, scratch};
+
+use crate::observe::report::archive::*;
+
+#[test]
+fn secrets_serial_numbers_and_the_machines_name_are_nowhere_in_the_archive() {
+    let mut machine = machine()
+        .put("/proc/sys/kernel/hostname", "gpu-farm-17.corp.example\n")
+        .put("/etc/containerd/config.toml", format!(
+            "version = 3\n[plugins.x.registry.configs.\"r\".auth]\n  password = \"{SECRET}\"\n# token: {SECRET}\n[debug]\n  level = \"info\"\n"
+        ))
+        .put("/etc/containerd/conf.d/x.toml", format!("[h.header]\n  X-Meta = [\n\"Bearer {SECRET}\"]\n"))
+        .put("/etc/docker/daemon.json", format!(
+            "{{\"proxies\":{{\"http-proxy\":\"http://ann:{SECRET}@proxy:3128\"}},\"runtimes\":{{}}}}"
+        ))
+        .put("/etc/default/concourse", format!("CONCOURSE_SESSION_SIGNING_KEY={SECRET}\nCONCOURSE_RUNTIME=containerd\n"))
+        .put("/var/lib/concourse-worker/worker-config.env", format!(
+            "CONCOURSE_TSA_WORKER_PRIVATE_KEY={SECRET}\nCONCOURSE_NAME=gpu-farm-17\nCONCOURSE_TAG=gpu\n"
+        ))
+        .put("/etc/systemd/system/concourse-worker.service.d/x.conf", format!(
+            "[Service]\nEnvironment=\"API_TOKEN={SECRET}\"\nExecStart=/bin/worker --client-secret {SECRET}\n"
+        ))
+        .put("/etc/rocworker/config.yaml", format!("# api-key: {SECRET}\ncompute-runtime: auto\n"))
+        .put("/etc/rocworker/id_rsa", SECRET)
+        .put("/etc/containerd/certs.d/r/client.key", SECRET)
+        .put("/proc/1/environ", format!("HOME=/root\0TOKEN={SECRET}\0"))
+        .put("/run/.containerenv", format!("name={SECRET}\n"))
+        .put("/proc/cpuinfo", format!("model\t\t: 1\nSerial\t\t: {SECRET}\n"))
+        .put("/sys/class/dmi/id/product_serial", SECRET)
+        .put("/sys/bus/pci/devices/0000:01:00.0/uevent", format!("PCI_CLASS=20000\nX={SECRET}\n"))
+        .put(&format!("/sys/class/kfd/kfd/proc/4711/{SECRET}"), "")
+        .put("/sys/class/kfd/kfd/proc/4711/vram_7001", "1\n")
+        .put("/sys/class/drm/card0-DP-1/edid", SECRET);
+    for attribute in [
+        "serial_number",
+        "config",
+        "rom",
+        "resource",
+        "resource0",
+        "pcie_bw",
+        "pp_table",
+        "ras/features",
+        "ip_discovery/x",
+    ] {
+        machine = machine.put(&format!("/sys/class/drm/card0/device/{attribute}"), SECRET);
+    }
+    let root = scratch();
+    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    let archive = archive(root.path());
+    for needle in [SECRET, "gpu-farm-17", "ann", root.path().to_str().unwrap()] {
+        assert_nowhere(&archive, needle);
+    }
+    let entries = entries(&archive);
+    let sysfs = entries.keys().filter(|path| path.starts_with("sys/"));
+    let others: Vec<_> =
+        sysfs.filter(|path| path.contains("kfd/proc") || path.contains("0000:01:00.0")).collect();
+    assert!(others.is_empty(), "processes, and what is no GPU: {others:?}");
+    assert!(text(&entries, "etc/containerd/config.toml").contains("level = \"info\""));
+    assert!(
+        text(&entries, "etc/docker/daemon.json")
+            .contains("\"http-proxy\": \"[removed: text, 43 characters]\"")
+    );
+    assert!(text(&entries, "etc/default/concourse").contains("CONCOURSE_RUNTIME=containerd"));
+    let worker = text(&entries, "var/lib/concourse-worker/worker-config.env");
+    assert_eq!(
+        worker,
+        "CONCOURSE_TSA_WORKER_PRIVATE_KEY=\"[removed: text, 21 characters]\"\nCONCOURSE_NAME=HOST\nCONCOURSE_TAG=gpu\n"
+    );
+    let record: Value = serde_json::from_str(text(&entries, "capture.json")).unwrap();
+    assert_eq!(record["removed"]["/etc/default/concourse"], 1, "{record:#}");
+    assert_eq!(
+        text(&entries, "etc/group"),
+        "root:x:0:\nvideo:x:44:\nrender:x:992:\n".replace("root:x:0:\n", "")
+    );
+}
+
+#[test]
+fn secrets_in_modprobes_files_parameters_and_engines_options_are_nowhere_either() {
+    let install = format!(
+        "install amdgpu /usr/bin/curl -u ann:{SECRET} -H \"Authorization: Bearer {SECRET}\" https://x"
+    );
+    let machine = machine()
+        .put("/etc/modprobe.d/a.conf", format!("{install}\n# amdgpu signing key pass {SECRET}\nblacklist amdgpu\n"))
+        .put("/etc/modprobe.d/b.conf", format!("options amdgpu dc=1 x=\"{SECRET} y\" # amdgpu\n"))
+        .put("/run/systemd/container", format!("ann:{SECRET}\n"))
+        .put("/proc/1/environ", format!("container=ann:{SECRET}\0"))
+        .put("/proc/cmdline", format!("quiet amdgpu.dc=1 amdgpu.x=ann:{SECRET} nomodeset\n"))
+        .put("/usr/bin/dockerd", "")
+        .put("/usr/lib/rocworker", Entry::Directory)
+        .put("/etc/docker/daemon.json", format!(
+            "{{\"exec-opts\":[\"--password {SECRET}\"],\"runtimes\":{{\"amd\":{{\"path\":\"/bin/x --token {SECRET}\"}}}}}}"
+        ))
+        .put("/etc/rocworker/config.yaml", "docker: {configure: auto}\n");
+    let root = scratch();
+    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    let wrapper = root.path().join("usr/lib/rocworker/runc-amd-wrapper");
+    // doctor looks whether it is a program.
+    fs::copy("/bin/true", wrapper).unwrap();
+    let archive = archive(root.path());
+    assert_nowhere(&archive, SECRET);
+    let entries = entries(&archive);
+    let length = install.len() - "install amdgpu ".len();
+    assert_eq!(
+        text(&entries, "etc/modprobe.d/a.conf"),
+        format!("install amdgpu [removed: text, {length} characters]\n\nblacklist amdgpu\n")
+    );
+    assert!(text(&entries, "etc/modprobe.d/b.conf").starts_with("options amdgpu dc=1 [removed: text, "));
+    assert_eq!(text(&entries, "proc/cmdline"), "amdgpu.dc=1 nomodeset\n");
+    assert_eq!(text(&entries, "run/systemd/container"), "container-other\n");
+    assert!(text(&entries, "detect.json").contains("container-other"));
+    let doctor = text(&entries, "doctor.json");
+    assert!(doctor.contains("the runtime amd is ") && doctor.contains("[removed: text, "), "{doctor}");
+}
+
+#[test]
+fn no_link_is_followed_out_of_what_is_listed_and_no_fifo_is_waited_for() {
+    let shadow = format!("root:{SECRET}:1::::::\n");
+    let machine = machine()
+        .put("/etc/shadow", shadow)
+        .put("/root/secret/daemon.json", format!("{{\"x\":\"{SECRET}\"}}"))
+        .put("/etc/rocworker/config.yaml", Entry::Link("/etc/shadow".into()))
+        .put("/etc/rocworker/policy.json", Entry::Link("../shadow".into()))
+        .put("/etc/docker", Entry::Link("/root/secret".into()))
+        .put("/etc/group", Entry::Link("shadow".into()))
+        .put("/proc/modules", Entry::Link("/etc/shadow".into()))
+        .put("/sys/class/drm/card0/device/product_number", Entry::Link("/etc/shadow".into()))
+        .put("/sys/class/drm/card0/device/revision", Entry::Link("../../../../../../etc/shadow".into()))
+        .put("/sys/class/drm/card7", Entry::Link("../../../etc".into()))
+        .put("/sys/class/drm/card8", Entry::Link("card8".into()))
+        .put("/sys/class/drm/card9", Entry::Link("/etc".into()))
+        .put("/sys/class/kfd/kfd/topology/nodes/9", Entry::Link("/root/secret".into()));
+    let (root, into) = (scratch(), scratch());
+    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    let fifo =
+        |path: &str| nix::unistd::mkfifo(&root.path().join(path), nix::sys::stat::Mode::S_IRWXU).unwrap();
+    fs::create_dir_all(root.path().join("etc/cdi")).unwrap();
+    fifo("etc/cdi/amd.json");
+    fifo("sys/bus/pci/devices/0000:03:00.0/boot_vga");
+    symlink("/dev/zero", root.path().join("etc/cdi/zero.json")).unwrap();
+
+    let archive = archive(root.path());
+    assert_nowhere(&archive, SECRET);
+    let entries = entries(&archive);
+    for path in
+        ["etc/rocworker/config.yaml", "etc/docker/daemon.json", "etc/cdi/amd.json", "etc/cdi/zero.json"]
+    {
+        assert!(!entries.contains_key(path), "{path}");
+    }
+    let record = text(&entries, "capture.json");
+    for said in [
+        "\"/etc/rocworker/config.yaml\"",
+        "\"/etc/docker\"",
+        "\"/etc/cdi/amd.json\"",
+        "boot_vga",
+        "out of /sys",
+    ] {
+        assert!(record.contains(said), "{said}: {record}");
+    }
+    // No link in the archive leads anybody who unpacks it out of the folder.
+    for (path, (header, _)) in &entries {
+        if let Some(target) = header.link_name().unwrap() {
+            let up = target.components().filter(|part| part.as_os_str() == "..").count();
+            assert!(!target.is_absolute() && up < path.split('/').count(), "{path} -> {}", target.display());
+        }
+    }
+    unpack(&archive, into.path());
+}
+
+#[test]
+fn a_suspended_card_is_not_woken_and_the_rest_of_it_is_there() {
+    let card = card()
+        .attribute("power/runtime_status", "suspended")
+        .attribute("gpu_metrics", "binary")
+        .attribute("current_compute_partition", "SPX")
+        .attribute("current_link_speed", "16.0 GT/s PCIe")
+        .attribute("hwmon/hwmon3/temp1_input", "42000")
+        .attribute("mem_info_vram_total", "51539607552")
+        .attribute("vbios_version", "113-D7020100-102")
+        .attribute("ras/umc_err_count", "ue: 0\nce: 3\n");
+    let names = |machine: &Machine| {
+        let root = scratch();
+        machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+        let entries = entries(&archive(root.path()));
+        let names = entries
+            .keys()
+            .filter_map(|path| path.split_once("0000:03:00.0/").map(|(_, name)| name.to_owned()));
+        names.collect::<Vec<_>>()
+    };
+    let asked = [
+        "current_compute_partition",
+        "current_link_speed",
+        "gpu_metrics",
+        "hwmon/hwmon3/temp1_input",
+        "mem_info_vram_total",
+        "ras/umc_err_count",
+        "vbios_version",
+    ];
+    let asleep = names(&machine_of(card.clone()));
+    for there in ["numa_node", "power/runtime_status", "revision", "uevent"] {
+        assert!(asleep.contains(&there.to_owned()), "{asleep:?}");
+    }
+    assert!(asked.iter().all(|name| !asleep.iter().any(|there| there == name)), "{asleep:?}");
+    let awake = names(&machine_of(card.attribute("power/runtime_status", "active")));
+    assert!(asked.iter().all(|name| awake.iter().any(|there| there == name)), "{awake:?}");
+}
+
+#[test]
+fn what_the_daemon_judged_is_in_the_archive_unless_another_user_could_have_written_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    const FILE: &str = "run/rocworker/health.json";
+    let root = scratch();
+    Machine::instinct_in_trouble(1, 1).lay_out(root.path(), Nodes::Recorded).unwrap();
+    let path = root.path().join(FILE);
+    let judged: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let taken: Value = serde_json::from_str(text(&entries(&archive(root.path())), FILE)).unwrap();
+    assert_eq!(taken, judged);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
+    let entries = entries(&archive(root.path()));
+    assert!(!entries.contains_key(FILE));
+    assert!(text(&entries, "capture.json").contains("health.json can be written by others"));
+}
+
+#[test]
+#[ignore = "cargo xtask test --all"]
+fn what_is_too_large_is_left_out_and_said() {
+    let mut machine = machine()
+        .put("/etc/containerd/config.toml", vec![b'#'; (1 << 20) + 1])
+        .put("/etc/default/concourse", vec![0xff; 10])
+        .put("/sys/class/drm/card0/device/revision", vec![b'1'; (64 << 10) + 1]);
+    for n in 10..28 {
+        machine = machine
+            .put(&format!("/etc/cdi/{n}.json"), format!("{{\"kind\":[{}1]}}", "1,".repeat((1 << 19) - 9)));
+    }
+    let root = scratch();
+    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+    let archive = archive(root.path());
+    let entries = entries(&archive);
+    let size: usize = entries.values().map(|(_, bytes)| bytes.len()).sum();
+    assert!((14 << 20..17 << 20).contains(&size), "{size}");
+    let record: Value = serde_json::from_str(text(&entries, "capture.json")).unwrap();
+    let said = |path: &str| {
+        let notes = record["left_out"].as_array().unwrap();
+        notes.iter().find(|note| note["path"] == path).unwrap_or_else(|| panic!("{path}: {record:#}"))["reason"].to_string()
+    };
+    assert!(said("/etc/containerd/config.toml").contains("larger than 1048576 bytes"));
+    assert!(said("/etc/default/concourse").contains("not text"));
+    assert!(said("/etc/cdi/27.json").contains("the report would be larger"));
+    assert!(record.to_string().contains("revision is larger than 65536 bytes"), "{record:#}");
+    detect_beneath(Path::new(PROGRAM), &unpack(&archive, scratch().path()));
+}
+
+/// Stands in for a program: prints `text` whatever it is asked.
+fn stand_in(folder: &Path, name: &str, text: &str) {
+    let script = folder.join("text");
+    fs::write(&script, format!("#!/bin/sh\ncat <<'END'\n{text}\nEND\n")).unwrap();
+    // Not written in place: a test that forks meanwhile would inherit the descriptor (ETXTBSY).
+    assert!(Command::new("install").arg(&script).arg(folder.join(name)).status().unwrap().success());
+}
+
+#[test]
+fn of_the_kernels_log_known_messages_are_taken_and_of_programs_their_versions() {
+    let (root, programs) = (scratch(), scratch());
+    machine().put("/proc/sys/kernel/hostname", "farm-3\n").lay_out(root.path(), Nodes::Recorded).unwrap();
+    stand_in(
+        programs.path(),
+        "journalctl",
+        &format!(
+            "2026-11-21T07:00:00+0000 kernel: amdgpu 0000:03:00.0: ring gfx timeout, signaled seq=1, emitted seq=2 on farm-3\n\
+             2026-11-21T07:00:01+0000 kernel: wlan0: {SECRET}\n\
+             2026-11-21T07:00:01+0000 kernel: audit: type=1309 audit(1764.5:12): argc=2 a0=\"amdgpu\" a1=\"-p{SECRET}\"\n\
+             2026-11-21T07:00:01+0000 kernel: [drm:x [amdgpu]] *ERROR* Process information: process {SECRET} pid 7 thread {SECRET} pid 8\n\
+             2026-11-21T07:00:02+0000 kernel: pcieport 0000:00:01.1: AER: Correctable error message received from 0000:03:00.0\n\
+             2026-11-21T07:00:03+0000 containerd: runc-amd-wrapper: GPU 7: token={SECRET}"
+        ),
+    );
+    stand_in(programs.path(), "runc", "runc version 1.1.5\ncommit: x");
+    let root = Root::open(root.path()).unwrap();
+    let config = Config::read(&root).unwrap();
+    // The folder of the stand-ins and that of the shell's cat.
+    let path = std::env::join_paths([programs.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+    let moment = Timestamp::of(UNIX_EPOCH + Duration::from_secs(1_795_246_620));
+    let taken = || take(&root, Ok(&config), Some(&Programs::in_folders(path.clone())), moment).unwrap();
+    let report = taken();
+    assert_nowhere(&report.bytes, SECRET);
+    assert_nowhere(&report.bytes, "farm-3");
+    let entries = entries(&report.bytes);
+    let kernel = text(&entries, "logs/kernel.log");
+    let expected = "2026-11-21T07:00:00+0000 kernel: amdgpu 0000:03:00.0: ring gfx timeout, signaled seq=1, emitted seq=2\n\
+                    2026-11-21T07:00:01+0000 kernel: amdgpu: Process information: process [removed] pid 7 thread [removed] pid 8\n\
+                    2026-11-21T07:00:02+0000 kernel: pcieport 0000:00:01.1: Correctable error message received from 0000:03:00.0\n";
+    assert_eq!(kernel, expected);
+    assert!(
+        text(&entries, "logs/runc-amd-wrapper.log").contains("runc-amd-wrapper: GPU 7: [removed: text, ")
+    );
+    let versions: Value = serde_json::from_str(text(&entries, "versions.json")).unwrap();
+    assert_eq!(versions["programs"]["runc"]["version"], "runc version 1.1.5");
+    assert_eq!(versions["rocworker"], env!("CARGO_PKG_VERSION"));
+    for (path, (header, _)) in &entries {
+        assert_eq!(
+            (header.uid().unwrap(), header.gid().unwrap(), header.mtime().unwrap()),
+            (0, 0, 1_795_246_620),
+            "{path}"
+        );
+    }
+    assert_eq!(taken().bytes, report.bytes, "the same machine at the same moment is the same archive");
+}
