@@ -17,20 +17,20 @@ use rustix::fs::RenameFlags;
 use crate::write::{Slot, prefix};
 use crate::{Attributes, Error, Root};
 
-/// How often another process may write within one exchange before this gives up: each try takes microseconds.
+/// How often an exchange is tried while another process writes the file: each try takes microseconds.
 const TRIES: usize = 64;
 
-/// What the name of a file ends in that is kept beside its path, behind the pid: no sweep takes it for a temporary file.
+/// The end of a kept file's name, behind the pid. A sweep must not take the file for a temporary one.
 const KEPT: &str = ".edit";
 
-/// What is put at a path.
+/// The new content of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum New<'a> {
     File {
         bytes: &'a [u8],
         how: Attributes,
     },
-    /// A symbolic link, as it is written.
+    /// A symbolic link, with its target as it is written.
     Link(&'a Path),
     Nothing,
 }
@@ -162,7 +162,7 @@ impl Slot<'_> {
         }
     }
 
-    /// On a file system that can neither exchange two files nor refuse to replace one.
+    /// Replaces on a file system that can neither exchange two files nor refuse to replace one.
     fn put_plainly(
         &self,
         made: Option<Version>,

@@ -22,7 +22,7 @@ pub struct Attributes {
     pub owner: Option<(u32, u32)>,
 }
 
-/// Whether a write changed anything.
+/// The effect of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     /// Bytes, mode and owner were those already: nothing was touched.
@@ -30,7 +30,7 @@ pub enum Written {
     Changed,
 }
 
-/// What a killed run leaves behind has this prefix, and its pid at the end.
+/// The prefix of files that a killed run leaves behind; their names end in its pid.
 const TEMPORARY: &str = ".rocworker-";
 
 /// The mode of a file that is not whole yet: no editor leaves one that can be written and not read.
@@ -131,7 +131,7 @@ impl Root {
         }
     }
 
-    /// Whether a killed run has left this file before it was whole.
+    /// Whether a killed run left this file incomplete.
     #[must_use]
     pub fn is_half_written(&self, left: impl AsRef<Path>) -> bool {
         self.lstat(left).is_ok_and(|meta| meta.kind == Kind::Regular && meta.mode == HALF_WRITTEN)
@@ -174,7 +174,7 @@ impl Slot<'_> {
 
     /// Makes the new file or link under the temporary name.
     pub(crate) fn prepare(&self, new: New<'_>) -> Result<(), Errno> {
-        // A killed run with the same pid may have left one.
+        // A killed run of an equal pid may have left a temporary file.
         self.drop_temporary().ok();
         match new {
             New::Nothing => Ok(()),
@@ -229,7 +229,7 @@ impl Slot<'_> {
     }
 }
 
-/// What each temporary name of a file begins with; the rest is a pid.
+/// The beginning of a file's temporary names; the rest is a pid.
 pub(crate) fn prefix(name: &OsStr) -> OsString {
     let mut prefix = OsString::from(TEMPORARY);
     prefix.push(name);
