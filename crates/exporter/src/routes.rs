@@ -1,4 +1,4 @@
-//! What each request gets.
+//! Answers each request.
 
 use std::net::IpAddr;
 
@@ -57,7 +57,7 @@ fn not_admitted(status: StatusCode, problem: &'static str) -> Answer {
     with(said(status, TEXT, problem), &CONNECTION, "close")
 }
 
-/// What a scrape has found, as one of its views.
+/// Answers with a scrape's result in one of its views.
 async fn found(server: &Server, view: View, headers: &HeaderMap) -> Answer {
     let wanted = Wanted { view, gzip: takes_gzip(&list(headers, &ACCEPT_ENCODING)) };
     match server.scraper.scrape(wanted).await {
@@ -95,7 +95,7 @@ fn list(headers: &HeaderMap, name: &HeaderName) -> String {
     values.join(",")
 }
 
-/// By RFC 9110, 12.5.3. A weight that is none is taken for 0.
+/// Whether the client accepts gzip (RFC 9110, 12.5.3). A weight that is no number counts as 0.
 fn takes_gzip(accepted: &str) -> bool {
     accepted.split(',').any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
