@@ -1,4 +1,4 @@
-//! From what is known of a machine's GPUs to how well each is.
+//! Judges how well each GPU of a machine is, from readings, messages and the last judgement.
 
 use allocation::document::Document as _;
 use inventory::PciAddress;
@@ -23,7 +23,7 @@ pub struct Event {
     pub message: String,
     /// `gfx_0.0.0`, where the line names one.
     pub ring: Option<String>,
-    /// Which earlier messages about the same GPU are over with this one.
+    /// The earlier messages about this GPU that this message ends.
     pub ends: Vec<Ended>,
     pub line: String,
 }
@@ -31,9 +31,9 @@ pub struct Event {
 /// The kernel's log of this boot.
 #[derive(Debug, Clone, Copy)]
 pub struct Log<'a> {
-    /// In the order in which the kernel logged them.
+    /// The messages in the order in which the kernel logged them.
     pub events: &'a [Event],
-    /// Whether it goes back to boot without a gap.
+    /// Whether the log goes back to boot without a gap.
     pub is_whole: bool,
 }
 
@@ -43,35 +43,37 @@ pub struct Card {
     pub pci: PciAddress,
     /// Bridges above the card on the PCI bus: what the kernel says of their links is about this card too.
     pub bridges: Vec<PciAddress>,
-    /// Whether amdgpu drives it. A log that says nothing of another card says nothing about how well that is.
+    /// Whether amdgpu drives the card. The log has no messages of other drivers' cards, so their health stays
+    /// unknown.
     pub is_driven: bool,
-    /// What was read of the card: nothing that a rule names while the card is suspended, or where nothing can be read.
+    /// The card's readings. None that a rule names is there while the card is suspended, or where nothing can
+    /// be read.
     pub readings: CardReadings,
-    /// What could not be read, a sentence each.
+    /// Sentences on what could not be read.
     pub unread: Vec<String>,
 }
 
-/// What is known at one time.
+/// All inputs of a judgement at one time.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// Seconds since 1970.
     pub now: u64,
     pub cards: &'a [Card],
-    /// Or why it cannot be read.
+    /// The kernel's log, or why it cannot be read.
     pub log: Result<Log<'a>, &'a str>,
     /// The last judgement, however old.
     pub last: Option<&'a Health>,
 }
 
-/// What must be kept between two judgements: earlier values of what the rules want the growth of.
+/// The state between two judgements: earlier values of series whose growth a rule tests.
 #[derive(Debug, Default)]
 pub struct Judge {
     history: History,
-    /// When this one first judged: it knows no growth from before.
+    /// When this judge began: it knows no growth from before.
     began: Option<u64>,
 }
 
-/// What a rule says of a card: `None` where it cannot be judged, or whether it holds, with the evidence.
+/// A rule's result for a card: `None` where it cannot be judged; else the evidence if the rule holds.
 pub(crate) type Verdict = Option<Option<String>>;
 
 impl Judge {
@@ -145,7 +147,8 @@ impl Judge {
     }
 }
 
-/// What counts of the rules that hold: of each group the rule that takes most, of equal ones the first.
+/// The deductions that count: of the rules of a group that hold the one with most points, or the first of
+/// several.
 fn counted(holding: Vec<(&Rule, Deduction)>) -> Vec<Deduction> {
     let mut counted: Vec<(&Rule, Deduction)> = Vec::new();
     for (rule, deduction) in holding {

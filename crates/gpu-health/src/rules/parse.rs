@@ -1,4 +1,4 @@
-//! From text to [`Rules`], or what is wrong with it and where.
+//! Parses text into [`Rules`], or names the fault and its line.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use toml::Spanned;
 use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When, unfit};
 use crate::knowledge::IDS;
 
-/// Where a text is no rules: the byte at which the problem begins.
+/// A fault in the text; `at` is the byte at which it begins.
 pub(super) struct Fault {
     pub(super) at: usize,
     pub(super) problem: String,

@@ -1,4 +1,4 @@
-//! What holds of every input.
+//! Properties that hold for every input.
 
 use gpu_health::judge::{Card, Event, Judge, Known, Log};
 use inventory::health::{Health, State};

@@ -1,4 +1,4 @@
-//! Whose a message is, and what is said of a card about which nothing is known.
+//! Which card a message belongs to, and the answer for a card about which nothing is known.
 
 use gpu_health::judge::{Card, Event, Judge, Known, Log};
 use gpu_health::rules::Rules;
