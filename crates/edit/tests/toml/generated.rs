@@ -92,7 +92,7 @@ fn read(text: &str) -> Value {
     Format::Toml.read(text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 
-/// What a text says beside our keys and the empty tables on the way to them.
+/// The text's values without rocworker's keys and the empty tables on the way to them.
 fn theirs(mut said: Value, before: &Value) -> Value {
     for key in &ours().keys {
         let pointer = |path: &[String]| path.iter().map(|name| format!("/{name}")).collect::<String>();
@@ -132,7 +132,7 @@ fn without_empty(said: Value) -> Value {
     }
 }
 
-/// As a program writes a file that it has read.
+/// Writes the text as a program does that sorts the values that it has read.
 fn write_sorted(text: &mut String, path: &[String], table: &Value) {
     let (tables, values): (Vec<_>, Vec<_>) =
         table.as_object().unwrap().iter().partition(|(_, v)| v.is_object());
