@@ -1,22 +1,21 @@
-//! What kind of container this is, as far as it decides about GPUs.
+//! Recognises the kinds of containers that matter for GPUs.
 
-/// What CRI-O writes into every container's bundle (server/container_create.go). Its prefix alone proves
+/// An annotation that CRI-O writes into every bundle (server/container_create.go). Its prefix alone proves
 /// nothing: podman has borrowed `io.kubernetes.cri-o.Created`, `.TTY` and others for every container of its
 /// own, and `.SandboxID` for those in a podman pod.
 const CRI_O: &str = "io.kubernetes.cri-o.SandboxName";
 
-/// Whether these annotations are those of a Kubernetes container: containerd's CRI plugin writes
-/// `io.kubernetes.cri.*` into every bundle, CRI-O its sandbox's name. There the scheduler decides who has
-/// which GPU.
+/// Whether these annotations belong to a Kubernetes container, for which the scheduler decides who has which
+/// GPU. containerd's CRI plugin writes `io.kubernetes.cri.*` into every bundle, CRI-O its sandbox's name.
 pub fn is_kubernetes<'k>(annotation_keys: impl IntoIterator<Item = &'k str>) -> bool {
     annotation_keys.into_iter().any(|key| key.starts_with("io.kubernetes.cri.") || key == CRI_O)
 }
 
-/// Whether this environment is that of a Concourse get, put or check container, which has no use for a GPU.
+/// Whether this environment belongs to a Concourse get, put or check container, which has no use for a GPU.
 ///
-/// Concourse gives these the metadata of their build (atc/exec/step_metadata.go): a team's name, and always
-/// at least one more of the names below. A task gets none of it, only `ATC_EXTERNAL_URL` and its own
-/// params. One name alone is not enough, since a task's params may well pass a `BUILD_ID` on.
+/// Concourse puts the metadata of a build into each of these containers (atc/exec/step_metadata.go): a team's
+/// name, and always at least one more of the names below. A task has only `ATC_EXTERNAL_URL` and its own
+/// params. One name alone is not enough: a task's params may pass a `BUILD_ID` on.
 pub fn is_concourse_resource<'e>(env: impl IntoIterator<Item = &'e str>) -> bool {
     const BESIDES_THE_TEAM: [&str; 5] =
         ["BUILD_ID", "BUILD_TEAM_ID", "BUILD_PIPELINE_ID", "BUILD_PIPELINE_NAME", "BUILD_JOB_NAME"];

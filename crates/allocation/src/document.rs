@@ -1,8 +1,8 @@
-//! What is kept in files between one call and the next: a JSON object in one line, which begins with the
-//! version of its schema.
+//! Documents that are kept in files between calls: a JSON object in one line, which begins with its schema
+//! version.
 //!
 //! The files outlive an update of the program that wrote them. So the version is read first, and a newer one
-//! is named as such, whatever else is new in it.
+//! is reported as such, whatever else is new in the file.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use crate::error::{malformed, refuse};
 pub trait Document: Serialize + DeserializeOwned {
     /// The version that is written; older ones are read, too.
     const SCHEMA_VERSION: u32;
-    /// As a person calls it.
+    /// The document's name in messages.
     const NAME: &'static str;
 
     /// Reads a document.

@@ -1,4 +1,4 @@
-//! What goes wrong in this crate. Callers pass it on and never match on it.
+//! This crate's error. Callers pass it on and never match on it.
 
 use std::fmt;
 

@@ -6,16 +6,16 @@ pub struct Folder {
     /// Absolute.
     pub path: String,
     pub writable: bool,
-    /// What its file system is mounted with besides, of `nosuid`, `nodev` and `noexec`: in a user namespace a mount that
-    /// is made read-only must not lose any of them.
+    /// Which of `nosuid`, `nodev` and `noexec` the folder's file system is mounted with: in a user namespace
+    /// a mount that is made read-only must keep all of them.
     pub kept: Vec<&'static str>,
 }
 
 impl Folder {
-    /// The folder of this name directly beneath a parent whose path says what it means. None: it is hidden.
+    /// The folder of this name directly beneath a parent folder. `None`: the folder is hidden.
     ///
-    /// Its name says whether it may be written to, as with the Concourse charm, whose wrapper did the same
-    /// for `/srv`.
+    /// The name decides whether the folder is writable, as it did for the Concourse charm's wrapper beneath
+    /// `/srv`.
     #[must_use]
     pub fn beneath(parent: &str, name: &str) -> Option<Self> {
         let writable = ["_writable", "_rw"].iter().any(|mark| name.contains(mark));

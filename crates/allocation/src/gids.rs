@@ -1,8 +1,8 @@
-//! Which group a container's process needs, so that it can open a device node.
+//! Finds the group that a container's process needs to open a device node.
 
 use crate::{Error, Quoted, error::refuse};
 
-/// One line of a user namespace's mapping (OCI runtime-spec, `linux.gidMappings`).
+/// A line of a user namespace's mapping (OCI runtime-spec, `linux.gidMappings`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IdMapping {
     pub container_id: u32,
@@ -10,7 +10,7 @@ pub struct IdMapping {
     pub size: u32,
 }
 
-/// What a host's id is called inside, or None if no line maps it. The first line that holds it counts.
+/// The host's id in the container's numbering; None if no line maps it. The first line that holds it counts.
 #[must_use]
 pub fn translate(host_id: u32, mappings: &[IdMapping]) -> Option<u32> {
     mappings.iter().find_map(|line| {
@@ -22,11 +22,11 @@ pub fn translate(host_id: u32, mappings: &[IdMapping]) -> Option<u32> {
 /// The user namespace that a bundle asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserNamespace {
-    /// None: ids inside are the host's.
+    /// No user namespace: ids inside are the host's.
     Host,
     /// A namespace with these mappings, which may be empty.
     Mapped { uids: Vec<IdMapping>, gids: Vec<IdMapping> },
-    /// An existing namespace that is joined by its path, whose mappings the bundle does not say.
+    /// An existing namespace, joined by its path; the bundle does not have its mappings.
     Joined { path: String },
 }
 
@@ -52,8 +52,8 @@ impl UserNamespace {
     }
 }
 
-/// Whether being in the node's group decides if a process can open it for reading and writing: the group
-/// may, and others may not. `mode` as stat returns it; the type bits do not matter.
+/// Whether a process needs the node's group to read and write it: the group may, and others may not. `mode`
+/// as stat returns it; the type bits do not matter.
 #[must_use]
 pub fn needs_gid(mode: u32) -> bool {
     mode & 0o060 == 0o060 && mode & 0o006 != 0o006

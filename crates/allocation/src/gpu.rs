@@ -11,19 +11,20 @@ use crate::withheld::{Card, Withheld};
 /// Something that a container can be given: a GPU, or a partition of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Gpu {
-    /// As `rocworker detect` counts: in KFD's node order.
+    /// The number that `rocworker detect` gives, in KFD's node order.
     pub index: u32,
-    /// What else a request may call it: its uuid, and its card's uuid and PCI address where all of the card may be had.
+    /// Other names that a request can use: the GPU's uuid; the card's uuid and PCI address where all of the
+    /// card is available.
     pub names: Vec<String>,
-    /// The card that it is, or a part of. `None` where only the kernel says that it is a partition, which names no card.
+    /// The GPU's card. `None` for a partition whose card the kernel does not name.
     pub card: Option<PciAddress>,
     pub render: Render,
-    /// Its device nodes; one is its render node.
+    /// The GPU's device nodes, one of them its render node.
     pub nodes: Vec<Node>,
     /// The XGMI hive of the card, by KFD's number.
     pub hive: Option<String>,
     pub numa_node: Option<u32>,
-    /// The graphics of a processor beside a card: a count takes it last.
+    /// Whether the GPU is an APU's graphics beside a card: a count takes it last.
     pub integrated: bool,
 }
 
@@ -44,7 +45,7 @@ impl Node {
 }
 
 impl Gpu {
-    /// What keeps its card from containers, if anything does.
+    /// What withholds the GPU's card from containers, if anything does.
     #[must_use]
     pub fn withheld<'w>(&self, by: &'w Withheld) -> Option<&'w Card> {
         by.card(self.card?)
@@ -60,7 +61,7 @@ impl fmt::Display for Gpu {
     }
 }
 
-/// As schema 2 writes it.
+/// Reads a GPU as schema 2 writes it.
 impl<'de> Deserialize<'de> for Gpu {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -101,7 +102,7 @@ pub(crate) struct FirstSchema {
     integrated: Option<bool>,
 }
 
-/// Some write KFD's number as a number, some as text.
+/// A hive: some writers give KFD's number as a number, some as text.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Hive {

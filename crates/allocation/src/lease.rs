@@ -6,7 +6,7 @@ use crate::document::Document;
 use crate::path::clean;
 use crate::record::{Creator, RecordedGpu};
 
-/// One GPU, and the container that has it.
+/// A lease of one GPU to one container.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lease {
@@ -24,12 +24,12 @@ pub struct Lease {
     pub creator: Creator,
     /// `linux.cgroupsPath` as the bundle has it; None where it has none.
     pub cgroups_path: Option<String>,
-    /// When a decision first found the container idle (wrappers/runc-amd-wrapper/src/idle.rs), in milliseconds after
-    /// boot; None where it was busy when it was last looked at, or where no decision looks.
+    /// When a decision first found the container idle (wrappers/runc-amd-wrapper/src/idle.rs), in
+    /// milliseconds after boot. `None`: the container was busy at the last look, or no decision looks.
     pub idle_since_ms: Option<u64>,
 }
 
-/// How the GPU was asked for.
+/// How the container asked for the GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -43,11 +43,11 @@ impl Document for Lease {
 }
 
 impl Lease {
-    /// The ends of the paths that the container's cgroup can have, without leading slash, whichever cgroup
-    /// manager runc uses (libcontainer, `cgroups/fs`, `cgroups/fs2` and `cgroups/systemd`): cgroupfs takes
-    /// the path, or the id where there is none; systemd takes `slice:prefix:name` as `prefix-name.scope`,
-    /// or `name` where it is a slice, and without a path makes `runc-ID.scope`. crun does the same (src/libcrun/
-    /// cgroup-systemd.c), and its scope is `crun-ID.scope`.
+    /// The possible ends of the paths of the container's cgroup, without leading slash, for each cgroup
+    /// manager of runc (libcontainer, `cgroups/fs`, `cgroups/fs2` and `cgroups/systemd`). cgroupfs takes the
+    /// path, or the id where there is none. systemd takes `slice:prefix:name` as `prefix-name.scope`, or
+    /// `name` where it is a slice, and without a path makes `runc-ID.scope`. crun works alike
+    /// (src/libcrun/cgroup-systemd.c), but names the last one `crun-ID.scope`.
     ///
     /// None: the path is the root cgroup, which every process is in or beneath.
     #[must_use]

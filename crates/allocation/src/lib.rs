@@ -1,17 +1,18 @@
-//! Who may have which GPU.
+//! Decides who may have which GPU.
 //!
 //! Pure functions from text and structs to text and structs: nothing here reads a file, looks at the
-//! environment, runs a command or panics. The wrapper uses this crate alone; the main program, and
-//! later the leases and a device plugin, use the same functions, so that one request means the same to all.
+//! environment, runs a command or panics. The wrapper and the main program use these functions, so that a
+//! request means the same to both.
 //!
-//! The way of a container through it:
-//! 1. [`bundle::Bundle::parse`] finds what matters in `config.json`;
-//! 2. [`request::Request::from_env`] reads what the container's environment asks for;
-//! 3. [`policy::Policy::ask`] says whether that is honoured, and whether the default applies;
-//! 4. [`selection::Pool`] turns it into GPUs; where GPUs are not shared, those that are free by their [`lease`]s; where
-//!    the policy has quarantine, none that is [`withheld`];
-//! 5. the caller stats their nodes, and [`gids::supplement`] says which group a process needs for each;
-//! 6. [`bundle::Bundle::inject`] writes it in, and leaves every other byte as it was.
+//! A container's way through this crate:
+//! 1. [`bundle::Bundle::parse`] finds the relevant members of `config.json`;
+//! 2. [`request::Request::from_env`] reads the container's request from its environment;
+//! 3. [`policy::Policy::ask`] decides whether the request is honoured, and whether the default applies;
+//! 4. [`selection::Pool`] selects the GPUs: where GPUs are not shared, those that no [`lease`] holds; where
+//! the policy has quarantine, none that is [`withheld`];
+//! 5. the caller stats the GPUs' nodes, and [`gids::supplement`] finds the group that a process needs for
+//! each;
+//! 6. [`bundle::Bundle::inject`] writes the edits, and leaves every other byte as it was.
 
 pub mod bundle;
 pub mod cdi;

@@ -60,7 +60,7 @@ impl<'a> Object<'a> {
         Ok(self.place(name)?.filter(|value| *value != "null"))
     }
 
-    /// As [`Object::one`], with `null` as the value that it is, for an edit in its place.
+    /// Finds a field as [`Object::one`] does, but returns a `null`, too: an edit can replace it.
     fn place(&self, name: &str) -> Result<Option<&'a str>, Error> {
         let mut named = self.members.iter().filter(|member| is_named(member, name));
         let first = named.next().map(|member| member.value);
@@ -105,14 +105,14 @@ impl<'a> Object<'a> {
         self.one(name)?.map(read).transpose()
     }
 
-    /// What a field has to be, or the error that it is missing.
+    /// The value of a required field, or an error that names the field.
     pub(crate) fn needed<T>(&self, name: &str, found: Option<T>) -> Result<T, Error> {
         found.ok_or_else(|| fault(self.text, self.value, format!("the key {} is missing", Quoted(name))))
     }
 }
 
-/// Whether Go's decoder takes this key for the field `name`, which is ASCII. Case does not count, nor do the two characters
-/// outside ASCII that fold to a letter of it (Unicode CaseFolding.txt: U+017F is an s, U+212A is a k).
+/// Whether Go's decoder takes this key for the field `name`, which is ASCII. Go ignores case, and folds two
+/// characters outside ASCII to letters (Unicode CaseFolding.txt: U+017F is an s, U+212A is a k).
 fn is_named(member: &Member<'_>, name: &str) -> bool {
     let fold = |c: char| match c {
         '\u{17f}' => 's',
@@ -133,8 +133,8 @@ pub(crate) fn number<T: FromStr>(text: &str, value: &str) -> Result<T, Error> {
     value.parse().map_err(|_| unwanted(text, value, "a whole number in its range"))
 }
 
-/// What is wrong with a part of the text, and where: `the key "x" appears twice (line 1, column 7)`. Lines and columns count
-/// from 1, columns in characters.
+/// An error about a part of the text, with its place: `the key "x" appears twice (line 1, column 7)`. Lines
+/// and columns count from 1, columns in characters.
 pub(crate) fn fault(text: &str, part: &str, problem: String) -> Error {
     let before = text.get(..span(text, part).start).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
@@ -142,7 +142,7 @@ pub(crate) fn fault(text: &str, part: &str, problem: String) -> Error {
     Error::new(format!("{problem} (line {line}, column {column})"))
 }
 
-/// Another value is expected than the one that is there.
+/// An error about a value that is not of the wanted kind.
 pub(crate) fn unwanted(text: &str, value: &str, wanted: &str) -> Error {
     let found = match value.as_bytes().first() {
         Some(b'{') => "an object".to_owned(),

@@ -1,7 +1,7 @@
-//! What the wrapper may do: `/etc/rocworker/wrapper.json`.
+//! The wrapper's policy: `/etc/rocworker/wrapper.json`.
 //!
-//! The file belongs to root and is written by rocworker from its config. This is its parser; whether the
-//! file can be trusted at all (its owner, its mode) is for the caller to see first.
+//! rocworker writes the file from its configuration, and root owns it. The parser does not check who could
+//! have written the file (its owner, its mode): the caller must do that first.
 
 mod edits;
 
@@ -22,33 +22,33 @@ use crate::{
 /// The schema version that rocworker writes. Version 1, which has neither card nodes nor groups, is read too.
 pub const SCHEMA_VERSION: u32 = 2;
 
-/// What every GPU needs beside its own nodes.
+/// The node that every GPU needs beside its own.
 const KFD: &str = "/dev/kfd";
 
 /// A shim holds its lock through create, so no container may wait longer.
 pub const LONGEST_WAIT_S: u32 = 60;
 
-/// Which requests are honoured.
+/// Which requests the wrapper honours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Requests {
-    /// None: a container that asks for a GPU is refused.
+    /// No request: a container that asks for a GPU is refused.
     Deny,
-    /// Lists and ranges of GPUs.
+    /// Requests for lists and ranges of GPUs.
     Named,
-    /// `AMD_GPU_COUNT`.
+    /// Requests by `AMD_GPU_COUNT`.
     Count,
-    /// Everything.
+    /// Every request.
     All,
 }
 
-/// What a container gets that says nothing.
+/// What a container without a request gets.
 #[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Default {
     #[default]
     None,
-    /// Every GPU of the policy, as far as it can be had.
+    /// Every GPU of the policy that is available.
     All,
 }
 
@@ -58,7 +58,7 @@ pub enum Default {
 pub enum Sharing {
     #[default]
     Shared,
-    /// Each grant is a lease, and a GPU has one holder.
+    /// Each grant is a lease, and a GPU has one holder at a time.
     Exclusive,
 }
 
@@ -67,25 +67,27 @@ pub enum Sharing {
 pub struct Policy {
     /// The real runc, absolute; None: the next one on PATH.
     pub runtime: Option<String>,
-    /// None: the policy does not say.
+    /// `None`: the policy has no such key.
     pub requests: Option<Requests>,
-    /// Which requests of Kubernetes' containers are honoured; None: the scheduler alone decides.
+    /// Which requests of Kubernetes' containers are honoured; `None`: the scheduler alone decides.
     pub pods: Option<Requests>,
     pub default: Default,
     pub sharing: Sharing,
-    /// The GPUs that may be had, in the order of their indexes; None: the machine's usable GPUs, which only schema 1 can say.
+    /// The GPUs of the policy in the order of their indexes. `None`: the machine's usable GPUs, which only
+    /// schema 1 can express.
     pub gpus: Option<Vec<Gpu>>,
-    /// Whether a GPU's card node has to be looked for: schema 1 has only render nodes.
+    /// Whether the caller must look for each GPU's card node: schema 1 has only render nodes.
     pub lacks_card_nodes: bool,
     /// `/dev/kfd`.
     pub kfd: Node,
     /// The longest that a create may wait for a lease, in seconds, at most [`LONGEST_WAIT_S`]; 0: not at all.
     pub wait_limit_s: u32,
-    /// How long a container must have been idle before the wrapper may revoke its lease, in seconds; None: never.
+    /// How many seconds a container must have been idle before the wrapper may revoke its lease; `None`:
+    /// never.
     pub idle_grace_s: Option<u32>,
-    /// Whether no container gets what [`crate::withheld`] names.
+    /// Whether GPUs that [`crate::withheld`] names are kept from containers.
     pub quarantine: bool,
-    /// Absolute paths: each folder directly beneath one of them is every container's. See
+    /// Absolute paths: every container gets each folder directly beneath them. See
     /// [`crate::folder::Folder::beneath`].
     pub folders: Vec<String>,
     pub edits: Edits,
@@ -100,15 +102,15 @@ pub struct Setting {
     pub concourse_resource: bool,
 }
 
-/// What is to be done for a container.
+/// What the wrapper has to do for a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ask<'r> {
-    /// Nothing: it starts as it would without the wrapper.
+    /// Nothing: the container starts as it would without the wrapper.
     Nothing,
-    /// The container said nothing and gets the default, as far as that can be had. Nothing about the default may fail a
-    /// create.
+    /// The container has no request and gets the default where that is available. No problem with the default
+    /// may fail a create.
     Default,
-    /// The container asked and must get exactly this, or its create fails.
+    /// The container asked and must get exactly this request, or its create fails.
     Explicit(&'r Request),
 }
 
@@ -159,16 +161,16 @@ impl Policy {
         }
     }
 
-    /// Whether the policy says nothing about GPUs: then the wrapper is plain runc but for [`Policy::folders`].
+    /// Whether the policy grants no GPU: then the wrapper is plain runc but for [`Policy::folders`].
     #[must_use]
     pub fn says_nothing(&self) -> bool {
         self.requests.is_none() && self.pods.is_none() && self.default == Default::None
     }
 
-    /// What is to be done for a container with this request.
+    /// Decides what the wrapper does for a container with this request.
     ///
     /// # Errors
-    /// It asks for GPUs in a way that the policy, or Kubernetes, does not leave to it.
+    /// The request is one that the policy, or Kubernetes, does not allow.
     pub fn ask<'r>(&self, request: Option<&'r Request>, setting: Setting) -> Result<Ask<'r>, Error> {
         if self.says_nothing() {
             return Ok(Ask::Nothing);
@@ -269,7 +271,7 @@ fn gpus(listed: &RawValue, is_first: bool) -> Result<Vec<Gpu>, Error> {
     read.map_err(|error| malformed("not a policy: gpus", &error))
 }
 
-/// In the order of their indexes. Two with one index or one node would make a request ambiguous.
+/// Sorts GPUs by index, and refuses two with one index or one node, which would make a request ambiguous.
 fn in_order(mut gpus: Vec<Gpu>) -> Result<Vec<Gpu>, Error> {
     gpus.sort_by_key(|gpu| gpu.index);
     for (at, gpu) in gpus.iter().enumerate() {
@@ -287,13 +289,14 @@ fn in_order(mut gpus: Vec<Gpu>) -> Result<Vec<Gpu>, Error> {
     Ok(gpus)
 }
 
-/// The `runtime` that a policy names, whatever else is wrong with it: the same one has to serve all calls.
+/// The `runtime` of a policy, whatever else is wrong with the policy: all calls for a container must reach
+/// one runtime.
 #[must_use]
 pub fn runtime(text: &str) -> Option<String> {
     member(&raw_json::members(text).ok()?, "runtime")
 }
 
-/// One member of an object that may be of any version. `None`: it is not there, or null, or there twice.
+/// A member of an object of any version. `None`: the member is missing, null, or occurs twice.
 fn member<'a, T: Deserialize<'a>>(members: &[Member<'a>], name: &str) -> Option<T> {
     let mut named = members.iter().filter(|member| Text::of(member.key).is_some_and(|key| &*key == name));
     let (Some(member), None) = (named.next(), named.next()) else { return None };

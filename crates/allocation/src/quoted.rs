@@ -37,8 +37,8 @@ pub(crate) fn harmless(sentence: &str, most: usize) -> String {
     text
 }
 
-/// Whether a terminal or a log would obey it: control characters, and those that reorder or break the text around them
-/// without being seen, or that carry a text of their own (tags).
+/// Whether a terminal or a log would obey the character: control characters, and invisible ones that reorder
+/// or break the text around them, or that carry a text of their own (tags).
 #[must_use]
 pub fn is_unsafe_to_show(c: char) -> bool {
     c.is_control()

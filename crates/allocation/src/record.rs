@@ -1,4 +1,4 @@
-//! What a container was given, kept so that `exec --process` and the next decision know it.
+//! Records what a container was given, for `exec --process` and for later decisions.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use inventory::PciAddress;
 
 use crate::{Render, gpu::Gpu};
 
-/// What one container was given.
+/// The record of one container's grant.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
@@ -21,9 +21,9 @@ pub struct Record {
     /// runc's root folder (`--root`), absolute: ids are unique only beneath one.
     pub root: String,
     pub gpus: Vec<RecordedGpu>,
-    /// Additional gids, as they are called inside the container.
+    /// Additional gids, in the container's numbering.
     pub gids: Vec<u32>,
-    /// `KEY=VALUE`, each for a process that does not set the variable itself.
+    /// One more entry for `env`, which earlier versions wrote.
     pub env: Vec<String>,
     /// One more; no longer written.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub fn version_of(edits: &ProcessEdits<'_>) -> u32 {
     if edits.memlock_bytes.is_none() { 1 } else { Record::SCHEMA_VERSION }
 }
 
-/// A GPU as a record names it: by what stays the same when indexes are given anew.
+/// A GPU in a record, named by what stays when indexes are given anew.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RecordedGpu {
@@ -52,7 +52,7 @@ pub struct RecordedGpu {
 }
 
 impl RecordedGpu {
-    /// Whether this is the GPU that was given. The index does not count.
+    /// Whether `gpu` is the recorded one. The index does not count.
     #[must_use]
     pub fn is(&self, gpu: &Gpu) -> bool {
         self.render == gpu.render && (self.pci.is_none() || gpu.card.is_none() || self.pci == gpu.card)
@@ -79,8 +79,8 @@ impl From<&Gpu> for RecordedGpu {
 #[serde(deny_unknown_fields)]
 pub struct Creator {
     pub pid: u32,
-    /// When it had started, in clock ticks after boot as field 22 of `/proc/PID/stat`. With the pid it names one
-    /// process of this boot: another one that has the number later started later.
+    /// The process's start in clock ticks after boot: field 22 of `/proc/PID/stat`. With the pid it names one
+    /// process of this boot, since a later process with that pid has a later start.
     pub start_time: u64,
     /// `/proc/sys/kernel/random/boot_id`.
     pub boot_id: String,
@@ -92,7 +92,7 @@ impl Document for Record {
 }
 
 impl Record {
-    /// What a process that is started in the container is given.
+    /// The edits of a process that `exec` starts in the container.
     #[must_use]
     pub fn process_edits(&self) -> ProcessEdits<'_> {
         ProcessEdits {

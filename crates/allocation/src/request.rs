@@ -1,14 +1,14 @@
-//! What a container's environment asks for.
+//! Reads a container's request from its environment.
 //!
 //! `AMD_VISIBLE_DEVICES` is `all`, `none`, `void`, empty, or a list, separated by commas, of: an index,
 //! a range of them (`0-3`), a uuid (`GPU-…`), a PCI address (with or without its domain, in any case), or a
 //! render node (`renderD128`, `/dev/dri/renderD128`). `AMD_GPU_COUNT` is a number.
 //!
-//! `AMD_GPU_WAIT` is how many seconds a request may wait for GPUs that others hold exclusively.
+//! `AMD_GPU_WAIT` is how many seconds a request may wait for GPUs that other containers hold exclusively.
 //!
-//! Where a variable appears several times, its last value counts. `none`, `void`, an empty value and a
-//! count of 0 ask for no GPU, and say so: then no default applies either. The text is foreign: it is
-//! bounded before it is looked at, and what is no GPU's name is refused, never taken for a path.
+//! Where a variable appears several times, its last value counts. `none`, `void`, an empty value and a count
+//! of 0 are a request for no GPU, which rules out the default. The text is foreign: its length is bounded
+//! before it is parsed, and a word that names no GPU is refused, never taken for a path.
 
 use std::{borrow::Cow, fmt, ops::RangeInclusive};
 
@@ -29,24 +29,24 @@ pub const MOST_GPUS: u32 = 1024;
 /// The longest uuid that is read. AMD's have 20 characters: `GPU-` and 16 hexadecimal digits.
 const LONGEST_UUID: usize = 64;
 
-/// What a container asks for.
+/// A container's request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request {
-    /// No GPU, said in so many words.
+    /// No GPU, explicitly.
     Nothing,
     /// Every GPU that the policy allows.
     All,
-    /// These, each at most once; never empty.
+    /// The selected GPUs, each at most once; never empty.
     Listed(Vec<Selector>),
     /// A number of GPUs, 1 to [`MOST_GPUS`], whichever they are.
     Count(u32),
 }
 
-/// One GPU, or one card with all its partitions, as a request names it.
+/// A word of a request that names one GPU, or one card with all its partitions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selector {
     Index(u32),
-    /// As it was written; compared without regard to case.
+    /// A uuid in the container's spelling; it is compared without regard to case.
     Uuid(String),
     /// A card, with all its partitions.
     Pci(PciAddress),
@@ -135,7 +135,7 @@ impl Request {
         }
     }
 
-    /// Whether this asks for at least one GPU.
+    /// Whether the request is for at least one GPU.
     #[must_use]
     pub fn asks_for_gpus(&self) -> bool {
         *self != Self::Nothing
@@ -155,8 +155,8 @@ impl Request {
     }
 }
 
-/// For how many seconds this environment lets its request wait; 0 where it says nothing. More than can be
-/// counted is the most that can.
+/// How many seconds the environment lets a request wait; 0 where it does not say. A number that is too large
+/// for the type counts as its maximum.
 ///
 /// # Errors
 /// The value is too long, or no whole number.
@@ -173,8 +173,8 @@ pub fn wait_from_env<'e>(env: impl IntoIterator<Item = &'e str>) -> Result<u32, 
     Ok(value.parse().unwrap_or(u32::MAX))
 }
 
-/// Whether a text of JSON can have a request in it at all: both variables begin with `AMD_`, and JSON can hide letters only
-/// behind `\u`. Most bundles cannot, and are not looked at further.
+/// Whether a text of JSON can hold a request at all: its variables begin with `AMD_`, and JSON can hide
+/// letters only behind `\u`. Most bundles cannot, and are not looked at further.
 #[must_use]
 pub fn may_be_in(json: &[u8]) -> bool {
     json.windows(4).any(|window| window == b"AMD_") || json.windows(2).any(|window| window == br"\u")
@@ -203,7 +203,7 @@ fn too_many<T>(variable: &str) -> Result<T, Error> {
     refuse(format!("{variable} asks for more than {MOST_GPUS} GPUs, the most that one container can have"))
 }
 
-/// What a value asks for that is one word.
+/// The request of a value that is a keyword.
 fn keyword(value: &str) -> Option<Request> {
     let is = |word| value.eq_ignore_ascii_case(word);
     if is("all") {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::document::Document;
 use crate::{Render, record::Creator};
 
-/// One that waits.
+/// A create that waits for GPUs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ticket {
@@ -20,7 +20,7 @@ pub struct Ticket {
     pub creator: Creator,
 }
 
-/// What a ticket is for.
+/// The GPUs for which a ticket waits.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Wants {

@@ -1,4 +1,4 @@
-//! What the wrapper takes from the daemon's judgement of the GPUs (health.json): what keeps a GPU from a container.
+//! Reads from the daemon's health.json which GPUs are kept from containers.
 
 use inventory::PciAddress;
 use inventory::health::{Health, SCHEMA_VERSION};
@@ -35,12 +35,12 @@ pub struct Card {
 }
 
 impl Withheld {
-    /// What health.json says of this time, in seconds since 1970. Of a text that is not of this time: what is quarantined
-    /// still, and why it is not of this time, as the end of a sentence about it. `boot_id`: of this boot, where it is
-    /// known.
+    /// Reads the cards that health.json withholds at `now`, in seconds since 1970. A file that is not fresh
+    /// only counts for its quarantines; the second value then says why it is not fresh, as the end of a
+    /// sentence about it. `boot_id` gives this boot's id where it is known: a quarantine ends with its boot.
     ///
     /// # Errors
-    /// It is damaged, or of a newer version: the end of a sentence about it.
+    /// The end of a sentence about the file, which is damaged or of a newer version.
     pub fn parse(
         text: &str,
         now: u64,

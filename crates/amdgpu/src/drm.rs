@@ -73,7 +73,8 @@ fn parent_named(name: &str) -> Parent {
     }
 }
 
-/// Whether the device that a DRM minor belongs to is a partition beyond a card's first. `device`: the minor's link to it.
+/// Whether the device of a DRM minor is a partition beyond a card's first. `device`: the minor's link to the
+/// device.
 #[must_use]
 pub fn is_partition(root: &Root, device: &Path) -> bool {
     pci::last_component(root, device).is_some_and(|name| is_partitions(&name))

@@ -15,7 +15,7 @@ pub(crate) const IO: &str = "io_links";
 /// Paths over PCIe and the CPU by which a GPU reaches another one; since Linux 6.0.
 pub(crate) const P2P: &str = "p2p_links";
 
-/// One link, from the node whose folder it is in.
+/// A link of the node in whose folder KFD lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Link {
     /// CRAT_IOLINK_TYPE_…: 2 is PCIe, 11 XGMI.
@@ -24,13 +24,13 @@ pub(crate) struct Link {
     pub(crate) to: u32,
     /// `None` where KFD says 0: nothing is that near.
     pub(crate) weight: Option<u64>,
-    /// In megabytes (10⁶) a second, `None` where KFD says 0: it does not know it.
+    /// The bandwidth in megabytes (10⁶) a second; `None` where KFD says 0, which means unknown.
     pub(crate) min_bandwidth: Option<u64>,
     pub(crate) max_bandwidth: Option<u64>,
 }
 
 impl Link {
-    /// From the text of a `properties` file; `shown` is its path for a person.
+    /// Parses a `properties` file; `shown` is its path for a person.
     fn parse(properties: &str, shown: &Path) -> Reading<Self> {
         let number = |key: &str| match kfd::property(properties, key) {
             None => Ok(None),
@@ -78,7 +78,7 @@ fn files(root: &Root, node: u32, folder: &str) -> Reading<Vec<(PathBuf, Reading<
 /// How many XGMI links KFD names at a node.
 ///
 /// # Errors
-/// Why that is not known.
+/// The reason why KFD's links cannot be read.
 pub fn xgmi_links(root: &Root, node: u32) -> Reading<u32> {
     let mut links = 0;
     for (path, properties) in files(root, node, IO)? {

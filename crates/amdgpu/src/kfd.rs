@@ -13,7 +13,7 @@ pub(crate) const CLASS: &str = "/sys/class/kfd/kfd";
 /// A node of KFD's topology that is a GPU or one partition of one.
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
-    /// Its number in the topology; HIP and ROCr number devices in this order.
+    /// The node's number in the topology; HIP and ROCr number devices in this order.
     pub(crate) id: u32,
     pub(crate) gfx: Reading<Gfx>,
     pub(crate) device_id: Option<u16>,
@@ -31,12 +31,12 @@ pub(crate) struct Node {
     pub(crate) hive_id: Option<u64>,
 }
 
-/// What KFD says of the machine.
+/// KFD's nodes of GPUs.
 #[derive(Debug)]
 pub(crate) struct Topology {
     /// Whether the kernel has a KFD; the reason when not.
     pub(crate) there: Reading<()>,
-    /// In the order of their numbers.
+    /// The nodes in the order of their numbers.
     pub(crate) nodes: Vec<Node>,
     /// How many nodes' properties may not be read here: the device cgroup hides their GPU.
     pub(crate) hidden: usize,

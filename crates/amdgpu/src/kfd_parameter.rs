@@ -7,8 +7,8 @@ use root::Root;
 
 use crate::attribute;
 
-/// Each with the least and the most that KFD takes: `enum kfd_sched_policy` and `KFD_MAX_NUM_OF_QUEUES_PER_DEVICE` in
-/// kfd_priv.h, 512 processes of 1,024 queues.
+/// Parameters of amdgpu with the least and the most that KFD takes: `enum kfd_sched_policy` and
+/// `KFD_MAX_NUM_OF_QUEUES_PER_DEVICE` in kfd_priv.h, 512 processes of 1,024 queues.
 const RANGES: [(&str, i64, i64); 2] =
     [("sched_policy", 0, 2), ("max_num_of_queues_per_device", 1, 512 * 1024)];
 

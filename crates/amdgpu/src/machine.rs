@@ -14,18 +14,19 @@ use crate::kfd::{self, Node};
 use crate::pci::{self, Function};
 use crate::{attribute, card, kfd_parameter, module, node, partition, virtualization};
 
-/// What has been read, before it is joined.
+/// The parts of the machine, read and not yet joined.
 struct Survey<'a> {
     root: &'a Root,
     minors: Vec<Minor>,
     kfd: Kfd,
-    /// What is true of an AMD card and of each of its partitions.
+    /// Properties that an AMD card and each of its partitions share.
     cards: BTreeMap<PciAddress, Gpu>,
     /// The first node of KFD of which it is not known whether it is a GPU.
     unread_node: Option<Unread>,
 }
 
-/// Reads the machine beneath `root`. Never fails: what cannot be read is said where it is missing.
+/// Reads the machine beneath `root`. Never fails: where a value cannot be read, its reason stands in its
+/// place.
 #[must_use]
 pub fn read(root: &Root) -> Inventory {
     let (functions, mut unread) = pci::functions(root);
@@ -118,7 +119,7 @@ fn card(root: &Root, function: Function) -> Gpu {
     }
 }
 
-/// What the PCI bus reports of a card; `why` no more is read here.
+/// A card as the PCI bus reports it; `why` is the reason of each reading that the bus does not give.
 fn of_function(root: &Root, function: Function, why: &str) -> Gpu {
     Gpu {
         vendor_id: Some(function.vendor_id),
@@ -218,8 +219,8 @@ impl Survey<'_> {
         gpus
     }
 
-    /// What keeps a KFD node from being taken for a GPU: its render node is no AMD card's. Another vendor's
-    /// must not be offered because KFD's tree is wrong.
+    /// Why a KFD node is not taken for a GPU: its render node belongs to no AMD card. Without this check an
+    /// error in KFD's tree could offer another vendor's GPU.
     fn why_not_amds(&self, node: &Node) -> Option<String> {
         let (id, minor) = (node.id, node.render_minor);
         if minor == 0 {
@@ -268,7 +269,7 @@ impl Survey<'_> {
         }
     }
 
-    /// What is true of an AMD GPU whether KFD knows it or not: one of so many partitions of its card.
+    /// Builds an AMD GPU from all that needs no KFD. `partitions`: how many its card has.
     fn gpu(&self, address: Option<PciAddress>, render: Option<&Minor>, partitions: usize) -> Gpu {
         let card = address.and_then(|address| self.cards.get(&address)).cloned();
         let unknown = || Gpu { vendor_id: Some(0x1002), ..Gpu::unread(Vendor::Amd, "its card is not known") };
@@ -278,7 +279,7 @@ impl Survey<'_> {
         gpu
     }
 
-    /// Adds the nodes that it has in /dev.
+    /// Adds the GPU's nodes in /dev.
     fn with_nodes(&self, gpu: Gpu, render: Option<&Minor>) -> Gpu {
         let parent = render.map(|minor| minor.parent.clone()).or(gpu.pci.map(Parent::Pci));
         let mut minors = self.minors.iter().filter(|minor| minor.render.is_none());

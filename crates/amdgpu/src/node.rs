@@ -35,7 +35,7 @@ pub(crate) fn examine_kfd(root: &Root) -> DeviceNode {
     }
 }
 
-/// What is at the path when it is a character device; 0:0 is no device's.
+/// The character device at `path`; no device has the number 0:0.
 fn real_device(root: &Root, path: &Path) -> Result<Device, NodeFault> {
     let shown = || root.shown(path);
     let meta = match root.stat(path) {

@@ -17,8 +17,9 @@ use root::Root;
 use crate::attribute;
 use crate::kfd::{CLASS, node_folder};
 
-/// All of them, in the order of their pids; `None` where the kernel has no KFD. A process that goes meanwhile is missing,
-/// or what was not read yet of it is. What could not be read otherwise is added to `faults`, and not in the list.
+/// Lists the compute processes in the order of their pids; `None` where the kernel has no KFD. If a process
+/// ends meanwhile, what was not read of it is missing. Other reads that fail are added to `faults` and leave
+/// out their entry.
 #[must_use]
 pub fn uses(root: &Root, faults: &mut Vec<Fault>) -> Option<Vec<Use>> {
     each(root, faults, &|context, id| {
@@ -64,7 +65,7 @@ fn known<T>(file: &Path, reading: Reading<T>, faults: &mut Vec<Fault>) -> Option
     }
 }
 
-/// What of a context's folder and KFD's id of a GPU says how many compute units are in use.
+/// Reads the number of compute units in use from a context's folder, for a GPU with this KFD id.
 type Units<'a> = &'a dyn Fn(&Path, u32) -> Option<u64>;
 
 fn of_process(root: &Root, pid: u32, folder: &Path, faults: &mut Vec<Fault>, units: Units<'_>) -> Vec<Use> {

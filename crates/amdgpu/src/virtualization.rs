@@ -52,7 +52,7 @@ const DMI: [(&str, &str); 10] = [
     ("Parallels", "parallels"),
 ];
 
-/// Whether the kernel is WSL's, by the words that systemd looks for (src/basic/virt.c).
+/// Whether the kernel is WSL's: its release has one of the words that systemd looks for (src/basic/virt.c).
 fn is_wsl(root: &Root) -> bool {
     let release = root.read_text("/proc/sys/kernel/osrelease", 256);
     release.is_ok_and(|release| ["Microsoft", "microsoft", "WSL"].iter().any(|word| release.contains(word)))

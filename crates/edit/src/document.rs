@@ -1,4 +1,4 @@
-//! What an edit does to a text of any format. A format locates a key, and spells a value.
+//! Edits a text of any format. A format locates a key, and spells a value.
 
 use serde_json::Value;
 
@@ -8,20 +8,20 @@ use crate::{Fault, Key, Moved, Reverted, Set, dotted, split_bom};
 
 /// A parsed text, without a byte order mark. Each change answers with the whole new text.
 pub(crate) trait Document: Sized {
-    /// What the format calls a table.
+    /// The format's name for a table.
     const TABLE: &str;
 
     fn parse(text: String) -> Result<Self, Fault>;
     fn text(&self) -> &str;
-    /// Whether it has no key and no comment.
+    /// Whether the text has no key and no comment.
     fn is_empty(&self) -> bool;
-    /// What people wrote for people, in the order of the text.
+    /// Comments in the text, in its order.
     fn comments(&self) -> Vec<&str> {
         Vec::new()
     }
-    /// What a path holds; a date, and a number that fits no type, is its text.
+    /// The value at a path; a date, and a number that fits no type, becomes its text.
     fn value(&self, path: &[String]) -> Result<Option<Value>, Fault>;
-    /// Names what a path holds, where something else is needed.
+    /// A fault that names what is at a path, where something else is needed.
     fn blocked(&self, path: &[String], needed: &str) -> Fault;
     /// Puts a value at a path that holds none.
     fn insert(&self, path: &[String], value: &Value) -> Result<String, Fault>;
@@ -105,7 +105,7 @@ pub(crate) fn revert<D: Document>(
     take_out::<D>(keys, text, before, moved)
 }
 
-/// As [`revert`], of a text that its owner has changed too.
+/// Reverts as [`revert`] does, where the text's owner has changed it, too.
 pub(crate) fn take_out<D: Document>(
     keys: &[Key],
     text: &str,
@@ -210,7 +210,7 @@ impl<D: Document> Revert<'_, D> {
         if was_there { document.restore(path, self.before) } else { document.remove(path, self.before) }
     }
 
-    /// Whether its owner has put a key beside this one since, which may need it.
+    /// Whether the text's owner has put a key beside this one since the edit, which may need it.
     fn has_company(&self, document: &D, path: &[String]) -> Result<bool, Fault> {
         let Some((_, folder)) = path.split_last() else { return Ok(false) };
         let beside = document.value(folder)?;

@@ -25,7 +25,7 @@ pub(crate) enum Owner {
 }
 
 impl Owner {
-    /// Of what a text holds in the place of an entry; unknown where the key is no entry.
+    /// The owner of a text's value in the place of an entry; unknown where the key is no entry.
     pub(crate) fn of(entry: &Value, key: &Set) -> Self {
         let Set::Entry { value: managed, identity, instead } = key else { return Self::Unknown };
         let held = entry.pointer(&format!("/{identity}")).filter(|held| !is_empty(held));
@@ -42,7 +42,7 @@ impl Owner {
     }
 }
 
-/// Whether an engine takes the value for a key that is not there.
+/// Whether an engine treats the value as a missing key.
 pub(crate) fn is_empty(value: &Value) -> bool {
     value.is_null() || value.as_str() == Some("")
 }

@@ -33,28 +33,31 @@ pub enum Format {
     Json,
 }
 
-/// One managed key.
+/// A managed key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
-    /// From the top of the document: `["features", "cdi"]`. An edit makes the tables that are missing on the way.
+    /// The path from the top of the document: `["features", "cdi"]`. An edit makes the tables that are
+    /// missing on the way.
     pub path: Vec<String>,
     pub set: Set,
 }
 
-/// What a key should hold.
+/// What rocworker puts at a key.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Set {
-    /// This value, whatever it was.
+    /// This value, in place of any other.
     Value(serde_json::Value),
     /// A list that has this member; the others stay.
     Member(serde_json::Value),
-    /// As `Member`, of a list that has a `default` while no file writes it out. A written list replaces the default,
-    /// which others may rely on, so that a new list begins with it. A revert takes the member out, and the default
-    /// too unless its owner has added to the list. In JSON an empty list is none: Go's readers take both for the same.
+    /// Like `Member`, for a list that has a `default` while no file writes it out. A written list replaces
+    /// the default, on which other programs may rely, so a new list begins with the default. A revert takes
+    /// the member out, and the default too unless the list's owner has added to it. In JSON an empty list
+    /// counts as missing: Go's readers treat both alike.
     Beside { member: serde_json::Value, default: Vec<serde_json::Value> },
-    /// This value where there is none, because the rest means nothing without it (`version` of containerd's file).
-    /// It may be a table. A revert leaves it where its owner has put a key beside it since, which may need it.
+    /// This value where the key is missing, because the rest means nothing without it (`version` of
+    /// containerd's file). It may be a table. A revert leaves the key where the file's owner has put a key
+    /// beside it since, which may need it.
     Needed(serde_json::Value),
     /// A table that is managed as long as its key `identity` (`path`, or `options/BinaryName` of a table in it) holds
     /// what it holds in `value`. Others may put keys beside it (arguments of a runtime): without the table they mean
@@ -79,7 +82,7 @@ impl Set {
         }
     }
 
-    /// Whether these are what a new list holds beside its member: its owner has not added to it.
+    /// Whether `rest` is what a new list holds beside its member: the list's owner has not added to it.
     fn is_default(&self, rest: &[serde_json::Value]) -> bool {
         rest.is_empty() || matches!(self, Self::Beside { default, .. } if default == rest)
     }
@@ -115,13 +118,13 @@ impl Reverted {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}")]
 pub struct Fault {
-    /// From 1.
+    /// The line of the fault, from 1.
     pub line: usize,
     pub problem: String,
 }
 
 impl Format {
-    /// What a text says, as JSON has it; a date of TOML becomes its text.
+    /// The text as JSON values; a date of TOML becomes its text.
     ///
     /// # Errors
     /// The text is not of this format.
@@ -164,8 +167,8 @@ impl Edit {
         }
     }
 
-    /// What of this edit must go before `new` takes its place. Of an entry that `new` keeps, which its owner may have
-    /// added to, only the keys go whose value changes.
+    /// The part of this edit that must go before `new` takes its place. Where `new` keeps an entry, to which
+    /// its owner may have added, only the keys whose value changes go.
     #[must_use]
     pub fn given_up_for(&self, new: &Self) -> Self {
         let given_up = |old: &Key| {

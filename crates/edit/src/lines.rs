@@ -10,12 +10,12 @@ pub(crate) fn end_of_line(text: &str) -> &'static str {
     }
 }
 
-/// Where the line begins that `at` is on.
+/// The start of the line that holds `at`.
 pub(crate) fn start(text: &str, at: usize) -> usize {
     text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
 }
 
-/// Where the line after it begins, or the text's end.
+/// The start of the next line, or the text's end.
 pub(crate) fn next(text: &str, at: usize) -> usize {
     text.get(at..).and_then(|rest| rest.find('\n')).map_or(text.len(), |newline| at + newline + 1)
 }
@@ -27,7 +27,7 @@ pub(crate) fn indentation(text: &str, at: usize) -> &str {
     line.get(..blanks).unwrap_or_default()
 }
 
-/// Whether the line that begins at `start` holds nothing. The end of the text is no line.
+/// Whether the line that begins at `start` is blank. The end of the text is no line.
 pub(crate) fn is_blank(text: &str, start: usize) -> bool {
     start < text.len() && text.get(start..next(text, start)).is_some_and(|line| line.trim().is_empty())
 }

@@ -1,4 +1,4 @@
-//! How many clients there may be at once, and how long one may take.
+//! Limits how many clients there may be at once, and how long each may take.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -13,13 +13,14 @@ use crate::web_config::one_client;
 
 /// Half of what systemd lets a service open.
 const MOST: usize = 512;
-/// From the first byte to the end of the first request's headers, TLS included.
+/// The time from the first byte to the end of the first request's headers, TLS included.
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
-/// From one request to the next, the answer included. Prometheus' usual interval is at most one minute.
+/// The time from one request to the next, the answer included. Prometheus' usual interval is at most one
+/// minute.
 const NEXT_REQUEST: Duration = Duration::from_secs(120);
 /// A client without a request for this long makes room for one whose address has no fewer connections.
 const MAY_GO: Duration = Duration::from_secs(1);
-/// How long clients wait for room before they are refused. Whoever comes behind them waits too.
+/// How long clients wait for room before they are refused. Clients behind them wait too.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// All open connections.
@@ -32,7 +33,7 @@ pub(crate) struct Connections {
     full_since: Cell<Option<Instant>>,
 }
 
-/// One of them, until it is dropped.
+/// An open connection, until this is dropped.
 pub(crate) struct Connection {
     number: u64,
     state: Rc<State>,
@@ -43,7 +44,7 @@ pub(crate) struct Connection {
 struct State {
     client: IpAddr,
     ends: Cell<Instant>,
-    /// When it was accepted or its last request was answered; `None` while one is.
+    /// When the connection was accepted or its last request answered; `None` during a request.
     idle_since: Cell<Option<Instant>>,
     closed: Notify,
 }

@@ -1,4 +1,4 @@
-//! What systemd hears of a unit with `Type=notify` once it answers (sd_notify(3)).
+//! Reports to systemd that a unit with `Type=notify` is ready (sd_notify(3)).
 
 use std::io;
 use std::os::linux::net::SocketAddrExt as _;

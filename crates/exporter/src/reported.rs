@@ -1,4 +1,4 @@
-//! What the exporter has logged of files that give no value. Each scrape meets the same ones.
+//! Remembers what the exporter has logged of files that give no value: each scrape meets them again.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

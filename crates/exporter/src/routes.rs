@@ -1,4 +1,4 @@
-//! What each request gets.
+//! Answers each request.
 
 use std::net::IpAddr;
 
@@ -103,7 +103,7 @@ fn list(headers: &HeaderMap, name: &HeaderName) -> String {
     values.join(",")
 }
 
-/// By RFC 9110, 12.5.3. A weight that is none is taken for 0.
+/// Whether the client accepts gzip (RFC 9110, 12.5.3). A weight that is no number counts as 0.
 fn takes_gzip(accepted: &str) -> bool {
     accepted.split(',').any(|coding| {
         let mut parts = coding.split(';').map(str::trim);

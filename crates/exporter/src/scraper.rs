@@ -1,4 +1,5 @@
-//! One scrape at a time, in a thread of its own. Requests that came before a scrape began share its result.
+//! Runs one scrape at a time, in a thread of its own. Requests that came before a scrape began share its
+//! result.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -23,24 +24,24 @@ use crate::reported::Reported;
 use crate::say;
 use crate::traffic::Traffic;
 
-/// How an answer is written.
+/// The form of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) view: View,
     pub(crate) gzip: bool,
 }
 
-/// Which document a scrape becomes.
+/// The document that is made of a scrape.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     Metrics(Format),
     Page,
 }
 
-/// What a scrape has found.
+/// The result of a scrape.
 struct Found {
     snapshot: Snapshot,
-    /// What the machine calls itself.
+    /// The machine's hostname.
     host: Option<String>,
 }
 
@@ -80,12 +81,12 @@ impl Scraper {
     }
 }
 
-/// What the thread has.
+/// The state of the scraping thread.
 struct Scrapes {
     exporter: Exporter,
     patient: Patient<(Exporter, Found)>,
     traffic: Option<Arc<Traffic>>,
-    /// Which files did not answer at the last scrape.
+    /// The files that did not answer in the last scrape.
     stuck: Vec<PathBuf>,
     reported: Reported,
 }

@@ -1,4 +1,4 @@
-//! From a listening socket to requests.
+//! Accepts connections on the listening socket, and hands their requests on.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -18,7 +18,7 @@ use crate::routes;
 use crate::scraper::Scraper;
 use crate::web_config::WebConfig;
 
-/// Of a request's line and headers. Prometheus sends less than 1 KiB.
+/// The limit for a request's line and headers. Prometheus sends less than 1 KiB.
 const MOST_HEADER_BYTES: usize = 16 << 10;
 
 #[derive(Debug, thiserror::Error)]

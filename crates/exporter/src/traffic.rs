@@ -14,11 +14,11 @@ use inventory::{PciAddress, Snapshot, Vendor};
 use root::Root;
 use telemetry::patient::Patient;
 
-/// From one round over all cards to the next.
+/// The time from one round over all cards to the next.
 const ROUND: Duration = Duration::from_secs(10);
-/// An older value says nothing of now.
+/// The age up to which a value counts.
 const FRESH: Duration = Duration::from_secs(60);
-/// Three times what the driver takes.
+/// Three times as long as the driver takes for a read.
 const PATIENCE: Duration = Duration::from_secs(3);
 const DEADLINE: Duration = Duration::from_secs(5);
 

@@ -1,4 +1,4 @@
-//! From what is known of a machine's GPUs to how well each is.
+//! Judges how well each GPU of a machine is, from readings, messages and the last judgement.
 
 use allocation::document::Document as _;
 use inventory::health::{Deduction, GpuHealth, Health, State};
@@ -12,7 +12,7 @@ use crate::{messages, quarantine, readings};
 #[derive(Debug, Default)]
 pub struct Judge {
     history: History,
-    /// When this one first judged: it knows no growth from before.
+    /// When this judge began: it knows no growth from before.
     began: Option<u64>,
 }
 
@@ -87,7 +87,8 @@ impl Judge {
     }
 }
 
-/// What counts of the rules that hold: of each group the rule that takes most, of equal ones the first.
+/// The deductions that count: of the rules of a group that hold the one with most points, or the first of
+/// several.
 fn counted(holding: Vec<(&Rule, Deduction)>) -> Vec<Deduction> {
     let mut counted: Vec<(&Rule, Deduction)> = Vec::new();
     for (rule, deduction) in holding {

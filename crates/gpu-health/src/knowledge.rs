@@ -1,4 +1,4 @@
-//! What the kernel says of AMD GPUs, as far as rules name it.
+//! The classes and messages of the kernel that rules can name.
 
 use std::sync::LazyLock;
 

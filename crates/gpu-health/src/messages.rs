@@ -1,4 +1,4 @@
-//! What the kernel's log says of a card.
+//! Judges a card by the messages in the kernel's log.
 
 use kernel_log::knowledge::{Class, Ended, Severity};
 
@@ -20,13 +20,13 @@ pub(crate) fn of<'a>(card: &Card, known: &Known<'a>) -> Option<Vec<Logged<'a>>> 
     known.log.ok().map(|log| logged(log.events.iter().filter(is_its)))
 }
 
-/// Whether a message names no GPU and may be of another device. The firmware reports errors of every device of a machine
-/// (drivers/firmware/efi/cper.c).
+/// Whether a message names no GPU and may be about another device: the machine has several cards, or the
+/// firmware, which reports errors of every device, has logged it (drivers/firmware/efi/cper.c).
 fn is_nobodys(event: &Event, known: &Known<'_>) -> bool {
     event.gpu.is_none() && (known.cards.len() != 1 || event.line.contains("[Hardware Error]"))
 }
 
-/// In their order, each with whether one behind it ends it.
+/// The events in their order, each with whether a later one ends it.
 fn logged<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<Logged<'a>> {
     let mut logged: Vec<Logged<'a>> = Vec::new();
     for event in events {
@@ -38,7 +38,7 @@ fn logged<'a>(events: impl Iterator<Item = &'a Event>) -> Vec<Logged<'a>> {
     logged
 }
 
-/// Where both name a ring, it must be the same.
+/// Whether `by` ends `event`. If both name a ring, the rings must be equal.
 fn is_ended(event: &Event, by: &Event) -> bool {
     let is_other_ring = event.ring.is_some() && by.ring.is_some() && event.ring != by.ring;
     let is_meant = |ended: &Ended| match ended {
@@ -68,8 +68,8 @@ pub(crate) fn judge(of: &OfLog, messages: Option<&[Logged<'_>]>, card: &Card, no
     }
 }
 
-/// Whether a card of which no rule says that it hangs does not: `None` where it may hang. The log is newer than the dump,
-/// which stays for five minutes.
+/// Whether the card hangs, where no rule has found a hang: `Some(false)` if it does not, `None` if it may.
+/// The log is newer than the dump, which stays for five minutes.
 pub(crate) fn hang(messages: Option<&[Logged<'_>]>, card: &Card, known: &Known<'_>) -> Option<bool> {
     let has_no_dump = card.readings.hang == Some(false);
     let (Ok(log), Some(messages)) = (known.log, messages) else { return has_no_dump.then_some(false) };
@@ -86,7 +86,7 @@ pub(crate) fn hang(messages: Option<&[Logged<'_>]>, card: &Card, known: &Known<'
     (is_silent || has_no_dump || messages.iter().any(is_recovery)).then_some(false)
 }
 
-/// What of the log belongs to no card.
+/// Sentences on the log's gaps, and on its messages that belong to no card.
 pub(crate) fn unknown(rules: &Rules, known: &Known<'_>) -> Vec<String> {
     let log = match known.log {
         Ok(log) => log,

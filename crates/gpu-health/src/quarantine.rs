@@ -1,4 +1,4 @@
-//! How long a GPU stays out after it was unhealthy.
+//! Decides how long a GPU stays in quarantine after it was unhealthy.
 
 use inventory::health::{Deduction, Quarantine, State};
 

@@ -1,4 +1,4 @@
-//! What a card's readings say of a rule.
+//! Tests a rule against a card's readings.
 
 use inventory::series::{Label, Value};
 
@@ -75,7 +75,7 @@ fn compared(
     holds.then(evidence)
 }
 
-/// As Prometheus writes a series.
+/// The series' name and labels as Prometheus writes them.
 fn named(of: &Selector, it: &Value) -> String {
     let labels: Vec<String> = it.labels.iter().map(|(name, value)| format!("{name}={value:?}")).collect();
     match &labels[..] {

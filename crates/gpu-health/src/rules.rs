@@ -1,4 +1,4 @@
-//! The rules, as rules.toml says them; an operator's file has the same form.
+//! The rules that rules.toml holds; an operator's file has that form, too.
 
 mod parse;
 mod shown;
@@ -14,7 +14,8 @@ pub const BUILT_IN: &str = include_str!("../rules.toml");
 /// A file that replaces the built-in rules.
 pub const PATH: &str = "/etc/rocworker/health-rules.toml";
 
-/// No rule waits for more messages: whoever reads the log keeps so many of each message, GPU and ring.
+/// The most messages for which a rule may wait: whoever reads the log keeps so many of each message, GPU and
+/// ring.
 pub const MOST_EVENTS: usize = 32;
 
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,9 +24,10 @@ pub struct Rules {
     pub degraded_below: u8,
     /// A score below this is unhealthy.
     pub unhealthy_below: u8,
-    /// How long a GPU must not have been unhealthy before it leaves quarantine, in seconds.
+    /// How many seconds a GPU must not have been unhealthy before it leaves quarantine.
     pub hold_s: u64,
-    /// More VRAM in use than this, while no process uses the GPU, was not given back; `None`: that is not looked for.
+    /// A GPU that no process uses, and that has more VRAM in use than this, still holds memory of earlier
+    /// processes. `None`: no check.
     pub leftover_bytes: Option<u64>,
     pub rules: Vec<Rule>,
 }
@@ -33,13 +35,14 @@ pub struct Rules {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     pub id: String,
-    /// What it takes off the score, 1 to 100: once, however often it holds.
+    /// The points that the rule takes off the score, 1 to 100: once, however often it holds.
     pub points: u8,
-    /// What it means, a sentence.
+    /// A sentence on what the rule's evidence means.
     pub reason: String,
-    /// Rules that may hold of one incident: of those of a group that hold, only the one that takes most counts.
+    /// The group of rules that may all hold for one incident: of those that hold, only the one with most
+    /// points counts.
     pub group: Option<String>,
-    /// Whether the GPU hangs while it holds.
+    /// Whether the rule means that the GPU hangs.
     pub hang: bool,
     pub when: When,
 }
@@ -54,15 +57,15 @@ pub enum When {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OfLog {
     pub class: Class,
-    /// Of the class only the message of this id.
+    /// Narrows the class to the message with this id.
     pub message: Option<String>,
-    /// At least so severe.
+    /// The least severity that counts.
     pub severity: Severity,
-    /// How many such messages there must be.
+    /// The least number of messages.
     pub at_least: usize,
-    /// In the last so many seconds; `None`: since boot.
+    /// Counts messages of the last so many seconds; `None`: since boot.
     pub within_s: Option<u64>,
-    /// Only those that no later message of the same GPU ends.
+    /// Counts only messages that no later message about this GPU ends.
     pub open: bool,
 }
 
@@ -85,8 +88,8 @@ pub enum Is {
     Above(f64),
     AtLeast(f64),
     Below(f64),
-    /// Above the value of the other series that has the same value of each label that both have and no selector names. A limit of 0 or
-    /// less is none.
+    /// Above the value of another series. Labels that both series have, and that no selector names, must be
+    /// equal. A limit of 0 or less counts as no limit.
     AboveOther(Selector),
     BelowOther(Selector),
     /// The value has grown by at least `by` within `within_s` seconds.
@@ -106,7 +109,7 @@ impl PartialEq for Selector {
 }
 
 impl Rules {
-    /// A test reads the same text, so that it has no errors.
+    /// The rules of rules.toml. A test parses that text, too, so it has no errors.
     #[must_use]
     pub fn built_in() -> Self {
         Self::parse("rules.toml", BUILT_IN).unwrap_or_default()

@@ -1,8 +1,8 @@
-//! What a card's generation decides, whatever its driver: some never compute.
+//! Cards whose generation never computes, whichever driver is bound to them.
 //!
-//! By PCI device ids, as amdgpu_drv.c lists them: `pciidlist` names each chip of GCN 1 and GCN 2,
-//! `amdgpu_unsupported_pciidlist` what is older. KFD knows of all these Kaveri and Hawaii alone (kgd2kfd_probe() in
-//! kfd_device.c). No id between two ends of a range belongs to a newer chip.
+//! Generations are told apart by PCI device id, as amdgpu_drv.c lists them: `pciidlist` has each chip of GCN
+//! 1 and GCN 2, `amdgpu_unsupported_pciidlist` has the older ones. Of all these chips KFD knows Kaveri and
+//! Hawaii alone (kgd2kfd_probe() in kfd_device.c). No id between the ends of a range belongs to a newer chip.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum NeverComputes {
     BeforeGcn,
     /// Southern Islands: Tahiti, Pitcairn, Cape Verde, Oland, Hainan.
     Gcn1,
-    /// Of Sea Islands: Bonaire, Kabini, Mullins.
+    /// The chips of Sea Islands that KFD does not know: Bonaire, Kabini, Mullins.
     Gcn2,
 }
 
@@ -47,7 +47,7 @@ impl SeaIslands {
         }
     }
 
-    /// What the kernel's command line has to say before KFD takes it. KFD calls Hawaii experimental
+    /// The kernel command line's parameters with which KFD takes the chip. KFD calls Hawaii experimental
     /// (kgd2kfd_probe() in kfd_device.c).
     #[must_use]
     pub fn parameters(self) -> &'static str {
@@ -59,7 +59,7 @@ impl SeaIslands {
 }
 
 impl NeverComputes {
-    /// By the id of an AMD device. `None`: its generation computes.
+    /// Why the AMD device with this PCI id never computes; `None` where its generation computes.
     #[must_use]
     pub fn of(device_id: u16) -> Option<Self> {
         match device_id {

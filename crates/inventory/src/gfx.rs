@@ -9,16 +9,17 @@ pub struct Gfx {
 }
 
 impl Gfx {
-    /// From KFD's `gfx_target_version`: major * 10000 + minor * 100 + stepping (kfd_device.c). `None` where minor or
-    /// stepping is more than the one hexadecimal digit that it has in the name.
+    /// Decodes KFD's `gfx_target_version`: major * 10000 + minor * 100 + stepping (kfd_device.c). `None`
+    /// where minor or stepping does not fit the one hexadecimal digit that the name has for it.
     #[must_use]
     pub fn from_target_version(version: u32) -> Option<Self> {
         let gfx = Self { major: version / 10_000, minor: version / 100 % 100, stepping: version % 100 };
         (gfx.major < 100 && gfx.minor < 16 && gfx.stepping < 16).then_some(gfx)
     }
 
-    /// Whether only processors have it: what the kernel sets `AMD_IS_APU` for (amdgpu_discovery_set_ip_blocks() in
-    /// amdgpu_discovery.c, and `pciidlist` in amdgpu_drv.c), by the names that kgd2kfd_probe() in kfd_device.c gives them.
+    /// Whether only APUs have this architecture: the kernel sets `AMD_IS_APU` for its chips
+    /// (amdgpu_discovery_set_ip_blocks() in amdgpu_discovery.c, and `pciidlist` in amdgpu_drv.c).
+    /// kgd2kfd_probe() in kfd_device.c gives the architectures of chips.
     #[must_use]
     pub fn is_integrated(self) -> bool {
         matches!(

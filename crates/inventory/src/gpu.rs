@@ -27,8 +27,8 @@ pub struct Gpu {
     pub kfd_node: Option<u32>,
     pub hive_id: Option<u64>,
     pub numa_node: Reading<u32>,
-    /// Whether it is the graphics of a processor (an APU), with few compute units and the system's memory. An MI300A is
-    /// none: its GPU is an accelerator's. Known of what KFD knows.
+    /// Whether the GPU is the graphics of an APU, with few compute units and the system's memory. An MI300A
+    /// is not: its GPU is an accelerator. False where KFD does not know the GPU.
     pub is_integrated: bool,
     /// The GPU's own memory in bytes: a card's VRAM, or the frame buffer that KFD gives a partition.
     pub vram_bytes: Reading<u64>,
@@ -38,7 +38,7 @@ pub struct Gpu {
 }
 
 impl Gpu {
-    /// One of which nothing was read, for this reason.
+    /// A GPU of which nothing was read: `why` is the reason of each reading.
     #[must_use]
     pub fn unread(vendor: Vendor, why: &str) -> Self {
         let unknown = || Unknown::because(why);
@@ -66,7 +66,7 @@ impl Gpu {
         }
     }
 
-    /// Whether a container can use it: nothing is wrong with it. No other code decides this.
+    /// Whether a container can use the GPU: it has no problem. No other code decides this.
     #[must_use]
     pub fn usable(&self) -> bool {
         self.problems.is_empty()

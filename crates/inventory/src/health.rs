@@ -4,29 +4,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::PciAddress;
 
-/// Of [`Health::schema_version`].
+/// The value of [`Health::schema_version`] that this version writes.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// Mode 0644.
 pub const PATH: &str = "/run/rocworker/health.json";
 
-/// Older than this, it says nothing of now: every GPU is unknown, and a quarantine lasts.
+/// Seconds after which the file no longer counts: every GPU is then unknown, and a quarantine lasts.
 pub const FRESH_S: u64 = 60;
 
-/// How far a file of the daemon's may be from the future, in seconds: the clock may be set between a write and a read.
+/// How many seconds a timestamp in a daemon's file may lie in the future: the clock may be set between the
+/// write and the read.
 const AHEAD_S: u64 = 5;
 
-/// Whether a file of the daemon's says something of now.
+/// Whether a file that the daemon has written still counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
     Fresh,
     Old,
-    /// From the future, by so many seconds.
+    /// The file's timestamp lies this many seconds in the future.
     Ahead(u64),
 }
 
 impl Age {
-    /// Of what was written and is read at these times, in seconds since 1970, and counts for so many seconds.
+    /// The age at `now` of a file that counts for `fresh_s` seconds after `written_at`. Times are in seconds
+    /// since 1970.
     #[must_use]
     pub fn of(written_at: u64, now: u64, fresh_s: u64) -> Self {
         match written_at.checked_sub(now) {
@@ -50,11 +52,11 @@ pub struct Health {
     pub boot_id: Option<String>,
     /// A card each, in the order of their addresses.
     pub gpus: Vec<GpuHealth>,
-    /// What could not be read for the machine as a whole, a sentence each: the kernel's log, mostly.
+    /// Sentences on what could not be read for the machine as a whole: mostly the kernel's log.
     pub unknown: Vec<String>,
 }
 
-/// One card, with all its partitions.
+/// The health of one card with all its partitions.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GpuHealth {
@@ -62,10 +64,10 @@ pub struct GpuHealth {
     pub state: State,
     /// 0 to 100; `None` where the state is unknown.
     pub score: Option<u8>,
-    /// Whether it hangs now; `None` where nothing says so or the contrary.
+    /// Whether the card hangs now; `None` where nothing answers that.
     pub hang: Option<bool>,
     pub deductions: Vec<Deduction>,
-    /// What could not be judged, a sentence each.
+    /// Sentences on what could not be judged.
     pub unknown: Vec<String>,
     /// Why no container gets it unless the policy has no quarantine: it is unhealthy, or was a short while ago.
     pub quarantine: Option<Quarantine>,
@@ -83,7 +85,7 @@ pub enum State {
 }
 
 impl State {
-    /// As health.json names it.
+    /// The state's name in health.json.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -95,7 +97,7 @@ impl State {
     }
 }
 
-/// What a rule takes off the score.
+/// The points that one rule takes off the score.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Deduction {
@@ -103,7 +105,7 @@ pub struct Deduction {
     pub rule: String,
     /// 1 to 100.
     pub points: u8,
-    /// What it means, a sentence.
+    /// A sentence on what the evidence means.
     pub reason: String,
     /// The reading with its value, or the kernel's line.
     pub evidence: String,
@@ -115,7 +117,7 @@ pub struct Deduction {
 pub struct Quarantine {
     /// Seconds since 1970.
     pub since: u64,
-    /// When it was last unhealthy, in seconds since 1970.
+    /// When the GPU was last unhealthy, in seconds since 1970.
     pub unhealthy_at: u64,
     pub reason: String,
     /// The ids of the rules that then took the most points: it does not end while one of them cannot be judged.
@@ -123,26 +125,26 @@ pub struct Quarantine {
 }
 
 impl Health {
-    /// Whether it is of this time, in seconds since 1970.
+    /// Whether the file still counts at `now`, in seconds since 1970.
     #[must_use]
     pub fn is_fresh(&self, now: u64) -> bool {
         is_fresh(self.written_at, now)
     }
 
-    /// Whether it is known to be of another boot than this one.
+    /// Whether the file is known to be from a boot other than `boot_id`.
     #[must_use]
     pub fn is_of_another_boot(&self, boot_id: Option<&str>) -> bool {
         are_different(self.boot_id.as_deref(), boot_id)
     }
 }
 
-/// Whether two boots are known not to be one.
+/// Whether both boot ids are known and differ.
 #[must_use]
 pub fn are_different(one: Option<&str>, other: Option<&str>) -> bool {
     one.zip(other).is_some_and(|(one, other)| one != other)
 }
 
-/// Whether a health file that was written and is read at these times, in seconds since 1970, says something of now.
+/// Whether a health file written at `written_at` still counts at `now`, both in seconds since 1970.
 #[must_use]
 pub fn is_fresh(written_at: u64, now: u64) -> bool {
     Age::of(written_at, now, FRESH_S) == Age::Fresh

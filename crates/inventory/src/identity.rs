@@ -11,13 +11,13 @@ pub struct Identity {
     pub gfx: Option<String>,
     /// Four hexadecimal digits.
     pub device_id: Option<String>,
-    /// As amdgpu names the modes: SPX, NPS1.
+    /// The compute mode in amdgpu's spelling, such as SPX; `memory_partition` is such as NPS1.
     pub compute_partition: Option<String>,
     pub memory_partition: Option<String>,
 }
 
 impl Identity {
-    /// What `gpu` says of the entry: of its card, or of it as a partition.
+    /// The identity of `gpu` as a partition, or of its whole card.
     #[must_use]
     pub fn of(gpu: &Gpu, is_partition: bool) -> Self {
         let own = gpu.uuid.as_ref().ok().copied();
@@ -34,13 +34,13 @@ impl Identity {
         }
     }
 
-    /// What to call it.
+    /// The product's name, else the chip's.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
         self.product.as_deref().or(self.chip)
     }
 
-    /// Whether both can be of one GPU; another card may have taken the place.
+    /// Whether no uuid or device id contradicts that both are one GPU. Another card may have taken the slot.
     #[must_use]
     pub fn may_be(&self, other: &Self) -> bool {
         let agree =

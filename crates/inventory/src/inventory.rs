@@ -11,7 +11,7 @@ pub struct Inventory {
     pub virtualization: Option<Around>,
     /// Functions and nodes in the order of their numbers, KFD's nodes last.
     pub unread: Vec<Unread>,
-    /// What else is wrong with the machine and belongs to no one GPU.
+    /// Sentences on contradictions in the machine that belong to no one GPU.
     pub contradictions: Vec<String>,
 }
 
@@ -20,24 +20,24 @@ pub struct Inventory {
 pub struct Module {
     /// Live, built in (which has no `initstate`), or bound to a card. Unknown where its state cannot be read.
     pub loaded: Reading<bool>,
-    /// Only a DKMS build names one.
+    /// The module's version, which only a DKMS build names.
     pub version: Reading<String>,
     pub srcversion: Reading<String>,
 }
 
 impl Inventory {
-    /// Whether what cannot be read leaves open which GPUs there are.
+    /// Whether a failed read leaves open which GPUs there are.
     #[must_use]
     pub fn may_lack_gpus(&self) -> bool {
         self.unanswered().next().is_some()
     }
 
-    /// What leaves open which GPUs there are, which nodes and which index each has.
+    /// The failed reads that leave open which GPUs there are, or which nodes and index each has.
     pub fn unanswered(&self) -> impl Iterator<Item = &Unread> {
         self.unread.iter().filter(|unread| unread.is_unanswered())
     }
 
-    /// What is wrong with the machine and belongs to no one GPU, a sentence each.
+    /// Sentences on what is wrong with the machine and belongs to no one GPU.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
         // A node in /dev is its GPU's, which says so.

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{DeviceNode, Gpu, Inventory, Kfd, Module, Partition, Reading, Sriov, Unknown, Vendor, names};
 
-/// Of the JSON of an [`Inventory`].
+/// The `schema_version` in the JSON of an [`Inventory`].
 const SCHEMA_VERSION: u32 = 1;
 
 impl Serialize for Inventory {

@@ -21,7 +21,7 @@ pub struct Kfd {
 pub struct KfdParameter {
     pub name: &'static str,
     pub value: i64,
-    /// What KFD takes.
+    /// The least value that KFD takes.
     pub least: i64,
     pub most: i64,
 }

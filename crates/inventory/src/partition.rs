@@ -18,14 +18,14 @@ impl Partition {
         Self { compute: Err(why.clone()), memory: Err(why.clone()), id: 0 }
     }
 
-    /// Whether the card says of itself that it is partitioned or can be.
+    /// Whether the card reports a compute or memory mode: it is partitioned or can be.
     #[must_use]
     pub fn is_known(&self) -> bool {
         self.compute.is_ok() || self.memory.is_ok()
     }
 
-    /// Whether it is its whole card: the only KFD node of a card that does not say otherwise. A container may
-    /// see one node of a card in CPX.
+    /// Whether the partition is its whole card: the card has no other KFD node and reports no mode but SPX. A
+    /// container may see one node of a card in CPX.
     #[must_use]
     pub fn is_whole(&self, nodes_of_card: usize) -> bool {
         nodes_of_card == 1 && self.compute.as_deref().map_or(true, |mode| mode == "SPX")

@@ -2,7 +2,7 @@
 
 use crate::PciAddress;
 
-/// Whose card it is, as far as rocworker needs to know.
+/// The vendors of cards that rocworker distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Vendor {
     Amd,
@@ -12,7 +12,7 @@ pub enum Vendor {
 }
 
 impl Vendor {
-    /// By the PCI id of a vendor.
+    /// The vendor that has this PCI id.
     #[must_use]
     pub fn of(id: u16) -> Self {
         match id {
@@ -23,7 +23,7 @@ impl Vendor {
         }
     }
 
-    /// As the JSON and the tags spell it.
+    /// The spelling in JSON and tags.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -46,7 +46,7 @@ impl PciAddress {
 impl FromStr for PciAddress {
     type Err = NoPciAddress;
 
-    /// As [`Self::parse`].
+    /// Parses as [`Self::parse`] does.
     fn from_str(text: &str) -> Result<Self, NoPciAddress> {
         Self::parse(text).ok_or_else(|| NoPciAddress(text.chars().take(40).collect()))
     }

@@ -18,7 +18,7 @@ pub enum Problem {
     Kfd(NodeFault),
     NoKfd(Unknown),
     KfdParameter(KfdParameter),
-    /// With the cards of the same PCI ids that KFD has.
+    /// `equals`: the cards with the GPU's PCI ids that KFD knows.
     UnknownToKfd {
         minor: u32,
         equals: Vec<PciAddress>,
@@ -84,7 +84,8 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// Whether amdgpu drives the GPU, and its KFD left it out or did not start: no right to a node changes that.
+    /// Whether amdgpu drives the GPU, but KFD left it out or did not start. Access to a node would not change
+    /// that.
     #[must_use]
     pub fn is_of_kfd_alone(&self) -> bool {
         match self {

@@ -13,8 +13,8 @@ pub struct Use {
 }
 
 impl Use {
-    /// Whether the process has memory or a queue there. KFD names each GPU that a process could reach; one that only
-    /// looks has neither.
+    /// Whether the process has memory or a queue on the GPU. KFD names each GPU that a process could reach,
+    /// and a process that only lists GPUs has neither.
     #[must_use]
     pub fn holds(&self) -> bool {
         [self.vram_bytes, self.queues].into_iter().flatten().any(|count| count > 0)

@@ -8,7 +8,7 @@ pub const PATH: &str = "/run/rocworker/exporter.json";
 /// Older than this, it says nothing of now.
 pub const FRESH_S: u64 = 30;
 
-/// Of [`Published::schema_version`].
+/// The value of [`Published::schema_version`] that this version writes.
 pub const SCHEMA_VERSION: u32 = 1;
 
 /// A field that an older daemon does not write is unknown, or an empty list.
@@ -23,7 +23,7 @@ pub struct Published {
     /// The first of the paths that [`Published::drift`] counts.
     #[serde(default)]
     pub drifting: Vec<DriftingPath>,
-    /// Whether the configuration file is in force as it is now.
+    /// Whether the configuration file's present content is in force.
     pub config_in_force: Option<bool>,
     /// How many configured parts are not applied.
     pub problems: Option<u64>,
@@ -36,7 +36,7 @@ pub struct Published {
 /// A container's exclusive hold of a GPU.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lease {
-    /// Its render node, by which a lease is called: `renderD128`.
+    /// The leased GPU by its render node: `renderD128`.
     pub gpu: String,
     pub container: String,
 }
@@ -56,7 +56,7 @@ pub struct Drift {
 pub struct DriftingPath {
     pub path: String,
     pub state: DriftState,
-    /// A sentence. It quotes neither a file nor what a program said: every user reads this.
+    /// A sentence that quotes neither a file nor a program's output: every user can read it.
     pub reason: String,
 }
 
@@ -77,7 +77,7 @@ pub struct Change {
     pub at: u64,
     /// The command that made it, as `apply` or `serve`.
     pub command: String,
-    /// What it did, a sentence.
+    /// A sentence on what the run did.
     pub text: String,
 }
 

@@ -10,31 +10,31 @@ use crate::Unknown;
 /// Runtime power management's word for a function's state (Documentation/ABI/testing/sysfs-devices-power), in its folder.
 pub const POWER_STATE: &str = "power/runtime_status";
 
-/// Whether a card in this state would be woken by a read of amdgpu's files.
+/// Whether reading amdgpu's files would wake a card in this state.
 #[must_use]
 pub fn is_asleep(power_state: &str) -> bool {
     matches!(power_state, "suspended" | "suspending")
 }
 
-/// One card. Its partitions have [`PartitionReadings`] of their own.
+/// The readings of a card. Its partitions have [`PartitionReadings`] of their own.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CardReadings {
     /// `power/runtime_status`: `active`, `suspended`, `suspending`, `resuming`, `error`, `unsupported`. Nothing else is
     /// read of a card that is suspended.
     pub power_state: Option<String>,
-    /// Whether the card works in the system's memory, as an APU does. `None` where that cannot be told.
+    /// Whether the card works in the system's memory, as an APU does. `None` where no file answers that.
     ///
-    /// VRAM of 0 bytes says so (an MI300A, whose `gpu_metrics` has format 1), as do formats 2 and 3. amdgpu_pm.c gives hwmon's
-    /// `vddnb` to APUs alone, and `mclk` and `pcie_bw` to no other APU than an MI300A.
+    /// VRAM of 0 bytes marks an APU (an MI300A, whose `gpu_metrics` has format 1), as do formats 2 and 3.
+    /// amdgpu_pm.c gives hwmon's `vddnb` to APUs alone, and `mclk` and `pcie_bw` to no APU but the MI300A.
     pub is_apu: Option<bool>,
     pub temperatures: Vec<Temperature>,
     pub power: Power,
-    /// The firmware's count; where it began is not said.
+    /// The firmware's count, which begins at an unknown time.
     pub energy_joules: Option<f64>,
     pub clocks: Vec<Clock>,
     /// 0 to 100.
     pub busy_percent: Option<f64>,
-    /// Of the memory controller, 0 to 100.
+    /// How busy the memory controller is, 0 to 100.
     pub memory_busy_percent: Option<f64>,
     pub engines: Vec<Engine>,
     pub memory: Vec<MemoryPool>,
@@ -45,12 +45,13 @@ pub struct CardReadings {
     pub retired_pages: Option<RetiredPages>,
     pub xgmi: Xgmi,
     pub throttle: Throttle,
-    /// Whether the kernel holds a dump of a hang of this card (/sys/class/devcoredump); `None` where it makes none.
+    /// Whether the kernel holds a dump of a hang of this card (/sys/class/devcoredump); `None` where the
+    /// kernel makes no dumps.
     pub hang: Option<bool>,
     pub vbios_version: Option<String>,
     /// Name and version, as `fw_version/` has them: `("smc", "0x00550000")`.
     pub firmware: Vec<(String, String)>,
-    /// What `gpu_metrics` says of each partition of a partitioned card, in their order.
+    /// The partitions of a partitioned card, in the order of `gpu_metrics`.
     pub partitions: Vec<PartitionReadings>,
     pub faults: Vec<Fault>,
 }
@@ -85,7 +86,7 @@ pub struct Power {
 pub struct Clock {
     /// The driver's name: `sclk`, `mclk`, `fclk`, `socclk`, `vclk`, `dclk`.
     pub domain: &'static str,
-    /// Where there are several: the XCC's or the engine's number.
+    /// The number of the XCC or engine, where the card has several.
     pub instance: Option<u32>,
     pub hertz: f64,
 }
@@ -116,7 +117,7 @@ pub struct Voltage {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fan {
-    /// As hwmon counts them, from 1.
+    /// hwmon's number of the fan, from 1.
     pub number: u32,
     pub rpm: Option<f64>,
     pub max_rpm: Option<f64>,
@@ -130,7 +131,7 @@ pub struct Pcie {
     pub max_speed: Option<f64>,
     pub width: Option<u32>,
     pub max_width: Option<u32>,
-    /// In both directions.
+    /// Traffic in both directions.
     pub bytes_per_second: Option<f64>,
     pub replays: Option<u64>,
     pub replay_rollovers: Option<u64>,
@@ -139,7 +140,7 @@ pub struct Pcie {
     pub recoveries: Option<u64>,
 }
 
-/// What a card received and sent in one second, at most: packets times their maximum payload.
+/// At most so much a card received and sent in one second: packets times their maximum payload.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PcieTraffic {
     pub received_bytes_per_second: f64,
@@ -176,15 +177,15 @@ pub struct Xgmi {
 pub struct XgmiLink {
     pub link: u32,
     pub up: Option<bool>,
-    /// The firmware's count; where it began is not said.
+    /// The firmware's count, which begins at an unknown time.
     pub read_bytes: Option<u64>,
     pub written_bytes: Option<u64>,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Throttle {
-    /// Whether the firmware limits the clocks now, by `thermal`, `power`, `current`, `other`. What it does not say, or not so
-    /// that it can be believed, is left out.
+    /// Whether the firmware limits the clocks now because of `thermal`, `power`, `current` or `other`. A
+    /// cause is missing where the firmware does not report it, or not reliably.
     pub status: Vec<(&'static str, bool)>,
     /// Firmware samples in which a limit was active: `prochot`, `power`, `socket_thermal`, `vr_thermal`, `hbm_thermal`.
     pub residency: Vec<(&'static str, u64)>,
@@ -192,7 +193,8 @@ pub struct Throttle {
     pub samples: Option<u64>,
 }
 
-/// One partition beyond what is its card's: `xcp/xcp_metrics`, and the first partition's share of the card's `gpu_metrics`.
+/// What a partition reports beside its card: `xcp/xcp_metrics`, and for the first partition its share of the
+/// card's `gpu_metrics`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PartitionReadings {
     pub busy_percent: Option<f64>,
@@ -202,7 +204,8 @@ pub struct PartitionReadings {
 }
 
 impl CardReadings {
-    /// Whether nothing but its power state was read: reading more would wake it, or might where the state is not known.
+    /// Whether only the power state was read: more would wake the card, or might where the state is not
+    /// known.
     #[must_use]
     pub fn is_suspended(&self) -> bool {
         match &self.power_state {

@@ -10,9 +10,9 @@ pub type Label = (&'static str, String);
 #[derive(Debug)]
 pub struct Series {
     pub name: &'static str,
-    /// Which labels a value can have, in the order in which they are written.
+    /// The names of the labels that a value can have, in the order in which they are written.
     pub labels: &'static [&'static str],
-    /// What is known of a card that is awake.
+    /// Takes the values from the readings of a card that is awake.
     pub values: fn(&CardReadings) -> Vec<Value>,
 }
 
@@ -32,7 +32,7 @@ impl Series {
     }
 }
 
-/// All of them.
+/// Every series of a card.
 pub static ALL: [&Series; 33] = [
     &TEMPERATURE,
     &TEMPERATURE_LIMIT,
@@ -216,7 +216,7 @@ fn by<'v>(label: &'static str, values: impl IntoIterator<Item = (&'v str, Option
     all(values.into_iter().map(|(of, value)| ([(label, of)], value)))
 }
 
-/// What is unknown is no value.
+/// Leaves out values that are not known.
 fn all<L: Into<String>, const N: usize>(
     values: impl IntoIterator<Item = ([(&'static str, L); N], Option<f64>)>,
 ) -> Vec<Value> {

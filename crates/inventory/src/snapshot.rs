@@ -11,29 +11,29 @@ use crate::{Identity, PciAddress};
 pub struct Snapshot {
     /// Seconds since 1970.
     pub taken_at: f64,
-    /// For so long the machine was read.
+    /// How many seconds the read of the machine took.
     pub read_seconds: f64,
-    /// In the order of their indexes.
+    /// AMD's cards in the order of their indexes.
     pub cards: Vec<Card>,
     /// The version of the kernel module amdgpu, where it says one: mainline's does not.
     pub driver_version: Option<String>,
-    /// In the order of their numbers, a process on several GPUs once for each.
+    /// Processes in the order of their pids; a process on several GPUs occurs once for each.
     pub processes: Vec<Process>,
-    /// What containers, pods and units have had of each GPU since the reader of these snapshots began.
+    /// Each container's, pod's and unit's use of each GPU since the reader of these snapshots began.
     pub accounts: Vec<Account>,
-    /// Whether the wrapper keeps containers off quarantined GPUs; `None` where that is not known.
+    /// Whether the wrapper keeps containers off quarantined GPUs; `None` where the policy is not known.
     pub quarantine_enforced: Option<bool>,
-    /// What rocworker's daemon publishes; `None` where it publishes nothing, or what it wrote is old.
+    /// What rocworker's daemon publishes; `None` where it publishes nothing, or its file is old.
     pub daemon: Option<Published>,
-    /// What the daemon could not judge for the machine as a whole, a sentence each.
+    /// Sentences on what the daemon could not judge for the machine as a whole.
     pub unjudged: Vec<String>,
-    /// Where the machine's list of GPUs has gaps, a sentence each.
+    /// Sentences on gaps in the machine's list of GPUs.
     pub gaps: Vec<String>,
     /// The files that gave no value, each with the reason.
     pub faults: Vec<Fault>,
-    /// How often a file gave no value since the reader of these snapshots began.
+    /// How often each file gave no value since the reader of these snapshots began.
     pub failed_reads: Vec<(PathBuf, u64)>,
-    /// How many reads have not come back; `None` where nobody counts them.
+    /// How many reads hang; `None` where the reader does not count them.
     pub stuck_reads: Option<usize>,
 }
 
@@ -42,11 +42,11 @@ pub struct Snapshot {
 pub struct Card {
     pub pci: Option<PciAddress>,
     pub identity: Identity,
-    /// Of a suspended card they hold its power state alone.
+    /// The readings; a suspended card has its power state alone.
     pub readings: CardReadings,
-    /// Where it is measured: the driver takes a second for it.
+    /// PCIe traffic, where the reader measures it: the driver takes a second for it.
     pub traffic: Option<PcieTraffic>,
-    /// At least one: a whole card is its own only entry.
+    /// The GPUs that the card gives, at least one: a whole card is its own only entry.
     pub gpus: Vec<Gpu>,
     /// The daemon's judgement, while it is fresh.
     pub health: Option<GpuHealth>,
@@ -55,12 +55,13 @@ pub struct Card {
 /// What a container can get: a card, or a partition of one.
 #[derive(Debug, Clone, Default)]
 pub struct Gpu {
-    /// As `rocworker detect` numbers them; `None` where a node of KFD that cannot be read may come before it.
+    /// The number that `rocworker detect` gives; `None` where a KFD node that cannot be read may come before
+    /// it.
     pub index: Option<u32>,
-    /// What differs from its card; `None` for a whole card.
+    /// How the GPU differs from its card; `None` for a whole card.
     pub part: Option<Part>,
     pub xgmi_links: Option<u32>,
-    /// How many compute processes KFD counts.
+    /// The number of compute processes that KFD counts.
     pub compute_processes: Option<u64>,
     /// The container that holds it exclusively.
     pub lease: Option<String>,
@@ -71,18 +72,18 @@ pub struct Gpu {
 /// A partition, or a GPU of which sysfs does not tell the card.
 #[derive(Debug, Clone, Default)]
 pub struct Part {
-    /// Its number on its card.
+    /// The partition's number on its card.
     pub number: Option<u32>,
     pub identity: Identity,
     pub readings: PartitionReadings,
     pub memory_total_bytes: Option<u64>,
 }
 
-/// Which GPU of a snapshot is meant.
+/// Names one GPU of a snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct GpuId {
     pub index: Option<u32>,
-    /// Of its card.
+    /// The address of the GPU's card.
     pub pci: Option<PciAddress>,
     pub partition: Option<u32>,
 }
@@ -91,11 +92,11 @@ pub struct GpuId {
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     pub container: Option<String>,
-    /// Of a Kubernetes pod whose name is known.
+    /// The namespace of a Kubernetes pod whose name is known.
     pub namespace: Option<String>,
     /// The pod's name, or its uid where that is not known.
     pub pod: Option<String>,
-    /// Of systemd, where no container holds the process.
+    /// The systemd unit, where no container holds the process.
     pub unit: Option<String>,
 }
 
@@ -111,12 +112,12 @@ pub struct Process {
     pub queues: Option<u64>,
 }
 
-/// What an owner has had of a GPU.
+/// What an owner has used of a GPU.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Account {
     pub owner: Owner,
     pub gpu: GpuId,
-    /// For so long a process of the owner has held the GPU.
+    /// How many seconds a process of the owner has held the GPU.
     pub seconds: f64,
     pub vram_peak_bytes: Option<u64>,
 }
@@ -139,14 +140,14 @@ impl Snapshot {
         !self.gaps.is_empty()
     }
 
-    /// What could not be read, a sentence each.
+    /// Sentences on everything that could not be read or judged.
     #[must_use]
     pub fn unknown(&self) -> Vec<String> {
         let unread = self.faults.iter().map(|fault| fault.reason.to_string());
         self.gaps.iter().cloned().chain(unread).chain(self.unjudged.iter().cloned()).collect()
     }
 
-    /// What is known where no card is listed.
+    /// The sentence for an empty list of cards.
     #[must_use]
     pub fn no_card(&self) -> &'static str {
         match self.may_lack_cards() {
@@ -155,7 +156,7 @@ impl Snapshot {
         }
     }
 
-    /// What is known where no process is listed.
+    /// The sentence for an empty list of processes.
     #[must_use]
     pub fn no_process(&self) -> &'static str {
         let gpus = || self.cards.iter().flat_map(|card| card.gpus.iter().map(move |gpu| (card, gpu)));
@@ -168,14 +169,15 @@ impl Snapshot {
         }
     }
 
-    /// How many processes use the GPU: as KFD counts them, and at least as many as are listed.
+    /// How many processes use the GPU: KFD's count, or the number that is listed where that is more.
     #[must_use]
     pub fn process_count(&self, card: &Card, gpu: &Gpu) -> Option<u64> {
         let listed = self.on(card, gpu).count();
         gpu.compute_processes.map(|count| count.max(u64::try_from(listed).unwrap_or(u64::MAX)))
     }
 
-    /// Whether [`Self::process_count`] counts compute processes alone: who draws or decodes is not known.
+    /// Whether [`Self::process_count`] counts compute processes alone, because clients that draw or decode
+    /// are not all listed.
     #[must_use]
     pub fn counts_only_compute(&self, card: &Card, gpu: &Gpu) -> bool {
         // Of a partitioned card, a client names no partition.
@@ -195,7 +197,7 @@ impl Snapshot {
 }
 
 impl Gpu {
-    /// Its number on its card; `None` for a whole card.
+    /// The partition's number on its card; `None` for a whole card.
     #[must_use]
     pub fn partition(&self) -> Option<u32> {
         self.part.as_ref()?.number
@@ -203,7 +205,7 @@ impl Gpu {
 }
 
 impl GpuId {
-    /// Whether both name one GPU: by its index, or where neither has one, by its place.
+    /// Whether both name one GPU: their indexes are equal, or neither has one and their places are equal.
     #[must_use]
     pub fn is(self, other: Self) -> bool {
         match (self.index, other.index) {
@@ -225,13 +227,13 @@ impl Card {
         GpuId { index: gpu.index, pci: self.pci, partition: gpu.partition() }
     }
 
-    /// Of one of its GPUs.
+    /// How busy one of the card's GPUs is, in per cent.
     #[must_use]
     pub fn busy_percent_of(&self, gpu: &Gpu) -> Option<f64> {
         gpu.part.as_ref().map_or(self.readings.busy_percent, |part| part.readings.busy_percent)
     }
 
-    /// Of the memory that one of its GPUs works in.
+    /// The size of the memory that one of the card's GPUs works in.
     #[must_use]
     pub fn memory_total_bytes_of(&self, gpu: &Gpu) -> Option<u64> {
         let own = || self.readings.own_memory().and_then(|memory| memory.total_bytes);

@@ -90,7 +90,7 @@ impl Serialize for Process {
     }
 }
 
-/// What the daemon says of the machine, without what the snapshot has taken from it.
+/// What the daemon publishes, without the parts that the snapshot shows elsewhere.
 struct Daemon<'s>(&'s Published);
 
 impl Serialize for Daemon<'_> {

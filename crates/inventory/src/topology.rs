@@ -7,9 +7,9 @@ use crate::{Gpu, Inventory, PciAddress, Reading, Unknown, Vendor};
 /// Cards, and a link for each pair of AMD's GPUs.
 #[derive(Debug)]
 pub struct Topology {
-    /// Of every vendor, in the order of their addresses.
+    /// Every vendor's cards, in the order of their addresses.
     pub cards: Vec<Card>,
-    /// Of each pair of GPUs once: 0 and 1, 0 and 2, …, 1 and 2, ….
+    /// One link for each pair of GPUs: 0 and 1, 0 and 2, …, 1 and 2, ….
     pub links: Vec<Link>,
     /// Why not all links are known that KFD names.
     pub problems: Vec<String>,
@@ -19,7 +19,7 @@ pub struct Topology {
 #[derive(Debug, Clone, Copy)]
 pub struct Linked<'m> {
     pub inventory: &'m Inventory,
-    /// Of this inventory.
+    /// The links between the GPUs of `inventory`.
     pub topology: &'m Topology,
 }
 
@@ -29,7 +29,7 @@ pub struct Hive {
     pub id: u64,
     /// Indexes, ascending.
     pub gpus: Vec<u32>,
-    /// In the order of their addresses.
+    /// The hive's cards in the order of their addresses.
     pub cards: Vec<PciAddress>,
 }
 
@@ -39,14 +39,15 @@ pub struct Link {
     /// The indexes of the two; the first is less.
     pub gpus: (u32, u32),
     pub kind: Reading<Kind>,
-    /// What PCIe traffic between them goes through. `None` for two partitions of one card.
+    /// What PCIe traffic between the two GPUs goes through. `None` for two partitions of one card.
     pub nearest: Option<Reading<Nearest>>,
     /// KFD's measure of how far they are from each other, for comparisons alone.
     pub weight: Option<u64>,
-    /// In megabytes (10⁶) a second: of one of the link's lines, and of all that they have. KFD's figure, not measured.
+    /// The bandwidth of one of the link's lines in megabytes (10⁶) a second; `max_bandwidth` is that of all
+    /// lines. KFD computes both and measures neither.
     pub min_bandwidth: Option<u64>,
     pub max_bandwidth: Option<u64>,
-    /// Whether KFD lets each use the other's memory. `None` where it does not say.
+    /// Whether KFD lets each GPU use the other's memory. `None` where KFD does not say.
     pub peer_access: Option<bool>,
 }
 
@@ -100,7 +101,7 @@ pub struct Card {
     pub host_bridge: Option<String>,
     /// The bridges above it, the root port first.
     pub bridges: Vec<PciAddress>,
-    /// How many of them, at the end, are on the card itself: the switch that AMD's cards have.
+    /// How many of `bridges`, at the end, are on the card itself: the switch that AMD's cards have.
     pub own_bridges: usize,
     pub numa_node: Reading<u32>,
     /// The CPUs of that node, as the kernel lists them: `0-15,64-79`.
@@ -119,11 +120,11 @@ impl Card {
         self.bridges.get(..self.bridges.len().saturating_sub(self.own_bridges)).unwrap_or_default()
     }
 
-    /// What traffic between two cards goes through. `is_one_node`: whether the machine has only one NUMA node, where the
-    /// kernel names none for a card.
+    /// What traffic between two cards goes through. `is_one_node`: the machine has only one NUMA node, so
+    /// that a card belongs to it even where the kernel names none.
     ///
     /// # Errors
-    /// Why sysfs leaves it open.
+    /// The reason why sysfs leaves it open.
     pub fn nearest(&self, other: &Self, is_one_node: bool) -> Reading<Nearest> {
         let no_place = |card: &Self| {
             Unknown::because(format!("sysfs does not say where {} is on the bus", card.address))
@@ -180,7 +181,7 @@ impl<'m> Linked<'m> {
         reasons.into_iter().filter_map(|(field, why)| Some((field, why?.to_string()))).collect()
     }
 
-    /// In the order of their first GPUs.
+    /// The hives in the order of their first GPUs.
     #[must_use]
     pub fn hives(self) -> Vec<Hive> {
         let mut hives: Vec<Hive> = Vec::new();
@@ -201,7 +202,7 @@ impl<'m> Linked<'m> {
         hives
     }
 
-    /// What is wrong with the machine, and why not all links are known that KFD names.
+    /// Sentences on what is wrong with the machine, and on links that KFD names and that are not known.
     #[must_use]
     pub fn problems(self) -> Vec<String> {
         [self.inventory.problems(), self.topology.problems.clone()].concat()

@@ -70,7 +70,7 @@ fn grow(paths: Vec<VecDeque<Place<'_>>>) -> Vec<Branch<'_>> {
     groups.into_iter().map(|(place, rests)| Branch { place, children: grow(rests) }).collect()
 }
 
-/// From the NUMA node to the card.
+/// The places from the NUMA node down to the card.
 fn path<'m>(card: &'m Card, cards: &[&'m Card]) -> VecDeque<Place<'m>> {
     let number = card.numa_node.clone().ok();
     let neighbours = cards.iter().filter(|other| other.numa_node.clone().ok() == number);

@@ -18,7 +18,8 @@ enum Cause {
 }
 
 impl Unknown {
-    /// What is there gave nothing that can be used. `reason`: a sentence that names the file.
+    /// The file or device is there but gave nothing that can be used. `reason`: a sentence that names the
+    /// file.
     pub fn because(reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), cause: Cause::Failed }
     }
@@ -45,8 +46,8 @@ impl Unknown {
         self.cause == Cause::Absent
     }
 
-    /// Whether what is there gave nothing that can be used: the file may say something, and did before. Of a device that a
-    /// cgroup hides the kernel has said all.
+    /// Whether the file or device is there but gave nothing that can be used, so that the value stays open. A
+    /// device that a cgroup hides is not such a case: the kernel has answered.
     #[must_use]
     pub fn is_failed(&self) -> bool {
         self.cause == Cause::Failed

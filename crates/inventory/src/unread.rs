@@ -33,7 +33,7 @@ impl Unread {
         }
     }
 
-    /// Whether the file did not answer or cannot be read, though it is there: what it says is open.
+    /// Whether the file is there but did not answer or cannot be read, so that its content stays open.
     #[must_use]
     pub fn is_unanswered(&self) -> bool {
         matches!(self.of, UnreadOf::KfdNode(_)) || self.reason.is_failed()

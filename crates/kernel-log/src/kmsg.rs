@@ -1,7 +1,7 @@
-//! The kernel's own buffer, /dev/kmsg (Documentation/ABI/testing/dev-kmsg): a record a read.
+//! Reads the kernel's own buffer, /dev/kmsg (Documentation/ABI/testing/dev-kmsg): a record a read.
 //!
-//! Beneath another Root than `/` a plain file in the same format stands in for it. Of another machine's, in memory, it is
-//! what was read of the device.
+//! Beneath a Root other than `/`, a plain file in this format stands in for the device. Of another machine,
+//! the Root in memory holds what was read of its device.
 
 mod file;
 mod record;
@@ -27,14 +27,14 @@ const NUMBER: (u64, u64) = (1, 11);
 /// CONSOLE_EXT_LOG_MAX of kernel/printk/internal.h: no record of the kernel's is longer.
 const LONGEST_RECORD: usize = 8192;
 
-/// One [`Kmsg::read`] reads so many: a kernel that logs without pause must not hold its reader.
+/// The most records of one [`Kmsg::read`]: a kernel that logs without pause must not hold its reader.
 const MOST_RECORDS: usize = 4096;
 
 /// The buffer, read from its oldest record on.
 #[derive(Debug)]
 pub struct Kmsg {
     source: Source,
-    /// As errors name it.
+    /// The file's name in errors.
     shown: String,
 }
 
@@ -44,13 +44,13 @@ enum Source {
     Plain(Lines),
 }
 
-/// What came since the last read.
+/// The records since the last read.
 #[derive(Debug, Default)]
 pub struct Read {
     pub records: Vec<Record>,
-    /// Whether the kernel has overwritten records before they were read.
+    /// Whether the kernel has overwritten records before this reader reached them.
     pub lost: bool,
-    /// Whether this read ended at its limit: another one may give more at once.
+    /// Whether this read stopped at its limit: another one may give more at once.
     pub more: bool,
 }
 
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(texts(&kmsg.read().unwrap()), [""; 0]);
     }
 
-    /// As a reader there sends it: the device, and what was read of it.
+    /// Sends the log as the reader on another machine does: the device, and what was read of it.
     #[test]
     fn another_machines_log_is_read_in_memory() {
         let kind = Kind::Character { major: 1, minor: 11 };

@@ -14,13 +14,14 @@ use crate::pattern::Pattern;
 /// knowledge/messages.toml.
 pub const BUILT_IN: &str = include_str!("../knowledge/messages.toml");
 
-/// How many bytes of a line with an unknown front are searched: more than a record has with what a program adds.
+/// How many bytes of a line with an unknown front are searched: a record is shorter, even with what a program
+/// adds to it.
 const MOST_SEARCHED: usize = 4096;
 
-/// At how many places of a line with an unknown front a pattern is tried: a line with more must not cost more.
+/// At how many places of a line with an unknown front a pattern is tried, so that no line costs more.
 const MOST_TRIED: usize = 16;
 
-/// What a message is about.
+/// The subject of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Class {
@@ -62,7 +63,7 @@ pub enum Blame {
     Unknown,
 }
 
-/// How sure it is that the message means what [`Message::means`] says.
+/// How certain the meaning in [`Message::means`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Confidence {
@@ -76,11 +77,11 @@ pub enum Confidence {
 #[serde(untagged)]
 pub enum Ended {
     Class(Class),
-    /// By its id.
+    /// The message with this id.
     Message(String),
 }
 
-/// One thing that the kernel says, in all the words that its versions have for it.
+/// A message of the kernel, in all the words that the kernel's versions have for it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Message {
@@ -90,25 +91,25 @@ pub struct Message {
     pub severity: Severity,
     pub blame: Blame,
     pub confidence: Confidence,
-    /// Whether no new work should come to this GPU.
+    /// Whether the GPU should get no new work.
     pub drain: bool,
-    /// Whether a reset of the GPU follows, or is what helps: then who explains says what it takes down.
+    /// Whether a reset of the GPU follows or helps: an explanation then says what a reset takes down.
     pub reset: bool,
-    /// Which earlier messages about the same GPU are over with this one.
+    /// The earlier messages about this GPU that this message ends.
     #[serde(default)]
     pub ends: Vec<Ended>,
-    /// Whether only health reads it: a healthy machine logs it too.
+    /// Whether only health reads the message, because a healthy machine logs it too.
     #[serde(default)]
     pub silent: bool,
-    /// One or two sentences.
+    /// One or two sentences on what the message means.
     pub means: String,
-    /// What to do at once.
+    /// Actions for a person to take at once.
     pub now: Vec<String>,
-    /// What to do afterwards.
+    /// Actions for a person to take afterwards.
     pub later: Vec<String>,
     /// Commands with `{pci}`, `{render}`, `{index}` in them, each a word of an argv that a person can paste.
     pub commands: Vec<String>,
-    /// Where that is known from: a file of the kernel, a page of AMD's.
+    /// The source of this knowledge: a file of the kernel, a page of AMD's.
     pub source: String,
     #[serde(rename = "pattern")]
     pub patterns: Vec<MessagePattern>,
@@ -120,27 +121,28 @@ pub struct Message {
 pub struct MessagePattern {
     /// `ring {ring} timeout, signaled seq={signaled}, emitted seq={emitted}`
     pub text: Pattern,
-    /// What may stand in some of the holes: of a line with another value this is no pattern.
+    /// The values that some of the holes may have; a line with another value does not match.
     #[serde(default)]
     pub values: BTreeMap<String, Vec<String>>,
     /// Releases whose amdgpu.ko has a format string with these words in this order: `6.1`, `6.12`, `sid`.
     #[serde(default)]
     pub kernels: Vec<String>,
-    /// Where the words are, if not in amdgpu.ko: `drivers/pci/pcie/aer.c`.
+    /// The file with the words, if they are not in amdgpu.ko: `drivers/pci/pcie/aer.c`.
     #[serde(default)]
     pub file: Option<String>,
-    /// Only the sample shows the words: an older Linux says them, or another program, or several strings make the line.
+    /// Whether only the sample shows the words: an older Linux or another program writes them, or several
+    /// strings make the line.
     #[serde(default)]
     pub only_logged: bool,
     /// A line that a machine has logged.
     pub sample: String,
-    /// Where the sample is from: an address, or a capture's name.
+    /// The sample's source: an address, or a capture's name.
     pub sample_from: String,
     /// A line that resembles it and must not match.
     pub not: String,
 }
 
-/// All messages, ready to be searched for.
+/// Every message, ready for a search.
 #[derive(Debug)]
 pub struct Knowledge {
     messages: Vec<Message>,
@@ -162,9 +164,9 @@ struct Place {
 pub struct Found<'k> {
     pub message: &'k Message,
     pub pattern: &'k MessagePattern,
-    /// Which device it is about, in the words of the driver alone.
+    /// The device that the message is about, as far as the driver's own words name it.
     pub device: Option<PciAddress>,
-    /// What stands in the pattern's holes, in their order: `("ring", "gfx_0.0.0")`.
+    /// The values in the pattern's holes, in their order: `("ring", "gfx_0.0.0")`.
     pub values: Vec<(&'k str, String)>,
 }
 
@@ -190,10 +192,10 @@ pub struct Error {
 }
 
 impl Knowledge {
-    /// The built-in one.
+    /// The knowledge of messages.toml.
     ///
     /// # Errors
-    /// None that can be met: a test reads the same text.
+    /// None in practice: a test parses that text, too.
     pub fn built_in() -> Result<Self, Error> {
         Self::parse("messages.toml", BUILT_IN)
     }
@@ -274,7 +276,7 @@ impl Knowledge {
         self.find_any(line).filter(|found| !found.message.silent)
     }
 
-    /// As [`Self::find`], with those that only health reads.
+    /// Finds a message as [`Self::find`] does, including those that only health reads.
     #[must_use]
     pub fn find_any<'k>(&'k self, line: &[u8]) -> Option<Found<'k>> {
         self.find_from(&Origin::of_line(line))
@@ -300,12 +302,12 @@ impl Knowledge {
         found.map(|(_, found)| found)
     }
 
-    /// Where a text first has words without which no line has a message.
+    /// The first place of words that every line with a message must have.
     pub(crate) fn next_anchor(&self, text: &[u8]) -> Option<Range<usize>> {
         self.anchors.find(text).map(|hit| hit.range())
     }
 
-    /// Whether a line has the words of a message, in their order, behind whatever else.
+    /// Whether a line has a message's words in their order, whatever stands in front of them.
     pub(crate) fn has_words(&self, line: &[u8]) -> bool {
         let line = line.get(..MOST_SEARCHED).unwrap_or(line);
         let mut tried = BTreeSet::new();
@@ -345,13 +347,13 @@ impl Knowledge {
 }
 
 impl MessagePattern {
-    /// Whether these values may stand in the holes.
+    /// Whether the values are ones that the pattern allows in its holes.
     fn is_asked(&self, values: &[(&str, String)]) -> bool {
         values.iter().all(|(name, value)| self.values.get(*name).is_none_or(|wanted| wanted.contains(value)))
     }
 
-    /// Whether the speaker says such a message: another vendor's driver says none of amdgpu's, and only the firmware what
-    /// drivers/firmware prints.
+    /// Whether the speaker can be the source of such a message: another vendor's driver says none of
+    /// amdgpu's, and only the firmware says what drivers/firmware prints.
     fn is_of(&self, speaker: Speaker, source: &str) -> bool {
         let file = self.file.as_deref().unwrap_or(source);
         let is_in = |places: &[&str]| places.iter().any(|place| file.starts_with(place));

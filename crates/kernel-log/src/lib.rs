@@ -1,8 +1,8 @@
-//! What the kernel says of AMD GPUs in its log, and what that means.
+//! Finds and explains what the kernel logs about AMD GPUs.
 //!
 //! [`knowledge`] is data (knowledge/messages.toml): messages, each with its patterns, meaning and remedy. A
-//! [`pattern`] is the driver's format string. [`origin`] tells who put a record into the log. [`scan`] finds messages in a
-//! text of any length, [`kmsg`] reads the kernel's own buffer.
+//! [`pattern`] is the driver's format string. [`origin`] finds who put a record into the log. [`scan`] finds
+//! messages in a text of any length, [`kmsg`] reads the kernel's own buffer.
 
 pub mod kmsg;
 pub mod knowledge;

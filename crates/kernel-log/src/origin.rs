@@ -15,11 +15,11 @@ pub struct Origin<'t> {
     pub(crate) speaker: Speaker,
     /// The device in front of the message, as the kernel wrote it there or beside the record.
     pub device: Option<PciAddress>,
-    /// As the kernel wrote it.
+    /// The record's text as the kernel wrote it.
     pub text: &'t [u8],
-    /// How much of the text is the speaker's prefix.
+    /// The length of the speaker's prefix in the text.
     prefix: usize,
-    /// Where in the text a message can begin: behind each prefix that a part of a driver puts in front.
+    /// The places in the text where a message can begin: behind each prefix that a part of a driver adds.
     pub(crate) starts: Vec<usize>,
     time: &'t [u8],
 }
@@ -37,14 +37,14 @@ pub(crate) enum Speaker {
     Firmware,
     /// A line of a text without anything in front of the message: whoever copied it left that out.
     Copied,
-    /// Another part of the kernel, or what only looks like it.
+    /// Another part of the kernel, or text that only looks like it.
     Other,
     /// A program, or a rule of the packet filter.
     User,
 }
 
-/// What `dev_printk_emit` (drivers/base/core.c) puts in front of an address that may be an AMD GPU's, its audio function's
-/// or a bridge's above it: the bound driver, or the bus where there is none.
+/// The names that `dev_printk_emit` (drivers/base/core.c) puts before an address that may be an AMD GPU's,
+/// its audio function's or a bridge's above it: the bound driver, or the bus where there is none.
 const MAY_BE_BOUND: [&[u8]; 7] =
     [b"pci", b"pcieport", b"vfio-pci", b"pci-stub", b"pciback", b"gim", b"snd_hda_intel"];
 
@@ -55,10 +55,12 @@ const LONGEST_RULE_PREFIX: usize = 127;
 const MOST_STARTS: usize = 16;
 
 impl<'t> Origin<'t> {
-    /// Of a record of /dev/kmsg or the journal, each of which is one, whatever line ends are in it. `device`: its `DEVICE=+pci:…` or `_KERNEL_DEVICE`.
+    /// The origin of a record of /dev/kmsg or the journal. A record is one even with line ends in it.
+    /// `device`: its `DEVICE=+pci:…` or `_KERNEL_DEVICE`.
     #[must_use]
     pub fn of_record(text: &'t [u8], device: Option<PciAddress>) -> Self {
-        // Netfilter's records are of no device, and amdgpu's may have a process's name that looks like theirs.
+        // Netfilter's records have no device, and a process's name in amdgpu's records may look like
+        // netfilter's.
         let origin = Self::of(text, b"", false, device.is_none() && is_of_netfilter(text));
         match (origin.device, device) {
             // The kernel takes both from one device (dev_printk_emit of drivers/base/core.c).
@@ -69,7 +71,7 @@ impl<'t> Origin<'t> {
         }
     }
 
-    /// Of a line of a text, with whatever a program wrote in front of the record.
+    /// The origin of a line of a text, in which a program may have put something before the record.
     #[must_use]
     pub fn of_line(line: &'t [u8]) -> Self {
         let Some(Stamped { record, time, is_stamped }) = stripped(line) else {
@@ -99,7 +101,7 @@ impl<'t> Origin<'t> {
         Self { speaker, device, text, prefix, starts, time }
     }
 
-    /// What comes in front of the message, without any name that a user could have chosen.
+    /// The text before the message, without any name that a user could have chosen.
     #[must_use]
     pub fn front(&self) -> String {
         let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
@@ -160,8 +162,9 @@ fn prefix(text: &[u8]) -> (Speaker, Option<PciAddress>, usize) {
     }
 }
 
-/// Whether netfilter logged a packet: a rule's `--log-prefix` is where a driver's prefix would be, and what netfilter
-/// writes behind it is longer than a process's name, which amdgpu writes into its own messages.
+/// Whether netfilter logged a packet. A rule's `--log-prefix` stands where a driver's prefix would be. What
+/// netfilter writes behind the prefix is longer than a process's name, which amdgpu writes into its own
+/// messages.
 fn is_of_netfilter(text: &[u8]) -> bool {
     // ebtables writes a blank behind the prefix.
     memmem::find_iter(text, b"IN=").take_while(|at| *at <= LONGEST_RULE_PREFIX + 1).any(|at| {
@@ -172,8 +175,8 @@ fn is_of_netfilter(text: &[u8]) -> bool {
     })
 }
 
-/// What follows `IN=DEVICE OUT=DEVICE ` (nf_log_dump_packet_common in net/netfilter/nf_log_syslog.c, and
-/// net/bridge/netfilter/ebt_log.c) and what may stand behind that. A device's name has no blank.
+/// The rest behind `IN=DEVICE OUT=DEVICE ` (nf_log_dump_packet_common in net/netfilter/nf_log_syslog.c, and
+/// net/bridge/netfilter/ebt_log.c) and behind the fields that may follow. A device's name has no blank.
 fn behind_devices(packet: &[u8]) -> Option<&[u8]> {
     let behind = behind_word(packet.strip_prefix(b"IN=")?).strip_prefix(b" OUT=")?;
     let mut behind = behind_word(behind).strip_prefix(b" ")?;
@@ -186,7 +189,7 @@ fn behind_devices(packet: &[u8]) -> Option<&[u8]> {
     Some(behind.strip_prefix(b"MAC= ").unwrap_or(behind))
 }
 
-/// What follows the first of a packet's addresses, or the words in place of one.
+/// The rest behind a packet's first address, or behind the words in place of an address.
 fn behind_address(text: &[u8]) -> Option<&[u8]> {
     const WORDS: [&[u8]; 4] = [b"TRUNCATED", b"MAC source = ", b"MACSRC=", b"ARP HTYPE="];
     if text.is_empty() {
@@ -238,8 +241,9 @@ fn of_drm(text: &[u8]) -> Option<usize> {
     Some(text.len() - rest.strip_prefix(b"] ")?.len())
 }
 
-/// What parts of the kernel put in front that have no device of the PCI bus: `iommu ivhd0: ` and `AMD-Vi: `
-/// (drivers/iommu/amd), `DMAR: ` (drivers/iommu/intel), and audit's `audit: type=1400 audit(1764.5:12): ` also as auditd's file has it.
+/// The length of the prefix of a part of the kernel that has no PCI device: `iommu ivhd0: ` and `AMD-Vi: `
+/// (drivers/iommu/amd), `DMAR: ` (drivers/iommu/intel), and audit's `audit: type=1400 audit(1764.5:12): `,
+/// also in the form of auditd's file.
 fn of_another_part(text: &[u8]) -> usize {
     let is_id = |text: &[u8]| text.iter().all(u8::is_ascii_alphanumeric);
     let of_iommu = || split_once(text.strip_prefix(b"iommu ")?, b": ").filter(|(name, _)| is_id(name));
@@ -262,7 +266,7 @@ fn of_another_part(text: &[u8]) -> usize {
     behind.map_or(0, |behind| text.len() - behind.len())
 }
 
-/// What a part of a driver puts in front of its messages, behind the driver's prefix.
+/// The length of the prefix that a part of a driver adds behind the driver's own prefix.
 fn inner_prefix(text: &[u8]) -> Option<usize> {
     // The number of a RAS event (RAS_EVENT_LOG of amdgpu_ras.h), and a block or a function: `[gfxhub] `.
     if let Some(length) = of_drm(text).or_else(|| numbered(text)).or_else(|| bracket(text)) {
@@ -288,14 +292,14 @@ fn word_prefix(text: &[u8]) -> Option<usize> {
     (!word.is_empty() && word.iter().all(is_of_word)).then_some(word.len() + 2)
 }
 
-/// How long `{15}` is.
+/// The length of a number in braces, such as `{15}`.
 fn numbered(text: &[u8]) -> Option<usize> {
     let digits = text.strip_prefix(b"{")?;
     let length = digits.iter().take_while(|byte| byte.is_ascii_digit()).count();
     (length > 0 && digits.get(length) == Some(&b'}')).then_some(length + 2)
 }
 
-/// How long a word between brackets is.
+/// The length of a word in brackets.
 fn bracket(text: &[u8]) -> Option<usize> {
     let inside = text.strip_prefix(b"[")?;
     let end = inside.iter().position(|byte| matches!(byte, b']' | b'[') || byte.is_ascii_whitespace())?;

@@ -16,7 +16,7 @@ const PROVES_NOTHING: usize = LONGEST_PROCESS_NAME + ": ".len();
 pub struct Pattern {
     /// The name of the hole in front of the first words.
     leading: Option<String>,
-    /// At least one.
+    /// The fixed words with their holes; at least one part.
     parts: Vec<Part>,
 }
 
@@ -92,12 +92,12 @@ impl Pattern {
         self.words().max_by_key(|words| words.len()).unwrap_or_default()
     }
 
-    /// What stands in the holes, where this begins at a byte of a record.
+    /// The values of the holes, if the pattern matches from byte `start` of a record.
     ///
-    /// A hole takes the shortest text that is not empty. The first words' takes no blank, nor does one that begins where a
-    /// process's name could still be: behind such a name the kernel writes others that a user chooses, as in
-    /// `NAME[7]: segfault at 0 ip … in FILE`. The last hole takes the bytes up to the next blank. Bytes that are not UTF-8
-    /// become U+FFFD.
+    /// A hole takes the shortest text that is not empty. A hole before the first words takes no blank, nor
+    /// does one that begins where a process's name could still be: behind such a name the kernel writes other
+    /// names that a user chooses, as in `NAME[7]: segfault at 0 ip … in FILE`. The last hole takes the bytes
+    /// up to the next blank. Bytes that are not UTF-8 become U+FFFD.
     #[must_use]
     pub fn find<'p>(&'p self, record: &[u8], start: usize) -> Option<Vec<(&'p str, String)>> {
         let mut values = Vec::new();
@@ -127,7 +127,7 @@ impl Pattern {
         Some(values)
     }
 
-    /// Where this may begin in a text, whatever stands in front.
+    /// The places in a text where the pattern may begin, whatever stands in front.
     pub(crate) fn may_begin<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = usize> + 't {
         let first = self.words().next().unwrap_or_default();
         places(text, 0, first).map(move |(start, _)| {
@@ -146,7 +146,7 @@ impl Pattern {
     }
 }
 
-/// Where the words start and end, from a byte of the text on, overlapping places too.
+/// The start and end of each occurrence of the words behind byte `from`, overlapping ones too.
 fn places<'t>(
     text: &'t [u8],
     mut from: usize,

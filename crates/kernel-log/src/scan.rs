@@ -10,14 +10,14 @@ use crate::origin::{Origin, Speaker};
 /// A line with a message in it.
 #[derive(Debug)]
 pub struct Hit<'a, 'k> {
-    /// From 1.
+    /// The line's number, from 1.
     pub line: u64,
-    /// Without its end.
+    /// The line without its end.
     pub text: &'a [u8],
     pub found: Found<'k>,
 }
 
-/// What was read.
+/// Counts of what was read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Totals {
     pub lines: u64,
@@ -34,7 +34,7 @@ pub struct Totals {
 /// log daemon puts before it.
 pub const LONGEST_LINE: usize = 64 << 10;
 
-/// What is read at once: it stays in a processor's second cache together with the automaton.
+/// The bytes of one read: a block and the automaton fit into a processor's second-level cache.
 const BLOCK: usize = 512 << 10;
 
 /// Reads to the end, and hands over each line that has a known message, in order and as soon as it has been read.
@@ -54,7 +54,7 @@ struct Scan<'k, 'e> {
     knowledge: &'k Knowledge,
     each: &'e mut dyn FnMut(&Hit<'_, 'k>) -> io::Result<()>,
     longest: usize,
-    /// How many blanks begin the first line, and each that was copied together with it.
+    /// How many blanks begin the first line. Lines that were copied with it begin with as many.
     indent: Option<usize>,
     totals: Totals,
 }
@@ -159,10 +159,10 @@ impl Scan<'_, '_> {
     }
 }
 
-/// What a line has.
+/// The result for a line.
 enum Judged<'k> {
     Known(Found<'k>),
-    /// The words of a message, behind something that is not stripped.
+    /// The line has a message's words, behind a front that is not stripped.
     Unstripped,
     Nothing,
 }
@@ -182,8 +182,9 @@ fn without(indent: usize, line: &[u8]) -> &[u8] {
     line.get(indent..).filter(|_| blanks(line) >= indent).unwrap_or(line)
 }
 
-/// By how many blanks somebody has indented a text. dmesg and journalctl indent the second line of a record, which may come
-/// first where a program has chosen lines of a log, by a stamp's width: that is more.
+/// By how many blanks somebody has indented a text. dmesg and journalctl indent the second line of a record
+/// by a stamp's width, which is more than this. Such a line may come first where a program has selected lines
+/// of a log.
 fn indent(text: &[u8]) -> usize {
     const MOST: usize = 8;
     Some(blanks(text)).filter(|indent| *indent <= MOST).unwrap_or(0)
@@ -193,7 +194,7 @@ fn blanks(text: &[u8]) -> usize {
     text.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count()
 }
 
-/// Nothing where it is not all there.
+/// A part of the text; empty where the text does not have all of it.
 fn part(text: &[u8], start: usize, end: usize) -> &[u8] {
     text.get(start..end).unwrap_or_default()
 }

@@ -1,13 +1,14 @@
-//! What dmesg, journalctl, syslog, kubectl and who copies a log put in front of a record of the kernel's.
+//! Strips what dmesg, journalctl, syslog, kubectl and people who copy a log put in front of the kernel's
+//! record.
 
 /// A line of a text, and what it says of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamped<'t> {
     /// The record as the kernel wrote it.
     pub(crate) record: &'t [u8],
-    /// When it was logged, in the words of whoever wrote the text; empty where no time stands there.
+    /// The time of the record in the text's own format; empty where the line has none.
     pub(crate) time: &'t [u8],
-    /// Whether the line is a record of the kernel's by what stands in front of it.
+    /// Whether the line's front shows that it is a record of the kernel's.
     pub(crate) is_stamped: bool,
 }
 
@@ -69,8 +70,8 @@ fn of_plain(line: &[u8]) -> Option<Stamped<'_>> {
     Some(Stamped { record: rest.rest, time, is_stamped })
 }
 
-/// Without what a serial console leaves in front of a line, the marks of a quotation or of code, and what `grep -n` and
-/// `docker compose logs` put in front.
+/// The line without what a serial console leaves in front of it, without marks of a quotation or of code, and
+/// without what `grep -n` and `docker compose logs` add.
 fn uncovered(line: &[u8]) -> &[u8] {
     let start = line.iter().position(|byte| !matches!(byte, b'\r' | b'\0')).unwrap_or(line.len());
     let mut line = line.get(start..).unwrap_or_default();
@@ -94,7 +95,7 @@ fn uncovered(line: &[u8]) -> &[u8] {
 /// Bytes of a month's or a weekday's short name, in any language: `févr.` has 6.
 const MOST_OF_A_NAME: usize = 8;
 
-/// What is still to be read of a line.
+/// The unread rest of a line.
 struct Rest<'t> {
     rest: &'t [u8],
 }
@@ -224,12 +225,13 @@ fn is_seconds(text: &[u8]) -> bool {
     digits.contains(&b'.') && digits.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }
 
-/// What dmesg puts into brackets: `12.345678`, `Thu Sep 10 14:36:18 2026` (--ctime), `Sep10 14:36` (--reltime).
+/// Whether dmesg writes such a text into brackets: `12.345678`, `Thu Sep 10 14:36:18 2026` (--ctime), `Sep10
+/// 14:36` (--reltime).
 fn is_time(text: &[u8]) -> bool {
     is_seconds(text) || !text.starts_with(b"drm") && text.split(|byte| *byte == b' ').any(is_clock)
 }
 
-/// With CONFIG_PRINTK_CALLER: a task's or a CPU's number.
+/// Whether the text is a task's or a CPU's number, which CONFIG_PRINTK_CALLER adds.
 fn is_caller(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     text.strip_prefix(b"T")

@@ -1,4 +1,5 @@
-//! How much memory a search takes. It is alone in its file: the peak that the kernel tells is that of a whole process.
+//! Measures the memory that a search takes. It is alone in its file: the kernel reports the peak of a whole
+//! process.
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,

@@ -1,7 +1,8 @@
-//! Whether a process is still the one that it was.
+//! Decides whether a process still runs.
 //!
-//! A number alone does not say that: numbers are used again. A process is named by its number, a time by which it
-//! had started and the boot that the time counts from: who gets the number later starts later.
+//! A pid alone does not show that: the kernel gives pids again. A process is named by its pid, a time by
+//! which it had started, and the boot from which that time counts: a later process with that pid has a later
+//! start.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -12,14 +13,14 @@ use nix::time::{ClockId, clock_gettime};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
     pub pid: u32,
-    /// When it started, in clock ticks after boot: field 22 of `/proc/PID/stat` (proc(5)). Of [`Process::this`] a
-    /// time at which it was there.
+    /// The start in clock ticks after boot: field 22 of `/proc/PID/stat` (proc(5)). For [`Process::this`], a
+    /// later time at which the process ran.
     pub start_time: u64,
 }
 
 impl Process {
-    /// This process, which is there now. When it started its folder in proc could say, which the kernel builds only for
-    /// that: it takes longer than a look at ten device nodes.
+    /// This process, with the present as `start_time`. /proc has the real start, but the kernel builds the
+    /// process's folder only for that read: it takes longer than a look at ten device nodes.
     pub fn this() -> Self {
         // What field 22 counts in is a hundredth of a second, on x86 and Arm (USER_HZ, asm-generic/param.h).
         Self { pid: std::process::id(), start_time: since_boot_ms() / 10 }
@@ -39,13 +40,13 @@ impl Process {
         (!matches!(state, "Z" | "X" | "x")).then_some(Self { pid, start_time })
     }
 
-    /// Whether the process lives that had started by this time: one that started later only has its number. Where proc
-    /// does not say, it may.
+    /// Whether the process lives that had started by `start_time`; a process that started later only has its
+    /// pid. True where proc does not answer.
     pub fn lives_since(self, proc: &Path) -> bool {
         self.may(proc, |now| now.start_time <= self.start_time)
     }
 
-    /// As [`Process::is_alive`], and where proc does not say, it may.
+    /// Whether the process is alive as [`Process::is_alive`] decides, and true where proc does not answer.
     pub fn may_live(self, proc: &Path) -> bool {
         self.may(proc, |now| now == self)
     }

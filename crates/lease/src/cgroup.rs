@@ -1,4 +1,4 @@
-//! Which processes a cgroup holds, by what the kernel says of it (cgroup v1, v2, and both at once).
+//! Lists the processes of a cgroup as the kernel reports them (cgroup v1, v2, and both at once).
 
 use std::collections::BTreeSet;
 use std::io;
@@ -40,10 +40,10 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(errno, Some(Errno::NOENT | Errno::NODEV | Errno::SRCH))
 }
 
-/// Every process of the machine with the cgroups that it is in: `/proc/PID/cgroup`.
+/// Every process of the machine with its cgroups from `/proc/PID/cgroup`.
 ///
 /// # Errors
-/// A process cannot be looked at, so that it is not known where it is.
+/// The cgroup of a process cannot be read.
 pub fn all_processes(proc: &Path) -> io::Result<Vec<(u32, String)>> {
     let mut all = Vec::new();
     for entry in std::fs::read_dir(proc)? {

@@ -18,13 +18,13 @@ use crate::kfd::Kfd;
 use crate::liveness::{self, By, Judge};
 use crate::paths::Paths;
 
-/// How long to wait until nothing is left of a container that was killed.
+/// How long to wait until a killed container has no process left.
 const UNTIL_EMPTY: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
 
-/// What an engine runs as a container's first process where the work comes by `exec`: Concourse's (worker/runtime/spec,
-/// `Process.Args`) and Guardian's, which Concourse runs too. It only waits. Any other first process may be the work
-/// itself, as it is with docker and podman, whether it computes at this moment or not.
+/// First processes that only wait, while an engine starts the work by `exec`: Concourse's
+/// (worker/runtime/spec, `Process.Args`) and Guardian's, which Concourse runs too. Any other first process
+/// may be the work itself, as with docker and podman, even if it does not compute at this moment.
 const WAITING: [&[u8]; 2] = [b"/tmp/gdn-init", b"/tmp/garden-init"];
 
 /// The first process of a container in which nothing is left but an engine's waiting one; `None` also where that
@@ -37,7 +37,7 @@ fn waiting_process(lease: &Lease, paths: &Paths) -> Option<Process> {
     (is_alone && WAITING.contains(&program)).then_some(init)
 }
 
-/// Whether the container does nothing now: nor does any process compute on its GPU, wherever that is.
+/// Whether the container is idle and no process of the machine computes on its GPU.
 fn is_idle(lease: &Lease, kfd: &Kfd, paths: &Paths) -> bool {
     kfd.user_of(lease.gpu.render).is_none() && waiting_process(lease, paths).is_some()
 }
@@ -48,7 +48,7 @@ pub fn mark(lease: &Lease, by: By, now_ms: u64, kfd: &Kfd, paths: &Paths) -> Opt
     idle.then(|| lease.idle_since_ms.filter(|since| *since <= now_ms).unwrap_or(now_ms))
 }
 
-/// Whether the lease can be had back: it was marked by this decision or an earlier one.
+/// Whether the lease can be revoked: the container has been marked as idle for `grace_s` seconds.
 pub fn is_reclaimable(lease: &Lease, grace_s: u32, now_ms: u64) -> bool {
     let grace = u64::from(grace_s) * 1000;
     lease.idle_since_ms.is_some_and(|since| now_ms.saturating_sub(since) >= grace)
@@ -68,7 +68,7 @@ pub fn end(lease: &Lease, paths: &Paths) -> io::Result<()> {
 /// Sends SIGKILL to this process and never to another one with its number. One that has ended already is no error.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's error.
 fn kill(process: Process, proc: &Path) -> io::Result<()> {
     let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
     let pid = pid.ok_or_else(|| io::Error::other("no process has this number"))?;

@@ -1,11 +1,11 @@
-//! Who computes on a GPU, by what the amdgpu driver says: that sees podman, the host and a sibling worker,
-//! which have no lease.
+//! Finds who computes on a GPU from what the amdgpu driver reports. That includes podman, the host and a
+//! sibling worker, which have no lease.
 //!
-//! `/sys/class/kfd/kfd/proc/PID` is there for every process that has `/dev/kfd` open, with a `vram_GPUID`
-//! for every GPU that it could reach (drivers/gpu/drm/amd/amdkfd/kfd_process.c, `kfd_procfs_show`, a number and a
-//! newline). So a process is on a GPU where it has memory there, or a queue (`queues/N/gpuid`,
-//! `kfd_procfs_queue_show`, a number alone); a monitor that only looks has neither. A process that has several
-//! contexts has a folder `context_N` of the same shape for each but the first (`kfd_create_process_sysfs`, since
+//! The driver has `/sys/class/kfd/kfd/proc/PID` for every process that has `/dev/kfd` open, with a
+//! `vram_GPUID` for every GPU that the process could reach (drivers/gpu/drm/amd/amdkfd/kfd_process.c,
+//! `kfd_procfs_show`, a number and a newline). So a process uses a GPU on which it has memory, or a queue
+//! (`queues/N/gpuid`, `kfd_procfs_queue_show`, a number alone). A monitor has neither. A process with several
+//! contexts has a folder `context_N` of that shape for each but the first (`kfd_create_process_sysfs`, since
 //! the end of 2025).
 
 use std::fs;
@@ -19,14 +19,14 @@ use crate::paths::Paths;
 /// `PROC_PID_INIT_INO`).
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// What the driver says now.
+/// KFD's state when it was read.
 #[derive(Debug, Default)]
 pub struct Kfd {
     /// Render nodes' numbers and KFD's ids.
     ids: Vec<(u32, String)>,
     /// A process and the id of a GPU that it is on.
     uses: Vec<(u32, String)>,
-    /// What the processes are called, where `/proc` numbers them as the driver does.
+    /// proc, for the names of processes, where it numbers them as the driver does.
     proc: Option<PathBuf>,
 }
 
@@ -50,7 +50,7 @@ impl Kfd {
         Self { ids, uses, proc: is_first_namespace.then(|| paths.proc.clone()) }
     }
 
-    /// Every GPU that a process is on, with the first such process as a message names it.
+    /// Every GPU that a process uses, with the first such process as messages name it.
     pub fn users(&self) -> Vec<(Render, String)> {
         let render = |number: &u32| Render::parse(&format!("renderD{number}"));
         let renders = self.ids.iter().filter_map(|(number, _)| render(number));
@@ -89,7 +89,7 @@ fn gpus_of(process: &Path) -> Vec<String> {
     ids
 }
 
-/// Each GPU node's render minor and id.
+/// The render minor and id of each KFD node.
 fn ids(nodes: &Path) -> Vec<(u32, String)> {
     let id = |node: String| {
         let node = nodes.join(node);

@@ -27,15 +27,15 @@ pub struct Held {
     pub holder: Holder,
 }
 
-/// Who.
+/// Who holds a GPU.
 #[derive(Debug)]
 pub enum Holder {
     Lease {
         lease: Box<Lease>,
-        /// None: the lease is dead.
+        /// What keeps the lease alive; `None`: the lease is dead.
         by: Option<By>,
     },
-    /// The file says nothing that can be believed, for this reason. So the GPU is not free.
+    /// The file cannot be trusted or read, for this reason. So the GPU counts as held.
     Unknown(String),
 }
 
@@ -44,7 +44,7 @@ impl Leases {
         Self { folder: RunFolder::of(paths, KIND, lock) }
     }
 
-    /// Every lease, dead ones too, by the names of the render nodes.
+    /// Every lease, including dead ones, in the order of the render nodes' names.
     ///
     /// # Errors
     /// The folder cannot be read, or is not root's alone.
@@ -79,7 +79,7 @@ impl Leases {
     }
 
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn remove(&self, _lock: &Lock, render: Render) -> Result<(), String> {
         self.folder.remove(&render.to_string())
     }
@@ -110,7 +110,7 @@ impl Leases {
         Ok(is_left)
     }
 
-    /// Where a GPU's lease is.
+    /// The path of a GPU's lease.
     pub fn path_of(&self, render: Render) -> PathBuf {
         self.folder.path_of(&render.to_string())
     }

@@ -1,8 +1,8 @@
-//! Whether the container that a lease is about can still use its GPU.
+//! Decides whether a lease's container can still use its GPU.
 //!
-//! Asked in this order, which matters: the create first, since it makes all that is asked for afterwards,
-//! and ends only after it has made it; then the first process; then whatever else is in the cgroup. The
-//! state folder says nothing: it appears after the create began and stays after the container has ended.
+//! The order of the questions matters. The creator comes first: it makes everything that the later questions
+//! look at, and ends only afterwards. Then come the first process and the rest of the cgroup. The state
+//! folder alone proves nothing: it appears after the create began and stays after the container has ended.
 //!
 //! What cannot be known counts as alive: a lease that is kept too long costs a GPU for a while, one that is
 //! taken too early costs a user's work.
@@ -19,7 +19,7 @@ use crate::cgroup;
 use crate::paths::Paths;
 use crate::runtime_state::{self, Cgroup, State};
 
-/// Which of the three says that a lease is alive.
+/// Which process keeps a lease alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum By {
     /// The process that made the container.
@@ -31,7 +31,7 @@ pub enum By {
 }
 
 impl By {
-    /// As `rocworker lease list` names it.
+    /// The name in `rocworker lease list`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Creator => "creator",
@@ -60,10 +60,10 @@ impl<'p> Judge<'p> {
         }
     }
 
-    /// For a proc that was laid out somewhere, in which this process is none.
+    /// A judge for a proc that was laid out somewhere, in which this process does not occur.
     ///
     /// # Errors
-    /// It does not name its boot.
+    /// proc does not name its boot.
     pub fn of_another_machine(paths: &'p Paths) -> Result<Self, String> {
         let boot_id = alive::boot_id(&paths.proc)
             .map_err(|error| unknown(paths, &format!("cannot be read: {error}")))?;
@@ -79,7 +79,7 @@ impl<'p> Judge<'p> {
         creator.boot_id == self.boot_id
     }
 
-    /// By what the lease is alive; `None`: nothing of its container is left.
+    /// What keeps the lease alive; `None`: nothing of its container is left.
     pub fn lease(&self, lease: &Lease) -> Option<By> {
         if lease.creator.boot_id != self.boot_id {
             return None;
@@ -160,15 +160,15 @@ mod tests {
     struct Case {
         boot: &'static str,
         creator: (u32, u64),
-        /// What the state says of init.
+        /// The pid and start time of init in the runtime's state.
         init: Option<(u32, u64)>,
-        /// crun's state in place of runc's: it says /c/x.
+        /// Whether the state is crun's, which names the cgroup /c/x, and not runc's.
         crun: bool,
-        /// The processes in that cgroup; None: it is not there.
+        /// The processes in the cgroup's folder; `None`: the folder does not exist.
         cgroup: Option<&'static str>,
-        /// A process whose /proc/PID/cgroup says /c/x or beneath.
+        /// A process whose /proc/PID/cgroup names /c/x or a cgroup beneath it.
         within: Option<u32>,
-        /// Whose node the runtime's state names.
+        /// The GPU whose node the runtime's state names.
         node: &'static str,
     }
 

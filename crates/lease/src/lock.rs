@@ -21,7 +21,7 @@ use crate::paths::{Paths, RECORDS};
 
 /// How long one waits that wants no GPU, and only tidies up behind an earlier container of its id.
 pub const BRIEFLY: Duration = Duration::from_millis(250);
-/// How often one that waits tries again: half a decision's time.
+/// How often a waiting process tries again: half a decision's time.
 const POLL: Duration = Duration::from_millis(2);
 
 /// Held until this process execs or ends, or drops it.
@@ -73,8 +73,8 @@ impl Lock {
         }
     }
 
-    /// Both, not locked yet, and what the file is: a regular one of root's, never behind a link. A fifo's other end is
-    /// not waited for.
+    /// Opens the lock's file and the folder of records, without the lock. The file must be a regular one of
+    /// root's, and no link; with a fifo the open does not wait for the other end.
     fn open(paths: &Paths, path: &Path) -> Result<(Self, Metadata), String> {
         folder::ensure(&paths.run, folder::READABLE, paths.owner)?;
         let refused = |error: open::Error| failed("the lock", path, "opened", error);
@@ -101,12 +101,12 @@ impl Lock {
     }
 }
 
-/// Whether the file that was opened is the one that another wrapper would open now.
+/// Whether `path` still leads to the opened file, which is what another wrapper would open now.
 fn stands_at(path: &Path, opened: &Metadata) -> bool {
     path.symlink_metadata().is_ok_and(|now| open::is_same_file(&now, opened))
 }
 
-/// Which process has the lock, as far as this one can see, and what to do.
+/// A sentence that names the process with the lock, if proc shows it, and says what to do.
 fn who_has_it(lock: &Metadata, proc: &Path) -> String {
     let locks = std::fs::read_to_string(proc.join("locks")).unwrap_or_default();
     let of_process =
@@ -200,7 +200,8 @@ mod tests {
         }
     }
 
-    /// One has the lock, one waits for its file, the file is removed, and a third one comes.
+    /// The first process has the lock, the second waits for its file, the file is removed, and a third one
+    /// comes.
     #[test]
     fn a_file_that_is_removed_while_locked_lets_no_process_in_beside() {
         let place = tempfile::tempdir().unwrap();

@@ -17,7 +17,7 @@ pub enum Error {
     NotRegular,
     /// The file is longer than what is read of such a file.
     TooLong { limit: u64 },
-    /// Another user than the file's expected owner could have written it; with how.
+    /// A user other than the file's expected owner could have written it; the text says how.
     Foreign(String),
     /// The file is not UTF-8.
     NotText,
@@ -92,7 +92,7 @@ pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error
     String::from_utf8(bytes(&file, &metadata, limit)?).map_err(|_| Error::NotText)
 }
 
-/// Whether both are one file, under whatever names.
+/// Whether both describe one file, under whatever names.
 pub fn is_same_file(one: &Metadata, other: &Metadata) -> bool {
     (one.dev(), one.ino()) == (other.dev(), other.ino())
 }

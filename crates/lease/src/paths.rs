@@ -1,4 +1,4 @@
-//! Where leases and those who hold them are, in one place, so that a test can pass others.
+//! The places of leases and of what shows their holders, as one value, so that tests can pass others.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ pub const RECORDS: &str = "records";
 /// process that does not run.
 const LOCK_PATIENCE: Duration = Duration::from_secs(30);
 
-/// Where everything is.
+/// Every path that a decision needs.
 #[derive(Clone, Debug)]
 pub struct Paths {
     /// The folder of what lasts until the machine's next start: records, leases, and their lock.
@@ -20,7 +20,7 @@ pub struct Paths {
     pub sys: PathBuf,
     /// proc, which says which processes live.
     pub proc: PathBuf,
-    /// Whose the records have to be: root's, user 0.
+    /// The user who must own the records: root (0).
     pub owner: u32,
     /// How long a create that asks for GPUs waits for the lock of decisions.
     pub lock_patience: Duration,

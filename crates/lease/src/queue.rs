@@ -67,8 +67,8 @@ impl Queue {
         Ok(waiting)
     }
 
-    /// Whether this process's ticket is there as far as the folder shows. Another one may have drawn the number of a ticket
-    /// that was removed.
+    /// Whether this process's ticket still exists. Another process may have drawn the number of a ticket that
+    /// was removed. True where the file cannot be read.
     pub fn has(&self, number: u64, creator: &Creator) -> bool {
         match self.folder.read(&name(number)) {
             Ok(Some(text)) => Ticket::parse(&text).is_ok_and(|ticket| ticket.creator == *creator),
@@ -90,7 +90,7 @@ impl Queue {
     }
 
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn remove(&self, _lock: &Lock, number: u64) -> Result<(), String> {
         self.folder.remove(&name(number))
     }

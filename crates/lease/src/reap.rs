@@ -21,8 +21,8 @@ use crate::run_folder::RunFolder;
 use crate::runtime_state;
 use crate::store::Key;
 
-/// How many records a decision judges that needs none of them: each costs about ten calls of the kernel. Which ones is
-/// left to chance, so that of hundreds each has its turn.
+/// How many records a decision checks that needs none of them: each costs about ten system calls. Chance
+/// selects the records, so that each of hundreds has its turn.
 const SOME: usize = 4;
 
 /// The records of containers that live; those of the dead are removed. Nothing is done about one that is
@@ -39,8 +39,8 @@ pub fn all(
     Ok(living(records, lock, paths, &records.names()?, passed_over))
 }
 
-/// How many living containers but `besides` have each GPU; the records of the dead are removed. Records that cannot be
-/// read are passed over: where GPUs are shared a wrong count costs speed, nothing else.
+/// How many living containers, apart from `besides`, have each GPU. Removes the records of dead containers,
+/// and skips those that cannot be read: where GPUs are shared, a wrong count only costs speed.
 pub fn uses(records: &RunFolder, lock: &Lock, besides: Key<'_>, paths: &Paths) -> impl Fn(&Gpu) -> usize {
     let living = all(records, lock, paths, |record| besides.is_of(record)).unwrap_or_default();
     move |gpu| living.iter().flat_map(|record| &record.gpus).filter(|used| used.is(gpu)).count()
@@ -99,8 +99,8 @@ fn living(
     living
 }
 
-/// Whether a lease lives on behind the container, by a process in its cgroup. Then its record must show it to a later
-/// container of this id. One that is dead, of the time when sharing was exclusive, is removed.
+/// Whether a process in the container's cgroup keeps a lease alive. The record must then show that to a later
+/// container of this id. Removes a dead lease, which is left from a time of exclusive sharing.
 fn has_a_lease(record: &Record, lock: &Lock, paths: &Paths) -> bool {
     let leases = Leases::of(paths, Some(lock));
     let (root, id) = (Path::new(&record.root), &record.id);
@@ -112,8 +112,8 @@ fn has_a_lease(record: &Record, lock: &Lock, paths: &Paths) -> bool {
     leases.remove_dead_of(lock, &judge, root, id).unwrap_or(true)
 }
 
-/// By what the container that a record is about still uses its GPUs: the process that made it lives, or the first
-/// process that the runtime recorded for it does. A later container of that id does not count.
+/// What keeps a recorded container alive: the process that made it, or the first process that the runtime
+/// recorded for it. A later container of that id does not count.
 pub fn alive_by(record: &Record, paths: &Paths) -> Option<By> {
     if creator_lives(record, paths) {
         return Some(By::Creator);

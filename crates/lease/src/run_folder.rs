@@ -1,8 +1,8 @@
 //! A folder of small files below `/run/rocworker` that only root can have made.
 //!
-//! Both folders are checked to be root's alone whenever something in them is believed, so that paths beneath are
-//! safe to use by name. All the same no name in them is followed where it is a link, or waited for where it is a
-//! fifo: another user may have planted it while the folder was not yet root's alone.
+//! Before anything in the folder is believed, it and `/run/rocworker` are checked to be root's alone, so that
+//! paths beneath are safe to use by name. Still, no name in them is followed where it is a link, or waited
+//! for where it is a fifo: another user may have planted it before the folder was root's alone.
 
 use std::cell::Cell;
 use std::fs::OpenOptions;
@@ -30,16 +30,16 @@ pub struct RunFolder {
     owner: u32,
     kind: Kind,
     run_is_checked: bool,
-    /// What is root's alone stays so: once is enough.
+    /// Whether the folder was found to be root's alone. It stays so: one check is enough.
     is_checked: Cell<bool>,
 }
 
-/// What the files of a folder are.
+/// What the files of a folder hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// The folder's name.
+    /// The files' name in messages.
     pub folder: &'static str,
-    /// What a file in it is called in messages.
+    /// The most bytes that are read of a file.
     pub what: &'static str,
     /// The longest that is read.
     pub limit: u64,
@@ -109,8 +109,8 @@ impl RunFolder {
         }
     }
 
-    /// Whether anything can be at a path. Nothing does where the way to it is no folder, or the name is one that no
-    /// file can have: a container of which nothing can have been kept has nothing.
+    /// Whether anything can exist at the file's path. Nothing does where the way to it is no folder, or where
+    /// no file can have the name: then no state of the container can have been kept.
     fn may_exist(&self, name: &str) -> bool {
         let found = rustix::fs::lstat(self.path_of(name));
         !matches!(found, Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG | Errno::LOOP))
@@ -137,10 +137,10 @@ impl RunFolder {
         Ok(names)
     }
 
-    /// Every file by its name, in this order, with its text or why that cannot be believed.
+    /// Every file in the order of the names, with its text or why the text cannot be believed.
     ///
     /// # Errors
-    /// As [`RunFolder::names`].
+    /// An error of [`RunFolder::names`].
     pub fn entries(&self) -> Result<Vec<(String, Text)>, String> {
         let mut names = self.names()?;
         names.sort_unstable();
@@ -155,10 +155,10 @@ impl RunFolder {
         Ok(entries)
     }
 
-    /// Writes a file whole, in place of an older one, without fsync: it does not outlive the machine's run.
+    /// Replaces a file as a whole, without fsync: the files do not outlive the machine's run.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn write(&self, _lock: &Lock, name: &str, text: &str) -> Result<(), String> {
         let path = self.path_of(name);
         let what = self.kind.what;
@@ -191,7 +191,7 @@ impl RunFolder {
     /// Removes a file, if it is there.
     ///
     /// # Errors
-    /// What the kernel said.
+    /// The kernel's error.
     pub fn remove(&self, name: &str) -> Result<(), String> {
         let path = self.path_of(name);
         match std::fs::remove_file(&path) {

@@ -1,7 +1,7 @@
-//! What the runtime wrote down of a container that it has made: its first process and its cgroup.
+//! Reads what the runtime keeps of a container: its first process and its cgroup.
 //!
 //! runc keeps `ROOT/ID/state.json` (libcontainer, `BaseState` and `State`), crun `ROOT/ID/status`
-//! (src/libcrun/status.c, `libcrun_write_container_status`). Either is there before `create` ends, and goes with
+//! (src/libcrun/status.c, `libcrun_write_container_status`). The file exists before `create` ends, until
 //! `delete`.
 
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ pub struct State {
     pub cgroup: Cgroup,
 }
 
-/// Where its processes are.
+/// The cgroup of a container's processes.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Cgroup {
-    /// In these folders, one in each hierarchy.
+    /// Folders of the cgroup, one in each hierarchy.
     Folders(Vec<PathBuf>),
-    /// At this path below each hierarchy, without leading slash.
+    /// A path below each hierarchy, without leading slash.
     Below(String),
-    /// The runtime does not say.
+    /// The runtime does not record a cgroup.
     Unknown,
 }
 
@@ -35,7 +35,7 @@ pub enum Cgroup {
 struct Runc {
     init_process_pid: u32,
     init_process_start: u64,
-    /// By hierarchy; the unified one has no name.
+    /// The cgroup's path in each hierarchy; the unified one has no name.
     cgroup_paths: Option<BTreeMap<String, PathBuf>>,
 }
 
@@ -50,7 +50,8 @@ struct Crun {
 }
 
 impl State {
-    /// None before the runtime has made the container, and after it has deleted it.
+    /// Reads the state. `None` before the runtime has made the container, and after the runtime has deleted
+    /// it.
     pub fn read(root: &Path, id: &str) -> Option<Self> {
         let folder = folder_of(root, id);
         match std::fs::read_to_string(folder.join("state.json")) {
@@ -86,8 +87,8 @@ impl From<Crun> for State {
     }
 }
 
-/// Where the runtime keeps the state of a container. A call without `--root` names runc's own folder, and means
-/// crun's where that is the runtime (src/libcrun/status.c, `get_run_directory`).
+/// The folder in which the runtime keeps a container's state. A call without `--root` names runc's own
+/// folder, and means crun's where crun is the runtime (src/libcrun/status.c, `get_run_directory`).
 fn folder_of(root: &Path, id: &str) -> PathBuf {
     let folder = root.join(id);
     let cruns = Path::new("/run/crun").join(id);
@@ -99,14 +100,14 @@ pub fn init_of(root: &Path, id: &str) -> Option<Process> {
     State::read(root, id).map(|state| state.init)
 }
 
-/// Whether the container was created and never started: the fifo for `start`, of the same name with both runtimes,
-/// still exists.
+/// Whether the container was created and never started: the fifo for `start`, which has one name with both
+/// runtimes, still exists.
 pub fn waits_for_start(root: &Path, id: &str) -> bool {
     folder_of(root, id).join("exec.fifo").symlink_metadata().is_ok()
 }
 
-/// Whether the container that the runtime has under this id was made with these render nodes. Where no file says so,
-/// there is no container to run a process in, and the runtime says so.
+/// Whether the runtime's container of this id was made with these render nodes. True where no file shows it:
+/// then the runtime has no container in which to run a process, and reports that itself.
 pub fn has_nodes(root: &Path, id: &str, renders: impl IntoIterator<Item = Render>) -> bool {
     let folder = folder_of(root, id);
     // crun keeps the whole config.json of the bundle beside its state.
@@ -122,7 +123,7 @@ pub fn has_nodes(root: &Path, id: &str, renders: impl IntoIterator<Item = Render
 mod tests {
     use super::*;
 
-    /// From crun 1.8.1 and runc 1.1.5 on Debian 12; runc's without most of its 20 KB.
+    /// State files of crun 1.8.1 and runc 1.1.5 on Debian 12; runc's is cut from 20 KB.
     const CRUN: &str = r#"{
     "pid": 17953,
     "process-start-time": 83932,

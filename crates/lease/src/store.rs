@@ -1,4 +1,4 @@
-//! What containers were given, from create until delete: one file each below `/run/rocworker`, which
+//! Keeps what containers were given, from create until delete: one file each below `/run/rocworker`, which
 //! only root can read.
 
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,7 +20,7 @@ pub fn records(paths: &Paths, lock: Option<&Lock>) -> RunFolder {
     RunFolder::of(paths, kind, lock)
 }
 
-/// Which container: runc's state folder, absolute and without `.` and `..`, and the id in it.
+/// Names a container: runc's state folder, absolute and without `.` and `..`, and the id in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'a> {
     pub root: &'a Path,
@@ -28,12 +28,12 @@ pub struct Key<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Whose a record is.
+    /// The container of a record.
     pub fn of(record: &'a Record) -> Self {
         Self { root: Path::new(&record.root), id: &record.id }
     }
 
-    /// Whether a record is this container's.
+    /// Whether the record is about this container.
     pub fn is_of(&self, record: &Record) -> bool {
         record.id == self.id && Path::new(&record.root) == self.root
     }
@@ -62,10 +62,10 @@ pub fn valid_id(id: &[u8]) -> Option<&str> {
     (!id.is_empty() && id.bytes().all(|b| plain(&b)) && id != "." && id != "..").then_some(id)
 }
 
-/// This process, which runc will be.
+/// This process, as which runc goes on.
 ///
 /// # Errors
-/// proc does not say so: the sentence names what is missing.
+/// A sentence that names what proc lacks.
 pub fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> {
     let this = match sharing {
         Sharing::Shared => Some(Process::this()),
@@ -78,10 +78,10 @@ pub fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> {
     Ok(Creator { pid: this.pid, start_time: this.start_time, boot_id })
 }
 
-/// What a container is given, as it is kept.
+/// The record of a container's grant.
 ///
 /// # Errors
-/// It cannot be put down: the sentence says why.
+/// A sentence on why the grant cannot be recorded.
 pub fn record(
     key: Key<'_>,
     creator: Creator,

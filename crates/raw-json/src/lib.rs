@@ -12,13 +12,13 @@ use std::ops::Range;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// What JSON takes for blank (RFC 8259, 2).
+/// The characters that JSON treats as white space (RFC 8259, 2).
 pub const BLANKS: [char; 4] = [' ', '\t', '\r', '\n'];
 
 /// A key of an object and its value, as the text spells them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Member<'a> {
-    /// With its quotation marks.
+    /// The key with its quotation marks.
     pub key: &'a str,
     pub value: &'a str,
 }
@@ -48,7 +48,7 @@ pub fn elements(list: &str) -> serde_json::Result<Vec<&str>> {
     Ok(elements.into_iter().map(RawValue::get).collect())
 }
 
-/// Where a part of a text is, in bytes. `part` must be a slice of `text`.
+/// The place of a part in a text, in bytes. `part` must be a slice of `text`.
 #[must_use]
 pub fn span(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();

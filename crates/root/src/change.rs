@@ -12,7 +12,7 @@ use rustix::fs::{RenameFlags, renameat_with};
 use crate::Root;
 use crate::error::of_rustix;
 
-/// What a test passes in; the program passes nothing.
+/// A hook that a test passes in to fail or crash at a change; the program passes none.
 pub(crate) type OnChange = Box<dyn Fn(&'static str, &Path) + Send + Sync>;
 
 /// `path`: what the caller changes, whatever name the call has for it. A folder is named by its descriptor.

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use nix::errno::Errno;
 
-/// What was attempted, on which path, and what came back. Paths are as a person at a shell would name them.
+/// What was attempted, on which path, and the answer. Paths are spelt as at a shell of this machine.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
     /// The kernel refused.
@@ -25,19 +25,19 @@ pub enum Error {
     /// Another process holds a lock.
     #[error("{} is locked: another rocworker has been at work for {} s; wait for it, or see who holds it: fuser -v {}", path.display(), waited.as_secs(), path.display())]
     Locked { path: PathBuf, waited: std::time::Duration },
-    /// The way to a path that would be written is not folders all along, or its end is of another kind.
+    /// A part of the way to a written path is no folder, or the path's end is of another kind.
     #[error("nothing is written to {}: {problem}", path.display())]
     Folder { path: PathBuf, problem: &'static str },
     /// An attribute that keeps a file from being believed or replaced, and a command against it, which takes the path.
     #[error("{} {problem} {}", path.display(), path.display())]
     Attribute { path: PathBuf, problem: String },
-    /// Another file than the one that was to be replaced.
+    /// The file at the path is not the one that was to be replaced.
     #[error("{} was changed at the same moment, and keeps that change: run this again", path.display())]
     Changed { path: PathBuf },
     /// An earlier read of this path has not come back.
     #[error("{} does not answer: a read has waited for {:.1} s; look for the driver's messages: journalctl -k", path.display(), waited.as_secs_f64())]
     NoAnswer { path: PathBuf, waited: std::time::Duration },
-    /// No process or thread is left behind for it: too many wait already.
+    /// The read was not tried: too many processes or threads already wait for reads that hang.
     #[error("{} was not read: too many reads have not come back; look for the driver's messages: journalctl -k", path.display())]
     NotAsked { path: PathBuf },
     /// The path was neither read nor listed on the machine whose files these are: whether it is there is not known.
@@ -56,7 +56,7 @@ pub(crate) fn of_rustix(error: rustix::io::Errno) -> Errno {
     Errno::from_raw(error.raw_os_error())
 }
 
-/// What to do about it, where the kernel's answer implies it.
+/// The remedy, where the kernel's answer implies one.
 fn remedy(errno: Errno) -> &'static str {
     match errno {
         Errno::ENOSPC | Errno::EDQUOT => ": make room on that file system",
@@ -78,8 +78,8 @@ impl Error {
         matches!(self, Self::Io { errno: Errno::ENOENT, .. })
     }
 
-    /// Whether the kernel has no such value: the driver does not support it (EOPNOTSUPP, ENODATA), or its device went while
-    /// the file was open (ENODEV).
+    /// Whether the kernel has no such value: the driver does not support it (EOPNOTSUPP, ENODATA), or the
+    /// device went while the file was open (ENODEV).
     #[must_use]
     pub fn is_unsupported(&self) -> bool {
         matches!(self, Self::Io { errno: Errno::EOPNOTSUPP | Errno::ENODATA | Errno::ENODEV, .. })
@@ -91,24 +91,24 @@ impl Error {
         matches!(self, Self::Io { errno: Errno::EINVAL, .. })
     }
 
-    /// Whether the kernel refused for want of a right (EACCES, EPERM).
+    /// Whether the kernel refused for lack of a permission (EACCES, EPERM).
     #[must_use]
     pub fn is_denied(&self) -> bool {
         matches!(self, Self::Io { errno: Errno::EACCES | Errno::EPERM, .. })
     }
 
-    /// Whether a driver refused (EPERM), and not the mode of the file (EACCES). KFD answers so for a GPU that the device
-    /// cgroup hides (`kfd_devcgroup_check_permission` in kfd_topology.c).
+    /// Whether a driver refused (EPERM), rather than the file's mode (EACCES). KFD answers EPERM for a GPU
+    /// that the device cgroup hides (`kfd_devcgroup_check_permission` in kfd_topology.c).
     #[must_use]
     pub fn is_not_permitted(&self) -> bool {
         matches!(self, Self::Io { errno: Errno::EPERM, .. })
     }
 }
 
-/// What was read; `None` where nothing is at the path.
+/// The value that was read; `None` where nothing is at the path.
 ///
 /// # Errors
-/// Every other error of the read.
+/// Any other error of the read.
 pub fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, Error> {
     match read {
         Err(error) if error.is_not_found() => Ok(None),

@@ -8,16 +8,16 @@ use nix::errno::Errno;
 
 use crate::Meta;
 
-/// What was read, by path. A path may have links in it; [`crate::Root::of_files`] resolves them.
+/// Files of another machine by path. A path may have links in it; [`crate::Root::of_files`] resolves them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Files {
     pub entries: BTreeMap<PathBuf, Entry>,
-    /// The uid that read them there. Its files are believed beside root's, as those of whoever runs the program are on
-    /// this machine.
+    /// The uid that read the files on that machine. Its files are believed beside root's, as files of the
+    /// program's own user are on this machine.
     pub reader: u32,
 }
 
-/// What was at a path.
+/// An entry of a folder on the other machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Kind, mode and owner, where they were asked for. Without them nothing in the file is believed
@@ -29,16 +29,17 @@ pub struct Entry {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     File(Vec<u8>),
-    /// Every name in it but `.` and `..`. A name that is not among them is not there.
+    /// Every name in the folder but `.` and `..`. A name that is missing here does not exist.
     Folder(Vec<OsString>),
-    /// Where it points, as it is written in it.
+    /// The link's target as it is written.
     Link(PathBuf),
-    /// A device node, or what only its [`Entry::meta`] tells.
+    /// A device node, or another file of which only [`Entry::meta`] was read.
     Node,
-    /// The read failed: what the kernel answered. ENOENT and ENOTDIR: nothing is there.
+    /// The kernel's error for the read. ENOENT and ENOTDIR: nothing is there.
     Failed(Errno),
-    /// No call gets to it, not even stat(2): a folder on the way may not be entered (EACCES).
+    /// The kernel refuses every call for the path, even stat(2), because a folder on the way may not be
+    /// entered (EACCES).
     Unreachable(Errno),
-    /// The read failed with these words, which are none of the kernel's.
+    /// The read failed with these words, which come from a program and not from the kernel.
     Unread(String),
 }

@@ -27,10 +27,11 @@ pub(crate) fn copy(from: &OwnedFd, to: &OwnedFd) -> Result<(), Errno> {
 }
 
 impl Root {
-    /// Whether a file can be replaced or removed, as far as that shows before it is tried. One that is not there can.
+    /// Checks whether a file can be replaced or removed, as far as that can be known without trying. A
+    /// missing file can.
     ///
     /// # Errors
-    /// What a try would say.
+    /// The error that a try would give.
     pub fn check_replaceable(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         // Nothing of that was read on another machine.
@@ -49,10 +50,10 @@ impl Root {
             .map_err(|error| Error::io("write", self.shown(path), of_rustix(error)))
     }
 
-    /// Whether a file or the folder that it is in is flagged so that it cannot be replaced or removed.
+    /// Refuses a file that is flagged, or whose folder is, so that it cannot be replaced or removed.
     ///
     /// # Errors
-    /// With the flag, and how to take it off.
+    /// Names the flag, and how to clear it.
     pub(crate) fn check_flags(&self, path: &Path) -> Result<(), Error> {
         for place in [Some(path), path.parent()].into_iter().flatten() {
             let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK;

@@ -23,11 +23,11 @@ impl Root {
         missing
     }
 
-    /// Whether a write to a path would find its way: the folders that are there are folders, and a symbolic link on the way
-    /// is one that only root could have put there.
+    /// Checks that a write to a path would succeed on its way: what exists of the way are folders, and each
+    /// symbolic link on it is one that only root could have made.
     ///
     /// # Errors
-    /// What [`Root::write`] would say.
+    /// The error that [`Root::write`] would give.
     pub fn check_way(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         for folder in path.as_ref().ancestors().skip(1) {
             let found = match self.memory() {

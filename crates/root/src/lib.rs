@@ -86,7 +86,7 @@ pub struct Root {
     reads: Option<Reads>,
 }
 
-/// Where a Root's files are.
+/// The place of a Root's files.
 enum Beneath {
     Folder(OwnedFd),
     Memory(Arc<Tree>),
@@ -143,7 +143,7 @@ impl Root {
         }
     }
 
-    /// Whether this is the running machine, `/`. Beneath any other Root nothing outside it may happen.
+    /// Whether this is the running machine, `/`. With any other Root nothing outside that Root may happen.
     #[must_use]
     pub fn is_host(&self) -> bool {
         self.is_host
@@ -219,10 +219,10 @@ impl Root {
         }
     }
 
-    /// As [`Root::read`], and the bytes are UTF-8.
+    /// Reads as [`Root::read`] does, as UTF-8.
     ///
     /// # Errors
-    /// As [`Root::read`], and when the file holds something other than text.
+    /// Those of [`Root::read`], and when the file holds something other than text.
     pub fn read_text(&self, path: impl AsRef<Path>, limit: usize) -> Result<String, Error> {
         let path = path.as_ref();
         String::from_utf8(self.read(path, limit)?).map_err(|_| Error::NotText { path: self.shown(path) })
@@ -261,7 +261,7 @@ impl Root {
         Ok(names)
     }
 
-    /// What is at a path, links followed.
+    /// The metadata of a path, with links followed.
     ///
     /// # Errors
     /// When nothing is there, or a folder on the way may not be entered.
@@ -269,18 +269,18 @@ impl Root {
         self.meta(path.as_ref(), OFlag::empty())
     }
 
-    /// What is at a path, a link at its end not followed.
+    /// The metadata of a path; a link at its end is not followed.
     ///
     /// # Errors
-    /// As [`Root::stat`].
+    /// Those of [`Root::stat`].
     pub fn lstat(&self, path: impl AsRef<Path>) -> Result<Meta, Error> {
         self.meta(path.as_ref(), OFlag::O_NOFOLLOW)
     }
 
-    /// Which file is at a path, links followed.
+    /// The identity of the file at a path, with links followed.
     ///
     /// # Errors
-    /// As [`Root::stat`].
+    /// Those of [`Root::stat`].
     pub fn identity(&self, path: impl AsRef<Path>) -> Result<Identity, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
@@ -292,7 +292,7 @@ impl Root {
         Ok(Identity::from_stat(&stat))
     }
 
-    /// Where a link points, as it is written in it.
+    /// A link's target as it is written.
     ///
     /// # Errors
     /// When nothing is there, or something other than a link.
@@ -312,7 +312,7 @@ impl Root {
         target.map(PathBuf::from).map_err(|errno| Error::io("read the link", self.shown(path), errno))
     }
 
-    /// Whether a path is a device node that a capture records, and that is not there itself.
+    /// Whether a capture records the path as a device node, and the node itself is missing.
     #[must_use]
     pub fn is_recorded(&self, path: impl AsRef<Path>) -> bool {
         self.recorded.contains_key(path.as_ref())

@@ -10,7 +10,7 @@ use rustix::fs::{FlockOperation, flock};
 use crate::error::of_rustix;
 use crate::{Error, Root};
 
-/// How often a lock that another holds is asked for again.
+/// The pause between two tries to get a lock that another process holds.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A lock that is held as long as this value lives, and by this process alone.
@@ -28,8 +28,8 @@ impl Lock {
 }
 
 impl Drop for Lock {
-    /// At once, also where a program that was just started has the file open still. What fails here is done by the
-    /// closing of the file, which gives the lock back in any case (flock(2)).
+    /// Releases the lock at once, even if a program that was just started still has the file open. If this
+    /// fails, closing the file releases the lock in any case (flock(2)).
     fn drop(&mut self) {
         flock(&self.held, FlockOperation::Unlock).ok();
     }

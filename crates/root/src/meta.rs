@@ -1,6 +1,6 @@
 use nix::sys::stat::{FileStat, SFlag, major, minor};
 
-/// What kind of thing is at a path.
+/// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Regular,
@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// As in a sentence: "is a plain file".
+    /// The kind as words for a sentence: "is a plain file".
     #[must_use]
     pub fn described(self) -> &'static str {
         match self {
@@ -39,7 +39,7 @@ pub struct Meta {
     pub gid: u32,
     /// Size in bytes.
     pub len: i64,
-    /// When its bytes were last changed, in seconds since 1970.
+    /// When the file's bytes were last changed, in seconds since 1970.
     pub modified_s: i64,
 }
 
@@ -66,8 +66,8 @@ impl Meta {
     }
 }
 
-/// What distinguishes a file from another that replaced it at its path: device, inode, size and the time of its last change
-/// (ctime, in nanoseconds since 1970).
+/// Distinguishes a file from another one that replaced it at its path: device, inode, size and the time of
+/// the last change (ctime, in nanoseconds since 1970).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Identity {
     pub device: u64,

@@ -1,4 +1,4 @@
-//! Where a path is: on which mounted file system, and under how many names.
+//! Finds the mounted file system of a path, and the path without links.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
 use std::path::{Path, PathBuf};
@@ -10,9 +10,10 @@ use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
 use crate::{Beneath, Root};
 
 impl Root {
-    /// Where the file system begins that a path is on, by the nearest mount on the way to it or at it (statx(2),
-    /// `STATX_ATTR_MOUNT_ROOT`). A folder that is mounted onto itself counts as none: it hides nothing, and is so in a
-    /// unit's sandbox alone (systemd.exec(5), `ReadWritePaths=`). `/`: it is the Root's own, or the kernel does not say.
+    /// Where the path's file system begins: the nearest mount at the path or on the way to it (statx(2),
+    /// `STATX_ATTR_MOUNT_ROOT`). A folder that is mounted onto itself does not count: it hides nothing, and
+    /// exists only in a unit's sandbox (systemd.exec(5), `ReadWritePaths=`). `/` also where the kernel does
+    /// not tell.
     #[must_use]
     pub fn mount_of(&self, path: impl AsRef<Path>) -> PathBuf {
         let beneath = |place: &&Path| place.parent().is_some();
@@ -44,22 +45,22 @@ impl Root {
         self.mounts().into_iter().map(|mount| mount.place).find(|place| place.starts_with(&path))
     }
 
-    /// Whether a path and all that is mounted beneath it are on disks or in memory of this machine, by what the kernel lists.
-    /// Another file system, of a network or of autofs, may never answer.
+    /// Whether a path and all that is mounted beneath it are on disks or in memory of this machine, by the
+    /// kernel's list. A network's file system, or autofs, may never answer.
     #[must_use]
     pub fn is_local(&self, path: impl AsRef<Path>) -> bool {
         let mut beneath = self.mounts().into_iter().filter(|mount| mount.place.starts_with(&path));
         beneath.all(|mount| LOCAL.contains(&&*mount.kind))
     }
 
-    /// What is mounted where, as the kernel lists it; nothing beneath a Root that shows no such list.
+    /// The mounts in the kernel's list; none beneath a Root that has no such list.
     fn mounts(&self) -> Vec<Mount> {
         let list = self.read_text("/proc/self/mountinfo", 4 << 20).unwrap_or_default();
         list.lines().filter_map(Mount::parse).collect()
     }
 
-    /// The path beneath the Root that leads to the same file without any link. `None` where nothing is, or /proc is not
-    /// mounted.
+    /// The path beneath the Root that leads to the file without any link. `None` where nothing is at `path`,
+    /// or /proc is not mounted.
     #[must_use]
     pub fn without_links(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
         let dir = match &self.beneath {
@@ -96,12 +97,12 @@ struct Mount {
     parent: u64,
     /// `8:1`
     device: String,
-    /// Which folder of the file system is shown.
+    /// The folder of the file system that the mount shows.
     shown: PathBuf,
     place: PathBuf,
     /// `ext4`
     kind: String,
-    /// Of its file system: `rw,lowerdir=/a:/b`.
+    /// The file system's options: `rw,lowerdir=/a:/b`.
     options: String,
 }
 
@@ -124,7 +125,8 @@ impl Mount {
         })
     }
 
-    /// Whether it is an overlay that shows the folder that it covers, as systemd-sysext(8) puts one over /usr.
+    /// Whether the mount is an overlay that shows the folder that it covers, as systemd-sysext(8) puts one
+    /// over /usr.
     fn is_over_itself(&self) -> bool {
         let mut options = self.options.split(',');
         let lower = options.clone().find_map(|option| option.strip_prefix("lowerdir="));
@@ -133,7 +135,7 @@ impl Mount {
     }
 }
 
-/// Whether this mount shows what would be there without it.
+/// Whether the mount shows what would be there without it.
 fn shows_itself(mounts: &[Mount], id: u64) -> bool {
     let of = |id: u64| mounts.iter().find(|mount| mount.id == id);
     let mut this = of(id);
@@ -148,7 +150,7 @@ fn shows_itself(mounts: &[Mount], id: u64) -> bool {
         if mount.place != below.place {
             return true;
         }
-        // One on another at the same place: what the lower one shows counts.
+        // Of two mounts at one place, what the lower one shows counts.
         this = Some(below);
     }
     false
@@ -163,8 +165,8 @@ fn shows_itself(mounts: &[Mount], id: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// Of a machine whose /usr is a file system of its own, in a sandbox that may write /etc and /usr/local/lib; a folder
-    /// of the machine is at /opt, another one at /srv, and at /mnt what is at /mnt.
+    /// A machine whose /usr is a file system of its own, in a sandbox that may write /etc and /usr/local/lib.
+    /// At /opt another folder of the machine is mounted, at /srv a tmpfs, at `/mnt/a b\` the folder itself.
     const SANDBOX: &str = "\
 1 0 8:1 / / ro - ext4 /dev/sda1 ro
 2 1 8:2 / /usr ro - ext4 /dev/sda2 ro

@@ -1,5 +1,6 @@
-//! Another reader of the kernel's files: the read of a driver's file can wait for ever, in a state that no signal ends.
-//! A process that has such a thread does not end either. So a program hands these reads to a [`Reader`], which gives up.
+//! An interface to readers that give up. The read of a driver's file can wait for ever, in a state that no
+//! signal ends, and a process with such a thread does not end either. So a program hands these reads to a
+//! [`Reader`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,9 +15,9 @@ use crate::{Error, Root};
 /// How much of a file is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// The whole file, at most this many bytes: as [`Root::read`].
+    /// The whole file, at most this many bytes, as [`Root::read`] reads it.
     Whole(usize),
-    /// The first bytes, by one read of this size: as [`Root::read_start`].
+    /// The first bytes, by one read of this size, as [`Root::read_start`] reads them.
     Start(usize),
 }
 
@@ -28,9 +29,9 @@ pub enum Failure {
     TooLarge,
     /// The read, or an earlier one of this file or of its device, has not come back for so long.
     NoAnswer(Duration),
-    /// Not asked: too many reads have not come back.
+    /// The reader did not try: too many reads hang.
     TooMany,
-    /// This reader cannot read just now: the caller reads by itself.
+    /// The reader cannot read now: the caller reads by itself.
     Unavailable,
 }
 
@@ -40,11 +41,11 @@ pub trait Reader: Send + Sync {
     /// Why there are no bytes.
     fn read(&self, path: &Path, amount: Amount) -> Result<Vec<u8>, Failure>;
 
-    /// Before a new look at the machine: what has answered late is read again, and a reader that was unavailable tries
-    /// again.
+    /// Called before a new look at the machine. The reader tries files again that have answered late, and
+    /// starts again if it was unavailable.
     fn ask_again(&self);
 
-    /// How many reads have not come back.
+    /// How many reads hang.
     fn stuck(&self) -> usize;
 }
 
@@ -56,8 +57,8 @@ impl Root {
         self
     }
 
-    /// Whether a read beneath /sys may wait for somebody else's answer: of a driver or of another program. An ordinary
-    /// file system, where a captured machine lies, answers by itself.
+    /// Whether a read beneath /sys may wait for a driver or another program. The ordinary file system of a
+    /// captured machine never does.
     #[must_use]
     pub fn may_wait(&self) -> bool {
         // SYSFS_MAGIC, FUSE_SUPER_MAGIC and NFS_SUPER_MAGIC (include/uapi/linux/magic.h, fs/fuse/inode.c).
@@ -67,14 +68,14 @@ impl Root {
         folder.is_ok_and(|folder| fstatfs(&folder).map_or(true, |it| WAITING.contains(&it.f_type)))
     }
 
-    /// Before a new look at the machine: what has answered late is read again.
+    /// Called before a new look at the machine: files that have answered late are read again.
     pub fn ask_again(&self) {
         if let Some(reader) = &self.reader {
             reader.ask_again();
         }
     }
 
-    /// How many reads of its [`Reader`] have not come back.
+    /// How many reads of the Root's [`Reader`] hang.
     #[must_use]
     pub fn stuck(&self) -> usize {
         self.reader.as_ref().map_or(0, |reader| reader.stuck())
@@ -97,7 +98,7 @@ impl Root {
     }
 }
 
-/// Whether the kernel's code of a device or of another process answers a read: beneath /sys, or /proc/PID.
+/// Whether a driver or another process answers a read: paths beneath /sys, or /proc/PID.
 fn is_kernels(path: &Path) -> bool {
     let mut names = path.components().skip(1).map(|name| name.as_os_str().as_encoded_bytes());
     match names.next() {

@@ -1,4 +1,4 @@
-//! What a caller reads through a Root, kept: a report packs it, and so is what that caller read.
+//! Keeps what a caller reads through a Root, so that a report can pack it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,16 +6,16 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::{Error, Root};
 
-/// What a caller asked of a path.
+/// What a caller has read of a path.
 #[derive(Debug, Clone)]
 pub enum Kept {
-    /// What is there: it was listed, examined, or its link was read.
+    /// The metadata: the path was listed or examined, or its link was read.
     Looked,
-    /// A file's bytes, with what came back.
+    /// The content of a file, or the error.
     Read(Result<Vec<u8>, Error>),
 }
 
-/// By path beneath the Root.
+/// Reads by path beneath the Root.
 pub(crate) type Reads = Mutex<BTreeMap<PathBuf, Kept>>;
 
 impl Root {
@@ -26,7 +26,7 @@ impl Root {
         self
     }
 
-    /// What was read since [`Root::keeping_reads`], whether it was there or not; of several reads of a file the last.
+    /// All reads since [`Root::keeping_reads`], also of missing files; of several reads of a file the last.
     #[must_use]
     pub fn reads(&self) -> BTreeMap<PathBuf, Kept> {
         let reads = self.reads.as_ref().map(|reads| reads.lock().unwrap_or_else(PoisonError::into_inner));

@@ -11,12 +11,12 @@ pub const CAPTURE_FILE: &str = "/capture.json";
 const VERSION: u32 = 1;
 const LIMIT: usize = 1 << 20;
 
-/// What [`CAPTURE_FILE`] holds.
+/// The content of [`CAPTURE_FILE`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Recording {
     pub schema_version: u32,
     pub nodes: Vec<RecordedNode>,
-    /// Where and with what it was taken; for people.
+    /// Where and how the capture was taken; for people.
     #[serde(flatten)]
     pub about: BTreeMap<String, serde_json::Value>,
 }

@@ -7,7 +7,7 @@ use crate::files::Files;
 use crate::memory::Tree;
 use crate::{Asked, Beneath, Error, Reader, Root};
 
-/// What a Root is opened from, again and in any thread.
+/// A description from which any thread can open a Root again.
 #[derive(Clone)]
 pub struct Place(Kind);
 
@@ -51,9 +51,10 @@ impl From<PathBuf> for Place {
 }
 
 impl Root {
-    /// Another machine's files, as they were read there. Nothing is ever written to them.
+    /// A Root over another machine's files as they were read there. Nothing is ever written to them.
     ///
-    /// A path that was neither read nor listed gives [`Error::NotRead`]. A path is as on that machine, without a prefix.
+    /// A path that was neither read nor listed gives [`Error::NotRead`]. Paths have no prefix: they are spelt
+    /// as on that machine.
     #[must_use]
     pub fn of_files(files: Files) -> Self {
         Self::of_tree(Arc::new(Tree::of(files)))
@@ -64,7 +65,7 @@ impl Root {
         Self::of(Beneath::Memory(tree), Path::new("/"), owner)
     }
 
-    /// From which this Root can be opened again, with the same [`Reader`].
+    /// The place from which this Root can be opened again, with its [`Reader`].
     #[must_use]
     pub fn place(&self) -> Place {
         Place(match &self.beneath {
@@ -73,7 +74,7 @@ impl Root {
         })
     }
 
-    /// Whether this is another machine's files in memory.
+    /// Whether the Root holds another machine's files in memory.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
         self.memory().is_some()

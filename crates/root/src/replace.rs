@@ -16,10 +16,10 @@ use rustix::fs::RenameFlags;
 use crate::slot::{New, Slot, is_pid};
 use crate::{Error, Root};
 
-/// How often another process may write within one exchange before this gives up: each try takes microseconds.
+/// How often an exchange is tried while another process writes the file: each try takes microseconds.
 const TRIES: usize = 64;
 
-/// What the name of a file ends in that is kept beside its path, behind the pid: no sweep takes it for a temporary file.
+/// The end of a kept file's name, behind the pid. A sweep must not take the file for a temporary one.
 const KEPT: &str = ".edit";
 
 /// Distinguishes a file from another, and from itself after a write.
@@ -130,7 +130,7 @@ impl Slot<'_> {
         }
     }
 
-    /// On a file system that can neither exchange two files nor refuse to replace one.
+    /// Replaces on a file system that can neither exchange two files nor refuse to replace one.
     fn put_plainly(
         &self,
         made: Option<Version>,

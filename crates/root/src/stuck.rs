@@ -1,20 +1,22 @@
-//! Which paths a reader leaves alone, because a read of them hangs.
+//! Decides which paths a reader leaves alone, because a read of them hangs.
 //!
-//! A card that has hung has 60 such files. So where several files of one device hang, the whole device does: no other file
-//! of it is asked. Those that answered in between are, which PCI's own code answers: so the card keeps its name.
+//! A card that has hung has 60 such files. So where several files of a device hang, no other file of the
+//! device is read. Files that answered in between are still read: PCI's own code answers them, so that the
+//! card keeps its name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// Each name in these folders is a device, or a part of one.
+/// Folders in which each name is a device, or a part of one.
 const DEVICES: &[&str] = &["/sys/bus/pci/devices", "/sys/class/drm", "/sys/class/kfd/kfd/topology/nodes"];
 
 /// A device hangs as a whole once this many of its files hang.
 const MOST_OF_A_DEVICE: usize = 5;
 
-/// How long a device that hung is left alone after its reads came back: what answers late makes every run late.
+/// How long a device that hung is left alone after its reads came back: a device that answers late would make
+/// every run late.
 const BACK_OFF: Duration = Duration::from_secs(60);
 
 /// The reads that have not come back.
@@ -28,7 +30,7 @@ pub struct Stuck {
 #[derive(Debug)]
 struct Waiting {
     since: Instant,
-    /// When it came back after all.
+    /// When the read came back after all.
     back: Option<Instant>,
 }
 
@@ -54,13 +56,13 @@ impl Stuck {
         }
     }
 
-    /// Whether every read has come back.
+    /// Whether no read hangs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.reads.is_empty()
     }
 
-    /// Whether a read of this very path has not come back.
+    /// Whether a read of this very path hangs.
     #[must_use]
     pub fn has(&self, path: &Path) -> bool {
         self.reads.contains_key(path)
@@ -80,7 +82,7 @@ impl Stuck {
         (self.is_given_up(device) && !self.answered.contains(path)).then(|| first.elapsed())
     }
 
-    /// Before a run: what came back may be asked again.
+    /// Called before a run: allows new reads of paths that have answered.
     pub fn forget(&mut self) {
         let again = |(path, waiting): (&PathBuf, &Waiting)| {
             let back = waiting.back?;

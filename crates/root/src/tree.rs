@@ -91,10 +91,10 @@ impl Root {
         }
     }
 
-    /// Gives a file or folder another path on the same file system, where nothing is yet.
+    /// Moves a file or folder to a free path on its file system.
     ///
     /// # Errors
-    /// When something is there, or it cannot be moved; then it is where it was.
+    /// When something is at the new path, or the move fails; the file then stays where it is.
     pub fn rename_new(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) -> Result<(), Error> {
         let (from, to) = (from.as_ref(), to.as_ref());
         let failed = |errno| Error::io("move into place", self.shown(to), errno);
@@ -133,10 +133,10 @@ impl Root {
         }
     }
 
-    /// How many bytes the file system of a folder has left for whoever runs this.
+    /// The bytes that the program's user can still write to a folder's file system.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// When the kernel does not report it.
     pub fn free_space(&self, folder: impl AsRef<Path>) -> Result<u64, Error> {
         let path = folder.as_ref();
         let folder = self.folder(path)?;

@@ -11,7 +11,7 @@ use crate::memory::Asked;
 use crate::open::read_up_to;
 use crate::{Error, Kind, Meta, Root};
 
-/// As many links as the kernel follows in one path (path_resolution(7)).
+/// The number of links that the kernel follows in one path (path_resolution(7)).
 const MOST_LINKS: usize = 40;
 
 impl Root {
@@ -41,15 +41,15 @@ impl Root {
         read_up_to(&file, limit, || self.shown(path))
     }
 
-    /// Whether what belongs to this user may decide anything: root, the Root's owner, whoever runs this. Of another machine's
-    /// files: root, and who read them there.
+    /// Whether files of this user count: root, the Root's owner, the program's user. In another machine's
+    /// files: root, and the user who read them there.
     #[must_use]
     pub fn believes(&self, uid: u32) -> bool {
         uid == 0 || uid == self.owner() || (uid == geteuid().as_raw() && !self.is_in_memory())
     }
 
-    /// Whether the files of a folder may decide anything: it belongs to a believed user, and no other user can write to
-    /// it. One that is not there may.
+    /// Checks that the files of a folder may count: the folder belongs to a believed user, and no other user
+    /// can write to it. A missing folder passes.
     ///
     /// # Errors
     /// Says which attribute is wrong and how to put it right.
@@ -61,9 +61,10 @@ impl Root {
         }
     }
 
-    /// Where a path leads, without links. `None` where a link on the way may be another user's: each folder that the
-    /// walk passes has to be root's, and no other user may write to it. Then nobody else can change the way before it is
-    /// used. ostree has such links (`/usr/local`, `/opt`, `/home`). What a link leads to has to be there.
+    /// The end of a path, without links. `None` where a link on the way may be another user's: each folder
+    /// that the walk passes has to be root's, and no other user may write to it. Then nobody else can change
+    /// the way before it is used. ostree has such links (`/usr/local`, `/opt`, `/home`). The target of a link
+    /// has to exist.
     pub(crate) fn behind_roots_links(&self, path: &Path) -> Option<PathBuf> {
         let mut rest: VecDeque<OsString> = VecDeque::new();
         follow(path, &mut rest);
@@ -112,8 +113,8 @@ impl Root {
         self.lstat(&place).is_ok_and(|meta| !is_others(&meta)).then_some(place)
     }
 
-    /// Whether root alone can change what is in a folder. Of another machine's folder whose owner was not read, the next
-    /// connection asks, and of the rest of the way.
+    /// Whether only root can change what is in a folder. Where the owner of another machine's folder was not
+    /// read, it is noted for the next connection to ask, with the rest of the way.
     fn is_roots_alone(&self, meta: &Meta, way: impl FnOnce() -> PathBuf) -> bool {
         if let Some(tree) = self.memory().filter(|_| meta.uid == Meta::UNKNOWN_OWNER) {
             tree.not_read(Asked::Meta, &way());
@@ -121,7 +122,7 @@ impl Root {
         meta.kind == Kind::Directory && self.believes(meta.uid) && meta.mode & 0o022 == 0
     }
 
-    /// Whether a file with these attributes may decide anything.
+    /// Checks that a file with these attributes may count.
     ///
     /// # Errors
     /// Says which attribute is wrong and how to put it right.

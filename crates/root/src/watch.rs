@@ -6,17 +6,17 @@ use std::time::Duration;
 
 use crate::{Error, Root};
 
-/// Who is told of each read of a Root: of a file, a folder, a link, or what is at a path. What a [`crate::Reader`] reads is
-/// not among them: it has a time limit of its own.
+/// Observes each read of a Root: of a file, a folder, a link, or metadata. Reads through a [`crate::Reader`]
+/// are not observed: they have a time limit of their own.
 pub trait Watch: Send + Sync {
-    /// Before the read of a path beneath the Root.
+    /// Called before the read of a path beneath the Root.
     ///
     /// # Errors
     /// How long an earlier read of this path has waited. The read then fails at once with [`Error::NoAnswer`], and
     /// [`Watch::end`] is not called.
     fn begin(&self, path: &Path) -> Result<(), Duration>;
 
-    /// After the read, in the same thread.
+    /// Called after the read, in the thread that has read.
     fn end(&self);
 }
 
@@ -32,14 +32,15 @@ impl Drop for Reading<'_> {
 }
 
 impl Root {
-    /// Tells `watch` of each read from now on. Reads of one Root by several threads are told as they come.
+    /// Reports each read to `watch` from now on. Reads of several threads are reported as they come.
     #[must_use]
     pub fn watched_by(mut self, watch: Arc<dyn Watch>) -> Self {
         self.watch = Some(watch);
         self
     }
 
-    /// Each read begins here, but one of a [`crate::Reader`]. It lasts until what is returned is dropped.
+    /// Begins every read but those of a [`crate::Reader`]. The read lasts until the returned value is
+    /// dropped.
     pub(crate) fn reading(&self, path: &Path) -> Result<Reading<'_>, Error> {
         self.keep_look(path);
         let Some(watch) = &self.watch else { return Ok(Reading(None)) };

@@ -12,7 +12,7 @@ use crate::open::{open_in, read_up_to};
 use crate::slot::{Attributes, New, Slot};
 use crate::{Error, Kind, Meta, Root};
 
-/// Whether a write changed anything.
+/// The effect of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Written {
     /// Bytes, mode and owner were those already: nothing was touched.

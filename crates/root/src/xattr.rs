@@ -8,7 +8,8 @@ use rustix::fs::{XattrFlags, fgetxattr, flistxattr, fremovexattr, fsetxattr};
 
 use crate::error::of_rustix;
 
-/// Both limits are the kernel's (XATTR_LIST_MAX, XATTR_SIZE_MAX in include/uapi/linux/limits.h).
+/// The kernel's limit for the list of names and for a value (XATTR_LIST_MAX, XATTR_SIZE_MAX in
+/// include/uapi/linux/limits.h).
 const LIMIT: usize = 64 << 10;
 
 /// The kernel works these out of a file's bytes and its inode (Documentation/ABI/testing/evm): another file's are wrong.

@@ -1,4 +1,4 @@
-//! What each owner has had of each GPU, over scrapes. Pure.
+//! Accounts for what each owner has used of each GPU, from scrape to scrape. Pure.
 
 use std::collections::BTreeMap;
 
@@ -21,17 +21,17 @@ pub struct Holding {
     pub vram_bytes: Option<u64>,
 }
 
-/// What an owner had of a GPU.
+/// What an owner has used of a GPU.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Account {
-    /// In which at least one of its processes held the GPU.
+    /// The time in which at least one of the owner's processes held the GPU.
     pub seconds: f64,
     /// The most at a scrape.
     pub vram_peak_bytes: Option<u64>,
     seen: f64,
 }
 
-/// When a scrape was, by two clocks.
+/// The time of a scrape by two clocks.
 #[derive(Debug, Clone, Copy)]
 pub struct Timestamp {
     /// Seconds since 1970; a person or NTP may set it.
@@ -75,7 +75,7 @@ impl Accounting {
         self.forget(now.wall);
     }
 
-    /// All accounts, in a fixed order.
+    /// Every account, in a fixed order.
     pub fn accounts(&self) -> impl Iterator<Item = (&Owner, u32, &Account)> {
         self.accounts.iter().map(|((owner, gpu_id), account)| (owner, *gpu_id, account))
     }
@@ -95,7 +95,7 @@ impl Accounting {
     }
 }
 
-/// What both clocks agree has passed: a clock that was set adds nothing by that.
+/// The seconds that both clocks agree have passed: setting one of them adds nothing.
 fn since(last: Timestamp, now: Timestamp) -> f64 {
     let wall = now.wall - last.wall;
     let uptime = last.uptime.zip(now.uptime).map(|(last, now)| now - last);

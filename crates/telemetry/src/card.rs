@@ -17,7 +17,7 @@ pub(crate) fn card(readings: &CardReadings, to: &mut Labelled<'_>) {
     }
 }
 
-/// One partition of a card that is awake. Of its memory only the size is known.
+/// Adds a partition's samples while its card is awake. Of a partition's memory only the size is known.
 pub(crate) fn partition(part: &Part, to: &mut Labelled<'_>) {
     to.add(&GPU_UTILIZATION, part.readings.busy_percent);
     add(&ENGINE_BUSY, engines(&part.readings.engines), to);

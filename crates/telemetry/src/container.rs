@@ -1,8 +1,8 @@
-//! Whose a process is, by its cgroups (/proc/PID/cgroup, cgroups(7)).
+//! Finds the owner of a process by its cgroups (/proc/PID/cgroup, cgroups(7)).
 //!
-//! The outermost container counts: it is the one that the machine's engine lists and that a lease names, and a program
-//! inside cannot choose it. A system container of LXC, LXD or Incus is a machine of its own: the outermost container
-//! inside it counts, else itself.
+//! The outermost container counts: the machine's engine lists it, a lease names it, and a program inside
+//! cannot choose it. A system container of LXC, LXD or Incus is a machine of its own: its owner is the
+//! outermost container inside it, or else the system container.
 
 use allocation::is_unsafe_to_show;
 
@@ -20,7 +20,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// From the text of /proc/PID/cgroup: a line for each hierarchy of cgroup v1, one that begins with `0::` for v2.
+    /// Parses /proc/PID/cgroup: a line for each hierarchy of cgroup v1, one that begins with `0::` for v2.
     #[must_use]
     pub fn of_cgroup(text: &str) -> Self {
         let lines = || text.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
@@ -163,7 +163,7 @@ mod tests {
         Owner { container: container.to_owned(), pod_uid: pod_uid.to_owned(), unit: unit.to_owned() }
     }
 
-    /// Each with who writes it so.
+    /// Each path stands beside the engine that writes it.
     #[test]
     fn an_owner_is_read_from_what_each_engine_writes() {
         let systemd_uid = UID.replace('-', "_");

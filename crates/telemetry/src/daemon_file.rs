@@ -1,4 +1,5 @@
-//! What rocworker's daemon, as root, writes for the exporter, which runs without rights: [`Published`] and [`Health`].
+//! Reads what rocworker's daemon, as root, writes for the exporter, which runs without privileges:
+//! [`Published`] and [`Health`].
 //!
 //! [`Published`]: inventory::published::Published
 //! [`Health`]: inventory::health::Health
@@ -13,23 +14,23 @@ use serde::de::DeserializeOwned;
 /// More than the daemon writes.
 const LIMIT: usize = 1 << 20;
 
-/// One of the daemon's files.
+/// A file that the daemon writes.
 pub trait DaemonFile: DeserializeOwned {
     const PATH: &'static str;
-    /// The only one that is read. A new field needs no other: a reader ignores it, or takes it for unknown.
+    /// The only version that is read. A new field needs no new version: a reader ignores an unknown field and
+    /// takes a missing one for unknown.
     const SCHEMA_VERSION: u32;
-    /// Older than this, in seconds, it says nothing of now.
+    /// Seconds after the write during which the file counts.
     const FRESH_S: u64;
 
     /// Seconds since 1970.
     fn written_at(&self) -> u64;
 }
 
-/// What the daemon says in such a file; `None` where it says nothing, or does no more: the file is old. `now`: seconds
-/// since 1970.
+/// Reads a file while it is fresh; `None` where there is none, or it is old. `now`: seconds since 1970.
 ///
 /// # Errors
-/// Says in a sentence why nothing of the file counts: it is from the future, or as [`last`].
+/// A sentence on why nothing of the file counts: its time lies in the future, or an error of [`last`].
 pub fn read<T: DaemonFile>(root: &Root, now: u64) -> Result<Option<T>, String> {
     let Some(file) = last::<T>(root)? else { return Ok(None) };
     match Age::of(file.written_at(), now, T::FRESH_S) {
@@ -42,11 +43,11 @@ pub fn read<T: DaemonFile>(root: &Root, now: u64) -> Result<Option<T>, String> {
     }
 }
 
-/// What the daemon wrote last, however old; `None` where it wrote nothing.
+/// Reads the file that the daemon wrote last, however old; `None` where it wrote none.
 ///
 /// # Errors
-/// Says in a sentence why nothing of the file counts: it is damaged, another version's, or another user could have
-/// written it.
+/// A sentence on why nothing of the file counts: it is damaged or of another version, or another user could
+/// have written it.
 pub fn last<T: DaemonFile>(root: &Root) -> Result<Option<T>, String> {
     let folder = Path::new(T::PATH).parent().unwrap_or(Path::new("/"));
     match root.lstat(folder) {

@@ -1,4 +1,4 @@
-//! From a machine's files to snapshots.
+//! Makes snapshots of a machine's files.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,13 +19,14 @@ use crate::identity::{Identities, Place};
 use crate::links::Links;
 use crate::processes::{Found, Processes};
 
-/// What is kept between two scrapes: counts of failed reads, what containers have used, the identity of GPUs that are
-/// suspended now.
+/// The state between two scrapes: counts of failed reads, what containers have used, the identity of GPUs
+/// that are suspended now.
 #[derive(Debug, Clone, Default)]
 pub struct Exporter {
     identities: Identities,
     links: Links,
-    /// How often each file failed: a card's while the card is there; the machine's stand at `None`.
+    /// How often each file failed, by card. A card's counts go with the card; files of the machine are under
+    /// `None`.
     failed_reads: BTreeMap<Option<Place>, BTreeMap<PathBuf, u64>>,
     processes: Processes,
 }
@@ -63,24 +64,24 @@ impl Exporter {
     }
 }
 
-/// Without what depends on who looks: the exporter's sandbox has no nodes in /dev, and a container may hide GPUs from KFD's
-/// list. `rocworker detect` and doctor tell that.
+/// The GPU's problems without those that depend on the reader: the exporter's sandbox has no nodes in /dev,
+/// and a container may hide GPUs from KFD's list. `rocworker detect` and doctor report those.
 fn unusable(gpu: &Gpu) -> Vec<String> {
     let is_of_gpu = |it: &&Problem| !matches!(it, Problem::Node(_) | Problem::Kfd(_) | Problem::HiddenByKfd);
     gpu.problems.iter().filter(is_of_gpu).map(ToString::to_string).collect()
 }
 
-/// One scrape, while it lasts.
+/// A scrape in progress.
 struct Scrape<'s> {
     exporter: &'s mut Exporter,
     root: &'s Root,
     found: Snapshot,
-    /// The GPUs that were there.
+    /// The places of the GPUs that this scrape has found.
     places: Vec<Place>,
 }
 
 impl Scrape<'_> {
-    /// What the daemon says in a file, where that counts.
+    /// The content of a daemon's file, where that counts.
     fn of_daemon<T: DaemonFile>(&mut self) -> Option<T> {
         daemon_file::read(self.root, self.found.taken_at_seconds()).unwrap_or_else(|reason| {
             let reason = Unknown::because(reason);

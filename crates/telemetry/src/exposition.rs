@@ -79,7 +79,8 @@ fn line(text: &mut String, sample: &Sample) {
     if before == ',' {
         text.push('}');
     }
-    // Display is the shortest text that reads back as the same float, and has no exponent: integers stay integers.
+    // `Display` writes the shortest text that reads back as an equal float, without an exponent: integers
+    // stay integers.
     writeln!(text, " {}", sample.value).ok();
 }
 

@@ -10,7 +10,8 @@ pub enum Format {
 }
 
 impl Format {
-    /// What a client's `Accept` header asks for: OpenMetrics where the client names it and prefers nothing else.
+    /// The format for a client's `Accept` header: OpenMetrics where the client names it and prefers nothing
+    /// else.
     #[must_use]
     pub fn negotiate(accept: &str) -> Self {
         let ranges: Vec<Range<'_>> = accept.split(',').filter_map(Range::parse).collect();
@@ -25,7 +26,7 @@ impl Format {
         if openmetrics > 0 && openmetrics >= text.unwrap_or(0) { Self::OpenMetrics } else { Self::Prometheus }
     }
 
-    /// For the header `Content-Type`.
+    /// The value of the header `Content-Type`.
     #[must_use]
     pub fn content_type(self) -> &'static str {
         match self {
@@ -35,11 +36,11 @@ impl Format {
     }
 }
 
-/// One media range of an `Accept` header (RFC 9110, 12.5.1).
+/// A media range of an `Accept` header (RFC 9110, 12.5.1).
 struct Range<'a> {
     kind: &'a str,
     version: Option<&'a str>,
-    /// In thousandths.
+    /// The quality (`q`) in thousandths.
     quality: u16,
 }
 

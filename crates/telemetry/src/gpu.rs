@@ -5,7 +5,7 @@ use inventory::{Gpu, Inventory};
 /// A card, as the whole GPU that it is or with its partitions.
 #[derive(Debug)]
 pub(crate) struct Card<'m> {
-    /// In the order of their indexes.
+    /// The card's GPUs in the order of their indexes.
     pub(crate) entries: Vec<&'m Gpu>,
 }
 

@@ -1,4 +1,4 @@
-//! How well rocworker's daemon judges a card to be, as samples, and whether the wrapper acts on it.
+//! Samples of the daemon's judgement of a card, and of whether the wrapper acts on it.
 
 use allocation::document::Document;
 use allocation::policy::Policy;
@@ -26,7 +26,8 @@ const POLICY: &str = "/etc/rocworker/wrapper.json";
 /// More than apply writes.
 const LIMIT: usize = 1 << 20;
 
-/// Whether the wrapper keeps containers off an unhealthy GPU, by its policy; `None` where that cannot be read.
+/// Whether the wrapper's policy keeps containers off an unhealthy GPU; `None` where the policy cannot be
+/// read.
 #[must_use]
 pub fn is_quarantine_enforced(root: &Root) -> Option<bool> {
     match root.read_trusted(POLICY, LIMIT) {

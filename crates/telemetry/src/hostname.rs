@@ -2,7 +2,7 @@
 
 use root::Root;
 
-/// What this machine calls itself, with its domain where it has one; `None` where nothing says so that can be a name.
+/// The machine's hostname, with its domain where it has one; `None` where no file holds a valid one.
 #[must_use]
 pub fn hostname(root: &Root) -> Option<String> {
     let files = ["/proc/sys/kernel/hostname", "/etc/hostname"].iter();
@@ -10,7 +10,7 @@ pub fn hostname(root: &Root) -> Option<String> {
     texts.map(|text| text.trim().to_owned()).find(|name| is_hostname(name))
 }
 
-/// As hostname(7) has it.
+/// Whether `name` is valid by hostname(7).
 fn is_hostname(name: &str) -> bool {
     let fits = (1..=64).contains(&name.len()) && !name.starts_with(['.', '-']);
     fits && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-'))

@@ -1,7 +1,7 @@
-//! Who a GPU is: the labels of its series.
+//! A GPU's identity: the labels of its series.
 //!
-//! The kernel tells less of a GPU that is suspended. Its series stay the same series: what an earlier scrape has read is
-//! kept for as long as the GPU is there.
+//! The kernel reports less of a suspended GPU. So that its series keep their labels, what an earlier scrape
+//! has read is kept for as long as the GPU is there.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,11 +11,11 @@ use inventory::{Gpu, Identity, PciAddress};
 
 use crate::sample::Label;
 
-/// Where a GPU is: what stays the same while everything that is read of it may come and go.
+/// Where a GPU is. The place stays, whatever else can or cannot be read of the GPU.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pci: Option<PciAddress>,
-    /// Only where sysfs does not tell the card.
+    /// The render node, only where sysfs does not name the card.
     render: Option<PathBuf>,
     partition: Option<u32>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Identities {
 }
 
 impl Identities {
-    /// What is known of a GPU, with what an earlier scrape knew.
+    /// Fills the gaps in a GPU's identity from earlier scrapes.
     pub(crate) fn complete(&mut self, place: Place, (identity, vbios): Known) -> Known {
         let kept = self.earlier.get(&place).filter(|(kept, _)| kept.may_be(&identity)).cloned();
         let (kept, kept_vbios) = kept.unwrap_or_default();

@@ -1,8 +1,8 @@
-//! How the GPUs of a machine are, as metrics for Prometheus.
+//! Metrics of a machine's GPUs for Prometheus.
 //!
-//! Data flows one way: [`exporter`] reads an [`inventory::Snapshot`], [`samples`] makes samples of it, [`exposition`] writes
-//! them. [`metrics`] is the one table of what there is. The program `rocworker-exporter` serves it; `rocworker metrics`
-//! prints it once.
+//! Data flows one way: [`exporter`] reads an [`inventory::Snapshot`], [`samples`] makes samples of it,
+//! [`exposition`] writes them. [`metrics`] is the one table of metrics. The program `rocworker-exporter`
+//! serves the text; `rocworker metrics` prints it once.
 
 pub mod accounting;
 mod card;

@@ -1,5 +1,5 @@
-//! How many XGMI links each GPU has. That is thousands of files of a partitioned machine, and changes only with KFD's
-//! topology: they are read once for each of its generations.
+//! Counts each GPU's XGMI links. A partitioned machine has thousands of files for them, which change only
+//! with KFD's topology: they are read once for each generation of the topology.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use root::Root;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Links {
     generation: Option<u64>,
-    /// By KFD node. What could not be read is read again at the next scrape.
+    /// Links by KFD node. What could not be read is tried again at the next scrape.
     counts: BTreeMap<u32, u32>,
 }
 
@@ -18,7 +18,7 @@ impl Links {
     /// Begins a scrape.
     pub(crate) fn begin_scrape(&mut self, root: &Root) {
         let generation = topology_generation(root).ok();
-        // Without a number nothing says that the topology is still the same.
+        // Without a generation nothing shows that the topology is unchanged.
         if generation.is_none() || generation != self.generation {
             *self = Self { generation, counts: BTreeMap::new() };
         }

@@ -1,13 +1,14 @@
-//! What a metric is. [`crate::metrics`] is the table of all, from which the exposition and docs/metrics.md are made.
+//! Describes a metric. [`crate::metrics`] is the table of all, from which the exposition and docs/metrics.md
+//! are made.
 
 use inventory::readings::CardReadings;
 use inventory::series::{Series, Value};
 
-/// What Prometheus learns of a metric (`# TYPE`).
+/// The metric's type in the exposition (`# TYPE`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Gauge,
-    /// Its name ends in `_total`, as promtool and OpenMetrics want it.
+    /// A counter; its name ends in `_total`, as promtool and OpenMetrics require.
     Counter,
     /// A name that the source of this product chose against promtool's conventions.
     Untyped,
@@ -28,7 +29,7 @@ impl Kind {
     }
 }
 
-/// What a series of a metric is about, and so which labels it has.
+/// The subject of a metric's series, which decides their labels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// A card as a whole, partitioned or not: [`GPU_LABELS`] without `partition`.
@@ -50,17 +51,18 @@ pub struct Metric {
     pub kind: Kind,
     /// Prometheus' base unit: `bytes`, `celsius`, `ratio`; empty where it counts.
     pub unit: &'static str,
-    /// One sentence.
+    /// One sentence for `# HELP`.
     pub help: &'static str,
     /// The labels beside those of its GPU.
     pub labels: &'static [&'static str],
     /// The files, relative to the card's device folder unless they begin with `/`.
     pub source: &'static str,
-    /// The fields of NVIDIA's DCGM that say the same, or nothing.
+    /// The equivalent fields of NVIDIA's DCGM, or nothing.
     pub dcgm: &'static str,
-    /// The metrics of AMD's Device Metrics Exporter that say the same, or nothing.
+    /// The equivalent metrics of AMD's Device Metrics Exporter, or nothing.
     pub dme: &'static str,
-    /// Of a reading, its values for a card that is awake. The other metrics are made of what else a snapshot has.
+    /// For a reading: takes its values from a card that is awake. Other metrics have `None` and come from the
+    /// rest of the snapshot.
     pub values: Option<fn(&CardReadings) -> Vec<Value>>,
 }
 

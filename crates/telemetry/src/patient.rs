@@ -18,7 +18,7 @@ pub const PATIENCE: Duration = Duration::from_millis(500);
 /// Prometheus waits 10 s unless its configuration says otherwise.
 pub const DEADLINE: Duration = Duration::from_secs(8);
 
-/// At most so many threads are left behind. With more, no run begins until a read has come back.
+/// The most threads that may hang in a read. With more, no run begins until a read has come back.
 const MOST_LEFT: usize = 128;
 
 /// Why a run has no result.
@@ -58,7 +58,7 @@ struct Worker<T> {
     reads: Arc<Reads>,
 }
 
-/// What all workers share.
+/// The state that all workers share.
 #[derive(Debug, Default)]
 struct Left {
     stuck: Mutex<Stuck>,
@@ -75,10 +75,10 @@ struct Reads {
 
 #[derive(Debug, Default)]
 struct Now {
-    /// Of the current read, or of the last one.
+    /// The path of the current read, or of the last one.
     path: PathBuf,
     since: Option<Instant>,
-    /// Whether nobody waits for the worker any more.
+    /// Whether the worker is abandoned: nobody waits for it any more.
     left: bool,
 }
 
@@ -97,14 +97,14 @@ impl<T: Send + 'static> Patient<T> {
         self.left.threads.load(Ordering::SeqCst)
     }
 
-    /// What no run asks for now: their paths, and the folders of devices that hang.
+    /// The paths that no run reads for now, and the folders of devices that hang.
     #[must_use]
     pub fn stuck_paths(&self) -> Vec<PathBuf> {
         self.left.stuck().paths()
     }
 
-    /// What `job` returns. It runs again from its beginning where it meets a path that hangs, which then gives
-    /// [`root::Error::NoAnswer`].
+    /// Runs `job` and returns its result. Where the job meets a path that hangs, it runs again from its
+    /// beginning, and that path then gives [`root::Error::NoAnswer`].
     ///
     /// # Errors
     /// When the Root cannot be opened, or a run lasts longer than its deadline.
@@ -169,9 +169,9 @@ impl<T: Send + 'static> Patient<T> {
 
 enum Waited<T> {
     Done(Result<T, root::Error>),
-    /// One read took too long.
+    /// One read took too long, and its worker is abandoned.
     Left,
-    /// All reads together did.
+    /// All reads together took longer than the deadline.
     Late,
     Ended,
 }

@@ -1,4 +1,4 @@
-//! What came from a machine, as a person may be shown it.
+//! Makes text that came from a machine safe to show to a person.
 
 use allocation::is_unsafe_to_show;
 

@@ -15,36 +15,36 @@ use root::Root;
 use crate::accounting::{Accounting, Holding, Timestamp};
 use crate::container::{Owner, label};
 
-/// Which GPU of the snapshot it is, and what the kernel says of it.
+/// A GPU of the snapshot with what the kernel reports of it.
 pub type ReadGpu<'a> = (GpuId, &'a Gpu);
 
 /// The pid namespace that the kernel starts with, as /proc/PID/ns/pid names it (include/linux/proc_ns.h,
 /// `PROC_PID_INIT_INO`): KFD numbers processes as it does.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// What field 22 of /proc/PID/stat counts in (`USER_HZ`, asm-generic/param.h).
+/// The ticks a second of field 22 in /proc/PID/stat (`USER_HZ`, asm-generic/param.h).
 const TICKS_A_SECOND: f64 = 100.0;
 
 /// More than /proc/PID/stat, comm and cgroup of 20 hierarchies have.
 const LIMIT: usize = 64 << 10;
 
-/// How many processes on GPUs have series of their own: three each, of some 300 bytes.
+/// How many processes on GPUs have series: each has three, of some 300 bytes.
 const MOST: usize = 1000;
 
-/// What is kept of processes between two scrapes.
+/// The state of processes between two scrapes.
 #[derive(Debug, Clone, Default)]
 pub struct Processes {
     accounting: Accounting,
-    /// What the last samples leave out, and why.
+    /// What the last samples leave out, with the reasons.
     pub faults: Vec<Fault>,
 }
 
-/// What one reading of the processes has found.
+/// The result of one reading of the processes.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// How many compute processes are on each GPU of which KFD says it.
+    /// The number of compute processes on each GPU for which KFD reports it.
     pub counts: BTreeMap<GpuId, u64>,
-    /// In the order of their numbers.
+    /// The processes in the order of their pids.
     pub processes: Vec<snapshot::Process>,
     pub accounts: Vec<Account>,
 }
@@ -57,10 +57,10 @@ struct Row {
     queues: Option<u64>,
 }
 
-/// By the process' number and the GPU's place.
+/// Rows by pid and the GPU's position in the list.
 type Rows = BTreeMap<(u32, usize), Row>;
 
-/// What /proc says of a process; what it does not is empty.
+/// What /proc reports of a process; what it does not report is empty.
 #[derive(Debug, Default)]
 struct Process {
     name: String,
@@ -115,7 +115,7 @@ impl Processes {
         self.accounting.note(Timestamp { wall: now, uptime: proc.uptime }, holdings);
     }
 
-    /// At most [`MOST`] of them.
+    /// Keeps the [`MOST`] rows with the most VRAM.
     fn with_most_vram(&mut self, rows: Rows) -> Rows {
         let Some(left_out @ 1..) = rows.len().checked_sub(MOST) else { return rows };
         let reason = format!("{left_out} processes have no series: only those with the most VRAM have");
@@ -126,7 +126,7 @@ impl Processes {
         rows.into_iter().take(MOST).collect()
     }
 
-    /// What owners have had. Two that are called alike are one: a series must not come twice.
+    /// The owners' accounts. Owners of equal names are added up, because a series must not occur twice.
     fn accounts(&self, gpus: &[ReadGpu<'_>], ids: &BTreeMap<u32, usize>, pods: &[Pod]) -> Vec<Account> {
         let mut sums = BTreeMap::<(usize, snapshot::Owner), (f64, Option<u64>)>::new();
         for (owner, gpu_id, account) in self.accounting.accounts() {
@@ -143,7 +143,7 @@ impl Processes {
     }
 }
 
-/// What KFD says: a row for each process on each GPU that has a number.
+/// A row for each process on each GPU whose KFD id is known.
 fn rows(uses: &[Use], ids: &BTreeMap<u32, usize>) -> Rows {
     let row = |it: &Use| {
         let Use { vram_bytes, compute_units, queues, .. } = *it;
@@ -152,7 +152,7 @@ fn rows(uses: &[Use], ids: &BTreeMap<u32, usize>) -> Rows {
     uses.iter().filter_map(row).collect()
 }
 
-/// How many processes are on each GPU that KFD knows.
+/// The number of processes on each GPU that KFD knows.
 fn counts(gpus: &[ReadGpu<'_>], rows: &Rows, is_known: impl Fn(usize) -> bool) -> BTreeMap<GpuId, u64> {
     let mut counts = BTreeMap::<usize, u64>::new();
     rows.keys().for_each(|(_, gpu)| *counts.entry(*gpu).or_default() += 1);
@@ -195,7 +195,7 @@ fn add_clients(published: Option<&Published>, gpus: &[ReadGpu<'_>], rows: &mut R
     }
 }
 
-/// Which GPU has which of KFD's ids.
+/// The position of each GPU by KFD's id.
 fn ids(root: &Root, gpus: &[ReadGpu<'_>], faults: &mut Vec<Fault>) -> BTreeMap<u32, usize> {
     let id = |(index, (_, gpu)): (usize, &ReadGpu<'_>)| {
         Some((processes::gpu_id(root, gpu.kfd_node?, faults)?, index))
@@ -203,11 +203,12 @@ fn ids(root: &Root, gpus: &[ReadGpu<'_>], faults: &mut Vec<Fault>) -> BTreeMap<u
     gpus.iter().enumerate().filter_map(id).collect()
 }
 
-/// What /proc says of processes, each read once.
+/// What /proc reports of processes; each process is read once.
 struct Proc<'r> {
     root: &'r Root,
     uptime: Option<f64>,
-    /// Whether /proc numbers processes as KFD does. A captured machine has no such link; its files are of one machine.
+    /// Whether /proc numbers processes as KFD does. A captured machine has no namespace link, but all its
+    /// files are of one machine.
     numbers_alike: bool,
     found: BTreeMap<u32, Process>,
 }
@@ -225,7 +226,8 @@ impl<'r> Proc<'r> {
     }
 }
 
-/// Whether /proc shows every process of the machine, numbered as KFD numbers them; `None` where it does not say.
+/// Whether /proc shows every process of the machine under the pid that KFD uses; `None` where /proc does not
+/// tell.
 #[must_use]
 pub fn is_first_pid_namespace(root: &Root) -> Option<bool> {
     let namespace = root.read_link("/proc/self/ns/pid").ok()?;
@@ -245,7 +247,7 @@ fn process(root: &Root, pid: u32, uptime: Option<f64>) -> Process {
     }
 }
 
-/// When a process started, in seconds since the boot, by /proc/PID/stat.
+/// The process's start in seconds since the boot, from /proc/PID/stat.
 fn started(stat: &str) -> Option<f64> {
     // The second field is the program's name in parentheses, which may hold anything at all.
     let (_, fields) = stat.rsplit_once(')')?;

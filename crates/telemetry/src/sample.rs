@@ -1,4 +1,4 @@
-//! One value of one metric.
+//! A value of a metric.
 
 pub use inventory::series::{Label, count, truth};
 
@@ -13,7 +13,7 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// Samples that all begin with the same labels: those of a GPU, or none.
+/// Collects samples that all begin with equal labels: a GPU's labels, or none.
 #[derive(Debug)]
 pub struct Labelled<'a> {
     labels: &'a [Label],
@@ -40,7 +40,7 @@ impl<'a> Labelled<'a> {
         self.add_with_all(metric, labels.to_vec(), value);
     }
 
-    /// As [`Self::add_with`], where the number of labels depends on what is known.
+    /// Adds a sample as [`Self::add_with`] does, where the number of labels depends on what is known.
     pub fn add_with_all(
         &mut self,
         metric: &'static Metric,

@@ -16,7 +16,7 @@ use crate::metrics::{
 };
 use crate::sample::{Label, Labelled, Sample, count, truth};
 
-/// In the order of [`metrics::ALL`], then of the GPUs.
+/// The snapshot's samples in the order of [`metrics::ALL`], then of the GPUs.
 #[must_use]
 pub fn samples(snapshot: &Snapshot) -> Vec<Sample> {
     let mut samples = Vec::new();
@@ -39,7 +39,8 @@ pub fn samples(snapshot: &Snapshot) -> Vec<Sample> {
     in_order(each_once(samples))
 }
 
-/// Without the numbers that are none. Each series stands once: a second value of it would cost Prometheus the scrape.
+/// Drops numbers that are not finite, and every sample of a series but the first: Prometheus refuses the
+/// whole scrape for a second one.
 fn each_once(mut samples: Vec<Sample>) -> Vec<Sample> {
     let mut seen = HashSet::new();
     samples.retain(|sample| {
@@ -48,7 +49,7 @@ fn each_once(mut samples: Vec<Sample>) -> Vec<Sample> {
     samples
 }
 
-/// In the table's order, each metric's samples as they came.
+/// Sorts samples into the table's order; those of one metric keep their order.
 #[must_use]
 pub fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
     let place = |sample: &Sample| metrics::ALL.iter().position(|metric| std::ptr::eq(*metric, sample.metric));
@@ -56,7 +57,7 @@ pub fn in_order(mut samples: Vec<Sample>) -> Vec<Sample> {
     samples
 }
 
-/// What a container can get, and the labels of its series.
+/// A GPU of the snapshot and the labels of its series.
 type Labels = (GpuId, Vec<Label>);
 
 /// `gpus`: takes down what containers can get of the card.
@@ -65,7 +66,7 @@ fn of_card(snapshot: &Snapshot, card: &Card, gpus: &mut Vec<Labels>, samples: &m
     let index = card.gpus.first().and_then(|gpu| gpu.index);
     let own = labels(&card.identity, GpuId { index, pci: card.pci, partition: None });
     let mut to = Labelled::new(&own, samples);
-    // Of an entry whose card is not known, nothing can be said of a card.
+    // An entry whose card is not known has no labels of a card.
     if card.pci.is_some() {
         let vbios = card.readings.vbios_version.as_ref();
         to.add_with_all(&GPU_INFO, info_labels(&card.identity, vbios, driver), 1.0);

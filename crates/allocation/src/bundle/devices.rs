@@ -30,17 +30,17 @@ use crate::{
 pub struct Node<'i> {
     /// The path in the container.
     pub path: &'i str,
-    /// Of the host's node, as stat says (`st_rdev`).
+    /// The major number of the host's node (stat's `st_rdev`).
     pub major: u32,
-    /// As `major`.
+    /// The minor number of the host's node.
     pub minor: u32,
     /// Permission bits; the type bits of a stat are cut off.
     pub file_mode: u32,
-    /// As it is called inside the container; None leaves the key out, which is for runc to decide.
+    /// The uid inside the container; None leaves the key out, and runc decides.
     pub uid: Option<u32>,
-    /// As it is called inside the container; `None`: see `uid`.
+    /// The gid inside the container; None leaves the key out, and runc decides.
     pub gid: Option<u32>,
-    /// What the device cgroup shall allow: some of `rwm`; empty adds no rule.
+    /// What the device cgroup allows: some of `rwm`; empty adds no rule.
     pub access: &'i str,
 }
 
@@ -115,7 +115,7 @@ struct NewRule<'n> {
 }
 
 impl Rule<'_> {
-    /// Whether this rule already allows a character device all that `access` says.
+    /// Whether this rule already allows all of `access` for the character device.
     fn allows(&self, major: u32, minor: u32, access: &str) -> bool {
         self.allow
             && self.kind.as_deref() == Some("c")
@@ -202,7 +202,7 @@ fn missing_devices(present: &[Device<'_>], nodes: &[&Node<'_>]) -> Result<String
     Ok(joined(&missing))
 }
 
-/// `u` is what the specification calls an unbuffered character device; mknod makes the same of both.
+/// Compares with the specification's types `c` and `u`: mknod makes a character device of both.
 fn is_node(device: &Device<'_>, node: &Node<'_>) -> bool {
     matches!(&*device.kind, "c" | "u")
         && device.major == Some(node.major.into())

@@ -36,7 +36,7 @@ pub struct Mount<'a> {
     pub kind: Option<Text<'a>>,
     pub source: Option<Text<'a>>,
     options: Vec<Text<'a>>,
-    /// As the text spells it.
+    /// The value as the bundle spells it.
     pub(super) value: &'a str,
 }
 
@@ -53,32 +53,33 @@ impl<'a> Mount<'a> {
 }
 
 impl Mount<'_> {
-    /// Whether it is the mount of this path, which says what it means.
+    /// Whether the mount's destination is this cleaned path.
     #[must_use]
     pub fn is_at(&self, path: &str) -> bool {
         clean(&self.destination) == path
     }
 
-    /// Whether it shows a file or folder of the machine. For runc an option says so as well as the type.
+    /// Whether the mount shows a file or folder of the machine. For runc an option decides that as well as
+    /// the type.
     #[must_use]
     pub fn is_bind(&self) -> bool {
         let has = |name| self.options.iter().any(|option| &**option == name);
         self.kind.as_deref() == Some("bind") || has("bind") || has("rbind")
     }
 
-    /// Whether it is a file system of its own in which at first there is nothing, or nothing but the kernel's own nodes.
+    /// Whether the mount is a file system of its own that begins empty, or with the kernel's own nodes only.
     #[must_use]
     pub fn has_no_files(&self) -> bool {
         !self.is_bind() && matches!(self.kind.as_deref(), Some("tmpfs" | "devtmpfs"))
     }
 
-    /// Whether it may hold so many files and no more: no count of those that runc itself puts there is known.
+    /// Whether the mount limits its number of files. How many of them runc itself needs is not known.
     #[must_use]
     pub fn counts_its_files(&self) -> bool {
         self.options.iter().any(|option| option.starts_with("nr_inodes="))
     }
 
-    /// Of `ro` and `rw` the last one counts.
+    /// Whether the mount is read-only: the last of `ro`, `rro` and `rw` counts.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         let access = self.options.iter().rfind(|option| matches!(&***option, "ro" | "rro" | "rw"));

@@ -8,30 +8,30 @@ use crate::{
     splice::{Members, Splices, joined},
 };
 
-/// What a container is given.
+/// Everything that the wrapper adds to a bundle.
 #[derive(Clone, Debug, Default)]
 pub struct Injection<'i> {
     pub nodes: Vec<Node<'i>>,
     pub process: ProcessEdits<'i>,
     /// The size of /dev/shm, in bytes, unless that is mounted from elsewhere.
     pub shm_bytes: Option<u64>,
-    /// Mounted where nothing is mounted.
+    /// Folders of the machine, each mounted where nothing is mounted.
     pub folders: &'i [Folder],
 }
 
-/// What the container's process is given, and each that is started in it later.
+/// Edits of the container's first process, and of each that `exec` starts in it later.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessEdits<'i> {
-    /// Additional gids, as they are called inside the container.
+    /// Additional gids, in the container's numbering.
     pub gids: Vec<u32>,
     /// `KEY=VALUE`, each for a process that does not set the variable itself.
     pub env: Vec<&'i str>,
-    /// The least that it may lock in memory, in bytes; [`crate::policy::UNLIMITED`] is no limit.
+    /// The least limit of locked memory, in bytes; [`crate::policy::UNLIMITED`] is no limit.
     pub memlock_bytes: Option<u64>,
 }
 
 impl ProcessEdits<'_> {
-    /// Whether a process stays as it is.
+    /// Whether the process needs no edit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { gids, env, memlock_bytes } = self;
@@ -48,13 +48,13 @@ impl Bundle<'_> {
         self.edit(injection, &mut |_| {})
     }
 
-    /// The text with the injection in it, or None when it has all of it already.
+    /// The text with the injection in it, or None when it already has all of it.
     ///
-    /// A device at the path of a node is kept if it is that node. Its rule is added all the same if it
-    /// is not there. Rules go to the end of the list: one before the deny-all is lost on runc. A bundle
-    /// without a process gets nothing that is a process's.
+    /// A device at the path of a node is kept if it is that node; its rule is still added where it is
+    /// missing. Rules go to the end of the list: on runc, one before the deny-all has no effect. A bundle
+    /// without a process gets no edits of a process.
     ///
-    /// Calls `warn` with a sentence for what it leaves out without an error.
+    /// Calls `warn` with a sentence for each part that it leaves out without an error.
     ///
     /// # Errors
     /// A list that must be looked into cannot be read, or the bundle has another

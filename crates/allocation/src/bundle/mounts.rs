@@ -29,7 +29,7 @@ pub(super) fn extend(
     let present = match entries::read(text, place, "mounts", Mount::read) {
         Ok(present) => present,
         Err(error) if shm_bytes.is_some() => return Err(error),
-        // A container that asks for nothing starts all the same.
+        // A container that asks for nothing must still start.
         Err(error) => {
             warn(&format!(
                 "the policy's folders are not mounted, since its mounts cannot be edited: {error}"
@@ -92,8 +92,9 @@ pub fn rest_behind(above: &str, path: &str) -> Option<String> {
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.to_owned())
 }
 
-/// Whether a mount is in the place of a folder. It may be at its path, or beneath it, where the folder would cover it.
-/// It may be above it: the wrapper makes no folder in a user's volume; only the host's own folder has it already.
+/// Whether a mount prevents that a folder is mounted at `path`. It may be at that path, or beneath it, where
+/// the folder would cover it. It may also be above: the wrapper makes no folder in a user's volume. Only a
+/// mount of the host's own folder at its own path has the folder already.
 fn decides_about(destination: &str, source: Option<&str>, path: &str) -> bool {
     let is_beneath = |rest: &str| rest.starts_with('/');
     match path.strip_prefix(destination) {

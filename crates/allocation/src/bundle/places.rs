@@ -1,4 +1,4 @@
-//! Where things are in a bundle.
+//! Finds the places in a bundle that the wrapper reads or edits.
 
 use raw_json::Text;
 

@@ -1,4 +1,4 @@
-//! What is wrong with a spec by the rules of CDI.
+//! Finds what is wrong with a spec by the rules of CDI.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -6,19 +6,19 @@ use std::fmt;
 use super::{Device, DeviceNode, Edits, HOOK_NAMES, Hook, Mount, Spec};
 use crate::Quoted;
 
-/// Every version that was released, in their order.
+/// Every released version of CDI, in order.
 const RELEASED: [&str; 10] =
     ["0.1.0", "0.2.0", "0.3.0", "0.4.0", "0.5.0", "0.6.0", "0.7.0", "0.8.0", "1.0.0", "1.1.0"];
 
 /// Edits that CDI knows and that are not read here.
 const UNREAD_EDITS: [&str; 2] = ["netDevices", "intelRdt"];
 
-/// One thing that is wrong with a spec.
+/// A fault of a spec.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Where: `kind`, `devices[3].containerEdits.deviceNodes[0]`.
+    /// The place in the spec: `kind`, `devices[3].containerEdits.deviceNodes[0]`.
     pub at: String,
-    /// What, and what is right instead.
+    /// What is wrong, and what would be right.
     pub problem: String,
 }
 
@@ -215,7 +215,7 @@ fn kind_problem(kind: &str) -> Option<String> {
     Some(format!("the {part} {rule}"))
 }
 
-/// Whether this can be a device's name: letters and digits, between them also `_`, `-`, `.` and `:`.
+/// Whether `name` can name a device: letters and digits, between them also `_`, `-`, `.` and `:`.
 fn is_device_name(name: &str) -> bool {
     is_name(name, true, "_-.:")
 }

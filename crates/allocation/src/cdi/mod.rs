@@ -16,7 +16,7 @@ pub use faults::Fault;
 pub const HOOK_NAMES: [&str; 6] =
     ["prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop"];
 
-/// What a spec of AMD's GPUs is about.
+/// The kind of a spec of AMD's GPUs.
 pub const KIND: &str = "amd.com/gpu";
 
 /// A CDI spec file.
@@ -54,7 +54,7 @@ pub struct Device {
     pub unknown: Keys,
 }
 
-/// What is to be changed in a container.
+/// The edits that an engine makes to a container.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Edits {
@@ -87,15 +87,15 @@ pub struct DeviceNode {
     /// `type`: `c`, `b`, `u` or `p`; None: as the host's node is.
     #[serde(rename = "type")]
     pub kind: Option<String>,
-    /// None: as the host's node has it.
+    /// `None`: the number of the host's node.
     pub major: Option<i64>,
     pub minor: Option<i64>,
     pub uid: Option<u32>,
     /// Permission bits.
     pub file_mode: Option<u32>,
-    /// None: the engine decides, and docker takes 0.
+    /// `None`: the engine decides, and docker takes 0.
     pub gid: Option<u32>,
-    /// What the device cgroup allows, some of `rwm`; None: all of it. `none`: nothing.
+    /// What the device cgroup allows: some of `rwm`; `None` allows all of it, and `none` nothing.
     pub permissions: Option<String>,
     /// Keys that CDI does not know.
     #[serde(flatten)]
@@ -112,7 +112,7 @@ pub struct Mount {
     pub container_path: String,
     #[serde(default, deserialize_with = "or_default")]
     pub options: Vec<String>,
-    /// None: a bind mount by its options.
+    /// `None`: a bind mount, if its options say so.
     #[serde(rename = "type")]
     pub kind: Option<String>,
     /// Keys that CDI does not know.
@@ -123,7 +123,7 @@ pub struct Mount {
 /// A hook.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 pub struct Hook {
-    /// Where it belongs in the OCI spec, such as `createContainer`.
+    /// The hook's name in the OCI spec, such as `createContainer`.
     #[serde(default, rename = "hookName")]
     pub name: String,
     #[serde(default)]

@@ -1,6 +1,7 @@
 use super::*;
 
-/// What rocworker writes for one card and one card in two partitions: the shape of DESIGN's CDI section.
+/// rocworker's spec for one card and one card in two partitions, in the shape that DESIGN's CDI section
+/// requires.
 const AMD: &str = r#"{
   "cdiVersion": "0.5.0",
   "kind": "amd.com/gpu",

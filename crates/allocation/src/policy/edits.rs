@@ -1,4 +1,4 @@
-//! What a container gets along with its GPUs: the policy's key `edits`.
+//! Edits that a container gets along with its GPUs: the policy's key `edits`.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -62,7 +62,7 @@ fn gfx_override<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<R
     }
 }
 
-/// Whether this is a value of [`GFX_OVERRIDE`]: three numbers, as libhsakmt reads them up to 63, 255 and 255.
+/// Whether `text` is a value of [`GFX_OVERRIDE`]: three numbers, which libhsakmt reads up to 63, 255 and 255.
 #[must_use]
 pub fn is_gfx_version(text: &str) -> bool {
     let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());

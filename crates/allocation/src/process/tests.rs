@@ -30,7 +30,7 @@ fn a_process_object_gets_gids_and_environment_and_keeps_the_rest() {
     }
 }
 
-/// create and exec give a process the same.
+/// create and exec must give a process equal edits.
 #[test]
 fn agrees_with_what_a_bundle_gets() {
     for process in [r#"{"env":["A=0"]}"#, r#"{"user":{"additionalGids":[ 1 ]}}"#, r#"{"\u0075ser":null}"#] {

@@ -1,4 +1,4 @@
-//! Which GPUs a request gets.
+//! Selects the GPUs for a request.
 
 mod pack;
 mod pool;

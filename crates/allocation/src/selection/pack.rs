@@ -4,13 +4,13 @@ use inventory::PciAddress;
 
 use crate::gpu::Gpu;
 
-/// A GPU that can be chosen.
+/// A GPU that a count can select.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate<'g> {
     rank: Rank,
     card: Option<PciAddress>,
     hive: Option<&'g str>,
-    /// A container has another part of its card, which is then no whole card any more.
+    /// Another container has another part of the card, so that the card is no longer whole.
     begun: bool,
 }
 

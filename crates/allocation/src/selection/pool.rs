@@ -18,9 +18,9 @@ const MOST_NAMED: usize = 3;
 /// The GPUs that a policy gives away.
 #[derive(Clone, Debug)]
 pub struct Pool {
-    /// In the order of their indexes.
+    /// The policy's GPUs in the order of their indexes.
     gpus: Vec<Gpu>,
-    /// GPUs that no container gets just now, and why: the beginning of a sentence.
+    /// GPUs that quarantine keeps from containers now, each with the beginning of a sentence on why.
     quarantined: Vec<(Render, String)>,
 }
 
@@ -30,7 +30,8 @@ impl Pool {
         Self { gpus, quarantined: Vec::new() }
     }
 
-    /// From here on no GPU of a quarantined card is given, except these: their container has them already.
+    /// Keeps the GPUs of quarantined cards from later selections, except those in `except`: their container
+    /// already has them.
     pub fn quarantine(&mut self, withheld: &Withheld, except: &[Render]) {
         let others = self.gpus.iter().filter(|gpu| !except.contains(&gpu.render));
         let quarantined = others.filter_map(|gpu| {
@@ -45,7 +46,7 @@ impl Pool {
         self.quarantined.iter().map(|(_, why)| quarantined(why))
     }
 
-    /// What the sentence about a count that cannot be met adds; empty where no GPU is quarantined.
+    /// An addition to the sentence about a count that cannot be met; empty where no GPU is quarantined.
     #[must_use]
     pub fn quarantine_note(&self) -> String {
         match self.quarantined.len() {
@@ -108,7 +109,7 @@ impl Pool {
         }
     }
 
-    /// What the default gives: each GPU that is not quarantined, and a sentence for each other one, to be said as a warning.
+    /// The default's GPUs: each that is not quarantined, and for each other one a sentence for a warning.
     #[must_use]
     pub fn by_default(&self) -> (Vec<&Gpu>, Vec<Error>) {
         let mut left_out: Vec<Error> = self.quarantined().collect();

@@ -4,7 +4,7 @@ use inventory::health::{Deduction, GpuHealth, Quarantine, State};
 /// 2026-11-23T10:00:00Z.
 const NOW: u64 = 1_795_428_000;
 
-/// Of a text of this time.
+/// Parses a fresh health file.
 fn fresh(text: &str) -> Withheld {
     let (withheld, old) = Withheld::parse(text, NOW, || None).unwrap();
     assert_eq!(old, None);
@@ -15,7 +15,7 @@ fn pci(text: &str) -> PciAddress {
     PciAddress::parse(text).unwrap()
 }
 
-/// What the daemon would write.
+/// A health file as the daemon writes it.
 fn health() -> Health {
     let gpu = |address: &str, quarantine: Option<&str>, leftover: Option<&str>| GpuHealth {
         pci: pci(address),

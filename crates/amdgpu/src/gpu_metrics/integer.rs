@@ -15,11 +15,11 @@ pub enum Integer {
 }
 
 impl Integer {
-    /// Each by its number in that enumeration.
+    /// Every type, at the place of its number in that enumeration.
     pub const ALL: [Self; 8] =
         [Self::U8, Self::S8, Self::U16, Self::S16, Self::U32, Self::S32, Self::U64, Self::S64];
 
-    /// In bytes, which is its alignment in C, too.
+    /// The size in bytes, which is the type's alignment in C, too.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -34,8 +34,9 @@ impl Integer {
         matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
     }
 
-    /// All-ones is no value: the driver fills a structure with them before it writes what it has. No field of a published
-    /// version is signed; one that is and is below zero has no value either.
+    /// Reads a value; all-ones is none: the driver fills a structure with ones before it writes the values
+    /// that it has. No field of a published version is signed; a signed one below zero would have no value
+    /// either.
     pub(super) fn read(self, bytes: &[u8]) -> Option<u64> {
         let bytes = bytes.get(..self.size())?;
         if bytes.iter().all(|byte| *byte == u8::MAX) {

@@ -14,12 +14,12 @@ pub use attributes::ATTRIBUTES;
 pub use integer::Integer;
 pub use structure::{Field, HEADER_SIZE, Structure};
 
-/// What a `gpu_metrics` or `xcp_metrics` file holds.
+/// The values of a `gpu_metrics` or `xcp_metrics` file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GpuMetrics {
     /// `format_revision` and `content_revision` of the header.
     pub version: (u8, u8),
-    /// Each field that has a value at one place at least.
+    /// The fields that have a value in at least one place.
     fields: Vec<Values>,
 }
 
@@ -37,7 +37,7 @@ pub enum File {
 pub enum Format {
     /// A C structure.
     Structure(Structure),
-    /// Each value with its name, type and unit: see [`ATTRIBUTES`].
+    /// A list of values, each with its name, type and unit: see [`ATTRIBUTES`].
     Attributes,
 }
 

@@ -6,7 +6,7 @@ use super::integer::{Integer, Values};
 pub const HEADER_SIZE: usize = 4;
 const HEADER_ALIGNMENT: usize = 2;
 
-/// One version of the file.
+/// The layout of one version of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Structure(pub(super) &'static [Group]);
 
@@ -53,20 +53,20 @@ pub(super) use array;
 /// A field and where its values lie.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Field {
-    /// As in C; a field of an array of structures is named `ARRAY.FIELD`.
+    /// The name in C; a field of an array of structures is named `ARRAY.FIELD`.
     pub name: &'static str,
     pub integer: Integer,
-    /// How many values it has; within one structure, where it is a field of an array of them.
+    /// How many values the field has; in an array of structures, how many in each structure.
     pub count: u32,
-    /// Of the first value, from the header's first byte.
+    /// The bytes from the header's first byte to the field's first value.
     pub offset: usize,
-    /// How many structures the array has, and the size of each; 1 and 0 for a plain field.
+    /// The length of the array of structures, and `stride` the bytes of each; 1 and 0 for a plain field.
     pub structures: u32,
     pub stride: usize,
 }
 
 impl Field {
-    /// Where each value lies: its place (structure * count + index in the structure), and its offset.
+    /// Each value's place (structure * count + index in the structure) and its offset.
     pub fn places(self) -> impl Iterator<Item = (u32, usize)> {
         let one = move |structure: u32, index: u32| {
             let offset = structure as usize * self.stride + index as usize * self.integer.size();
@@ -90,7 +90,7 @@ impl Structure {
         self.lay_out().0
     }
 
-    /// What `sizeof` says.
+    /// The structure's `sizeof` in C.
     #[must_use]
     pub fn size(self) -> usize {
         self.lay_out().1

@@ -4,7 +4,7 @@ use inventory::readings::{CardReadings, Clock, Fan, Power, Temperature, Voltage}
 
 use super::source::Source;
 
-/// Nothing is colder, in thousandths of a degree Celsius.
+/// The lowest possible temperature, in thousandths of a degree Celsius.
 const ABSOLUTE_ZERO: i64 = -273_150;
 
 pub(super) fn read(source: &mut Source<'_>, readings: &mut CardReadings) {

@@ -25,8 +25,8 @@ pub(super) fn fill(source: &mut Source<'_>, clocks: &mut Vec<Clock>) {
     }
 }
 
-/// `1: 1100Mhz *`. Several lines are active where levels have the same clock. Some drivers mark none where the clock is
-/// between two levels: `Some(None)`.
+/// The clock of the active line, such as `1: 1100Mhz *`. Several lines are active where levels have equal
+/// clocks. Some drivers mark none where the clock is between two levels: `Some(None)`.
 fn active(text: &str) -> Option<Option<u64>> {
     let mut found = None;
     for line in text.lines() {

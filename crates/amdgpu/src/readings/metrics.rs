@@ -1,4 +1,4 @@
-//! What `gpu_metrics` says beyond sysfs and hwmon, in base units.
+//! Fills in the readings that `gpu_metrics` has and sysfs and hwmon lack, in base units.
 //!
 //! Units are those of the comments in kgd_pp_interface.h (Linux 7.3), and of the drivers that fill the structures
 //! (drivers/gpu/drm/amd/pm/swsmu). A value is left out where drivers put different units into one field:
@@ -307,7 +307,7 @@ const HOTSPOT: u64 = 1 << 36;
 /// How far below its critical limit the junction may be for [`HOTSPOT`] to count, in °C.
 const NEAR_LIMIT: f64 = 5.0;
 
-/// Whether heat limits the clocks, by the thermal bits.
+/// Whether heat limits the clocks: reads the thermal bits of the throttle status.
 ///
 /// Firmware of discrete RDNA3 and RDNA4 cards (SMU 13.0.0, 13.0.7, 13.0.10, 14.0.2) keeps [`HOTSPOT`] set at idle. Its
 /// percentage for the hotspot is never 0, by which `smu_v13_0_get_throttler_status` sets the bit (ROCm/rocm-systems, issue

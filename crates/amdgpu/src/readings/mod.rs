@@ -1,7 +1,7 @@
-//! Reads how a card is now: what sysfs, hwmon and `gpu_metrics` say of it.
+//! Reads how a card is now from sysfs, hwmon and `gpu_metrics`.
 //!
-//! Where two files say the same, the first of these that has a value counts: hwmon and the card's own small files,
-//! `gpu_metrics`, `pp_dpm_*`. Replays are the other way round: see pcie.rs. No file is read twice.
+//! Where several files have a value, the first of these counts: hwmon and the card's own small files,
+//! `gpu_metrics`, `pp_dpm_*`. For replays the order is reversed: see pcie.rs. No file is read twice.
 
 mod hwmon;
 mod levels;
@@ -102,7 +102,7 @@ fn read_awake(card: &mut CardReadings, source: &mut Source<'_>) {
     levels::fill(source, &mut card.clocks);
 }
 
-/// By what hwmon and the memory's files gave, before `metrics` fills in more.
+/// Decides from the readings of hwmon and of the memory's files, before `metrics` adds more of them.
 fn is_apu(card: &CardReadings, metrics: Option<&GpuMetrics>, source: &Source<'_>) -> Option<bool> {
     let vram = card.memory.iter().find(|it| it.pool == "vram").and_then(|it| it.total_bytes);
     let format = metrics.map(|metrics| metrics.version.0);
@@ -117,8 +117,8 @@ fn is_apu(card: &CardReadings, metrics: Option<&GpuMetrics>, source: &Source<'_>
     has_own.then_some(false)
 }
 
-/// Whether one of the kernel's dumps is of this card (drivers/base/devcoredump.c). `None` where the kernel makes none:
-/// without the class, or with its `disabled` set; and where it is not known whose a dump is.
+/// Whether the kernel holds a dump of this card's hang (drivers/base/devcoredump.c). `None` where the kernel
+/// makes no dumps (the class is missing or its `disabled` is set), and where a dump's device is not known.
 fn hang(root: &Root, address: PciAddress) -> Option<bool> {
     let folder = Path::new("/sys/class/devcoredump");
     let names = root.list(folder).ok()?;

@@ -6,7 +6,8 @@ use inventory::readings::{RasBlock, RetiredPages};
 use super::source::Source;
 use crate::attribute;
 
-/// Of 28 bytes a page; the driver gives up on a card at some hundreds (`bad_page_threshold`).
+/// The most bytes that are read of the list of bad pages: a page has 28 bytes, and the driver gives up on a
+/// card at some hundreds (`bad_page_threshold`).
 const LIMIT: usize = 1 << 20;
 
 const BAD_PAGES: &str = "ras/gpu_vram_bad_pages";
@@ -22,7 +23,7 @@ pub(super) fn read(source: &mut Source<'_>) -> (Vec<RasBlock>, Option<RetiredPag
     (blocks, pages)
 }
 
-/// What a file says during a reset (`amdgpu_ras_sysfs_read`). It is no fault.
+/// The text of a file during a reset (`amdgpu_ras_sysfs_read`), which is no fault.
 const INACCESSIBLE: &str = "Query currently inaccessible";
 
 /// `ue: N`, `ce: N` and, of UMC or by ACA, `de: N`: every file has `ue`. Of a block that cannot be read, none is known.

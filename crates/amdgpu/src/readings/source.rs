@@ -34,7 +34,7 @@ impl<'a> Source<'a> {
         self.faults.push(Fault { file: self.folder.join(name), reason });
     }
 
-    /// As a person at a shell would name it.
+    /// The path that a person would type at a shell.
     pub(super) fn shown(&self, name: &str) -> PathBuf {
         self.root.shown(self.folder.join(name))
     }
@@ -44,7 +44,7 @@ impl<'a> Source<'a> {
         self.root.is_there(self.folder.join(name))
     }
 
-    /// All of an attribute: one open, one read, one close.
+    /// Reads all of an attribute: one open, one read, one close.
     pub(super) fn bytes(&mut self, name: &str) -> Option<Vec<u8>> {
         let bytes = self.root.read_start(self.folder.join(name), PAGE + 1);
         let bytes = self.noted(name, bytes)?;
@@ -57,7 +57,8 @@ impl<'a> Source<'a> {
         Some(bytes)
     }
 
-    /// All of a binary attribute, which may be longer than a page, and whose reads may each give less than was asked for.
+    /// Reads all of a binary attribute, which may be longer than a page and give less than asked for in each
+    /// read.
     pub(super) fn long_bytes(&mut self, name: &str, limit: usize) -> Option<Vec<u8>> {
         let bytes = self.root.read(self.folder.join(name), limit);
         self.noted(name, bytes)
@@ -81,7 +82,7 @@ impl<'a> Source<'a> {
         self.known(name, value)
     }
 
-    /// As [`Self::parsed`]; an empty line is how the driver says that it has no value (amdgpu_pm.c).
+    /// Reads as [`Self::parsed`] does; with an empty line the driver says that it has no value (amdgpu_pm.c).
     pub(super) fn parsed_or_empty<T>(
         &mut self,
         name: &str,

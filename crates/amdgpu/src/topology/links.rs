@@ -1,4 +1,4 @@
-//! What KFD says of the links between GPUs.
+//! Reads KFD's links between GPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const MOST_HOPS: u64 = 7;
 /// `KFD_CRAT_XGMI_WEIGHT` of kfd_crat.c, for each hop.
 const WEIGHT_OF_A_HOP: u64 = 15;
 
-/// What KFD's nodes of GPUs say, by the numbers of the nodes at both ends.
+/// KFD's links, by the numbers of the nodes at both ends.
 #[derive(Debug, Default)]
 pub(super) struct Links {
     io: BTreeMap<(u32, u32), io_links::Link>,
@@ -53,7 +53,7 @@ impl Links {
         for link in found {
             match link {
                 Ok(link) => {
-                    // Of several between the same two, XGMI is what they use.
+                    // Two GPUs that XGMI links use it, whichever other links they have.
                     let known = self.io.entry((node, link.to)).or_insert_with(|| link.clone());
                     if known.kind != XGMI && link.kind == XGMI {
                         *known = link;

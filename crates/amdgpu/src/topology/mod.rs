@@ -11,8 +11,8 @@ use root::Root;
 
 use links::Links;
 
-/// Reads how the GPUs of `inventory` are linked, beneath the Root that it was read from. Wakes no card. Never fails: what
-/// is not known is said where it is missing.
+/// Reads how the GPUs of `inventory` are linked, beneath the Root from which the inventory was read. Wakes no
+/// card. Never fails: where a link is not known, its reason stands in its place.
 #[must_use]
 pub fn read(root: &Root, inventory: &Inventory) -> Topology {
     let cards = cards(root, inventory);

@@ -66,7 +66,7 @@ fn width(root: &Root, address: PciAddress) -> Reading<u32> {
     if pcie::is_width(lanes) { Ok(lanes) } else { Err(none()) }
 }
 
-/// Whether the kernel has one NUMA node and no more (drivers/base/node.c).
+/// Whether the kernel has exactly one NUMA node (drivers/base/node.c).
 pub(super) fn is_one_node(root: &Root) -> bool {
     attribute::text(root, Path::new("/sys/devices/system/node/online")).is_ok_and(|online| online == "0")
 }

@@ -1,4 +1,4 @@
-//! What is known of chips by their ids and architectures, beside the kernels' own tables.
+//! Compares what rocworker knows of chips, by id and architecture, with the kernels' own tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,7 +15,7 @@ fn source(folder: &Path, file: &str) -> String {
     fs::read_to_string(folder.join(AMD).join(file)).unwrap()
 }
 
-/// What is behind each `start` up to the next `end`.
+/// The text after each `start` up to the next `end`.
 fn between<'t>(text: &'t str, start: &'t str, end: &'t str) -> impl Iterator<Item = &'t str> {
     text.split(start).skip(1).filter_map(move |rest| Some(rest.split_once(end)?.0))
 }

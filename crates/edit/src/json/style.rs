@@ -9,7 +9,7 @@ use crate::lines;
 /// Docker's own documentation indents its daemon.json by this.
 const INDENT: &str = "    ";
 
-/// What a document's author does everywhere.
+/// The style that a document's author uses throughout.
 #[derive(Debug)]
 pub(super) struct Style<'a> {
     newline: &'static str,

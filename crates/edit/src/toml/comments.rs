@@ -19,7 +19,7 @@ pub(super) fn comments(text: &str) -> Vec<&str> {
     found
 }
 
-/// Where the string ends that the text begins with.
+/// The end of the string with which the text begins.
 fn end_of_string(text: &str) -> usize {
     let quote = QUOTES.into_iter().find(|quote| text.starts_with(quote)).unwrap_or_default();
     let mut at = quote.len();

@@ -35,8 +35,8 @@ pub(super) fn insert(tree: &Tree, path: &[String], value: &Json) -> Result<Strin
     }
 }
 
-/// Where a new key goes behind the one that ends at `last`. Comments right above a header belong to it, so the key
-/// goes in front of them.
+/// Where a new key goes behind the key that ends at `last`. Comments right above a header belong to that
+/// header, so the key goes in front of them.
 fn behind_key(text: &str, last: usize) -> usize {
     let at = lines::next(text, last);
     let behind = lines::behind_comments(text, at);
@@ -48,7 +48,7 @@ fn line(blanks: &str, keys: &[String], value: &Json, text: &str) -> Result<Strin
     Ok(format!("{blanks}{keys} = {value}{}", lines::end_of_line(text)))
 }
 
-/// Where a table's first key is.
+/// The place of a table's first key.
 fn first_line_of(table: &Table) -> Option<usize> {
     let keys =
         table.iter().filter(|(_, item)| item.is_value()).filter_map(|(name, _)| table.get_key_value(name));
@@ -138,7 +138,7 @@ fn model(text: &str, host: &Table) -> Option<Model> {
     Some(if is_known { model } else { model.deeper() })
 }
 
-/// One step more, where there is an indentation at all.
+/// The indentation one level deeper, if there is one at all.
 fn deeper(blanks: &str) -> String {
     if blanks.is_empty() { String::new() } else { format!("{blanks}  ") }
 }

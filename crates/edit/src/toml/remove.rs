@@ -105,7 +105,8 @@ fn line_before(text: &str, at: usize) -> &str {
     text.get(lines::start(text, end)..end).unwrap_or_default()
 }
 
-/// Whether a text ended with this line and empty ones. An insertion adds no empty line to those.
+/// Whether the text before the edit ended with this line and empty ones: an insertion then adds no empty
+/// line.
 fn ended_blank_behind(before: &Before<'_>, line: &str) -> bool {
     let text = before.document.text();
     let last = text.trim_end();

@@ -1,4 +1,4 @@
-//! What a text says, and where, as toml_edit parses it.
+//! Values of a text and their places, as toml_edit parses them.
 
 use std::ops::Range;
 
@@ -68,7 +68,7 @@ pub(super) fn is_headed(table: &Table) -> bool {
     !table.is_implicit() && !table.is_dotted()
 }
 
-/// Where each of a table's own keys ends, dotted ones among them. A table of dotted keys has no place of its own.
+/// The ends of a table's own keys, including dotted ones. A table of dotted keys has no place of its own.
 pub(super) fn ends(table: &dyn TableLike) -> Vec<usize> {
     let of = |(_, item): (&str, &Item)| match item {
         Item::Value(Value::InlineTable(table)) if table.is_dotted() => ends(table),
@@ -79,12 +79,12 @@ pub(super) fn ends(table: &dyn TableLike) -> Vec<usize> {
     table.iter().flat_map(of).collect()
 }
 
-/// Where the last of them ends; `None` where the table has none.
+/// The end of a table's last key; `None` where the table has none.
 pub(super) fn end_of_body(table: &Table) -> Option<usize> {
     ends(table).into_iter().max()
 }
 
-/// Where the last line of a table or of any table in it ends.
+/// The end of the last line of a table and of the tables in it.
 pub(super) fn end_of_block(table: &Table) -> Option<usize> {
     let header = table.span().filter(|_| is_headed(table)).map(|span| span.end);
     let inner = table.iter().filter_map(|(_, item)| match item {
@@ -100,7 +100,7 @@ pub(super) fn known(span: Option<Range<usize>>) -> Result<Range<usize>, Fault> {
     span.ok_or_else(|| Fault { line: 1, problem: "the TOML parser does not say where a key is".to_owned() })
 }
 
-/// What an item says, as JSON has it; a date becomes its text.
+/// An item as a JSON value; a date becomes its text.
 pub(super) fn json(item: &Item) -> Json {
     match item {
         Item::None => Json::Null,

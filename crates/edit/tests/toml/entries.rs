@@ -19,7 +19,7 @@ fn runtime() -> Edit {
 
 const BEFORE: &str = "[r.runc]\ntype = \"runc\"\n";
 
-/// Without it, with these names told as having gone.
+/// The text without the entry, and the names that the revert reports as gone.
 fn gone(text: &str, went: &[&str]) -> Reverted {
     let went = went.iter().map(|name| (*name).to_owned()).collect();
     Reverted { text: Some(text.to_owned()), went, ..Reverted::default() }

@@ -132,7 +132,7 @@ fn without_empty(document: Value) -> Value {
     }
 }
 
-/// As a program writes a file that it has read.
+/// Writes the text as a program does that sorts the values that it has read.
 fn write_sorted(text: &mut String, path: &[String], table: &Value) {
     let (tables, values): (Vec<_>, Vec<_>) =
         table.as_object().unwrap().iter().partition(|(_, v)| v.is_object());

@@ -22,7 +22,7 @@ fn member(member: &str) -> Edit {
     edit(vec![(&["imports"], Set::Member(member.into()))])
 }
 
-/// What rocworker puts into containerd 1.7's file.
+/// rocworker's edit of containerd 1.7's file.
 fn containerd() -> Edit {
     let runc = json!({"runtime_type": "io.containerd.runc.v2", "options": {"SystemdCgroup": false}});
     let runtimes = ["plugins", CRI, "containerd", "runtimes"];
@@ -110,7 +110,7 @@ fn a_setting_that_is_switched_off_stays_in_its_table_when_ours_comes_behind_it()
     ] {
         let ours = applied(edit, text);
         assert_eq!(ours, expected, "{text}");
-        // Switched on, it says what it would have said without us.
+        // A comment that somebody turns into a key keeps the meaning that it would have without the edit.
         for off in ["# y", "# z"] {
             let on = |text: &str| text.replace(off, off.trim_start_matches("# "));
             let back = edit.revert(&on(&ours), Some(text)).unwrap();

@@ -1,4 +1,4 @@
-//! How well the machine and its cards are: a sign, a word and a colour, and the reasons.
+//! Shows the health of the machine and its cards: a sign, a word and a colour, and the reasons.
 
 use inventory::health::{Deduction, GpuHealth, State};
 use inventory::snapshot::{Card, Snapshot};
@@ -29,7 +29,7 @@ fn badge(state: State, text: &str) -> Markup {
     html! { span.state.(class) { span aria-hidden="true" { (sign) " " } (text) } }
 }
 
-/// How many cards are in each state, the worst first.
+/// The number of cards in each state, the worst state first.
 fn counts(snapshot: &Snapshot) -> impl Iterator<Item = (State, usize)> {
     let count = move |of| snapshot.cards.iter().filter(|card| state(card) == of).count();
     let states = [State::Unhealthy, State::Degraded, State::Unknown, State::Healthy];
@@ -45,7 +45,7 @@ pub(super) fn of_all(snapshot: &Snapshot) -> Markup {
     }
 }
 
-/// In few words, for the title: `1 of 8 cards unhealthy`, `health unknown for 8 cards`.
+/// The worst state in few words, for the title: `1 of 8 cards unhealthy`, `health unknown for 8 cards`.
 pub(super) fn worst(snapshot: &Snapshot) -> String {
     let Some((worst, count)) = counts(snapshot).next() else {
         return if snapshot.may_lack_cards() { "GPUs unknown" } else { "no AMD GPU" }.to_owned();

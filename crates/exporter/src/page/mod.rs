@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use words::{plain, time, untrusted};
 
-/// At most this many reasons of what is missing are listed.
+/// How many reasons for missing values are listed at most.
 const MOST: usize = 50;
 
 const STYLE: &str = include_str!("style.css");

@@ -7,8 +7,8 @@ use telemetry::printable::printable;
 /// Longer than any name that a kernel or an engine gives.
 const MOST: usize = 512;
 
-/// What a machine or a process says: anyone may have chosen it. maud escapes it; what would hide or turn text is written
-/// out, and letters that run from right to left turn nothing around them.
+/// Shows text of a machine or a process, which anyone may have chosen. maud escapes it. Characters that would
+/// hide or turn text are written out, and text from right to left does not affect what stands around it.
 pub(super) fn untrusted(text: &str) -> Markup {
     html! { bdi { (plain(text)) } }
 }
@@ -17,7 +17,7 @@ pub(super) fn container(name: &str) -> Markup {
     untrusted(short(name))
 }
 
-/// As [`untrusted`], where no element can stand: in a title.
+/// Makes text safe as [`untrusted`] does, for a title, which can hold no element.
 pub(super) fn plain(text: &str) -> String {
     let short = match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -58,7 +58,8 @@ pub(super) fn counted(count: usize, one: &str, many: &str) -> String {
     if count == 1 { format!("1 {one}") } else { format!("{count} {many}") }
 }
 
-/// How full something is. Screen readers skip the bar: the numbers follow it. The page's policy forbids styles in elements.
+/// A bar that shows how full something is. Screen readers skip it: the numbers follow. The page's policy
+/// forbids styles in elements.
 pub(super) fn bar(part: f64, whole: f64) -> Markup {
     let percent = if whole > 0.0 { (100.0 * part / whole).clamp(0.0, 100.0) } else { 0.0 };
     html! {

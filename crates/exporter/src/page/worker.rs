@@ -1,4 +1,4 @@
-//! What rocworker's daemon publishes: leases, drift, last changes.
+//! Shows what rocworker's daemon publishes: leases, drift, last changes.
 
 use inventory::published::{Change, Drift, DriftState, DriftingPath, Lease, Published};
 use maud::{Markup, html};

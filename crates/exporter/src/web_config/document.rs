@@ -52,7 +52,7 @@ pub(super) enum Version {
     Tls13,
 }
 
-/// What is written here needs two.
+/// The deepest nesting that is parsed. The documented keys need two levels.
 const DEPTH: usize = 16;
 
 /// The line on which brackets are nested too deep, for which the parser takes minutes; those in strings count too.
@@ -73,7 +73,7 @@ pub(super) fn too_deep(text: &str) -> Option<usize> {
     None
 }
 
-/// Each with a hash; none stands twice.
+/// Users, each with one hash; a name that occurs twice is refused.
 #[derive(Debug, Default)]
 pub(super) struct Users(pub(super) BTreeMap<String, String>);
 
@@ -105,7 +105,7 @@ impl<'de> Deserialize<'de> for Users {
 /// A comparison takes twice as long with each more: 100 ms of a CPU with 10, several seconds with 16.
 const MOST_COST: u32 = 16;
 
-/// As `htpasswd -B` writes it.
+/// A hash in the form that `htpasswd -B` writes.
 #[derive(Debug, Clone)]
 pub(super) struct Hash(pub(super) String);
 

@@ -19,10 +19,10 @@ use document::{ClientAuth, Document};
 use users::Verified;
 pub(crate) use users::{Login, one_client};
 
-/// Some hundreds of users have room.
+/// The most bytes that are read of a file: room for some hundreds of users.
 const LIMIT: usize = 64 << 10;
 
-/// How long after a read in vain the files are read again though none has changed: a folder's mode may have.
+/// How long after a failed read the files are read again although none has changed: a folder's mode may have.
 const AGAIN: Duration = Duration::from_secs(10);
 
 #[derive(Debug, thiserror::Error)]
@@ -42,20 +42,20 @@ pub(crate) struct WebConfig {
 
 struct State {
     loaded: Rc<Loaded>,
-    /// Which files these were, read or in vain.
+    /// The identities of the files at the last read, whether it succeeded or not.
     seen: Vec<Option<Identity>>,
     files: Vec<PathBuf>,
-    /// Of the last read, where it was in vain: when, and why.
+    /// When and why the last read failed, if it did.
     in_vain: Option<(Instant, String)>,
 }
 
-/// What the file says.
+/// The content of the configuration.
 pub(crate) struct Loaded {
     pub(crate) acceptor: Option<TlsAcceptor>,
     users: BTreeMap<String, String>,
-    /// By which keys the metrics are kept from strangers.
+    /// The keys that keep the metrics from strangers.
     protections: Vec<&'static str>,
-    /// What an administrator should change, though it is accepted.
+    /// Advice to the administrator about settings that are accepted.
     warnings: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ impl WebConfig {
         self.state.borrow().loaded.acceptor.is_some()
     }
 
-    /// What the files say now. What they said before, where they cannot be understood now.
+    /// The configuration that the files hold now, or held before where they cannot be understood now.
     pub(crate) fn current(&self) -> Rc<Loaded> {
         let mut state = self.state.borrow_mut();
         let seen = identities(&self.root, &state.files);
@@ -117,7 +117,7 @@ impl WebConfig {
         Err(Error::Document { path: self.path.clone(), line: 1, problem })
     }
 
-    /// Whether a request of this client with this `Authorization` may be answered.
+    /// Whether a client's request with this `Authorization` may be answered.
     pub(crate) async fn admits(&self, header: Option<&str>, client: IpAddr) -> Login {
         let loaded = self.current();
         if loaded.users.is_empty() {
@@ -137,7 +137,7 @@ fn identities(root: &Root, files: &[PathBuf]) -> Vec<Option<Identity>> {
     files.iter().map(|file| root.identity(file).ok()).collect()
 }
 
-/// What the file says. `files` becomes the file and those that it names.
+/// Reads the configuration. `files` becomes the file and those that it names.
 fn load(root: &Root, path: &Path, files: &mut Vec<PathBuf>) -> Result<Loaded, Error> {
     files.push(path.to_owned());
     let wrong = |line, problem| Error::Document { path: path.to_owned(), line, problem };

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use root::{Error, Kind, Meta, Root};
 
-/// As many links as the kernel follows on one way (fs/namei.c, `MAXSYMLINKS`).
+/// The number of links that the kernel follows in one path (fs/namei.c, `MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
 
 /// Reads a file by its absolute path, links followed.

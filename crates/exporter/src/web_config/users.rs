@@ -17,16 +17,16 @@ use sha2::{Digest as _, Sha256};
 use tokio::sync::{Semaphore, oneshot};
 use tokio::task::spawn_blocking;
 
-/// As many right credentials are remembered as exporter-toolkit remembers, and as many wrong ones.
+/// How many right credentials are remembered, as in exporter-toolkit, and as many wrong ones.
 const REMEMBERED: usize = 100;
 
-/// How many passwords are compared at once: the rest of the machine's CPUs is for its work.
+/// How many passwords are compared at once: the machine's other CPUs stay free for its work.
 const AT_ONCE: usize = 2;
 
 /// How many requests of one address may wait.
 const WAITING: usize = 64;
 
-/// What a request's credentials are.
+/// The result of checking a request's credentials.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Login {
     Right,
@@ -47,9 +47,9 @@ pub(super) struct Verified {
 /// The requests of one address.
 #[derive(Default)]
 struct Address {
-    /// Whether one of them has the address' turn.
+    /// Whether one request has the address' turn.
     has_turn: Cell<bool>,
-    /// The others, the newest last.
+    /// The requests that wait for the turn, the newest last.
     waiting: RefCell<VecDeque<oneshot::Sender<Turn>>>,
 }
 
@@ -68,7 +68,7 @@ impl Drop for Turn {
 }
 
 impl Address {
-    /// None where too many others came later.
+    /// Waits for the address' turn. `None` where too many other requests came later.
     async fn turn(self: &Rc<Self>) -> Option<Turn> {
         if !self.has_turn.replace(true) {
             return Some(Turn(self.clone()));
@@ -98,7 +98,7 @@ impl Default for Verified {
 }
 
 impl Verified {
-    /// Whether the header's credentials are those of one of these users, who have a hash each.
+    /// Whether the header's credentials belong to one of these users; the map has each user's hash.
     pub(super) async fn admits(
         &self,
         users: &BTreeMap<String, String>,
@@ -189,7 +189,7 @@ pub(crate) fn one_client(address: IpAddr) -> IpAddr {
     }
 }
 
-/// By RFC 7617.
+/// Decodes the header's name and password (RFC 7617).
 fn credentials(header: &str) -> Option<(String, String)> {
     let (scheme, encoded) = header.split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {

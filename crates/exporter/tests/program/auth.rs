@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::running::{PROGRAM, Running};
 
-/// Of `secret`, with bcrypt's usual cost.
+/// The password's hash with bcrypt's usual cost.
 pub(crate) fn hash(password: &str) -> String {
     bcrypt::hash(password, 10).unwrap()
 }
@@ -48,7 +48,7 @@ fn issue(folder: &Path, certificate: &str, key: &str, kind: &str) {
     );
 }
 
-/// Its status and its message on stderr.
+/// curl's status and its message on stderr.
 fn curl(running: &Running, scheme: &str, folder: &Path, arguments: &[&str]) -> (String, String) {
     let url = format!("{scheme}://{}/healthz", running.address);
     let output = Command::new("curl")
@@ -76,7 +76,7 @@ pub(crate) fn start(folder: &TempDir, config: &str) -> Running {
     Running::start(folder.path(), &["--web-config".as_ref(), file.as_os_str()])
 }
 
-/// What the program says of this file, and its exit status.
+/// The program's refusal of this file; checks its exit status.
 pub(crate) fn refusal(config: &str, folder: &Path) -> String {
     let file = folder.join("wrong.yml");
     fs::write(&file, config).unwrap();

@@ -144,7 +144,7 @@ fn real_fuse_where_everything_hangs_the_answer_is_a_sentence() {
     assert_eq!(running.end(nix::sys::signal::Signal::SIGTERM), Some(0));
 }
 
-/// Other tests run at the same time.
+/// The shortest of five runs: other tests run at the same time.
 fn shortest_of_five(run: impl Fn()) -> Duration {
     let timed = |_| {
         let begun = Instant::now();

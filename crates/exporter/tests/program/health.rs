@@ -33,13 +33,13 @@ impl Judged {
         self.folder.path().join("run/rocworker/health.json")
     }
 
-    /// What a daemon wrote so many seconds ago.
+    /// Writes a daemon's file that is `age` seconds old.
     fn write(&self, path: &Path, age: u64) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
         fs::write(path, layout::health(2, true, now - age)).unwrap();
     }
 
-    /// What it answers, with all readings whatever the file is.
+    /// Scrapes, and checks that all readings are there whatever the daemon's file holds.
     fn scrape(&self) -> Answer {
         let answer = self.running.get("/metrics");
         assert_eq!(answer.status(), 200);
@@ -102,7 +102,7 @@ fn a_pipe_a_link_and_a_huge_file_in_its_place_cost_the_judgement_alone() {
     symlink(&target, &path).unwrap();
     judged.refuses("link");
 
-    // With holes: it takes no room here, and would all the same in memory.
+    // A sparse file, which takes no room on the disk but would take it in memory.
     File::create(&path).unwrap().set_len(100 << 20).unwrap();
     judged.refuses("larger");
     let grown = judged.running.resident_kib().saturating_sub(resident);

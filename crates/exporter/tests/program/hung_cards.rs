@@ -41,7 +41,7 @@ fn instincts(cards: u8, partitions: u8) -> Instincts {
     Instincts { running, served, _folder: folder }
 }
 
-/// By the number of each card in [`Machine::instinct`].
+/// The address of a card of [`Machine::instinct`] by its number.
 fn address(card: usize) -> String {
     format!("0000:{:02x}:00.0", 5 + 16 * card)
 }

@@ -82,7 +82,7 @@ fn phoenix() -> tempfile::TempDir {
     root
 }
 
-/// What phoenix' files say, each by its file.
+/// Checks Prometheus' values against phoenix' files.
 fn has_values(prometheus: &Prometheus, root: &Path) {
     let folder = root.join("sys/bus/pci/devices/0000:64:00.0");
     let gtt: f64 = fs::read_to_string(folder.join("mem_info_gtt_used")).unwrap().trim().parse().unwrap();

@@ -18,7 +18,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// On a port that the kernel chooses.
+    /// Starts the exporter on a port that the kernel chooses.
     pub(crate) fn start(root: &Path, arguments: &[&OsStr]) -> Self {
         let mut command = Command::new(PROGRAM);
         command.arg("--root").arg(root).arg("--listen=127.0.0.1:0").args(arguments);
@@ -49,14 +49,15 @@ impl Running {
         std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap().count()
     }
 
-    /// Of the kernel's `/proc/PID/status`.
+    /// The resident memory in the kernel's `/proc/PID/status`.
     pub(crate) fn resident_kib(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }
 
-    /// What its threads have used, in hundredths of a second: `utime` and `stime` of proc_pid_stat(5).
+    /// The CPU time of the program's threads in hundredths of a second: `utime` and `stime` of
+    /// proc_pid_stat(5).
     pub(crate) fn cpu_ticks(&self) -> u64 {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
         let behind_name = stat.rsplit_once(')').unwrap().1;
@@ -69,7 +70,7 @@ impl Running {
         stream
     }
 
-    /// All that comes back for these bytes until the end.
+    /// The whole answer to these bytes.
     pub(crate) fn send(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
         // The answer to a request that is too long comes before its end.

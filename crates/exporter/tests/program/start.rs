@@ -140,7 +140,7 @@ fn a_gpu_metrics_version_that_nobody_knows_is_named_in_the_journal_once() {
     for _ in 0..3 {
         assert_eq!(running.get("/metrics").status(), 200);
     }
-    // What is said next tells that nothing was said twice.
+    // The next message proves that the first one was not logged twice.
     std::fs::write(&file, "").unwrap();
     running.get("/metrics");
     let (first, second) = (running.says(), running.says());

@@ -1,4 +1,4 @@
-//! From text to [`Rules`], or what is wrong with it and where.
+//! Parses text into [`Rules`], or names the fault and its line.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;

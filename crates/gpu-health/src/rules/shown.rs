@@ -79,7 +79,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// As the file writes a class.
+/// The class in the file's spelling.
 fn word(class: Class) -> String {
     toml::Value::try_from(class).ok().and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
 }

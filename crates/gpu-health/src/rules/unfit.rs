@@ -1,4 +1,4 @@
-//! What the reader of TOML says is wrong, in an operator's words.
+//! Puts the TOML reader's errors into an operator's words.
 
 /// Where a text is no rules: the byte at which the problem begins.
 pub(super) struct Fault {
@@ -6,10 +6,10 @@ pub(super) struct Fault {
     pub(super) problem: String,
 }
 
-/// Of a value, in an error.
+/// How many characters of a value an error shows.
 const SHOWN: usize = 40;
 
-/// What serde calls the types of a file of rules.
+/// serde's names of the types in a file of rules.
 const EXPECTED: [(&str, &str); 5] = [
     ("f64", "a number"),
     ("i64", "a whole number of at most 19 digits"),

@@ -1,4 +1,4 @@
-//! Each built-in rule, with what makes it hold and what is just not enough.
+//! Each built-in rule, with inputs that just make it hold and inputs that just do not.
 
 use gpu_health::known::{Card, Event, Log};
 use gpu_health::rules::Rules;
@@ -170,7 +170,7 @@ fn evidence_names_the_series_and_its_value() {
     );
 }
 
-/// What one incident leaves in the log and in the readings, and the one rule that takes points for it.
+/// The log and readings of one incident, and the one rule that takes points for it.
 #[test]
 fn one_incident_costs_once_however_many_rules_it_holds() {
     let named = |class, id: &str, ago| Event { message: id.to_owned(), ..event(class, ago) };

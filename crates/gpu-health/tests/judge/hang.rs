@@ -1,4 +1,4 @@
-//! Whether a card hangs now.
+//! Tests whether a card counts as hanging.
 
 use gpu_health::known::{Card, Log};
 use gpu_health::rules::Rules;

@@ -1,4 +1,4 @@
-//! What is judged of cards, by the built-in rules and by others.
+//! Judges cards by the built-in rules and by others.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod built_in;
@@ -150,7 +150,7 @@ fn judged(rules: &Rules, card: &Card, log: Result<Log<'_>, &str>) -> GpuHealth {
     health.gpus.remove(0)
 }
 
-/// By the built-in rules, with a log that goes back to boot.
+/// Judges a card by the built-in rules, with a log that goes back to boot.
 fn of(card: &Card, events: &[Event]) -> GpuHealth {
     judged(&BUILT_IN, card, Ok(Log { events, is_whole: true }))
 }

@@ -1,4 +1,4 @@
-//! What needs more than one judgement: counters that grow, and quarantine.
+//! Tests that need several judgements: counters that grow, and quarantine.
 
 use gpu_health::judge::Judge;
 use gpu_health::known::{Card, Event, Known, Log};
@@ -27,13 +27,13 @@ impl Over {
         self.last.insert(self.judge.judge(&self.rules, known)).gpus[0].clone()
     }
 
-    /// As a daemon that was started anew.
+    /// Forgets the judge's history, as a restart of the daemon does.
     fn restart(&mut self) {
         self.judge = Judge::default();
     }
 }
 
-/// Of a card of which the log says nothing.
+/// A card about which the log can have no messages, with so many corrected errors.
 fn corrected(count: f64) -> Card {
     let errors = sample("rocm_ras_errors_total", &[("block", "umc"), ("severity", "correctable")], count);
     Card { is_driven: false, ..card(vec![errors]) }
@@ -51,7 +51,7 @@ fn a_counter_is_judged_from_the_second_reading_on_and_by_what_it_grew() {
         many.deductions[0].evidence,
         "rocm_ras_errors_total{block=\"umc\",severity=\"correctable\"} grew by 100 within 20 s"
     );
-    // An hour later the same count is old.
+    // An hour later an unchanged count is old.
     over.at(1800, &corrected(5100.0), Ok(&[]));
     assert_eq!(over.at(3700, &corrected(5100.0), Ok(&[])).score, Some(100));
 }

@@ -1,4 +1,4 @@
-//! What holds of every input.
+//! Properties that hold for every input.
 
 use gpu_health::judge::Judge;
 use gpu_health::known::{Card, Event, Known, Log};

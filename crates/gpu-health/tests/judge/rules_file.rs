@@ -1,4 +1,4 @@
-//! What an operator can write into a file of rules, and what is said of one that is wrong.
+//! What an operator can write into a file of rules, and the errors for a wrong file.
 
 use gpu_health::rules::Rules;
 
@@ -18,7 +18,7 @@ fn a_file_of_one_rule_is_read() {
     );
 }
 
-/// Each is the one-rule file with one part replaced, the line of the error, and its words.
+/// A case is one part of the one-rule file with its replacement, the line of the error, and its words.
 #[test]
 fn each_mistake_is_named_with_its_line_and_what_to_do() {
     let log = "log = { class = \"hang\" }";

@@ -1,4 +1,4 @@
-//! Whose a message is, and what is said of a card about which nothing is known.
+//! Which card a message belongs to, and the answer for a card about which nothing is known.
 
 use gpu_health::judge::Judge;
 use gpu_health::known::{Card, Event, Known, Log};

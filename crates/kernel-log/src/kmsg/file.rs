@@ -5,17 +5,17 @@ use std::io::{self, BufRead as _, BufReader};
 
 use super::{LONGEST_RECORD, MOST_RECORDS, Read, Record, is_of_its_device};
 
-/// One read takes so many bytes of a file, whatever it holds.
+/// The most bytes of one read.
 const MOST_BYTES: usize = LONGEST_RECORD * MOST_RECORDS;
 
 #[derive(Debug)]
 pub(super) struct Lines {
     file: BufReader<File>,
-    /// What was read of the record that comes; no more than the longest.
+    /// The beginning of the next record, at most the longest.
     record: Vec<u8>,
     /// Whether the last byte that was read ended a line.
     is_at_start: bool,
-    /// Whether a record had its DEVICE=: who made the file may have kept the records alone.
+    /// Whether any record had its DEVICE=: a file may hold the records alone.
     has_devices: bool,
 }
 
@@ -24,7 +24,7 @@ impl Lines {
         Self { file: BufReader::new(file), record: Vec::new(), is_at_start: true, has_devices: false }
     }
 
-    /// To the end of the file as it is now, or to the limit.
+    /// Reads to the present end of the file, or to the limit.
     pub(super) fn read(&mut self) -> io::Result<Read> {
         let mut read = self.records()?;
         self.has_devices |= read.records.iter().any(|record| record.device.is_some());

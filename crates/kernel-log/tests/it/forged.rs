@@ -142,14 +142,15 @@ const RECORDS: &[(&str, &str)] = &[
     ),
 ];
 
-/// How each program shows a record; the second line of one is indented.
+/// The front that each program puts before a record, and the indentation of a record's second line.
 const SHOWN: [(&str, &str); 3] = [
     ("[   12.345678] ", "\n               "),
     ("Jan  7 10:00:25 box kernel: ", "\n                            "),
     ("kern  :err   : [   12.345678] ", "\n                              "),
 ];
 
-/// What each known message looks like as a whole record, and what its driver wrote behind its own prefix.
+/// Records with each known message, behind each prefix that its driver gives it, behind another device's
+/// prefix, and bare.
 fn messages(knowledge: &Knowledge) -> Vec<String> {
     let mut texts = Vec::new();
     for pattern in knowledge.messages().iter().flat_map(|message| &message.patterns) {
@@ -170,7 +171,8 @@ fn cut(text: &str, most: usize) -> &str {
     text.get(..end).unwrap_or(text)
 }
 
-/// As audit_log_n_untrustedstring (kernel/audit.c) writes a name: in hexadecimal where it has a blank or a quote.
+/// The name as audit_log_n_untrustedstring (kernel/audit.c) writes it: in hexadecimal where it has a blank or
+/// a quote.
 fn audited(name: &str) -> String {
     match name.bytes().all(|byte| byte != b'"' && (0x21..=0x7e).contains(&byte)) {
         true => format!("\"{name}\""),
@@ -283,7 +285,7 @@ fn a_process_that_is_named_like_a_packet_hides_no_message_of_amdgpus() {
     }
 }
 
-/// What other drivers say of their own devices, and what no driver says.
+/// Lines of other drivers about their own devices, and lines of no driver.
 #[test]
 fn no_other_drivers_line_is_amdgpus_message() {
     let knowledge = Knowledge::built_in().unwrap();

@@ -1,4 +1,4 @@
-//! What knowledge/messages.toml promises of itself: its samples, its sentences, its order.
+//! Checks knowledge/messages.toml itself: its samples, its sentences, its order.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ fn id<'k>(found: Option<&Found<'k>>) -> Option<&'k str> {
     found.map(|found| found.message.id.as_str())
 }
 
-/// What a reader sees.
+/// The texts that a person reads.
 fn texts(message: &Message) -> impl Iterator<Item = &String> {
     [&message.means].into_iter().chain(&message.now).chain(&message.later)
 }
@@ -146,7 +146,7 @@ fn commands_are_an_argv_with_known_names_and_reset_nothing() {
     }
 }
 
-/// As Debian's bug 1104670 shows: the kernel says aer_cor_status of a fatal event too.
+/// Debian's bug 1104670 shows that the kernel writes aer_cor_status for a fatal event, too.
 #[test]
 fn no_line_of_a_fatal_event_that_the_firmware_reports_is_called_corrected() {
     let knowledge = built_in();

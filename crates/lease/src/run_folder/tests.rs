@@ -105,7 +105,7 @@ fn a_folder_that_another_user_may_have_made_holds_nothing() {
     }
 }
 
-/// What another user can have planted before the folder was root's alone, or a killed writer has left.
+/// Files that another user planted before the folder was root's alone, or that a killed writer left.
 #[test]
 fn what_is_at_the_temporary_name_is_removed_and_never_opened() {
     type Plant = fn(&Path, &Path);

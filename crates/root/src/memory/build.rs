@@ -1,4 +1,4 @@
-//! From entries by any path to a tree without links.
+//! Builds a tree without links from entries by any path.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -65,7 +65,7 @@ impl Tree {
         Self { nodes: vec![top], reader, not_read: Mutex::default() }
     }
 
-    /// What two aliases say of one place is one answer: what was read counts before what failed.
+    /// Joins what two aliases give for one place: a read that succeeded counts before one that failed.
     fn put(&mut self, id: Id, entry: Entry) {
         let Entry { meta, content } = entry;
         let is_absent = is_absent(&content);
@@ -136,7 +136,7 @@ fn owned(name: &[u8]) -> OsString {
     OsString::from_vec(name.to_owned())
 }
 
-/// How much an answer says of what is at a path.
+/// Ranks how much an answer tells of what is at a path.
 fn says(content: Option<&Content>) -> u8 {
     match content {
         None | Some(Content::Failed(Errno::EISDIR)) => 0,

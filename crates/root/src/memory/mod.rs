@@ -29,10 +29,10 @@ pub(crate) struct Tree {
     not_read: Mutex<BTreeMap<PathBuf, Asked>>,
 }
 
-/// What a caller asked of a path.
+/// The part of a path that a caller asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Asked {
-    /// What is there: its kind, owner, mode and length.
+    /// The metadata: kind, owner, mode and length.
     Meta,
     /// The bytes of a file, the names in a folder, or where a link points.
     Content,
@@ -46,7 +46,7 @@ struct Node {
     /// `None`: a folder on the way to what was read.
     content: Option<Content>,
     children: BTreeMap<OsString, Id>,
-    /// Whether something was found here or beneath it.
+    /// Whether something was found at this place or beneath it.
     is_there: bool,
 }
 
@@ -112,7 +112,7 @@ impl Node {
     }
 }
 
-/// As a person on that machine would name it.
+/// The path as it is spelt on that machine.
 fn shown(path: &Path) -> PathBuf {
     Path::new("/").join(path)
 }

@@ -26,7 +26,7 @@ impl Tree {
         Ok(bytes.get(..count).unwrap_or(bytes).to_owned())
     }
 
-    /// What is at a path, and its bytes if `believe` lets them count.
+    /// Reads a file if `believe` accepts its metadata.
     pub(crate) fn read_trusted(
         &self,
         path: &Path,
@@ -94,7 +94,8 @@ impl Tree {
         node.meta().ok_or_else(|| self.why_unknown(Asked::Meta, node, path))
     }
 
-    /// Of the path without links: which names are hard links of one file was not read.
+    /// The identity of the path without links. Hard links count as different files: which names share a file
+    /// was not read.
     pub(crate) fn identity(&self, path: &Path) -> Result<Identity, Error> {
         let found =
             self.walk(path, Links::Followed).map_err(|missing| self.missing(missing, "stat", path))?;
@@ -115,13 +116,13 @@ impl Tree {
         }
     }
 
-    /// Whether anything is at a path, read or not.
+    /// Whether anything is at a path, even if its content was not read.
     pub(crate) fn is_there(&self, path: &Path, is_followed: bool) -> bool {
         let links = if is_followed { Links::Followed } else { Links::NotAtTheEnd };
         self.walk(path, links).map_err(|missing| self.missing(missing, "stat", path)).is_ok()
     }
 
-    /// Whether a folder is at a path without links.
+    /// Checks that a folder is at a path without links.
     pub(crate) fn check_folder(&self, path: &Path) -> Result<(), Error> {
         let failed = |errno| Error::io("open the folder", shown(path), errno);
         match self.get("open the folder", path, Links::Refused)?.kind() {
@@ -175,9 +176,10 @@ impl Tree {
         }
     }
 
-    /// Which call the kernel refused. It looks at rights when a file is opened; a driver answers when it is read. EPERM is
-    /// a device's answer to the first (`devkmsg_open` in printk.c), and KFD's to the second (kfd_topology.c). Nothing of
-    /// sysfs is closed to root: EACCES is its driver's answer.
+    /// The call that the kernel refused. The kernel checks permissions when a file is opened; a driver
+    /// answers when the file is read. EPERM is a device's answer to open (`devkmsg_open` in printk.c), and
+    /// KFD's answer to read (kfd_topology.c). No file of sysfs is closed to root, so root's EACCES comes from
+    /// a driver.
     fn refused(&self, node: &Node, path: &Path, errno: Errno) -> &'static str {
         let is_device = matches!(node.kind(), Some(Kind::Character { .. })) || path.starts_with("/dev");
         match errno {

@@ -1,4 +1,4 @@
-//! From a path to what is there, as the kernel walks (path_resolution(7)): links are resolved inside.
+//! Walks a path to its end as the kernel does (path_resolution(7)), with links resolved inside the Root.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,21 +13,21 @@ use crate::files::Content;
 /// How many links the kernel follows in one path (MAXSYMLINKS in include/linux/namei.h).
 pub(super) const MOST_LINKS: usize = 40;
 
-/// What a walk does with links.
+/// How a walk treats links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Links {
     Followed,
     /// Links are followed, but for one at the end of the path.
     NotAtTheEnd,
-    /// Any link on the path is ELOOP.
+    /// Any link on the path gives ELOOP.
     Refused,
 }
 
-/// Where a walk ends.
+/// The end of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Found {
     Node(Id),
-    /// Its folder lists it, and nothing more was read of it.
+    /// An entry that its folder lists, and of which nothing more was read.
     Listed,
 }
 
@@ -94,7 +94,7 @@ impl Tree {
 }
 
 impl Node {
-    /// Whether a walk may go on in it.
+    /// Checks that a walk may go on into this place.
     fn enter(&self) -> Result<(), Missing> {
         match (self.kind(), &self.content) {
             (Some(Kind::Directory), _) => Ok(()),
@@ -103,7 +103,7 @@ impl Node {
         }
     }
 
-    /// Whether this folder lists the name.
+    /// Checks that this folder lists the name.
     fn look_up(&self, name: &OsStr) -> Result<(), Missing> {
         match &self.content {
             Some(Content::Folder(names)) => {

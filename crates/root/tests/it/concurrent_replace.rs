@@ -1,4 +1,4 @@
-//! A replacement beside somebody who writes the same file at the same moment: what they wrote is there afterwards.
+//! Replaces a file while another process writes it: what that process wrote must be there afterwards.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -104,7 +104,7 @@ fn what_is_written_while_it_is_put_back_stays_too() {
     }
 }
 
-/// As soon as the new file stands beside the old one, somebody replaces the old one: none of these edits is lost.
+/// Somebody replaces the old file as soon as the new one stands beside it: none of these edits may be lost.
 #[test]
 fn no_edit_is_lost_that_comes_when_the_new_file_stands_beside_the_old_one() {
     for new in [New::File { bytes: &[b'x'; 300_000], how: HOW }, New::Nothing] {

@@ -1,4 +1,4 @@
-//! A Root in memory answers as a folder does that has the same files.
+//! A Root in memory must answer as a folder with those files does.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -14,7 +14,7 @@ use root::{Asked, Attributes, Error, Kind, Meta, Root, Watch};
 #[derive(Debug, Clone)]
 enum Laid {
     File(u8),
-    /// Which nobody but its owner may write, or others may.
+    /// A folder; `true`: only its owner may write to it.
     Folder(bool),
     Link(String),
 }
@@ -57,7 +57,7 @@ fn lay_out(top: &Path, laid: &[(String, Laid)]) {
     }
 }
 
-/// Every path of these names, right and wrong ones.
+/// Every path of these names, both existing and missing ones.
 fn paths() -> Vec<PathBuf> {
     let mut paths = vec![PathBuf::from("/")];
     let mut longest = paths.clone();
@@ -82,7 +82,7 @@ fn shown<T: std::fmt::Debug>(root: &Root, answer: Result<T, Error>) -> String {
     }
 }
 
-/// What is read of an opened file. A folder can be opened, and says so when it is read.
+/// The content of an opened file. A folder can be opened, and its read fails.
 fn opened(root: &Root, path: &Path) -> String {
     let mut bytes = Vec::new();
     let read =
@@ -156,7 +156,7 @@ fn text(root: &Root, path: &str) -> String {
     root.read_text(path, 1 << 20).unwrap_or_else(|error| error.to_string())
 }
 
-/// As sysfs has a card: files framed by the alias that a reader came by, links known by aliases too.
+/// Lays out a card as sysfs does: files under the alias by which a reader came, and links known by aliases.
 #[test]
 fn a_card_is_the_same_by_each_of_its_aliases() {
     const CARD: &str = "/sys/devices/pci0000:00/0000:03:00.0";

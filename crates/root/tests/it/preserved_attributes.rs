@@ -1,4 +1,4 @@
-//! What a file had that is replaced, and what a new one has: access control lists, capabilities, flags.
+//! A replacement keeps a file's access control lists, capabilities and flags, and a new file has none.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -30,7 +30,7 @@ fn acl(of_4711: u16) -> Vec<u8> {
     bytes
 }
 
-/// On a disk: tmpfs has neither all attributes nor all flags.
+/// A folder on a disk: tmpfs has neither all attributes nor all flags.
 fn on_disk() -> (tempfile::TempDir, Root) {
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let root = Root::open(dir.path()).unwrap();
@@ -42,7 +42,7 @@ fn has(path: &Path, name: &str) -> Option<Vec<u8>> {
     getxattr(path, name, value.as_mut_slice()).ok().map(|length| value[..length].to_vec())
 }
 
-/// Each way in which a file comes to be: those of a write, and those of a replacement.
+/// Makes a file in each possible way: by a write or by a replacement.
 fn put(root: &Root, way: usize, path: &str, mode: u32) {
     let how = Attributes { mode, owner: None };
     if way == 0 {

@@ -1,4 +1,4 @@
-//! What a Root promises, on real directories.
+//! Tests the promises of a Root on real directories.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;

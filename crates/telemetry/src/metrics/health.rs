@@ -1,4 +1,4 @@
-//! How well a GPU is, as rocworker's daemon judges it (docs/health.md).
+//! Metrics of the daemon's judgement of each GPU (docs/health.md).
 
 use crate::metric::{Kind, Metric, Scope};
 

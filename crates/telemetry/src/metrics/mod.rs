@@ -18,7 +18,7 @@ pub use power::*;
 pub use processes::*;
 pub use worker::*;
 
-/// All of them.
+/// Every metric, in the order of the exposition.
 pub static ALL: [&Metric; 56] = [
     &GPU_INFO,
     &GPU_SUSPENDED,

@@ -1,4 +1,4 @@
-//! What rocworker manages, and the exporter itself.
+//! Metrics of what rocworker manages, and of the exporter itself.
 
 use crate::metric::{Kind, Metric, Scope};
 

@@ -1,4 +1,4 @@
-//! The daemon's two files: when what they say counts, and what is said where it does not.
+//! When the daemon's two files count, and which sentence stands for a file that does not.
 
 use std::fmt::Debug;
 use std::fs::{self, Permissions};
@@ -62,7 +62,7 @@ fn what_an_older_daemon_does_not_write_is_unknown() {
     assert_eq!((found.changes, found.config_in_force, found.problems), (None, None, None));
 }
 
-/// What holds of a file with this content.
+/// Checks what must hold for every daemon's file, with this content.
 fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
     let dir = tempfile::tempdir().unwrap();
     let root = Root::open(dir.path()).unwrap();

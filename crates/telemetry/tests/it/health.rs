@@ -43,7 +43,7 @@ fn judged(scraped: &Snapshot) -> Vec<String> {
     of_file.map(shown).collect()
 }
 
-/// Of card 2, neither score nor hang is known.
+/// The samples of the judged cards; card 2 has neither score nor hang.
 const JUDGED: [&str; 19] = [
     "rocm_gpu_health_score 0000:05:00.0 10",
     "rocm_gpu_health_score 0000:15:00.0 85",
@@ -152,7 +152,7 @@ fn a_suspended_card_keeps_its_judgement_and_is_not_read() {
     assert_eq!(names, expected.into());
 }
 
-/// Without a daemon, the kernel's dump is what is known of a hang.
+/// Without a daemon only the kernel's dump shows a hang.
 #[test]
 fn a_dump_of_the_kernels_is_a_metric_of_its_own() {
     let laid = Laid::out(&machine().remove("/run/rocworker"));

@@ -12,7 +12,7 @@ use support::laid::Laid;
 use telemetry::exporter::Exporter;
 use telemetry::samples::samples;
 
-/// By KFD's node, from 1.
+/// The cards by the number of their KFD node, from 1.
 const CARDS: [&str; 4] = ["0000:c3:00.0", "0000:43:00.0", "0000:83:00.0", "0000:03:00.0"];
 
 fn mi210() -> Laid {
@@ -120,7 +120,7 @@ fn an_index_behind_a_node_that_cannot_be_read_is_absent_and_the_read_error_is_co
     }
 }
 
-/// No process ever numbers a GPU without a render node.
+/// Programs number no GPU without a render node.
 #[test]
 fn a_gpu_node_without_a_render_node_costs_no_other_gpu_its_index_and_no_left_out_card_its_cause() {
     for minor in ["", "drm_render_minor 0\n"] {
@@ -140,7 +140,7 @@ fn a_gpu_node_without_a_render_node_costs_no_other_gpu_its_index_and_no_left_out
     }
 }
 
-/// As the exporter's user, who is not root.
+/// Runs as the exporter's user, who is not root.
 #[test]
 fn real_fuse_an_index_is_absent_where_the_kernel_refuses_a_node() {
     if !fuse::require() {
@@ -162,7 +162,7 @@ fn real_fuse_an_index_is_absent_where_the_kernel_refuses_a_node() {
     }
 }
 
-/// An unprivileged process reads the same files as `rocworker detect` does as root.
+/// An unprivileged process must read the files that `rocworker detect` reads as root.
 #[test]
 fn real_a_node_that_only_root_reads_shifts_no_index_of_an_unprivileged_exporter() {
     if !support::real::require_root(&[]) {
@@ -174,7 +174,7 @@ fn real_a_node_that_only_root_reads_shifts_no_index_of_an_unprivileged_exporter(
     std::fs::set_permissions(laid.top(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let root = Root::open(laid.top()).unwrap();
     assert_known(&scrape(&root), 4, "as root");
-    // The rights are a thread's: the other tests keep theirs.
+    // setfsuid changes a thread's rights: other tests keep theirs.
     let scraped = std::thread::spawn(move || {
         nix::unistd::setfsuid(nix::unistd::Uid::from_raw(65_534));
         nix::unistd::setfsgid(nix::unistd::Gid::from_raw(65_534));

@@ -99,7 +99,7 @@ impl Laid {
     }
 }
 
-/// Of the labels that name the GPU, its index is enough.
+/// A sample as one line; of the labels that name the GPU, only its index.
 fn line(sample: &Sample) -> String {
     let labels = sample.labels.iter().filter(|(name, _)| *name == "gpu" || !GPU_LABELS.contains(name));
     let labels: Vec<String> = labels.map(|(name, value)| format!("{name}={value:?}")).collect();
@@ -247,7 +247,7 @@ fn hostile_names_are_bounded_label_values() {
     assert_eq!(names.len(), series.len(), "none comes twice: {series:#?}");
 }
 
-/// What a daemon wrote at 1000000990.
+/// A daemon's file, written at 1000000990.
 fn of_daemon() -> Published {
     let pod = |uid: &str, name: &str| Pod {
         uid: uid.to_owned(),

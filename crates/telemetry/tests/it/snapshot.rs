@@ -22,7 +22,7 @@ fn snapshot(laid: &Laid) -> Snapshot {
     snapshot
 }
 
-/// What is used, and what there is, of the memory that the card works in.
+/// The used bytes and the size of the memory in which the card works.
 fn memory(card: &Card) -> (Option<u64>, Option<u64>) {
     card.readings.own_memory().map_or((None, None), |memory| (memory.used_bytes, memory.total_bytes))
 }

@@ -1,4 +1,4 @@
-//! What an injection makes of a bundle, case by case.
+//! The bundle after an injection, case by case.
 
 use super::*;
 

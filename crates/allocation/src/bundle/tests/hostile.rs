@@ -26,7 +26,7 @@ fn what_is_not_one_object_is_refused() {
     }
 }
 
-/// What is not looked at may be anything that is JSON.
+/// Members that the wrapper does not look at may hold any JSON.
 #[test]
 fn what_is_no_json_inside_is_not_edited() {
     for text in [
@@ -56,7 +56,7 @@ fn no_depth_of_what_is_not_edited_is_too_much() {
     assert!(refused.to_string().starts_with("the key linux.devices cannot be read: "), "{refused}");
 }
 
-/// Which of two counts depends on the runtime's decoder, so neither is edited.
+/// A runtime's decoder decides which of two equal keys counts, so neither is edited.
 #[test]
 fn a_key_that_stands_twice_is_refused_by_its_name() {
     let table = [
@@ -140,7 +140,7 @@ fn an_entry_that_cannot_be_read_is_refused_with_its_list() {
     }
 }
 
-/// To Go's decoder the container gets a user namespace.
+/// Go's decoder gives this container a user namespace.
 #[test]
 fn a_namespace_whose_type_stands_in_two_spellings_is_refused() {
     let text = r#"{"linux":{"namespaces":[{"type":"pid","t\u0059pe":"user"}]}}"#;

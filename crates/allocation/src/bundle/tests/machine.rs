@@ -1,4 +1,4 @@
-//! What the machine's policy adds: folders, the size of /dev/shm, locked memory, a variable.
+//! Additions of the machine's policy: folders, the size of /dev/shm, locked memory, a variable.
 
 use super::*;
 use crate::{folder::Folder, policy::UNLIMITED};

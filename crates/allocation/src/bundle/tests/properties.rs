@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json, value::RawValue};
 
 use super::*;
 
-/// What a member may be: left out, null, or a value.
+/// A member that is left out, null, or has a value.
 fn member(value: impl Strategy<Value = Value> + 'static) -> impl Strategy<Value = Option<Value>> {
     prop_oneof![2 => Just(None), 1 => Just(Some(Value::Null)), 6 => value.prop_map(Some)]
 }
@@ -188,7 +188,7 @@ fn raw_members(text: &str) -> BTreeMap<String, String> {
     members.into_iter().map(|(key, value)| (key.to_lowercase(), value.get().to_owned())).collect()
 }
 
-/// Whether all of one text is in the other, in its order.
+/// Whether `part` is a subsequence of `whole`.
 fn is_subsequence(part: &str, whole: &str) -> bool {
     let mut whole = whole.bytes();
     part.bytes().all(|b| whole.any(|other| other == b))

@@ -133,7 +133,7 @@ fn a_count_takes_what_fewest_others_have() {
     }
 }
 
-/// What a health file of this time says that has these cards quarantined since 1970.
+/// A fresh health file in which these cards are quarantined since 1970.
 fn quarantined(cards: &[&str]) -> Withheld {
     let quarantine = r#""quarantine":{"since":0,"unhealthy_at":0,"reason":"A ring hangs.","rules":[]}"#;
     let card = |card: &&str| {

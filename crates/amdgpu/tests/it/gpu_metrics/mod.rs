@@ -23,7 +23,7 @@ fn encode(file: File, version: (u8, u8), values: &[(&str, u32, u64)]) -> Vec<u8>
     }
 }
 
-/// Every field of a version with its number of places. An attribute has as many places as the writer likes.
+/// Every field of a version with its number of places. The writer chooses how many places an attribute has.
 fn fields(file: File, version: (u8, u8)) -> Vec<(&'static str, u32)> {
     match file.format_of(version).unwrap() {
         Format::Structure(structure) => {

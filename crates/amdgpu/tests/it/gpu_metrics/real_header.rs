@@ -18,7 +18,7 @@ pub(super) const HEADERS: &str = "ROCWORKER_AMDGPU_HEADERS";
 const SUITES: [&str; 3] = ["bookworm", "trixie", NEWEST];
 pub(super) const NEWEST: &str = "trixie-backports";
 const HEADER: &str = "drivers/gpu/drm/amd/include/kgd_pp_interface.h";
-/// What the kernel's headers take for granted.
+/// Definitions that the kernel's headers need and do not include.
 const PREAMBLE: &str = r"
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,7 +30,7 @@ typedef uint8_t u8; typedef uint16_t u16; typedef uint32_t u32; typedef uint64_t
 typedef int8_t s8; typedef int16_t s16; typedef int32_t s32; typedef int64_t s64;
 ";
 
-/// What a C program prints. Kernel headers that are not there are taken as empty.
+/// The output of a C program. Kernel headers that are missing count as empty.
 pub(super) fn printed(program: &str, headers: &Path) -> String {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -248,7 +248,7 @@ fn members_of(declared: &BTreeMap<String, String>, structure: &str) -> Vec<Strin
     names
 }
 
-/// What follows the prefix in each enumerator, in order; none of them has a value of its own.
+/// The rest of each enumerator's name after the prefix, in order; none of them has an explicit value.
 fn enumerators(text: &str, prefix: &str) -> Vec<String> {
     let lines = text.lines().filter_map(|line| line.trim().strip_prefix(prefix));
     lines.map(|line| line.strip_suffix(',').unwrap().to_owned()).collect()

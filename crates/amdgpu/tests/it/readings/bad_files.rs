@@ -11,7 +11,7 @@ use crate::readings::Laid;
 const CARD: &str = "0000:05:00.0";
 const HWMON: &str = "hwmon/hwmon2";
 
-/// What one kind of file can hold that is none of its values, beside what no file may hold.
+/// Texts that one kind of file can hold and that are no value of it, beside those of [`never`].
 const KINDS: &[(&str, &[&str], &[&str])] = &[
     (
         "a count",
@@ -82,7 +82,7 @@ const KINDS: &[(&str, &[&str], &[&str])] = &[
     ("metrics", &["gpu_metrics"], &["\u{8}\u{0}\u{63}\u{1}abcd", "text\n", "\u{4}"]),
 ];
 
-/// What no file may hold.
+/// Contents that no file may hold.
 fn never(file: &str) -> Vec<(&'static str, Vec<u8>)> {
     let mut bytes = vec![
         ("NULs", vec![0; 4096]),
@@ -154,7 +154,7 @@ fn without_faults(read: &CardReadings) -> CardReadings {
     CardReadings { faults: Vec::new(), ..read.clone() }
 }
 
-/// In how many parts two readings differ.
+/// The number of parts in which two readings differ.
 fn lost(good: &CardReadings, read: &CardReadings) -> usize {
     let parts = |card: &CardReadings| {
         let card = without_faults(card);

@@ -1,4 +1,4 @@
-//! What is read of cards: captured ones, invented ones, and files that hold nothing or nonsense.
+//! Reads cards: captured ones, invented ones, and files that hold nothing or nonsense.
 
 mod bad_files;
 mod captures;

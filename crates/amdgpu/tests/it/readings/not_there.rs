@@ -1,4 +1,4 @@
-//! What a card does not have, and reads as a number.
+//! Values that a card does not have but that its files give as a number.
 
 use std::fs;
 

@@ -15,7 +15,7 @@ use crate::readings::Laid;
 
 const CARD: &str = "0000:05:00.0";
 
-/// One of each kind.
+/// One file of each kind.
 const FILES: [&str; 14] = [
     "power/runtime_status",
     "gpu_busy_percent",

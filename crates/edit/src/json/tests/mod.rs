@@ -31,7 +31,7 @@ fn entry(path: &[&str], program: &str) -> Key {
     )
 }
 
-/// What docker is told.
+/// The edit of docker's daemon.json.
 fn docker() -> Edit {
     edit([
         value(&["features", "cdi"], json!(true)),

@@ -64,7 +64,7 @@ fn semantic(text: &str) -> Option<Value> {
     serde_json::from_str(if text.trim().is_empty() { "{}" } else { &text }).ok()
 }
 
-/// What [`Edit::apply`] means, said of values instead of bytes.
+/// The effect of [`Edit::apply`], as a function of values instead of bytes.
 fn applied(keys: &[Key], mut value: Value) -> Value {
     for key in keys {
         let mut at = &mut value;
@@ -125,8 +125,8 @@ proptest! {
         }
     }
 
-    /// The way that is taken when somebody else has written too must give the same where nobody has, but for what
-    /// a key that is needed leaves.
+    /// A text that nobody else has changed comes out equal by both ways, [`Edit::revert`]'s short one and the
+    /// way for changed texts, unless a needed key is left.
     #[test]
     fn the_long_way_back_ends_at_the_same_place(text in text(), edit in edits()) {
         if edit.keys.iter().any(|key| matches!(key.set, Set::Needed(_))) {

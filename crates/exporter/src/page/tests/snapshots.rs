@@ -96,7 +96,7 @@ fn owner(pod: Option<(&str, &str)>, has_container: bool, unit: Option<&str>) -> 
     }
 }
 
-/// What a daemon publishes that has nothing to tell.
+/// The publication of a daemon without leases, drift or changes.
 fn in_sync() -> Published {
     let (leases, changes) = (Some(Vec::new()), Some(Vec::new()));
     Published { leases, changes, config_in_force: Some(true), problems: Some(0), ..Published::default() }
@@ -134,7 +134,7 @@ pub(super) fn sixty_four() -> Snapshot {
     }
 }
 
-/// Nothing but the time: no GPU, no daemon.
+/// A snapshot with nothing but a time: no GPU, no daemon.
 pub(super) fn nothing() -> Snapshot {
     Snapshot { taken_at: f64::from(TAKEN_AT), ..Snapshot::default() }
 }
@@ -219,7 +219,7 @@ pub(super) fn trouble() -> Snapshot {
     Snapshot { cards, quarantine_enforced: Some(true), daemon: Some(daemon), ..nothing() }
 }
 
-/// What a process, a container, a file or the kernel's log could say to change the page.
+/// Text with which a process, a container, a file or the kernel's log could try to change the page.
 pub(super) const HOSTILE: &str = "</td><script>alert(1)</script>\"'&amp;<!--\u{202e}\u{2066}\u{1b}[31m\r\n\0";
 
 /// A snapshot whose every text is [`HOSTILE`].

@@ -1,4 +1,4 @@
-//! What comes with the page, and the page while much is asked, or little can be read.
+//! The page's headers, and the page under many requests, or where little can be read.
 
 use std::fs;
 use std::io::Read as _;

@@ -14,14 +14,14 @@ use crate::running::Running;
 
 const LOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/browser/look.mjs");
 
-/// Where pictures stay, for whoever wants to look at them too.
+/// The folder in which pictures stay, so that a person can look at them too.
 fn pictures() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("page");
     fs::create_dir_all(&folder).unwrap();
     folder
 }
 
-/// What Chromium shows of a machine.
+/// Chromium's views of a machine's page.
 fn looks(top: &Path, modules: &Path) -> Vec<Value> {
     let running = Running::start(top, &[]);
     let temporary = tempfile::tempdir().unwrap();

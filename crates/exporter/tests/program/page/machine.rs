@@ -55,7 +55,7 @@ pub(super) fn process(top: &Path, pid: u32, name: &str, cgroup: &str, gpu: u32, 
     fs::create_dir_all(top.join(format!("sys/class/kfd/kfd/proc/{pid}/queues"))).unwrap();
 }
 
-/// What a daemon that runs writes now.
+/// Writes the files of a running daemon.
 pub(super) fn publish(top: &Path) {
     let now = now();
     let pci = |number: usize| {

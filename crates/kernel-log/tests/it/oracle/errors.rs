@@ -15,7 +15,7 @@ use crate::oracle::{SOURCES, has_in_order, source};
 const DRIVER: &str = "trixie-backports/drivers/gpu/drm/amd";
 const TABLE: &str = include_str!("left_out.toml");
 
-/// What logs at error level or above: the kernel's own, and amdgpu's wrappers of them.
+/// Calls that log at error level or above: the kernel's own, and amdgpu's wrappers of them.
 const CALLS: [&str; 11] = [
     "dev_err",
     "dev_crit",
@@ -98,7 +98,7 @@ fn arguments(text: &str) -> &str {
     text
 }
 
-/// Each string once, with the first file that has it, in the order of their paths.
+/// Each string with the first file that has it, in the order of the files' paths.
 fn all(driver: &Path) -> BTreeMap<String, String> {
     let mut files = Vec::new();
     let mut folders = vec![driver.to_owned()];

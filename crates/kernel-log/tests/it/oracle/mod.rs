@@ -1,6 +1,7 @@
-//! Whether a kernel says the fixed words of each pattern: knowledge/messages.toml against real modules and sources.
+//! Compares the fixed words of each pattern in knowledge/messages.toml with real modules and sources.
 //!
-//! The strings of amdgpu.ko of Debian's 6.1, 6.12 and sid, and the kernel's source files of three releases.
+//! The oracles are the strings of amdgpu.ko of Debian's 6.1, 6.12 and sid, and the kernel's source files of
+//! three releases.
 
 mod errors;
 mod module;
@@ -14,15 +15,15 @@ use kernel_log::knowledge::{Knowledge, MessagePattern};
 use kernel_log::pattern::Pattern;
 use support::real;
 
-/// What `cargo xtask test` makes: a folder with 6.1.ko, 6.12.ko and sid.ko, and one with a folder for each suite of
-/// which it has the kernel's source.
+/// The folder with 6.1.ko, 6.12.ko and sid.ko that `cargo xtask test` makes. The second variable names its
+/// folder with a folder for each suite whose kernel source it has.
 const MODULES: &str = "ROCWORKER_AMDGPU_MODULES";
 const SOURCES: &str = "ROCWORKER_AMDGPU_HEADERS";
 
-/// What the fixed words of a pattern have at least.
+/// The least length of a pattern's fixed words.
 const FEWEST_BYTES: usize = 16;
 
-/// Whether the words stand in this order in one text, as far as a conversion of printf's leaves them there.
+/// Whether a text has the words in this order, as far as printf's conversions leave them in it.
 pub(crate) fn has_in_order<'w>(text: &[u8], words: impl Iterator<Item = &'w str>) -> bool {
     let mut rest = text;
     for words in words {
@@ -46,7 +47,7 @@ impl Oracle {
         Self { modules, sources, strings: BTreeMap::new(), files: BTreeMap::new() }
     }
 
-    /// What is wrong with where a pattern says its words are.
+    /// The error in a pattern's claim about where its words are.
     fn complaint(&mut self, pattern: &MessagePattern) -> Option<String> {
         let words: Vec<&str> = pattern.text.words().collect();
         for kernel in &pattern.kernels {

@@ -1,9 +1,10 @@
 //! The format strings of a module: what stands between two NUL bytes.
 
-/// Where printk's level begins (KERN_SOH in include/linux/kern_levels.h); the level is the byte behind it.
+/// The byte with which printk's level begins (KERN_SOH in include/linux/kern_levels.h); the level is the byte
+/// behind it.
 const LEVEL_BEGINS: u8 = 1;
 
-/// Each string without printk's level, and with `%` for `%%`, as it is printed.
+/// Each string as it is printed: without printk's level, and with `%` for `%%`.
 pub(super) fn strings(module: &[u8]) -> Vec<Vec<u8>> {
     module.split(|byte| *byte == 0).filter(|string| !string.is_empty()).map(printed).collect()
 }

@@ -2,17 +2,17 @@
 
 use crate::oracle::has_in_order;
 
-/// What stands for a `%s` besides a string of the same file: the driver's name, a firmware in its folder, and the names
-/// of windows that `pci_resource_name` (drivers/pci/pci.c) gives.
+/// Texts that a `%s` can become besides a string of its file: the driver's name, a firmware in its folder,
+/// and the names of windows that `pci_resource_name` (drivers/pci/pci.c) gives.
 const OF_OTHERS: [&str; 5] = ["amdgpu", "amdgpu/%s", "BAR %s", "VF BAR %s", "bridge window"];
 
-/// What `resource_string` (lib/vsprintf.c) makes of a window, with and without an address.
+/// Texts that `resource_string` (lib/vsprintf.c) writes for a window, with and without an address.
 const WINDOWS: [&str; 3] = ["[mem size %llx]", "[mem %llx]", "[io  size %llx]"];
 
-/// What dev_printk puts in front of the driver's messages (drivers/base/core.c).
+/// The prefix that dev_printk puts before the driver's messages (drivers/base/core.c).
 const PREFIX: &str = "amdgpu %s: ";
 
-/// Whether a literal has the words in their order; one of its `%s`, or each, may be filled.
+/// Whether a literal has the words in their order, after one of its `%s`, or each, is filled.
 pub(super) fn says(literals: &[String], words: &[&str]) -> bool {
     let has = |text: &str| {
         let has = |text: &str| has_in_order(text.as_bytes(), words.iter().copied());
@@ -36,7 +36,7 @@ pub(super) fn says(literals: &[String], words: &[&str]) -> bool {
     })
 }
 
-/// Each string literal, those that follow one another joined as a compiler joins them. Macros are not resolved.
+/// Each string literal; adjacent ones are joined as a compiler joins them. Macros are not resolved.
 pub(super) fn literals(source: &str) -> Vec<String> {
     let mut literals: Vec<String> = Vec::new();
     let mut rest = source;

@@ -17,14 +17,14 @@ use crate::alerts::files;
 const DASHBOARD: &str = "deploy/grafana/rocworker.json";
 /// A Python with Grafana's SDK, which `cargo xtask test` makes.
 const SDK: &str = "ROCWORKER_GRAFANA_SDK";
-/// What a panel shows where a query answers nothing.
+/// The text of a panel whose query returns nothing.
 const NO_DATA: &str = "no data";
 
 fn dashboard() -> Value {
     serde_json::from_str(&files::text(DASHBOARD)).unwrap()
 }
 
-/// Without the headings of rows.
+/// The dashboard's panels without the headings of rows.
 fn panels(dashboard: &Value) -> Vec<&Value> {
     let panels = dashboard["panels"].as_array().unwrap().iter();
     panels.filter(|panel| panel["type"] != "row").collect()
@@ -36,7 +36,7 @@ fn labels_in(legend: &str) -> Labels {
     names.map(|rest| rest.split("}}").next().unwrap().trim().to_owned()).collect()
 }
 
-/// What is wrong with an expression of Grafana's, whose variables stand in strings and as a range.
+/// The fault in one of Grafana's expressions, whose variables stand in strings and as a range.
 fn fault(expression: &str, named: &Labels, series: &Series) -> Option<String> {
     let expression = expression.replace("$__rate_interval", "5m");
     match labels_of(&expression, series) {
@@ -47,7 +47,7 @@ fn fault(expression: &str, named: &Labels, series: &Series) -> Option<String> {
     }
 }
 
-/// Each expression with the labels that are named beside it.
+/// The dashboard's expressions, each with the labels that stand beside it.
 fn queries(dashboard: &Value) -> Vec<(String, Labels)> {
     let targets = panels(dashboard).into_iter().flat_map(|panel| panel["targets"].as_array().unwrap());
     let text = |value: &Value| value.as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Which series there are, and the labels that they may have.
+//! The series that exist, with the labels that they may have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,13 +12,13 @@ pub(crate) type Labels = BTreeSet<String>;
 /// Labels by the name of a metric.
 pub(crate) type Series = BTreeMap<String, Labels>;
 
-/// Of each target: Prometheus' own.
+/// The labels that Prometheus adds to each target.
 pub(crate) const TARGET: [&str; 2] = ["instance", "job"];
 pub(crate) fn set<'a>(labels: impl IntoIterator<Item = &'a str>) -> Labels {
     labels.into_iter().map(str::to_owned).collect()
 }
 
-/// What the exporter emits, and Prometheus' `up`.
+/// The exporter's series, and Prometheus' `up`.
 pub(crate) fn by_the_exporter() -> Series {
     let mut series = Series::from([("up".to_owned(), set(TARGET))]);
     for metric in ALL {
@@ -33,12 +33,12 @@ pub(crate) fn by_the_exporter() -> Series {
     series
 }
 
-/// What a dashboard may name: the recording rules' series, too.
+/// The series that a dashboard may use: those of the exporter and of the recording rules.
 pub(crate) fn with_recorded() -> Series {
     with_records_of(&files::text(DCGM)).unwrap()
 }
 
-/// What the rules of a file may name: also what the file records.
+/// The series that a file's rules may use: those of the exporter and those that the file records.
 pub(crate) fn with_records_of(rules: &str) -> Result<Series, String> {
     let mut series = by_the_exporter();
     let every: Labels = series.values().flatten().cloned().collect();

@@ -1,4 +1,4 @@
-//! What stands in the repository.
+//! The files of rules and dashboards in the repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub(crate) fn cases() -> Vec<PathBuf> {
 pub(crate) struct Rule {
     pub(crate) group: String,
     pub(crate) interval: String,
-    /// As it stands in the file.
+    /// The rule as it is written in the file.
     pub(crate) value: Value,
 }
 

@@ -28,12 +28,12 @@ pub(crate) struct Prometheus {
 }
 
 impl Prometheus {
-    /// One that scrapes each target, by its name as `instance`, every second, with these rules.
+    /// Starts a server with these rules that scrapes each target every second, under its name as `instance`.
     pub(crate) fn start(targets: &[(&str, SocketAddr)], rules: &[String]) -> Self {
         Self::start_in(tempfile::tempdir().unwrap(), targets, rules)
     }
 
-    /// One that scrapes nothing and knows these samples, as OpenMetrics.
+    /// Starts a server that scrapes nothing and holds these samples, given as OpenMetrics.
     pub(crate) fn knowing(samples: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("samples");
@@ -92,7 +92,7 @@ impl Prometheus {
         head.lines().next()?.contains(" 200 ").then(|| body.to_owned())
     }
 
-    /// What its API says at a path.
+    /// The API's answer at a path.
     pub(crate) fn api(&self, path: &str) -> Value {
         let body = self.ask(path).unwrap_or_else(|| panic!("{path}: no answer, or an error\n{}", self.log()));
         let answer: Value = serde_json::from_str(&body).unwrap();
@@ -105,7 +105,7 @@ impl Prometheus {
         self.answer(expression)["result"].as_array().unwrap().clone()
     }
 
-    /// How many samples it holds at most while it works an answer out.
+    /// The most samples that the server holds in memory while it evaluates an expression.
     pub(crate) fn samples_for(&self, expression: &str) -> u64 {
         self.answer(expression)["stats"]["samples"]["peakSamples"].as_u64().unwrap()
     }

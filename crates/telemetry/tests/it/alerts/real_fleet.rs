@@ -1,4 +1,4 @@
-//! What the alerts cost Prometheus, which refuses a query that needs more than 50 million samples.
+//! Measures what the alerts cost Prometheus, which refuses a query that needs more than 50 million samples.
 
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime};
@@ -40,7 +40,7 @@ fn real_prometheus_evaluates_each_alert_of_ten_thousand_machines_within_its_limi
     }
 }
 
-/// What the rules read of a machine, in each step of the last day.
+/// The series of one machine that the rules read, for each step of the last day.
 fn day_of_a_machine() -> String {
     let laid = Laid::out(&Machine::instinct_in_trouble(8, 8));
     let root = Root::open(laid.top()).unwrap();

@@ -54,8 +54,8 @@ fn real_promtool_finds_a_rule_that_never_fires_or_always_does() {
     }
 }
 
-/// What fails of the cases that name this rule, with this expression. Only those run, and with no other rules than those
-/// that record what it reads: promtool takes a second for all of them.
+/// The failures of the cases that name this rule, with this expression in its place. Only those cases run,
+/// with the rules that record what the expression reads: promtool takes a second for all of them.
 fn fault_with(rule: &Rule, expression: &str) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     let mut only = rule.value.clone();

@@ -12,7 +12,7 @@ pub(crate) fn labels_in(text: &str) -> Labels {
     names.map(|rest| rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()).collect()
 }
 
-/// What is wrong with the rules of a file.
+/// The faults in the rules of a file.
 fn faults(text: &str) -> Vec<String> {
     let series = match with_records_of(text) {
         Ok(series) => series,
@@ -47,7 +47,7 @@ fn rules_name_only_metrics_and_labels_that_the_exporter_emits() {
     }
 }
 
-/// Each name that a rule uses, misspelt alone, is found.
+/// A name that is misspelt once, in any place of a rule, is found.
 #[test]
 fn a_misspelt_metric_or_label_in_any_rule_is_found() {
     for (file, least) in [(ALERTS, 40), (DCGM, 10)] {
@@ -151,7 +151,7 @@ fn the_recording_rules_give_dcgms_eight_names() {
         "PCIE_RX_THROUGHPUT",
     ];
     assert_eq!(names, fields.map(|field| format!("DCGM_FI_DEV_{field}")));
-    // The table of metrics names the same equivalents.
+    // The table of metrics names these equivalents, too.
     for rule in &rules {
         let is_named = |metric: &&&telemetry::metric::Metric| {
             rule.expression().contains(metric.name)

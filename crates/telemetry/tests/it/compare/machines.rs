@@ -6,7 +6,8 @@ use std::path::Path;
 use layout::{Kfd, KfdNode, Machine, Nodes};
 use support::captures;
 
-/// Each by its archive. Where no KFD was captured, a **synthetic** one names the card: AMD's tools list no GPU without.
+/// The captured machines by archive. Where no KFD was captured, a **synthetic** one names the card: AMD's
+/// tools list no GPU without KFD.
 pub(crate) fn all() -> [(&'static str, Machine); 7] {
     [
         ("phoenix", captures::phoenix()),
@@ -24,7 +25,7 @@ fn kfd(address: &str, device: u16, gfx_target_version: u64) -> Kfd {
     Kfd::new(237).node(KfdNode::cpu(16)).node(gpu)
 }
 
-/// What tar pads a file of sysfs to.
+/// The size to which tar pads a file of sysfs.
 const PADDED: usize = 4096;
 
 /// Lays it out without the NULs that pad the texts of a capture: node_exporter and rocm-smi crash on them.

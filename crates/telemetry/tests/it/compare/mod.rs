@@ -1,4 +1,4 @@
-//! The exporter's values beside those that programs of other projects read from the same machine.
+//! Compares the exporter's values with those that other projects' programs read from the captured machines.
 
 mod machines;
 mod ours;

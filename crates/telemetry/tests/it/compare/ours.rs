@@ -1,4 +1,4 @@
-//! What the exporter says of a machine.
+//! The exporter's samples of a machine.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use telemetry::metrics;
 use telemetry::sample::Sample;
 use telemetry::samples::samples;
 
-/// One scrape.
+/// The samples of one scrape.
 pub(crate) struct Ours(Vec<Sample>);
 
 impl Ours {
@@ -42,7 +42,7 @@ fn value_of<'a>(sample: &'a Sample, label: &str) -> Option<&'a str> {
     sample.labels.iter().find(|(name, _)| *name == label).map(|(_, value)| value.as_str())
 }
 
-/// Whether two are the same number: each program scales in floating point in its own way.
+/// Whether two numbers are equal but for rounding: each program scales in floating point in its own way.
 pub(crate) fn agree(ours: f64, theirs: f64) -> bool {
     (ours - theirs).abs() <= 1e-9 * ours.abs().max(theirs.abs())
 }

@@ -9,8 +9,8 @@ use support::{real, smi, stage};
 use crate::compare::machines;
 use crate::compare::ours::Ours;
 
-/// Where its answer has the value, rocworker's metric with the labels beside the card's, and how many of its units make
-/// one of rocworker's.
+/// The pointer to the value in amd-smi's answer, rocworker's metric, its labels beside the card's, and how
+/// many of amd-smi's units make one of rocworker's.
 type Pair = (&'static str, &'static str, &'static [(&'static str, &'static str)], f64);
 
 const MIB: f64 = 1.0 / (1 << 20) as f64;
@@ -39,7 +39,7 @@ const VALUES: &[Pair] = &[
 /// hwmon, which the exporter reads, and `gpu_metrics` differ there, as all of its invented numbers do.
 const APART: (&str, &str) = ("two synthetic Instincts", "/power/socket_power");
 
-/// Its first GPU in the answer to a command. What it says of network cards goes to the same stream.
+/// The first GPU in amd-smi's answer to a command. amd-smi writes about network cards to stdout, too.
 fn answer(tree: &Path, root: &Path, command: &str) -> Value {
     let printed = stage::stdout(&smi::run(tree, root, smi::AMD_SMI, &[command, "--json"]));
     let at = printed.find(['[', '{']).unwrap_or_default();
@@ -77,8 +77,8 @@ fn compare(name: &str, machine: &Machine, tree: &Path) -> usize {
     compared
 }
 
-/// How many values each machine has at least: counted in what amd-smi prints of it. It reads no hwmon where it has no
-/// `gpu_metrics` of a version that it knows.
+/// The least number of values of each machine, counted in amd-smi's output. amd-smi reads no hwmon where it
+/// has no `gpu_metrics` of a version that it knows.
 #[test]
 fn real_amd_smi_says_the_same_of_captured_machines() {
     if !real::require_root(&["unshare", "chroot"]) {

@@ -1,4 +1,4 @@
-//! Prometheus' node_exporter reads the same files by its collectors drm and hwmon.
+//! Compares with Prometheus' node_exporter, whose collectors drm and hwmon read these files, too.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::compare::ours::{Ours, agree};
 /// Our name for one of its series, with the labels beside the card's.
 type Counterpart = (&'static str, Vec<(&'static str, String)>);
 
-/// What it says of a machine.
+/// node_exporter's answer for a machine.
 struct Theirs {
     series: Vec<Series>,
     root: std::path::PathBuf,
@@ -40,7 +40,7 @@ impl Theirs {
         self.root.join("sys/bus/pci/drivers/amdgpu").join(&pci).exists().then_some(pci)
     }
 
-    /// What hwmon calls the sensor: `edge` for `temp1`.
+    /// hwmon's label of the sensor: `edge` for `temp1`.
     fn sensor(&self, series: &Series) -> String {
         let is_its = |label: &&Series| {
             label.name == "node_hwmon_sensor_label"
@@ -72,7 +72,7 @@ impl Theirs {
             "node_hwmon_in_volts" => Some(("rocm_voltage_volts", vec![("rail", self.sensor(series))])),
             "node_hwmon_fan_rpm" => plain("rocm_fan_speed_rpm", "fan", sensor.strip_prefix("fan")?),
             "node_hwmon_fan_max_rpm" => plain("rocm_fan_max_rpm", "fan", sensor.strip_prefix("fan")?),
-            // power2 is a second limit of the same APU.
+            // power2 is a second limit of the APU that has power1.
             _ if sensor == "power2" => None,
             "node_hwmon_power_average_watt" => Some(("rocm_power_usage", Vec::new())),
             // Where the driver has both, the average is the power that is drawn.
@@ -92,7 +92,7 @@ impl Theirs {
         Some(("rocm_gpu_temperature_limit_celsius", labels))
     }
 
-    /// Whether the same sensor has a series of that name.
+    /// Whether the series' sensor has a series of that name, too.
     fn has(&self, series: &Series, name: &str) -> bool {
         self.series.iter().any(|other| other.name == name && other.labels == series.labels)
     }
@@ -123,7 +123,7 @@ fn compare(name: &str, machine: &Machine) -> usize {
     compared
 }
 
-/// How many values each machine has at least, counted by hand in its mem_info_*, gpu_busy_percent and hwmon.
+/// The least number of values of each machine, counted by hand in its mem_info_*, gpu_busy_percent and hwmon.
 #[test]
 fn real_node_exporter_says_the_same_of_each_captured_machine() {
     if !real::require(&[node_exporter::PROGRAM]) {

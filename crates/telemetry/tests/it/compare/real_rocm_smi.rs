@@ -1,4 +1,4 @@
-//! rocm-smi of Debian sid reads the same files: sysfs, hwmon, and `gpu_metrics` by a decoder of its own.
+//! Compares with rocm-smi of Debian sid, which reads sysfs, hwmon, and `gpu_metrics` by a decoder of its own.
 
 use std::fs;
 use std::path::Path;
@@ -53,7 +53,7 @@ const VALUES: &[Pair] = &[
 /// Where sysfs has no file, rocm-smi takes the size of VRAM from KFD.
 const OF_KFD: (&str, &str) = ("vangogh", "VRAM Total Memory (B)");
 
-/// Its name of a firmware, and the kernel's.
+/// rocm-smi's name of a firmware, and the kernel's.
 const FIRMWARE: &[(&str, &str)] = &[
     ("ASD", "asd"),
     ("ME", "me"),
@@ -67,7 +67,8 @@ const FIRMWARE: &[(&str, &str)] = &[
     ("VCN", "vcn"),
 ];
 
-/// What it says of each card. It gives a further partition an address that no PCI device has.
+/// rocm-smi's answer for each card. rocm-smi gives further partitions an address that no PCI device has; they
+/// are left out.
 fn theirs(tree: &Path, root: &Path) -> Vec<Map<String, Value>> {
     let printed = stage::stdout(&smi::run(tree, root, smi::ROCM_SMI, ARGUMENTS));
     let json: Value = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"));
@@ -136,7 +137,8 @@ fn gpu_metrics(root: &Path, pci: &str) -> Option<GpuMetrics> {
     GpuMetrics::decode(&fs::read(file).ok()?).ok()
 }
 
-/// Each field that both decoders name, `temperature_edge (C)` there. An absent one is absent in both.
+/// Compares each field that both decoders name (`temperature_edge (C)` in rocm-smi's answer). A field that
+/// one lacks must be absent in the other.
 fn compare_gpu_metrics(name: &str, theirs: &Map<String, Value>, ours: &Option<GpuMetrics>) -> usize {
     let mut compared = 0;
     for (key, value) in theirs.iter().filter(|(key, _)| is_field(key)) {
@@ -196,7 +198,7 @@ const V1_3: &[&str] = &[
     "indep_throttle_status",
 ];
 
-/// How many values each machine has at least: counted in what rocm-smi prints of it.
+/// The least number of values of each machine, counted in rocm-smi's output.
 #[test]
 fn real_rocm_smi_says_the_same_of_each_captured_machine() {
     if !real::require_root(&["unshare", "chroot"]) {
