@@ -3,8 +3,8 @@ use std::path::Path;
 use anyhow::anyhow;
 use printable::counted;
 
-use super::args::Only;
 use super::changes;
+use super::options::Only;
 use super::session::{Misuse, Session, absolute, caller};
 use super::{Outcome, plan};
 use crate::run::{self, Saved};

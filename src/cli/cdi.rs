@@ -11,7 +11,7 @@ use root::{Attributes, Root, Written};
 use serde::Serialize;
 
 use super::Outcome;
-use super::args::Format;
+use super::options::Format;
 use super::output::{BAD, GOOD, print_text, styled};
 use super::session::{Misuse, Session, absolute, caller, callers_file};
 use super::table::Columns;

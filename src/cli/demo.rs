@@ -2,9 +2,9 @@ use anyhow::{Context, ensure};
 use root::{Attributes, Root};
 use similar::TextDiff;
 
-use super::args::Format;
 use super::changes::diff_lines;
 use super::next::Options;
+use super::options::Format;
 use super::output::{DIM, HEADING, print_text, styled};
 use super::session::Session;
 use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, undo};

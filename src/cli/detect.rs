@@ -6,7 +6,7 @@ use inventory::{DeviceNode, Gpu, Inventory, Problem, Reading, Vendor, names};
 use printable::printable;
 
 use super::Outcome;
-use super::args::Format;
+use super::options::Format;
 use super::output::{BAD, DIM, GOOD, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};

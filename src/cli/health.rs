@@ -14,8 +14,8 @@ use telemetry::health::{is_quarantine_enforced, why_not_quarantined};
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 
 use super::Outcome;
-use super::args::Format;
 use super::detect::ranges;
+use super::options::Format;
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::{Misuse, Session, absolute, caller};
 use super::table::{Cell, Columns};

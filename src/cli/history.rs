@@ -5,7 +5,7 @@ use reconcile::history::{self, Event};
 use serde::Serialize;
 
 use super::Outcome;
-use super::args::Format;
+use super::options::Format;
 use super::session::Session;
 use super::table::Columns;
 

@@ -3,7 +3,7 @@ use printable::printable;
 use serde::Serialize;
 
 use super::Outcome;
-use super::args::Format;
+use super::options::Format;
 use super::output::{BAD, DIM, GOOD, styled};
 use super::session::{Misuse, Session};
 use super::table::{Cell, Columns};

@@ -16,11 +16,13 @@ mod fleet;
 mod health;
 mod history;
 mod hook;
+mod hosts;
 mod lease;
 mod lxd;
 mod manual;
 mod metrics;
 mod next;
+mod options;
 mod output;
 mod plan;
 mod probe;
@@ -139,7 +141,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     outcome
 }
 
-fn for_person(session: &Session, options: &args::Options, command: Person) -> anyhow::Result<Outcome> {
+fn for_person(session: &Session, options: &options::Options, command: Person) -> anyhow::Result<Outcome> {
     match command {
         Person::Demo => demo::run(),
         Person::Detect => detect::run(session),

@@ -1,13 +1,10 @@
 //! The commands that an answer tells a person to run next: each works as it is printed.
 
 use std::path::Path;
-use std::sync::LazyLock;
 
 use printable::quoted;
 
-use super::args;
-use super::fleet::TAKE_HOST;
-use super::visible;
+use super::options;
 
 /// The options that name the machine and the configuration of an answer.
 #[derive(Debug, Default)]
@@ -20,7 +17,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    pub(crate) fn of(args: &args::Options) -> Self {
+    pub(crate) fn of(args: &options::Options) -> Self {
         let root = Some(&*args.root).filter(|root| *root != Path::new("/"));
         let option = |name: &str, path: Option<&Path>| {
             path.map_or_else(String::new, |path| format!("{name} {} ", quoted(&path.to_string_lossy())))
@@ -49,7 +46,7 @@ impl Options {
                 !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '.' | '_'));
             let word: String = after.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
             said += before;
-            let elsewhere = self.host.as_deref().filter(|_| is_word && COMMANDS.contains(&word));
+            let elsewhere = self.host.as_deref().filter(|_| is_word && COMMANDS.contains(&&*word));
             if let Some(host) = elsewhere.filter(|_| !takes_host(&word, after)) {
                 // explain's numbers and texts are the same on every machine.
                 let is_local = LOCAL.contains(&&*word);
@@ -59,7 +56,7 @@ impl Options {
                 continue;
             }
             said += PROGRAM;
-            if is_word && COMMANDS.contains(&word) {
+            if is_word && COMMANDS.contains(&&*word) {
                 said += &format!("{}{}", self.root, self.config);
             } else if is_word && after.starts_with("--config ") {
                 said += &self.root;
@@ -70,6 +67,10 @@ impl Options {
     }
 }
 
+/// The commands for other machines.
+pub(crate) const TAKE_HOST: [&str; 8] =
+    ["detect", "metrics", "health", "doctor", "explain --journal", "status", "plan", "apply"];
+
 /// The commands that ask no machine.
 const LOCAL: [&str; 6] = ["explain", "list-errors", "demo", "completions", "man", "remote"];
 
@@ -78,9 +79,33 @@ fn takes_host(command: &str, text: &str) -> bool {
     TAKE_HOST.iter().any(|known| *known == command || known.contains(' ') && text.starts_with(known))
 }
 
-static COMMANDS: LazyLock<Vec<String>> = LazyLock::new(|| {
-    visible::command().get_subcommands().map(|command| command.get_name().to_owned()).collect()
-});
+/// The commands that a person runs. clap knows them too, and a test of `visible` holds that both agree.
+pub(crate) const COMMANDS: [&str; 24] = [
+    "detect",
+    "plan",
+    "apply",
+    "status",
+    "undo",
+    "history",
+    "config",
+    "cdi",
+    "doctor",
+    "report",
+    "metrics",
+    "health",
+    "top",
+    "topology",
+    "remote",
+    "explain",
+    "list-errors",
+    "lease",
+    "lxd",
+    "tags",
+    "task-check",
+    "demo",
+    "completions",
+    "man",
+];
 
 #[cfg(test)]
 mod tests {

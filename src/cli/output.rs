@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use printable::{printable_json, printable_lines};
 use serde::Serialize;
 
-use super::args::Format;
+use super::options::Format;
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();

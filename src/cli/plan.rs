@@ -6,8 +6,8 @@ use reconcile::Rehearsal;
 use root::Attributes;
 
 use super::Outcome;
-use super::args::Only;
 use super::changes::{changes, findings, found, notes};
+use super::options::Only;
 use super::output::{BAD, DIM, styled};
 use super::session::{Misuse, Session, caller, callers_file};
 use crate::run::{Planned, Saved};

@@ -6,14 +6,16 @@
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
 
+use config::Config;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use printable::printable;
 use reconcile::{Change, Effect, KindName, Progress, Step};
 
-use super::args::Format;
 use super::changes::{Tense, change};
+use super::options::Format;
 use super::output::print_text;
 use super::session::Session;
+use crate::run::Run;
 
 /// How often the line on a terminal is drawn, so that one sees that the program lives.
 const TICK: Duration = Duration::from_millis(120);
@@ -21,6 +23,21 @@ const TICK: Duration = Duration::from_millis(120);
 /// indicatif's: what does not fit into the terminal's width is cut, so that there is one line to draw over.
 const WITHOUT_BAR: &str = "{spinner} {wide_msg}";
 const WITH_BAR: &str = "{spinner} [{bar:24}] {percent:>3}% {wide_msg}";
+
+impl Session {
+    /// Runs the pipeline with its progress shown.
+    pub(crate) fn run<T, E: Into<anyhow::Error>>(
+        &self,
+        config: &Config,
+        act: impl FnOnce(&Run<'_>, &mut dyn FnMut(Progress<'_>)) -> Result<T, E>,
+    ) -> anyhow::Result<T> {
+        let mut shown = Shown::new(self);
+        let done = act(&self.pipeline(config)?, &mut |progress| shown.on_progress(progress));
+        let done = done.map_err(Into::into)?;
+        shown.end()?;
+        Ok(done)
+    }
+}
 
 /// Who is shown what is done, and how.
 pub(crate) struct Shown<'a> {

@@ -16,8 +16,8 @@ use reconcile::command::Programs;
 use serde::Serialize;
 
 use super::Outcome;
-use super::args::Options;
-use super::fleet::{hosts as hosts_of, progress};
+use super::hosts::{hosts as hosts_of, progress};
+use super::options::Options;
 use super::session::{Misuse, Session, absolute, caller, interrupt};
 
 #[derive(Debug, clap::Subcommand)]

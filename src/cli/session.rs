@@ -11,16 +11,14 @@ use fleet::frames::Reading;
 use host::facts::Facts;
 use host::timestamp::Timestamp;
 use printable::printable;
-use reconcile::Progress;
 use reconcile::command::Programs;
 use render::Templates;
 use root::Root;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::level_filters::LevelFilter;
 
-use super::args::{self, Format};
 use super::next::Options;
-use super::progress::Shown;
+use super::options::{self, Format};
 use crate::memory::Memory;
 use crate::reader::Readers;
 use crate::run::{ConfigFile, Own, Run, without_restarts};
@@ -58,7 +56,7 @@ pub(crate) struct Remote {
 pub(crate) struct Misuse(pub(crate) String);
 
 impl Session {
-    pub(crate) fn new(args: &args::Options) -> anyhow::Result<Self> {
+    pub(crate) fn new(args: &options::Options) -> anyhow::Result<Self> {
         let root = Root::open(&args.root).map_err(|error| Misuse(not_a_folder(&args.root, &error)))?;
         let readers = root.may_wait().then(|| Arc::new(Readers::of(&root)));
         let root = match &readers {
@@ -73,7 +71,7 @@ impl Session {
 
     /// A machine whose files were read over ssh. It runs no command there and uses that machine's configuration: `--config`
     /// names this machine's file with the inventory.
-    pub(crate) fn of_reading(args: &args::Options, reading: Reading) -> Self {
+    pub(crate) fn of_reading(args: &options::Options, reading: Reading) -> Self {
         let Reading { files, taken_at, journal, .. } = reading;
         let taken_at = taken_at.and_then(|at| UNIX_EPOCH.checked_add(Duration::from_secs(at)));
         Self {
@@ -129,19 +127,6 @@ impl Session {
         let now = Timestamp::of(self.now());
         let caller = crate::run::caller(&caller()?);
         Ok(Run { root: &self.root, config, programs: self.programs.as_ref(), own: Own::find(), now, caller })
-    }
-
-    /// Runs the pipeline with its progress shown.
-    pub(crate) fn run<T, E: Into<anyhow::Error>>(
-        &self,
-        config: &Config,
-        act: impl FnOnce(&Run<'_>, &mut dyn FnMut(Progress<'_>)) -> Result<T, E>,
-    ) -> anyhow::Result<T> {
-        let mut shown = Shown::new(self);
-        let done = act(&self.pipeline(config)?, &mut |progress| shown.on_progress(progress));
-        let done = done.map_err(Into::into)?;
-        shown.end()?;
-        Ok(done)
     }
 
     /// The machine, and what the configuration's words meant when they were first applied.
@@ -265,7 +250,7 @@ mod tests {
     #[test]
     fn another_machine_has_its_own_clock_and_configuration_and_its_commands_name_it() {
         let line = ["rocworker", "--host", "amd@gpu7", "--config", "/inventory.yaml", "detect"];
-        let args = args::Args::try_parse_from(line).unwrap().options;
+        let args = crate::cli::args::Args::try_parse_from(line).unwrap().options;
         let reading = Reading {
             files: Files::default(),
             taken_at: Some(1_790_000_000),

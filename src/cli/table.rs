@@ -2,7 +2,7 @@ use anstyle::Style;
 use printable::{cut, printable};
 use unicode_width::UnicodeWidthStr as _;
 
-use super::args::Format;
+use super::options::Format;
 use super::output::{HEADING, styled};
 
 /// What a terminal has at least; `-o wide` is for more.

@@ -11,7 +11,7 @@ use ui::top::reader::Reader;
 use ui::top::{INTERVALS, Sort, State, live, say};
 
 use super::Outcome;
-use super::args::Format;
+use super::options::Format;
 use super::output::{BAD, DIM, GOOD, WARN, styled};
 use super::session::{Misuse, Session, variable};
 use super::table::{Cell, Columns};

@@ -11,8 +11,8 @@ use printable::printable;
 use ui::topology::{self, Matrix, SELF, UNKNOWN, Unit};
 
 use super::Outcome;
-use super::args::Format;
 use super::detect::ranges;
+use super::options::Format;
 use super::output::{BAD, DIM, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};

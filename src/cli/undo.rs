@@ -1,8 +1,8 @@
 use printable::counted;
 
 use super::Outcome;
-use super::args::Only;
 use super::changes;
+use super::options::Only;
 use super::plan;
 use super::session::Session;
 use crate::run;

@@ -3,7 +3,8 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, Command, Subcommand as _};
 
-use super::args::{Options, Person};
+use super::args::Person;
+use super::options::Options;
 
 /// The command line without the commands of scripts.
 pub(crate) fn command() -> Command {
@@ -53,4 +54,17 @@ fn is_option(command: &Command, name: &str) -> bool {
     longs.any(|long| name.strip_prefix("--") == Some(long))
         || matches!(name, "--help" | "--version")
         || command.get_subcommands().any(|command| is_option(command, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::next::COMMANDS;
+
+    #[test]
+    fn the_commands_that_an_answer_may_name_are_those_of_the_command_line() {
+        let command = command();
+        let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        assert_eq!(names, COMMANDS);
+    }
 }

@@ -5,8 +5,7 @@ use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use nix::errno::Errno;
-use root::{Attributes, Kind, Lock, Root};
+use root::{Attributes, Lock, Root};
 
 use super::socket::listener;
 use super::{LOCK, SOCKET};

@@ -26,3 +26,5 @@ pub mod watch;
 /// The daemon's socket and its lock, beneath the Root. Every user may read their folder, so the lock is a file in it.
 pub const SOCKET: &str = "/run/rocworker/daemon.sock";
 pub const LOCK: &str = "/run/rocworker/daemon.lock";
+/// The file in which reconcile keeps its receipt: every apply and undo changes it.
+pub const RECEIPT: &str = "receipt.json";

@@ -10,11 +10,8 @@ use reconcile::Store;
 use root::{Identity, Root};
 
 use super::watch::all_in;
-use super::{LOCK, SOCKET};
+use super::{LOCK, RECEIPT, SOCKET};
 use crate::memory;
-
-/// Every apply and undo changes it.
-pub const RECEIPT: &str = "receipt.json";
 
 /// What is watched, as the machine is now.
 pub fn places(root: &Root, config: Option<&Config>) -> BTreeSet<PathBuf> {

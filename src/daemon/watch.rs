@@ -10,7 +10,7 @@ use nix::errno::Errno;
 use nix::sys::inotify::{AddWatchFlags, InitFlags, Inotify, InotifyEvent, WatchDescriptor};
 use root::{Kind, Root};
 
-use super::places::RECEIPT;
+use super::RECEIPT;
 
 /// What changes a folder or what is in it. A file counts once its writer has closed it.
 const OF_FILES: AddWatchFlags = AddWatchFlags::IN_CLOSE_WRITE.union(OF_NODES);

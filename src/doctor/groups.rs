@@ -1,19 +1,14 @@
 //! The groups that own GPU nodes, by the names that this machine gives them.
 
 use check::{About, Check};
-use host::UNMAPPED_ID;
 use host::groups::ALTFILES;
 use inventory::DeviceNode;
 
 use super::machine::{Role, Subject};
+use super::missing_group::{is_unmapped, made, name_of};
 use super::nodes;
 
 const NAME: &str = "groups";
-
-/// Whether a node's group is one of the host's that this container does not map.
-pub(crate) fn is_unmapped(subject: &Subject<'_>, gid: u32) -> bool {
-    subject.in_container() && gid == UNMAPPED_ID
-}
 
 pub(crate) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let groups = &subject.groups;
@@ -51,19 +46,6 @@ pub(crate) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     });
     let nameless = subject.nodes().into_iter().filter_map(|(role, node)| nameless(subject, role, node));
     Ok(expected.into_iter().chain(nameless).collect())
-}
-
-/// Which group owns a node.
-fn name_of(role: Role) -> &'static str {
-    if role == Role::Card { "video" } else { "render" }
-}
-
-/// What gives the machine a missing group: with the number that its nodes have already, where no other group has that.
-pub(super) fn made(subject: &Subject<'_>, name: &str) -> String {
-    let nodes = subject.nodes().into_iter().filter(|(role, _)| name_of(*role) == name);
-    let mut gids = nodes.filter_map(|(_, node)| Some(node.state.as_ref().ok()?.gid));
-    let free = |gid: &u32| *gid != 0 && subject.groups.name(*gid).is_none() && !is_unmapped(subject, *gid);
-    subject.groups.made(name, gids.find(free))
 }
 
 fn nameless(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Option<Check> {

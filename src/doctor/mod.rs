@@ -12,6 +12,7 @@ mod groups;
 mod kfd;
 mod kfd_log;
 mod machine;
+mod missing_group;
 mod nodes;
 mod passthrough;
 mod pci;

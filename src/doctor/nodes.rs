@@ -6,8 +6,8 @@ use host::UNMAPPED_ID;
 use inventory::Device;
 use inventory::{DeviceNode, NodeFault};
 
-use super::groups::{is_unmapped, made};
 use super::machine::{Role, Subject, lacks_kfd, name_of};
+use super::missing_group::{is_unmapped, made};
 use super::passthrough;
 use crate::desired::host::GROUP;
 

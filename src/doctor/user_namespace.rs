@@ -8,8 +8,8 @@ use check::{About, Check};
 use inventory::Device;
 use inventory::DeviceNode;
 
-use super::groups::is_unmapped;
 use super::machine::{Role, Subject};
+use super::missing_group::is_unmapped;
 use super::nodes;
 
 const NAME: &str = "user_namespace";

@@ -7,41 +7,16 @@ use packages::desired::driver::ABOUT;
 use packages::driver::{Attempt, Driver, Ground, PACKAGE, Verdict, asked_for, look};
 use packages::smi;
 use reconcile::command::Programs;
-use reconcile::{Effect, Note, Outcome as EffectOutcome, Package, Plan, Resource, Settled, Transaction};
+use reconcile::{Effect, Note, Package, Plan, Transaction};
 
+use super::driver_part::is_reboot;
 use super::pipeline::Execution;
 use super::target::Target;
 use super::{Error, Run, State};
 use crate::memory::Memory;
 
-pub(super) fn is_reboot(effect: &Effect) -> bool {
-    matches!(effect, Effect::Reboot { .. })
-}
-
 fn note(text: String, problem: bool) -> Note {
     Note { about: ABOUT.to_owned(), text, problem }
-}
-
-/// Whether apt has read what a repository offers.
-pub(super) fn is_read(settled: &Settled) -> bool {
-    matches!(settled.effect, Effect::AptUpdate { .. }) && settled.outcome == EffectOutcome::Done
-}
-
-/// What of a plan is the driver itself: which of its releases are to be had is known only once apt has read AMD's
-/// repository, which may be in the midst of an apply. `None`: nothing.
-pub(super) fn of_driver(mut plan: Plan) -> Option<Plan> {
-    let names = [Resource::Package(PACKAGE.to_owned()), Resource::Module("amdgpu".to_owned())];
-    plan.changes.retain(|change| names.contains(&change.path));
-    for findings in [&mut plan.blocked, &mut plan.contested] {
-        findings.retain(|finding| names.contains(&finding.path));
-    }
-    // The outcome has everything else already.
-    plan.left.clear();
-    plan.skipped.clear();
-    plan.linked.clear();
-    let findings = plan.blocked.iter().chain(&plan.contested).map(|finding| &finding.path);
-    let mut all = plan.changes.iter().map(|change| &change.path).chain(findings);
-    all.any(|it| names.first() == Some(it)).then_some(plan)
 }
 
 /// What AMD's own tools have against it, where they are installed.

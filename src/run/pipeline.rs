@@ -3,7 +3,7 @@
 use reconcile::history::Event;
 use reconcile::{Digest, Effect, Executed, Note, Plan, Progress, Receipt, Stage, Transaction};
 
-use super::driver::{is_read, is_reboot, of_driver};
+use super::driver_part::{is_read, is_reboot, of_driver};
 use super::outcome::{Outcome, Selected, Stopped};
 use super::scope::{Aim, Request, Scope};
 use super::target::Target;

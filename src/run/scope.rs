@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use config::Component;
 use reconcile::{Action, Effect, Restarts, Stage};
 
-use super::Saved;
+use super::planned::Saved;
 use super::published::PublishedState;
 use crate::exporter_unit;
 

@@ -8,9 +8,6 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// Source folders beneath the workspace that still have circles.
-const NOT_YET: [&str; 1] = ["src"];
-
 /// A module's names below its crate. The crate itself has none.
 type Module = Vec<String>;
 
@@ -23,13 +20,11 @@ fn folders() -> BTreeSet<PathBuf> {
     let output = Command::new(env!("CARGO")).args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let workspace = Path::new(metadata["workspace_root"].as_str().unwrap());
     let packages = metadata["packages"].as_array().unwrap().iter();
     let targets = packages.flat_map(|package| package["targets"].as_array().unwrap());
     targets
         .filter(|target| target["kind"][0] == "lib" || target["kind"][0] == "bin")
         .map(|target| Path::new(target["src_path"].as_str().unwrap()).parent().unwrap().to_owned())
-        .filter(|folder| NOT_YET.iter().all(|not_yet| *folder != workspace.join(not_yet)))
         .collect()
 }
 

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::packages::{RocmDocument, SCHEMES, url};
+use super::download::{SCHEMES, url};
+use super::packages::RocmDocument;
 use super::{ComputeRuntime, Error, RocmFrom, Source, releases};
 
 /// What ClusterBloom has where nothing else is said.

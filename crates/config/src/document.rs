@@ -18,7 +18,8 @@ use super::scalar::Word;
 use super::units::{BootDocument, DaemonDocument};
 use super::wrapper::Wrapper;
 use super::{
-    CDI_SPEC, Cdi, ClusterBloom, Config, Devices, Error, Managed, NamedBy, Off, Source, is_of_key, path,
+    CDI_SPEC, Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, Managed, NamedBy, Off, Source,
+    is_of_key, path,
 };
 
 const VERSION: u32 = 1;
@@ -61,18 +62,6 @@ pub struct Document {
     rocm_base_url: Option<String>,
     #[serde(rename = "ROCM_DEB_PACKAGE")]
     rocm_deb_package: Option<String>,
-}
-
-/// Which vendor's runtime the worker offers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ComputeRuntime {
-    /// AMD's where a usable AMD GPU is.
-    Auto,
-    Rocm,
-    /// Another vendor's: rocworker has nothing to do.
-    Cuda,
-    None,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]

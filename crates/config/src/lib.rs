@@ -5,7 +5,9 @@
 
 mod clusterbloom;
 mod component;
+mod compute_runtime;
 mod document;
+mod download;
 mod driver;
 mod engines;
 mod exporter;
@@ -31,7 +33,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use clusterbloom::ClusterBloom;
 pub use component::Component;
-pub use document::{ComputeRuntime, Document, Words};
+pub use compute_runtime::ComputeRuntime;
+pub use document::{Document, Words};
 pub use driver::{Build, Release};
 pub use driver::{DriverDocument, Install};
 pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, DOCKER_CONFIG, Engine, Existing};

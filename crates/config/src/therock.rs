@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use reconcile::Digest;
 use serde::{Deserialize, Serialize};
 
-use super::packages::{SCHEMES, digest, url};
+use super::download::{SCHEMES, digest, url};
 use super::releases::{is_between, minor, rows};
 use super::{Error, Source};
 

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use config::{Component, Config};
-use reconcile::{Desired, Effect, Finding, Named, Running, UndoConstraints};
+use reconcile::{Finding, Named, Running, UndoConstraints};
 use root::{Kind, Root};
 
 use super::containerd::UNIT;
@@ -163,24 +163,4 @@ pub fn named_by_default(
 
 fn name(component: Component) -> String {
     component.as_ref().to_owned()
-}
-
-/// containerd's part, where docker ends with containerd: then its restart is docker's.
-pub(super) fn with_docker(mut part: Desired, now: &UndoConstraints) -> Desired {
-    for action in &mut part.actions {
-        action.effects = now.effects(&action.effects);
-    }
-    let waits = |effect: &Effect| matches!(effect, Effect::NextStart { .. });
-    if part.actions.iter().any(|action| action.effects.iter().any(waits)) {
-        part.note(
-            super::containerd::NAME,
-            format!(
-                "{} ends whenever {UNIT} does (its Requires=, BindsTo= or PartOf=), and may stop its containers: {UNIT} \
-                 is not restarted unless restart is now, or dockerd says that they outlive it; systemctl restart \
-                 containerd does it",
-                docker::UNIT
-            ),
-        );
-    }
-    part
 }

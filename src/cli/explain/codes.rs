@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::word;
 use crate::cli::Outcome;
-use crate::cli::args::Format;
+use crate::cli::options::Format;
 use crate::cli::output::{BAD, WARN, styled};
 use crate::cli::session::{Misuse, Session};
 use crate::cli::table::{Cell, Columns};

@@ -8,9 +8,9 @@ use printable::printable;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::Named;
-use crate::cli::args::Format;
+use crate::cli::hosts::Named;
 use crate::cli::metrics::TextFormat;
+use crate::cli::options::Format;
 use crate::cli::output::{BAD, HEADING, print_text, styled};
 
 /// How this program ended for one machine.

@@ -19,9 +19,11 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use telemetry::exporter::Exporter;
 
 use super::passed::EscapedLines;
-use super::{Method, Named, RemoteCommand};
-use crate::cli::args::{Format, Options, Person};
+use super::{Method, RemoteCommand};
+use crate::cli::args::Person;
+use crate::cli::hosts::Named;
 use crate::cli::next::Options as Commands;
+use crate::cli::options::{Format, Options};
 use crate::cli::session::{Misuse, Session, interrupt};
 use crate::cli::{Outcome, doctor};
 

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use printable::{printable, printable_json};
 
-use crate::cli::args::Format;
 use crate::cli::next::Options;
+use crate::cli::options::Format;
 
 /// Of a line without an end.
 const MOST: usize = 1 << 20;

@@ -12,10 +12,11 @@ use fleet::{pool, ssh};
 use printable::printable;
 use reconcile::command::{Call, Error as CommandError, Programs};
 
+use super::RemoteCommand;
 use super::answers::{self, Ended, HostResult};
-use super::{Named, RemoteCommand, progress};
 use crate::cli::Outcome;
-use crate::cli::args::{Format, Options};
+use crate::cli::hosts::{Named, progress};
+use crate::cli::options::{Format, Options};
 use crate::cli::session::interrupt;
 
 /// Beyond what a program for one machine takes at most by itself: its tries to connect, and its answer.

@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 use config::{CONTAINERD_CONFIG, Config};
 use edit::Format;
 use host::version::{Version, Versions};
-use reconcile::Desired;
+use reconcile::{Desired, Effect, UndoConstraints};
 use root::Root;
 use serde_json::Value;
 
-use super::undo_constraints::with_docker;
+use super::docker;
 use super::unit::Unit;
 use super::wrapper_as_default::{Said, of_runc, runs_wrapper};
 use super::{CommandLine, Engine, Engines, File, Watched, Wish, default_runtime, on_path};
@@ -84,6 +84,26 @@ fn desired(wish: &Wish<'_>) -> Desired {
     };
     with_docker(part, &wish.engines.undo_constraints)
         .used_by(&containerd.files.iter().flat_map(default).collect::<Vec<_>>())
+}
+
+/// containerd's part, where docker ends with containerd: then its restart is docker's.
+fn with_docker(mut part: Desired, now: &UndoConstraints) -> Desired {
+    for action in &mut part.actions {
+        action.effects = now.effects(&action.effects);
+    }
+    let waits = |effect: &Effect| matches!(effect, Effect::NextStart { .. });
+    if part.actions.iter().any(|action| action.effects.iter().any(waits)) {
+        part.note(
+            NAME,
+            format!(
+                "{} ends whenever {UNIT} does (its Requires=, BindsTo= or PartOf=), and may stop its containers: {UNIT} \
+                 is not restarted unless restart is now, or dockerd says that they outlive it; systemctl restart \
+                 containerd does it",
+                docker::UNIT
+            ),
+        );
+    }
+    part
 }
 
 fn has_wrapper_as_default(root: &Root, config: &Config, engines: &Engines) -> Result<Option<Said>, String> {

@@ -1,8 +1,6 @@
 //! The keys of a terminal, as far as `top` knows them.
 
-use ratatui::crossterm::event::{self, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-
-use super::state::Event;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
@@ -23,17 +21,8 @@ pub enum Key {
     Stop,
 }
 
-/// What a terminal's event means here; `None`: nothing.
-#[must_use]
-pub fn event(event: &event::Event) -> Option<Event> {
-    match event {
-        event::Event::Key(key) if key.kind != KeyEventKind::Release => Some(Event::Key(self::key(*key)?)),
-        event::Event::Resize(..) => Some(Event::Resized),
-        _ => None,
-    }
-}
-
-fn key(key: KeyEvent) -> Option<Key> {
+/// The key of a press; `None` of a key that `top` does not know.
+pub(super) fn key(key: KeyEvent) -> Option<Key> {
     let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
     Some(match key.code {
         KeyCode::Char('c') if is_control => Key::Interrupt,

@@ -11,10 +11,10 @@ use ratatui::crossterm::event;
 use root::Place;
 use telemetry::patient;
 
-use super::keys;
+use super::event::{Event, of_terminal};
 use super::reader::{Pace, Reader};
 use super::signals;
-use super::state::{Effect, Event, State};
+use super::state::{Effect, State};
 use super::terminal::Screen;
 use super::view;
 
@@ -142,7 +142,7 @@ fn read_keys(messages: &Sender<Message>) -> io::Result<()> {
     spawn("keys", messages.clone(), |messages| {
         loop {
             let message = match event::read() {
-                Ok(event) => keys::event(&event).map(Message::Event),
+                Ok(event) => of_terminal(&event).map(Message::Event),
                 Err(error) => {
                     messages.send(Message::Failed(error)).ok();
                     return;

@@ -4,6 +4,7 @@
 //! a thread of their own, so that keys answer while a driver's file hangs (`live` joins them).
 
 mod columns;
+pub mod event;
 mod history;
 pub mod keys;
 pub mod live;
@@ -16,6 +17,7 @@ mod state;
 mod terminal;
 mod view;
 
+pub use event::Event;
 pub use processes::Sort;
-pub use state::{Effect, Event, INTERVALS, State};
+pub use state::{Effect, INTERVALS, State};
 pub use view::view;

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use inventory::snapshot::{Gpu, Process, Snapshot};
 
+use super::event::Event;
 use super::history::History;
 use super::keys::Key as Pressed;
 use super::processes::{self, Sort};
@@ -28,17 +29,6 @@ const PAGE: usize = 10;
 
 /// Longer texts are not typed.
 const LONGEST_FILTER: usize = 64;
-
-#[derive(Debug)]
-pub enum Event {
-    Key(Pressed),
-    /// The machine was read, or why it was not.
-    Read(Box<Result<Reading, String>>),
-    /// The reading that is under way takes so long already.
-    Waiting(Duration),
-    /// The screen has another size.
-    Resized,
-}
 
 /// What an event asks of the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,9 +9,9 @@ use explain::journal::JournalRead;
 use kernel_log::knowledge::{Blame, Severity};
 use printable::{counted, printable};
 
-use crate::cli::args::Format;
 use crate::cli::detect::ranges;
 use crate::cli::explain::word;
+use crate::cli::options::Format;
 use crate::cli::output::{BAD, DIM, HEADING, WARN, styled};
 use crate::cli::table::{Cell, Columns};
 
