@@ -144,7 +144,7 @@ pub(crate) fn gpus(count: usize) -> String {
 }
 
 /// What a GPU is called where a sentence is about it.
-pub fn name_of(gpu: &Gpu) -> String {
+pub(super) fn name_of(gpu: &Gpu) -> String {
     match (gpu.index, gpu.pci) {
         (Some(index), _) => format!("GPU {index}"),
         (None, Some(address)) => address.to_string(),

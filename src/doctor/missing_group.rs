@@ -5,7 +5,7 @@ use host::UNMAPPED_ID;
 use super::machine::{Role, Subject};
 
 /// Whether a node's group is one of the host's that this container does not map.
-pub fn is_unmapped(subject: &Subject<'_>, gid: u32) -> bool {
+pub(super) fn is_unmapped(subject: &Subject<'_>, gid: u32) -> bool {
     subject.in_container() && gid == UNMAPPED_ID
 }
 
