@@ -1,20 +1,14 @@
 //! A GPU has one holder and a container is ended for its own lease alone, also where an id or a bundle is used twice
 //! and where cards have other numbers than the policy has.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use machine::creates::{holder, sleeper, spawn, wait_for};
-use machine::{Machine, Program};
 use serde_json::{Value, json};
 use support::real;
+
+use crate::machine::creates::{holder, sleeper, spawn, wait_for};
+use crate::machine::{Machine, Program};
 
 const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox", "flock"];
 

@@ -1,13 +1,10 @@
 //! Bundles as somebody hostile, or a careless engine, would write them: a container that asks for nothing
 //! starts from each with its bundle untouched; one that asks is given its GPUs or refused, never neither.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "a test lays out files")]
-
-mod stage;
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use stage::{Stage, config, names};
+use crate::stage::{Stage, config, names};
 
 const ASKING: &[&str] = &["AMD_VISIBLE_DEVICES=0"];
 

@@ -1,17 +1,9 @@
 //! The wrapper in front of real runc: what a container really sees and can open.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
 
 use std::path::Path;
 use support::real;
 
-use machine::{CONCOURSE, Like, Machine, Program, RENDER, SHOW};
+use crate::machine::{CONCOURSE, Like, Machine, Program, RENDER, SHOW};
 
 const NEEDS: &[&str] = &["runc", "unshare", "nsenter", "busybox"];
 

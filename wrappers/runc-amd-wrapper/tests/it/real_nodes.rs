@@ -1,13 +1,11 @@
 //! What the wrapper writes into a bundle, from real device nodes, and what it says where it cannot.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "a test lays out files")]
-
-mod stage;
 
 use std::os::unix::fs::symlink;
 
 use serde_json::json;
-use stage::{Outcome, Stage, config, policy, policy_of_schema_1, renders};
 use support::real;
+
+use crate::stage::{Outcome, Stage, config, policy, policy_of_schema_1, renders};
 
 const ASKING: &[&str] = &["AMD_VISIBLE_DEVICES=0"];
 

@@ -4,8 +4,6 @@
 //! has, which no container may open by default, and a made-up `/sys/dev/char` says that they are GPUs'. So a
 //! node that opens in a container was let through by runc, the device cgroup and the node's mode.
 
-#![allow(dead_code, reason = "each test binary uses its own part")]
-
 pub(crate) mod creates;
 
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -153,19 +151,6 @@ impl Machine {
         let gpu = |index: u32, card: &str| listed(index, card, 1 + index, 128 + index);
         let policy = json!({
             "schema_version": 2, "runtime": null, "requests": requests, "default": default, "sharing": "shared",
-            "gpus": [gpu(0, "0000:64:00.0"), gpu(1, "0000:65:00.0"), gpu(2, "0000:65:00.0")],
-        });
-        std::fs::write(self.path("etc/rocworker/wrapper.json"), policy.to_string()).unwrap();
-    }
-
-    /// The policy that an earlier version of rocworker wrote for all three.
-    pub(crate) fn policy_of_schema_1(&self) {
-        let gpu = |index: u32, pci: &str| {
-            json!({"index": index, "pci": pci, "render": format!("/dev/dri/renderD{}", 128 + index),
-                   "uuid": null, "card": pci, "hive": null})
-        };
-        let policy = json!({
-            "schema_version": 1, "runtime": null, "requests": "all", "default": "none", "sharing": "shared",
             "gpus": [gpu(0, "0000:64:00.0"), gpu(1, "0000:65:00.0"), gpu(2, "0000:65:00.0")],
         });
         std::fs::write(self.path("etc/rocworker/wrapper.json"), policy.to_string()).unwrap();

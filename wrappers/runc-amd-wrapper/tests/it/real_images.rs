@@ -1,19 +1,13 @@
 //! An image or a mount may have anything where a folder or a GPU would be put by default: the container starts.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
 
 use std::os::unix::fs::{chown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use machine::{CONCOURSE, Like, Machine, Program};
 use serde_json::{Value, json};
 use support::real;
+
+use crate::machine::{CONCOURSE, Like, Machine, Program};
 
 const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox", "mknod", "mkfifo"];
 

@@ -4,14 +4,6 @@
 //! Each container's first process takes an exclusive flock on a file of the name of each render node that it
 //! sees, and keeps it until it ends. So two containers with one GPU at the same time show as a flock that
 //! fails, whatever the leases say.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::print_stderr,
-    reason = "a test lays out a machine and runs runc on it, and its figures are to be seen"
-)]
-
-mod machine;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,9 +12,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use machine::{Like, Machine, Program, config};
 use serde_json::json;
 use support::real;
+
+use crate::machine::{Like, Machine, Program, config};
 
 const CREATES: usize = 1000;
 const WORKERS: usize = 6;

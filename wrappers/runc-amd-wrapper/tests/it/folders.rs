@@ -1,14 +1,12 @@
 //! The policy's folders: in every container, whatever it asks for and whatever else is broken, and none fails for them.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "a test lays out files")]
-
-mod stage;
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use serde_json::{Value, json};
-use stage::{Outcome, Stage, config, names, policy};
+
+use crate::stage::{Outcome, Stage, config, names, policy};
 
 /// The policy with one more parent than there is.
 fn policy_with_folders(stage: &Stage, requests: &str, default: &str) {

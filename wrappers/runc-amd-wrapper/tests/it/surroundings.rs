@@ -1,12 +1,9 @@
 //! What lies around a call and has nothing to do with its container: nothing of it hinders one that asks for no GPU.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "a test lays out files")]
-
-mod stage;
 
 use std::os::unix::fs::symlink;
 use std::process::Command;
 
-use stage::{Stage, config};
+use crate::stage::{self, Stage, config};
 
 #[test]
 fn a_process_starts_in_a_container_of_which_nothing_can_have_been_kept() {

@@ -1,8 +1,5 @@
 //! Policies, requests, records and process files in every state: one sentence that names the file
 //! or the GPU where something asked for is not done, and a container that asks for nothing starts.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "a test lays out files")]
-
-mod stage;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -10,7 +7,8 @@ use std::process::Command;
 
 use runc_amd_wrapper::wrap::Verdict;
 use serde_json::json;
-use stage::{Outcome, Stage, config, policy};
+
+use crate::stage::{Outcome, Stage, config, policy};
 
 const ASKING: &[&str] = &["AMD_VISIBLE_DEVICES=0"];
 

@@ -2,7 +2,6 @@
 //!
 //! Synthetic: the nodes, which only root can make, have the numbers of `/dev/null`, `/dev/zero` and
 //! `/dev/full`, and a made-up sysfs says that they are `/dev/kfd` and the render nodes of two cards.
-#![allow(dead_code, reason = "each test binary uses its own part")]
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

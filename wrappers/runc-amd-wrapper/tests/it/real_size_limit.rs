@@ -1,19 +1,13 @@
 //! A limit on the size of files (RLIMIT_FSIZE): the kernel ends a process with SIGXFSZ that writes beyond it.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
-use machine::creates::sleeper;
-use machine::{Machine, Program};
 use serde_json::json;
 use support::real;
+
+use crate::machine::creates::sleeper;
+use crate::machine::{Machine, Program};
 
 const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox", "prlimit", "find"];
 

@@ -1,12 +1,4 @@
 //! What the machine's policy adds to a container, seen from inside of one that real runc made.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    clippy::panic,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
 
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::Path;
@@ -14,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use support::real;
 
-use machine::{CONCOURSE, Like, Machine, Program, Said};
+use crate::machine::{CONCOURSE, Like, Machine, Program, Said};
 
 const NEEDS: &[&str] = &["runc", "unshare", "nsenter", "busybox"];
 

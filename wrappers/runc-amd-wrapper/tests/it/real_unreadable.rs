@@ -1,20 +1,14 @@
 //! Files that cannot be read at this moment: what may ask for GPUs does not start without them.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
 
 use std::path::Path;
 use std::process::{Command, Output};
 
-use machine::creates::sleeper;
-use machine::{Machine, Program};
 use serde_json::json;
 use support::fuse::{self, Fault, Served};
 use support::real;
+
+use crate::machine::creates::sleeper;
+use crate::machine::{Machine, Program};
 
 const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox", "strace"];
 

@@ -1,11 +1,4 @@
 //! Folders of the policy on real FUSE file systems, whose programs answer or do not.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -13,11 +6,12 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use machine::Machine;
-use machine::creates::{sleeper, spawn};
 use serde_json::{Value, json};
 use support::fuse;
 use support::real;
+
+use crate::machine::Machine;
+use crate::machine::creates::{sleeper, spawn};
 
 const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox", "mount"];
 

@@ -1,7 +1,4 @@
 //! The wrapper's reading of a command line against real runc's, of two releases, on generated lines.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test lays out folders and runs runc")]
-
-mod reading;
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -10,8 +7,9 @@ use std::process::Command as Process;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-use reading::{Place, ROOTS, Tally, compare};
 use support::real;
+
+use crate::reading::{Place, ROOTS, Tally, compare};
 
 /// How many command lines; the second number with `cargo xtask test --all`.
 const LINES: [usize; 2] = [600, 3000];

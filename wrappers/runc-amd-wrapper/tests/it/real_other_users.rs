@@ -1,21 +1,15 @@
 //! What an ordinary user of the machine can do to other people's containers: nothing.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use machine::creates::{sleeper, spawn, wait_for};
-use machine::{Like, Machine, Program, Said};
 use serde_json::{Value, json};
 use support::real;
+
+use crate::machine::creates::{sleeper, spawn, wait_for};
+use crate::machine::{Like, Machine, Program, Said};
 
 const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox", "flock", "setpriv"];
 

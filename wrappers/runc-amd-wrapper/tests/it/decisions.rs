@@ -1,14 +1,11 @@
 //! What every decision does besides deciding: wait for its turn, no longer than it should, and clear away some of
 //! what the dead have left.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test lays out files")]
-
-mod stage;
 
 use std::io::Read as _;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use stage::{Stage, config, names};
+use crate::stage::{Stage, config, names};
 
 const ASKING: &[&str] = &["AMD_VISIBLE_DEVICES=0"];
 

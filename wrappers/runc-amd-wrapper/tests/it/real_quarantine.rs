@@ -1,12 +1,4 @@
 //! `quarantine`: what the daemon keeps from containers they do not get, and what it does not say keeps nothing from them.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
-mod stage;
 
 use std::fs::File;
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
@@ -17,11 +9,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use allocation::document::Document as _;
 use inventory::PciAddress;
 use inventory::health::{GpuHealth, Health, Quarantine, State};
-use machine::creates::{holder, sleeper, spawn, wait_for};
-use machine::{Like, Machine, Program, Said};
 use serde_json::{Value, json};
-use stage::{Stage, config, policy, renders};
 use support::real;
+
+use crate::machine::creates::{holder, sleeper, spawn, wait_for};
+use crate::machine::{self, Like, Machine, Program, Said};
+use crate::stage::{Stage, config, policy, renders};
 
 const RUNC: &[&str] = &["runc", "unshare", "nsenter", "busybox"];
 const SINCE: u64 = 1_795_428_000;

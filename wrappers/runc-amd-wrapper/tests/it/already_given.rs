@@ -1,10 +1,8 @@
 //! What a container has already, of its engine or of an earlier policy, stays its own.
-#![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test lays out files")]
-
-mod stage;
 
 use serde_json::{Value, json};
-use stage::{Stage, config};
+
+use crate::stage::{Stage, config};
 
 /// A bundle's config with these devices, as a scheduler or a CDI name brings them.
 fn with_devices(env: &[&str], kubernetes: bool, paths: &[&str]) -> String {

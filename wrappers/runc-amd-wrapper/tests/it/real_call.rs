@@ -1,17 +1,11 @@
 //! What a call meets outside of its container: nobody who reads what it says, a runtime that is none.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use machine::{CONCOURSE, Like, Machine, Program, SHOW};
 use support::real;
+
+use crate::machine::{CONCOURSE, Like, Machine, Program, SHOW};
 
 const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox"];
 

@@ -1,23 +1,16 @@
 //! Exclusive sharing: who gets which GPU, who is refused and why, and what a kill leaves.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
-mod stage;
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use machine::creates::{holder, init_in, signal, sleeper, spawn, wait_for};
-use machine::{Like, Machine, Program};
 use serde_json::{Value, json};
-use stage::{Outcome, Stage, config, policy, renders};
 use support::{real, rootfs};
+
+use crate::machine::creates::{holder, init_in, signal, sleeper, spawn, wait_for};
+use crate::machine::{Like, Machine, Program};
+use crate::stage::{self, Outcome, Stage, config, policy, renders};
 
 fn exclusive(stage: &Stage, keys: &Value) {
     let mut policy = policy("all", "none");

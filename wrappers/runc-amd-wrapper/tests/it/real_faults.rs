@@ -1,21 +1,15 @@
 //! What goes wrong around a decision: disks, clocks, reboots, numbers that come round again, processes that are
 //! stopped or killed in the middle of it.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test lays out a machine and runs runc on it"
-)]
-
-mod machine;
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use machine::creates::{holder, sleeper, spawn, wait_for};
-use machine::{Machine, Program};
 use serde_json::{Value, json};
 use support::real;
+
+use crate::machine::creates::{holder, sleeper, spawn, wait_for};
+use crate::machine::{self, Machine, Program};
 
 const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox"];
 
