@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::worker::{CHILD, Ran, SOURCE, Told, Worker};
+use crate::packages::worker::{CHILD, Ran, SOURCE, Told, Worker};
 use lab::key::Key;
 use lab::lock::Holder;
 use lab::package::Package;

@@ -1,6 +1,6 @@
 //! Packages that come and go with real apt and dpkg, on a copy of this system and on a second release of Debian.
 
-use crate::worker::{Told, Worker};
+use crate::packages::worker::{Told, Worker};
 use lab::package::{Package, Script};
 use lab::server::Misbehaviour;
 use lab::systems;

@@ -1,7 +1,7 @@
 //! kill -9 while packages come and go: of the program itself at calls that change the tree, and of dpkg. The next apply
 //! or undo puts it right by dpkg's own means.
 
-use crate::worker::{CHILD, Told, Worker};
+use crate::packages::worker::{CHILD, Told, Worker};
 use lab::killed::{self, Death};
 use lab::machine::Machine;
 use lab::package::{Package, Script};

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use reconcile::{Ask, Effect, Outcome, Restarts};
 
-use crate::effects::{Host, UNIT, outcomes, wanted};
+use crate::files::effects::{Host, UNIT, outcomes, wanted};
 
 /// The file of a unit may say what the program that runs has not read.
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::worker::{CHILD, Told, Worker};
+use crate::packages::worker::{CHILD, Told, Worker};
 use lab::machine::{Machine, SHARED};
 use lab::repository::sha256;
 use lab::systems;

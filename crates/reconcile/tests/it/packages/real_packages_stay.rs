@@ -1,6 +1,6 @@
 //! Packages that were to go and are still there: what dpkg and apt keep of them is as it was.
 
-use crate::worker::{CHILD, Told, Worker};
+use crate::packages::worker::{CHILD, Told, Worker};
 use lab::package::Package;
 use lab::{faulty, systems};
 

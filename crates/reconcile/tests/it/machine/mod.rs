@@ -1,5 +1,4 @@
 //! A folder that stands for a machine, and what a program does to it through this crate.
-#![allow(dead_code, reason = "each test program uses a part of it")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -4,7 +4,7 @@ use std::fs;
 
 use reconcile::{Plan, Restarts, Transaction};
 
-use crate::effects::{FILE, Host, restart, wanted};
+use crate::files::effects::{FILE, Host, restart, wanted};
 use crate::machine::{NOW, desired, owned};
 
 #[test]

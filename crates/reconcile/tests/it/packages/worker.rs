@@ -162,7 +162,7 @@ impl Worker {
 }
 
 /// The program inside.
-pub(crate) const CHILD: [&str; 4] = ["/run/lab/child", "--exact", "worker::child", "--nocapture"];
+pub(crate) const CHILD: [&str; 4] = ["/run/lab/child", "--exact", "packages::worker::child", "--nocapture"];
 
 /// Not a test: what runs inside the machine, where the folder that is shared with the test is.
 #[test]

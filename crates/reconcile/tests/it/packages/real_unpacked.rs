@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::time::{Duration, Instant};
 
-use crate::worker::{Ran, Worker};
+use crate::packages::worker::{Ran, Worker};
 use lab::machine::Machine;
 use lab::repository::sha256;
 use lab::server::{Misbehaviour, Server, nobody};
