@@ -1,12 +1,4 @@
 //! Containers that dockerd starts through the wrapper or by CDI.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "a test fails by panicking, tells its figures, and lays out files"
-)]
 
 mod canary_dockerd;
 mod canary_several;

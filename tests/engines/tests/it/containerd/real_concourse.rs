@@ -32,8 +32,8 @@ oom_score = -999
 disabled_plugins = [\"io.containerd.grpc.v1.cri\", \"io.containerd.snapshotter.v1.aufs\", \
                          \"io.containerd.snapshotter.v1.btrfs\", \"io.containerd.snapshotter.v1.zfs\"]
 ";
-const DEFAULT_3: &str = include_str!("../../../../templates/concourse/default-3.toml");
-const DEFAULT_4: &str = include_str!("../../../../templates/concourse/default-4.toml");
+const DEFAULT_3: &str = include_str!("../../../../../templates/concourse/default-3.toml");
+const DEFAULT_4: &str = include_str!("../../../../../templates/concourse/default-4.toml");
 
 const BIN: &str = "/var/lib/concourse/bin";
 const PATH: &str = "/usr/sbin:/usr/bin";

@@ -12,7 +12,7 @@ use layout::Machine;
 use support::document::quick_start;
 use support::stage::Stage;
 
-use crate::operator::{DIST, PATH, line, listed, put_source, with_debian};
+use crate::readme::operator::{DIST, PATH, line, listed, put_source, with_debian};
 
 /// The machine after the lines before the first container, and the others.
 fn applied(engine: &Engine) -> Option<(Host, Vec<String>)> {

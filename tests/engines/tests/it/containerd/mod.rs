@@ -1,12 +1,4 @@
 //! Containers that containerd starts through the wrapper, and what rocworker finds of containerd.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    clippy::panic,
-    clippy::print_stderr,
-    clippy::disallowed_methods,
-    reason = "a test fails by panicking, tells its figures, and lays out files"
-)]
 
 mod canary;
 mod containers;

@@ -22,7 +22,8 @@ const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 const PATH: &str = "/usr/sbin:/usr/bin";
 const DAEMON_JSON: &str = r#"{"runtimes": {"amd": {"path": "/usr/lib/rocworker/runc-amd-wrapper"}}}"#;
 
-/// What each engine's container sees of the demo machine that was given GPU 0, as doctor/real_canary.rs of rocworker's tests has it.
+/// What each engine's container sees of the demo machine that was given GPU 0, as doctor/real_canary.rs of rocworker's
+/// tests has it.
 fn in_order(way: &str) -> Vec<[String; 2]> {
     let none = "no driver answers inside (ENXIO, No such device or address)";
     vec![

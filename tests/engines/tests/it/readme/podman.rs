@@ -7,7 +7,7 @@ use support::document::quick_start;
 use support::stage::{Stage, stdout};
 use support::{real, rootfs};
 
-use crate::operator::{DIST, listed, put_source};
+use crate::readme::operator::{DIST, listed, put_source};
 
 /// Keeps podman's storage and cgroups off this machine; without CAP_SYS_RESOURCE it may raise no limit, and crun refuses
 /// cgroups of both versions.
