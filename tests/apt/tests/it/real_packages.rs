@@ -1,9 +1,4 @@
 //! The packages and tarballs that stand for others' are what they say, by the word of apt, dpkg and tar.
-#![allow(
-    clippy::disallowed_methods,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking, and its files are beneath no Root"
-)]
 
 use lab::faulty;
 use lab::key::Key;

@@ -1,10 +1,4 @@
 //! A driver that real dkms builds against the real headers of a kernel of Debian's, and that kernel loads in QEMU.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    reason = "a test fails by panicking, and its files are beneath no Root"
-)]
 
 use lab::headers::Headers;
 use lab::key::Key;
@@ -21,8 +15,8 @@ use support::real;
 const VERSION: &str = "6.16.6";
 /// The guest's own part follows: the module is given to the kernel as it was built.
 const INIT: &str = concat!(
-    include_str!("../../qemu/guest/first.sh"),
-    include_str!("../../qemu/guest/steps.sh"),
+    include_str!("../../../qemu/guest/first.sh"),
+    include_str!("../../../qemu/guest/steps.sh"),
     "step release uname -r\nstep load insmod /amdgpu.ko\nstep srcversion cat /sys/module/amdgpu/srcversion\n\
      step version cat /sys/module/amdgpu/version\necho '@@ done' >/dev/ttyS1\npoweroff -f\n"
 );
