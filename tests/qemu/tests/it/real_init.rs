@@ -3,23 +3,10 @@
 //!
 //! systemd, udev and containerd are Debian 13's as packaged, the kernel is Debian 12's with its amdgpu and vgem. The
 //! Concourse worker is a stand-in. As in real_daemon.rs vgem's render node stands for a card's, which folders of /sys say.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test fails by panicking; the figures of a boot are for the reader"
-)]
-
-mod init;
-#[path = "machine/laid.rs"]
-mod laid;
 
 use std::path::Path;
 use std::process::Command;
 
-use init::set_up::SetUp;
-use init::units::Units;
 use qemu_machine::answers::Answers;
 use qemu_machine::archive::Archive;
 use qemu_machine::boot::boot;
@@ -27,6 +14,11 @@ use qemu_machine::kernel::Kernel;
 use serde_json::{Value, json};
 use support::real;
 use support::release::Release;
+
+use crate::init;
+use crate::init::set_up::SetUp;
+use crate::init::units::Units;
+use crate::machine::laid;
 
 /// Units of the test's own, and what it adds to others'. The daemon's watchdog is shortened, and it begins anew at once.
 const UNITS: [(&str, &str); 4] = [
@@ -51,15 +43,15 @@ const WANTED: [(&str, &str); 4] = [
 ];
 
 const SCRIPTS: [(&str, &str); 4] = [
-    ("steps", include_str!("../guest/steps.sh")),
-    ("driver", include_str!("../guest/driver.sh")),
-    ("record", include_str!("../guest/record.sh")),
-    ("system", include_str!("../guest/system.sh")),
+    ("steps", include_str!("../../guest/steps.sh")),
+    ("driver", include_str!("../../guest/driver.sh")),
+    ("record", include_str!("../../guest/record.sh")),
+    ("system", include_str!("../../guest/system.sh")),
 ];
 /// What comes before systemd: QEMU's card has another number from the first moment on.
 const INIT: &str = concat!(
-    include_str!("../guest/first.sh"),
-    include_str!("../guest/card.sh"),
+    include_str!("../../guest/first.sh"),
+    include_str!("../../guest/card.sh"),
     "\nexec /usr/lib/systemd/systemd\n"
 );
 

@@ -1,12 +1,5 @@
 //! AMD's own tools beside rocworker where the real amdgpu drives no GPU: what each says of the driver, and that none of
 //! them makes a GPU of nothing.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test fails by panicking; the figures of a boot are for the reader"
-)]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,9 +15,9 @@ use serde_json::{Value, json};
 use support::{exposition, real, smi};
 
 const INIT: &str = concat!(
-    include_str!("../guest/first.sh"),
-    include_str!("../guest/steps.sh"),
-    include_str!("../guest/smi.sh")
+    include_str!("../../guest/first.sh"),
+    include_str!("../../guest/steps.sh"),
+    include_str!("../../guest/smi.sh")
 );
 
 #[test]

@@ -4,16 +4,6 @@
 //! No machine of these tests has a GPU of AMD's. The real amdgpu makes the real /dev/kfd, vgem's render node stands for the
 //! card's, and /sys is a laid-out one in which the two belong to a card: what is heard, and what is found in /dev, is the
 //! kernel's.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and runs itself in the machine; the figures of a boot are for the reader"
-)]
-
-#[path = "machine/laid.rs"]
-mod laid;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,11 +23,13 @@ use root::Root;
 use serde_json::{Value, json};
 use support::real;
 
+use crate::machine::laid;
+
 const INIT: &str = concat!(
-    include_str!("../guest/first.sh"),
-    include_str!("../guest/card.sh"),
-    include_str!("../guest/steps.sh"),
-    include_str!("../guest/daemon.sh")
+    include_str!("../../guest/first.sh"),
+    include_str!("../../guest/card.sh"),
+    include_str!("../../guest/steps.sh"),
+    include_str!("../../guest/daemon.sh")
 );
 const SPEC: &str = "/etc/cdi/amd.json";
 
@@ -270,7 +262,7 @@ fn hold(measured: &Value, loads: usize) {
 
 fn archive(kernel: &Kernel, rocworker: &Path, wrapper: &Path) -> Vec<u8> {
     let programs = [("rocworker", rocworker), ("runc-amd-wrapper", wrapper)];
-    let mut archive = archive_of_rocworker(INIT, kernel, &["amdgpu", "vgem"], programs, "real_daemon");
+    let mut archive = archive_of_rocworker(INIT, kernel, &["amdgpu", "vgem"], programs);
     laid::into(&mut archive);
     archive.file(LOADS_FILE, 0o644, loads().to_string().as_bytes());
     archive.finish()

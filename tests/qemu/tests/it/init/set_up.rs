@@ -10,7 +10,7 @@ use qemu_machine::archive::Archive;
 use support::release::Release;
 use tempfile::TempDir;
 
-use crate::laid::{ADDRESS, DEVICE};
+use crate::machine::laid::{ADDRESS, DEVICE};
 
 /// The machine in QEMU has the first of them alone.
 const CARDS: [(&str, u32); 2] = [(ADDRESS, 128), ("0000:00:06.0", 129)];

@@ -24,5 +24,5 @@ pub(crate) fn into(archive: &mut Archive) {
             Entry::Device(_) => panic!("{path} is a device in /sys"),
         }
     }
-    archive.file("canary.sh", 0o755, include_bytes!("../../guest/canary.sh"));
+    archive.file("canary.sh", 0o755, include_bytes!("../../../guest/canary.sh"));
 }

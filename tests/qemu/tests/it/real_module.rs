@@ -1,12 +1,5 @@
 //! Modules that a real kernel loads and unloads by the real kmod, as a plan wants it. vgem stands for amdgpu: it has a
 //! node that can be held open.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and runs itself in the machine; the figures of a boot are for the reader"
-)]
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -25,9 +18,9 @@ use serde_json::{Value, json};
 use support::real;
 
 const INIT: &str = concat!(
-    include_str!("../guest/first.sh"),
-    include_str!("../guest/steps.sh"),
-    include_str!("../guest/module.sh")
+    include_str!("../../guest/first.sh"),
+    include_str!("../../guest/steps.sh"),
+    include_str!("../../guest/module.sh")
 );
 const NOW: u64 = 1_790_000_000;
 
@@ -138,7 +131,7 @@ fn archive(kernel: &Kernel) -> Vec<u8> {
     for tool in ["modprobe", "rmmod", "depmod"] {
         archive.link(&format!("sbin/{tool}"), "kmod");
     }
-    copy_program(&mut archive, &mut libraries, "test/real_module", &std::env::current_exe().unwrap());
+    copy_program(&mut archive, &mut libraries, "test/it", &std::env::current_exe().unwrap());
     kernel.modules_into(&mut archive, &["vgem", "kvm-intel"]);
     archive.folder("var/lib");
     archive.finish()

@@ -1,17 +1,9 @@
 //! The real amdgpu module's /dev/kfd, in a machine with a distribution's kernel: what rocworker says of it, and who
 //! may ask its driver through the wrapper and who may not. docs/dev/real-driver.md says what is real and what is not.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test fails by panicking; the figures of a boot are for the reader"
-)]
 
-mod machine;
-
-use machine::Machine;
 use serde_json::{Value, json};
+
+use crate::machine::Machine;
 
 const EPERM: &str = "open: 1";
 const ENOENT: &str = "open: 2";

@@ -1,12 +1,5 @@
 //! What a real kernel says of the real amdgpu, and who may read that: wrong parameters on a machine without a GPU, a
 //! program that imitates the kernel, and names that make the kernel itself repeat a driver's words.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test fails by panicking, and runs itself in the machine; the figures of a boot are for the reader"
-)]
 
 use std::fs;
 use std::path::Path;
@@ -23,10 +16,10 @@ use serde_json::{Value, json};
 use support::real;
 
 const INIT: &str = concat!(
-    include_str!("../guest/first.sh"),
-    include_str!("../guest/card.sh"),
-    include_str!("../guest/steps.sh"),
-    include_str!("../guest/log.sh")
+    include_str!("../../guest/first.sh"),
+    include_str!("../../guest/card.sh"),
+    include_str!("../../guest/steps.sh"),
+    include_str!("../../guest/log.sh")
 );
 
 const IMITATION: &str = "ring gfx_0.0.0 timeout, signaled seq=2219";
@@ -151,7 +144,7 @@ fn real_messages_of_a_real_kernel_are_known_and_no_program_that_imitates_it_is_b
 
 fn archive(kernel: &Kernel, rocworker: &Path, wrapper: &Path) -> Vec<u8> {
     let programs = [("rocworker", rocworker), ("runc-amd-wrapper", wrapper)];
-    let mut archive = archive_of_rocworker(INIT, kernel, &["amdgpu"], programs, "real_kernel_log");
+    let mut archive = archive_of_rocworker(INIT, kernel, &["amdgpu"], programs);
     for name in FORGED {
         archive.file(&format!("forged/{name}"), 0o755, &crashing());
     }

@@ -1,6 +1,6 @@
 //! What is in the machine: programs, bundles, a CDI spec and a policy that are made for the occasion.
 
-mod laid;
+pub(crate) mod laid;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use serde_json::{Value, json};
 use support::real;
 
 const INIT: &str = concat!(
-    include_str!("../../guest/first.sh"),
-    include_str!("../../guest/card.sh"),
-    include_str!("../../guest/steps.sh"),
-    include_str!("../../guest/init.sh")
+    include_str!("../../../guest/first.sh"),
+    include_str!("../../../guest/card.sh"),
+    include_str!("../../../guest/steps.sh"),
+    include_str!("../../../guest/init.sh")
 );
 
 /// Without CRI, which Concourse does not use.

@@ -1,14 +1,7 @@
 //! A real udevd and the real /dev/kfd: what rocworker's rules make of it, what they leave alone, and which events make
 //! them count. vgem's render node stands for another vendor's.
-#![allow(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::disallowed_methods,
-    clippy::print_stderr,
-    reason = "a test fails by panicking; the figures of a boot are for the reader"
-)]
 
-#[path = "../../it/desired/wanted.rs"]
+#[path = "../../../it/desired/wanted.rs"]
 mod wanted;
 
 use std::path::Path;
@@ -22,9 +15,9 @@ use support::real;
 use support::release::Release;
 
 const INIT: &str = concat!(
-    include_str!("../guest/first.sh"),
-    include_str!("../guest/steps.sh"),
-    include_str!("../guest/udev.sh")
+    include_str!("../../guest/first.sh"),
+    include_str!("../../guest/steps.sh"),
+    include_str!("../../guest/udev.sh")
 );
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
 
