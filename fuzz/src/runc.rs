@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::HashSet};
 
 #[allow(dead_code, reason = "shared with the wrapper's own test")]
-#[path = "../../wrappers/runc-amd-wrapper/tests/reading/mod.rs"]
+#[path = "../../wrappers/runc-amd-wrapper/tests/it/reading/mod.rs"]
 mod reading;
 
 use reading::{Place, compare};

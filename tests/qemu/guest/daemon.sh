@@ -13,7 +13,7 @@ start() {
 
 # The test's program, started again in here.
 measure() {
-    /test/real_daemon --exact child --nocapture && cat /run/came
+    /test/it --exact real_daemon::child --nocapture && cat /run/came
 }
 
 export RUST_BACKTRACE=1

@@ -25,7 +25,7 @@ forge() {
 $FORGED" none /mnt
 }
 
-found() { /test/real_kernel_log --exact child --nocapture && cat /run/came; }
+found() { /test/it --exact real_kernel_log::child --nocapture && cat /run/came; }
 
 # While rocworker is set up, its daemon publishes.
 publish() {

@@ -9,7 +9,7 @@ prepare() {
 # reconcile STEP: the test's program, started again in here.
 reconcile() {
     echo "$1" >/run/step
-    /test/real_module --exact child --nocapture && cat /run/came
+    /test/it --exact real_module::child --nocapture && cat /run/came
 }
 
 loaded() {

@@ -36,7 +36,6 @@ pub fn archive_of_rocworker(
     kernel: &Kernel,
     modules: &[&str],
     programs: [(&str, &Path); 2],
-    test: &str,
 ) -> Archive {
     let mut archive = Archive::default();
     let mut libraries = BTreeSet::new();
@@ -47,7 +46,7 @@ pub fn archive_of_rocworker(
         copy_program(&mut archive, &mut libraries, &format!("bin/{name}"), program);
     }
     let own = std::env::current_exe().unwrap();
-    copy_program(&mut archive, &mut libraries, &format!("test/{test}"), &own);
+    copy_program(&mut archive, &mut libraries, "test/it", &own);
     kernel.modules_into(&mut archive, modules);
     archive.file("etc/group", 0o644, b"root:x:0:\nvideo:x:44:\nrender:x:104:\n");
     archive.file("etc/passwd", 0o644, b"root:x:0:0:root:/:/bin/sh\n");

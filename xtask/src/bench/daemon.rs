@@ -1,5 +1,6 @@
 //! `rocworker serve`: how large it is, what it costs while nothing happens, and how long it takes to publish a change of what it
-//! watches. The machine has 8 cards with 8 partitions each. What the kernel's own events take is measured in QEMU: tests/qemu/tests/real_daemon.rs.
+//! watches. The machine has 8 cards with 8 partitions each. What the kernel's own events take is measured in QEMU:
+//! tests/qemu/tests/it/real_daemon.rs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -240,9 +240,9 @@ impl Tests {
     }
 
     /// The wrapper's tests with real runc once more, with another build of it.
-    fn run_with_wrapper(&self, wrapper: &Path, programs: &[&str]) -> Result<()> {
-        let programs: Vec<String> = programs.iter().map(|name| format!("binary({name})")).collect();
-        let filter = format!("package(runc-amd-wrapper) and ({})", programs.join(" or "));
+    fn run_with_wrapper(&self, wrapper: &Path, modules: &[&str]) -> Result<()> {
+        let modules: Vec<String> = modules.iter().map(|name| format!("test(/^{name}::/)")).collect();
+        let filter = format!("package(runc-amd-wrapper) and ({})", modules.join(" or "));
         // Of the workspace: built already.
         let nextest = nextest("run").arguments(["--profile", "ci", "--workspace", "--filterset", &filter]);
         self.with_environment(nextest, wrapper)?.run()

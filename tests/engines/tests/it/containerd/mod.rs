@@ -1,0 +1,13 @@
+//! Containers that containerd starts through the wrapper, and what rocworker finds of containerd.
+
+mod canary;
+mod containers;
+mod effective;
+mod fidelity;
+mod inherited;
+mod load;
+mod real_boots;
+mod real_cdi_names;
+mod real_concourse;
+mod real_configured;
+mod real_stopped;

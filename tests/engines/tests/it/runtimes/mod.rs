@@ -1,0 +1,5 @@
+//! Other runtimes than this machine's runc behind the wrapper.
+
+mod real_crun_lives;
+mod releases;
+mod rootless;
