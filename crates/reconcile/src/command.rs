@@ -19,11 +19,12 @@ use root::Root;
 
 pub use call::Call;
 
-/// What is kept of each stream, where nothing else is said. The rest is read and dropped, so that the command can end.
+/// How many bytes of each stream are kept by default. The rest is read and dropped, so that the command can
+/// end.
 const KEPT: usize = 1 << 20;
 
-/// How long the streams may stay open after the command has ended: a child of its own may hold them. On a machine under
-/// load it takes a second to read what is there.
+/// How long the streams may stay open after the command has ended: a child of the command may hold them. On a
+/// machine under load, reading the rest takes a second.
 const LINGER: Duration = Duration::from_secs(5);
 
 /// Between two looks at whether the caller wants it to end, and at the lines that have come.
@@ -42,29 +43,30 @@ pub struct Programs {
     kept: usize,
 }
 
-/// Where a line came out.
+/// The stream of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Stdout,
     Stderr,
 }
 
-/// What a command that ended with 0 wrote: of each stream the first mebibyte, or as much as [`Programs::keeping`] says.
+/// The output of a command that ended with 0: of each stream the first mebibyte, or as much as
+/// [`Programs::keeping`] allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
 }
 
-/// What was run, and what came of it.
+/// A command that failed, and how.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0} is not installed: it is in no folder of PATH")]
     NotFound(String),
     #[error("cannot run {argv}: {cause}")]
     Start { argv: String, cause: std::io::Error },
-    /// `said`: the last line of its stderr that does not only point to its `--help`, in front of it a colon; empty when
-    /// it wrote none.
+    /// `said`: a colon and the last line of the command's stderr that does not only point to `--help`; empty
+    /// where there is none.
     #[error("{argv} ended with {status}{said}")]
     Failed { argv: String, status: std::process::ExitStatus, said: String },
     #[error("{argv} was killed: after {} s it had not ended", limit.as_secs())]
@@ -102,7 +104,7 @@ impl Programs {
         Self { interrupt: Some(interrupt), ..self.clone() }
     }
 
-    /// Whether whoever called wants it to end.
+    /// Whether the caller wants the command to end.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.as_deref().is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
@@ -123,7 +125,7 @@ impl Programs {
         Self { kept: bytes, ..self.clone() }
     }
 
-    /// Where a command is.
+    /// The path of a command.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         which::which_in(name, Some(&self.path), "/").ok()
@@ -137,11 +139,11 @@ impl Programs {
         self.follow(argv, limit, &mut |_, _| {})
     }
 
-    /// As [`Programs::run`], and `hear` gets each line of both streams as it comes: ended by a line feed or by a
-    /// carriage return, without it.
+    /// Runs as [`Programs::run`] does, and passes each line of both streams to `hear` as it comes, without
+    /// the line feed or carriage return that ends it.
     ///
     /// # Errors
-    /// As [`Programs::run`].
+    /// Those of [`Programs::run`].
     pub fn follow(
         &self,
         argv: &[&str],

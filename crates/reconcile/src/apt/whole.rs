@@ -8,14 +8,14 @@ use super::dpkg::{self, Database, Status};
 use super::{PackageManager, Step};
 
 impl PackageManager {
-    /// Waits for whoever is at it, then ends what a killed run has begun. Does nothing where dpkg's database says that
-    /// nothing is half done, unless it is to `wait` all the same: an apt that a killed run left may not have come to
-    /// dpkg yet.
+    /// Waits for other runs of apt or dpkg, then completes what a killed run has begun. Does nothing where
+    /// dpkg's database has nothing half done, unless `wait`: an apt that a killed run left may not have come
+    /// to dpkg yet.
     ///
-    /// `managed`: what may come with it.
+    /// `managed`: packages that apt may install with it.
     ///
     /// # Errors
-    /// What still is half done, and why. What is to be done next may work all the same.
+    /// A sentence on what is still half done, and why. Later steps may succeed all the same.
     pub(crate) fn make_whole(
         &self,
         root: &Root,

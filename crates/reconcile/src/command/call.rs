@@ -13,13 +13,13 @@ use super::{Error, GLANCE, LINGER, Programs, Stream, kill};
 /// Chunks that wait to be taken: a command that writes faster than they are taken waits.
 const WAITING: usize = 16;
 
-/// What goes in, and for how long.
+/// A command with its input and its time limit.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'c> {
     pub argv: &'c [&'c str],
-    /// Its standard input.
+    /// The standard input of the command.
     pub input: &'c [u8],
-    /// Then it is killed with its children.
+    /// The time after which the command is killed with its children.
     pub limit: Duration,
 }
 

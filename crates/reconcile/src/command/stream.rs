@@ -50,7 +50,8 @@ impl Programs {
         Ok(stderr)
     }
 
-    /// What starts the command so that it ends with this program. Without setpriv, the command ends at its next write.
+    /// The command line that makes the command end with this program. Without setpriv, the command ends at
+    /// its next write.
     pub(super) fn with_its_parent(&self, argv: &[&str]) -> Result<(PathBuf, Vec<String>), Error> {
         let program = self.program_of(argv)?;
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();

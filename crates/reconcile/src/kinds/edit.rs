@@ -100,7 +100,7 @@ fn text(found: &Found) -> Result<&str, String> {
     }
 }
 
-/// As the file has them that is there.
+/// The attributes of the present file; a new file's where there is none.
 fn attributes(found: &Found) -> Attributes {
     match found {
         Found::File { mode, uid, gid, .. } => Attributes { mode: *mode, owner: Some((*uid, *gid)) },
@@ -165,7 +165,7 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
     Ok(change)
 }
 
-/// Which managed keys stay, and which unmanaged ones go with the others.
+/// Adds to the reason which managed keys stay, and which unmanaged ones go with the others.
 fn say(change: &mut Change, reverted: Option<&Reverted>) {
     change.reason.extend(reverted.and_then(Reverted::sentence).map(|said| format!("; {said}")));
 }

@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::receipt::{Failure, Journal, Replacing};
 
-/// What is at a path, a link at its end not followed.
+/// Reads what is at a path; a link at its end is not followed.
 pub(super) fn observe(root: &Root, path: &Path) -> Result<Found, root::Error> {
     // Before the path itself: nothing is compared with what a planted link leads to.
     root.check_way(path)?;
@@ -84,7 +84,8 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
     Ok(change)
 }
 
-/// Without an owner that is wanted, the file must be of one whom the machine believes: another could write it.
+/// Whether the path holds the content. Where no owner is wanted, the file's owner must be one whom the
+/// machine believes: another user could write the file.
 fn is_at(root: &Root, content: &Content, found: &Found) -> bool {
     let is_file = |wanted: &Attributes, mode: u32, uid: u32, gid: u32| {
         let is_owner = wanted.owner.map_or_else(|| root.believes(uid), |owner| owner == (uid, gid));
@@ -215,7 +216,8 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
     Ok(Change { diff: lines, ..Change::back(entry, verb, (from, entry.before.clone()), target) })
 }
 
-/// What was there before cannot be restored: the path stays as it is, and with force it is managed no longer.
+/// The state before the apply cannot be restored: the path stays as it is, and `force` makes rocworker stop
+/// managing it.
 pub(super) fn lost(error: String, force: bool) -> Unchanged {
     if force { Unchanged::GoneBut(error) } else { Unchanged::Left(error) }
 }

@@ -45,7 +45,8 @@ pub(super) fn in_use(root: &Root, entry: &Entry, now: &UndoConstraints) -> Optio
     uses(entry, now).iter().find_map(|it| it.said(root, entry, now))
 }
 
-/// Why an entry of which nothing is left in its file stays in the receipt: another key of the same file still names it.
+/// Why an entry whose keys are gone from its file stays in the receipt: another key of that file still names
+/// it.
 pub(super) fn dangling(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let own = uses(entry, now).into_iter().filter(|it| entry.path == it.file);
     own.filter(|_| matches!(entry.managed, Managed::Edited { .. })).find_map(|it| it.said(root, entry, now))
@@ -65,10 +66,10 @@ fn uses(entry: &Entry, now: &UndoConstraints) -> Vec<Use> {
 }
 
 impl Running {
-    /// What runs by this path.
+    /// A sentence on what runs with this path, if anything does.
     ///
     /// # Errors
-    /// What cannot be read may run by it: a sentence that says so.
+    /// A sentence on what cannot be read, and may run with the path.
     pub fn by(&self, root: &Root, path: &Path) -> Result<Option<String>, String> {
         let path = path.as_os_str().as_encoded_bytes();
         let unsure = |error: &str| format!("whether a {} runs by it is not known: {error}", self.what);
@@ -97,7 +98,7 @@ impl Running {
 }
 
 impl Use {
-    /// What to do about it first, where the file holds it or cannot be read.
+    /// A sentence on what to do first, where the file has the setting or cannot be read.
     fn said(&self, root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
         let bytes = match read(root, &self.file) {
             Ok(bytes) => bytes,

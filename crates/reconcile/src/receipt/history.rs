@@ -12,12 +12,12 @@ use crate::model::{LIMIT, Resource, Verb};
 /// Mode 0644. A new file with each run that changed something.
 pub const PATH: &str = "/var/lib/rocworker/history.json";
 
-/// As many runs as are remembered; the oldest go first.
+/// How many runs the history keeps; the oldest go first.
 const KEPT: usize = 1000;
 
 pub(crate) const VERSION: u32 = 1;
 
-/// One run that changed something.
+/// A run that changed something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Seconds since 1970.
@@ -31,7 +31,7 @@ pub struct Event {
     /// SHA-256 of the configuration.
     pub config_sha256: String,
     pub changed: Vec<Changed>,
-    /// Whether it was killed, so that the next run reports it.
+    /// Whether the run was killed, so that the next run reports it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub killed: bool,
 }
@@ -48,7 +48,7 @@ struct Document {
     events: Vec<Event>,
 }
 
-/// What happened, the oldest first.
+/// Reads the history, the oldest run first.
 ///
 /// # Errors
 /// When it cannot be read, or was written by a newer version.

@@ -15,15 +15,15 @@ pub(crate) struct Journal<'a> {
     pub(crate) root: &'a Root,
     pub(crate) store: Store<'a>,
     pub(crate) receipt: Receipt,
-    /// Whether the receipt on disk lacks something of this one.
+    /// Whether the receipt in memory differs from the one on disk.
     pub(crate) unsaved: bool,
-    /// Who installs packages; `None`: this run may not.
+    /// Installs packages; `None`: this run may not.
     pub(crate) manager: Option<PackageManager>,
-    /// What was necessary before a change of this run could be made, and what came of it.
+    /// Effects that had to run before a change of this run, with their results.
     pub(crate) settled: Vec<Settled>,
-    /// What this run has changed until now.
+    /// The changes that this run has made so far.
     pub(crate) made: Vec<Changed>,
-    /// What the history will say of this run, and how many runs before it the history lacks.
+    /// This run's event for the history, and how many earlier runs the history lacks.
     pub(crate) run: Option<(Event, usize)>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Journal<'a> {
 pub(crate) enum Failure {
     /// The receipt cannot be kept: no other change is made either.
     Receipt(Error),
-    /// In a sentence; other changes are made all the same.
+    /// A sentence on one change that failed; the other changes are made.
     Change(String),
 }
 
@@ -161,7 +161,8 @@ impl<'a> Journal<'a> {
 }
 
 impl Receipt {
-    /// Of what a killed run was writing: what is there says whether the run has come to it.
+    /// Settles the entry of a path that a killed run was writing: the path's state shows whether the run had
+    /// come to it.
     pub(crate) fn settle_on(&mut self, path: &Resource, state: &State) {
         let Some(entry) = self.entry_mut(path) else { return };
         let is_back = entry.before == *state;

@@ -11,19 +11,19 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::model::{LIMIT, Managed, Progress, State};
 
-/// Where rocworker keeps what it must remember, beneath a Root.
+/// The folder of rocworker's stored state, beneath a Root.
 pub const FOLDER: &str = "/var/lib/rocworker";
 const RECEIPT: &str = "/var/lib/rocworker/receipt.json";
 const BEFORE: &str = "/var/lib/rocworker/before";
 const LOCK: &str = "/var/lib/rocworker/lock";
 
-/// What is stored from one version to the next, and the newest schema_version of each that this version reads.
+/// The stored files that outlive an update, with the newest schema_version of each that this version reads.
 pub const FORMATS: [(&str, u32); 2] = [(RECEIPT, VERSION), (history::PATH, history::VERSION)];
 
 /// How long a second apply waits for the first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What was there before may hold secrets: a registry's password in a configuration.
+/// Replaced bytes may hold secrets: a registry's password in a configuration.
 const SECRET: Attributes = Attributes { mode: 0o600, owner: None };
 
 /// The folder beneath a Root in which receipts are kept.
@@ -120,8 +120,8 @@ impl<'a> Store<'a> {
         sweep_folder(self.root, BEFORE, &named.collect());
     }
 
-    /// What an edited file would say without the managed keys: `text` is what it says. `None` where none of its keys are
-    /// managed, or nothing distinguishes them from the others.
+    /// The text of an edited file without the managed keys. `None` where none of its keys are managed, or
+    /// nothing distinguishes them from the others.
     #[must_use]
     pub fn without_managed(&self, receipt: &Receipt, path: &Path, text: &str) -> Option<String> {
         let entry = receipt.entry(path)?;

@@ -1,4 +1,4 @@
-//! What changes make necessary: once, after all of them, only what is pending.
+//! Runs the effects of changes: once, after all of them, and only those that are pending.
 
 use root::Root;
 

@@ -27,7 +27,8 @@ pub use unmanaged::unpack;
 /// How many paths a sentence names.
 const NAMED: usize = 3;
 
-/// Where a folder is until it is whole, and while it is removed: beside its place, on the same file system.
+/// The place of a folder until it is complete, and during its removal: beside its final place, on that file
+/// system.
 fn staging(path: &Path) -> PathBuf {
     let mut name = OsString::from(".rocworker-");
     name.push(path.file_name().unwrap_or_default());

@@ -141,13 +141,13 @@ impl Job<'_, '_> {
         Ok(ran?)
     }
 
-    /// Whether nothing came since `before`, and the package is as it was.
+    /// Whether no package came since `before`, and this package is unchanged.
     fn is_untouched(&self, before: &Database, after: &Database) -> bool {
         after.names().is_subset(&before.names()) && before.stanza(self.name) == after.stanza(self.name)
     }
 }
 
-/// What would come.
+/// The packages that the simulation would install.
 pub(super) fn all_of(before: &Database, simulated: &Simulated) -> Vec<Came> {
     simulated.comes.iter().map(|(name, version)| came(before, name, version)).collect()
 }

@@ -122,7 +122,7 @@ fn entry(case: &Case<'_>, repairs: Repairs) -> Entry {
     Entry::of(case.action, before, Managed::Package { came, begun: true }, repairs)
 }
 
-/// In whole or in part.
+/// Whether the package is there, wholly or in part.
 fn is_there(state: &State) -> bool {
     matches!(state, State::Package { status, .. } if *status != Status::ConfigFiles)
 }
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::model::{Action, Found, Kind};
 
-    /// What becomes of a package of which dpkg says this, in version 2, and which is not managed.
+    /// The plan for an unmanaged package of version 2 for which dpkg has this status.
     fn planned(status: &str, wanted: Package) -> String {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
