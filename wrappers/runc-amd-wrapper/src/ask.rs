@@ -13,18 +13,18 @@ use nix::unistd::close;
 use rustix::fs::statvfs;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-/// How often a wait looks again.
+/// The pause between two looks at a process that has been asked.
 pub(crate) const PAUSE: Duration = Duration::from_micros(500);
 
-/// What such a process is called.
+/// The name of a process that asks a file system, as its first argument.
 const NAME: &str = "runc-amd-wrapper: asks a file system";
 
-/// What a thread is about to ask: a program may answer one question and not another.
+/// A question to a file system: its program may answer one question and not another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// What is there: a link's target too, and how its file system is mounted.
+    /// Metadata, including a link's target and how the file system is mounted.
     Kind,
-    /// A folder's names. They are asked for only where they are needed: a cloud's folder takes long to list.
+    /// A folder's names, which are asked for only where they are needed: a cloud's folder takes long to list.
     Names,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn in_a_process(own: &Path, path: &Path, question: Question, until: I
     Ok(())
 }
 
-/// Whether this process is one that asks.
+/// Whether this process was started to ask a file system.
 #[must_use]
 pub fn is_question(argv: &[OsString]) -> bool {
     argv.first().is_some_and(|name| name == NAME)

@@ -1,4 +1,4 @@
-//! What a container has already, of its engine or of an earlier policy, stays its own.
+//! A container keeps what its engine or an earlier policy gave it.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test lays out files")]
 
 mod stage;

@@ -1,5 +1,5 @@
-//! What every decision does besides deciding: wait for its turn, no longer than it should, and clear away some of
-//! what the dead have left.
+//! What every decision does besides deciding: it waits for its turn, no longer than it should, and clears
+//! away some of what dead containers have left.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, reason = "a test lays out files")]
 
 mod stage;

@@ -13,7 +13,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use reading::{Place, ROOTS, Tally, compare};
 use support::real;
 
-/// How many command lines; the second number with `cargo xtask test --all`.
+/// The number of command lines; the second one applies with `cargo xtask test --all`.
 const LINES: [usize; 2] = [600, 3000];
 const WORKERS: usize = 3;
 
@@ -76,7 +76,7 @@ fn has_a_newer_flag(line: &[String]) -> bool {
     line.iter().any(|word| word.contains("new") || ["--keep", "-d", "-x"].contains(&word.as_str()))
 }
 
-/// One dash or two, and the value attached or not.
+/// A flag with one dash or two, its value attached or not.
 fn flag(name: &'static str, values: &'static [&'static str]) -> BoxedStrategy<Vec<String>> {
     (prop::sample::select(vec!["-", "--"]), prop::sample::select(values), any::<bool>())
         .prop_map(move |(dashes, value, attached)| {

@@ -1,4 +1,4 @@
-//! What a call meets outside of its container: nobody who reads what it says, a runtime that is none.
+//! What a call meets outside of its container: nobody who reads its output, a runtime that is none.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,

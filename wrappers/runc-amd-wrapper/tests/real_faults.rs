@@ -1,5 +1,5 @@
-//! What goes wrong around a decision: disks, clocks, reboots, numbers that come round again, processes that are
-//! stopped or killed in the middle of it.
+//! Faults around a decision: disks, clocks, reboots, pids that are used again, processes that are stopped or
+//! killed in the middle of a decision.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ fn machine(sharing: &str) -> Machine {
     machine
 }
 
-/// What a create says that must fail.
+/// The message of a create that must fail.
 #[track_caller]
 fn refused(machine: &Machine, bundle: &Path, id: &str) -> String {
     let succeeded = spawn(machine, bundle, id).wait().unwrap().success();

@@ -1,4 +1,4 @@
-//! What the wrapper writes into a bundle, from real device nodes, and what it says where it cannot.
+//! What the wrapper writes into a bundle from real device nodes, and its message where it cannot.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "a test lays out files")]
 
 mod stage;
@@ -141,7 +141,7 @@ fn real_without_kfd_no_gpu_is_given() {
     assert_eq!(stage.config(), config(&[]).as_bytes());
 }
 
-/// Of pods only those come here whose RuntimeClass names the wrapper.
+/// Only pods whose RuntimeClass names the wrapper come to it.
 #[test]
 fn real_a_pod_gets_what_it_asks_for_where_the_policy_says_so_and_nothing_unasked() {
     if !real::require_root(&["mknod"]) {

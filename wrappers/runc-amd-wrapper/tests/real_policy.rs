@@ -1,4 +1,4 @@
-//! What the machine's policy adds to a container, seen from inside of one that real runc made.
+//! The additions of the machine's policy, seen from inside a container that real runc made.
 #![allow(
     clippy::disallowed_methods,
     clippy::unwrap_used,
@@ -18,7 +18,7 @@ use machine::{CONCOURSE, Like, Machine, Program, Said};
 
 const NEEDS: &[&str] = &["runc", "unshare", "nsenter", "busybox"];
 
-/// What a process may lock, what /dev/shm holds, and which GPU it is told to see.
+/// Prints how much memory a process may lock, the size of /dev/shm, and the variable for the GPU's version.
 const SHOW: &[&str] = &[
     "sh",
     "-c",

@@ -1,4 +1,5 @@
-//! What lies around a call and has nothing to do with its container: nothing of it hinders one that asks for no GPU.
+//! Surroundings of a call that do not concern its container: none of them hinders a container that asks for
+//! no GPU.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used, clippy::panic, reason = "a test lays out files")]
 
 mod stage;

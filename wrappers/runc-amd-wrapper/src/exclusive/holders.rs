@@ -75,7 +75,7 @@ impl Exclusive<'_> {
         Ok(taken)
     }
 
-    /// Every GPU that cannot be had, and why.
+    /// Every GPU that the request cannot get, with the reason.
     pub(super) fn taken(
         &self,
         withheld: &Withheld,
@@ -115,7 +115,8 @@ impl Exclusive<'_> {
         taken
     }
 
-    /// What is left on a GPU keeps it from everybody. Quarantine does not take from a bundle what an earlier create gave it.
+    /// The GPUs that the daemon withholds. Leftovers keep a GPU from every container; quarantine does not
+    /// take from a bundle what an earlier create gave it.
     fn withheld(&self, withheld: &Withheld) -> Vec<(Render, Reason)> {
         let why = |gpu: &Gpu| {
             let card = gpu.withheld(withheld)?;
