@@ -32,7 +32,7 @@ fn modules(folder: &Path, of: &[String], found: &mut BTreeMap<Module, String>) {
     }
 }
 
-/// What the path at the start of a text names, or each of those in its braces.
+/// The modules that a path at the start of a text names, with one for each name in braces.
 fn named(text: &str, from: &[String]) -> Vec<Module> {
     let end = text.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == ':')).unwrap_or(text.len());
     let (path, rest) = text.split_at(end);
@@ -50,7 +50,7 @@ fn named(text: &str, from: &[String]) -> Vec<Module> {
     inner.split(',').flat_map(|text| named(text.trim(), &module)).collect()
 }
 
-/// What each module names by a path that begins at the crate or at its parent.
+/// The modules that a module names by paths that begin at the crate or at its parent.
 fn uses(module: &[String], text: &str) -> Vec<Module> {
     let mut found = Vec::new();
     for (at, start) in text.match_indices("crate::").chain(text.match_indices("super::")) {
@@ -64,7 +64,7 @@ fn uses(module: &[String], text: &str) -> Vec<Module> {
     found
 }
 
-/// Of each folder, which of its modules needs which.
+/// For each folder, which of its modules needs which.
 fn needs(modules: &BTreeMap<Module, String>) -> BTreeMap<Module, BTreeSet<Module>> {
     let mut needs: BTreeMap<Module, BTreeSet<Module>> = BTreeMap::new();
     for (module, text) in modules {

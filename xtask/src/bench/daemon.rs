@@ -14,7 +14,7 @@ use crate::command::Command;
 use super::apply::lay_out;
 use super::report::{Outcome, Report};
 
-/// What the design allows: kilobytes, milliseconds, and percent of a core.
+/// The design's budgets in kilobytes, milliseconds, and per cent of a core.
 const RESIDENT_KIB: u64 = 16 << 10;
 const ALLOWED_MS: f64 = 1e3;
 const IDLE_PERCENT: f64 = 0.1;
@@ -41,7 +41,7 @@ struct Measured {
     /// VmHWM of proc_pid_status(5).
     resident_kib: u64,
     times: Vec<Duration>,
-    /// Of a core, in percent.
+    /// The use of a core in per cent.
     idle: f64,
 }
 
@@ -99,7 +99,8 @@ fn serve(rocworker: &Path, work: &Path, runs: usize) -> Result<Measured> {
     Ok(Measured { resident_kib: resident(daemon.0.id())?, times, idle })
 }
 
-/// Of all its threads: the first number of each one's schedstat (Documentation/scheduler/sched-stats.rst), in nanoseconds.
+/// The processor time of the process's threads: the first number in each one's schedstat
+/// (Documentation/scheduler/sched-stats.rst), in nanoseconds.
 fn processor_time(pid: u32) -> Result<Duration> {
     let threads = PathBuf::from(format!("/proc/{pid}/task"));
     let mut nanoseconds = 0;

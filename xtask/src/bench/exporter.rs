@@ -12,7 +12,7 @@ use anyhow::{Context, Result, bail, ensure};
 /// Longer than any scrape here takes.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// One that answers until it is dropped.
+/// An exporter that serves until it is dropped.
 pub(crate) struct Exporter {
     child: Child,
     address: String,
@@ -44,7 +44,7 @@ impl Exporter {
         Ok(started)
     }
 
-    /// What it answers, and how long that takes from the connection to its end.
+    /// The exporter's answer, and the time from the connection to the answer's end.
     pub(crate) fn scrape(&self) -> Result<(String, Duration)> {
         scrape(&self.address)
     }
@@ -66,7 +66,7 @@ impl Exporter {
     }
 }
 
-/// One GET of `/metrics`.
+/// Requests `/metrics` once.
 pub(crate) fn scrape(address: &str) -> Result<(String, Duration)> {
     get(address, "/metrics")
 }

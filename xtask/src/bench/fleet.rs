@@ -1,4 +1,4 @@
-//! `rocworker --host` on a machine that it has read before, beside ssh that runs the same program there.
+//! Measures `rocworker --host` on a machine that it has read before, beside ssh that runs that program there.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -16,7 +16,7 @@ use super::timing::median;
 const CARDS: u8 = 8;
 /// An odd number, so that the median is one of them.
 const ROUNDS: usize = 21;
-/// What the design allows, as a multiple of the bare ssh.
+/// The design's budget, as a multiple of bare ssh.
 const ALLOWED: f64 = 1.3;
 
 /// Adds the row.

@@ -1,4 +1,4 @@
-//! What was measured, as a table that can be pasted into docs/dev/benchmarks.md.
+//! Prints the measurements as a table for docs/dev/benchmarks.md.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use sysinfo::System;
 
 use crate::command::Command;
 
-/// One budget of the design.
+/// A budget of the design with its measurement.
 #[derive(Debug)]
 struct Row {
     what: String,
     outcome: Result<Outcome>,
     /// The ratio that the design allows.
     limit: f64,
-    /// What the ratio is of, as it is written after a number: `× 25 ms`.
+    /// What the ratio refers to, as it stands behind a number: `× 25 ms`.
     unit: &'static str,
 }
 
-/// What was measured.
+/// A measurement.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) figures: String,

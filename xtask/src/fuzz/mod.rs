@@ -13,9 +13,9 @@ use crate::repository;
 use crate::test::Privilege;
 use target::{PACKAGES, TARGETS, Target};
 
-/// How long each target runs unless it is said.
+/// How long each target runs by default.
 const USUAL: Duration = Duration::from_secs(60);
-/// As many targets run at the same time: each keeps one core busy.
+/// How many targets run at a time: each keeps one core busy.
 const AT_ONCE: usize = 2;
 
 /// Runs one target, or all.

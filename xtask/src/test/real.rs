@@ -1,4 +1,4 @@
-//! Whether every test of a real component really ran.
+//! Checks that every test of a real component really ran.
 //!
 //! Such a test is a function named `real_*`. Its helper writes the test's name to the file that `ROCWORKER_RAN` names
 //! once everything that it needs is there. Without `ROCWORKER_FULL=1` the helper says why it skips the test and returns.
@@ -36,7 +36,7 @@ pub(crate) fn check(ran: &Path, tests: &[Test], all: bool) -> Result<()> {
     Ok(())
 }
 
-/// Every test, from the answer of `cargo nextest list --message-format json`.
+/// Every test in the answer of `cargo nextest list --message-format json`.
 pub(crate) fn tests_in(answer: &str) -> Result<Vec<Test>> {
     let answer: Value = serde_json::from_str(answer).context("reading nextest's list of the tests")?;
     let suites =

@@ -14,10 +14,10 @@ const MODULE: &str = "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko";
 
 /// Kernels that are there for booting in QEMU, too.
 const BOOTED: [(&str, &str); 2] = [("6.1", "bookworm"), ("6.12", "trixie")];
-/// Its modules alone are fetched: nothing boots it here.
+/// The suite of which only the modules are fetched: no test boots its kernel.
 const NEWEST: &str = "sid";
 
-/// All that names what is made.
+/// A text that names everything that is made.
 pub(super) fn recipe() -> String {
     format!("{BOOTED:?} {NEWEST}")
 }
