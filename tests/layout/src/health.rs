@@ -1,10 +1,10 @@
-//! What rocworker's daemon would say of Instincts. **Every judgement here is invented.**
+//! The daemon's judgement of Instincts. **Every judgement here is invented.**
 
 use serde_json::json;
 
 use crate::sample::Instinct;
 
-/// When [`crate::Machine::instinct_in_trouble`] was judged, in seconds since 1970.
+/// The time of the judgement of [`crate::Machine::instinct_in_trouble`], in seconds since 1970.
 pub const JUDGED_AT: u64 = 1_764_000_000;
 
 /// The text of /run/rocworker/health.json for the cards of [`crate::Machine::instinct`]. In trouble, card 0 hangs and is in

@@ -20,7 +20,7 @@ const MI300X_SIMDS: u64 = 8 * 38 * 4;
 /// XGMI, of the link types in KFD's topology (HSA_IOLINKTYPE).
 const XGMI: u64 = 11;
 
-/// What [`DEMO`] holds.
+/// The content of [`DEMO`].
 #[derive(Deserialize)]
 struct Demo {
     files: BTreeMap<String, String>,
@@ -86,9 +86,9 @@ impl Machine {
         Self::with_readings(cards, partitions, |_| None)
     }
 
-    /// [`Machine::instinct_with_readings`] in trouble. Card 0 has hung, with RAS errors, bad pages, an XGMI link that is down
-    /// and clocks that were limited. Card 1, if there is one, has metrics of version 1.3 by which power and temperature
-    /// limit its clocks now. A daemon said so at [`JUDGED_AT`].
+    /// [`Machine::instinct_with_readings`] in trouble. Card 0 has hung, with RAS errors, bad pages, an XGMI
+    /// link that is down and clocks that were limited. Card 1, if there is one, has metrics of version 1.3 by
+    /// which power and temperature limit its clocks now. A daemon judged them at [`JUDGED_AT`].
     #[must_use]
     pub fn instinct_in_trouble(cards: u8, partitions: u8) -> Self {
         let machine = Self::with_readings(cards, partitions, |number| match number {
@@ -138,7 +138,7 @@ impl Machine {
     }
 }
 
-/// One MI300X and how it is cut.
+/// An MI300X with its partitions.
 pub(crate) struct Instinct {
     pub(crate) address: String,
     unique_id: u64,

@@ -40,7 +40,7 @@ impl Kernel {
         &self.image
     }
 
-    /// What `uname -r` says in it.
+    /// The output of `uname -r` in this kernel.
     ///
     /// # Panics
     /// Where the folder's name is no text.

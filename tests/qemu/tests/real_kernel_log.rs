@@ -1,5 +1,6 @@
-//! What a real kernel says of the real amdgpu, and who may read that: wrong parameters on a machine without a GPU, a
-//! program that imitates the kernel, and names that make the kernel itself repeat a driver's words.
+//! What a real kernel logs about the real amdgpu, and who may read that: wrong parameters on a machine
+//! without a GPU, a program that imitates the kernel, and names that make the kernel itself repeat a driver's
+//! words.
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
@@ -62,7 +63,7 @@ fn crashing() -> Vec<u8> {
     [header.concat(), segment.concat(), code.to_vec()].concat()
 }
 
-/// Not a test: what runs in the machine.
+/// Not a test: the program that runs in the machine.
 #[test]
 fn child() {
     // Another machine has no such folder.
