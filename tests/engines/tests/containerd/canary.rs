@@ -10,16 +10,17 @@ use engines::machine::{self, ASKED};
 use serde_json::Value;
 use support::real;
 
-/// Where the package puts it (src/program.rs).
+/// The path at which the package puts the wrapper (src/program.rs).
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 const PATH: &str = "/usr/sbin:/usr/bin";
-/// No container may ask, and none gets anything by itself.
+/// A policy under which no container may ask, and none gets anything by default.
 const DENIED: &str = r#"{"schema_version":1,"requests":"deny","default":"none","sharing":"shared"}"#;
 
-/// Each GPU has one holder.
+/// A policy under which each GPU has one holder.
 const EXCLUSIVE: &str = r#"{"schema_version":1,"requests":"all","default":"none","sharing":"exclusive"}"#;
 
-/// What of this repository is needed, and rocworker itself; none where the calling test is to be skipped.
+/// The engines with what is needed of this repository, and rocworker itself; none where the calling test is
+/// to be skipped.
 #[track_caller]
 fn every(engines: &[Engine]) -> Vec<(Engine, Unpacked, std::path::PathBuf)> {
     let found = engines.iter().map(|engine| {
@@ -65,7 +66,8 @@ fn assert_nothing_is_left(containerd: &Containerd) {
     assert_only_the_wrappers_own_is_left(containerd);
 }
 
-/// As [`assert_nothing_is_left`]; what the wrapper keeps of a leased container goes with its next decision.
+/// Checks as [`assert_nothing_is_left`] does; the wrapper's record of a leased container goes with its next
+/// decision.
 #[track_caller]
 fn assert_only_the_wrappers_own_is_left(containerd: &Containerd) {
     let host = containerd.host();
@@ -84,7 +86,7 @@ fn assert_only_the_wrappers_own_is_left(containerd: &Containerd) {
     }
 }
 
-/// What a container of the demo machine sees that was given GPU 0 (see tests/doctor/real_canary.rs).
+/// The evidence of a container of the demo machine that was given GPU 0 (see tests/doctor/real_canary.rs).
 fn in_order(way: &str) -> Vec<[String; 2]> {
     let none = "no driver answers inside (ENXIO, No such device or address)";
     vec![

@@ -1,4 +1,4 @@
-//! What doctor says of containerd's configuration is what containerd itself says is in effect: 1.6, 1.7 and 2.1.
+//! doctor's view of containerd's configuration must agree with containerd's own: 1.6, 1.7 and 2.1.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use layout::Machine;
 use serde_json::Value;
 use support::real;
 
-/// Where the package puts it (src/program.rs).
+/// The path at which the package puts the wrapper (src/program.rs).
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 
 fn host(engine: &Engine) -> Option<Host> {
@@ -116,7 +116,7 @@ fn real_doctor_says_of_containerd_what_is_in_effect() {
                 panic!("{}: {found:?}", engine.name)
             };
             assert_eq!((status.as_str(), evidence.as_str()), expected, "{}: {config}", engine.name);
-            // 2.x has it on unless told otherwise, 1.7 has it off.
+            // 2.x has CDI on by default, 1.7 has it off.
             if config != empty || engine != engines::engine::CONTAINERD_1_7 {
                 assert!(status_of_cdi == cdi.0 && of_cdi.starts_with(cdi.1), "{}: {of_cdi}", engine.name);
             } else {

@@ -1,5 +1,4 @@
-//! `doctor --canary` on a machine with several engines: each is tried in the same call, and none stands in another's
-//! way.
+//! `doctor --canary` on a machine with several engines: one call tries each, and no engine hinders another.
 
 use std::fs;
 use std::path::Path;
@@ -17,12 +16,13 @@ use serde_json::Value;
 use support::real;
 use support::stage::stdout;
 
-/// Where the package puts it (src/program.rs).
+/// The path at which the package puts the wrapper (src/program.rs).
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 const PATH: &str = "/usr/sbin:/usr/bin";
 const DAEMON_JSON: &str = r#"{"runtimes": {"amd": {"path": "/usr/lib/rocworker/runc-amd-wrapper"}}}"#;
 
-/// What each engine's container sees of the demo machine that was given GPU 0, as tests/doctor/real_canary.rs has it.
+/// The evidence of each engine's container that was given GPU 0 of the demo machine, as in
+/// tests/doctor/real_canary.rs.
 fn in_order(way: &str) -> Vec<[String; 2]> {
     let none = "no driver answers inside (ENXIO, No such device or address)";
     vec![

@@ -18,7 +18,8 @@ use support::stage::Stage;
 use crate::operator::{DIST, PATH, line, put_source, with_debian};
 
 const BIN: &str = "/var/lib/concourse/bin";
-/// What the worker itself writes for its containerd, which has no CRI (worker/workercmd/containerd.go).
+/// The configuration that the worker writes for its containerd, which has no CRI
+/// (worker/workercmd/containerd.go).
 const OWN_CONFIG: &str = include_str!("../../../../templates/concourse/default-3.toml");
 
 /// The machine with a worker as the charm makes it, and no other engine.

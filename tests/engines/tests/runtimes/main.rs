@@ -1,4 +1,4 @@
-//! Other runtimes than this machine's runc behind the wrapper.
+//! Runtimes other than this machine's runc behind the wrapper.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
