@@ -1,4 +1,4 @@
-//! What a transaction does to files, nodes and units, also when it is killed.
+//! Transactions on files, nodes and units, including runs that are killed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
