@@ -42,11 +42,11 @@ pub struct RunFolder {
 /// What the files of a folder hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// The files' name in messages.
+    /// The folder's name.
     pub folder: &'static str,
-    /// The most bytes that are read of a file.
+    /// The files' name in messages.
     pub what: &'static str,
-    /// The longest that is read.
+    /// The most bytes that are read of a file.
     pub limit: u64,
 }
 
