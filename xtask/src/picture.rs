@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 
 /// The demo's output with its colours.
 fn demo<A: AsRef<OsStr>>(argv: impl IntoIterator<Item = A>) -> Result<String> {
-    // What anstream takes for "this is a terminal with colours".
+    // anstream takes this variable for "this is a terminal with colours".
     Command::new(argv).environment("CLICOLOR_FORCE", "1").environment("TMPDIR", "/tmp").read()
 }
 

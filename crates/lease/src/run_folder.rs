@@ -70,11 +70,11 @@ impl RunFolder {
         self.path.join(name)
     }
 
-    /// Makes the folder, mode 0700, where it is missing or more open, and checks that it is root's alone. The one above was
-    /// when the lock was taken.
+    /// Makes the folder with mode 0700, where it is missing or more open, and checks that it is root's alone.
+    /// The lock has checked `/run/rocworker`.
     ///
     /// # Errors
-    /// It cannot be made, is a link, or another user may write in it.
+    /// The folder cannot be made, is a link, or another user may write in it.
     pub fn ensure(&self, _lock: &Lock) -> Result<(), String> {
         ensure(&self.path, ROOTS_ALONE, self.owner)?;
         self.is_checked.set(true);
@@ -102,7 +102,7 @@ impl RunFolder {
     /// The text of a file; `None` where there is none of that name.
     ///
     /// # Errors
-    /// It cannot be read, or others than root can have written it.
+    /// The file cannot be read, or others than root can have written it.
     pub fn read(&self, name: &str) -> Result<Option<String>, String> {
         match self.text(name) {
             Err(error) if error.is_absent() => Ok(None),
@@ -152,7 +152,8 @@ impl RunFolder {
         let mut entries = Vec::with_capacity(names.len());
         for name in names {
             match self.text(&name) {
-                // One that goes away meanwhile is none: `rocworker lease list` reads without the lock.
+                // A file that is removed meanwhile is left out: `rocworker lease list` reads without the
+                // lock.
                 Err(error) if error.is_absent() => {}
                 text => entries.push((name, text)),
             }
@@ -170,8 +171,8 @@ impl RunFolder {
         let temporary = self.path_of(TEMPORARY);
         let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
         let file = match create() {
-            // Of a writer that was killed, or planted: the wrapper removes it and never opens it. The lock is held, so
-            // no process is at work on it.
+            // A killed writer, or another user, has left this file: the wrapper removes it and never opens
+            // it. Under the lock no process is writing it.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 std::fs::remove_file(&temporary)
                     .map_err(|error| failed("the file", &temporary, "removed", error))?;
@@ -264,7 +265,7 @@ fn remedy(error: &open::Error) -> &'static str {
         open::Error::Io(error) => match error.kind() {
             ErrorKind::NotADirectory | ErrorKind::IsADirectory => ": remove it",
             ErrorKind::InvalidFilename => ": give the container a shorter id, or runc a shorter --root",
-            // What the kernel says of a socket that is to be opened as a file.
+            // The kernel's error for opening a socket as a file.
             _ if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => ": remove it",
             _ => remedy_of_write(error),
         },

@@ -88,7 +88,7 @@ impl Programs {
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::env::split_paths(&path).chain(FURTHER.map(PathBuf::from));
-        // What cannot be joined again holds a colon, and PATH cannot have named that.
+        // A folder with a colon in its name cannot be joined, but PATH cannot have named it either.
         Some(Self::in_folders(std::env::join_paths(folders).unwrap_or(path)))
     }
 
@@ -259,7 +259,7 @@ fn kept(mut stream: PipeReader, most: usize, lines: Lines) -> io::Result<Receive
     Ok(receive)
 }
 
-/// Who takes a stream apart into lines.
+/// Splits a stream into lines.
 struct Lines {
     stream: Stream,
     to: Sender<(Stream, String)>,

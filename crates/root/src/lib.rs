@@ -368,7 +368,7 @@ impl Root {
     /// The folder of a path, and its name there.
     ///
     /// # Errors
-    /// Of the Root itself, which has none.
+    /// For the path of the Root itself, which has no folder.
     fn split<'p>(&self, path: &'p Path, action: &'static str) -> Result<(&'p Path, &'p OsStr), Error> {
         let none = || Error::io(action, self.shown(path), Errno::EISDIR);
         path.parent().zip(path.file_name()).ok_or_else(none)

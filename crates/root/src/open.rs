@@ -36,7 +36,7 @@ impl Root {
         mode: Mode,
         resolve: ResolveFlag,
     ) -> Result<OwnedFd, Errno> {
-        // What is read in memory does not come here.
+        // A Root in memory opens no file.
         let Beneath::Folder(dir) = &self.beneath else { return Err(Errno::EROFS) };
         let flags = flags | OFlag::O_CLOEXEC;
         if self.is_host && resolve.is_empty() {

@@ -146,7 +146,7 @@ impl Slot<'_> {
                 self.back(made)?;
                 Err(self.changed())
             }
-            // Nothing is there: that may be what is expected.
+            // Nothing is at the path, which may be the expected state.
             Err(Errno::ENOENT) if is_expected(self.path) => {
                 let Some(_) = made else { return Ok(()) };
                 match self.rename(&self.temporary, self.name, RenameFlags::NOREPLACE) {
@@ -187,7 +187,7 @@ impl Slot<'_> {
             let displaced = Version::of(&self.folder, &self.temporary).map_err(failed)?;
             if put.is_some() {
                 match self.rename(&self.temporary, self.name, RenameFlags::EXCHANGE) {
-                    // What this run had put there was removed meanwhile.
+                    // The file that this run had put there was removed meanwhile.
                     Err(Errno::ENOENT) => put = None,
                     other => other.map_err(failed)?,
                 }

@@ -118,11 +118,11 @@ impl Root {
             Err(error) if error.is_not_found() => return Ok(()),
             above => above?,
         };
-        // What is mounted in it has another owner, and would be emptied.
+        // A file system that is mounted in the folder has another owner, and would be emptied.
         if self.mount_beneath(path).is_some() {
             return Err(failed(Errno::EBUSY));
         }
-        // By the descriptor: whatever becomes of the way to it meanwhile, it is this folder's.
+        // The descriptor stands for this folder, whatever becomes of the path meanwhile.
         let place = PathBuf::from(format!("/proc/self/fd/{}", above.as_raw_fd())).join(name);
         self.crash_point("unlinkat", path);
         match remove_dir_all(place) {

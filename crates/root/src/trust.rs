@@ -30,7 +30,7 @@ impl Root {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
         let file = match self.open_at(path, flags) {
             Ok(file) => file,
-            // What O_NOFOLLOW answers for a link at the end of the path (open(2)).
+            // The error of O_NOFOLLOW for a link at the end of the path (open(2)).
             Err(Errno::ELOOP) => {
                 return Err(Error::NotAFile { path: self.shown(path), found: Kind::Link.described() });
             }

@@ -96,7 +96,7 @@ fn of_path(path: &str) -> Owner {
                 let next = parts.next_if(|next| !matches!(*next, "good" | "bad"));
                 next.or_else(|| parts.nth(1))
             }
-            // What containerd itself names a cgroup: /NAMESPACE/ID.
+            // containerd's own name of a cgroup: /NAMESPACE/ID.
             "default" | "k8s.io" | "moby" | "concourse" if depth == 1 => parts.next(),
             part => id(part),
         };

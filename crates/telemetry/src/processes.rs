@@ -1,4 +1,4 @@
-//! Who uses which GPU, and what each container has had of it.
+//! Finds which processes use which GPU, and accounts for the use of each container.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -197,7 +197,7 @@ impl Machine {
     /// apt-get as a script calls it: without questions.
     ///
     /// # Panics
-    /// As [`Machine::call`].
+    /// Where [`Machine::call`] panics.
     pub fn apt_get(&self, arguments: &[&str]) -> Said {
         let mut command = self.command(&["apt-get", "--quiet", "--yes"]);
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").output().unwrap().into()
@@ -216,7 +216,7 @@ impl Machine {
     /// dpkg's status and version of a package: `install ok installed 1.0`; none of one that it has never heard of.
     ///
     /// # Panics
-    /// As [`Machine::call`].
+    /// Where [`Machine::call`] panics.
     pub fn package(&self, name: &str) -> Option<String> {
         let format = "--showformat=${Status} ${Version}";
         let said = self.call(&["dpkg-query", "--show", format, name]);

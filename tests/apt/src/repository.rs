@@ -56,7 +56,7 @@ impl Dates {
     /// Made so long ago, to hold until so long ago.
     ///
     /// # Panics
-    /// As [`Dates::ago`].
+    /// Where [`Dates::ago`] panics.
     pub fn ended(age: Duration, since: Duration) -> Self {
         Self { valid_until: SystemTime::now().checked_sub(since), ..Self::ago(age) }
     }

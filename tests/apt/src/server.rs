@@ -96,7 +96,7 @@ impl Server {
     /// Misbehaves from now on when this path is asked for, which begins with a slash.
     ///
     /// # Panics
-    /// As [`Server::show`].
+    /// Where [`Server::show`] panics.
     pub fn misbehave(&self, path: &str, how: Misbehaviour) {
         self.shared.state.lock().unwrap().misbehaviours.insert(path.to_owned(), how);
     }
@@ -104,7 +104,7 @@ impl Server {
     /// Takes every misbehaviour back; what hangs is answered now.
     ///
     /// # Panics
-    /// As [`Server::show`].
+    /// Where [`Server::show`] panics.
     pub fn behave(&self) {
         self.shared.state.lock().unwrap().misbehaviours.clear();
         self.shared.changed.notify_all();
@@ -126,7 +126,7 @@ impl Server {
     /// Waits until a path was asked for.
     ///
     /// # Panics
-    /// As [`Server::show`].
+    /// Where [`Server::show`] panics.
     pub fn wait_for(&self, path: &str) {
         let state = self.shared.state.lock().unwrap();
         let is_missing = |state: &mut State| state.requests.iter().all(|request| request.path != path);

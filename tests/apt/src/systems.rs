@@ -39,7 +39,7 @@ pub fn this_on(hardware: &Hardware) -> Option<Machine> {
 /// A minimal Debian 13: apt 3.0, which checks signatures with sqv, dpkg and no compiler.
 ///
 /// # Panics
-/// As [`this`].
+/// Where [`this`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn trixie() -> Option<Machine> {
@@ -60,7 +60,7 @@ pub fn trixie_on(hardware: &Hardware) -> Option<Machine> {
 /// A copy of the system that the test runs on, and what it takes to build a module there.
 ///
 /// # Panics
-/// As [`this`].
+/// Where [`this`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn with_headers() -> Option<(Machine, Headers)> {
@@ -72,7 +72,7 @@ pub fn with_headers() -> Option<(Machine, Headers)> {
 /// Each has its name for a failed assertion; none where the calling test is to be skipped.
 ///
 /// # Panics
-/// As [`this`].
+/// Where [`this`] panics.
 #[track_caller]
 pub fn each() -> Vec<(&'static str, Machine)> {
     let Some(trixie) = trixie() else { return Vec::new() };

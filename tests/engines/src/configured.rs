@@ -163,7 +163,7 @@ impl Configured {
     /// Takes it back. `before`: what was there.
     ///
     /// # Panics
-    /// As [`Configured::apply`].
+    /// Where [`Configured::apply`] panics.
     pub fn undo(&self, desired: &Desired, before: &BTreeMap<PathBuf, Vec<u8>>) {
         for action in desired.actions.iter().rev() {
             let path = self.path(action);

@@ -125,7 +125,7 @@ impl Containerd {
     /// Runs a container from the root file system to its end, and removes it.
     ///
     /// # Panics
-    /// As [`Containerd::ctr`].
+    /// Where [`Containerd::ctr`] panics.
     pub fn run(&self, flags: &[&str], id: &str, argv: &[&str]) -> Said {
         self.run_command(&[&["--rm"], flags].concat(), id, argv).output().unwrap().into()
     }
@@ -199,7 +199,7 @@ impl Containerd {
     /// Runs a further process in a container: the shim writes its process file for that.
     ///
     /// # Panics
-    /// As [`Containerd::ctr`].
+    /// Where [`Containerd::ctr`] panics.
     pub fn exec(&self, id: &str, process: &str, argv: &[&str]) -> Said {
         self.ctr(&[&["task", "exec", "--exec-id", process, id], argv].concat())
     }

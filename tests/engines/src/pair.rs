@@ -116,7 +116,7 @@ impl Pair {
     }
 
     /// # Panics
-    /// As [`Pair::bundle`].
+    /// Where [`Pair::bundle`] panics.
     pub fn bundle_of(&self, name: &str, config: &Value) -> String {
         let folder = self.outside("bundles").join(name);
         fs::create_dir_all(&folder).unwrap();

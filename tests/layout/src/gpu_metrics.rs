@@ -21,7 +21,7 @@ pub fn gpu_metrics(version: (u8, u8), values: &[Said]) -> Vec<u8> {
 /// A partition's `xcp_metrics`, likewise.
 ///
 /// # Panics
-/// As [`gpu_metrics`].
+/// Where [`gpu_metrics`] panics.
 #[must_use]
 pub fn partition_metrics(version: (u8, u8), values: &[Said]) -> Vec<u8> {
     encode(File::Partition, version, values)

@@ -46,7 +46,7 @@ pub fn boot(kernel: &Path, initramfs: &[u8], folder: &Path) -> Booted {
 /// speed would take, however busy this machine is.
 ///
 /// # Panics
-/// As [`boot`].
+/// Where [`boot`] panics.
 #[track_caller]
 #[must_use]
 pub fn boot_counted(kernel: &Path, initramfs: &[u8], folder: &Path) -> Booted {

@@ -69,7 +69,7 @@ impl Kernel {
     /// which it and its needs are loaded (guest/steps.sh).
     ///
     /// # Panics
-    /// As [`Kernel::modules`].
+    /// Where [`Kernel::modules`] panics.
     pub fn modules_into(&self, archive: &mut Archive, names: &[&str]) {
         let mut written = BTreeSet::new();
         for module in names {

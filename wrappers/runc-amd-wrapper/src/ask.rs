@@ -48,7 +48,8 @@ pub(crate) fn no_answer() -> io::Error {
 pub(crate) fn in_a_process(own: &Path, path: &Path, question: Question, until: Instant) -> io::Result<()> {
     let mut command = Command::new(own);
     command.arg0(NAME).arg(question.word()).arg(path).env_clear();
-    // Whoever reads the wrapper's output waits until the last process has closed it.
+    // A reader of the wrapper's output waits until the last process has closed it, so the child must not keep
+    // it open.
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     // An error says that the caller has had the kernel reap the child.
     while let Ok(None) = child.try_wait() {
@@ -71,7 +72,8 @@ pub fn is_question(argv: &[OsString]) -> bool {
 pub fn answer(argv: &[OsString]) {
     // The process ends with the thread that waits for it, which execve ends.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    // What the caller of the wrapper handed on: it may wait until the last process has closed it.
+    // Descriptors that the wrapper's caller passed on: the caller may wait until the last process has closed
+    // them.
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let open: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {

@@ -38,7 +38,7 @@ pub fn path_in(bundle: Option<&[u8]>) -> PathBuf {
 /// Reads the file if it is one that can be edited.
 ///
 /// # Errors
-/// It is none, or cannot be read.
+/// The file cannot be edited, or cannot be read.
 pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
     let read = || {
         let (file, found) = open::regular(&path, OFlags::NOFOLLOW)?;
@@ -106,7 +106,7 @@ impl Config {
         let create = || OpenOptions::new().write(true).create_new(true).mode(mode & 0o777).open(temporary);
         let mut file = match create() {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // Of an earlier process with this number, which was killed.
+                // An earlier process with this pid was killed, and left the file.
                 std::fs::remove_file(temporary)?;
                 create()?
             }

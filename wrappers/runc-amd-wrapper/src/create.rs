@@ -237,7 +237,7 @@ impl Create<'_> {
     ) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
         let path = config.path.display();
-        // Who did not ask does not wait long for who did.
+        // A create without a request waits only briefly behind creates with one.
         let patience = if request.is_some() { self.paths.lease.lock_patience } else { BRIEFLY };
         let lock = Lock::take(&self.paths.lease, patience)
             .map_err(|error| format!("what containers are given cannot be kept: {error}"))?;

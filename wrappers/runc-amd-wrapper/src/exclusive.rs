@@ -210,7 +210,7 @@ impl<'a> Exclusive<'a> {
     /// Writes a lease for each GPU: the grant itself.
     ///
     /// # Errors
-    /// One cannot be written, for this reason; then none of them counts.
+    /// A sentence on why a lease cannot be written; none of them then counts.
     pub fn write(&self, lock: &Lock, chosen: &[&Gpu]) -> Result<(), String> {
         let leases = Leases::of(&self.paths.lease, Some(lock));
         leases.ensure(lock)?;
@@ -236,7 +236,7 @@ impl<'a> Exclusive<'a> {
             }
             if let Err(error) = leases.write(lock, &lease) {
                 for written in chosen.iter().take(at) {
-                    // What stays names this process, and dies with it.
+                    // A lease that stays names this process, and dies with it.
                     let _ = leases.remove(lock, written.render);
                 }
                 return Err(error);

@@ -260,7 +260,7 @@ fn check_way(path: &Path, owner: u32, fuse: &Fuse, until: Instant) -> io::Result
             io::Error::other(format!("{} {error}: only root may own it and write in it", path.display()))
         })
     };
-    // From above: no other user can change anything about what was checked.
+    // Folders are checked from the top down: no other user can then change a checked part.
     let mut checked = PathBuf::new();
     let mut left = path.to_owned();
     for _ in 0..=MOST_LINKS {
@@ -275,7 +275,7 @@ fn check_way(path: &Path, owner: u32, fuse: &Fuse, until: Instant) -> io::Result
             fuse.check(&checked, Question::Kind, limit(until))?;
             let found = checked.symlink_metadata()?;
             if found.is_symlink() {
-                // Its mode says nothing.
+                // A link's mode decides nothing.
                 check(&checked, found.uid(), 0)?;
                 let link = std::fs::read_link(&checked)?;
                 checked.pop();

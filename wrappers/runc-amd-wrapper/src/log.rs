@@ -70,7 +70,7 @@ impl<'a> Log<'a> {
 }
 
 fn to_stderr(text: &str) {
-    // Nothing is left to report to if even this fails.
+    // If this write fails too, there is nowhere left to report it.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

@@ -98,10 +98,10 @@ const AGAIN: &str = "`rocworker apply` writes the policy again";
 impl Node {
     /// Examines a node without opening it: opening a GPU's node wakes the GPU. A link is no node.
     ///
-    /// One below `/dev` is looked for where `/dev` is.
+    /// A path below `/dev` is looked up in the folder that `devices` opened as `/dev`.
     pub fn at(path: &Path, devices: &Devices<'_>) -> Result<Self, String> {
         let below_dev = path.as_os_str().as_bytes().strip_prefix(b"/dev/");
-        // With another slash it would begin at the root.
+        // A rest with another leading slash would begin at the root.
         let below_dev = below_dev.filter(|rest| !rest.starts_with(b"/"));
         let found = match (&devices.dev, below_dev) {
             (Some(dev), Some(rest)) => statat(dev, rest, AtFlags::SYMLINK_NOFOLLOW),

@@ -32,7 +32,7 @@ impl Rootfs {
     pub(crate) fn of(config: &Config, bundle: &Bundle<'_>) -> Self {
         Self {
             config: config.path.clone(),
-            // As seen from the bundle.
+            // `root.path` is relative to the bundle.
             path: config.path.with_file_name(bundle.rootfs().as_deref().unwrap_or_default()),
             namespace: bundle.user_namespace().unwrap_or(UserNamespace::Host),
         }
@@ -57,7 +57,7 @@ impl Rootfs {
         let mounts = &*mounts;
         let is_folder = |found: Metadata| found.is_dir();
         for node in &injection.nodes {
-            // In a user namespace runc opens what is there, to bind the host's node over it.
+            // In a user namespace runc opens the file that is there, to bind the host's node over it.
             let is_it = |found: Metadata| {
                 found.file_type().is_char_device()
                     && (major(found.rdev()), minor(found.rdev())) == (node.major, node.minor)

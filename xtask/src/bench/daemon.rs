@@ -50,7 +50,7 @@ impl Measured {
         self.times.sort_unstable();
         let ms = |at: usize| self.times.get(at).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3);
         let count = self.times.len();
-        // Of fewer than a hundred it is the longest.
+        // With fewer than a hundred measurements this is the longest.
         let p99 = ms((count * 99).div_ceil(100).saturating_sub(1));
         [
             Outcome {
@@ -89,7 +89,7 @@ fn serve(rocworker: &Path, work: &Path, runs: usize) -> Result<Measured> {
     let daemon = Daemon(daemon.spawn().with_context(|| format!("starting {}", rocworker.display()))?);
     until("it serves", || Ok(root.join("run/rocworker/daemon.sock").exists()))?;
     let mut times = Vec::new();
-    // What a person may configure: by turns with and without names by index.
+    // Two configurations by turns, with and without names by index.
     for names in ["[pci]", "[index, pci]"].into_iter().cycle().take(runs) {
         times.push(come_through(&root, names)?);
     }

@@ -39,7 +39,7 @@ impl Exporter {
         let address = line.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics"));
         let (address, _) = address.with_context(|| format!("{} says: {line}", program.display()))?;
         started.address = address.to_owned();
-        // Its pipe must not fill up.
+        // The exporter must not block on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Ok(started)
     }

@@ -43,7 +43,7 @@ fn time(rocworker: &Path) -> Result<Outcome> {
         check(&fleet, script)?;
     }
     let (mut bares, mut reads) = (Vec::new(), Vec::new());
-    // In turns, so that whatever else the machine does falls on both.
+    // Both run in turns, so that other work of the machine affects both.
     for _ in 0..ROUNDS {
         bares.push(timed(&fleet, bare)?);
         reads.push(timed(&fleet, read)?);
@@ -77,7 +77,7 @@ fn check(fleet: &Fleet, script: &str) -> Result<()> {
     let said = read("root/said");
     ended.with_context(|| said.lines().last().unwrap_or("it said nothing").to_owned())?;
     let answer: Value = serde_json::from_str(&read("root/answer")).context("reading the answer")?;
-    // Of several machines the answer is a list of them.
+    // With several machines the answer is a list of theirs.
     let answer = answer.pointer("/hosts/0/answer").unwrap_or(&answer);
     let gpus = answer["gpus"].as_array().context("the answer has no gpus")?;
     let usable = gpus.iter().filter(|gpu| gpu["usable"] == Value::Bool(true)).count();

@@ -70,7 +70,7 @@ pub(crate) fn about_this_machine() -> Result<String> {
     system.refresh_cpu_all();
     let processor = system.cpus().first().map_or("an unknown processor", |cpu| cpu.brand());
     let cores = system.cpus().len();
-    // To the nearest: the kernel keeps a part of what the machine has for itself.
+    // Rounds to the nearest: the kernel keeps a part of the memory for itself.
     let memory = (system.total_memory() + (1 << 29)) >> 30;
     let kernel = System::kernel_version().context("asking for the version of the kernel")?;
     let distribution = System::name().context("asking for the distribution")?;

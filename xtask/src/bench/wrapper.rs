@@ -79,7 +79,8 @@ pub(crate) fn measure(
     if wanted.is_empty() {
         return Ok(());
     }
-    // As install(1) leaves it: of a file that a linker writes piece by piece the page cache has small pieces.
+    // Copies the wrapper as install(1) would: the page cache has small pieces of a file that a linker has
+    // written piece by piece.
     let installed = work.join("runc-amd-wrapper");
     std::fs::copy(wrapper, &installed).with_context(|| format!("copying {}", wrapper.display()))?;
     let noop = super::runtime::noop(work)?;

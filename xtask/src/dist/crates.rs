@@ -84,7 +84,7 @@ fn select(metadata: &Value, checksums: &BTreeMap<String, String>) -> Option<Vec<
             name,
             version,
             is_own: package["source"].is_null(),
-            // As crates of old have it: "MIT/Apache-2.0".
+            // Old crates write "MIT/Apache-2.0".
             licence: text("license").map(|licence| licence.replace('/', " OR ")),
             description: text("description"),
             folder: manifest.parent()?.to_owned(),

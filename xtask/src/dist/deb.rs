@@ -115,7 +115,8 @@ fn filled(name: &str, text: &str, parts: &Parts) -> Result<String> {
         let units = parts.units.iter().filter(|(_, text)| only(&String::from_utf8_lossy(text)));
         units.map(|(unit, _)| unit.as_str()).collect::<Vec<_>>().join(" ")
     };
-    // What has ended by itself is neither stopped nor started: it belongs to a start of the machine.
+    // A oneshot unit has ended by itself: it belongs to a start of the machine, and is neither stopped nor
+    // started.
     let goes_on = |text: &str| !text.lines().any(|line| line == "Type=oneshot");
     let text = text
         .replace("@FORMATS@", parts.formats.trim_end())

@@ -43,7 +43,7 @@ pub(super) const TARGETS: &[Target] = &[
     target("kernel_log", Some("kernel_log")),
     target("kmsg", Some("kmsg")),
     target("args", Some("args")),
-    // Each byte is a word already.
+    // Each byte of this target's input stands for a word, so it needs no dictionary.
     Target { asks_runc: true, ..target("args_runc", None) },
     Target { package: PACKAGES[1], ..target("config", Some("config")) },
 ];
@@ -86,7 +86,7 @@ impl Target {
         };
         let ended_well = command.ends_well_with_its_words_in(&log)?;
         if let Some(privilege) = as_root {
-            // What root found is the caller's, who would have to keep it and to remove it.
+            // The caller must be able to keep and remove what root's run has found.
             let owner = format!("--reference={}", folder.display());
             Command::new(privilege.as_root(&["chown", "-R", &owner])).arguments([&corpus, &found]).read()?;
         }

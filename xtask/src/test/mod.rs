@@ -247,7 +247,7 @@ impl Tests {
     fn run_with_wrapper(&self, wrapper: &Path, programs: &[&str]) -> Result<()> {
         let programs: Vec<String> = programs.iter().map(|name| format!("binary({name})")).collect();
         let filter = format!("package(runc-amd-wrapper) and ({})", programs.join(" or "));
-        // Of the workspace: built already.
+        // Selects the whole workspace, which is built already.
         let nextest = nextest("run").arguments(["--profile", "ci", "--workspace", "--filterset", &filter]);
         self.with_environment(nextest, wrapper)?.run()
     }

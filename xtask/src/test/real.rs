@@ -21,7 +21,7 @@ pub(crate) struct Test {
 /// Compares the tests that there are with those that ran. `all`: those that are ignored had to run, too.
 ///
 /// # Errors
-/// One that names each test that did not run, a line each.
+/// Names each test that did not run, one in a line.
 pub(crate) fn check(ran: &Path, tests: &[Test], all: bool) -> Result<()> {
     let ran = std::fs::read_to_string(ran).with_context(|| format!("reading {}", ran.display()))?;
     let complaints = complaints(&ran, tests, all);

@@ -1,4 +1,4 @@
-//! Who uses the GPUs.
+//! Shows the processes on the GPUs.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ const MOST: usize = 200;
 
 pub(super) fn section(snapshot: &Snapshot) -> Markup {
     let mut processes: Vec<&Process> = snapshot.processes.iter().collect();
-    // What is unknown is less than any number.
+    // An unknown size sorts below every number.
     processes.sort_by_key(|process| Reverse(process.vram_bytes));
     let more = processes.len().saturating_sub(MOST);
     let rows = html! { @for process in processes.iter().take(MOST) { (row(process)) } };

@@ -19,7 +19,7 @@ pub(super) fn fault(text: &str, error: &toml::de::Error) -> Fault {
     let value = text.get(span.clone()).unwrap_or_default();
     let said = error.message();
     let (at, problem) = match (said.strip_prefix("missing field `"), wanted(said)) {
-        // Of the whole file: the key belongs above its first table.
+        // The fault concerns the whole file: the key belongs above the file's first table.
         (Some(key), _) if span.start == 0 => {
             let key = key.trim_end_matches('`');
             (first_table(text), format!("{key} is missing: write it above the first [[rule]]"))

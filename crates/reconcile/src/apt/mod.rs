@@ -65,7 +65,7 @@ pub struct Step {
     pub percent: Option<f32>,
 }
 
-/// Who runs apt and dpkg.
+/// Runs apt and dpkg.
 #[derive(Debug, Clone)]
 pub struct PackageManager {
     programs: Programs,
@@ -139,7 +139,7 @@ impl PackageManager {
     pub(crate) fn update(&self, list: &Path, options: &[&str]) -> Result<(), String> {
         let list = format!("Dir::Etc::SourceList={}", list.display());
         let only = ["-o", &list, "-o", "Dir::Etc::SourceParts=-"];
-        // What apt has read of all other sources stays, and a source that could not be fetched is an error, not a
+        // apt's lists of all other sources stay, and a source that cannot be fetched is an error, not a
         // warning.
         let rest = ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any", "update"];
         self.apt_get(&[options, &only, &rest].concat(), &mut |_| {}).map(drop)
@@ -177,7 +177,7 @@ fn errors_of(stderr: &str) -> Option<String> {
         }
     }
     if problems.is_empty() {
-        // Of that dpkg failed, dpkg itself says why.
+        // apt's line about the failed dpkg is left out: dpkg's own lines give the reason.
         let errors = behind("E: ").filter(|line| !line.starts_with("Sub-process "));
         // apt's error says that a list is not signed; only a warning says why gpgv thinks so.
         problems.extend(errors.chain(behind("W: GPG error: ")).map(|line| line.trim().to_owned()));

@@ -78,7 +78,7 @@ impl Programs {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // Both streams have ended, and the command is about to.
+                // Both streams have ended, and the command is about to end.
                 Err(RecvTimeoutError::Disconnected) => {
                     let left = until.saturating_duration_since(Instant::now()).min(GLANCE);
                     if handle.wait_timeout(left)?.is_some() {

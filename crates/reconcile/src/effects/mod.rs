@@ -1,4 +1,4 @@
-//! Who does what changes make necessary: udev and systemd, as far as they may.
+//! Runs the effects of changes with udev and systemd, as far as the run may.
 
 mod ran;
 mod reboot;
@@ -178,7 +178,7 @@ impl Services<'_> {
     /// `None` when it got none, or nothing can be asked here.
     ///
     /// # Errors
-    /// In a sentence, when systemd does not answer.
+    /// A sentence on why systemd does not answer.
     pub fn wait_for_end(&self, receipt: &Receipt, unit: &str) -> Result<Option<Effect>, String> {
         let is_meant =
             |effect: &Effect| matches!(effect, Effect::Restart { unit: named, .. } if named == unit);

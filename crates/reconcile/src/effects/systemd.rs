@@ -207,7 +207,7 @@ impl Systemd<'_> {
     /// Waits, for hours if need be, until the run of a unit that got its signal to end has ended, or another one is there.
     ///
     /// # Errors
-    /// As [`Systemd::unit`].
+    /// Those of [`Systemd::unit`].
     pub(crate) fn wait_for_end(&self, unit: &str, draining: &Draining) -> Result<(), String> {
         loop {
             let now = self.unit(unit)?;
@@ -215,7 +215,8 @@ impl Systemd<'_> {
                 return Ok(());
             }
             let waited = now.main.is_some_and(waited_for);
-            // Its main process has ended, and systemd is about to notice; or there is none to wait for.
+            // The unit's main process has ended, which systemd has not noticed yet; or there is none to wait
+            // for.
             std::thread::sleep(if waited { PAUSE } else { LONG_PAUSE });
         }
     }

@@ -119,7 +119,7 @@ pub(super) fn load(journal: &mut Journal<'_>, change: &Change, now: u64) -> Resu
         journal.end(&change, now);
         return Ok(());
     }
-    // What it needs was loaded before it failed, and nothing uses that.
+    // Modules that were loaded for the failed one go again, since nothing uses them.
     for name in came.iter().rev().filter(|it| is_loaded(root, it) && in_use(root, it).is_none()) {
         programs.run(&["rmmod", "--", name], PATIENCE).ok();
     }
@@ -169,7 +169,7 @@ pub(super) fn unload(
             continue;
         }
         let ran = programs.run(&["rmmod", "--", name], PATIENCE);
-        // What came with it may have got another user in between, which is no failure.
+        // A module that came with this one may have another user by now, which is no failure.
         if let (0, Err(error)) = (at, ran) {
             journal.roll_back(until_now, change);
             return Err(error.to_string().into());

@@ -24,7 +24,7 @@ pub(super) fn plan(case: &Case<'_>, mode: u32, gid: u32) -> Planned {
     // A node is made anew at each boot: giving it its group again is no repair.
     // Undo restores what the node that is there now had, unless a run was killed between group and mode.
     let half_done = case.held.filter(|entry| is_managed(entry, (now, group)));
-    // What rocworker applied before, until this is done.
+    // The mode and group that rocworker applied before, until this change is done.
     let older = half_done.and_then(|entry| match entry.managed {
         Managed::Node { mode, gid, .. } => Some((mode, gid)),
         _ => None,

@@ -97,7 +97,7 @@ pub struct Settled {
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Done,
-    /// Nothing was to do: the unit does not run, or systemd or udev does not.
+    /// There was nothing to do: the unit does not run, or systemd or udev does not.
     Skipped,
     /// The effect stays pending.
     Pending,

@@ -122,7 +122,7 @@ impl Entry {
             mount: self.mount.clone(),
             ..Self::of(action, self.before.clone(), self.managed.clone(), self.repairs)
         };
-        // With what an installer added, which only the machine shows.
+        // An installer may have added effects, which only the machine shows.
         if matches!(&action.kind, Kind::Package(package) if package.installer.is_some()) {
             entry.effects.clone_from(&self.effects);
         }

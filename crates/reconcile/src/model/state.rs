@@ -106,7 +106,7 @@ impl fmt::Display for State {
     }
 }
 
-/// Who will own a file that is written: as it is wanted, or who runs this.
+/// The owner of a written file: the wanted one, or the program's user.
 pub(crate) fn owner(attributes: Attributes) -> (u32, u32) {
     attributes.owner.unwrap_or_else(|| (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw()))
 }

@@ -40,9 +40,9 @@ pub struct UndoConstraints {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub component: String,
-    /// The value of the [`Use`] that it is, or the path that it names.
+    /// The value of the [`Use`], or the path that the setting names.
     pub value: String,
-    /// Who says it, and what to do first.
+    /// A sentence on where the setting is, and what to do first.
     pub why: String,
 }
 

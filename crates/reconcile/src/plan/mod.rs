@@ -86,7 +86,7 @@ impl Plan {
             }
         }
         plan.plan_reverts(&seen, desired, receipt, &is_meant);
-        // With one stage of the two: a run that makes both names it once.
+        // Only one of the two stages reports displaced edits, so that a run of both reports each once.
         if is_meant(Stage::Expose) {
             let there = receipt.displaced.iter().filter(|path| root.exists(path));
             plan.left.extend(there.map(|path| Finding { path: path.into(), text: DISPLACED.to_owned() }));
@@ -127,7 +127,7 @@ impl Plan {
                     let planned = self.once_replaced(desired, entry, planned);
                     stays.unless_named(root, entry, &found, planned)
                 }
-                // What is in its way is not managed, and nothing says that it will go.
+                // An unmanaged file is in the way of the path, and nothing shows that it will go.
                 Err(error @ dpkg::Error::Root(root::Error::Folder { .. })) if force => {
                     if let Some(path) = path.path() {
                         stays.add(path, read(root, path));
@@ -185,7 +185,7 @@ impl Plan {
         let mut change = planned?;
         let is_file = |kind| matches!(kind, KindName::Owned | KindName::Edited);
         let is_its = |it: &&Action| it.component == entry.component && it.stage == entry.stage;
-        // What is in the way of a new file goes first.
+        // An old path in the way of a new file goes first.
         let is_beneath = |it: &Action| {
             entry.path.path().zip(it.path.path()).is_some_and(|(old, new)| new.starts_with(old))
         };

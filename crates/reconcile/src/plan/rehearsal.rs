@@ -45,7 +45,7 @@ impl Plan {
     pub fn rehearse(&self, root: &Root, manager: &PackageManager) -> Option<Rehearsal> {
         let mut rehearsal = Rehearsal::default();
         let (mut packages, mut goes, mut installers) = (Vec::new(), Vec::new(), Vec::new());
-        // Each goes with its value.
+        // The folders of fetched files, which go when this value is dropped.
         let mut fetched_into = Vec::new();
         for change in &self.changes {
             let (Target::Package(doing), Resource::Package(name)) = (&change.target, &change.path) else {
@@ -179,7 +179,7 @@ impl<'a> Folder<'a> {
             format!("Dir::Etc::SourceParts={}", here(SOURCES)),
             format!("Dir::Etc::PreferencesParts={}", here(PREFERENCES)),
             format!("Dir::State::Lists={}", here(lists::FOLDER)),
-            // What apt keeps for the next time is not for this one.
+            // apt's caches are not used here.
             "Dir::Cache::pkgcache=".to_owned(),
             "Dir::Cache::srcpkgcache=".to_owned(),
             // The folder is closed to the user as whom apt fetches.
@@ -190,7 +190,7 @@ impl<'a> Folder<'a> {
     /// Simulates the installation of these packages, after apt has read the repositories that the plan adds.
     /// `problems`: gets those of repositories that could not be read.
     fn install(&self, packages: &[String], problems: &mut Vec<String>) -> Result<String, String> {
-        // Without their keys no repository is believed.
+        // apt believes no repository without its key.
         for (path, change) in self.beneath("/etc/apt") {
             let Target::Put(Content::Fetched { url, check, .. }) = &change.target else { continue };
             let fetched = self.manager.fetch(url, check, path).and_then(|bytes| {

@@ -81,7 +81,7 @@ impl Stays {
                 self.add_listed(resource, |_| now);
             }
             Err(Unchanged::GoneBut(_)) => self.add(path, current()),
-            // Nothing in it is managed, and it may name another part.
+            // Nothing in the file is managed any more, and it may name another part.
             Err(Unchanged::Gone) => self.add(path, current()),
             Ok(change) => {
                 if let Some(bytes) = change.target.bytes() {
@@ -117,10 +117,10 @@ fn current(root: &Root, entry: &Entry, path: &Path, found: &Found) -> Result<Vec
             return Err(format!("{other} is there, not a file"));
         }
         Found::Else(_) if !found.is_absent() && found.state() == entry.before => Vec::new(),
-        // What a link leads to, too: a person may have moved the file there.
+        // The target of a link counts, too: a person may have moved the file there.
         Found::Else(_) => read(root, path)?,
     };
-    // Whoever corrects a broken file may make the runtime its default.
+    // A person who corrects a broken file may make the runtime its default.
     if let Managed::Edited { edit, .. } = &entry.managed
         && !bytes.trim_ascii().is_empty()
     {

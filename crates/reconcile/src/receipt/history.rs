@@ -1,4 +1,4 @@
-//! Who changed what, and when.
+//! The history of runs: who changed what, and when.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ pub struct Event {
     pub at: u64,
     /// `apply` or `undo`.
     pub command: String,
-    /// Who called: a user, and by which program.
+    /// The user who called, and by which program.
     pub caller: String,
     /// rocworker's own.
     pub version: String,

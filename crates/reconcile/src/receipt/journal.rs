@@ -86,7 +86,8 @@ impl<'a> Journal<'a> {
         Self { root, store, receipt, unsaved: false, manager: None, settled, made, run: None }
     }
 
-    /// Who installs packages, and runs programs. `what`: what no run does beneath another Root than `/`.
+    /// The package manager, where this run may use it. `what`: what a run beneath a Root other than `/`
+    /// leaves out, for the message.
     pub(crate) fn manager(&self, what: &str) -> Result<PackageManager, String> {
         self.manager.clone().ok_or_else(|| format!("{what} on the running machine only"))
     }
@@ -108,7 +109,7 @@ impl<'a> Journal<'a> {
     /// Keeps what is about to be done.
     pub(crate) fn begin(&mut self, change: &Change, now: u64) -> Result<(), Error> {
         if let Some(entry) = &change.entry {
-            // What apt has read of a repository that the source named until now goes.
+            // apt's lists of the repository that the source named until now go.
             let held = self.receipt.entry(&change.path).map(|held| held.effects.clone()).unwrap_or_default();
             let is_read = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. });
             let held: Vec<Effect> = held.into_iter().filter(is_read).collect();
@@ -126,7 +127,8 @@ impl<'a> Journal<'a> {
 
     /// Notes in memory that it is done; the next save writes it.
     pub(crate) fn end(&mut self, change: &Change, now: u64) {
-        // Who has restarted a unit between the plan and the write has not restarted it with this.
+        // A unit that restarted between the plan and the write has not read this change: the effect begins
+        // now.
         self.receipt.owe(&change.effects, self.root, clock().max(now));
         if change.entry.is_none() {
             self.drop_entry(&change.path);
@@ -175,7 +177,8 @@ impl Receipt {
         let Some(last) = event.changed.last().filter(|last| last.path == *path) else { return };
         let is_made = match last.change {
             Verb::Remove | Verb::Restore => is_back,
-            // Of packages, modules and nodes only a look at more than one path would show it: the run was at it.
+            // For packages, modules and nodes, more than one path would have to be looked at: the change
+            // counts as made.
             _ => is_newest.unwrap_or(true),
         };
         if !is_made {

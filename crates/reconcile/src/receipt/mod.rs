@@ -135,7 +135,7 @@ impl Receipt {
                  {again} again",
                 shown(then)
             )),
-            // Of packages it was not kept.
+            // Entries of packages have no mount.
             None if entry.path.is_package() || now == Path::new("/") || self.mounts.contains(&now) => None,
             _ => Some(format!(
                 "A file system mounted at {0} since the last apply hides this file: umount {0}, then {again} again",

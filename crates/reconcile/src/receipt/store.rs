@@ -63,7 +63,7 @@ impl<'a> Store<'a> {
     /// When it cannot be read or believed, is cut, or was written by a newer version: then nothing may be changed,
     /// for it is not known what rocworker manages.
     pub fn receipt(&self) -> Result<Receipt, Error> {
-        // Nothing is written through a link: a receipt that is read through one would fail at the undo only.
+        // rocworker writes through no link: a receipt that is read through one would fail at the undo only.
         match self.root.check_way(RECEIPT) {
             Err(root::Error::Folder { path, .. }) => return Err(Error::NoFolder { path }),
             Err(error) if error.is_denied() => return Err(Error::Denied(error)),

@@ -104,7 +104,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// When the history or the receipt cannot be written; the next run tries it again.
     pub fn record(&mut self) -> Result<(), Error> {
-        // What this run began and could not do is none of its changes.
+        // A change that this run began and could not make is not one of its changes.
         self.journal.note_run(None);
         if self.journal.receipt.unrecorded.is_empty() {
             return Ok(());
@@ -223,7 +223,8 @@ impl<'a> Transaction<'a> {
                 || failed_paths.any(|path| path.starts_with(&folder));
             let is_kept = is_needed
                 || match self.journal.root.remove_empty_folder(&folder) {
-                    // One that is not empty is managed until the last entry has gone: rocworker's own state is in it.
+                    // A folder that is not empty stays managed until the last entry has gone: rocworker's own
+                    // state is in it.
                     Ok(has_gone) => !has_gone && !entries.is_empty(),
                     Err(error) => {
                         failed.push(Finding { path: folder.as_path().into(), text: error.to_string() });

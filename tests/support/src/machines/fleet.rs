@@ -87,7 +87,7 @@ impl Fleet {
     /// Runs a shell's script on the asker.
     ///
     /// # Panics
-    /// As [`Fleet::run`].
+    /// Where [`Fleet::run`] panics.
     pub fn shell(&self, script: &str) -> Said {
         self.run(&["sh", "-ec", script])
     }

@@ -205,7 +205,7 @@ impl<'f> Machine<'f> {
     /// Runs a shell's script on the machine, without ssh.
     ///
     /// # Panics
-    /// As [`Machine::run`].
+    /// Where [`Machine::run`] panics.
     pub fn shell(&self, script: &str) -> Said {
         self.run(&["sh", "-ec", script])
     }

@@ -173,7 +173,7 @@ pub(super) fn reorder<'a>(flags: &'static Flags, line: &[&'a [u8]], how: Reorder
 fn is_flag(flags: &'static Flags, argument: &[u8], unknown_too: bool) -> bool {
     let Some(name) = argument.strip_prefix(b"-") else { return false };
     let name = name.strip_prefix(b"-").unwrap_or(name);
-    // Of three dashes the library takes off all before it looks; Go refuses the syntax afterwards.
+    // The library strips all of three dashes before it looks the flag up; Go refuses the syntax afterwards.
     let (name, dashes) = name.strip_prefix(b"-").map_or((name, 2), |name| (name, 3));
     let name = split(name).0;
     find(flags, name).is_some() || (unknown_too && dashes < 3 && !name.is_empty())

@@ -86,7 +86,7 @@ pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
     let mut calls: Vec<Call<'a>> = Vec::with_capacity(1);
     meanings(arguments, 0, false, &mut calls);
     if calls.iter().all(|call| call.command == Command::Nothing) {
-        // To the runc that the tables describe the line is an error: only a newer one can mean anything.
+        // The runc of the tables refuses the line, so only a newer runc can give it a meaning.
         calls.clear();
         let mut unknown_flags = 0;
         let mut mask = 0_u32;

@@ -1,4 +1,5 @@
-//! Who has which GPU: by leases, by records from when GPUs were shared, by KFD, and by those who wait.
+//! Finds who has which GPU: by leases, by records of times when GPUs were shared, by KFD, and by waiting
+//! creates.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +21,7 @@ use lease::queue::Waiting;
 use lease::reap;
 
 impl Exclusive<'_> {
-    /// Who has which GPU. The leases and records of the dead are removed, and idleness is marked.
+    /// The holders of GPUs. Removes the leases and records of dead containers, and marks idle ones.
     pub(super) fn held(
         &self,
         lock: &Lock,

@@ -186,9 +186,9 @@ fn updates(root: &Root) -> Result<Vec<String>, Error> {
     let names = if_there(root.list(UPDATES))?.unwrap_or_default();
     let is_number = |name: &&str| name.bytes().all(|byte| byte.is_ascii_digit());
     let mut updates = Vec::new();
-    // In byte order, which is that of their numbers: all are written with as many digits.
+    // The names sort by their numbers: all have equally many digits.
     for name in names.iter().rev().filter_map(|name| name.to_str()).filter(is_number) {
-        // Where it is not there, a dpkg that is at work has taken it into `status`.
+        // A file that is missing now has been taken into `status` by a running dpkg.
         updates.extend(if_there(root.read_text(format!("{UPDATES}/{name}"), LIMIT))?);
     }
     Ok(updates)

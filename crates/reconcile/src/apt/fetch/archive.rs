@@ -27,14 +27,14 @@ const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
 /// How many bytes the file system should keep free: a full one does more harm than the archive does good.
 pub(crate) const RESERVE: u64 = 256 << 20;
 
-/// Between two looks at how much has come.
+/// The pause between two looks at how much has been fetched.
 const GLANCE: Duration = Duration::from_secs(1);
 
 impl PackageManager {
     /// Fetches an archive, which stays until [`sweep`]. Nothing of it was checked.
     ///
     /// # Errors
-    /// In a sentence.
+    /// A sentence on why the archive cannot be fetched.
     pub(crate) fn fetch_archive(
         &self,
         root: &Root,

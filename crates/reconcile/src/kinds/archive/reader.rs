@@ -80,7 +80,7 @@ impl Read for Watched<'_> {
         let percent = self.read.saturating_mul(100) / self.total.max(1);
         if percent > self.reported {
             self.reported = percent;
-            // At most 100, which a float holds.
+            // The number is at most 100, which a float holds exactly.
             let percent = u16::try_from(percent).ok().map(f32::from);
             (self.hear)(Step { text: self.doing.to_owned(), percent });
         }
@@ -88,7 +88,7 @@ impl Read for Watched<'_> {
     }
 }
 
-/// Who reads an archive.
+/// Reads an archive.
 pub(crate) struct Archive<'a> {
     pub(crate) file: &'a File,
     pub(crate) programs: &'a Programs,
@@ -212,7 +212,8 @@ impl Contents {
         mode: u32,
         size: u64,
     ) -> Result<(), String> {
-        // Who made it has a word for all that follows: nothing of it is written.
+        // These entries are the archive maker's remarks on the entries behind them: nothing of them is
+        // written.
         if matches!(kind, EntryType::XGlobalHeader | EntryType::XHeader) {
             return Ok(());
         }

@@ -59,7 +59,7 @@ impl Job<'_, '_> {
     pub(super) fn managed(&self) -> BTreeSet<String> {
         let came = self.journal.receipt.entries.iter().flat_map(|entry| entry.managed.came());
         let mut managed: BTreeSet<String> = came.map(|it| it.name.clone()).collect();
-        // One that is there in part is installed again.
+        // A package that is there in part is installed again.
         if matches!(self.change.from, State::Package { status, .. } if status != Status::Installed) {
             managed.insert(self.name.to_owned());
         }
@@ -118,7 +118,7 @@ impl Job<'_, '_> {
         let is_open = |it: &&Came| !it.noted && !it.asked && it.name != self.name;
         let came = self.came().iter().filter(is_open).map(|it| it.name.as_str());
         let others: Vec<&str> = came.filter(|it| !automatic.contains(*it) && !known.contains(*it)).collect();
-        // Where it does not work, undo leaves them and says so.
+        // If apt cannot mark the packages, undo leaves them and says so.
         self.manager.mark("auto", &others).ok();
         self.note_marks();
     }
