@@ -52,7 +52,7 @@ const MAY_BE_BOUND: [&[u8]; 7] =
 /// NF_LOG_PREFIXLEN - 1 of include/uapi/linux/netfilter/nf_log.h.
 const LONGEST_RULE_PREFIX: usize = 127;
 
-/// More prefixes has no driver's message.
+/// The most prefixes that are stripped: no driver's message has more.
 const MOST_STARTS: usize = 16;
 
 impl<'t> Origin<'t> {

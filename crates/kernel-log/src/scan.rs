@@ -247,7 +247,7 @@ mod tests {
         (lines, totals)
     }
 
-    /// Line by line.
+    /// The expected result: the text is read line by line.
     fn expected(text: &[u8], longest: usize) -> (Lines, Totals) {
         let knowledge = Knowledge::parse("test.toml", KNOWLEDGE).unwrap();
         let mut totals = Totals { bytes: text.len() as u64, ..Totals::default() };

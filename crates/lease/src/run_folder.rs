@@ -258,7 +258,7 @@ pub fn failed(what: &str, path: &Path, attempt: &str, error: impl Into<open::Err
     format!("{what} {} {said}{}", path.display(), remedy(&error))
 }
 
-/// The end of the sentence.
+/// The remedy, as the end of the sentence.
 fn remedy(error: &open::Error) -> &'static str {
     match error {
         error if error.is_link() => ": remove it",

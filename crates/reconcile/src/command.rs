@@ -27,7 +27,8 @@ const KEPT: usize = 1 << 20;
 /// machine under load, reading the rest takes a second.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// Between two looks at whether the caller wants it to end, and at the lines that have come.
+/// The pause between two looks at whether the caller wants the command to end, and at the lines that have
+/// come.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The folders of administration that an ordinary user's PATH leaves out, and ROCm's own, which no PATH has by itself.
@@ -134,7 +135,8 @@ impl Programs {
     /// Runs a command to its end, or kills it with its children after `limit`.
     ///
     /// # Errors
-    /// When it is not there, cannot be started, ends with anything but 0, does not end, or is interrupted.
+    /// When the command is not there, cannot be started, ends with anything but 0, does not end, or is
+    /// interrupted.
     pub fn run(&self, argv: &[&str], limit: Duration) -> Result<Output, Error> {
         self.follow(argv, limit, &mut |_, _| {})
     }

@@ -95,7 +95,7 @@ impl Root {
     /// Gives a file that a killed run has left a name that no run writes to or removes.
     ///
     /// # Errors
-    /// When it cannot be renamed: then it stays where it is.
+    /// When the file cannot be renamed, and so stays where it is.
     pub fn keep_beside(&self, left: impl AsRef<Path>) -> Result<(), Error> {
         let left = left.as_ref();
         let mut kept = left.as_os_str().to_owned();
@@ -107,7 +107,7 @@ impl Root {
     /// meantime stays.
     ///
     /// # Errors
-    /// When it cannot be put back: then it stays where it is.
+    /// When the file cannot be put back, and so stays where it is.
     pub fn put_back(&self, left: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<(), Error> {
         let (left, path) = (left.as_ref(), path.as_ref());
         let [(_, temporary), (parent, name)] = [self.split(left, "put back")?, self.split(path, "put back")?];

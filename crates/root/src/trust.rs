@@ -20,7 +20,7 @@ impl Root {
     /// descriptor that it checks, so nothing can be put in its place in between.
     ///
     /// # Errors
-    /// When it is not such a file, is not there, or is larger than `limit`.
+    /// When the path is no such file, is not there, or is larger than `limit`.
     pub fn read_trusted(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;

@@ -6,7 +6,7 @@
 
 use allocation::is_unsafe_to_show;
 
-/// Longer names are cut: they are values of labels.
+/// The length at which names are cut: they are values of labels.
 const LONGEST: usize = 128;
 
 /// The owner of a process; what does not apply is empty.

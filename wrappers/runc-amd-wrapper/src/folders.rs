@@ -45,7 +45,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// microseconds.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// Behind so many folders of a parent without an answer it looks at no further one: they are likely of one server.
+/// After so many folders of a parent without an answer, no further folder of it is tried: they are likely of
+/// one server.
 const MOST_SILENT: usize = 3;
 
 /// The input of a search for folders.

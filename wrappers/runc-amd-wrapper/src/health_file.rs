@@ -8,7 +8,7 @@ use allocation::withheld::Withheld;
 use crate::paths::Paths;
 use lease::{alive, open};
 
-/// More than the daemon writes of a thousand cards.
+/// The most bytes that are read of health.json: the daemon writes less for a thousand cards.
 const LIMIT: u64 = 1024 * 1024;
 
 /// Reads what is withheld, and a sentence where the daemon does not say what holds now.

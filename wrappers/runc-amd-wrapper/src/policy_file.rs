@@ -6,7 +6,7 @@ use allocation::policy::{self, Policy};
 
 use lease::open;
 
-/// More than a policy of a thousand GPUs.
+/// The most bytes that are read of the policy: one of a thousand GPUs has less.
 pub const LIMIT: u64 = 1024 * 1024;
 
 /// The policy's file.

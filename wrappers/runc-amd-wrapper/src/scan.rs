@@ -22,7 +22,7 @@ fn position(bytes: &[u8], byte: u8) -> Option<usize> {
 /// Calls `found` with every string in a JSON text, of whatever length, that is a request: `VARIABLE=VALUE`.
 ///
 /// # Errors
-/// What reading gave.
+/// The error of a read.
 pub fn requests(mut text: impl Read, found: &mut dyn FnMut(&str)) -> io::Result<()> {
     let mut scanner = Scanner { found, state: State::Outside, string: Vec::new() };
     let mut buffer = vec![0; 64 * 1024];

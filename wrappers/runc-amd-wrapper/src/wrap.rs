@@ -106,8 +106,8 @@ impl Wrapper<'_> {
         Container::of(call.global.root, id, self.environment, self.paths)
     }
 
-    /// Everything but a create or run. The record decides here, and not the policy: a container keeps what it was given
-    /// when the policy is gone.
+    /// Prepares every call but create and run. The record decides here, and not the policy: a container keeps
+    /// what it was given when the policy is gone.
     fn prepare_other(&self, call: &Call<'_>) -> Result<(), String> {
         match call.command {
             Command::Exec { process: Some(file), id } if !file.is_empty() => {

@@ -9,7 +9,7 @@ use inventory::published::{
     Change, Client, Drift, DriftState, DriftingPath, Lease, PATH, Published, SCHEMA_VERSION,
 };
 
-/// More than the page shows.
+/// The number of processes: more than the page shows.
 const PROCESSES: u32 = 300;
 
 /// The number of drifting paths: the daemon publishes no more.

@@ -22,7 +22,7 @@ const IDLE_PERCENT: f64 = 0.1;
 /// Several of its looks, which are ten seconds apart.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Longer than anything here takes.
+/// A time limit longer than anything here takes.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Adds the rows.
@@ -70,7 +70,7 @@ impl Measured {
     }
 }
 
-/// Ends with what measures it.
+/// The running daemon, which ends when this is dropped.
 struct Daemon(Child);
 
 impl Drop for Daemon {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Longer than any scrape here takes.
+/// A time limit longer than any scrape here takes.
 const LONGEST: Duration = Duration::from_secs(30);
 
 /// An exporter that serves until it is dropped.

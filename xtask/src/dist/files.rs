@@ -56,7 +56,7 @@ impl Files {
     }
 }
 
-/// Whatever the caller's umask.
+/// Makes a folder of mode 0755, whatever the caller's umask.
 fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     set_mode(folder, 0o755)

@@ -118,7 +118,7 @@ fn clocks(metrics: &GpuMetrics, is_instinct: bool, known: &mut Vec<Clock>) {
     }
 }
 
-/// mV.
+/// Adds the voltages, which `gpu_metrics` gives in mV.
 fn voltages(metrics: &GpuMetrics, known: &mut Vec<Voltage>) {
     let rails = [
         ("voltage_gfx", "vddgfx"),

@@ -8,7 +8,7 @@ use telemetry::sample::count;
 
 use super::words::{bytes, container, known, table, unknown, untrusted};
 
-/// More would make the page slow to read.
+/// The most rows of processes: more would make the page slow to read.
 const MOST: usize = 200;
 
 pub(super) fn section(snapshot: &Snapshot) -> Markup {

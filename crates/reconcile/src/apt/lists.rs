@@ -41,7 +41,7 @@ fn file_name_prefix(uri: &str, suite: &str) -> String {
     name
 }
 
-/// Between two tries while another reads its lists.
+/// The pause between two tries while another apt reads its lists.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Fetches the lists of one source and of no other; where the source does not name the repository any more, its lists

@@ -24,11 +24,12 @@ pub struct Call<'c> {
 }
 
 impl Programs {
-    /// Runs a command, and hands over what it writes as it comes. It ends with this program, where setpriv is there.
+    /// Runs a command, and passes its output on as it comes. The command ends with this program, where
+    /// setpriv is there.
     ///
     /// # Errors
-    /// When it is not there, cannot be started, does not end, or is interrupted, also by `take` with `Break`. An exit
-    /// code is no error.
+    /// When the command is not there, cannot be started, does not end, or is interrupted, also by `take` with
+    /// `Break`. An exit code is no error.
     pub fn call(
         &self,
         call: Call<'_>,

@@ -18,8 +18,8 @@ impl Programs {
     /// command whose stdout is left before its end gets SIGPIPE. Gives the start of its stderr.
     ///
     /// # Errors
-    /// When it is not there, cannot be started, ends with anything but 0, does not end once `read` has, or leaves its
-    /// stdout to a child that says nothing.
+    /// When the command is not there, cannot be started, ends with anything but 0, does not end once `read`
+    /// has, or leaves its stdout to a child that writes nothing.
     pub fn stream(&self, argv: &[&str], read: impl FnOnce(&mut dyn Read)) -> Result<Vec<u8>, Error> {
         let (program, words) = self.with_its_parent(argv)?;
         let name = argv.join(" ");

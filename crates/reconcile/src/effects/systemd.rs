@@ -10,10 +10,10 @@ use crate::command::Programs;
 use crate::model::Uptime;
 use crate::receipt::{Draining, Pending};
 
-/// Between two looks at a unit that is to end.
+/// The pause between two looks at a unit that is to end.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Between two looks at a unit whose main process cannot be waited for: draining takes up to hours.
+/// The pause between two looks at a unit whose main process cannot be waited for: draining may take hours.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
 /// Properties of a unit. `systemctl show` prints a line of each for every unit, loaded or not. Every release

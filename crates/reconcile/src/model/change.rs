@@ -51,13 +51,13 @@ pub enum Verb {
     Replace,
     /// Managed keys go into a file of another program.
     Edit,
-    /// A managed one has changed since.
+    /// A managed state has changed since it was applied.
     Repair,
-    /// A node's group and mode.
+    /// A node gets its group and mode.
     Permissions,
-    /// Back to what was there before.
+    /// The state before the apply comes back.
     Restore,
-    /// Back to nothing: the path was absent before.
+    /// The path goes, because it was absent before.
     Remove,
 }
 

@@ -32,7 +32,7 @@ impl Desired {
         self.actions.push(action);
     }
 
-    /// Says something.
+    /// Adds a note that is no problem.
     pub fn note(&mut self, about: &str, text: impl Into<String>) {
         self.notes.push(Note { about: about.to_owned(), text: text.into(), problem: false });
     }

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::apt::dpkg::Status;
 use crate::digest::Digest;
 
-/// More than any file that is edited or replaced: the wrapper's program has a mebibyte, a configuration less.
+/// The limit for files that are edited or replaced: the wrapper's program has a mebibyte, a configuration
+/// less.
 pub(crate) const LIMIT: usize = 64 << 20;
 
 /// A state that is short enough for a receipt; the bytes of a file are kept elsewhere.

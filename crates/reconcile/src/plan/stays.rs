@@ -25,12 +25,13 @@ struct Staying {
 }
 
 impl Stays {
-    /// An unmanaged file.
+    /// Adds an unmanaged file.
     pub(crate) fn add(&mut self, path: impl Into<Resource>, bytes: Result<Vec<u8>, String>) {
         self.0.push(Staying { path: path.into(), bytes, is_listed: false });
     }
 
-    /// A file that this plan or run leaves, and says why. Packages and modules name nothing.
+    /// Adds a file that this plan or run leaves, and for which it gives the reason. Packages and modules name
+    /// nothing.
     pub(crate) fn add_listed(
         &mut self,
         resource: &Resource,

@@ -26,7 +26,7 @@ pub struct Event {
     pub command: String,
     /// The user who called, and by which program.
     pub caller: String,
-    /// rocworker's own.
+    /// The version of rocworker.
     pub version: String,
     /// SHA-256 of the configuration.
     pub config_sha256: String,
@@ -51,7 +51,7 @@ struct Document {
 /// Reads the history, the oldest run first.
 ///
 /// # Errors
-/// When it cannot be read, or was written by a newer version.
+/// When the history cannot be read, or was written by a newer version.
 pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
     let damaged = |path, problem| Error::History { path, problem };
     let document: Option<Document> = read_document(root, Path::new(PATH), VERSION, damaged)?;
@@ -62,7 +62,7 @@ pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
 /// read is begun anew beside the old one, which is kept: what is managed is in the receipt, not there.
 ///
 /// # Errors
-/// When it cannot be written, or was written by a newer version, whose events must not be lost.
+/// When the history cannot be written, or was written by a newer version, whose events must not be lost.
 pub(crate) fn add(root: &Root, new: &[Event]) -> Result<(), Error> {
     let mut events = match read(root) {
         Ok(events) => events,

@@ -38,10 +38,11 @@ impl<'a> Store<'a> {
         Self { root }
     }
 
-    /// Keeps every other apply and undo out as long as the value lives. `on_progress` is called when another has to end first.
+    /// Keeps every other apply and undo out as long as the value lives. `on_progress` is called when another
+    /// run has to end first.
     ///
     /// # Errors
-    /// When another has been at work for longer than a minute, or the folder cannot be written.
+    /// When another run holds the lock for more than a minute, or the folder cannot be written.
     pub fn lock(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Lock, Error> {
         self.root.believe_folder(FOLDER)?;
         self.root.believe_folder(BEFORE)?;
@@ -60,8 +61,8 @@ impl<'a> Store<'a> {
     /// The receipt; an empty one where none is.
     ///
     /// # Errors
-    /// When it cannot be read or believed, is cut, or was written by a newer version: then nothing may be changed,
-    /// for it is not known what rocworker manages.
+    /// When the receipt cannot be read or believed, is cut, or was written by a newer version: then nothing may be
+    /// changed, for it is not known what rocworker manages.
     pub fn receipt(&self) -> Result<Receipt, Error> {
         // rocworker writes through no link: a receipt that is read through one would fail at the undo only.
         match self.root.check_way(RECEIPT) {

@@ -63,7 +63,7 @@ impl<'a> Transaction<'a> {
     /// to end first.
     ///
     /// # Errors
-    /// When another has been at work for a minute, or the receipt cannot be read or believed.
+    /// When another run holds the lock for a minute, or the receipt cannot be read or believed.
     pub fn begin(root: &'a Root, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Self, Error> {
         let store = Store::new(root);
         let lock = store.lock(on_progress)?;

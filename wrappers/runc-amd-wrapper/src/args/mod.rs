@@ -18,7 +18,7 @@ mod table;
 use flags::{Parsed, Refused, Reorder, Unknown};
 use table::Grammar;
 
-/// More distinct unknown flags than this on one line are not tried out: 2^6 readings are enough.
+/// The most distinct unknown flags of a line that are tried out: 2^6 readings are enough.
 const UNKNOWN_FLAGS: usize = 6;
 
 /// The meaning of a command line.

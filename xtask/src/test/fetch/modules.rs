@@ -9,7 +9,7 @@ use super::apt::{Apt, extract};
 use super::{kernels, remove};
 use crate::command::Command;
 
-/// Beneath the folder of a kernel's modules; a suffix says how it is compressed.
+/// The module's path beneath the folder of a kernel's modules; a suffix tells how it is compressed.
 const MODULE: &str = "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko";
 
 /// Kernels that are there for booting in QEMU, too.

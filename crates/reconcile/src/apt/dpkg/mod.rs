@@ -112,7 +112,7 @@ impl Database {
     /// A package by dpkg's name for it, `NAME` or `NAME:ARCHITECTURE`; `None`: not installed.
     ///
     /// # Errors
-    /// When what dpkg says of it is not understood.
+    /// When dpkg's entry of the package is not understood.
     pub fn there(&self, name: &str) -> Result<Option<There>, Error> {
         let Some(stanza) = self.stanza(name) else { return Ok(None) };
         let wrong = |problem: String| Error::Stanza { path: STATUS, package: name.to_owned(), problem };

@@ -47,7 +47,7 @@ pub fn binary(file: &[u8]) -> Result<Vec<u8>, &'static str> {
 /// The fingerprints of the primary keys of a keyring, armored or not, in upper case, in their order.
 ///
 /// # Errors
-/// When it is none, is cut, or holds what no repository's keyring should.
+/// When the file is no keyring, is cut, or holds what no repository's keyring should.
 pub fn fingerprints(file: &[u8]) -> Result<Vec<String>, String> {
     let bytes = binary(file)?;
     let mut rest = bytes.as_slice();

@@ -80,7 +80,7 @@ impl Manifest {
     }
 
     /// # Errors
-    /// When it is not there, cannot be believed, or is of a newer version.
+    /// When the manifest is not there, cannot be believed, or is of a newer version.
     pub(crate) fn read(root: &Root, sha256: &Digest) -> Result<Self, Error> {
         let path = name(sha256);
         let lost = |problem: String| Error::Lost { path: root.shown(&path), problem };
