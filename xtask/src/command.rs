@@ -50,7 +50,7 @@ impl Command {
         Ok(())
     }
 
-    /// Whether it ended with 0; what it writes to both streams goes into a file.
+    /// Whether the program ends with 0; the output of both streams goes into a file.
     pub(crate) fn ends_well_with_its_words_in(&self, log: &Path) -> Result<bool> {
         let expression = self.expression()?.stderr_to_stdout().stdout_path(log);
         let output = expression.run().with_context(|| format!("starting `{}`", self.shown()))?;
@@ -68,14 +68,14 @@ impl Command {
         String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no text", self.shown()))
     }
 
-    /// What it printed, whatever it ended with: for a program whose exit code is a part of its answer.
+    /// The program's output, whatever its exit code, which may be a part of the answer.
     pub(crate) fn read_whatever_it_ends_with(&self) -> Result<String> {
         let expression = self.expression()?.stdout_capture().stderr_capture();
         let output = expression.run().with_context(|| format!("starting `{}`", self.shown()))?;
         String::from_utf8(output.stdout).with_context(|| format!("`{}` printed no text", self.shown()))
     }
 
-    /// Whether it ran and ended with 0; both streams are dropped.
+    /// Whether the program runs and ends with 0; both streams are dropped.
     pub(crate) fn succeeds(&self) -> bool {
         self.read().is_ok()
     }

@@ -91,7 +91,7 @@ fn row(page: &mut String, metric: &Metric) {
     writeln!(page, "| `{name}` | {kind}{unit} | {labels} | {help} | {source} | {dcgm} | {dme} |").ok();
 }
 
-/// Each name in backticks; what is no name of a file or metric stays a word.
+/// Each name in backticks; "each file" stays as it is.
 fn code<'n>(names: impl Iterator<Item = &'n str>) -> String {
     let names = names.filter(|name| !name.is_empty());
     let marked = names.map(|name| if name == "each file" { name.to_owned() } else { format!("`{name}`") });

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use crate::refusal::Refusal;
 use crate::repository;
 
-/// Who makes GPUs, accelerators, or the displays of servers and virtual machines.
+/// Vendors of GPUs, accelerators, or the displays of servers and virtual machines.
 const VENDORS: [&str; 16] = [
     "1002", "1022", "102b", "10de", "1234", "1414", "15ad", "1a03", "1ae0", "1af4", "1b36", "1d0f", "1da3",
     "1ed5", "8086", "80ee",

@@ -10,7 +10,7 @@ use crate::command::Command;
 use crate::refusal::Refusal;
 use crate::repository;
 
-/// What a README shows at its width, in a size that a person can read.
+/// The columns that a README shows at its width in a readable size.
 const COLUMNS: usize = 90;
 #[cfg(test)]
 const LINES: usize = 30;
@@ -29,7 +29,7 @@ const SCENES: [(&str, usize, usize); 5] = [
 /// The column that makes detect's table wider than the picture.
 const LEFT_OUT: &str = "PARTITION";
 
-/// What the demo's folder begins with (src/cli/demo.rs); its end differs from run to run.
+/// The prefix of the demo's folder (src/cli/demo.rs); its end differs from run to run.
 const FOLDER: &str = "/tmp/rocworker-demo-";
 const DIM: &str = "\u{1b}[2m";
 const BOLD: &str = "\u{1b}[1m";
@@ -49,9 +49,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What the demo prints, with its colours.
+/// The demo's output with its colours.
 fn demo<A: AsRef<OsStr>>(argv: impl IntoIterator<Item = A>) -> Result<String> {
-    // What anstream takes for "this is a terminal with colours".
+    // anstream takes this variable for "this is a terminal with colours".
     Command::new(argv).environment("CLICOLOR_FORCE", "1").environment("TMPDIR", "/tmp").read()
 }
 
@@ -122,7 +122,7 @@ fn without_column(text: &str, name: &str) -> String {
     text.lines().map(shorter).collect::<Vec<_>>().join("\n")
 }
 
-/// Where each letter begins that is not part of a colour's sequence.
+/// The place of each letter that is not part of a colour's sequence.
 fn visible(line: &str) -> impl Iterator<Item = usize> {
     let mut in_sequence = false;
     line.char_indices().filter_map(move |(place, letter)| {

@@ -1,4 +1,4 @@
-//! What it takes to install a package and to make a device node.
+//! Finds how to install packages and make device nodes.
 
 use std::ffi::OsStr;
 

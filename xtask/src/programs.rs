@@ -11,7 +11,7 @@ use crate::repository;
 /// The packages, named as their programs.
 pub(crate) const PACKAGES: [&str; 3] = ["rocworker", "rocworker-exporter", "runc-amd-wrapper"];
 
-/// Where each program is.
+/// The paths of the programs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Programs {
     pub(crate) rocworker: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) fn target() -> String {
     format!("{}-unknown-linux-musl", std::env::consts::ARCH)
 }
 
-/// Whether the standard library of a target is installed, by whatever way the toolchain came.
+/// Whether the standard library of a target is installed, however the toolchain was installed.
 pub(crate) fn is_installed(target: &str) -> bool {
     Command::new(["rustc", "--print", "target-libdir", "--target", target])
         .read()
@@ -37,7 +37,7 @@ impl Programs {
         Self { rocworker, exporter, wrapper }
     }
 
-    /// What the build of the tests leaves, without optimization.
+    /// The programs that the build of the tests leaves, without optimization.
     pub(crate) fn of_tests() -> Self {
         Self::in_folder(&repository::target().join(target()).join("debug"))
     }

@@ -1,6 +1,7 @@
 use std::fmt;
 
-/// Nothing was tried: the arguments are wrong, or the machine lacks what was not to be installed. Exit code 2.
+/// The arguments are wrong, or the machine lacks something that must not be installed: nothing was tried.
+/// Exit code 2.
 #[derive(Debug)]
 pub(crate) struct Refusal(String);
 

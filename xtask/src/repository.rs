@@ -6,7 +6,7 @@ pub(crate) fn top() -> &'static Path {
     manifest.parent().unwrap_or(manifest)
 }
 
-/// Where cargo builds. `CARGO_TARGET_DIR` is obeyed, because cargo obeys it.
+/// cargo's folder for builds. `CARGO_TARGET_DIR` counts here because it counts for cargo.
 pub(crate) fn target() -> PathBuf {
     match std::env::var_os("CARGO_TARGET_DIR") {
         Some(folder) => std::path::absolute(&folder).unwrap_or_else(|_| folder.into()),

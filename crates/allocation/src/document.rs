@@ -20,7 +20,8 @@ pub trait Document: Serialize + DeserializeOwned {
     /// Reads a document.
     ///
     /// # Errors
-    /// It is malformed, has unknown keys, or a newer schema version: the end of a sentence about it.
+    /// The text is malformed, has unknown keys, or a newer schema version: the end of a sentence about the
+    /// document.
     fn parse(text: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct Version {
@@ -40,7 +41,7 @@ pub trait Document: Serialize + DeserializeOwned {
     /// The document as text, one line.
     ///
     /// # Errors
-    /// None that can be met: every part of these documents can be written as JSON.
+    /// None in practice: every part of these documents can be written as JSON.
     fn to_json(&self) -> Result<String, Error> {
         serde_json::to_string(self).map(|line| line + "\n").map_err(|error| Error::new(error.to_string()))
     }

@@ -138,7 +138,7 @@ impl Policy {
     /// Reads a policy.
     ///
     /// # Errors
-    /// It is malformed, has unknown keys, is of a newer version, or has a value that makes no sense.
+    /// The text is malformed, has unknown keys, is of a newer version, or has a value that makes no sense.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let no_policy = |error| malformed("not a policy", &error);
         let members = raw_json::members(text.trim()).map_err(no_policy)?;

@@ -23,9 +23,9 @@ pub struct Record {
     pub gpus: Vec<RecordedGpu>,
     /// Additional gids, in the container's numbering.
     pub gids: Vec<u32>,
-    /// One more entry for `env`, which earlier versions wrote.
+    /// `KEY=VALUE`, each for a process that does not set the variable itself.
     pub env: Vec<String>,
-    /// One more; no longer written.
+    /// One more entry for `env`, which earlier versions wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub env_unless_set: Option<String>,
     /// The least that a process may lock in memory, in bytes. From version 2 on.

@@ -91,7 +91,7 @@ impl Request {
     /// Reads a value of [`VISIBLE_DEVICES`].
     ///
     /// # Errors
-    /// It is too long, or names something that is no GPU.
+    /// The value is too long, or names something that is no GPU.
     pub fn from_visible_devices(value: &str) -> Result<Self, Error> {
         let value = bounded(VISIBLE_DEVICES, value)?;
         if let Some(request) = keyword(value) {
@@ -120,7 +120,7 @@ impl Request {
     /// Reads a value of [`GPU_COUNT`].
     ///
     /// # Errors
-    /// It is too long, no number, or more than [`MOST_GPUS`].
+    /// The value is too long, no number, or more than [`MOST_GPUS`].
     pub fn from_gpu_count(value: &str) -> Result<Self, Error> {
         let value = bounded(GPU_COUNT, value)?;
         if value.is_empty() || value.bytes().all(|b| b == b'0') {

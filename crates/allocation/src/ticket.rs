@@ -16,7 +16,7 @@ pub struct Ticket {
     pub wants: Wants,
     /// The wall clock at its arrival, for people.
     pub since: String,
-    /// Who waits: a ticket counts while this process lives.
+    /// The process that waits: the ticket counts while it lives.
     pub creator: Creator,
 }
 

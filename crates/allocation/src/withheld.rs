@@ -54,7 +54,7 @@ impl Withheld {
                 .quarantine
                 .as_ref()
                 .map(|it| format!("is quarantined since {}: {}", rfc3339(it.since), reason(&it.reason))),
-            // What was left on a GPU may be gone by now.
+            // Leftovers on a GPU may be gone since the file was written.
             leftover: gpu
                 .leftover
                 .as_deref()

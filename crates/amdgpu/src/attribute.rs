@@ -18,7 +18,8 @@ pub(crate) fn failed(error: &root::Error) -> Unknown {
     }
 }
 
-/// Larger than any attribute that is read here (one page, fs/sysfs/file.c), with room for captures that pad.
+/// A limit above the size of every attribute that is read here (one page, fs/sysfs/file.c), with room for
+/// captures that pad.
 const LIMIT: usize = 64 << 10;
 
 /// The text of an attribute without the white space and the NULs that captures pad with; never empty.

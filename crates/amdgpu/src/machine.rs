@@ -69,7 +69,8 @@ pub fn read(root: &Root) -> Inventory {
     let mut gpus = survey.known_to_kfd(nodes);
     gpus.extend(survey.unknown_to_kfd(&gpus));
     settle_uuids(&mut gpus);
-    // What cannot be read may be a GPU: who can read it numbers those behind it otherwise.
+    // A node or function that cannot be read may be a GPU: whoever can read it numbers the GPUs behind it
+    // otherwise.
     let is_before = |gpu: &Gpu| match gpu.kfd_node {
         Some(id) => first_unread.is_none_or(|first| id < first),
         None => first_unread.is_none() && !has_unread_function,
@@ -139,7 +140,7 @@ impl Survey<'_> {
         for node in &nodes {
             naming.entry(node.render_minor).or_default().push(node.id);
         }
-        // One entry for a minor that several nodes name; it says so.
+        // A minor that several nodes name gets one entry, whose problem names the nodes.
         nodes.retain(|node| naming.get(&node.render_minor).and_then(|ids| ids.first()) == Some(&node.id));
         let amd: Vec<PciAddress> = self.cards.keys().copied().collect();
         let parent_of = |node: &Node| self.render(node.render_minor).map(|minor| minor.parent.clone());
@@ -311,7 +312,7 @@ impl Survey<'_> {
             (Ok(()), Ok(_)) => {}
             (Ok(()), Err(fault)) => problems.push(Problem::Kfd(fault.clone())),
             (Err(reason), _) if gpu.render.is_none() => problems.push(self.no_kfd(reason)),
-            // With a render node the caller says so once, in the words that fit.
+            // The caller reports the missing KFD of a GPU with a render node.
             (Err(_), _) => {}
         }
         problems

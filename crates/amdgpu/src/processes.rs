@@ -110,7 +110,7 @@ fn queues(root: &Root, folder: &Path, faults: &mut Vec<Fault>) -> Option<BTreeMa
         let path: PathBuf = folder.join(queue).join("gpuid");
         let gpu_id = attribute::number(root, &path);
         let is_hidden = gpu_id.as_ref().is_err_and(Unknown::is_hidden);
-        // One that is not there has just ended.
+        // A queue whose file is missing has just ended.
         if let Some(gpu_id) = known(&path, gpu_id, faults) {
             *on.entry(gpu_id).or_insert(0) += 1;
         }

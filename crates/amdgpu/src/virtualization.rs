@@ -13,7 +13,7 @@ fn container(root: &Root) -> Option<String> {
     let by_path = |paths: [(&str, &str); 2]| {
         paths.into_iter().find(|(path, _)| root.exists(path)).map(|(_, name)| name.to_owned())
     };
-    // What LXD and Incus put into their guests for talking to the host.
+    // LXD and Incus put these files into their guests for talking to the host.
     if let Some(name) = by_path([("/dev/lxd", "lxd"), ("/dev/incus", "incus")]) {
         return Some(name);
     }

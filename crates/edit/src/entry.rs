@@ -13,7 +13,7 @@ pub(crate) fn leaves(table: &Value) -> Vec<(Vec<String>, &Value)> {
     below.collect()
 }
 
-/// Who wrote an entry.
+/// The writer of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// rocworker: the entry has the managed identity.

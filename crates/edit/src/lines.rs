@@ -32,8 +32,8 @@ pub(crate) fn is_blank(text: &str, start: usize) -> bool {
     start < text.len() && text.get(start..next(text, start)).is_some_and(|line| line.trim().is_empty())
 }
 
-/// Behind the comment lines that begin at `start`: they may belong to what is before them, as settings that are
-/// switched off.
+/// The place behind the comment lines that begin at `start`: these may belong to the text before them, as
+/// settings that are switched off.
 pub(crate) fn behind_comments(text: &str, start: usize) -> usize {
     let mut at = start;
     while text.get(at..).is_some_and(|rest| rest.trim_start_matches([' ', '\t']).starts_with('#')) {

@@ -96,7 +96,7 @@ fn run(args: Args) -> Result<(), Error> {
         }
         Ok(())
     });
-    // Nothing waits for a thread whose read hangs.
+    // The program must not wait for a thread whose read hangs.
     runtime.shutdown_background();
     ended
 }

@@ -95,7 +95,7 @@ impl Scrapes {
     fn run(mut self, requests: &Receiver<Request>) {
         while let Ok(first) = requests.recv() {
             let mut waiting: Vec<Request> = std::iter::once(first).chain(requests.try_iter()).collect();
-            // Of clients that have left.
+            // Drops requests of clients that have left.
             waiting.retain(|request| !request.reply.is_closed());
             if waiting.is_empty() {
                 continue;

@@ -48,7 +48,7 @@ impl Server {
         Rc::new(Self { scraper, web_config, connections: Connections::default() })
     }
 
-    /// Does not end.
+    /// Serves without end.
     pub(crate) async fn serve(self: Rc<Self>, listeners: Vec<TcpListener>) {
         let mut tasks = Vec::new();
         for listener in listeners {

@@ -63,7 +63,7 @@ pub(crate) fn judge(of: &OfLog, messages: Option<&[Logged<'_>]>, card: &Card, no
             1 => last.event.line.clone(),
             count => format!("{count} messages, the last: {}", last.event.line),
         })),
-        // Nothing is logged of a card that no driver of AMD's looks at.
+        // The log has nothing on a card that no driver of AMD's drives, so the rule cannot be judged.
         _ => card.is_driven.then_some(None),
     }
 }

@@ -14,7 +14,7 @@ pub(crate) fn next(
 ) -> Option<Quarantine> {
     match state {
         State::Unhealthy => {
-            // Of two with equal points the first.
+            // Of deductions with equal points the first counts.
             let worst = deductions.iter().rev().max_by_key(|deduction| deduction.points);
             let reason = worst.map_or_else(String::new, |worst| worst.reason.clone());
             let since = last.map_or(now, |last| last.since.min(now));

@@ -7,7 +7,7 @@ use crate::PciAddress;
 /// The value of [`Health::schema_version`] that this version writes.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// Mode 0644.
+/// The daemon writes the file with mode 0644.
 pub const PATH: &str = "/run/rocworker/health.json";
 
 /// Seconds after which the file no longer counts: every GPU is then unknown, and a quarantine lasts.

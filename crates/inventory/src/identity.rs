@@ -1,6 +1,6 @@
 use crate::{Gpu, names};
 
-/// Who a GPU is: a card, or one partition of a card. The kernel tells less of a GPU that is suspended.
+/// Identifies a GPU: a card, or one partition of a card. The kernel reports less of a suspended GPU.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Identity {
     pub uuid: Option<String>,

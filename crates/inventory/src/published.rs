@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Mode 0644.
+/// The daemon writes the file with mode 0644.
 pub const PATH: &str = "/run/rocworker/exporter.json";
 
-/// Older than this, it says nothing of now.
+/// Seconds after the write during which the file counts.
 pub const FRESH_S: u64 = 30;
 
 /// The value of [`Published::schema_version`] that this version writes.

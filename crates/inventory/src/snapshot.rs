@@ -88,7 +88,7 @@ pub struct GpuId {
     pub partition: Option<u32>,
 }
 
-/// Who runs a process; what does not apply is `None`.
+/// The owner of a process; fields that do not apply are `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     pub container: Option<String>,
@@ -180,7 +180,7 @@ impl Snapshot {
     /// are not all listed.
     #[must_use]
     pub fn counts_only_compute(&self, card: &Card, gpu: &Gpu) -> bool {
-        // Of a partitioned card, a client names no partition.
+        // On a partitioned card, a client's entry names no partition.
         let Some(daemon) = self.daemon.as_ref().filter(|_| !card.is_partitioned()) else { return true };
         let is_its = |client: &&Client| card.pci.is_some_and(|pci| client.pci == pci.to_string());
         let is_listed = |client: &Client| {

@@ -53,7 +53,7 @@ pub enum Severity {
     Critical,
 }
 
-/// Who causes such a message, as far as the message alone tells.
+/// The culprit of such a message, as far as the message alone shows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Blame {
@@ -216,7 +216,8 @@ impl Knowledge {
             Error { name: name.to_owned(), line, problem }
         };
         let mut messages = Vec::new();
-        // One message at a time: the daemon would keep the megabytes that the whole file's tables take.
+        // Messages are parsed one at a time: the daemon would keep the megabytes that a table of the whole
+        // file takes.
         for (begins, text) in tables(text) {
             let File { messages: found } = toml::from_str(text).map_err(|error| {
                 let at = error.span().map_or(0, |span| span.start);

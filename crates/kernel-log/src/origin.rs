@@ -1,4 +1,5 @@
-//! Who puts a record into the kernel's log, by the prefix with which it begins, and of which device it is.
+//! Finds who puts a record into the kernel's log, by the record's prefix, and the device that the record is
+//! about.
 //!
 //! The kernel writes names that users choose into its records: of processes, mount options, files, devices on USB. What
 //! stands in a record behind such a name proves nothing, so that a message counts only at the record's beginning.
@@ -24,7 +25,7 @@ pub struct Origin<'t> {
     time: &'t [u8],
 }
 
-/// Who speaks.
+/// The source of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaker {
     /// amdgpu with its KFD, or a part of the kernel that speaks for its device or its module.
@@ -51,7 +52,7 @@ const MAY_BE_BOUND: [&[u8]; 7] =
 /// NF_LOG_PREFIXLEN - 1 of include/uapi/linux/netfilter/nf_log.h.
 const LONGEST_RULE_PREFIX: usize = 127;
 
-/// More prefixes has no driver's message.
+/// The most prefixes that are stripped: no driver's message has more.
 const MOST_STARTS: usize = 16;
 
 impl<'t> Origin<'t> {
@@ -272,7 +273,7 @@ fn inner_prefix(text: &[u8]) -> Option<usize> {
     if let Some(length) = of_drm(text).or_else(|| numbered(text)).or_else(|| bracket(text)) {
         return Some(length);
     }
-    // Of `socket: 0, die: 0, 2 …` each number (amdgpu_ras.c).
+    // Each number of `socket: 0, die: 0, 2 …` (amdgpu_ras.c).
     let number = || {
         let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
         let behind = text.get(length..)?;

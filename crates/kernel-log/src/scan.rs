@@ -172,7 +172,7 @@ fn judged<'k>(knowledge: &'k Knowledge, line: &[u8]) -> Judged<'k> {
     if let Some(found) = knowledge.find_from(&origin) {
         return if found.message.silent { Judged::Nothing } else { Judged::Known(found) };
     }
-    // Who is known by a prefix of its own says something else.
+    // A line whose speaker is known by a prefix of its own is another speaker's message.
     let is_unknown = matches!(origin.speaker, Speaker::Copied | Speaker::Other | Speaker::User);
     if is_unknown && knowledge.has_words(line) { Judged::Unstripped } else { Judged::Nothing }
 }
@@ -247,7 +247,7 @@ mod tests {
         (lines, totals)
     }
 
-    /// Line by line.
+    /// The expected result: the text is read line by line.
     fn expected(text: &[u8], longest: usize) -> (Lines, Totals) {
         let knowledge = Knowledge::parse("test.toml", KNOWLEDGE).unwrap();
         let mut totals = Totals { bytes: text.len() as u64, ..Totals::default() };

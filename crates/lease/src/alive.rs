@@ -22,7 +22,7 @@ impl Process {
     /// This process, with the present as `start_time`. /proc has the real start, but the kernel builds the
     /// process's folder only for that read: it takes longer than a look at ten device nodes.
     pub fn this() -> Self {
-        // What field 22 counts in is a hundredth of a second, on x86 and Arm (USER_HZ, asm-generic/param.h).
+        // Field 22 counts hundredths of a second on x86 and Arm (USER_HZ, asm-generic/param.h).
         Self { pid: std::process::id(), start_time: since_boot_ms() / 10 }
     }
 
@@ -52,7 +52,7 @@ impl Process {
     }
 
     fn may(self, proc: &Path, be: impl FnOnce(Self) -> bool) -> bool {
-        // What proc answers for a process that ended while it was looked up.
+        // proc's error for a process that ended during the lookup.
         const ESRCH: i32 = 3;
         match std::fs::read(stat_of(proc, self.pid)) {
             Ok(stat) => Self::from_stat(self.pid, &stat).is_some_and(be),

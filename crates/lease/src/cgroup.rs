@@ -67,7 +67,7 @@ pub fn within(all: &[(u32, String)], ends: &[String], proc: &Path) -> BTreeSet<u
         })
     };
     let found = all.iter().filter(|(_, cgroups)| within(cgroups)).map(|(pid, _)| *pid);
-    // One that has ended and waits for its parent stays where it was in cgroup v2.
+    // In cgroup v2 a process that has ended and waits for its parent stays in its cgroup.
     found.filter(|pid| Process::now(proc, *pid).is_some()).collect()
 }
 

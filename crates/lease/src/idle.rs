@@ -74,7 +74,7 @@ fn kill(process: Process, proc: &Path) -> io::Result<()> {
     let pid = pid.ok_or_else(|| io::Error::other("no process has this number"))?;
     let kill = || {
         let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
-        // From here on the descriptor is one process; whether it is the right one is looked up now.
+        // The descriptor now stands for one process; the next check shows whether that is the right one.
         if process.is_alive(proc) { pidfd_send_signal(descriptor, Signal::KILL) } else { Ok(()) }
     };
     match kill() {

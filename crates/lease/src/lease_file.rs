@@ -27,7 +27,7 @@ pub struct Held {
     pub holder: Holder,
 }
 
-/// Who holds a GPU.
+/// The holder of a GPU.
 #[derive(Debug)]
 pub enum Holder {
     Lease {
@@ -67,7 +67,7 @@ impl Leases {
     /// Makes the folder.
     ///
     /// # Errors
-    /// It cannot be made or is not root's alone.
+    /// The folder cannot be made or is not root's alone.
     pub fn ensure(&self, lock: &Lock) -> Result<(), String> {
         self.folder.ensure(lock)
     }

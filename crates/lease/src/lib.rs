@@ -1,8 +1,9 @@
-//! Who holds which GPU: what containers were given ([`store`]) and what they lease ([`lease_file`]), below
-//! `/run/rocworker`, under one [`lock`]; who waits ([`queue`]); and whether a holder still lives ([`liveness`], [`reap`]), by
-//! its processes, by what its runtime wrote down ([`runtime_state`]) and by KFD ([`kfd`]).
+//! Keeps who holds which GPU, below `/run/rocworker` under one [`lock`]: what containers were given
+//! ([`store`]), what they lease ([`lease_file`]) and which creates wait ([`queue`]). Decides whether a holder
+//! still lives ([`liveness`], [`reap`]) by its processes, by the runtime's state ([`runtime_state`]) and by
+//! KFD ([`kfd`]).
 //!
-//! The wrapper decides by it, the program lists and releases by it.
+//! The wrapper decides with this crate, and the program lists and releases leases with it.
 #![allow(
     clippy::disallowed_methods,
     reason = "leases are about processes of the machine itself: there is no other root"

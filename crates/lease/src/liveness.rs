@@ -110,7 +110,7 @@ impl<'p> Judge<'p> {
         everyone.as_ref().is_none_or(|all| !cgroup::within(all, ends, &self.paths.proc).is_empty())
     }
 
-    /// Forgets which processes there were.
+    /// Drops the list of processes, so that the next question reads it anew.
     pub fn look_again(&mut self) {
         self.everyone.take();
     }

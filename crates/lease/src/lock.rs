@@ -47,7 +47,7 @@ impl Lock {
                 Err(TryLockError::Error(error)) => Err(failed("the lock", &path, "locked", error)),
                 Ok(()) => Ok(true),
             };
-            // In this order everywhere, so that no two wait for each other.
+            // Every process takes the two locks in this order, so that no two wait for each other.
             let held = if !is_free(&lock.file)? {
                 &lock.file
             } else if !is_free(&lock.records)? {

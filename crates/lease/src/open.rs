@@ -56,7 +56,7 @@ impl Error {
 /// Opens a regular file, never waiting for a fifo.
 ///
 /// # Errors
-/// It cannot be opened, or is none.
+/// The file cannot be opened, or is not a regular one.
 pub fn regular(path: &Path, flags: OFlags) -> Result<(File, Metadata), Error> {
     let flags = flags | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = File::from(rustix::fs::open(path, flags, Mode::empty()).map_err(io::Error::from)?);
@@ -67,12 +67,12 @@ pub fn regular(path: &Path, flags: OFlags) -> Result<(File, Metadata), Error> {
 /// Reads a whole file of at most `limit` bytes that was opened with its metadata.
 ///
 /// # Errors
-/// It cannot be read, or is longer.
+/// The file cannot be read, or is longer.
 pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Error> {
     if metadata.len() > limit {
         return Err(Error::TooLong { limit });
     }
-    // One byte more than the file has: the last read then finds its end without growing the buffer.
+    // With room for one byte more than the file has, the last read finds the end without growing the buffer.
     let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).map_or(0, |len| len + 1));
     file.take(limit + 1).read_to_end(&mut bytes)?;
     match u64::try_from(bytes.len()) {
@@ -85,7 +85,7 @@ pub fn bytes(file: &File, metadata: &Metadata, limit: u64) -> Result<Vec<u8>, Er
 /// nor others may write. On a machine that is user 0; inside a user namespace, that namespace's root.
 ///
 /// # Errors
-/// It cannot be read, is no text, or others can have written it.
+/// The file cannot be read, is no text, or others can have written it.
 pub fn trusted_text(path: &Path, limit: u64, owner: u32) -> Result<String, Error> {
     let (file, metadata) = regular(path, OFlags::NOFOLLOW)?;
     check_who_may_write(metadata.uid(), metadata.mode(), owner)?;

@@ -31,7 +31,7 @@ impl Queue {
         Self { folder: RunFolder::of(paths, KIND, lock) }
     }
 
-    /// Who waits, the first first.
+    /// The creates that wait, in the order of their tickets.
     ///
     /// # Errors
     /// The folder cannot be read or is not root's alone.
@@ -54,10 +54,10 @@ impl Queue {
         Ok(all)
     }
 
-    /// Removes the tickets of dead processes, and returns who still waits, the first first.
+    /// Removes the tickets of dead processes, and returns the others in their order.
     ///
     /// # Errors
-    /// One cannot be removed, or the folder cannot be read.
+    /// A ticket cannot be removed, or the folder cannot be read.
     pub fn reap(&self, lock: &Lock, judge: &Judge<'_>) -> Result<Vec<Waiting>, String> {
         let (waiting, dead): (Vec<_>, Vec<_>) =
             self.all()?.into_iter().partition(|waiting| judge.creator_lives(&waiting.ticket.creator));

@@ -49,7 +49,7 @@ pub fn uses(records: &RunFolder, lock: &Lock, besides: Key<'_>, paths: &Paths) -
 /// The records of containers that live, by what they do; nothing is removed, so that it needs no lock.
 ///
 /// # Errors
-/// As [`all`].
+/// Those of [`all`].
 pub fn look(records: &RunFolder, judge: &Judge<'_>, paths: &Paths) -> Result<Vec<(Record, By)>, String> {
     let texts = records.entries()?.into_iter().filter_map(|(_, text)| text.ok());
     let read = texts.filter_map(|text| Record::parse(&text).ok());
@@ -107,7 +107,7 @@ fn has_a_lease(record: &Record, lock: &Lock, paths: &Paths) -> bool {
     if !record.gpus.iter().any(|gpu| leases.is_holder(gpu.render, root, id)) {
         return false;
     }
-    // What cannot be known counts as alive.
+    // If liveness cannot be judged, the lease counts as alive.
     let Ok(judge) = Judge::new(paths) else { return true };
     leases.remove_dead_of(lock, &judge, root, id).unwrap_or(true)
 }

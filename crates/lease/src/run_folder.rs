@@ -37,11 +37,11 @@ pub struct RunFolder {
 /// What the files of a folder hold.
 #[derive(Clone, Copy, Debug)]
 pub struct Kind {
-    /// The files' name in messages.
+    /// The folder's name.
     pub folder: &'static str,
-    /// The most bytes that are read of a file.
+    /// The files' name in messages.
     pub what: &'static str,
-    /// The longest that is read.
+    /// The most bytes that are read of a file.
     pub limit: u64,
 }
 
@@ -65,11 +65,11 @@ impl RunFolder {
         self.path.join(name)
     }
 
-    /// Makes the folder, mode 0700, where it is missing or more open, and checks that it is root's alone. The one above was
-    /// when the lock was taken.
+    /// Makes the folder with mode 0700, where it is missing or more open, and checks that it is root's alone.
+    /// The lock has checked `/run/rocworker`.
     ///
     /// # Errors
-    /// It cannot be made, is a link, or another user may write in it.
+    /// The folder cannot be made, is a link, or another user may write in it.
     pub fn ensure(&self, _lock: &Lock) -> Result<(), String> {
         folder::ensure(&self.path, ROOTS_ALONE, self.owner)?;
         self.is_checked.set(true);
@@ -97,7 +97,7 @@ impl RunFolder {
     /// The text of a file; `None` where there is none of that name.
     ///
     /// # Errors
-    /// It cannot be read, or others than root can have written it.
+    /// The file cannot be read, or others than root can have written it.
     pub fn read(&self, name: &str) -> Result<Option<String>, String> {
         match self.text(name) {
             Err(error) if error.is_absent() => Ok(None),
@@ -147,7 +147,8 @@ impl RunFolder {
         let mut entries = Vec::with_capacity(names.len());
         for name in names {
             match self.text(&name) {
-                // One that goes away meanwhile is none: `rocworker lease list` reads without the lock.
+                // A file that is removed meanwhile is left out: `rocworker lease list` reads without the
+                // lock.
                 Err(error) if error.is_absent() => {}
                 text => entries.push((name, text)),
             }
@@ -165,8 +166,8 @@ impl RunFolder {
         let temporary = self.path_of(TEMPORARY);
         let create = || OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary);
         let file = match create() {
-            // Of a writer that was killed, or planted: the wrapper removes it and never opens it. The lock is held, so
-            // no process is at work on it.
+            // A killed writer, or another user, has left this file: the wrapper removes it and never opens
+            // it. Under the lock no process is writing it.
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 std::fs::remove_file(&temporary)
                     .map_err(|error| failed("the file", &temporary, "removed", error))?;

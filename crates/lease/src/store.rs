@@ -69,7 +69,7 @@ pub fn valid_id(id: &[u8]) -> Option<&str> {
 pub fn creator(sharing: Sharing, proc: &Path) -> Result<Creator, String> {
     let this = match sharing {
         Sharing::Shared => Some(Process::this()),
-        // Who lives decides about the next container's GPUs: proc must be this process's own.
+        // A lease's liveness depends on this process's entry: proc must show this process itself.
         Sharing::Exclusive => Process::now(proc, std::process::id()),
     };
     let this = this.ok_or_else(|| unrecorded("/proc does not show this process: mount it"))?;

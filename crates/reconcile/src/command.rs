@@ -19,14 +19,16 @@ use root::Root;
 
 pub use call::Call;
 
-/// What is kept of each stream, where nothing else is said. The rest is read and dropped, so that the command can end.
+/// How many bytes of each stream are kept by default. The rest is read and dropped, so that the command can
+/// end.
 const KEPT: usize = 1 << 20;
 
-/// How long the streams may stay open after the command has ended: a child of its own may hold them. On a machine under
-/// load it takes a second to read what is there.
+/// How long the streams may stay open after the command has ended: a child of the command may hold them. On a
+/// machine under load, reading the rest takes a second.
 const LINGER: Duration = Duration::from_secs(5);
 
-/// Between two looks at whether the caller wants it to end, and at the lines that have come.
+/// The pause between two looks at whether the caller wants the command to end, and at the lines that have
+/// come.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The folders of administration that an ordinary user's PATH leaves out, and ROCm's own, which no PATH has by itself.
@@ -42,21 +44,22 @@ pub struct Programs {
     kept: usize,
 }
 
-/// Where a line came out.
+/// The stream of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stream {
     Stdout,
     Stderr,
 }
 
-/// What a command that ended with 0 wrote: of each stream the first mebibyte, or as much as [`Programs::keeping`] says.
+/// The output of a command that ended with 0: of each stream the first mebibyte, or as much as
+/// [`Programs::keeping`] allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
 }
 
-/// What was run, and what came of it.
+/// A command that failed, and how.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0} is not installed: it is in no folder of PATH")]
@@ -86,7 +89,7 @@ impl Programs {
         }
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::env::split_paths(&path).chain(FURTHER.map(PathBuf::from));
-        // What cannot be joined again holds a colon, and PATH cannot have named that.
+        // A folder with a colon in its name cannot be joined, but PATH cannot have named it either.
         Some(Self::in_folders(std::env::join_paths(folders).unwrap_or(path)))
     }
 
@@ -102,7 +105,7 @@ impl Programs {
         Self { interrupt: Some(interrupt), ..self.clone() }
     }
 
-    /// Whether whoever called wants it to end.
+    /// Whether the caller wants the command to end.
     #[must_use]
     pub fn is_interrupted(&self) -> bool {
         self.interrupt.as_deref().is_some_and(|interrupt| interrupt.load(Ordering::Relaxed))
@@ -123,7 +126,7 @@ impl Programs {
         Self { kept: bytes, ..self.clone() }
     }
 
-    /// Where a command is.
+    /// The path of a command.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<PathBuf> {
         which::which_in(name, Some(&self.path), "/").ok()
@@ -132,16 +135,17 @@ impl Programs {
     /// Runs a command to its end, or kills it with its children after `limit`.
     ///
     /// # Errors
-    /// When it is not there, cannot be started, ends with anything but 0, does not end, or is interrupted.
+    /// When the command is not there, cannot be started, ends with anything but 0, does not end, or is
+    /// interrupted.
     pub fn run(&self, argv: &[&str], limit: Duration) -> Result<Output, Error> {
         self.follow(argv, limit, &mut |_, _| {})
     }
 
-    /// As [`Programs::run`], and `hear` gets each line of both streams as it comes: ended by a line feed or by a
-    /// carriage return, without it.
+    /// Runs as [`Programs::run`] does, and passes each line of both streams to `hear` as it comes, without
+    /// the line feed or carriage return that ends it.
     ///
     /// # Errors
-    /// As [`Programs::run`].
+    /// Those of [`Programs::run`].
     pub fn follow(
         &self,
         argv: &[&str],
@@ -257,7 +261,7 @@ fn kept(mut stream: PipeReader, most: usize, lines: Lines) -> io::Result<Receive
     Ok(receive)
 }
 
-/// Who takes a stream apart into lines.
+/// Splits a stream into lines.
 struct Lines {
     stream: Stream,
     to: Sender<(Stream, String)>,

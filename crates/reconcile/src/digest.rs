@@ -12,7 +12,7 @@ impl Digest {
         Self::from_hash(&Sha256::digest(bytes))
     }
 
-    /// As `sha256sum` prints it; `None` of what is no SHA-256.
+    /// Parses a digest as `sha256sum` prints it; `None` where the text is no SHA-256.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_one = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -23,10 +23,10 @@ impl Digest {
         Self(hexadecimal(hash))
     }
 
-    /// Whether these are the bytes that are configured.
+    /// Checks that a file has the configured digest.
     ///
     /// # Errors
-    /// In a sentence: which ones they are.
+    /// A sentence that names both digests.
     pub(crate) fn check(&self, found: &Self) -> Result<(), String> {
         if self == found {
             return Ok(());

@@ -1,7 +1,9 @@
-//! Applies what files, nodes and packages beneath a Root should be, remembers what was there before, and restores it.
+//! Applies the desired state of files, nodes and packages beneath a Root, records what was there before, and
+//! restores it.
 //!
-//! Knows no GPU and no engine: what should be comes in as [`Desired`], a list of [`Action`]s, which are data. Only
-//! what is here writes; the same functions serve a person, a hook and a daemon.
+//! The crate knows no GPU and no engine: the desired state comes in as [`Desired`], a list of [`Action`]s,
+//! which are data. Only this crate writes managed paths; its functions serve a person, a hook and a daemon
+//! alike.
 //!
 //! Imports point one way: `model` ← `receipt` ← `kinds` ← `plan` ← `transaction`. `apt` is below all of them.
 

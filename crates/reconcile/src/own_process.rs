@@ -1,4 +1,4 @@
-//! This program once more, as a process that is asked through a socket: it may hang without holding up whoever asks.
+//! Runs this program again as a process that answers through a socket: if it hangs, its caller does not.
 
 use std::ffi::OsStr;
 use std::io;

@@ -34,7 +34,7 @@ impl Root {
     /// The error that a try would give.
     pub fn check_replaceable(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        // Nothing of that was read on another machine.
+        // Flags and mounts of another machine were not read.
         if self.is_in_memory() {
             return Ok(());
         }

@@ -54,11 +54,11 @@ impl Root {
         Ok(())
     }
 
-    /// Opens a folder for a call of the kernel that takes a descriptor, or for a path that would be too long. It follows
-    /// only links that root alone could have put there.
+    /// Opens a folder for a call of the kernel that takes a descriptor, or for a path that would be too long.
+    /// Follows only links that root alone could have put on the way.
     ///
     /// # Errors
-    /// When it is not there, is no folder, or is behind another link.
+    /// When the folder is not there, is of another kind, or is behind another link.
     pub fn folder(&self, path: impl AsRef<Path>) -> Result<OwnedFd, Error> {
         let path = path.as_ref();
         self.open_folder(path).map_err(|errno| self.no_folder(path, errno))
@@ -67,7 +67,7 @@ impl Root {
     /// Opens a file to be read, which is reached as by [`Root::folder`] and is no link; for one that is too large for [`Root::read`].
     ///
     /// # Errors
-    /// When it is not there or cannot be opened.
+    /// When the file is not there or cannot be opened.
     pub fn open_to_read(&self, path: impl AsRef<Path>) -> Result<File, Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("open", self.shown(path), errno);

@@ -164,7 +164,7 @@ impl Root {
     /// Reads a whole file of at most `limit` bytes.
     ///
     /// # Errors
-    /// When it is not there, not readable, or larger than `limit`.
+    /// When the file is not there, not readable, or larger than `limit`.
     pub fn read(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         let read = self.read_whole(path, limit);
@@ -189,7 +189,7 @@ impl Root {
     /// have to the first read, and for files that the kernel makes longer with every CPU.
     ///
     /// # Errors
-    /// When it is not there or not readable.
+    /// When the file is not there or not readable.
     pub fn read_start(&self, path: impl AsRef<Path>, count: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         let read = self.read_once(path, count);
@@ -231,7 +231,7 @@ impl Root {
     /// The names in a directory, in byte order, recorded device nodes among them.
     ///
     /// # Errors
-    /// When it is not there, not a directory, or not readable.
+    /// When the directory is not there, is of another kind, or is not readable.
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<OsString>, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
@@ -370,7 +370,7 @@ impl Root {
     /// The folder of a path, and its name there.
     ///
     /// # Errors
-    /// Of the Root itself, which has none.
+    /// For the path of the Root itself, which has no folder.
     fn split<'p>(&self, path: &'p Path, action: &'static str) -> Result<(&'p Path, &'p OsStr), Error> {
         let none = || Error::io(action, self.shown(path), Errno::EISDIR);
         path.parent().zip(path.file_name()).ok_or_else(none)

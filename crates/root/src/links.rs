@@ -32,7 +32,7 @@ impl Root {
             let errno = |errno: rustix::io::Errno| Errno::from_raw(errno.raw_os_error());
             let entry = entry.map_err(|it| Error::io("list", self.shown(path), errno(it)))?;
             let mut target = [MaybeUninit::uninit(); 256];
-            // One that has gone meanwhile is no link of it any more.
+            // A link that is removed meanwhile does not count.
             if matches!(entry.file_type(), FileType::Symlink | FileType::Unknown)
                 && let Ok((target, _)) = readlinkat_raw(&folder, entry.file_name(), &mut target)
             {

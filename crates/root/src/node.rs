@@ -10,7 +10,7 @@ impl Root {
     /// Gives a device node that is there its owner and permission bits.
     ///
     /// # Errors
-    /// When it is not there, is no character device, or the kernel refuses.
+    /// When the node is not there, is no character device, or the kernel refuses.
     pub fn set_node(
         &self,
         path: impl AsRef<Path>,

@@ -8,7 +8,8 @@ use nix::sys::stat::Mode;
 
 use crate::{Beneath, Error, Root, inside};
 
-/// More than a machine that mounts without pause needs: each try is some microseconds.
+/// The most tries of an open: even a machine that mounts without pause needs fewer, and each takes some
+/// microseconds.
 const RETRIES: u32 = 1000;
 
 /// The one place where a path becomes a descriptor.
@@ -36,7 +37,7 @@ impl Root {
         mode: Mode,
         resolve: ResolveFlag,
     ) -> Result<OwnedFd, Errno> {
-        // What is read in memory does not come here.
+        // A Root in memory opens no file.
         let Beneath::Folder(dir) = &self.beneath else { return Err(Errno::EROFS) };
         let flags = flags | OFlag::O_CLOEXEC;
         if self.is_host && resolve.is_empty() {

@@ -110,7 +110,7 @@ impl Mount {
     fn parse(line: &str) -> Option<Self> {
         let mut words = line.split(' ');
         let [id, parent, device, shown, place] = std::array::from_fn(|_| words.next());
-        // What would end a word is written in octal.
+        // mountinfo writes characters that would end a word in octal.
         let path = |word: &str| PathBuf::from(word.replace("\\040", " ").replace("\\134", "\\"));
         // Behind as many optional fields as there are.
         let mut behind = words.skip_while(|word| *word != "-").skip(1);

@@ -64,7 +64,7 @@ impl Root {
         // SYSFS_MAGIC, FUSE_SUPER_MAGIC and NFS_SUPER_MAGIC (include/uapi/linux/magic.h, fs/fuse/inode.c).
         const WAITING: [FsWord; 3] = [0x6265_6572, 0x6573_5546, 0x6969];
         let folder = self.open_at(Path::new("/sys"), OFlag::O_PATH | OFlag::O_DIRECTORY);
-        // One that does not say what it is may be any.
+        // A file system that does not tell its type may be any.
         folder.is_ok_and(|folder| fstatfs(&folder).map_or(true, |it| WAITING.contains(&it.f_type)))
     }
 

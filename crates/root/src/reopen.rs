@@ -25,7 +25,7 @@ enum Kind {
 
 impl Place {
     /// # Errors
-    /// As [`Root::open`]; of files in memory none.
+    /// Those of [`Root::open`]; for files in memory none.
     pub fn open(&self) -> Result<Root, Error> {
         match &self.0 {
             Kind::Folder(path, reader) => Ok(Root { reader: reader.clone(), ..Root::open(path)? }),

@@ -67,7 +67,7 @@ impl Root {
     /// Gives a file that a killed run has left a name that no run writes to or removes.
     ///
     /// # Errors
-    /// When it cannot be renamed: then it stays where it is.
+    /// When the file cannot be renamed, and so stays where it is.
     pub fn keep_beside(&self, left: impl AsRef<Path>) -> Result<(), Error> {
         let left = left.as_ref();
         let mut kept = left.as_os_str().to_owned();
@@ -79,7 +79,7 @@ impl Root {
     /// meantime stays.
     ///
     /// # Errors
-    /// When it cannot be put back: then it stays where it is.
+    /// When the file cannot be put back, and so stays where it is.
     pub fn put_back(&self, left: impl AsRef<Path>, path: impl AsRef<Path>) -> Result<(), Error> {
         let (left, path) = (left.as_ref(), path.as_ref());
         let [(_, temporary), (parent, name)] = [self.split(left, "put back")?, self.split(path, "put back")?];
@@ -114,7 +114,7 @@ impl Slot<'_> {
                 self.back(made)?;
                 Err(self.changed())
             }
-            // Nothing is there: that may be what is expected.
+            // Nothing is at the path, which may be the expected state.
             Err(Errno::ENOENT) if is_expected(self.path) => {
                 let Some(_) = made else { return Ok(()) };
                 match self.rename(&self.temporary, self.name, RenameFlags::NOREPLACE) {
@@ -155,7 +155,7 @@ impl Slot<'_> {
             let displaced = Version::of(&self.folder, &self.temporary).map_err(failed)?;
             if put.is_some() {
                 match self.rename(&self.temporary, self.name, RenameFlags::EXCHANGE) {
-                    // What this run had put there was removed meanwhile.
+                    // The file that this run had put there was removed meanwhile.
                     Err(Errno::ENOENT) => put = None,
                     other => other.map_err(failed)?,
                 }

@@ -39,7 +39,7 @@ impl Stuck {
     pub fn hangs(&mut self, path: &Path, since: Instant) {
         self.reads.insert(path.to_owned(), Waiting { since, back: None });
         let Some(device) = device(path) else { return };
-        // What answered and then hangs too shows that no other file of the device is safe.
+        // If a file that has answered hangs too, no other file of the device is safe.
         if self.of(device).count() > MOST_OF_A_DEVICE {
             self.answered.retain(|path| !path.starts_with(device));
         }

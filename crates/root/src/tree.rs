@@ -16,7 +16,7 @@ impl Root {
     /// Makes a folder that is not there yet, and those above it as [`Root::write`] does.
     ///
     /// # Errors
-    /// When it is there already, or cannot be made.
+    /// When the folder is already there, or cannot be made.
     pub fn make_folder(&self, path: impl AsRef<Path>, how: Attributes) -> Result<(), Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("make the folder", self.shown(path), errno);
@@ -31,7 +31,7 @@ impl Root {
     /// Gives a folder that is there its mode and owner.
     ///
     /// # Errors
-    /// When it is none, or they cannot be changed.
+    /// When the path is no folder, or mode and owner cannot be changed.
     pub fn give_folder(&self, path: impl AsRef<Path>, how: Attributes) -> Result<(), Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("change mode and owner of", self.shown(path), errno);
@@ -68,7 +68,7 @@ impl Root {
     /// is reached through something that is none, stays.
     ///
     /// # Errors
-    /// When it cannot be removed for another reason.
+    /// When the folder cannot be removed for another reason.
     pub fn remove_empty_folder(&self, path: impl AsRef<Path>) -> Result<bool, Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("remove the folder", self.shown(path), errno);
@@ -109,7 +109,7 @@ impl Root {
     /// there is no error.
     ///
     /// # Errors
-    /// When something of it cannot be removed.
+    /// When something in the folder cannot be removed.
     pub fn remove_tree(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("remove", self.shown(path), errno);
@@ -118,11 +118,11 @@ impl Root {
             Err(error) if error.is_not_found() => return Ok(()),
             above => above?,
         };
-        // What is mounted in it has another owner, and would be emptied.
+        // A file system that is mounted in the folder has another owner, and would be emptied.
         if self.mount_beneath(path).is_some() {
             return Err(failed(Errno::EBUSY));
         }
-        // By the descriptor: whatever becomes of the way to it meanwhile, it is this folder's.
+        // The descriptor stands for this folder, whatever becomes of the path meanwhile.
         let place = PathBuf::from(format!("/proc/self/fd/{}", above.as_raw_fd())).join(name);
         self.crash_point("unlinkat", path);
         match remove_dir_all(place) {
@@ -147,7 +147,7 @@ impl Root {
     /// Makes everything last that was written to the file system of a folder: one call for a tree of many files.
     ///
     /// # Errors
-    /// When not all of it could be written.
+    /// When not all of the file system could be written.
     pub fn sync(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
         let path = folder.as_ref();
         let folder = self.folder(path)?;

@@ -20,7 +20,7 @@ impl Root {
     /// descriptor that it checks, so nothing can be put in its place in between.
     ///
     /// # Errors
-    /// When it is not such a file, is not there, or is larger than `limit`.
+    /// When the path is no such file, is not there, or is larger than `limit`.
     pub fn read_trusted(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
@@ -30,7 +30,7 @@ impl Root {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
         let file = match self.open_at(path, flags) {
             Ok(file) => file,
-            // What O_NOFOLLOW answers for a link at the end of the path (open(2)).
+            // The error of O_NOFOLLOW for a link at the end of the path (open(2)).
             Err(Errno::ELOOP) => {
                 return Err(Error::NotAFile { path: self.shown(path), found: Kind::Link.described() });
             }

@@ -34,7 +34,7 @@ impl Root {
     /// Puts a symbolic link in place of what is there, whole, as [`Root::write`] does a file.
     ///
     /// # Errors
-    /// As [`Root::write`].
+    /// Those of [`Root::write`].
     pub fn write_link(&self, path: impl AsRef<Path>, target: &Path) -> Result<Written, Error> {
         self.put(path.as_ref(), New::Link(target))
     }
@@ -63,7 +63,7 @@ impl Root {
     /// its target; a symbolic link on the way to it is refused as by [`Root::write`].
     ///
     /// # Errors
-    /// When it cannot be removed; that it is not there is none.
+    /// When the file cannot be removed. A missing file is no error.
     pub fn remove(&self, path: impl AsRef<Path>) -> Result<Written, Error> {
         let path = path.as_ref();
         let failed = |errno| Error::io("remove", self.shown(path), errno);

@@ -7,7 +7,8 @@ use crate::container::Owner;
 /// An owner that held no GPU for so long is forgotten.
 const KEPT_S: f64 = 600.0;
 
-/// More accounts than on any machine at once; of those that hold nothing now the oldest go first.
+/// The most accounts that are kept: more than any machine has at once. Of the accounts that hold nothing now,
+/// the oldest go first.
 const MOST: usize = 4096;
 
 /// A process that holds a GPU now.

@@ -6,7 +6,7 @@
 
 use allocation::is_unsafe_to_show;
 
-/// Longer names are cut: they are values of labels.
+/// The length at which names are cut: they are values of labels.
 const LONGEST: usize = 128;
 
 /// The owner of a process; what does not apply is empty.
@@ -96,7 +96,7 @@ fn of_path(path: &str) -> Owner {
                 let next = parts.next_if(|next| !matches!(*next, "good" | "bad"));
                 next.or_else(|| parts.nth(1))
             }
-            // What containerd itself names a cgroup: /NAMESPACE/ID.
+            // containerd's own name of a cgroup: /NAMESPACE/ID.
             "default" | "k8s.io" | "moby" | "concourse" if depth == 1 => parts.next(),
             part => id(part),
         };

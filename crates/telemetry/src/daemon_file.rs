@@ -11,7 +11,7 @@ use root::{Kind, Root};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-/// More than the daemon writes.
+/// The most bytes that are read of a file: the daemon writes less.
 const LIMIT: usize = 1 << 20;
 
 /// A file that the daemon writes.

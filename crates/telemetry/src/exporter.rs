@@ -109,7 +109,7 @@ impl Scrape<'_> {
         *self.exporter.failed_reads.entry(place.cloned()).or_default().entry(file).or_default() += 1;
     }
 
-    /// Who uses the GPUs that are awake.
+    /// Adds the processes on the GPUs that are awake.
     fn users(&mut self, cards: Vec<(Card, gpu::Card<'_>)>) {
         let awake = cards.iter().filter(|(card, _)| !card.readings.is_suspended());
         let gpus: Vec<(GpuId, &Gpu)> = awake
@@ -171,7 +171,7 @@ impl Scrape<'_> {
         let seen = (Identity::of(gpu, true), None);
         let (identity, _) = self.exporter.identities.complete(place.clone(), seen);
         let render = gpu.render.as_ref().and_then(|node| node.path.file_name()?.to_str());
-        // Of a card that sysfs does not tell, nothing says that it is awake.
+        // A partition whose card is not known may be of a suspended card.
         let readings = match (gpu.pci, id, render) {
             (Some(_), Some(id), Some(render)) => {
                 amdgpu::readings::of_partition(self.root, of_card, id, render)

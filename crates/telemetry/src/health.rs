@@ -23,7 +23,7 @@ impl DaemonFile for Health {
 /// The wrapper's policy, which apply writes.
 const POLICY: &str = "/etc/rocworker/wrapper.json";
 
-/// More than apply writes.
+/// The most bytes that are read of the policy: apply writes less.
 const LIMIT: usize = 1 << 20;
 
 /// Whether the wrapper's policy keeps containers off an unhealthy GPU; `None` where the policy cannot be

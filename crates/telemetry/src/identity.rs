@@ -59,7 +59,7 @@ fn known<const N: usize>(labels: [(&'static str, Option<String>); N]) -> Vec<Lab
     labels.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
-/// Who a GPU is; of a card, the version of its VBIOS too.
+/// A GPU's identity, and a card's version of its VBIOS.
 pub(crate) type Known = (Identity, Option<String>);
 
 /// The identities of the GPUs that are there.

@@ -123,7 +123,7 @@ impl<T: Send + 'static> Patient<T> {
             worker.jobs.send(Box::new(job.clone())).ok();
             match worker.wait(patience, end) {
                 Waited::Done(result) => {
-                    // One whose Root could not be opened has ended.
+                    // A worker whose Root could not be opened has ended.
                     self.worker = result.is_ok().then_some(worker);
                     return Ok(result?);
                 }

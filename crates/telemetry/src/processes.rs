@@ -1,4 +1,4 @@
-//! Who uses which GPU, and what each container has had of it.
+//! Finds which processes use which GPU, and accounts for the use of each container.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 /// The ticks a second of field 22 in /proc/PID/stat (`USER_HZ`, asm-generic/param.h).
 const TICKS_A_SECOND: f64 = 100.0;
 
-/// More than /proc/PID/stat, comm and cgroup of 20 hierarchies have.
+/// The most bytes that are read of a file: /proc/PID/stat, comm, and cgroup of 20 hierarchies have less.
 const LIMIT: usize = 64 << 10;
 
 /// How many processes on GPUs have series: each has three, of some 300 bytes.

@@ -1,11 +1,11 @@
 //! Paragraphs of fields, as control, Packages and Release are made of them (deb-control(5)).
 
-/// One paragraph; its fields in their order.
+/// A paragraph of a control file; its fields keep their order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Control(Vec<(String, String)>);
 
 impl Control {
-    /// Of the text of one paragraph, as dpkg-deb prints it; a line that begins with a space goes on with the last one.
+    /// Parses a paragraph as dpkg-deb prints it; a line that begins with a space continues the field before.
     pub(crate) fn parse(text: &str) -> Self {
         let mut fields: Vec<(String, String)> = Vec::new();
         for line in text.lines() {

@@ -22,7 +22,7 @@ pub fn fails(name: &str, words: &str) -> Package {
     Package::new(name, "1.0").script(Script::Postinst, &format!("#!/bin/sh\necho '{words}' >&2\nexit 1\n"))
 }
 
-/// As [`fails`], the first time only.
+/// A package that fails as [`fails`] does, at its first installation only.
 pub fn fails_once(name: &str, words: &str) -> Package {
     let mark = format!("/var/lib/{name}.tried");
     Package::new(name, "1.0")

@@ -21,7 +21,7 @@ impl Headers {
         Self { files }
     }
 
-    /// What `uname -r` says in the kernel that they are for.
+    /// The output of `uname -r` in the kernel that the headers are for.
     ///
     /// # Panics
     /// Where there is not one package of headers for amd64 machines.

@@ -9,16 +9,16 @@ use tempfile::TempDir;
 
 /// The clock by which an expired key is made; a day later it is expired.
 const LONG_AGO: &str = "20200101T000000!";
-/// gpg takes no second signature of the same second, and none by a key that has expired.
+/// gpg makes no second signature in the second of the first, and none by a key that has expired.
 const AN_HOUR_LATER: &str = "20200101T010000!";
 
 /// An ed25519 key that can sign, and its public half as it is handed out.
 #[derive(Debug)]
 pub struct Key {
     home: TempDir,
-    /// Of the primary key: what a person compares.
+    /// The primary key's fingerprint, which a person compares.
     fingerprint: String,
-    /// Of what signs: a subkey, or the primary key itself.
+    /// The fingerprint of the key that signs: a subkey, or the primary key itself.
     signer: String,
     public: Vec<u8>,
     armored: String,
@@ -35,8 +35,8 @@ impl Key {
         key
     }
 
-    /// A key whose public half says that it expired in 2020. It signs today all the same: its owner has prolonged it
-    /// since, and this copy of the public half does not know, as it comes about with real repositories.
+    /// A key whose public half has the expiry date of 2020. The key still signs today: its owner has
+    /// prolonged it since, and this copy of the public half lacks that, as happens with real repositories.
     ///
     /// # Panics
     /// Where gpg makes none.

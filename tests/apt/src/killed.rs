@@ -43,12 +43,12 @@ pub struct DpkgCall {
     pub call: Call,
 }
 
-/// What dies with dpkg.
+/// The programs that die with dpkg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Death {
     /// dpkg alone: apt notices, and says so.
     Alone,
-    /// Every program of the machine, as in a power cut.
+    /// Every program of the machine dies, as in a power cut.
     WithAll,
 }
 
@@ -113,7 +113,7 @@ pub fn dpkg_killed_at(machine: &Machine, argv: &[&str], at: &DpkgCall, death: De
     fs::remove_file(machine.shared().join("dpkg.killed")).is_ok().then_some(said)
 }
 
-/// With our dpkg in the real one's place, for apt alone and for this one run.
+/// Runs a command with the test's dpkg in place of the real one, for apt alone and for this one run.
 fn with_dpkg(machine: &Machine, argv: &[&str], plan: &str) -> Said {
     machine.put_script(&format!("{SHARED}/dpkg"), DPKG);
     machine.put(&format!("{SHARED}/dpkg.plan"), plan);

@@ -1,9 +1,9 @@
-//! Real apt and dpkg, run where nothing of them stays: a copy on write of this system or of another release of
-//! Debian ([`machine`]), a repository of packages that are made here and signed by a key that is made here
-//! ([`repository`]), and a server on loopback that can be told to misbehave ([`server`]).
+//! Runs real apt and dpkg where they leave nothing behind: in a copy on write of this system or of another
+//! release of Debian ([`machine`]). A repository has packages that are made here, signed by a key that is
+//! made here ([`repository`]), and a server on loopback can misbehave on request ([`server`]).
 //!
-//! apt's own verdict is what a test holds its expectation against: nothing here decides what is a good signature, a
-//! whole file or a package that can be installed.
+//! A test compares its expectation with apt's own verdict: nothing here decides what is a good signature, a
+//! complete file or a package that can be installed.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -110,7 +110,7 @@ impl Machine {
         self.stage.folder().join("shared")
     }
 
-    /// What a file in the shared folder is called there.
+    /// The path in the machine of a file in the shared folder.
     ///
     /// # Panics
     /// Where it is in another folder, or its name is no text.
@@ -118,8 +118,8 @@ impl Machine {
         format!("{SHARED}/{}", file.strip_prefix(self.shared()).unwrap().to_str().unwrap())
     }
 
-    /// Where a file of the machine is for the test: an absolute path of the machine's, or one beneath its root.
-    /// A link in it that is absolute would be followed on this machine.
+    /// The path of a machine's file for the test: from an absolute path of the machine's, or one beneath its
+    /// root. An absolute link in it would be followed on this machine.
     pub fn outside(&self, path: &str) -> PathBuf {
         Path::new(&format!("/proc/{}/root", self.keeper.id())).join(path.trim_start_matches('/'))
     }
@@ -134,10 +134,10 @@ impl Machine {
         fs::write(&file, bytes).unwrap();
     }
 
-    /// As [`Machine::put`], of a file that can be executed.
+    /// Writes as [`Machine::put`] does, and makes the file executable.
     ///
     /// # Panics
-    /// As [`Machine::put`].
+    /// Where [`Machine::put`] panics.
     pub fn put_script(&self, path: &str, text: &str) {
         self.put(path, text);
         fs::set_permissions(self.outside(path), fs::Permissions::from_mode(0o755)).unwrap();
@@ -197,7 +197,7 @@ impl Machine {
     /// apt-get as a script calls it: without questions.
     ///
     /// # Panics
-    /// As [`Machine::call`].
+    /// Where [`Machine::call`] panics.
     pub fn apt_get(&self, arguments: &[&str]) -> Said {
         let mut command = self.command(&["apt-get", "--quiet", "--yes"]);
         command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").output().unwrap().into()
@@ -216,7 +216,7 @@ impl Machine {
     /// dpkg's status and version of a package: `install ok installed 1.0`; none of one that it has never heard of.
     ///
     /// # Panics
-    /// As [`Machine::call`].
+    /// Where [`Machine::call`] panics.
     pub fn package(&self, name: &str) -> Option<String> {
         let format = "--showformat=${Status} ${Version}";
         let said = self.call(&["dpkg-query", "--show", format, name]);
@@ -226,13 +226,13 @@ impl Machine {
     /// Every package that dpkg knows, as `NAME VERSION STATUS`, in order.
     ///
     /// # Panics
-    /// As [`Machine::call`].
+    /// Where [`Machine::call`] panics.
     pub fn packages(&self) -> Vec<String> {
         let format = "--showformat=${binary:Package} ${Version} ${Status}\\n";
         self.call(&["dpkg-query", "--show", format]).well().lines().map(str::to_owned).collect()
     }
 
-    /// What stands beneath these folders, which are named without the first slash.
+    /// The files beneath these folders, which are named without the first slash.
     ///
     /// # Panics
     /// Where something cannot be read.
@@ -240,8 +240,8 @@ impl Machine {
         Tree::of(&self.outside("/"), folders)
     }
 
-    /// What the machine holds in place of the system that it is a copy of: each path that was written or, as a
-    /// character device, removed since.
+    /// The machine's differences from the system that it copies: each path that was written since or, as a
+    /// character device, removed.
     ///
     /// # Panics
     /// Where something cannot be read.
@@ -275,11 +275,11 @@ impl Machine {
         self.call(&["mount", "-o", &size, &disk]).well();
     }
 
-    /// Kills every program that runs there, as a power cut would, and returns once they are gone. What lies in /run and
-    /// /tmp stays all the same.
+    /// Kills every program that runs in the machine, as a power cut would, and returns once they are gone.
+    /// Files in /run and /tmp stay.
     ///
     /// # Panics
-    /// As [`Machine::call`].
+    /// Where [`Machine::call`] panics.
     pub fn kill_all(&self) {
         // The kernel spares the first process and the one that asks; with `cat`, three are left.
         let script = "kill -KILL -1; until set -- /proc/[0-9]*; [ $# -le 3 ]; do :; done";

@@ -8,14 +8,14 @@ use std::process::Command;
 
 use crate::control::Control;
 
-/// What dpkg runs, by the name that it has in the package (deb-preinst(5) and its neighbours).
+/// A script that dpkg runs, by its name in the package (deb-preinst(5) and its neighbours).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Script {
     Preinst,
     Postinst,
     Prerm,
     Postrm,
-    /// What debconf runs before the installation, to ask.
+    /// The script that debconf runs before the installation, to ask.
     Config,
 }
 
@@ -37,7 +37,7 @@ enum Content {
     Link(String),
 }
 
-/// A binary package. What is not said of it is what dpkg asks for at least.
+/// A binary package. Without further settings it has what dpkg requires at least.
 #[derive(Clone, Debug)]
 pub struct Package {
     control: Control,
@@ -48,7 +48,7 @@ pub struct Package {
 }
 
 impl Package {
-    /// For every architecture, so that it suits whatever machine runs the test.
+    /// A package for every architecture, so that it suits whatever machine runs the test.
     pub fn new(name: &str, version: &str) -> Self {
         let control = Control::default()
             .with("Package", name)
@@ -219,7 +219,7 @@ fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// Bytes without a pattern, the same each time (xorshift64, Marsaglia 2003).
+/// Bytes without a pattern, equal in each run (xorshift64, Marsaglia 2003).
 fn noise(bytes: usize) -> Vec<u8> {
     let mut state = 0x9E37_79B9_7F4A_7C15_u64;
     let mut out = Vec::with_capacity(bytes + 8);

@@ -17,9 +17,10 @@ use crate::package::Package;
 /// The architecture whose index is written; what Debian calls that of this project's machines.
 const ARCHITECTURE: &str = "amd64";
 
-/// One suite with one component. Packages are added; a release says what there is at that moment.
+/// A suite with one component. Packages are added; a release is the state at one moment.
 ///
-/// What a server is given is the folder of a release, not that of the repository: an older one can be served later.
+/// A server serves the folder of a release, not that of the repository, so that an older release can be
+/// served later.
 #[derive(Debug)]
 pub struct Repository {
     folder: TempDir,
@@ -37,7 +38,7 @@ struct Entry {
     file: PathBuf,
 }
 
-/// When a release says that it was made, and until when it holds.
+/// A release's dates: when it was made, and until when it is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dates {
     pub made: SystemTime,
@@ -56,7 +57,7 @@ impl Dates {
     /// Made so long ago, to hold until so long ago.
     ///
     /// # Panics
-    /// As [`Dates::ago`].
+    /// Where [`Dates::ago`] panics.
     pub fn ended(age: Duration, since: Duration) -> Self {
         Self { valid_until: SystemTime::now().checked_sub(since), ..Self::ago(age) }
     }
@@ -68,7 +69,7 @@ pub(crate) fn open_to_all(folder: &Path) {
 }
 
 impl Repository {
-    /// Without a package. The origin is what a pin can name (apt_preferences(5), `o=`).
+    /// A repository without packages. A pin can name the origin (apt_preferences(5), `o=`).
     ///
     /// # Panics
     /// Where no folder can be made.
@@ -105,10 +106,10 @@ impl Repository {
         self.packages.push(Entry { control: package.control().clone(), file });
     }
 
-    /// As [`Repository::add`], of a package that is built already; it stays where it is.
+    /// Adds as [`Repository::add`] does, from a package's file, which stays where it is.
     ///
     /// # Panics
-    /// Where dpkg-deb does not take it for one.
+    /// Where dpkg-deb takes the file for no package.
     pub fn add_file(&mut self, file: &Path) {
         let mut command = Command::new("dpkg-deb");
         let output = command.arg("--field").arg(file).output().unwrap();
@@ -117,10 +118,10 @@ impl Repository {
         self.packages.push(Entry { control, file: file.to_owned() });
     }
 
-    /// As it is with these packages.
+    /// The repository with these packages added.
     ///
     /// # Panics
-    /// As [`Repository::add`].
+    /// Where [`Repository::add`] panics.
     #[must_use]
     pub fn with(mut self, packages: impl IntoIterator<Item = Package>) -> Self {
         packages.into_iter().for_each(|package| self.add(package));
@@ -141,10 +142,10 @@ impl Repository {
         self.release_of(Dates::ago(Duration::ZERO), Some(key))
     }
 
-    /// As [`Repository::release`], of another day, or without a signature.
+    /// Makes a release as [`Repository::release`] does, with another date, or without a signature.
     ///
     /// # Panics
-    /// As [`Repository::release`].
+    /// Where [`Repository::release`] panics.
     pub fn release_of(&mut self, dates: Dates, key: Option<&Key>) -> PathBuf {
         self.releases += 1;
         let top = self.folder.path().join(format!("release-{}", self.releases));
@@ -194,7 +195,7 @@ impl Repository {
         release.with("SHA256", &line).text()
     }
 
-    /// Where a file of a release is asked for, beneath the server's own address.
+    /// The path at which a server is asked for a file of a release.
     pub fn path_of(&self, name: &str) -> String {
         format!("/dists/{}/{name}", self.suite)
     }
@@ -211,12 +212,12 @@ impl Repository {
     }
 }
 
-/// Where a package is asked for, beneath the server's own address.
+/// The path at which a server is asked for a package.
 pub fn path_of(package: &Package) -> String {
     format!("/pool/{}", package.file_name())
 }
 
-/// As `sha256sum` prints it.
+/// The digest as `sha256sum` prints it.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").unwrap();
@@ -224,7 +225,7 @@ pub fn sha256(bytes: &[u8]) -> String {
     })
 }
 
-/// As Release has it: `Sun, 22 Nov 2026 03:00:00 UTC`.
+/// The time as Release has it: `Sun, 22 Nov 2026 03:00:00 UTC`.
 fn date(time: SystemTime) -> String {
     let seconds = time.duration_since(UNIX_EPOCH).unwrap().as_secs();
     let mut command = Command::new("date");

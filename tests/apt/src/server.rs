@@ -1,7 +1,7 @@
-//! An HTTP server on loopback that serves a folder, and can be told to misbehave.
+//! An HTTP server on loopback that serves a folder, and misbehaves on request.
 //!
-//! It is its own proxy too: a request for `http://HOST/PATH` is answered with PATH, whatever the host, and kept with
-//! the host that it named. So a test can show that a proxy was used: the host of its repository need not be there.
+//! The server is its own proxy too: it answers a request for `http://HOST/PATH` with PATH, whatever the host,
+//! and records the host. So a test can show that a proxy was used, and its repository's host need not exist.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::{self, JoinHandle};
 
-/// What is done instead of answering as one should.
+/// A misbehaviour in place of the right answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Misbehaviour {
     /// The connection is closed without a byte.
     Close,
-    /// Nothing is answered until the server is told to behave again, or goes.
+    /// The server answers nothing until it is to behave again, or ends.
     Hang,
     /// The whole length is announced, and the connection is closed after this many bytes.
     Cut(usize),
-    /// As [`Misbehaviour::Cut`], but the rest comes once the server is told to behave again, or goes.
+    /// As with [`Misbehaviour::Cut`], but the rest comes once the server is to behave again, or ends.
     Stall(usize),
     /// The server answers with these bytes in place of the file's.
     Other(Vec<u8>),
@@ -28,13 +28,13 @@ pub enum Misbehaviour {
     Status(u16),
 }
 
-/// One request, as it came in.
+/// A request as it came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
     /// The host and port that a proxy is asked for; none of a request to the server itself.
     pub authority: Option<String>,
-    /// From the first slash on, with what was written as `%2b` and the like put back.
+    /// The path from the first slash on, with `%2b` and the like decoded.
     pub path: String,
     /// The rest of its head, a line a field.
     pub head: String,
@@ -45,7 +45,7 @@ struct State {
     folder: PathBuf,
     misbehaviours: BTreeMap<String, Misbehaviour>,
     requests: Vec<Request>,
-    /// What is open, to be shut when the server goes.
+    /// Open connections, which are shut when the server ends.
     connections: Vec<TcpStream>,
     is_over: bool,
 }
@@ -53,7 +53,7 @@ struct State {
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    /// Told of each change of what a waiting answer waits for.
+    /// Is notified of each change for which an answer may wait.
     changed: Condvar,
 }
 
@@ -96,7 +96,7 @@ impl Server {
     /// Misbehaves from now on when this path is asked for, which begins with a slash.
     ///
     /// # Panics
-    /// As [`Server::show`].
+    /// Where [`Server::show`] panics.
     pub fn misbehave(&self, path: &str, how: Misbehaviour) {
         self.shared.state.lock().unwrap().misbehaviours.insert(path.to_owned(), how);
     }
@@ -104,21 +104,21 @@ impl Server {
     /// Takes every misbehaviour back; what hangs is answered now.
     ///
     /// # Panics
-    /// As [`Server::show`].
+    /// Where [`Server::show`] panics.
     pub fn behave(&self) {
         self.shared.state.lock().unwrap().misbehaviours.clear();
         self.shared.changed.notify_all();
     }
 
-    /// What was asked for until now, in order.
+    /// The requests until now, in order.
     ///
     /// # Panics
-    /// As [`Server::show`].
+    /// Where [`Server::show`] panics.
     pub fn requests(&self) -> Vec<Request> {
         self.shared.state.lock().unwrap().requests.clone()
     }
 
-    /// How often a path was asked for until now.
+    /// The number of requests for a path until now.
     pub fn count(&self, path: &str) -> usize {
         self.requests().iter().filter(|request| request.path == path).count()
     }
@@ -126,7 +126,7 @@ impl Server {
     /// Waits until a path was asked for.
     ///
     /// # Panics
-    /// As [`Server::show`].
+    /// Where [`Server::show`] panics.
     pub fn wait_for(&self, path: &str) {
         let state = self.shared.state.lock().unwrap();
         let is_missing = |state: &mut State| state.requests.iter().all(|request| request.path != path);
@@ -197,7 +197,7 @@ fn serve(connection: &TcpStream, shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// None where the peer has no more to ask.
+/// Reads a request; `None` where the peer has no more.
 fn read_request(reader: &mut BufReader<&TcpStream>) -> io::Result<Option<Request>> {
     let mut line = String::new();
     if reader.read_line(&mut line)? == 0 {
@@ -239,7 +239,7 @@ fn decoded(path: &str) -> String {
     out
 }
 
-/// Whether the connection goes on.
+/// Answers a request; returns whether the connection goes on.
 fn answer(
     connection: &TcpStream,
     shared: &Shared,
@@ -303,7 +303,7 @@ fn write_head(mut connection: &TcpStream, status: &str, length: usize) -> io::Re
     write!(connection, "HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n")
 }
 
-/// Until the path's misbehaviour is taken back, or the server goes.
+/// Waits until the path's misbehaviour is over, or the server ends.
 fn wait(shared: &Shared, path: &str) {
     let state = shared.state.lock().unwrap();
     let goes_on = |state: &mut State| !state.is_over && state.misbehaviours.contains_key(path);

@@ -7,7 +7,7 @@ use crate::package::{Package, Script};
 
 /// AMD's repositories name themselves so, and are pinned by it.
 pub const ORIGIN: &str = "repo.radeon.com";
-/// Where ROCm's packages and tarballs are found, whatever their version.
+/// The folder in which ROCm's packages and tarballs are found, whatever their version.
 pub const ROCM: &str = "/opt/rocm";
 
 /// `amd-ctk cdi generate --output=FILE` and `amd-ctk cdi list`, of one spec whatever the machine.
@@ -64,7 +64,7 @@ MODULE_LICENSE("GPL");
 MODULE_DESCRIPTION("made by a test of rocworker");
 "#;
 
-/// What AMD's toolkit generates is this spec.
+/// AMD's container toolkit, which generates this spec.
 pub fn container_toolkit(version: &str, spec: &str) -> Package {
     Package::new("amd-container-toolkit", version)
         .program("/usr/bin/amd-ctk", AMD_CTK)
@@ -72,7 +72,7 @@ pub fn container_toolkit(version: &str, spec: &str) -> Package {
         .file("/usr/share/amd-container-toolkit/spec.json", spec)
 }
 
-/// What rocm-smi prints is this text, whatever it is asked.
+/// rocm-smi, which prints this text for every command.
 pub fn rocm_smi(version: &str, says: &str) -> Package {
     Package::new("rocm-smi-lib", version)
         .file("/usr/share/rocm-smi-lib/says", says)
@@ -106,11 +106,11 @@ pub fn amdgpu_install(version: &str, source: &str, keyring: &[u8]) -> Package {
         .program("/usr/bin/amdgpu-install", AMDGPU_INSTALL)
 }
 
-/// Where [`amdgpu_install`] puts its key, for the source to name.
+/// The path at which [`amdgpu_install`] puts its key, for the source to name.
 pub const AMDGPU_INSTALL_KEYRING: &str = "/usr/share/keyrings/amdgpu-install.gpg";
 
-/// What AMD's package of this version registers with dkms: without the epoch and the release's eight digits, as
-/// `6.16.13-2341068.24.04` of `1:6.16.13.30300400-2341068.24.04`.
+/// The version that AMD's package of this version registers with dkms, without the epoch and the release's
+/// eight digits: `6.16.13-2341068.24.04` of `1:6.16.13.30300400-2341068.24.04`.
 pub fn amdgpu_in_dkms(package: &str) -> String {
     let version = package.split_once(':').map_or(package, |(_, rest)| rest);
     let Some((upstream, revision)) = version.rsplit_once('-') else { return version.to_owned() };

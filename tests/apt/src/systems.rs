@@ -8,7 +8,7 @@ use support::real;
 use crate::headers::Headers;
 use crate::machine::Machine;
 
-/// What setting a machine up, and making a repository for it, takes.
+/// The programs that set up a machine and make a repository for it.
 const PROGRAMS: &[&str] =
     &["apt-get", "dpkg-deb", "gpg", "unshare", "nsenter", "pivot_root", "mount", "setpriv", "strace"];
 /// Debian 13's root file system: set by `cargo xtask test`.
@@ -26,10 +26,10 @@ pub fn this() -> Option<Machine> {
     this_on(&Hardware::demo())
 }
 
-/// As [`this`], with this hardware.
+/// This system as [`this`] gives it, with this hardware.
 ///
 /// # Panics
-/// As [`this`].
+/// Where [`this`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn this_on(hardware: &Hardware) -> Option<Machine> {
@@ -39,17 +39,17 @@ pub fn this_on(hardware: &Hardware) -> Option<Machine> {
 /// A minimal Debian 13: apt 3.0, which checks signatures with sqv, dpkg and no compiler.
 ///
 /// # Panics
-/// As [`this`].
+/// Where [`this`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn trixie() -> Option<Machine> {
     trixie_on(&Hardware::demo())
 }
 
-/// As [`trixie`], with this hardware.
+/// Debian 13 as [`trixie`] gives it, with this hardware.
 ///
 /// # Panics
-/// As [`this`].
+/// Where [`this`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn trixie_on(hardware: &Hardware) -> Option<Machine> {
@@ -60,7 +60,7 @@ pub fn trixie_on(hardware: &Hardware) -> Option<Machine> {
 /// A copy of the system that the test runs on, and what it takes to build a module there.
 ///
 /// # Panics
-/// As [`this`].
+/// Where [`this`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn with_headers() -> Option<(Machine, Headers)> {
@@ -72,7 +72,7 @@ pub fn with_headers() -> Option<(Machine, Headers)> {
 /// Each has its name for a failed assertion; none where the calling test is to be skipped.
 ///
 /// # Panics
-/// As [`this`].
+/// Where [`this`] panics.
 #[track_caller]
 pub fn each() -> Vec<(&'static str, Machine)> {
     let Some(trixie) = trixie() else { return Vec::new() };
@@ -80,10 +80,10 @@ pub fn each() -> Vec<(&'static str, Machine)> {
     this.into_iter().chain([("trixie", trixie)]).collect()
 }
 
-/// Both, whatever is asked for.
+/// Debian 13 and the system that the test runs on, in every tier of the tests.
 ///
 /// # Panics
-/// As [`this`].
+/// Where [`this`] panics.
 #[track_caller]
 pub fn both() -> Vec<(&'static str, Machine)> {
     // The one that may not be here first: the other would be set up for nothing.

@@ -18,7 +18,7 @@ use support::said::Said;
 use crate::engine::{Engine, Unpacked};
 use crate::host::Host;
 
-/// Where the wrapper would stand.
+/// The wrapper's path in these configurations.
 pub const WRAPPER: &str = "/opt/rocworker/shim/runc";
 
 const ETC: &str = "etc/containerd";
@@ -139,10 +139,10 @@ impl Configured {
         tree(&self.root.join(ETC))
     }
 
-    /// What rocworker wants of it now.
+    /// The state that rocworker wants for containerd now.
     ///
     /// # Panics
-    /// Where it does not find the engine.
+    /// Where rocworker does not find the engine.
     pub fn wanted(&self, config: &str) -> Desired {
         let root = Root::open(&self.root).unwrap();
         let config = Config::parse(Path::new("config.yaml"), config).unwrap();
@@ -162,7 +162,7 @@ impl Configured {
     /// Takes it back. `before`: what was there.
     ///
     /// # Panics
-    /// As [`Configured::apply`].
+    /// Where [`Configured::apply`] panics.
     pub fn undo(&self, desired: &Desired, before: &BTreeMap<PathBuf, Vec<u8>>) {
         for action in desired.actions.iter().rev() {
             let path = self.path(action);
@@ -193,8 +193,8 @@ impl Configured {
         self.host.call("/usr/bin", &["/usr/bin/containerd", "config", what])
     }
 
-    /// What is in effect, or why containerd cannot load it. Without a file containerd 1.x dumps nothing, and uses the
-    /// default.
+    /// The effective configuration, or why containerd cannot load it. Without a file containerd 1.x dumps
+    /// nothing, and uses the default.
     pub fn effective(&self) -> Result<Value, String> {
         let absent = !self.root.join(ETC).join("config.toml").exists();
         let said = self.config(if absent { "default" } else { "dump" });

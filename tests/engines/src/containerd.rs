@@ -1,4 +1,4 @@
-//! A containerd that runs, and `ctr` of the same release to drive it.
+//! Runs containerd, and `ctr` of its release to drive it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -20,17 +20,17 @@ use crate::{look, machine};
 
 /// The namespace that Concourse uses.
 const NAMESPACE: &str = "concourse";
-/// What containerd says once it answers (its `main.go`).
+/// The message with which containerd is ready (its `main.go`).
 const READY: &str = "containerd successfully booted";
-/// What stands between containerd and a container.
+/// The program between containerd and a container.
 pub const SHIM: &str = "containerd-shim-runc-v2";
 /// A shim ends a little after its container was deleted.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How it is started, at first and again.
+/// How containerd is started, at first and again.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// Its PATH, which is all of its environment.
+    /// containerd's PATH, which is all of its environment.
     pub path: String,
     pub argv: Vec<String>,
 }
@@ -46,26 +46,26 @@ pub struct Containerd {
 }
 
 impl Containerd {
-    /// On the demo machine, with this policy and the wrapper as its shims' runc.
+    /// containerd on the demo machine, with this policy and the wrapper as its shims' runc.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// Where containerd does not start.
     pub fn on_demo(engine: &Engine, unpacked: &Unpacked, policy: &str) -> Self {
         Self::on(&Machine::demo(), engine, unpacked, policy)
     }
 
-    /// On another machine.
+    /// containerd on another machine.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// Where containerd does not start.
     pub fn on(machine: &Machine, engine: &Engine, unpacked: &Unpacked, policy: &str) -> Self {
         Self::start(machine, engine, unpacked, policy, true)
     }
 
-    /// On the demo machine, which has the wrapper, but not where containerd would find it.
+    /// containerd on the demo machine, which has the wrapper, but where containerd does not find it.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// Where containerd does not start.
     pub fn without_wrapper(engine: &Engine, unpacked: &Unpacked, policy: &str) -> Self {
         Self::start(&Machine::demo(), engine, unpacked, policy, false)
     }
@@ -90,10 +90,10 @@ impl Containerd {
         Self::begin(engine, host, Start { path, argv })
     }
 
-    /// On a host that is set already, by a program of its root.
+    /// containerd on a host that is already set up, by a program of the host.
     ///
     /// # Panics
-    /// Where it does not start.
+    /// Where containerd does not start.
     pub fn begin(engine: &Engine, host: Host, start: Start) -> Self {
         let (daemon, log) = boot(&host, &start);
         Self { engine: *engine, start, host, daemon, log }
@@ -103,7 +103,7 @@ impl Containerd {
         &self.host
     }
 
-    /// What a failed assertion should show beside its values.
+    /// A name for failed assertions to show beside their values.
     pub fn name(&self) -> &'static str {
         self.engine.name
     }
@@ -125,45 +125,45 @@ impl Containerd {
     /// Runs a container from the root file system to its end, and removes it.
     ///
     /// # Panics
-    /// As [`Containerd::ctr`].
+    /// Where [`Containerd::ctr`] panics.
     pub fn run(&self, flags: &[&str], id: &str, argv: &[&str]) -> Said {
         self.run_command(&[&["--rm"], flags].concat(), id, argv).output().unwrap().into()
     }
 
-    /// What a new container sees of the GPUs.
+    /// The GPUs that a new container sees.
     ///
     /// # Panics
-    /// Where it does not end well.
+    /// Where the container fails.
     #[track_caller]
     pub fn look(&self, flags: &[&str], id: &str) -> String {
         self.run(flags, id, &look::look(id)).well();
         self.seen(id)
     }
 
-    /// What comes of opening a node that a new container makes itself.
+    /// The result of opening a node that a new container makes itself.
     ///
     /// # Panics
-    /// Where it does not end well.
+    /// Where the container fails.
     #[track_caller]
     pub fn forge(&self, flags: &[&str], id: &str, major: &str, minor: &str) -> String {
         self.run(flags, id, &look::forge(id, major, minor)).well();
         self.seen(id)
     }
 
-    /// What a further process of a container sees.
+    /// The GPUs that a further process of a container sees.
     ///
     /// # Panics
-    /// Where it does not end well.
+    /// Where the process fails.
     #[track_caller]
     pub fn look_in(&self, id: &str, process: &str) -> String {
         self.exec(id, process, &look::look(process)).well();
         self.seen(process)
     }
 
-    /// What was written into [`look::SEEN`] under this name; it is taken away.
+    /// The text that was written into [`look::SEEN`] under this name; removes it.
     ///
     /// # Panics
-    /// Where nothing was.
+    /// Where no text was written.
     #[track_caller]
     pub fn seen(&self, name: &str) -> String {
         let file = self.outside(look::SEEN).join(name);
@@ -199,7 +199,7 @@ impl Containerd {
     /// Runs a further process in a container: the shim writes its process file for that.
     ///
     /// # Panics
-    /// As [`Containerd::ctr`].
+    /// Where [`Containerd::ctr`] panics.
     pub fn exec(&self, id: &str, process: &str, argv: &[&str]) -> Said {
         self.ctr(&[&["task", "exec", "--exec-id", process, id], argv].concat())
     }

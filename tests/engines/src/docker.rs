@@ -54,7 +54,7 @@ impl Docker {
         &self.daemon.host
     }
 
-    /// Where its containers' cgroups are, as an argument of `docker run` and `docker build`.
+    /// The parent of dockerd's containers' cgroups, as an argument of `docker run` and `docker build`.
     pub fn cgroup_parent(&self) -> &str {
         &self.cgroup
     }

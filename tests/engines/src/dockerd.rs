@@ -7,7 +7,8 @@ use crate::host::Host;
 
 const PATH: &str = "/usr/sbin:/usr/bin";
 
-/// Where it listens, as its clients there name it; below the stage's folder on this machine.
+/// The address at which dockerd listens, for its clients on the stage; the socket is below the stage's folder
+/// on this machine.
 pub const SOCKET: &str = "unix:///stage/docker.sock";
 
 /// The daemon, as long as this value lives.
@@ -18,11 +19,11 @@ pub struct Dockerd {
 }
 
 impl Dockerd {
-    /// Starts the host's dockerd with these options, and waits until it answers. It sees nothing of this machine's
-    /// network.
+    /// Starts the host's dockerd with these options, and waits until it answers. dockerd sees nothing of this
+    /// machine's network.
     ///
     /// # Panics
-    /// With what it said, where it does not start.
+    /// With dockerd's output, where it does not start.
     pub fn start(host: Host, options: &[&str]) -> Self {
         let always = [
             "/usr/sbin/dockerd",

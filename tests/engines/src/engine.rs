@@ -1,4 +1,4 @@
-//! Which engines there are, and how each is told to run the wrapper.
+//! Lists the engines, and how each finds the wrapper.
 
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub struct Engine {
     way: Way,
 }
 
-/// How the shims come to find the wrapper as `runc`.
+/// How the shims find the wrapper as `runc`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     /// A launcher gives containerd a PATH, which its shims inherit: all that 1.x offers.
@@ -38,12 +38,12 @@ pub fn releases() -> Vec<Engine> {
     [vec![CONTAINERD_2_1], older()].concat()
 }
 
-/// With `cargo xtask test --all` the releases before the newest.
+/// The releases before the newest, with `cargo xtask test --all` only.
 pub fn older() -> Vec<Engine> {
     if real::is_all() { vec![CONTAINERD_1_6, CONTAINERD_1_7] } else { Vec::new() }
 }
 
-/// What of this repository an engine's test needs.
+/// The parts of this repository that an engine's test needs.
 #[derive(Clone, Debug)]
 pub struct Unpacked {
     /// The root of the engine's own file system.
@@ -53,7 +53,7 @@ pub struct Unpacked {
 }
 
 impl Engine {
-    /// Where the engine and the wrapper are, unless the calling test is to be skipped.
+    /// The paths of the engine and the wrapper, unless the calling test is to be skipped.
     ///
     /// # Panics
     /// Where something is missing in a full run.

@@ -74,10 +74,10 @@ impl Host {
         Self { stage, keeper }
     }
 
-    /// As [`Host::set`], of a machine that has no policy and no CDI spec yet.
+    /// A host as [`Host::set`] gives it, for a machine that has no policy and no CDI spec yet.
     ///
     /// # Panics
-    /// As [`Host::set`].
+    /// Where [`Host::set`] panics.
     pub fn of(machine: &Machine, unpacked: &Unpacked) -> Self {
         Self::set(Stage::set(machine), unpacked)
     }

@@ -1,4 +1,4 @@
-//! What a container sees of the GPUs, and what happens when it opens a node.
+//! Commands that show which GPUs a container sees, and what happens when it opens a node.
 
 use std::fs;
 use std::path::Path;

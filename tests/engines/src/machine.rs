@@ -12,7 +12,7 @@ use support::stage::Stage;
 
 /// Requests of every kind count; without one there is no GPU.
 pub const ASKED: &str = r#"{"schema_version":1,"requests":"all","default":"none","sharing":"shared"}"#;
-/// As on a Concourse worker: every task has every GPU.
+/// The policy of a Concourse worker: every task has every GPU.
 pub const ALL: &str = r#"{"schema_version":1,"requests":"all","default":"all","sharing":"shared"}"#;
 
 /// A stage with the machine, the CDI spec that rocworker makes of it, and a policy.
@@ -33,7 +33,8 @@ pub fn stage(machine: &Machine, policy: &str) -> Stage {
     stage
 }
 
-/// What looking prints in a container with these GPUs of the demo machine, each of its nodes with this outcome.
+/// The output of a look in a container with these GPUs of the demo machine, each of its nodes with this
+/// outcome.
 pub fn seen_on_demo(indexes: impl IntoIterator<Item = u32>, outcome: &str) -> String {
     // crates/layout/src/sample.rs: card1 and renderD129 are the W7900, card2 and renderD130 on the partitions.
     let gpus: Vec<(u32, u32)> = indexes.into_iter().map(|index| (1 + index, 129 + index)).collect();
@@ -41,7 +42,7 @@ pub fn seen_on_demo(indexes: impl IntoIterator<Item = u32>, outcome: &str) -> St
     seen(&gpus, 241, outcome)
 }
 
-/// What looking prints in a container with the 64 partitions of [`Machine::instinct`]`(8, 8)`.
+/// The output of a look in a container with the 64 partitions of [`Machine::instinct`]`(8, 8)`.
 pub fn seen_on_instinct(outcome: &str) -> String {
     // crates/layout/src/sample.rs: cards are numbered through from 1, each card has 16 render minors reserved; KFD's
     // major is 511.
@@ -62,7 +63,7 @@ fn seen(gpus: &[(u32, u32)], kfd: u32, outcome: &str) -> String {
     lines.concat()
 }
 
-/// Where the root file system for containers stands, on this machine.
+/// The path on this machine of the root file system for containers.
 pub fn rootfs(stage: &Stage) -> PathBuf {
     stage.folder().join("rootfs")
 }

@@ -1,4 +1,4 @@
-//! runc alone, and the wrapper in front of the same runc, in one engine's root: what the one says the other must say.
+//! runc alone, and the wrapper in front of that runc, in one engine's root: both must print equal output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::machine;
 /// runc's state folder.
 pub const STATE: &str = "/run/pair";
 
-/// Which of the two is called.
+/// The program that is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     Runc,
@@ -27,7 +27,7 @@ pub enum Program {
 impl Program {
     pub const BOTH: [Self; 2] = [Self::Runc, Self::Wrapper];
 
-    /// Both are called by the name `runc`, which its messages begin with; the PATH decides which it is.
+    /// Both programs are called by the name `runc`, with which messages begin; PATH decides which one it is.
     fn search_path(self) -> &'static str {
         match self {
             Self::Runc => "/usr/sbin:/usr/bin",
@@ -44,10 +44,10 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// One for each release; none where the calling test is to be skipped.
+    /// A pair for each release; none where the calling test is to be skipped.
     ///
     /// # Panics
-    /// Where one cannot be set up, or something is missing in a full run.
+    /// Where a pair cannot be set up, or something is missing in a full run.
     #[track_caller]
     pub fn of_every_engine(policy: &str) -> Vec<Self> {
         let engines = releases();
@@ -65,7 +65,7 @@ impl Pair {
         Self { engine: *engine, host: Host::set(stage, unpacked) }
     }
 
-    /// One of the two, not yet run.
+    /// A call of one of the programs, not yet run.
     pub fn command(&self, program: Program, arguments: &[&str]) -> Command {
         self.command_within(program, &[], &[&["--root", STATE], arguments].concat())
     }
@@ -75,10 +75,10 @@ impl Pair {
         self.host.command(program.search_path(), &[before, &["runc"], arguments].concat())
     }
 
-    /// What one of the two says, without the moment at which it says it.
+    /// The output of one of the programs, without times.
     ///
     /// # Panics
-    /// Where it cannot be started.
+    /// Where the program cannot be started.
     pub fn say(&self, program: Program, arguments: &[&str]) -> Said {
         // runc copies itself for each container, and finds its own copy in use when another one has just ended: its
         // own fault, with the wrapper and without (nsexec, `cloned_binary.c`).
@@ -87,18 +87,18 @@ impl Pair {
         (0..5).map(|_| once()).find(|said| !said.stderr.contains(RUNCS_OWN)).unwrap_or_else(once)
     }
 
-    /// As [`Pair::say`], without a `--root`.
+    /// The output as [`Pair::say`] gives it, of a call without `--root`.
     ///
     /// # Panics
-    /// As [`Pair::say`].
+    /// Where [`Pair::say`] panics.
     pub fn say_at_large(&self, program: Program, arguments: &[&str]) -> Said {
         timeless(self.command_within(program, &[], arguments).output().unwrap().into())
     }
 
-    /// Holds that both say the same, byte for byte, and gives what that was.
+    /// Checks that both outputs are equal, byte for byte, and returns the output.
     ///
     /// # Panics
-    /// Where they differ.
+    /// Where the outputs differ.
     #[track_caller]
     pub fn same(&self, arguments: &[&str]) -> Said {
         let [runc, wrapper] = Program::BOTH.map(|program| self.say(program, arguments));
@@ -116,7 +116,7 @@ impl Pair {
     }
 
     /// # Panics
-    /// As [`Pair::bundle`].
+    /// Where [`Pair::bundle`] panics.
     pub fn bundle_of(&self, name: &str, config: &Value) -> String {
         let folder = self.outside("bundles").join(name);
         fs::create_dir_all(&folder).unwrap();
@@ -150,15 +150,15 @@ impl Pair {
         })
     }
 
-    /// Where a path below `/stage` stands on this machine.
+    /// The path on this machine of a path below `/stage`.
     pub fn outside(&self, below_stage: &str) -> PathBuf {
         self.host.folder().join(below_stage)
     }
 
-    /// What a container left in its folder; it is taken away.
+    /// The text that a container left in its folder; removes it.
     ///
     /// # Panics
-    /// Where it left nothing.
+    /// Where the container left none.
     #[track_caller]
     pub fn seen(&self, name: &str) -> String {
         let file = self.outside("seen").join(name);
@@ -178,7 +178,7 @@ pub fn below(parent: u32, name: &str) -> Option<u32> {
     })
 }
 
-/// What was said, with `time="…"` and `"time":"…"` of runc's two log formats emptied.
+/// The output with `time="…"` and `"time":"…"` of runc's two log formats emptied.
 pub fn timeless(said: Said) -> Said {
     Said { stderr: without_time(&said.stderr), ..said }
 }

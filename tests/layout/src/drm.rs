@@ -11,7 +11,7 @@ const VIDEO: u32 = 44;
 /// A usual gid of render; it is given out dynamically, and differs from machine to machine.
 pub(crate) const RENDER: u32 = 992;
 
-/// How the kernel names the platform devices of partitions: both spellings are in use.
+/// The kernel's spelling of the platform devices of partitions: both are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum XcpNames {
     /// `amdgpu_xcp.0`

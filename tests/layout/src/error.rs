@@ -8,7 +8,7 @@ pub enum Error {
     /// A PCI address is not of the form DDDD:BB:DD.F in hexadecimal digits.
     #[error("{given:?} is no PCI address: write it as 0000:64:00.0")]
     Address {
-        /// What was given.
+        /// The refused value.
         given: String,
     },
     /// Two parts of the machine claim one PCI address, one minor or one file.
@@ -36,7 +36,7 @@ pub enum Error {
         action: &'static str,
         /// The path on this machine, not inside the one laid out.
         path: PathBuf,
-        /// What the kernel answered.
+        /// The kernel's answer.
         cause: io::Error,
     },
 }

@@ -159,7 +159,7 @@ impl Gpu {
         self
     }
 
-    /// Makes it an SR-IOV virtual function of the GPU at `physical`, which stands on the same bus.
+    /// Makes the GPU an SR-IOV virtual function of the GPU at `physical`, which is on the same bus.
     #[must_use]
     pub fn virtual_function_of(self, physical: &str) -> Self {
         self.entry("physfn", Entry::Link(format!("../{physical}")))

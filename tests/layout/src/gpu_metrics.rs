@@ -9,7 +9,7 @@ use amdgpu::{
 /// A value by its field's name and its place in the field's array, as `amdgpu::gpu_metrics` names them.
 type Said<'a> = (&'a str, u32, u64);
 
-/// A card's `gpu_metrics`. What is not said is all-ones, as the driver leaves it.
+/// A card's `gpu_metrics`. Fields without a value are all-ones, as the driver leaves them.
 ///
 /// # Panics
 /// Where the version is unknown or has no such field or place, or the value has too many bits for the field.
@@ -21,7 +21,7 @@ pub fn gpu_metrics(version: (u8, u8), values: &[Said]) -> Vec<u8> {
 /// A partition's `xcp_metrics`, likewise.
 ///
 /// # Panics
-/// As [`gpu_metrics`].
+/// Where [`gpu_metrics`] panics.
 #[must_use]
 pub fn partition_metrics(version: (u8, u8), values: &[Said]) -> Vec<u8> {
     encode(File::Partition, version, values)
@@ -52,7 +52,8 @@ fn in_structure(fields: &[Field], size: usize, values: &[Said]) -> Vec<u8> {
     bytes
 }
 
-/// In the order of the ids, with the units of the structures' fields; each value has 64 bits.
+/// Encodes attributes in the order of their ids, with the units of the structures' fields; each value has 64
+/// bits.
 fn as_attributes(values: &[Said]) -> Vec<u8> {
     let unknown = values.iter().find(|(name, ..)| ATTRIBUTES.iter().all(|(known, _)| known != name));
     assert_eq!(unknown, None, "no attribute has this name");

@@ -1,4 +1,4 @@
-//! What rocworker's daemon would say of Instincts. **Every judgement here is invented.**
+//! The daemon's judgement of Instincts. **Every judgement here is invented.**
 
 use serde_json::json;
 
@@ -6,7 +6,7 @@ use crate::Machine;
 use crate::readings::Trouble;
 use crate::sample::Instinct;
 
-/// When [`crate::Machine::instinct_in_trouble`] was judged, in seconds since 1970.
+/// The time of the judgement of [`crate::Machine::instinct_in_trouble`], in seconds since 1970.
 pub const JUDGED_AT: u64 = 1_764_000_000;
 
 impl Machine {

@@ -52,7 +52,7 @@ impl Kfd {
     }
 }
 
-/// One node of the topology: a CPU socket, or a GPU or a partition of one.
+/// A node of the topology: a CPU socket, or a GPU or a partition of one.
 #[derive(Debug, Clone)]
 pub struct KfdNode {
     name: String,

@@ -12,7 +12,7 @@ pub struct Machine {
     edits: Vec<Edit>,
 }
 
-/// What is done to the tree after the parts above have made it, in the order given.
+/// A change to the tree after the parts of the machine have made it; changes apply in order.
 #[derive(Debug, Clone)]
 enum Edit {
     Put(String, Entry),
@@ -78,8 +78,8 @@ impl Machine {
         self
     }
 
-    /// This machine with the other one's parts beside its own. The other's KFD and partition
-    /// names are taken only where this one has none of them.
+    /// This machine with the parts of the other one beside its own. KFD and the names of partitions are taken
+    /// from the other machine only where this one has none.
     #[must_use]
     pub fn beside(mut self, other: Self) -> Self {
         self.gpus.extend(other.gpus);

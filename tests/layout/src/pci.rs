@@ -33,7 +33,7 @@ pub(crate) fn lay_out(gpu: &Gpu, tree: &mut Tree) -> Result<String, Error> {
     Ok(folder)
 }
 
-/// What a function says of itself.
+/// The ids of a PCI function.
 struct Identity<'a> {
     vendor: u16,
     device: u16,

@@ -1,13 +1,14 @@
-//! What a synthetic Instinct says of itself: **every number here is invented**, and differs from every other, so that a test
-//! notices values that change places. The files are those that amdgpu_pm.c, amdgpu_ras.c and amdgpu_xcp.c of Linux 7.3 make.
+//! The readings of a synthetic Instinct: **every number here is invented**, and differs from every other, so
+//! that a test notices values that change places. The files are those that amdgpu_pm.c, amdgpu_ras.c and
+//! amdgpu_xcp.c of Linux 7.3 make.
 
 use crate::{Entry, Machine, gpu_metrics, partition_metrics};
 
 const GIB: u64 = 1 << 30;
 
-/// How one card of a server stands in sysfs.
+/// A card of a server as it is in sysfs.
 pub(crate) struct Card {
-    /// From 0.
+    /// The card's number, from 0.
     pub(crate) number: u8,
     pub(crate) address: String,
     pub(crate) first_render: u32,
@@ -15,12 +16,14 @@ pub(crate) struct Card {
     pub(crate) trouble: Option<Trouble>,
 }
 
-/// What is wrong with a card.
+/// The trouble of a card.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// Its firmware has limited its clocks, RAS has found errors and bad pages, and the kernel holds the dump of a hang.
+    /// The firmware has limited the card's clocks, RAS has found errors and bad pages, and the kernel holds
+    /// the dump of a hang.
     Broken,
-    /// Its `gpu_metrics` has version 1.3, as an MI200's, and says that power and temperature limit the clocks now.
+    /// The card's `gpu_metrics` has version 1.3, as an MI200's, in which power and temperature limit the
+    /// clocks now.
     Throttled,
 }
 
@@ -211,7 +214,7 @@ impl Card {
         gpu_metrics((1, 3), &values)
     }
 
-    /// A further partition's file says the same of its engines as the card's does.
+    /// The metrics of a further partition, whose engines have the values of the card's file.
     fn partition_metrics(&self, id: u8) -> Vec<u8> {
         let mut values = self.engines(id);
         for xcc in 0..self.xccs() {
@@ -230,7 +233,7 @@ impl Card {
         1_501 + 10 * self.n() + u64::from(xcc)
     }
 
-    /// How busy a partition's engines are, in per cent: each of its XCCs, one VCN, two JPEG engines.
+    /// The load of a partition's engines in per cent: each of its XCCs, one VCN, two JPEG engines.
     fn engines(&self, id: u8) -> Values {
         let (n, id) = (self.n(), u64::from(id));
         let mut values: Values = (0..self.xccs())

@@ -19,7 +19,7 @@ const MI300X_SIMDS: u64 = 8 * 38 * 4;
 /// XGMI, of the link types in KFD's topology (HSA_IOLINKTYPE).
 const XGMI: u64 = 11;
 
-/// What [`DEMO`] holds.
+/// The content of [`DEMO`].
 #[derive(Deserialize)]
 struct Demo {
     files: BTreeMap<String, String>,
@@ -124,7 +124,7 @@ impl Machine {
     }
 }
 
-/// One MI300X and how it is cut.
+/// An MI300X with its partitions.
 pub(crate) struct Instinct {
     pub(crate) address: String,
     unique_id: u64,

@@ -5,7 +5,7 @@ use crate::Error;
 /// Links followed before a path is given up, as in the kernel (MAXSYMLINKS).
 const MAX_LINKS: usize = 40;
 
-/// One thing at one path of the machine.
+/// The file at a path of the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A folder that stands there even when nothing is in it.
@@ -85,8 +85,7 @@ impl Tree {
         Self::default()
     }
 
-    /// Puts an entry at a path as it is spelled, in place of what stood there. `/sys/a` and
-    /// `sys/a` are the same path.
+    /// Puts an entry at a path as it is spelled, in place of any other. `/sys/a` and `sys/a` are one path.
     pub fn put(&mut self, path: &str, entry: impl Into<Entry>) {
         let path = path.trim_start_matches('/');
         self.remove(path);
@@ -105,12 +104,12 @@ impl Tree {
         }
     }
 
-    /// What stands at a path as it is spelled. An implied folder is not an entry.
+    /// The entry at a path as it is spelled. An implied folder is not an entry.
     pub fn get(&self, path: &str) -> Option<&Entry> {
         self.entries.get(path.trim_start_matches('/'))
     }
 
-    /// All entries with their paths (no leading slash), parents before children.
+    /// Every entry with its path (no leading slash), parents before children.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Entry)> {
         self.entries.iter().map(|(path, entry)| (path.as_str(), entry))
     }
@@ -174,7 +173,8 @@ impl Tree {
 }
 
 impl Tree {
-    /// As [`Tree::resolve`], with a link at the end followed as well: the folder it leads to.
+    /// Resolves a path as [`Tree::resolve`] does, and follows a link at the end, too: gives the folder to
+    /// which it leads.
     pub(crate) fn resolve_folder(&self, path: &str) -> Result<String, Error> {
         let inside = self.resolve(&format!("{path}/inside"))?;
         Ok(inside.trim_end_matches("/inside").to_owned())

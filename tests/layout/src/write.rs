@@ -1,4 +1,4 @@
-//! From a tree in memory to files beneath a directory.
+//! Writes a tree in memory as files beneath a directory.
 #![allow(
     clippy::disallowed_methods,
     reason = "this makes the machine that a Root then reads: plain files in a fresh folder, nothing to keep atomic"
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{Device, Entry, Error, Tree};
 
-/// What becomes of the devices in `/dev`.
+/// How the devices in `/dev` are laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nodes {
     /// Made with mknod, owner, group and mode set. Needs root (CAP_MKNOD).

@@ -32,7 +32,7 @@ struct DrmVersion {
 }
 
 unsafe extern "C" {
-    // musl and glibc disagree about the type of `request`; in a register both are the same.
+    // musl and glibc disagree about the type of `request`; both pass it in one register.
     fn ioctl(fd: i32, request: u64, argument: *mut std::ffi::c_void) -> i32;
 }
 

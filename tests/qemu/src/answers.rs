@@ -1,4 +1,4 @@
-//! What a machine said of its steps.
+//! The output of a machine's steps.
 //!
 //! A step is written as three marked lines around its streams and its exit status:
 //!
@@ -14,7 +14,7 @@
 
 use std::collections::BTreeMap;
 
-/// One step.
+/// The output of a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Answer {
     pub status: i32,
@@ -22,7 +22,7 @@ pub struct Answer {
     pub stderr: String,
 }
 
-/// Every step by its name.
+/// Every step's output by the step's name.
 #[derive(Clone, Debug, Default)]
 pub struct Answers(BTreeMap<String, Answer>);
 
@@ -63,7 +63,7 @@ impl Answers {
         })
     }
 
-    /// What came of a step.
+    /// The answer of a step.
     ///
     /// # Panics
     /// Where the machine ran no such step.
@@ -73,10 +73,10 @@ impl Answers {
         self.0.get(step).unwrap_or_else(|| panic!("the machine ran no step {step}"))
     }
 
-    /// What a step that ended well said on stdout, without the white space around it.
+    /// The stdout of a step that ended with 0, without the white space around it.
     ///
     /// # Panics
-    /// Where it did not end well.
+    /// Where the step failed.
     #[track_caller]
     #[must_use]
     pub fn said(&self, step: &str) -> &str {

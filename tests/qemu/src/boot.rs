@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use crate::answers::Answers;
 
-/// How QEMU runs the machine's processor, with the seconds after which a machine is ended, whatever it does.
-/// Hardware where this machine lends it (another machine's hypervisor may lend it half: QEMU then aborts, or the
-/// kernel hangs before its first word), else software.
+/// QEMU's accelerators and processors, each with the seconds after which QEMU is ended in any case. Hardware
+/// serves where this machine lends it (under another machine's hypervisor it may lend it half: QEMU then
+/// aborts, or the kernel hangs before its first word), else software.
 const ACCELERATORS: [(&str, &str, &str); 2] = [("kvm", "qemu64", "60"), ("tcg", "max", "400")];
 
 /// Software that counts (`-icount`), with a limit of its own: there is no other way for it to go faster.
@@ -19,13 +19,13 @@ const COUNTED: (&str, &str, &str) = ("counted tcg", "max", "900");
 /// A kernel that runs on hardware says its first word within a second.
 const FIRST_WORD: Duration = Duration::from_secs(4);
 
-/// What a machine left.
+/// The result of a boot.
 #[derive(Debug)]
 pub struct Booted {
     pub answers: Answers,
     /// `kvm`, `tcg` or `counted tcg`.
     pub accelerator: &'static str,
-    /// From the start of QEMU to its end.
+    /// The time from QEMU's start to its end.
     pub took: Duration,
 }
 
@@ -46,7 +46,7 @@ pub fn boot(kernel: &Path, initramfs: &[u8], folder: &Path) -> Booted {
 /// speed would take, however busy this machine is.
 ///
 /// # Panics
-/// As [`boot`].
+/// Where [`boot`] panics.
 #[track_caller]
 #[must_use]
 pub fn boot_counted(kernel: &Path, initramfs: &[u8], folder: &Path) -> Booted {
@@ -83,8 +83,8 @@ fn boot_by(
     panic!("{}", failures.join("\n\n"))
 }
 
-/// QEMU ends with the thread that starts it, also when that one fails or is killed: each of the programs in
-/// between is told to end with its parent.
+/// Starts QEMU so that it ends with the thread that starts it, also when that thread fails or is killed: each
+/// program in between is set to end with its parent.
 fn qemu(kernel: &Path, folder: &Path, accelerator: &str, processor: &str, limit: &str) -> Command {
     let serial = |name: &str| format!("file:{}", folder.join(name).display());
     let mut command = Command::new("setpriv");

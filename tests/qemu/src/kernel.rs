@@ -40,7 +40,7 @@ impl Kernel {
         &self.image
     }
 
-    /// What `uname -r` says in it.
+    /// The output of `uname -r` in this kernel.
     ///
     /// # Panics
     /// Where the folder's name is no text.
@@ -69,7 +69,7 @@ impl Kernel {
     /// which it and its needs are loaded (guest/steps.sh).
     ///
     /// # Panics
-    /// As [`Kernel::modules`].
+    /// Where [`Kernel::modules`] panics.
     pub fn modules_into(&self, archive: &mut Archive, names: &[&str]) {
         let mut written = BTreeSet::new();
         for module in names {

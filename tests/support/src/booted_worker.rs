@@ -26,8 +26,8 @@ while :; do sleep 0.05; done
 
 const CONTAINERD: &str = "#!/bin/sh\necho containerd github.com/containerd/containerd v2.1.4 1234\n";
 
-/// What a script begins with that has use for the worker: its programs and its environment are in place. /run/worker gets a
-/// line for each of its starts, and for each time that it was told to land.
+/// The start of a script that needs the worker: its programs and its environment are in place. /run/worker
+/// gets a line for each start of the worker, and for each signal to land.
 pub const WORKER_SET_UP: &str = r#"
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin
 # Bounded, so that a failure ends.

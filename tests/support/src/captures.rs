@@ -16,7 +16,7 @@ use layout::{Entry, Gpu, Kfd, Machine, Module, Tree, XcpNames};
 /// An archive's name, and its machine.
 type Captured = (&'static str, fn() -> Machine);
 
-/// Every captured machine by its archive, laid out alone.
+/// Every captured machine with its archive's name; each function lays one out alone.
 pub const ALL: [Captured; 9] = [
     ("phoenix", phoenix),
     ("vangogh", vangogh),
@@ -29,7 +29,7 @@ pub const ALL: [Captured; 9] = [
     ("mi300x-cpx-kfd", || mi300x(XcpNames::Dot)),
 ];
 
-/// Invented, and the same for every card: the captures do not have what is above a card.
+/// The bridge above every card: invented, since the captures do not have what is above a card.
 const BRIDGE: &str = "0000:00:01.1";
 
 /// Radeon 780M, an APU with a whole KFD tree: card1, renderD128.
@@ -82,10 +82,10 @@ pub fn phoenix_beside_rtx4080() -> Machine {
     phoenix().beside(rtx4080(0, 129))
 }
 
-/// Where the eight MI300X of mi300x-cpx-kfd stand, worked out by hand from the first node of each
-/// (`nodes/N/properties`; `domain` is 0 throughout): KFD node, `location_id`, the same in
-/// hexadecimal as bus and device, `drm_render_minor`, and how many nodes follow one another with
-/// that bus. The last card's eighth partition is missing from the capture.
+/// The places of the eight MI300X of mi300x-cpx-kfd, worked out by hand from the first node of each
+/// (`nodes/N/properties`; `domain` is 0 throughout): KFD node, `location_id`, that number in hexadecimal as
+/// bus and device, `drm_render_minor`, and how many nodes with that bus follow one another. The last card's
+/// eighth partition is missing from the capture.
 const MI300X: [(u32, u32, &str, u32, u32); 8] = [
     // node  location_id  address       render  partitions
     (2, 1280, "0000:05:00.0", 128, 8),   // 0x0500

@@ -1,7 +1,7 @@
 //! CDI specs beside rocworker's on the demo's machine, and which device an engine takes by a name. Tests of real engines hold
 //! the engines against this table, and rocworker against both.
 
-/// Which device a request gets.
+/// The device that a request gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Takes {
     /// The device of rocworker's /etc/cdi/amd.json.
@@ -15,7 +15,7 @@ pub enum Takes {
 /// The render node of the demo's GPU 1, which each of these specs has in its only device, with its number in hexadecimal.
 pub const NODE: &str = "/dev/dri/renderD130 e2:82";
 
-/// What rocworker says of the other spec.
+/// rocworker's reaction to the other spec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Says {
     Nothing,
@@ -25,8 +25,8 @@ pub enum Says {
     Warns,
 }
 
-/// Where another spec is, its version, the name of its device as it is written there, the name that is asked for, and what
-/// comes of that.
+/// The other spec's path and version, its device's name as it is written there, the requested name, and the
+/// two results.
 pub type Beside = (&'static str, &'static str, &'static str, &'static str, Takes, Says);
 
 pub const BESIDE: [Beside; 10] = [

@@ -1,4 +1,5 @@
-//! What kill -9 leaves of a run, at each of its crash points: the tree as it is on disk right before the call.
+//! The trees that kill -9 leaves of a run at each of its crash points: the files on disk right before the
+//! call.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -6,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::killed::is_temporary;
 use crate::tree::Tree;
 
-/// No process has this number: it is beyond the kernel's limit (PID_MAX_LIMIT in include/linux/threads.h).
+/// A pid that no process has: it is beyond the kernel's limit (PID_MAX_LIMIT in include/linux/threads.h).
 const DEAD: &str = "4194305";
 
 /// A call of the kernel before which a run can be killed.
@@ -14,7 +15,7 @@ const DEAD: &str = "4194305";
 pub struct CrashPoint {
     pub call: &'static str,
     pub path: PathBuf,
-    /// Which of [`Crashes::states`] is on disk then.
+    /// The index in [`Crashes::states`] of the tree on disk at this point.
     pub state: usize,
 }
 
@@ -22,7 +23,8 @@ pub struct CrashPoint {
 #[derive(Debug, Default)]
 pub struct Crashes {
     pub points: Vec<CrashPoint>,
-    /// Each tree once for as long as it stays: a call need not change what is compared.
+    /// The trees in their order, each once while it does not change: a call need not change the compared
+    /// files.
     pub states: Vec<Tree>,
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use layout::{Machine, Nodes};
 use serde_json::Value;
 
-/// What `detect --output json` says of a machine whose device nodes are recorded.
+/// The answer of `detect --output json` on a machine whose device nodes are recorded.
 ///
 /// # Panics
 /// Where detect fails or prints anything but one JSON document.
@@ -14,10 +14,10 @@ pub fn detect(program: &Path, machine: &Machine) -> Value {
     detect_with(program, machine, Nodes::Recorded)
 }
 
-/// As [`detect`], with the device nodes as told.
+/// Calls detect as [`detect`] does, with the device nodes laid out by `nodes`.
 ///
 /// # Panics
-/// As [`detect`].
+/// Where [`detect`] panics.
 pub fn detect_with(program: &Path, machine: &Machine, nodes: Nodes) -> Value {
     let root = scratch();
     machine.lay_out(root.path(), nodes).unwrap();
@@ -33,10 +33,10 @@ pub fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-/// What `detect --output json` says of the machine beneath a folder.
+/// The answer of `detect --output json` on the machine beneath a folder.
 ///
 /// # Panics
-/// As [`detect`].
+/// Where [`detect`] panics.
 pub fn detect_beneath(program: &Path, root: &Path) -> Value {
     let output =
         Command::new(program).arg("--root").arg(root).args(["detect", "--output", "json"]).output().unwrap();

@@ -1,8 +1,8 @@
-//! Another program's exposition in Prometheus' text format, as far as the tests read one.
+//! Parses another program's exposition in Prometheus' text format, as far as the tests need it.
 
 use std::collections::BTreeMap;
 
-/// One line of it.
+/// A line of the exposition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     pub name: String,
@@ -17,7 +17,7 @@ impl Series {
     }
 }
 
-/// Its lines, without comments and whatever else is no series.
+/// The lines of the exposition that are series; comments and other lines are skipped.
 pub fn parse(text: &str) -> Vec<Series> {
     text.lines().filter(|line| !line.starts_with('#')).filter_map(series).collect()
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use root::files::{Content, Entry, Files};
 use root::{CAPTURE_FILE, Kind, Recording, Root};
 
-/// Every file, folder, link and node of a Root, by its path without links, as a reader would send them that reads it all.
+/// Every file, folder, link and node of a Root by its path without links, as a reader of the whole Root would
+/// send them.
 pub fn of(root: &Root) -> Files {
     let mut files = Files { reader: root.owner(), ..Files::default() };
     add(root, Path::new("/"), &mut files);

@@ -25,14 +25,14 @@ use crate::real;
 /// Whether the calling test can mount: it is root, and /dev/fuse is there.
 ///
 /// # Panics
-/// As [`real::require`].
+/// Where [`real::require`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn require() -> bool {
     real::require_root_and(Path::new("/dev/fuse").exists(), "there is no /dev/fuse: modprobe fuse")
 }
 
-/// What becomes of a read of a file, or of a folder's list.
+/// The fault of reading a file, or of listing a folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The read fails; the open before it succeeds, as with sysfs.
@@ -43,12 +43,12 @@ pub enum Fault {
     Delay(Duration),
 }
 
-/// What was asked for.
+/// A request that the file system has received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Operation {
     Open,
     Read,
-    /// Of a folder's names.
+    /// A list of a folder's names.
     List,
 }
 
@@ -57,7 +57,7 @@ pub enum Operation {
 pub struct Served {
     session: Option<BackgroundSession>,
     mount: PathBuf,
-    /// Where the mount is in a folder of its own.
+    /// The folder of the mount, where it has one of its own.
     folder: Option<TempDir>,
     state: Arc<State>,
 }
@@ -112,12 +112,13 @@ impl Served {
         Self { session: Some(session), mount: mount.to_owned(), folder: None, state }
     }
 
-    /// Where the machine is mounted: for `--root`.
+    /// The path of the mounted machine, for `--root`.
     pub fn path(&self) -> &Path {
         &self.mount
     }
 
-    /// From now on this file or folder does so. The path begins at the machine's root and may lead through its links.
+    /// From now on this file or folder has the fault. The path begins at the machine's root and may lead
+    /// through its links.
     ///
     /// # Panics
     /// Where nothing is there.
@@ -126,7 +127,7 @@ impl Served {
         lock(&self.state.faults).insert(path, fault);
     }
 
-    /// From now on every file and folder without a fault of its own does so.
+    /// From now on every file and folder without a fault of its own has this one.
     pub fn fault_everywhere(&self, fault: Fault) {
         *lock(&self.state.every) = Some(fault);
     }
@@ -145,12 +146,13 @@ impl Served {
         count
     }
 
-    /// How many reads hang now.
+    /// The number of reads that hang now.
     pub fn hanging(&self) -> usize {
         lock(&self.state.hanging).len()
     }
 
-    /// What was asked for since the last call, in order, with the paths inside the machine that links lead to.
+    /// The requests since the last call, in order, with their paths inside the machine after links are
+    /// followed.
     pub fn take_log(&self) -> Vec<(Operation, PathBuf)> {
         std::mem::take(&mut *lock(&self.state.log))
     }
@@ -266,7 +268,8 @@ fn kind(stat: &Metadata) -> FileType {
     }
 }
 
-/// Whether a process has a file beneath a mount open, by the links of /proc, which do not ask the file system.
+/// Whether a process has a file beneath a mount open, by the links of /proc, which do not reach the file
+/// system.
 fn has_open_files(mount: &Path) -> bool {
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let mut files = processes.filter_map(|process| fs::read_dir(process.path().join("fd")).ok()).flatten();
@@ -281,8 +284,8 @@ fn errno(error: &io::Error) -> fuser::Errno {
 
 struct Sysfs(Arc<State>);
 
-/// How long the kernel may keep an answer. What a name leads to does not change; a file that has gone is noticed when it is
-/// opened.
+/// How long the kernel may keep an answer. What a name leads to does not change, and the kernel notices at
+/// the next open that a file has gone.
 const KEPT: Duration = Duration::from_secs(60);
 
 impl Filesystem for Sysfs {

@@ -5,8 +5,8 @@
 use std::fs;
 use std::path::Path;
 
-/// What a script begins with: `join_group NAME` puts its shell into a new control group of this name. These are the
-/// hierarchies in which systemd makes units' groups (`CGroupMask` in src/basic/cgroup-util.h).
+/// The start of a script: `join_group NAME` puts its shell into a new control group of this name. These are
+/// the hierarchies in which systemd makes units' groups (`CGroupMask` in src/basic/cgroup-util.h).
 pub(crate) const JOIN: &str = r#"
 join_group() {
     for hierarchy in systemd unified cpu cpuacct blkio memory devices pids; do

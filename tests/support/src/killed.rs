@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 pub const TREE: &str =
     "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,linkat";
 
-/// These, and calls that change rights and owners, fill files and make them last.
+/// System calls that write: these, and calls that change rights and owners, fill files and sync them.
 pub const WRITES: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,linkat,\
                           fchmod,fchmodat,fchown,fchownat,write,pwrite64,ftruncate,fsync,fdatasync,flock";
 
@@ -18,11 +18,11 @@ pub const WRITES: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,
 pub struct Call {
     pub name: String,
     pub nth: u32,
-    /// As strace writes it.
+    /// The call in strace's spelling.
     pub line: String,
 }
 
-/// What strace writes for the name of the call in which a thread was when its process ended.
+/// strace's name for a call in which a thread was when its process ended.
 const DETACHED: &str = "???";
 
 /// Runs a program to its end and tells which of these calls it made, in their order.
@@ -77,15 +77,15 @@ pub fn killed_at(argv: &[&str], call: &Call) -> bool {
     run(&strace, argv).is_none()
 }
 
-/// The exit code; none of one that was killed. A narrow umask, as a hardened root has it: what is made must have its
-/// mode all the same.
+/// The exit code; `None` of a killed program. The narrow umask is that of a hardened root: files must still
+/// get their modes.
 fn run(strace: &[&str], argv: &[&str]) -> Option<i32> {
     let mut command = Command::new("sh");
     command.args(["-c", "umask 077; exec \"$@\"", "sh"]).args(strace).args(argv);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().code()
 }
 
-/// Whether a name is that of a file that a killed write leaves.
+/// Whether a killed write leaves files of this name.
 pub fn is_temporary(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b".rocworker-"))
 }

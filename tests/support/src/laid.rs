@@ -12,7 +12,7 @@ use crate::crashes::Crashes;
 use crate::detect::scratch;
 use crate::tree::Tree;
 
-/// What rocworker may write to, or somebody else.
+/// The top folders to which rocworker or another program may write.
 const TOPS: [&str; 5] = ["etc", "usr", "opt", "var", "run"];
 /// rocworker's own state, which undo leaves.
 const OWN: &str = "var/lib/rocworker";
@@ -44,7 +44,7 @@ impl Laid {
         self.dir.path()
     }
 
-    /// Where a path of the machine's is.
+    /// The path of a machine's file on this machine.
     pub fn path(&self, path: &str) -> PathBuf {
         self.dir.path().join(path.trim_start_matches('/'))
     }
@@ -59,10 +59,10 @@ impl Laid {
         fs::write(path, text).unwrap();
     }
 
-    /// As [`Laid::put`], of a file that can be executed.
+    /// Writes as [`Laid::put`] does, and makes the file executable.
     ///
     /// # Panics
-    /// As [`Laid::put`].
+    /// Where [`Laid::put`] panics.
     pub fn put_program(&self, path: &str, text: &str) {
         self.put(path, text);
         fs::set_permissions(self.path(path), fs::Permissions::from_mode(0o755)).unwrap();
@@ -76,7 +76,7 @@ impl Laid {
         fs::read_to_string(self.path(path)).unwrap()
     }
 
-    /// All but the kernel's trees and rocworker's own state, which undo leaves.
+    /// Everything but the kernel's trees and rocworker's own state, which undo leaves.
     pub fn tree(&self) -> Tree {
         let mut tree = self.all().without(&[OWN]);
         // The folders on the way to it stay as well.
@@ -88,12 +88,12 @@ impl Laid {
         tree
     }
 
-    /// All but the kernel's trees, with rocworker's own state.
+    /// Everything but the kernel's trees, with rocworker's own state.
     pub fn all(&self) -> Tree {
         Tree::of(self.dir.path(), &TOPS)
     }
 
-    /// What [`Laid::all`] is at each crash point of a run, which passes the hook to its Root.
+    /// [`Laid::all`] at each crash point of a run, which passes the hook to its Root.
     pub fn crashes(&self, run: impl FnOnce(Box<dyn Fn(&'static str, &Path) + Send + Sync>)) -> Crashes {
         Crashes::of(self.dir.path(), &TOPS, run)
     }

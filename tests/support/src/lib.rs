@@ -1,5 +1,5 @@
-//! What the tests of several packages share: captured machines, and the rules by which tests of
-//! real components run or are skipped.
+//! Code that tests of several packages share: captured machines, and the rules by which tests of real
+//! components run or are skipped.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

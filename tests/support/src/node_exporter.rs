@@ -10,7 +10,7 @@ use crate::real;
 /// Debian's name of the program.
 pub const PROGRAM: &str = "prometheus-node-exporter";
 
-/// One that serves until it is dropped.
+/// A node_exporter that serves until it is dropped.
 #[derive(Debug)]
 pub struct NodeExporter {
     child: Child,
@@ -25,19 +25,20 @@ impl Drop for NodeExporter {
 }
 
 impl NodeExporter {
-    /// Starts it on the machine beneath `root` with these collectors alone; with all of its own where none is named.
+    /// Starts node_exporter on the machine beneath `root` with these collectors only; with its default ones
+    /// where none is named.
     ///
     /// # Panics
-    /// With what it said, where it does not start.
+    /// With node_exporter's output, where it does not start.
     #[must_use]
     pub fn start(root: &Path, collectors: &[&str]) -> Self {
         Self::start_program(&real::program(PROGRAM).unwrap(), root, collectors)
     }
 
-    /// As [`NodeExporter::start`], where the program is not on PATH.
+    /// Starts as [`NodeExporter::start`] does, where the program is not on PATH.
     ///
     /// # Panics
-    /// As [`NodeExporter::start`].
+    /// Where [`NodeExporter::start`] panics.
     #[must_use]
     pub fn start_program(program: &Path, root: &Path, collectors: &[&str]) -> Self {
         let mut command = Command::new(program);
@@ -61,16 +62,16 @@ impl NodeExporter {
         started
     }
 
-    /// Where it answers.
+    /// The address at which node_exporter answers.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Its exposition, with the head of HTTP.
+    /// node_exporter's exposition, with the head of HTTP.
     ///
     /// # Panics
-    /// Where it does not answer with 200.
+    /// Where node_exporter does not answer with 200.
     #[must_use]
     pub fn scrape(&self) -> String {
         let mut connection = TcpStream::connect(&self.address).unwrap();

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 /// Prints `skipped: TEST: REASON` to stderr where it cannot.
 ///
 /// # Panics
-/// Where it cannot and `ROCWORKER_FULL` is 1.
+/// Where the test cannot run and `ROCWORKER_FULL` is 1.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn require(programs: &[&str]) -> bool {
@@ -25,10 +25,11 @@ pub fn require(programs: &[&str]) -> bool {
     decide(missing.map(|name| format!("{name} is not installed")))
 }
 
-/// As [`require`], and the caller must be root (with the right to make device nodes).
+/// Whether the calling test can run as [`require`] decides, and as root (with the right to make device
+/// nodes).
 ///
 /// # Panics
-/// As [`require`].
+/// Where [`require`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn require_root(programs: &[&str]) -> bool {
@@ -38,20 +39,22 @@ pub fn require_root(programs: &[&str]) -> bool {
     decide(reason.or(user))
 }
 
-/// As [`require_root`], and something else holds; the reason where it does not.
+/// Whether the calling test can run as [`require_root`] decides, and `holds` is true; `otherwise` is the
+/// reason if not.
 ///
 /// # Panics
-/// As [`require`].
+/// Where [`require`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn require_root_and(holds: bool, otherwise: &str) -> bool {
     if holds { require_root(&[]) } else { decide(Some(otherwise.to_owned())) }
 }
 
-/// As [`require_root`], and `cargo xtask test` has built a program and named it in this variable.
+/// The program that `cargo xtask test` has built and named in this variable, if the test can run as
+/// [`require_root`] decides.
 ///
 /// # Panics
-/// As [`require`].
+/// Where [`require`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn require_root_and_built(variable: &str, programs: &[&str]) -> Option<PathBuf> {
@@ -63,10 +66,11 @@ pub fn require_root_and_built(variable: &str, programs: &[&str]) -> Option<PathB
     built.filter(|_| require_root(programs))
 }
 
-/// As [`require`], and `cargo xtask test` has made what each of these variables names, a file or a folder.
+/// The files or folders that `cargo xtask test` has made and named in these variables, if the test can run as
+/// [`require`] decides.
 ///
 /// # Panics
-/// As [`require`].
+/// Where [`require`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn require_made<const N: usize>(variables: [&str; N], programs: &[&str]) -> Option<[PathBuf; N]> {
@@ -79,22 +83,22 @@ pub fn require_made<const N: usize>(variables: [&str; N], programs: &[&str]) -> 
     require(programs).then(|| variables.map(|variable| made(variable).unwrap()))
 }
 
-/// Whether the calling test can run because something holds that is no program on PATH; the reason where it does not.
+/// Whether the calling test can run because `holds` is true; `otherwise` is the reason if not.
 ///
 /// # Panics
-/// As [`require`].
+/// Where [`require`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn require_that(holds: bool, otherwise: &str) -> bool {
     decide((!holds).then(|| otherwise.to_owned()))
 }
 
-/// Whether `cargo xtask test --all` runs: what is repeated for certainty is repeated as often as it takes.
+/// Whether `cargo xtask test --all` runs, so that tests repeat their cases as often as certainty needs.
 pub fn is_all() -> bool {
     env::var_os("ROCWORKER_ALL").is_some_and(|value| value == "1")
 }
 
-/// Where a program is, looked up as a shell would, and then in the sbin folders.
+/// The path of a program, as a shell would find it, else in the sbin folders.
 pub fn program(name: &str) -> Option<PathBuf> {
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = env::split_paths(&path).chain(["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from));
@@ -105,7 +109,7 @@ fn is_executable(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|stat| stat.is_file() && stat.permissions().mode() & 0o111 != 0)
 }
 
-/// By the effective capabilities, not the uid: root in a container may be without mknod.
+/// Decides by the effective capabilities, not only by the uid: root in a container may lack mknod.
 fn is_root() -> bool {
     const CAP_MKNOD: u32 = 27;
     let status = fs::read_to_string("/proc/self/status").unwrap();
@@ -115,10 +119,10 @@ fn is_root() -> bool {
     effective_uid == "0" && capabilities >> CAP_MKNOD & 1 == 1
 }
 
-/// Whether the calling test may make device nodes; it is no test of a real component, and needs no name of one.
+/// Whether the calling test may make device nodes. The test needs no name of a real component.
 ///
 /// # Panics
-/// As [`require`].
+/// Where [`require`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn may_make_nodes() -> bool {

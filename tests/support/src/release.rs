@@ -24,7 +24,8 @@ impl Release {
         self.tree.join(path)
     }
 
-    /// What runs a program of the tree, up to its arguments. systemd's shared library has a folder of its own.
+    /// The command line that runs a program of the tree, up to its arguments. systemd's shared library has a
+    /// folder of its own.
     ///
     /// # Panics
     /// Where the tree's path is no text.

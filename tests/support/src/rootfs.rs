@@ -24,7 +24,7 @@ pub fn lay_out(folder: &Path) {
     }
 }
 
-/// What Concourse runs as a container's first process, while the work comes and goes by `exec`.
+/// The program that Concourse runs as a container's first process, while the work comes and goes by `exec`.
 pub const WAITING: &str = "/tmp/gdn-init";
 
 /// Puts a stand-in for it into a root file system, which only waits as the real one does; needs cc.

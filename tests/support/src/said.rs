@@ -1,8 +1,8 @@
-//! What a program said.
+//! The output of a program.
 
 use std::process::{ExitStatus, Output};
 
-/// Both streams and how it ended.
+/// Both streams of a program, and its exit status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
     pub status: ExitStatus,
@@ -18,20 +18,20 @@ impl From<Output> for Said {
 }
 
 impl Said {
-    /// What stood on stdout, of a program that ended well.
+    /// The stdout of a program that ended with 0.
     ///
     /// # Panics
-    /// With both streams, when it did not.
+    /// With both streams, when the program failed.
     #[track_caller]
     pub fn well(self) -> String {
         assert!(self.status.success(), "{}\nstdout: {}\nstderr: {}", self.status, self.stdout, self.stderr);
         self.stdout
     }
 
-    /// What stood on stderr, of a program that ended with another code than 0.
+    /// The stderr of a program that ended with a code other than 0.
     ///
     /// # Panics
-    /// With both streams, when it ended well or was killed.
+    /// With both streams, when the program ended with 0 or was killed.
     #[track_caller]
     pub fn badly(self) -> String {
         let failed = self.status.code().is_some_and(|code| code != 0);

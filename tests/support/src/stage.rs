@@ -67,12 +67,12 @@ mount --move "$stage/dev" /dev
 exec "$@"
 "#;
 
-/// What the stage's /etc has of this host's.
+/// The files of this host's /etc that the stage has, too.
 pub(crate) const SHARED: &str = "alternatives ca-certificates debian_version group gshadow hostname hosts ld.so.cache ld.so.conf \
                       ld.so.conf.d localtime login.defs lsb-release machine-id nsswitch.conf os-release pam.d passwd \
                       profile protocols resolv.conf security services shadow ssl subgid subuid systemd/system.conf";
 
-/// Where cargo has put this test program and all that belongs to it.
+/// cargo's folder with this test program and everything that belongs to it.
 pub(crate) fn build() -> PathBuf {
     let program = std::env::current_exe().unwrap();
     // target/debug/deps/PROGRAM
@@ -111,7 +111,7 @@ impl Stage {
         file
     }
 
-    /// What runs a program on a fresh stage, for one that is to go on while the test does.
+    /// A command that runs a program on a fresh stage, for programs that go on while the test does.
     pub fn command(&self, argv: &[&str]) -> Command {
         let mut command = Command::new("unshare");
         command.args([
@@ -135,19 +135,19 @@ impl Stage {
         self.command(argv).output().unwrap()
     }
 
-    /// As [`Stage::run`] with a shell's script, for steps that need the same stage.
+    /// Runs a shell's script as [`Stage::run`] does, for steps that need one stage.
     ///
     /// # Panics
-    /// As [`Stage::run`].
+    /// Where [`Stage::run`] panics.
     pub fn shell(&self, script: &str) -> Output {
         self.run(&["sh", "-ec", script])
     }
 }
 
-/// What a program said on stdout, when it ended well.
+/// The stdout of a program that ended with 0.
 ///
 /// # Panics
-/// With both streams, when it did not.
+/// With both streams, when the program failed.
 #[track_caller]
 pub fn stdout(output: &Output) -> String {
     let out = String::from_utf8_lossy(&output.stdout).into_owned();

@@ -1,4 +1,4 @@
-//! What stands beneath a folder, to be compared and to be put back.
+//! The files beneath a folder, to be compared and to be restored.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -12,7 +12,7 @@ use std::{fmt, fs};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Tree(BTreeMap<PathBuf, Entry>);
 
-/// One path: type and mode, owner, and a file's bytes or a link's target.
+/// The file at a path: type and mode, owner, and the bytes or a link's target.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     pub mode: u32,
@@ -90,20 +90,20 @@ impl Tree {
         self.0.keys().map(PathBuf::as_path)
     }
 
-    /// Without these paths and what is beneath them.
+    /// The tree without these paths and what is beneath them.
     #[must_use]
     pub fn without(mut self, paths: &[&str]) -> Self {
         self.0.retain(|path, _| !paths.iter().any(|out| path.starts_with(out)));
         self
     }
 
-    /// With another name for each path for which this gives one.
+    /// The tree with another name for each path for which `name` gives one.
     #[must_use]
     pub fn renamed(self, name: impl Fn(&Path) -> Option<PathBuf>) -> Self {
         Self(self.0.into_iter().map(|(path, entry)| (name(&path).unwrap_or(path), entry)).collect())
     }
 
-    /// Without the folders for which this says yes, whatever is beneath them.
+    /// The tree without the folders that `is_out` selects; what is beneath them stays.
     #[must_use]
     pub fn without_folders(mut self, is_out: impl Fn(&Path) -> bool) -> Self {
         self.0.retain(|path, entry| entry.mode & 0o170_000 != 0o040_000 || !is_out(path));

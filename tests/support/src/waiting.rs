@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-/// A machine that is slowed down by other tests is no fault of the process's: what is measured is told, and bounded here.
+/// The longest wait. Other tests may slow the machine down, which is no fault of the process's: measured
+/// times are printed, and only bounded here.
 pub const LONGEST: Duration = Duration::from_secs(60);
 
 /// Between two looks at what it does.

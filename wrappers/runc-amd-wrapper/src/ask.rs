@@ -13,18 +13,18 @@ use nix::unistd::close;
 use rustix::fs::statvfs;
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-/// How often a wait looks again.
+/// The pause between two looks at a process that has been asked.
 pub(crate) const PAUSE: Duration = Duration::from_micros(500);
 
-/// What such a process is called.
+/// The name of a process that asks a file system, as its first argument.
 const NAME: &str = "runc-amd-wrapper: asks a file system";
 
-/// What a thread is about to ask: a program may answer one question and not another.
+/// A question to a file system: its program may answer one question and not another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Question {
-    /// What is there: a link's target too, and how its file system is mounted.
+    /// Metadata, including a link's target and how the file system is mounted.
     Kind,
-    /// A folder's names. They are asked for only where they are needed: a cloud's folder takes long to list.
+    /// A folder's names, which are asked for only where they are needed: a cloud's folder takes long to list.
     Names,
 }
 
@@ -48,7 +48,8 @@ pub(crate) fn no_answer() -> io::Error {
 pub(crate) fn in_a_process(own: &Path, path: &Path, question: Question, until: Instant) -> io::Result<()> {
     let mut command = Command::new(own);
     command.arg0(NAME).arg(question.word()).arg(path).env_clear();
-    // Whoever reads the wrapper's output waits until the last process has closed it.
+    // A reader of the wrapper's output waits until the last process has closed it, so the child must not keep
+    // it open.
     let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
     // An error says that the caller has had the kernel reap the child.
     while let Ok(None) = child.try_wait() {
@@ -61,7 +62,7 @@ pub(crate) fn in_a_process(own: &Path, path: &Path, question: Question, until: I
     Ok(())
 }
 
-/// Whether this process is one that asks.
+/// Whether this process was started to ask a file system.
 #[must_use]
 pub fn is_question(argv: &[OsString]) -> bool {
     argv.first().is_some_and(|name| name == NAME)
@@ -71,7 +72,8 @@ pub fn is_question(argv: &[OsString]) -> bool {
 pub fn answer(argv: &[OsString]) {
     // The process ends with the thread that waits for it, which execve ends.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    // What the caller of the wrapper handed on: it may wait until the last process has closed it.
+    // Descriptors that the wrapper's caller passed on: the caller may wait until the last process has closed
+    // them.
     let open = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let open: Vec<i32> = open.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     for descriptor in open.into_iter().filter(|descriptor| *descriptor > 2) {

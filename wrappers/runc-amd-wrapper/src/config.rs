@@ -29,7 +29,8 @@ pub struct Config {
     _file: File,
 }
 
-/// Where runc looks for a bundle's config: `--bundle` as it was given, from the working directory.
+/// The path at which runc looks for a bundle's config: `--bundle` as it was given, from the working
+/// directory.
 pub fn path_in(bundle: Option<&[u8]>) -> PathBuf {
     Path::new(OsStr::from_bytes(bundle.unwrap_or_default())).join("config.json")
 }
@@ -37,7 +38,7 @@ pub fn path_in(bundle: Option<&[u8]>) -> PathBuf {
 /// Reads the file if it is one that can be edited.
 ///
 /// # Errors
-/// It is none, or cannot be read.
+/// The file cannot be edited, or cannot be read.
 pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
     let read = || {
         let (file, found) = open::regular(&path, OFlags::NOFOLLOW)?;
@@ -49,17 +50,17 @@ pub fn read(path: PathBuf) -> Result<Config, (PathBuf, open::Error)> {
     }
 }
 
-/// Whether some string in the file asks for GPUs, whatever its length and shape.
+/// Whether a string in the file is a request for GPUs, whatever the file's length and shape.
 ///
 /// # Errors
-/// It cannot be read, or not without taking something away from runc, as a fifo cannot.
+/// The file cannot be read, or not without taking bytes away from runc, as with a fifo.
 pub fn asks(path: &Path) -> Result<bool, open::Error> {
     // Through a link, as runc would open it.
     let (file, _) = open::regular(path, OFlags::empty())?;
     Ok(any_asks(file)?)
 }
 
-/// Whether some string in these bytes asks for GPUs, whatever their length and shape.
+/// Whether a string in these bytes is a request for GPUs, whatever their length and shape.
 pub fn bytes_ask(bytes: &[u8]) -> bool {
     any_asks(bytes).unwrap_or(false)
 }
@@ -75,7 +76,7 @@ fn any_asks(text: impl io::Read) -> io::Result<bool> {
 }
 
 impl Config {
-    /// Whether another file is in its place now: what this wrapper edits, it replaces.
+    /// Whether another file has taken this one's place: the wrapper replaces the file that it edits.
     pub fn was_replaced(&self) -> bool {
         self.path.symlink_metadata().is_ok_and(|now| !open::is_same_file(&now, &self.found))
     }
@@ -105,7 +106,7 @@ impl Config {
         let create = || OpenOptions::new().write(true).create_new(true).mode(mode & 0o777).open(temporary);
         let mut file = match create() {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                // Of an earlier process with this number, which was killed.
+                // An earlier process with this pid was killed, and left the file.
                 std::fs::remove_file(temporary)?;
                 create()?
             }

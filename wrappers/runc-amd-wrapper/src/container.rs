@@ -1,4 +1,4 @@
-//! Which container a call is about, and what is known of it.
+//! The container of a call, and what is known of it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -38,32 +38,33 @@ impl<'a> Container<'a> {
         Key { root: &self.root, id: self.id }
     }
 
-    /// Whether the runtime's state names a first process that lives: the container exists, and the runtime
-    /// refuses to make another one.
+    /// Whether the runtime's state names a first process that lives: then the container exists, and the
+    /// runtime refuses to make another one.
     pub fn lives(&self, paths: &Paths) -> bool {
         runtime_state::init_of(&self.root, self.id).is_some_and(|init| init.is_alive(&paths.lease.proc))
     }
 
-    /// Whether a record is about the container that runc has under this id now. An earlier one's
-    /// delete and create may have bypassed the wrapper: what the runtime keeps of it has the nodes.
+    /// Whether a record is about the container that runc has under this id now. An earlier container's delete
+    /// and create may have bypassed the wrapper; the runtime's own state shows the nodes.
     pub fn has_nodes_of(&self, record: &Record) -> bool {
         runtime_state::has_nodes(&self.root, self.id, record.gpus.iter().map(|gpu| gpu.render))
     }
 
-    /// Whether it was given GPUs.
+    /// Whether the container has a record of a grant.
     pub fn has_record(&self, paths: &Paths) -> bool {
         !matches!(store::records(&paths.lease, None).read(&self.key().file_name()), Ok(None))
     }
 
-    /// Whether it has a lease on this GPU, alive or dead.
+    /// Whether the container has a lease on this GPU, alive or dead.
     pub fn has_lease(&self, render: Render, paths: &Paths) -> bool {
         Leases::of(&paths.lease, None).is_holder(render, &self.root, self.id)
     }
 
-    /// Removes the record where runc will remove the container. It stays for one that lives, which runc
-    /// refuses to delete without `--force`, and for one that is just being created. A record that stays by
-    /// mistake is cleared away by the next decision. So is that of a container with leases, together with
-    /// these: until then it shows a container of the same id that there are leases which are not its own.
+    /// Removes the record if runc will remove the container. The record stays for a container that lives,
+    /// which runc refuses to delete without `--force`, and for one that is being created. The next decision
+    /// clears away a record that stayed by mistake. It also clears away the record of a container with
+    /// leases, together with the leases: until then the record shows a later container of this id that the
+    /// leases are not its own.
     pub fn forget(&self, force: bool, paths: &Paths, log: &Log<'_>) {
         let records = store::records(&paths.lease, None);
         let name = self.key().file_name();
@@ -108,7 +109,7 @@ fn in_user_namespace(proc: &Path) -> bool {
         .is_ok_and(|map| !map.split_ascii_whitespace().eq(["0", "0", "4294967295"]))
 }
 
-/// Without `.`, `..` and doubled slashes, as Go's `filepath.Clean`: links are not looked at.
+/// Removes `.`, `..` and doubled slashes as Go's `filepath.Clean` does: links are not followed.
 fn lexically_clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::from("/");
     for component in path.components() {

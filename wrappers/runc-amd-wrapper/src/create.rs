@@ -1,22 +1,22 @@
-//! `create` and `run`: the bundle gets the GPUs that its container asks for.
+//! `create` and `run`: adds to the bundle the GPUs that its container asks for.
 //!
-//! # What must never be hindered
-//! A container that asks for nothing starts as with plain runc. The policy, the
-//! records and its own bundle may be in any state; what went wrong is a warning in runc's log at most. So is what
-//! goes wrong about the policy's folders, which every container gets.
+//! # Containers that must never be hindered
+//! A container that asks for nothing starts as with plain runc, whatever state the policy, the records and
+//! the container's own bundle are in. An error is at most a warning in runc's log. So is an error about the
+//! policy's folders, which every container gets.
 //!
 //! # Bundles that are not edited
 //! A `config.json` may be a link, longer than 16 MiB, not UTF-8, or no JSON that can be edited safely
-//! (doubled keys). The wrapper searches it for a request all the same, in bounded
-//! memory. If some string in it asks for GPUs, the create fails with the reason, since it would start
-//! without them; otherwise runc gets the bundle as it is. A fifo cannot be looked through without taking
-//! its bytes away from runc: the wrapper leaves it to runc, with a warning. One that cannot be read at this moment (no free
-//! descriptor, a fault of the disk) fails the create, since it may ask.
+//! (doubled keys). The wrapper still searches it for a request, in bounded memory. If a string in it asks for
+//! GPUs, the create fails with the reason, since the container would start without them; otherwise runc gets
+//! the bundle as it is. A fifo cannot be searched without taking its bytes away from runc: the wrapper leaves
+//! it to runc, with a warning. A file that cannot be read at this moment (no free descriptor, a fault of the
+//! disk) fails the create, since it may hold a request.
 //!
 //! # The order
-//! Decide and record under the lock, then rewrite the bundle, then runc. A create that is killed in
-//! between leaves a record and leases whose creator is dead, which the next decision clears away. Or it leaves
-//! a bundle that has its GPUs already, to which a second pass adds nothing.
+//! The wrapper decides and records under the lock, then rewrites the bundle, then executes runc. A create
+//! that is killed in between leaves a record and leases whose creator is dead; the next decision clears them
+//! away. Or it leaves a bundle that already has its GPUs, to which a second pass adds nothing.
 
 use std::path::Path;
 
@@ -51,7 +51,7 @@ use lease::reap::{self, creator_lives};
 use lease::run_folder::RunFolder;
 use lease::store::{self, Key};
 
-/// What a create needs to know.
+/// The input of a create.
 #[derive(Clone, Copy, Debug)]
 pub struct Create<'a> {
     pub bundle: Option<&'a [u8]>,
@@ -79,10 +79,10 @@ impl Create<'_> {
         }
     }
 
-    /// For a bundle that cannot be edited: fails if a container asks in it for GPUs.
+    /// For a bundle that cannot be edited: fails if the bundle's container asks for GPUs.
     ///
     /// # Errors
-    /// The reason, if it asks.
+    /// A sentence with the reason, if the container asks for GPUs.
     pub fn refuse_if_it_asks(&self, reason: &str, default: Default) -> Result<(), String> {
         let path = config::path_in(self.bundle);
         match config::asks(&path) {
@@ -101,7 +101,8 @@ impl Create<'_> {
         }
     }
 
-    /// Without GPUs, for this reason: an error if it asks for some, a warning if it should have had some.
+    /// Lets the container start without GPUs, for this reason: an error if it asks for GPUs, a warning if the
+    /// default should have given it some.
     fn goes_without(&self, reason: &str, asks: bool, default: Default) -> Result<(), String> {
         if asks {
             return Err(format!("the container asks for GPUs, but {reason}"));
@@ -236,7 +237,7 @@ impl Create<'_> {
     ) -> Result<(), String> {
         let Some(container) = self.container else { return Ok(()) };
         let path = config.path.display();
-        // Who did not ask does not wait long for who did.
+        // A create without a request waits only briefly behind creates with one.
         let patience = if request.is_some() { self.paths.lease.lock_patience } else { BRIEFLY };
         let lock = Lock::take(&self.paths.lease, patience)
             .map_err(|error| format!("what containers are given cannot be kept: {error}"))?;
@@ -363,7 +364,8 @@ impl Create<'_> {
         edited.map_or(Ok(()), |text| config.replace(&text))
     }
 
-    /// What the daemon keeps from containers, as far as the policy asks for that and it is known.
+    /// The cards that the daemon keeps from containers, where the policy has quarantine and health.json can
+    /// be read.
     fn withheld(&self, policy: &Policy) -> Withheld {
         if !policy.quarantine {
             return Withheld::default();
@@ -373,7 +375,7 @@ impl Create<'_> {
         withheld
     }
 
-    /// Whether the bundle is the one that was read: under the lock no other wrapper replaces it.
+    /// Checks that the bundle is the one that was read. Under the lock no other wrapper replaces it.
     fn is_still(&self, config: &Config) -> Result<(), String> {
         if !config.was_replaced() {
             return Ok(());
@@ -382,8 +384,8 @@ impl Create<'_> {
         Err(format!("its {path} was changed meanwhile: another create is at work on this bundle"))
     }
 
-    /// A create that failed after it had edited the bundle is mostly tried again with that bundle: for a
-    /// count it gets the same GPUs, not further ones.
+    /// A create that failed after it had edited the bundle is mostly tried again with that bundle: a count
+    /// then gets the GPUs of the first try, not further ones.
     fn choose<'p>(
         &self,
         pool: &'p Pool,

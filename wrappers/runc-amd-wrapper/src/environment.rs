@@ -1,4 +1,4 @@
-//! What the wrapper was started with, besides its arguments.
+//! The wrapper's environment, besides its arguments.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;

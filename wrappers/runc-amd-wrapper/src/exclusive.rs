@@ -42,9 +42,9 @@ use lease::run_folder::RunFolder;
 use lease::store::Key;
 use turn::Turn;
 
-/// How often one that waits looks again.
+/// How often a waiting create looks again.
 const POLL: Duration = Duration::from_millis(50);
-/// Killing idle containers is tried this often: others may take what becomes free.
+/// How often a create tries to kill idle containers: other creates may take what becomes free.
 const RECLAIMS: u32 = 3;
 
 /// A create that wants GPUs for itself.
@@ -53,7 +53,7 @@ pub struct Exclusive<'a> {
     pub policy: &'a Policy,
     pub pool: &'a Pool,
     pub request: &'a Request,
-    /// Of this many seconds, as many as the policy allows.
+    /// How many seconds the request would wait; the policy may allow fewer.
     pub wait_s: u32,
     pub key: Key<'a>,
     pub creator: &'a Creator,
@@ -62,13 +62,13 @@ pub struct Exclusive<'a> {
     pub log: Log<'a>,
     /// Render nodes that the bundle has already, of an earlier try mostly.
     pub in_bundle: &'a [Render],
-    /// What the daemon withheld when the pool was made.
+    /// The cards that the daemon withheld when the pool was made.
     pub withheld: Withheld,
     /// `linux.cgroupsPath`.
     pub cgroups_path: Option<String>,
 }
 
-/// What is wanted of what is there.
+/// The GPUs that a request wants of those that exist.
 enum Wanted<'a> {
     Named(Vec<&'a Gpu>),
     Count(u32),
@@ -145,7 +145,8 @@ impl<'a> Exclusive<'a> {
         }
     }
 
-    /// What the daemon withholds by now. That it is unknown is only worth a warning where it changes something.
+    /// The cards that the daemon withholds now. That they are unknown is a warning only where it changes
+    /// something.
     fn withheld_now(&self, last: &Withheld) -> Withheld {
         if !self.policy.quarantine {
             return Withheld::default();
@@ -155,10 +156,11 @@ impl<'a> Exclusive<'a> {
         withheld
     }
 
-    /// A bundle that an earlier create has edited gets the same GPUs again, or none.
+    /// The GPUs that the request wants; a bundle that an earlier create has edited gets the GPUs of that
+    /// create again, or none.
     ///
     /// # Errors
-    /// The sentence that says why this is not to be had, whoever has what.
+    /// A sentence on why the request cannot be met, whoever holds which GPU.
     fn wanted(&self) -> Result<Wanted<'a>, String> {
         let would_do = self.pool.select(self.request, |_| 0)?;
         let has = |gpus: &[&Gpu], render: Render| gpus.iter().any(|gpu| gpu.render == render);

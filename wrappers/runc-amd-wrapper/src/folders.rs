@@ -32,25 +32,27 @@ use crate::paths::Paths;
 use crate::rootfs::Rootfs;
 use lease::open::check_who_may_write;
 
-/// Each is a mount that runc makes at every create.
+/// How many folders are mounted at most: runc makes each mount at every create.
 const MOST: usize = 256;
 
-/// As many links as the kernel follows on one way (fs/namei.c, `MAXSYMLINKS`).
+/// The number of links that the kernel follows in one path (fs/namei.c, `MAXSYMLINKS`).
 const MOST_LINKS: usize = 40;
 
 /// How long a create waits for its folders.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long it waits for each folder behind one that has used up the patience: an answer takes microseconds.
+/// How long a create waits for each further folder once the patience is used up: an answer takes
+/// microseconds.
 const LEAST: Duration = Duration::from_millis(100);
 
-/// Behind so many folders of a parent without an answer it looks at no further one: they are likely of one server.
+/// After so many folders of a parent without an answer, no further folder of it is tried: they are likely of
+/// one server.
 const MOST_SILENT: usize = 3;
 
-/// What a create needs to know to look for folders.
+/// The input of a search for folders.
 #[derive(Clone, Copy, Debug)]
 pub struct Search<'a> {
-    /// The policy's.
+    /// The policy's folders, whose subfolders are mounted.
     pub parents: &'a [String],
     pub paths: &'a Paths,
     pub log: &'a Log<'a>,
@@ -77,7 +79,8 @@ pub fn mount(search: Search<'_>, config: &Config) {
 pub fn mount_these(folders: &[Folder], config: &Config, bundle: &Bundle<'_>, log: &Log<'_>) {
     let injection = Injection { folders, ..Injection::default() };
     let mounted = match bundle.edit(&injection, &mut |left_out| log.warn(left_out)) {
-        // Where another create of this bundle has replaced it meanwhile, it has done the same, and perhaps more.
+        // If another create of this bundle has replaced it meanwhile, that create has mounted the folders
+        // itself.
         Ok(Some(text)) if !config.was_replaced() => config.replace(&text),
         Ok(_) => Ok(()),
         Err(error) => Err(format!("its {} cannot be edited: {error}", config.path.display())),
@@ -211,7 +214,7 @@ fn examine_from(
     Ok(answers)
 }
 
-/// What a function returns that asks a file system, or that there was no answer in time.
+/// Asks a file system by `function`; an error where no answer comes in time.
 fn ask<T: Send + 'static>(
     until: Instant,
     function: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -258,7 +261,7 @@ fn check_way(path: &Path, owner: u32, fuse: &Fuse, until: Instant) -> io::Result
             io::Error::other(format!("{} {error}: only root may own it and write in it", path.display()))
         })
     };
-    // From above: no other user can change anything about what was checked.
+    // Folders are checked from the top down: no other user can then change a checked part.
     let mut checked = PathBuf::new();
     let mut left = path.to_owned();
     for _ in 0..=MOST_LINKS {
@@ -273,7 +276,7 @@ fn check_way(path: &Path, owner: u32, fuse: &Fuse, until: Instant) -> io::Result
             fuse.check(&checked, Question::Kind, limit(until))?;
             let found = checked.symlink_metadata()?;
             if found.is_symlink() {
-                // Its mode says nothing.
+                // A link's mode decides nothing.
                 check(&checked, found.uid(), 0)?;
                 let link = std::fs::read_link(&checked)?;
                 checked.pop();

@@ -20,7 +20,8 @@ use crate::paths::Paths;
 pub(crate) struct Fuse {
     /// The number of each connection, by mount point. `None` for another file system, which can be mounted in a FUSE one.
     mounts: BTreeMap<PathBuf, Option<u32>>,
-    /// Its folder of each connection is there while fusectl is mounted; virtiofs has none (fs/fuse/virtio_fs.c, `no_control`).
+    /// fusectl's folder of each connection, while it is mounted; virtiofs has none (fs/fuse/virtio_fs.c,
+    /// `no_control`).
     connections: PathBuf,
     /// The wrapper's program.
     own: PathBuf,
@@ -40,7 +41,7 @@ impl Fuse {
         })
     }
 
-    /// Whether the file system of this path answers, if it is FUSE. No link leads there.
+    /// Checks that the file system of this path answers, if it is FUSE. The path must have no links.
     ///
     /// # Errors
     /// There was no answer in time.

@@ -8,7 +8,7 @@ use allocation::withheld::Withheld;
 use crate::paths::Paths;
 use lease::{alive, open};
 
-/// More than the daemon writes of a thousand cards.
+/// The most bytes that are read of health.json: the daemon writes less for a thousand cards.
 const LIMIT: u64 = 1024 * 1024;
 
 /// Reads what is withheld, and a sentence where the daemon does not say what holds now.
@@ -24,7 +24,7 @@ pub fn read(paths: &Paths) -> (Withheld, Option<String>) {
         Ok(text) => text,
         Err(error) => return (Withheld::default(), unknown("none", &error)),
     };
-    // By a clock before 1970 every file is from the future.
+    // If the clock is before 1970, every file's time lies in the future.
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     match Withheld::parse(&text, now.as_secs(), || alive::boot_id(&paths.lease.proc).ok()) {
         Ok((withheld, None)) => (withheld, None),

@@ -4,8 +4,9 @@ use allocation::Render;
 use allocation::bundle::Bundle;
 use allocation::selection::Pool;
 
-/// Whether whoever made the bundle has given it a GPU to compute on: a scheduler, or a person by a CDI name. A request
-/// that the policy does not honour is then satisfied. Other vendors' cards have render nodes too, and no `/dev/kfd`.
+/// Whether the bundle already has a GPU to compute on, from a scheduler, or from a person by a CDI name. A
+/// request that the policy does not honour is then met. Other vendors' cards have render nodes too, but no
+/// `/dev/kfd`.
 pub(crate) fn brings_a_gpu(bundle: &Bundle<'_>) -> bool {
     let devices = bundle.devices().unwrap_or_default();
     let has = |is: &dyn Fn(&str) -> bool| devices.iter().any(|device| is(&device.path));

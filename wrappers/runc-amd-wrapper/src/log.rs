@@ -27,8 +27,8 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// Something was left out, and the container starts all the same. Without `--log` this goes to
-    /// stderr, where runc's own warnings then go.
+    /// Warns of something that was left out, with which the container still starts. Without `--log` the
+    /// warning goes to stderr, as runc's own warnings do.
     pub fn warn(&self, sentence: &str) {
         let line = self.line("warning", sentence);
         match self.file {
@@ -37,7 +37,7 @@ impl<'a> Log<'a> {
         }
     }
 
-    /// The call fails: a sentence on stderr, and the same in the log.
+    /// Reports that the call fails: a sentence on stderr and in the log.
     pub fn fail(&self, sentence: &str) {
         if self.file.is_some() {
             self.append(&self.line("error", sentence));
@@ -70,7 +70,7 @@ impl<'a> Log<'a> {
 }
 
 fn to_stderr(text: &str) {
-    // Nothing is left to report to if even this fails.
+    // If this write fails too, there is nowhere left to report it.
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 

@@ -61,7 +61,7 @@ fn main() -> ExitCode {
 
 /// Executes the runtime. Returns only with the reason why it did not work.
 fn run(runtime: &Path, argv: &[OsString], entries: &[&[u8]], depth: u32) -> std::io::Error {
-    // None of these has a NUL in it but, perhaps, the policy's path.
+    // Only the policy's path can have a NUL in it.
     let string = |bytes: &[u8]| CString::new(bytes).unwrap_or_default();
     let counts =
         |entry: &&[u8]| entry.strip_prefix(DEPTH.as_bytes()).is_some_and(|rest| rest.starts_with(b"="));

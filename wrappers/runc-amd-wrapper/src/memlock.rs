@@ -1,4 +1,4 @@
-//! How much memory a process may lock, as far as this machine lets it be raised.
+//! Finds how much memory a process may lock on this machine.
 
 use allocation::bundle::ProcessEdits;
 use allocation::policy::UNLIMITED;
@@ -21,11 +21,11 @@ pub(crate) fn keep_within_reach(process: &mut ProcessEdits<'_>, log: &Log<'_>) {
     }
 }
 
-/// Whether a process can be let lock so much memory, in bytes: answered by the kernel, which is asked to raise this
-/// process's own limit, and then to lower it again. A capability that is one only in a user namespace is not enough.
+/// Whether a process can be allowed to lock so much memory, in bytes. The kernel answers that: the wrapper
+/// raises its own limit and lowers it again. A capability in a user namespace only is not enough.
 ///
 /// # Errors
-/// The most that it can be let lock.
+/// The highest limit that is possible.
 fn can_lock(bytes: u64) -> Result<(), u64> {
     let before = getrlimit(Resource::Memlock);
     let Some(most) = before.maximum.filter(|most| *most < bytes) else { return Ok(()) };

@@ -26,12 +26,12 @@ pub struct Devices<'a> {
     chars: Option<File>,
 }
 
-/// What a device node is to the kernel.
+/// The kernel's view of a device node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// Its device's folder, relative to `/sys/dev/char`: `…/0000:64:00.0`.
+    /// The device's folder, relative to `/sys/dev/char`: `…/0000:64:00.0`.
     pub folder: PathBuf,
-    /// The last part of that.
+    /// The last part of `folder`.
     pub parent: String,
     /// `drm` or `kfd`.
     class: String,
@@ -45,10 +45,10 @@ impl<'a> Devices<'a> {
         Self { sys, dev: open(dev), chars: open(&sys.join("dev/char")) }
     }
 
-    /// What the kernel says of the node at `path`.
+    /// Asks the kernel about the node at `path`.
     ///
     /// # Errors
-    /// It knows no such device, or sysfs cannot be read.
+    /// A sentence: the kernel knows no such device, or sysfs cannot be read.
     pub fn place_of(&self, node: &Node, path: &Path) -> Result<Place, String> {
         let Node { major, minor, .. } = *node;
         let shown = path.display();
@@ -98,10 +98,10 @@ const AGAIN: &str = "`rocworker apply` writes the policy again";
 impl Node {
     /// Examines a node without opening it: opening a GPU's node wakes the GPU. A link is no node.
     ///
-    /// One below `/dev` is looked for where `/dev` is.
+    /// A path below `/dev` is looked up in the folder that `devices` opened as `/dev`.
     pub fn at(path: &Path, devices: &Devices<'_>) -> Result<Self, String> {
         let below_dev = path.as_os_str().as_bytes().strip_prefix(b"/dev/");
-        // With another slash it would begin at the root.
+        // A rest with another leading slash would begin at the root.
         let below_dev = below_dev.filter(|rest| !rest.starts_with(b"/"));
         let found = match (&devices.dev, below_dev) {
             (Some(dev), Some(rest)) => statat(dev, rest, AtFlags::SYMLINK_NOFOLLOW),
@@ -130,8 +130,8 @@ impl Place {
         (self.class.as_str(), self.name.as_str()) == ("kfd", "kfd")
     }
 
-    /// Whether the device is a further partition of a card, whose card the kernel does not name: `amdgpu_xcp.3` of newer
-    /// kernels, `amdgpu_xcp_3` of older ones.
+    /// Whether the device is a further partition of a card that the kernel does not name: `amdgpu_xcp.3` of
+    /// newer kernels, `amdgpu_xcp_3` of older ones.
     pub fn is_partition(&self) -> bool {
         let number = self.parent.strip_prefix("amdgpu_xcp").and_then(|rest| rest.strip_prefix(['.', '_']));
         number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
@@ -157,7 +157,7 @@ impl Place {
         let own = if name.starts_with("render") { gpu.render.to_string() } else { last(path).to_owned() };
         match *name == own {
             true => Ok(()),
-            // Another number at the path of a card's own node is that card's all the same.
+            // A card's own node is the card's under any number.
             false if is_of_card && Render::parse(name).is_none() => Ok(()),
             false if is_of_card => Err(format!(
                 "the device node {path} is {} to the kernel, which is not the GPU's own render node: {AGAIN}",
@@ -176,7 +176,7 @@ fn last(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// What decides about a node besides itself.
+/// The circumstances that decide about a node besides the node itself.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting<'a> {
     pub namespace: &'a UserNamespace,
@@ -246,7 +246,7 @@ impl Setting<'_> {
     }
 }
 
-/// What a container gets that has these nodes.
+/// The injection for a container that gets these nodes.
 #[must_use]
 pub fn injection<'g>(examined: Vec<Examined<'g>>) -> Injection<'g> {
     let (nodes, supplements): (Vec<_>, Vec<_>) = examined.into_iter().unzip();

@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-/// Where everything is.
+/// Every path that the wrapper uses.
 #[derive(Clone, Debug)]
 pub struct Paths {
     /// The policy: without it the wrapper is plain runc.
     pub policy: PathBuf,
-    /// What the daemon says of the GPUs' health.
+    /// The daemon's judgement of the GPUs' health.
     pub health: PathBuf,
     /// The folder of device nodes.
     pub dev: PathBuf,
-    /// This program itself: never the runtime that it runs.
+    /// The wrapper's own program: it must never run itself as the runtime.
     pub own: PathBuf,
-    /// Where leases are, sysfs, and who owns what is to be believed, the policy among it.
+    /// The paths of leases and sysfs, and the user who must own files that are believed, such as the policy.
     pub lease: lease::paths::Paths,
 }
 

@@ -6,17 +6,18 @@ use allocation::policy::{self, Policy};
 
 use lease::open;
 
-/// More than a policy of a thousand GPUs.
+/// The most bytes that are read of the policy: one of a thousand GPUs has less.
 pub const LIMIT: u64 = 1024 * 1024;
 
 /// The policy's file.
 #[derive(Debug)]
 pub enum PolicyFile {
-    /// No such file: plain runc.
+    /// The file does not exist: the wrapper is plain runc.
     Absent,
-    /// Another user than root could have written the file: plain runc, with this sentence as a warning.
+    /// A user other than root could have written the file: the wrapper is plain runc, with this sentence as a
+    /// warning.
     NotRoots(String),
-    /// The file is root's and cannot be used, for this reason: whatever asks for GPUs fails with it.
+    /// The file is root's and cannot be used, for this reason: every request for GPUs fails with it.
     Broken(String),
     Good(Policy),
 }
@@ -37,8 +38,8 @@ pub fn load(path: &Path, owner: u32) -> PolicyFile {
     }
 }
 
-/// Only the runtime that the policy names: all that most of runc's subcommands need of it. `None` where
-/// it names none or is not to be believed; outer `None` where there is no policy of root's at all.
+/// Only the runtime that the policy names: most of runc's subcommands need no more of it. `Some(None)` where
+/// the policy names none or cannot be read; `None` where root has no policy.
 pub fn runtime(path: &Path, owner: u32) -> Option<Option<PathBuf>> {
     let text = match open::trusted_text(path, LIMIT, owner) {
         Ok(text) => text,

@@ -32,7 +32,7 @@ impl Rootfs {
     pub(crate) fn of(config: &Config, bundle: &Bundle<'_>) -> Self {
         Self {
             config: config.path.clone(),
-            // As seen from the bundle.
+            // `root.path` is relative to the bundle.
             path: config.path.with_file_name(bundle.rootfs().as_deref().unwrap_or_default()),
             namespace: bundle.user_namespace().unwrap_or(UserNamespace::Host),
         }
@@ -43,10 +43,10 @@ impl Rootfs {
         self.look(self.path.clone(), path).is_ok_and(|found| found.is_none_or(|found| found.is_dir()))
     }
 
-    /// Whether runc can make what an injection has below /dev: its nodes, and the folder for /dev/shm.
+    /// Checks that runc can make what an injection has below /dev: its nodes, and the folder for /dev/shm.
     ///
     /// # Errors
-    /// The sentence that names what it cannot make.
+    /// A sentence that names what runc cannot make.
     pub(crate) fn has_room_for(
         &self,
         injection: &Injection<'_>,
@@ -57,7 +57,7 @@ impl Rootfs {
         let mounts = &*mounts;
         let is_folder = |found: Metadata| found.is_dir();
         for node in &injection.nodes {
-            // In a user namespace runc opens what is there, to bind the host's node over it.
+            // In a user namespace runc opens the file that is there, to bind the host's node over it.
             let is_it = |found: Metadata| {
                 found.file_type().is_char_device()
                     && (major(found.rdev()), minor(found.rdev())) == (node.major, node.minor)
@@ -96,7 +96,7 @@ impl Rootfs {
         }
     }
 
-    /// Where the image's links lead a path; none where there are none on it, or too many.
+    /// The end of a path after the image's links; `None` where the path has no link, or too many.
     fn led(&self, path: &str) -> Option<String> {
         let mut path = rest_behind("/", path)?;
         for followed in 0..40 {
@@ -121,7 +121,8 @@ impl Rootfs {
         None
     }
 
-    /// What is at a path of the container once everything is mounted. None: nothing, and runc can make it.
+    /// The file at a path of the container once everything is mounted. `None`: nothing is there, and runc can
+    /// make it.
     fn look_behind(&self, mounts: &[Mount<'_>], path: &str) -> Result<Option<Metadata>, NoRoom> {
         let Some((mount, rest)) = mount_over(mounts, path) else {
             return self.look(self.path.clone(), path);
@@ -142,8 +143,9 @@ impl Rootfs {
         }
     }
 
-    /// What is beneath a folder at a path. None: nothing, and it can be made. A link is never followed: in a container
-    /// it may lead anywhere, and what is mounted or made behind it would hide what is there.
+    /// The file at a path beneath a folder. `None`: nothing is there, and it can be made. A link is never
+    /// followed: in a container it may lead anywhere, and a mount or a file behind it would hide what is
+    /// there.
     fn look(&self, mut place: PathBuf, path: &str) -> Result<Option<Metadata>, NoRoom> {
         let mut found: Option<Metadata> = None;
         for part in path.split('/').filter(|part| !part.is_empty()) {
@@ -165,7 +167,7 @@ impl Rootfs {
         Ok(found)
     }
 
-    /// What cannot be seen from here may be so.
+    /// Whether a folder can be written; true where that cannot be seen from here.
     fn can_be_written(&self, folder: &Path) -> bool {
         let attributes = statx(CWD, folder, AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BASIC_STATS);
         let (Ok(mount), Ok(attributes), Ok(found)) = (statvfs(folder), attributes, folder.symlink_metadata())
@@ -177,7 +179,7 @@ impl Rootfs {
             && self.may(0o002, &found)
     }
 
-    /// Whether the container's root may do what these permissions of others are for. Its capabilities reach as far as its
+    /// Whether the container's root has these permissions of others. Its capabilities reach as far as its
     /// user namespace (capabilities(7)).
     fn may(&self, permissions: u32, found: &Metadata) -> bool {
         matches!(self.namespace, UserNamespace::Joined { .. })

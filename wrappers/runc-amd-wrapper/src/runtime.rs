@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FileType, Stat, stat};
 
-/// What execvp takes where PATH is not set, and the folders of programs for root.
+/// The folders that execvp uses where PATH is not set, and those of root's programs.
 const PATH_WITHOUT_ONE: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Counts the wrappers that have run one another. A runtime that is a script which runs `runc` from
@@ -65,8 +65,9 @@ pub fn on_path(path: Option<&OsStr>, own: Option<&Stat>) -> Result<PathBuf, Stri
     before.ok_or_else(|| format!("no runc but this wrapper itself is on the PATH {path:?}: install runc"))
 }
 
-/// What is run where the kernel could not run the runtime that was to be run (another machine's program, a script
-/// whose interpreter is missing, a file system mounted noexec): the runc on `path`. `None` where that was the one.
+/// The runc on `path`, in place of a runtime that the kernel could not execute (another machine's program, a
+/// script whose interpreter is missing, a file system mounted noexec). `None` where that is the runtime
+/// itself.
 pub fn in_place_of(runtime: &Path, path: Option<&OsStr>, own: &Path) -> Option<PathBuf> {
     on_path(path, self::own(own).as_ref()).ok().filter(|next| next != runtime)
 }
@@ -75,8 +76,8 @@ fn program(path: &Path) -> Option<Stat> {
     regular(path).filter(|found| found.st_mode & 0o111 != 0)
 }
 
-/// This program, by the name under which it was executed; where it is not there any more, by what the kernel says, which
-/// makes it build this process's folder in `/proc`.
+/// This program by the name under which it was executed. Where that file is gone, by `/proc/self/exe`, for
+/// which the kernel has to build this process's folder in `/proc`.
 pub fn own(named: &Path) -> Option<Stat> {
     regular(named).or_else(|| stat("/proc/self/exe").ok())
 }

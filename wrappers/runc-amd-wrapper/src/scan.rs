@@ -1,15 +1,15 @@
-//! Whether a bundle may ask for GPUs, found without understanding it.
+//! Searches a bundle for requests for GPUs without parsing it.
 //!
-//! A bundle that is too long, a link, or no JSON that this program takes, starts as with plain runc unless it asks:
-//! [`requests`] reads any amount of bytes in bounded memory and shows every string in it that is a request, whatever its
-//! place. That is more than runc would see in `process.env`, never less.
+//! A bundle that is too long, a link, or no JSON that this program takes, starts as with plain runc unless it
+//! asks for GPUs. [`requests`] reads any number of bytes in bounded memory and yields every string that is a
+//! request, wherever it is. That is more than runc would see in `process.env`, never less.
 
 use std::io::{self, BufRead as _, Read};
 
 /// A request's variables, as they begin an entry of a container's environment.
 const VARIABLES: [&[u8]; 2] = [b"AMD_VISIBLE_DEVICES=", b"AMD_GPU_COUNT="];
 
-/// What is kept of one string: more than a request may have.
+/// How many bytes of a string are kept: more than a request may have.
 const LONGEST: usize = 8192;
 
 /// The first place of a byte. `skip_until` is the one safe way to the C library's memchr.
@@ -22,7 +22,7 @@ fn position(bytes: &[u8], byte: u8) -> Option<usize> {
 /// Calls `found` with every string in a JSON text, of whatever length, that is a request: `VARIABLE=VALUE`.
 ///
 /// # Errors
-/// What reading gave.
+/// The error of a read.
 pub fn requests(mut text: impl Read, found: &mut dyn FnMut(&str)) -> io::Result<()> {
     let mut scanner = Scanner { found, state: State::Outside, string: Vec::new() };
     let mut buffer = vec![0; 64 * 1024];
@@ -47,7 +47,7 @@ enum State {
     Outside,
     Inside,
     Escape,
-    /// In a `\u`: how many hexadecimal digits are read, and their value.
+    /// In a `\u`: the number of hexadecimal digits read, and their value.
     Hexadecimal(u8, u32),
 }
 

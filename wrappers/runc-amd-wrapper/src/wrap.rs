@@ -1,4 +1,4 @@
-//! What happens between the caller and runc.
+//! Decides what happens between the caller and runc.
 
 use std::path::PathBuf;
 
@@ -13,17 +13,17 @@ use crate::paths::Paths;
 use crate::policy_file::{self, PolicyFile};
 use crate::{exec_process, runtime};
 
-/// What an ordinary user's request fails for, whatever the failure itself was.
+/// The reason why an ordinary user's request fails, whatever failed first.
 const ROOTLESS: &str = "only root's runc can be given GPUs by this wrapper: as an ordinary user, name them by CDI, as \
                         `podman run --device amd.com/gpu=0` does";
 
-/// What is to be done in the end.
+/// The end of a call.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// Run this program in this process's place, with the arguments as they came and with
     /// [`runtime::DEPTH`] set to `depth`.
     Run { runtime: PathBuf, depth: u32 },
-    /// Exit 1: the sentence is said.
+    /// Exits with 1, after a sentence was printed.
     Fail,
 }
 
@@ -69,7 +69,7 @@ impl Wrapper<'_> {
                 create.prepare(&policy)?;
                 match policy {
                     PolicyFile::Good(policy) => policy.runtime.map(PathBuf::from),
-                    // Whatever else is wrong with it, the same runtime has to serve all calls.
+                    // Even with a broken policy one runtime has to serve all calls for a container.
                     PolicyFile::Broken(_) => {
                         policy_file::runtime(&self.paths.policy, self.paths.lease.owner).flatten()
                     }
@@ -106,8 +106,8 @@ impl Wrapper<'_> {
         Container::of(call.global.root, id, self.environment, self.paths)
     }
 
-    /// Everything but a create or run. The record decides here, and not the policy: a container keeps what it was given
-    /// when the policy is gone.
+    /// Prepares every call but create and run. The record decides here, and not the policy: a container keeps
+    /// what it was given when the policy is gone.
     fn prepare_other(&self, call: &Call<'_>) -> Result<(), String> {
         match call.command {
             Command::Exec { process: Some(file), id } if !file.is_empty() => {
@@ -125,7 +125,7 @@ impl Wrapper<'_> {
         }
     }
 
-    /// One of several meanings: fails if GPUs depend on which one it is.
+    /// A possible meaning of the line: fails if GPUs depend on which one is right.
     fn refuse_in_doubt(&self, call: &Call<'_>) -> Result<(), String> {
         const DOUBT: &str = "a flag on runc's command line is not known to this version of the wrapper, so that it is \
                              not certain which container is meant: write the flag as --flag=value, or update the wrapper";

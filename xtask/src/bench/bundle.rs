@@ -37,8 +37,8 @@ impl Bundle {
         std::fs::write(&path, &self.original).with_context(|| format!("writing {}", path.display()))
     }
 
-    /// Whether config.json holds what it should after a create: nothing new for no GPU, else as many
-    /// render nodes and one /dev/kfd.
+    /// Checks config.json after a create: unchanged for no GPU, else with as many render nodes and one
+    /// /dev/kfd.
     pub(crate) fn check(&self, gpus: usize) -> Result<()> {
         let path = self.config();
         let now = std::fs::read(&path).with_context(|| format!("reading {}", path.display()))?;

@@ -9,10 +9,10 @@ use inventory::published::{
     Change, Client, Drift, DriftState, DriftingPath, Lease, PATH, Published, SCHEMA_VERSION,
 };
 
-/// More than the page shows.
+/// The number of processes: more than the page shows.
 const PROCESSES: u32 = 300;
 
-/// As many as the daemon publishes.
+/// The number of drifting paths: the daemon publishes no more.
 const DRIFTING: u64 = 50;
 const CHANGES: u64 = 20;
 
@@ -43,7 +43,7 @@ pub(super) fn use_gpus(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the daemon writes now: it counts for 30 seconds.
+/// Writes the daemon's files anew: they count for 30 seconds.
 pub(super) fn publish(root: &Path) -> Result<()> {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
     let lease = |number: u32| Lease { gpu: format!("renderD{}", 128 + number), container: container(number) };

@@ -15,7 +15,7 @@ use crate::command::Command;
 use super::apply::lay_out;
 use super::report::{Outcome, Report};
 
-/// What the design allows: kilobytes, milliseconds, and percent of a core.
+/// The design's budgets in kilobytes, milliseconds, and per cent of a core.
 const RESIDENT_KIB: u64 = 16 << 10;
 const ALLOWED_MS: f64 = 1e3;
 const IDLE_PERCENT: f64 = 0.1;
@@ -23,7 +23,7 @@ const IDLE_PERCENT: f64 = 0.1;
 /// Several of its looks, which are ten seconds apart.
 const IDLE: Duration = Duration::from_secs(60);
 
-/// Longer than anything here takes.
+/// A time limit longer than anything here takes.
 const LONGEST: Duration = Duration::from_secs(20);
 
 /// Adds the rows.
@@ -42,7 +42,7 @@ struct Measured {
     /// VmHWM of proc_pid_status(5).
     resident_kib: u64,
     times: Vec<Duration>,
-    /// Of a core, in percent.
+    /// The use of a core in per cent.
     idle: f64,
 }
 
@@ -51,7 +51,7 @@ impl Measured {
         self.times.sort_unstable();
         let ms = |at: usize| self.times.get(at).map_or(f64::NAN, |time| time.as_secs_f64() * 1e3);
         let count = self.times.len();
-        // Of fewer than a hundred it is the longest.
+        // With fewer than a hundred measurements this is the longest.
         let p99 = ms((count * 99).div_ceil(100).saturating_sub(1));
         [
             Outcome {
@@ -71,7 +71,7 @@ impl Measured {
     }
 }
 
-/// Ends with what measures it.
+/// The running daemon, which ends when this is dropped.
 struct Daemon(Child);
 
 impl Drop for Daemon {
@@ -90,7 +90,7 @@ fn serve(rocworker: &Path, work: &Path, runs: usize) -> Result<Measured> {
     let daemon = Daemon(daemon.spawn().with_context(|| format!("starting {}", rocworker.display()))?);
     until("it serves", || Ok(root.join("run/rocworker/daemon.sock").exists()))?;
     let mut times = Vec::new();
-    // What a person may configure: by turns with and without names by index.
+    // Two configurations by turns, with and without names by index.
     for names in ["[pci]", "[index, pci]"].into_iter().cycle().take(runs) {
         times.push(come_through(&root, names)?);
     }
@@ -100,7 +100,8 @@ fn serve(rocworker: &Path, work: &Path, runs: usize) -> Result<Measured> {
     Ok(Measured { resident_kib: resident(daemon.0.id())?, times, idle })
 }
 
-/// Of all its threads: the first number of each one's schedstat (Documentation/scheduler/sched-stats.rst), in nanoseconds.
+/// The processor time of the process's threads: the first number in each one's schedstat
+/// (Documentation/scheduler/sched-stats.rst), in nanoseconds.
 fn processor_time(pid: u32) -> Result<Duration> {
     let threads = PathBuf::from(format!("/proc/{pid}/task"));
     let mut nanoseconds = 0;

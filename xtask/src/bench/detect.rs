@@ -14,7 +14,7 @@ use super::timing::{Call, Stopwatch};
 /// The p50 of a cold process that the design allows, in milliseconds.
 const ALLOWED_MS: f64 = 25.0;
 
-/// What 64 cards may cost in system calls, as a multiple of what 8 cost: a little over linear.
+/// How many times as many system calls 64 cards may cost as 8 cards do: a little over linear.
 const ALLOWED_GROWTH: f64 = 8.2;
 
 /// Adds the two rows of detect.
@@ -49,7 +49,7 @@ impl Laid {
         Call { program: rocworker.to_owned(), arguments }
     }
 
-    /// Whether detect sees what was laid out: the figure of a detect that does not is worth nothing.
+    /// Checks that detect sees the laid-out machine: else its figures are worth nothing.
     fn check(&self, rocworker: &Path) -> Result<()> {
         let call = self.call(rocworker);
         let answer = Command::new([&call.program]).arguments(&call.arguments).read()?;

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Longer than any scrape here takes.
+/// A time limit longer than any scrape here takes.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// One that answers until it is dropped.
+/// An exporter that serves until it is dropped.
 pub(crate) struct Exporter {
     child: Child,
     address: String,
@@ -39,12 +39,12 @@ impl Exporter {
         let address = line.split_once("http://").and_then(|(_, rest)| rest.split_once("/metrics"));
         let (address, _) = address.with_context(|| format!("{} says: {line}", program.display()))?;
         started.address = address.to_owned();
-        // Its pipe must not fill up.
+        // The exporter must not block on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         Ok(started)
     }
 
-    /// What it answers, and how long that takes from the connection to its end.
+    /// The exporter's answer, and the time from the connection to the answer's end.
     pub(crate) fn scrape(&self) -> Result<(String, Duration)> {
         scrape(&self.address)
     }
@@ -66,7 +66,7 @@ impl Exporter {
     }
 }
 
-/// One GET of `/metrics`.
+/// Requests `/metrics` once.
 pub(crate) fn scrape(address: &str) -> Result<(String, Duration)> {
     get(address, "/metrics")
 }

@@ -1,4 +1,4 @@
-//! `rocworker --host` on a machine that it has read before, beside ssh that runs the same program there.
+//! Measures `rocworker --host` on a machine that it has read before, beside ssh that runs that program there.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -16,7 +16,7 @@ use super::timing::median;
 const CARDS: u8 = 8;
 /// An odd number, so that the median is one of them.
 const ROUNDS: usize = 21;
-/// What the design allows, as a multiple of the bare ssh.
+/// The design's budget, as a multiple of bare ssh.
 const ALLOWED: f64 = 1.3;
 
 /// Adds the row.
@@ -43,7 +43,7 @@ fn time(rocworker: &Path) -> Result<Outcome> {
         check(&fleet, script)?;
     }
     let (mut bares, mut reads) = (Vec::new(), Vec::new());
-    // In turns, so that whatever else the machine does falls on both.
+    // Both run in turns, so that other work of the machine affects both.
     for _ in 0..ROUNDS {
         bares.push(timed(&fleet, bare)?);
         reads.push(timed(&fleet, read)?);
@@ -77,7 +77,7 @@ fn check(fleet: &Fleet, script: &str) -> Result<()> {
     let said = read("root/said");
     ended.with_context(|| said.lines().last().unwrap_or("it said nothing").to_owned())?;
     let answer: Value = serde_json::from_str(&read("root/answer")).context("reading the answer")?;
-    // Of several machines the answer is a list of them.
+    // With several machines the answer is a list of theirs.
     let answer = answer.pointer("/hosts/0/answer").unwrap_or(&answer);
     let gpus = answer["gpus"].as_array().context("the answer has no gpus")?;
     let usable = gpus.iter().filter(|gpu| gpu["usable"] == Value::Bool(true)).count();

@@ -95,7 +95,7 @@ impl Machine {
     }
 }
 
-/// What an administrator allows on a worker whose containers may ask for every GPU by name.
+/// The policy of a worker whose containers may ask for every GPU by name.
 fn policy(runtime: &Path, detected: &Value) -> Value {
     let node = |path: &Value| json!({"path": path, "gid": null});
     let gpu = |gpu: &Value| {

@@ -22,10 +22,10 @@ use crate::programs::Programs;
 use crate::refusal::Refusal;
 use report::Report;
 
-/// What the command line asked for.
+/// The options of the command line.
 #[derive(Debug, PartialEq, Eq)]
 struct Options {
-    /// Timed runs of each program; a tenth of it for runc.
+    /// The number of timed runs of each program; runc gets a tenth of them.
     runs: usize,
     rocworker: Option<PathBuf>,
     exporter: Option<PathBuf>,

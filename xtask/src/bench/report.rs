@@ -1,4 +1,4 @@
-//! What was measured, as a table that can be pasted into docs/dev/benchmarks.md.
+//! Prints the measurements as a table for docs/dev/benchmarks.md.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use sysinfo::System;
 
 use crate::command::Command;
 
-/// One budget of the design.
+/// A budget of the design with its measurement.
 #[derive(Debug)]
 struct Row {
     what: String,
     outcome: Result<Outcome>,
     /// The ratio that the design allows.
     limit: f64,
-    /// What the ratio is of, as it is written after a number: `× 25 ms`.
+    /// What the ratio refers to, as it stands behind a number: `× 25 ms`.
     unit: &'static str,
 }
 
-/// What was measured.
+/// A measurement.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) figures: String,
@@ -70,7 +70,7 @@ pub(crate) fn about_this_machine() -> Result<String> {
     system.refresh_cpu_all();
     let processor = system.cpus().first().map_or("an unknown processor", |cpu| cpu.brand());
     let cores = system.cpus().len();
-    // To the nearest: the kernel keeps a part of what the machine has for itself.
+    // Rounds to the nearest: the kernel keeps a part of the memory for itself.
     let memory = (system.total_memory() + (1 << 29)) >> 30;
     let kernel = System::kernel_version().context("asking for the version of the kernel")?;
     let distribution = System::name().context("asking for the distribution")?;

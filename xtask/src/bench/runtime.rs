@@ -1,5 +1,5 @@
-//! What the wrapper runs: a runtime that does nothing, before which the wrapper's own time shows, and runc itself, whose calls
-//! are what that time is a share of.
+//! The runtimes behind the wrapper: one that does nothing, so that the wrapper's own time shows, and runc,
+//! whose calls are the measure for that time.
 
 use std::fs;
 use std::path::{Path, PathBuf};

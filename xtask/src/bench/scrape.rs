@@ -15,7 +15,7 @@ use super::report::{Outcome, Report};
 use super::timing::median;
 use crate::test::fetch;
 
-/// What the design allows.
+/// The design's budgets.
 const ALLOWED_MICROSECONDS: f64 = 20.0;
 const RESIDENT_KIB: f64 = 16.0 * 1024.0;
 
@@ -23,10 +23,11 @@ const RESIDENT_KIB: f64 = 16.0 * 1024.0;
 const CARDS: u8 = 8;
 const PARTITIONS: u8 = 8;
 
-/// After so many scrapes, of which each tenth is for the page, its memory is looked at.
+/// The number of scrapes after which the exporter's memory is measured; each tenth scrape is of the page.
 const SCRAPES: usize = 1_000;
 
-/// After so many the daemon's files are written again, which soon are too old to count.
+/// The number of scrapes after which the daemon's files are written again: they would become too old to
+/// count.
 const OFTEN: usize = 100;
 
 /// Adds the rows.
@@ -61,7 +62,7 @@ fn judge(root: &Path) -> Result<()> {
     fs::write(&path, layout::health(CARDS, false, now)).with_context(|| format!("writing {}", path.display()))
 }
 
-/// How many values an answer has, of series that begin so.
+/// The number of values in an answer whose series have names with this prefix.
 fn values(answer: &str, prefix: &str) -> usize {
     exposition::parse(answer).iter().filter(|series| series.name.starts_with(prefix)).count()
 }
@@ -74,7 +75,8 @@ fn check(answer: &str, gpus: usize) -> Result<()> {
     Ok(())
 }
 
-/// Its median beside node_exporter's on the same tree, in turns: its collectors of GPUs alone, and all of its own.
+/// Compares the exporter's median with node_exporter's on the same tree, in turns: with its collectors of
+/// GPUs alone, and with all of its default ones.
 fn time(program: &Path, root: &Path, runs: usize) -> Result<Outcome> {
     let node_exporter = fetch::prometheus()?.join(support::node_exporter::PROGRAM);
     let ours = Exporter::start(program, root)?;

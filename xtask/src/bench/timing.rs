@@ -25,7 +25,7 @@ pub(crate) struct Call {
 }
 
 impl Stopwatch {
-    /// What the programs print goes to a file in `work`: a terminal would cost time, and an error is wanted.
+    /// Sends the programs' output to a file in `work`: a terminal would cost time, and errors are needed.
     pub(crate) fn new(work: &Path) -> Result<Self> {
         let said = work.join("said");
         let output = File::create(&said).with_context(|| format!("making {}", said.display()))?;

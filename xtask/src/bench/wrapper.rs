@@ -1,4 +1,4 @@
-//! What the wrapper adds to a call of runc, as a share of what runc itself takes for it.
+//! Measures what the wrapper adds to a call of runc, as a share of runc's own time.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -11,18 +11,18 @@ use super::report::{Outcome, Report};
 use super::runtime::{RAN, Runc};
 use super::timing::{Call, Stopwatch};
 
-/// Where containerd keeps bundles: in memory.
+/// The folder in which containerd keeps bundles, in memory.
 const BUNDLES: &str = "/run/containerd/io.containerd.runtime.v2.task/concourse";
 const ID: &str = "5ca1ab1e-0000-4000-8000-000000000000";
 
-/// One call of containerd's shim, on one machine.
+/// A call of containerd's shim on a machine.
 struct Situation {
     what: &'static str,
-    /// What follows the global flags; `BUNDLE` means the bundle's path.
+    /// The arguments behind the global flags; `BUNDLE` stands for the bundle's path.
     arguments: &'static [&'static str],
     cards: u8,
     partitions: u8,
-    /// What the container's environment asks for, and how many GPUs it gets.
+    /// The request in the container's environment; `gpus` is how many GPUs it gets.
     request: Option<&'static str>,
     gpus: usize,
     /// The share that the design allows, in percent.
@@ -79,7 +79,8 @@ pub(crate) fn measure(
     if wanted.is_empty() {
         return Ok(());
     }
-    // As install(1) leaves it: of a file that a linker writes piece by piece the page cache has small pieces.
+    // Copies the wrapper as install(1) would: the page cache has small pieces of a file that a linker has
+    // written piece by piece.
     let installed = work.join("runc-amd-wrapper");
     std::fs::copy(wrapper, &installed).with_context(|| format!("copying {}", wrapper.display()))?;
     let noop = super::runtime::noop(work)?;
@@ -162,7 +163,7 @@ fn arguments(own: &[&str], bundle: &Path) -> Vec<String> {
     global.iter().map(ToString::to_string).chain(own).collect()
 }
 
-/// What is added, in percent of what runc takes.
+/// The added time in per cent of runc's time.
 fn share(direct: Duration, wrapped: Duration, runc: Duration) -> Outcome {
     let microseconds = |duration: Duration| duration.as_secs_f64() * 1e6;
     let (added, runc) = (microseconds(wrapped) - microseconds(direct), microseconds(runc));

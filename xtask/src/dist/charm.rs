@@ -9,7 +9,7 @@ use super::files::{Files, read};
 use crate::programs::Programs;
 use crate::repository;
 
-/// What charm/charmcraft.yaml packs, and itself.
+/// The files that charm/charmcraft.yaml packs, and that file itself.
 const TEXTS: [&str; 3] = ["charmcraft.yaml", "icon.svg", "README.md"];
 
 /// The programs have no libraries: one charm serves each release of Ubuntu.

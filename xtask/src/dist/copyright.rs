@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use super::crates::Crate;
 use super::files::{in_folder, name, read};
 
-/// How the files begin in which crates have their licences and notices.
+/// The prefixes of files in which crates keep their licences and notices.
 const NAMES: [&str; 5] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE"];
 
 /// A list of the crates of others, then each text once with the crates that it is of.

@@ -16,7 +16,7 @@ use super::files::read;
 pub(super) struct Crate {
     pub(super) name: String,
     pub(super) version: String,
-    /// Of this workspace, not of crates.io.
+    /// Whether the crate is of this workspace, not of crates.io.
     pub(super) is_own: bool,
     /// An SPDX expression; none where the crate has only a file.
     pub(super) licence: Option<String>,
@@ -24,7 +24,7 @@ pub(super) struct Crate {
     /// SHA-256 of the archive on crates.io, as Cargo.lock has it.
     pub(super) sha256: Option<String>,
     pub(super) folder: PathBuf,
-    /// What it needs of the others, each as `NAME@VERSION`.
+    /// The crates that this one needs, each as `NAME@VERSION`.
     pub(super) needs: BTreeSet<String>,
 }
 
@@ -84,7 +84,7 @@ fn select(metadata: &Value, checksums: &BTreeMap<String, String>) -> Option<Vec<
             name,
             version,
             is_own: package["source"].is_null(),
-            // As crates of old have it: "MIT/Apache-2.0".
+            // Old crates write "MIT/Apache-2.0".
             licence: text("license").map(|licence| licence.replace('/', " OR ")),
             description: text("description"),
             folder: manifest.parent()?.to_owned(),
@@ -103,7 +103,7 @@ fn is_macro(package: &Value) -> bool {
     kinds.into_iter().any(|kind| kind == "proc-macro")
 }
 
-/// Of each `[[package]]` of Cargo.lock that has one.
+/// The checksum of each `[[package]]` of Cargo.lock that has one.
 fn checksums(lock: &str) -> BTreeMap<String, String> {
     let value = |line: &str, key: &str| {
         Some(line.strip_prefix(key)?.strip_prefix(" = \"")?.strip_suffix('"')?.to_owned())

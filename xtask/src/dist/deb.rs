@@ -12,14 +12,14 @@ use super::sums::hex;
 use crate::command::Command;
 use crate::repository;
 
-/// How much time is spent to make the package small.
+/// How much time is spent on making the package small.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Compression {
     Small,
     Fast,
 }
 
-/// Where what of the package is Debian's alone is kept.
+/// The folder of the files that only the Debian package has.
 const SOURCE: &str = "packaging/debian";
 const SCRIPTS: [&str; 4] = ["preinst", "postinst", "prerm", "postrm"];
 
@@ -104,7 +104,7 @@ fn content(parts: &Parts) -> Files {
     files
 }
 
-/// As `dpkg --verify` reads them.
+/// The checksums in the format that `dpkg --verify` reads.
 fn sums(files: &Files) -> String {
     files.iter().map(|(path, file)| format!("{}  {path}\n", hex(&Md5::digest(&file.bytes)))).collect()
 }
@@ -115,7 +115,8 @@ fn filled(name: &str, text: &str, parts: &Parts) -> Result<String> {
         let units = parts.units.iter().filter(|(_, text)| only(&String::from_utf8_lossy(text)));
         units.map(|(unit, _)| unit.as_str()).collect::<Vec<_>>().join(" ")
     };
-    // What has ended by itself is neither stopped nor started: it belongs to a start of the machine.
+    // A oneshot unit has ended by itself: it belongs to a start of the machine, and is neither stopped nor
+    // started.
     let goes_on = |text: &str| !text.lines().any(|line| line == "Type=oneshot");
     let text = text
         .replace("@FORMATS@", parts.formats.trim_end())
@@ -129,7 +130,8 @@ fn filled(name: &str, text: &str, parts: &Parts) -> Result<String> {
     }
 }
 
-/// No program depends on the order of the fields; the description comes last, as dpkg writes it.
+/// The package's control file. Programs do not depend on the order of its fields; the description comes last,
+/// as dpkg writes it.
 fn control(own: &str, version: &str, architecture: &str, kib: usize) -> Result<String> {
     let at = own.find("\nSuggests:").context("packaging/debian/control has no Suggests")?;
     let (head, rest) = own.split_at(at + 1);

@@ -28,7 +28,7 @@ impl Files {
         self.0.insert(path.into(), File { bytes: bytes.into(), mode: 0o755 });
     }
 
-    /// All of `files`, each by its name in a folder; the top is the one without a name.
+    /// Adds all of `files` to a folder; the empty name is the top.
     pub(super) fn put_all(&mut self, folder: &str, files: &[(String, Vec<u8>)]) {
         for (name, bytes) in files {
             let path = Path::new(folder).join(name);
@@ -56,7 +56,7 @@ impl Files {
     }
 }
 
-/// Whatever the caller's umask.
+/// Makes a folder of mode 0755, whatever the caller's umask.
 fn make_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
     set_mode(folder, 0o755)
@@ -87,7 +87,7 @@ pub(super) fn name(path: &Path) -> Result<String> {
     Ok(name.with_context(|| format!("{} has no name that is text", path.display()))?.to_owned())
 }
 
-/// As `gzip -9n` does: without a name and a time.
+/// Compresses as `gzip -9n` does: without a name and a time.
 pub(super) fn gzip(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut writer = GzBuilder::new().operating_system(3).write(Vec::new(), Compression::best());
     writer.write_all(bytes).context("compressing")?;

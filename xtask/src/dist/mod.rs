@@ -33,7 +33,7 @@ pub(crate) const VARIABLE: &str = "ROCWORKER_DIST";
 /// The version of the workspace, which all of its packages have.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// What a person or CI asks for; what is not said is built, in full.
+/// The arguments; programs without a path are built with all optimizations.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Asked {
     rocworker: Option<PathBuf>,
@@ -74,8 +74,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What the tests install: of a program that is built without optimization, which takes a fraction of the time. Answers
-/// with the folder.
+/// Makes the files for the tests from programs without optimization, which take a fraction of the time to
+/// build. Returns the folder.
 pub(crate) fn for_tests(programs: &Programs) -> Result<PathBuf> {
     let folder = repository::target().join("dist-for-tests");
     fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
@@ -91,10 +91,10 @@ pub(crate) fn for_tests(programs: &Programs) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Makes everything in a folder, and names it. What an earlier run left there under the same names is replaced.
+/// Makes all files in a folder, and names them. They replace files of an earlier run.
 ///
 /// # Errors
-/// Names the file or the command.
+/// The failed file or command.
 pub(crate) fn make(programs: &Programs, out: &Path, compression: Compression) -> Result<Vec<PathBuf>> {
     let out = &std::path::absolute(out).with_context(|| format!("finding {}", out.display()))?;
     fs::create_dir_all(out).with_context(|| format!("making {}", out.display()))?;

@@ -1,4 +1,4 @@
-//! What is handed out, whatever it is packed into.
+//! The parts that the package, the tarball and the charm hand out.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::command::Command;
 use crate::programs::Programs;
 use crate::repository;
 
-/// Each file by its name.
+/// Files by name.
 type Named = Vec<(String, Vec<u8>)>;
 
 #[derive(Debug)]
@@ -23,9 +23,9 @@ pub(super) struct Parts {
     pub(super) bash: Vec<u8>,
     pub(super) zsh: Vec<u8>,
     pub(super) fish: Vec<u8>,
-    /// For the program at /usr/bin.
+    /// Units for the program at /usr/bin.
     pub(super) units: Named,
-    /// By their path beneath templates/: what an operator may replace.
+    /// Files that an operator may replace, by their path beneath templates/.
     pub(super) templates: Named,
     /// Prometheus' rules and Grafana's dashboard, by their path beneath deploy/.
     pub(super) monitoring: Named,
@@ -39,25 +39,27 @@ pub(super) struct Parts {
     pub(super) changelog: Vec<u8>,
     /// The licences of what is linked in.
     pub(super) notices: Vec<u8>,
-    /// Which stored files the program reads, up to which schema_version: `PATH VERSION` lines.
+    /// The stored files that the program reads, with the newest schema_version of each: lines of `PATH
+    /// VERSION`.
     pub(super) formats: String,
 }
 
-/// Where the package, or the tarball, has what both have.
+/// The places of the common parts in the package, or in the tarball.
 #[derive(Debug)]
 pub(super) struct Places {
     pub(super) program: &'static str,
     pub(super) wrapper: &'static str,
     pub(super) share: &'static str,
-    /// Of zsh's words, beneath `share/zsh`.
+    /// The folder of zsh's completions, beneath `share/zsh`.
     pub(super) zsh: &'static str,
-    /// Of the commented sample, the templates' folder and what is for monitoring: with its last slash, for it may be the top.
+    /// The folder of the commented sample, the templates and the files for monitoring. It ends in a slash,
+    /// because it may be the top.
     pub(super) samples: &'static str,
     pub(super) docs: &'static str,
 }
 
 impl Parts {
-    /// What is in the package and in the tarball alike.
+    /// The files that the package and the tarball share.
     pub(super) fn placed(&self, at: &Places) -> Files {
         let mut files = Files::default();
         for (folder, name, program) in [
@@ -114,7 +116,7 @@ fn man_pages(folder: &Path, top: &Path) -> Result<Named> {
     named(&pages, "")
 }
 
-/// Each document by its path in the repository, so that their links among each other hold.
+/// The documents by their paths in the repository, so that links between them hold.
 fn docs(top: &Path) -> Result<Named> {
     let mut docs = named(&in_folder(&top.join("docs"), ".md")?, "docs/")?;
     docs.extend(named(&in_folder(&top.join("charm/examples"), "")?, "charm/examples/")?);
@@ -154,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// What the README links for people who have the sources.
+    /// Documents to which the README links for people who have the sources.
     const SOURCES: [&str; 3] = ["ARCHITECTURE.md", "CHANGELOG.md", "CONTRIBUTING.md"];
 
     #[test]
@@ -177,7 +179,7 @@ mod tests {
         assert!(lacking.is_empty(), "{}", lacking.join("\n"));
     }
 
-    /// Without `..`.
+    /// The path without `..`.
     fn plain(path: &Path) -> std::path::PathBuf {
         let mut plain = std::path::PathBuf::new();
         for part in path.components() {

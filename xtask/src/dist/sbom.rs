@@ -1,4 +1,4 @@
-//! What the programs are made of, in CycloneDX 1.5 (cyclonedx.org/docs/1.5/json).
+//! Lists the programs' components in CycloneDX 1.5 (cyclonedx.org/docs/1.5/json).
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,7 @@ fn component(one: &Crate, kind: &str) -> Value {
     value
 }
 
-/// A UUID of the document's own bytes (RFC 9562, version 8), so that the same document has the same one.
+/// A UUID made of the document's bytes (RFC 9562, version 8), so that an equal document has an equal one.
 fn serial(text: &str) -> String {
     let digits = hex(&Sha256::digest(text));
     let part = |from: usize, to: usize| digits.get(from..to).unwrap_or_default();

@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, ensure};
 use super::VERSION;
 use super::files::read;
 
-/// What names the program's loader (elf(5)).
+/// The type of the program header that names a loader (elf(5)).
 const PT_INTERP: u32 = 3;
 
 pub(super) fn write(program: &Path, out: &Path) -> Result<PathBuf> {
@@ -23,7 +23,7 @@ pub(super) fn write(program: &Path, out: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// Whether a program needs another to start it; `None` where it is no little-endian 64-bit ELF. Offsets are those of
+/// Whether a program needs a loader; `None` where it is no little-endian 64-bit ELF. Offsets are those of
 /// Elf64_Ehdr and Elf64_Phdr in elf(5).
 fn has_loader(bytes: &[u8]) -> Option<bool> {
     bytes.strip_prefix(b"\x7fELF\x02\x01")?;

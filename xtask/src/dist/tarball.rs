@@ -38,8 +38,8 @@ pub(super) fn write(parts: &Parts, moment: u64, compression: Compression, out: &
     Ok(path)
 }
 
-/// What of it docs/install.md has put elsewhere, so that exactly that can be taken away again: a path a line, beneath where
-/// it was put.
+/// The list of files that docs/install.md copies out of the tarball, so that exactly those can be removed
+/// again: a path a line, beneath the folder to which they are copied.
 const LIST: &str = "share/rocworker/files";
 
 /// The wrapper lies beside the program: from there apply takes it.

@@ -11,7 +11,7 @@ use super::files::{in_folder, name, read};
 use crate::command::Command;
 use crate::repository;
 
-/// What makes the machine one that systemd starts, with the package's programs in their places.
+/// Files that make the laid-out machine one that systemd starts, with the package's programs in their places.
 const BESIDE: [(&str, &str); 4] = [
     ("usr/bin/rocworker", ""),
     ("usr/bin/rocworker-exporter", ""),
@@ -23,7 +23,8 @@ const WRITTEN: &str = "etc/systemd/system";
 /// The unit whose file another package may have: dpkg would refuse to unpack a second one. apply alone writes it.
 const APPLIED_ONLY: &str = "rocm-exporter.service";
 
-/// Each unit of templates/systemd but [`APPLIED_ONLY`], rendered for /usr/bin/rocworker and a machine without a configuration of its own.
+/// Each unit of templates/systemd but [`APPLIED_ONLY`], rendered for /usr/bin/rocworker and a machine without
+/// a configuration of its own.
 pub(super) fn rendered(program: &Path, work: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let root = work.join("machine");
     Machine::demo().lay_out(&root, Nodes::Recorded).context("laying a machine out")?;

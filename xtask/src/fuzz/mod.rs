@@ -13,9 +13,9 @@ use crate::refusal::Refusal;
 use crate::repository;
 use target::{PACKAGES, TARGETS, Target};
 
-/// How long each target runs unless it is said.
+/// How long each target runs by default.
 const USUAL: Duration = Duration::from_secs(60);
-/// As many targets run at the same time: each keeps one core busy.
+/// How many targets run at a time: each keeps one core busy.
 const AT_ONCE: usize = 2;
 
 /// Runs one target, or all.
@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// Runs all, as a part of `cargo xtask test --all`.
 ///
 /// # Errors
-/// As [`run`].
+/// Those of [`run`].
 pub(crate) fn all(privilege: Privilege) -> Result<()> {
     formatting()?;
     let targets: Vec<_> = TARGETS.iter().collect();

@@ -1,4 +1,4 @@
-//! One fuzz target: how it is run, and what it said.
+//! A fuzz target: how it runs, and what its output means.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,9 +14,9 @@ use crate::repository;
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) name: &'static str,
-    /// What its inputs are made of, in fuzz/dictionaries.
+    /// The file in fuzz/dictionaries with the words of its inputs.
     dictionary: Option<&'static str>,
-    /// Whether it asks real runc, which takes root.
+    /// Whether the target runs real runc, for which it needs root.
     asks_runc: bool,
     /// The package that it is built in: see [`PACKAGES`].
     pub(super) package: &'static str,
@@ -43,7 +43,7 @@ pub(super) const TARGETS: &[Target] = &[
     target("kernel_log", Some("kernel_log")),
     target("kmsg", Some("kmsg")),
     target("args", Some("args")),
-    // Each byte is a word already.
+    // Each byte of this target's input stands for a word, so it needs no dictionary.
     Target { asks_runc: true, ..target("args_runc", None) },
     Target { package: PACKAGES[1], ..target("config", Some("config")) },
 ];
@@ -86,7 +86,7 @@ impl Target {
         };
         let ended_well = command.ends_well_with_its_words_in(&log)?;
         if let Some(privilege) = as_root {
-            // What root found is the caller's, who would have to keep it and to remove it.
+            // The caller must be able to keep and remove what root's run has found.
             let owner = format!("--reference={}", folder.display());
             Command::new(privilege.as_root(&["chown", "-R", &owner])).arguments([&corpus, &found]).read()?;
         }
@@ -123,7 +123,7 @@ impl Privilege {
     }
 }
 
-/// What broke, and the input that broke it.
+/// The failure's place and message, and the input that caused it.
 fn failure(said: &str) -> String {
     let after = |mark: &str| said.lines().find_map(|line| line.split_once(mark)).map(|(_, rest)| rest);
     let mut lines = said.lines().skip_while(|line| !line.contains("panicked at"));
@@ -137,7 +137,7 @@ fn failure(said: &str) -> String {
     }
 }
 
-/// What a run came to.
+/// The counts of a run.
 #[derive(Debug, PartialEq, Eq)]
 struct Figures {
     executions: u64,

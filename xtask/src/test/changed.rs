@@ -1,4 +1,4 @@
-//! Which packages a change touches: what is committed since the main branch, and what is not committed yet.
+//! Finds the packages that a change touches: commits since the main branch, and what is not committed yet.
 
 use std::collections::BTreeSet;
 
@@ -11,14 +11,14 @@ use crate::repository;
 /// Checks documents, and packs what is handed out: it names few of the files that it reads.
 const READS_ALL: &str = "xtask";
 
-/// Where rocworker's own package keeps what is compiled into it. Everything else at the top is in no package.
+/// The folders with the sources of rocworker's own package. Everything else at the top is in no package.
 const OF_ROCWORKER: [&str; 2] = ["src/", "tests/"];
 
 /// A package of the workspace.
 #[derive(Debug)]
 struct Package {
     name: String,
-    /// From the top of the repository, with its last slash; empty for rocworker.
+    /// The package's folder from the top of the repository, with its last slash; empty for rocworker.
     folder: String,
 }
 
@@ -39,7 +39,8 @@ pub(super) fn packages() -> Result<Vec<String>> {
     Ok(touched.into_iter().collect())
 }
 
-/// Each file that differs from the last commit that this branch shares with the main one, and each that git does not know yet.
+/// Files that differ from the last commit that this branch shares with the main one, and files that git does
+/// not know yet.
 fn files() -> Result<Vec<String>> {
     let shared = |branch| Command::new(["git", "merge-base", "HEAD", branch]).read();
     let base = shared("origin/main").or_else(|_| shared("main")).unwrap_or_else(|_| "HEAD".to_owned());
@@ -71,7 +72,7 @@ fn workspace() -> Result<Vec<Package>> {
         .collect()
 }
 
-/// Which dependencies everything is built with, and how.
+/// Whether the file decides about the dependencies or the build of every package.
 fn is_of_all(file: &str) -> bool {
     ["Cargo.toml", "Cargo.lock"].contains(&file) || file.starts_with(".cargo/")
 }

@@ -10,7 +10,7 @@ use crate::refusal::Refusal;
 
 use super::needs::Missing;
 
-/// What the caller said about installing.
+/// The caller's consent to install packages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Consent {
     Given,
@@ -39,7 +39,7 @@ pub(crate) fn what_is_missing(consent: Consent, privilege: &Privilege, all: bool
     Err(Refusal::new(format!("these are still missing after the installation: {}", left.join("; "))))
 }
 
-/// What would be run, in order; no shell reads any of it.
+/// The commands of an installation, in order; no shell reads them.
 fn commands(missing: &Missing, privilege: Privilege) -> Vec<Vec<String>> {
     let apt = ["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"];
     let mut commands = Vec::new();
@@ -91,7 +91,7 @@ fn agree(consent: Consent, commands: &[Vec<String>]) -> Result<()> {
     ))
 }
 
-/// Whether `CI` says that no person is there to ask.
+/// Whether the variable `CI` means that no person can be asked.
 fn in_ci(value: Option<&str>) -> bool {
     value.is_some_and(|value| !matches!(value, "" | "0" | "false"))
 }

@@ -22,17 +22,17 @@ use step::Steps;
 const USAGE: &str = "`cargo xtask test` takes --yes, --changed or --all, and -- with arguments of `cargo nextest run`, \
                      each or none; --changed selects by itself";
 
-/// How much is run: each tier has what the one before it has.
+/// How many of the tests run: each tier includes the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tier {
-    /// What a change reaches, without what is slow.
+    /// The packages that a change reaches, without slow checks.
     Changed,
     Usual,
-    /// Tests that are ignored, other builds of the wrapper, long fuzzing.
+    /// Ignored tests, other builds of the wrapper, long fuzzing.
     All,
 }
 
-/// What a person or CI asks for.
+/// The arguments of a person or of CI.
 #[derive(Debug, PartialEq, Eq)]
 struct Asked<'a> {
     consent: install::Consent,
@@ -102,7 +102,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// What only `--all` has beside ignored tests: other builds of the wrapper, and fuzzing for as long as it finds something.
+/// Runs the checks of `--all` beside ignored tests: other builds of the wrapper, and fuzzing for as long as
+/// it finds something.
 fn check_what_is_slow(steps: &Steps, tests: &Tests) -> Result<()> {
     steps.run("lints of the CDI oracle", "correct tests/cdi-oracle", oracle_lints)?;
     let remedy = "make the wrapper build statically with glibc";
@@ -154,8 +155,9 @@ fn formatting() -> Result<()> {
     Command::new(["cargo", "fmt", "--check", "--manifest-path"]).arguments([oracle_manifest()]).run()
 }
 
-/// Of the whole workspace, as every build here: of some packages, cargo would build their dependencies with fewer features once
-/// more. What a change does not reach is not looked at again.
+/// Lints the whole workspace, as every build here is of the whole workspace. For some packages alone, cargo
+/// would build their dependencies again with fewer features. What a change does not reach is not linted
+/// again.
 fn lints() -> Result<()> {
     Command::new(["cargo", "clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])
         .run()
@@ -213,7 +215,7 @@ struct Tests {
     oracle: PathBuf,
     /// The Debian package and what else is handed out.
     dist: PathBuf,
-    /// Each test of a real component adds its name here once it has found what it needs.
+    /// The file to which each test of a real component adds its name once it has found what it needs.
     ran: PathBuf,
 }
 
@@ -248,7 +250,7 @@ impl Tests {
         self.with_environment(nextest, wrapper)?.run()
     }
 
-    /// Every test of the workspace, the ignored among them, as nextest names them.
+    /// Every test of the workspace in nextest's list, including the ignored ones.
     fn list(&self) -> Result<Vec<real::Test>> {
         let nextest =
             nextest("list").arguments(["--workspace", "--message-format", "json", "--run-ignored", "all"]);

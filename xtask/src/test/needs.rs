@@ -1,4 +1,4 @@
-//! What the tests need beyond a Rust toolchain, and which of it is missing.
+//! Lists what the tests need beyond a Rust toolchain, and what of it is missing.
 
 use std::collections::BTreeSet;
 
@@ -65,7 +65,7 @@ const PACKAGES: &[(&str, &str)] = &[
 
 const COMPONENTS: &[(&str, &str)] = &[("rustfmt", "fmt"), ("clippy", "clippy")];
 
-/// What is not there yet.
+/// The missing needs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Missing {
     pub(crate) packages: Vec<&'static str>,

@@ -1,4 +1,4 @@
-//! Whether every test of a real component really ran.
+//! Checks that every test of a real component really ran.
 //!
 //! Such a test is a function named `real_*`. Its helper writes the test's name to the file that `ROCWORKER_RAN` names
 //! once everything that it needs is there. Without `ROCWORKER_FULL=1` the helper says why it skips the test and returns.
@@ -21,7 +21,7 @@ pub(crate) struct Test {
 /// Compares the tests that there are with those that ran. `all`: those that are ignored had to run, too.
 ///
 /// # Errors
-/// One that names each test that did not run, a line each.
+/// Names each test that did not run, one in a line.
 pub(crate) fn check(ran: &Path, tests: &[Test], all: bool) -> Result<()> {
     let ran = std::fs::read_to_string(ran).with_context(|| format!("reading {}", ran.display()))?;
     let complaints = complaints(&ran, tests, all);
@@ -36,7 +36,7 @@ pub(crate) fn check(ran: &Path, tests: &[Test], all: bool) -> Result<()> {
     Ok(())
 }
 
-/// Every test, from the answer of `cargo nextest list --message-format json`.
+/// Every test in the answer of `cargo nextest list --message-format json`.
 pub(crate) fn tests_in(answer: &str) -> Result<Vec<Test>> {
     let answer: Value = serde_json::from_str(answer).context("reading nextest's list of the tests")?;
     let suites =

@@ -115,7 +115,7 @@ impl<'a> Bundle<'a> {
     /// `linux.cgroupsPath`; the last one where it appears twice, as Go's decoder has it.
     ///
     /// # Errors
-    /// It is no string.
+    /// The value is no string.
     pub fn cgroups_path(&self) -> Result<Option<String>, Error> {
         let Some(path) = self.linux.cgroups_path else { return Ok(None) };
         let read = Text::of(path).ok_or_else(|| unwanted(self.text(), path, "a string"));

@@ -40,9 +40,9 @@ pub(super) fn extend(
     let mut missing: Vec<New<'_>> = Vec::new();
     let size = shm_bytes.map(|bytes| format!("size={bytes}"));
     if let Some(size) = &size {
-        // Of several, the last one covers the others.
+        // The last of several mounts at one place covers the others.
         match present.iter().rfind(|mount| mount.is_at(SHM)) {
-            // As `runc spec` has it.
+            // `runc spec` writes these options.
             None => {
                 let options = vec!["nosuid", "noexec", "nodev", "mode=1777", size];
                 missing.push(New { destination: SHM, kind: "tmpfs", source: "shm", options });

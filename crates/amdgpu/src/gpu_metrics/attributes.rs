@@ -85,7 +85,7 @@ struct Encoding([u8; 8]);
 
 impl Encoding {
     fn bits(self, shift: u32, mask: u64) -> usize {
-        // At most 10 bits.
+        // The field has at most 10 bits.
         usize::try_from(u64::from_le_bytes(self.0) >> shift & mask).unwrap_or(usize::MAX)
     }
 

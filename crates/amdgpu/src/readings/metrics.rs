@@ -50,7 +50,8 @@ pub(super) fn fill(metrics: &GpuMetrics, readings: &mut CardReadings, source: &m
 /// 0 is no reading. The drivers copy what the firmware's table holds (aldebaran_ppt.c, smu_v13_0_0_ppt.c,
 /// `smu_v13_0_6_get_gpu_metrics`), and a sensor that the board lacks stays 0 there.
 fn temperatures(metrics: &GpuMetrics, per_degree: f64, known: &mut Vec<Temperature>) {
-    // By hwmon's labels where it has them: `edge` is the graphics core of an APU (METRICS_TEMPERATURE_EDGE).
+    // Sensors are named by hwmon's labels where hwmon has them: `edge` is the graphics core of an APU
+    // (METRICS_TEMPERATURE_EDGE).
     let sensors = [
         ("temperature_edge", "edge"),
         ("temperature_gfx", "edge"),
@@ -117,7 +118,7 @@ fn clocks(metrics: &GpuMetrics, is_instinct: bool, known: &mut Vec<Clock>) {
     }
 }
 
-/// mV.
+/// Adds the voltages, which `gpu_metrics` gives in mV.
 fn voltages(metrics: &GpuMetrics, known: &mut Vec<Voltage>) {
     let rails = [
         ("voltage_gfx", "vddgfx"),

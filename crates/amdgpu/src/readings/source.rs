@@ -39,7 +39,7 @@ impl<'a> Source<'a> {
         self.root.shown(self.folder.join(name))
     }
 
-    /// Does not open it.
+    /// Whether the attribute exists; its file is not opened.
     pub(super) fn is_there(&self, name: &str) -> bool {
         self.root.is_there(self.folder.join(name))
     }

@@ -1,4 +1,4 @@
-//! Where a card is on the PCI bus.
+//! Finds where a card is on the PCI bus.
 
 use std::path::Path;
 

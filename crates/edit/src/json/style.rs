@@ -15,7 +15,7 @@ pub(super) struct Style<'a> {
     newline: &'static str,
     /// The indentation of one level.
     unit: &'a str,
-    /// Between a key and its value: `: `.
+    /// The text between a key and its value: `: `.
     colon: &'a str,
 }
 
@@ -33,12 +33,12 @@ impl<'a> Style<'a> {
         style
     }
 
-    /// Between two items that share a line.
+    /// The text between two items that share a line.
     fn comma(&self) -> &'static str {
         if self.colon.ends_with(' ') { ", " } else { "," }
     }
 
-    /// Between an item and one that follows it.
+    /// The text between an item and the next one.
     pub(super) fn between(&self, indent: Option<&str>) -> String {
         indent.map_or_else(|| self.comma().to_owned(), |indent| format!(",{}{indent}", self.newline))
     }

@@ -64,7 +64,7 @@ fn into_root(tree: &Tree, path: &[String], value: &Json) -> Result<String, Fault
     if let Some(last) = tree::end_of_body(tree.root()) {
         return Ok(lines::put(text, behind_key(text, last), &line));
     }
-    // In front of the first header, behind the comment at the top of the file.
+    // The key goes in front of the first header, behind the comment at the top of the file.
     let mut at = lines::behind_comments(text, 0);
     if at < text.len() && !lines::is_blank(text, at) {
         at = 0;
@@ -155,7 +155,7 @@ fn beside_dotted(
     let is_host = |step: &Step<'_>| matches!(step.item, Item::Table(table) if !table.is_dotted());
     let host = steps.iter().rposition(is_host).map_or(0, |at| at + 1);
     let Some(last) = tree::end_of_body(table) else {
-        // Nothing but tables with headers is left of the dotted keys, and more of those may follow.
+        // The dotted keys have only tables with headers left, and a new table can follow those.
         return section(tree, Some(table), path, value);
     };
     let keys = path.get(host..).unwrap_or_default();

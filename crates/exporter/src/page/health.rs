@@ -59,7 +59,7 @@ pub(super) fn worst(snapshot: &Snapshot) -> String {
     }
 }
 
-/// Beside a card's name.
+/// The health that stands beside a card's name.
 pub(super) fn of_card(card: &Card) -> Markup {
     let state = state(card);
     let text = match card.health.as_ref().and_then(|health| health.score) {

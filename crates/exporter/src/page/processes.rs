@@ -1,4 +1,4 @@
-//! Who uses the GPUs.
+//! Shows the processes on the GPUs.
 
 use std::cmp::Reverse;
 
@@ -8,12 +8,12 @@ use telemetry::sample::count;
 
 use super::words::{bytes, container, known, table, unknown, untrusted};
 
-/// More would make the page slow to read.
+/// The most rows of processes: more would make the page slow to read.
 const MOST: usize = 200;
 
 pub(super) fn section(snapshot: &Snapshot) -> Markup {
     let mut processes: Vec<&Process> = snapshot.processes.iter().collect();
-    // What is unknown is less than any number.
+    // An unknown size sorts below every number.
     processes.sort_by_key(|process| Reverse(process.vram_bytes));
     let more = processes.len().saturating_sub(MOST);
     let rows = html! { @for process in processes.iter().take(MOST) { (row(process)) } };

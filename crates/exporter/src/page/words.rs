@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use telemetry::container::short;
 use telemetry::printable::printable;
 
-/// Longer than any name that a kernel or an engine gives.
+/// The length at which text is cut: no kernel or engine gives longer names.
 const MOST: usize = 512;
 
 /// Shows text of a machine or a process, which anyone may have chosen. maud escapes it. Characters that would

@@ -87,8 +87,8 @@ impl WebConfig {
             let mut files = Vec::new();
             let loaded = load(&self.root, &self.path, &mut files)
                 .and_then(|loaded| self.keeps_protections(&state.loaded, &loaded).map(|()| loaded));
-            // Of a document in vain too: a certificate that it names may appear later. What changes while it is read differs
-            // from what was seen before.
+            // The files of a configuration that failed are watched, too: a certificate that it names may
+            // appear later. Identities are taken before the read, so that a later change shows.
             state.seen = if files == state.files { seen } else { identities(&self.root, &files) };
             state.files = files;
             match loaded {

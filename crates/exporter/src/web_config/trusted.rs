@@ -12,7 +12,7 @@ const MOST_LINKS: usize = 40;
 /// Reads a file by its absolute path, links followed.
 ///
 /// # Errors
-/// It cannot be read, or another user than root and this program's own could exchange it.
+/// The file cannot be read, or a user other than root and this program's own could exchange it.
 pub(super) fn read_believed(root: &Root, path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
     root.read_trusted(without_links(root, path)?, limit)
 }

@@ -60,7 +60,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let newest = self.0.waiting.borrow_mut().pop_back();
         match newest {
-            // To one that has left it is dropped again.
+            // A turn for a request that has left is dropped here, and passes to the next one.
             Some(newest) => drop(newest.send(Turn(self.0.clone()))),
             None => self.0.has_turn.set(false),
         }
@@ -119,7 +119,7 @@ impl Verified {
         }
         let (own, hashes) =
             (own.map(str::to_owned), hashes.into_iter().map(str::to_owned).collect::<Vec<_>>());
-        // Of a client that leaves now, the comparison goes on, and keeps this turn.
+        // If the client leaves now, the comparison goes on and keeps its turn.
         let compared = spawn_blocking(move || {
             let _turn = turn;
             let fits: Vec<bool> =
@@ -127,7 +127,7 @@ impl Verified {
             let own = own.and_then(|own| hashes.iter().position(|hash| *hash == own));
             own.and_then(|own| fits.get(own).copied()).unwrap_or(false)
         });
-        // One that was broken off was not wrong.
+        // An aborted comparison does not make the credentials wrong.
         let Ok(is_right) = compared.await else { return Login::Busy };
         let mut digests = if is_right { self.right.borrow_mut() } else { self.wrong.borrow_mut() };
         digests.push_back(digest);

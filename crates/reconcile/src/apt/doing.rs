@@ -1,5 +1,5 @@
-//! What apt is asked for, each first in its own simulation (`apt-get -s`, apt-get(8)), and a program that runs apt by
-//! itself.
+//! Runs apt: each request first in apt's own simulation (`apt-get -s`, apt-get(8)), and programs that run apt
+//! themselves.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,11 @@ use root::{Root, if_there};
 
 use super::{AS_IT_IS, PackageManager, Step, dpkg};
 
-/// With what apt is asked what it would do: its log of what it was given to order would be written then too.
+/// The arguments of a simulation. Without the first, a simulation would write the log of what apt's planner
+/// was given.
 pub(crate) const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "--simulate"];
 
-/// What a run would change.
+/// The changes that apt would make.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Simulated {
     /// Names and versions that would be there and are not.
@@ -51,7 +52,7 @@ impl Simulated {
         simulated
     }
 
-    /// What changes beside these, without what is new.
+    /// Packages that would be replaced or removed besides the requested ones; new ones are not among them.
     pub(crate) fn others(&self, asked: &[&str]) -> Vec<&str> {
         let replaced = self.replaced.iter().map(|(name, ..)| name.as_str());
         let changed = replaced.chain(self.goes.iter().map(String::as_str));
@@ -65,13 +66,13 @@ pub(crate) fn install(wanted: &str, anew: bool) -> Vec<&str> {
     if anew { vec!["--reinstall", "install", wanted] } else { vec!["install", wanted] }
 }
 
-/// As apt names a package to install.
+/// The package as an argument of `apt-get install`.
 pub(crate) fn wanted(name: &str, version: Option<&str>) -> String {
     version.map_or_else(|| name.to_owned(), |version| format!("{name}={version}"))
 }
 
 impl PackageManager {
-    /// What apt would do. Takes no lock and changes nothing.
+    /// Simulates a command of apt-get. Takes no lock and changes nothing.
     pub(crate) fn simulate(&self, command: &[&str]) -> Result<Simulated, String> {
         let output = self.apt_get(&[&SIMULATED[..], command].concat(), &mut |_| {})?;
         Ok(Simulated::parse(&output))
@@ -92,7 +93,7 @@ impl PackageManager {
         self.run(&[&["apt-mark", "-o", AS_IT_IS, mark], names].concat(), &mut |_| {}).map(drop)
     }
 
-    /// What `APT_CONFIG` sets (apt.conf(5)). `simulated`: that it is to change nothing.
+    /// The content of the file that `APT_CONFIG` names (apt.conf(5)). `simulated`: apt then changes nothing.
     pub(crate) fn configuration(&self, simulated: bool) -> String {
         let mut options = self.options();
         options.push("APT::Get::Remove=0".to_owned());

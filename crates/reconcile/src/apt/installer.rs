@@ -12,17 +12,17 @@ use crate::digest::Digest;
 /// An installer has some kibibytes, and what it installs comes from repositories.
 const LIMIT: usize = 64 << 20;
 
-/// Where dpkg lists the files of a package (dpkg-query(1), `--listfiles`).
+/// The folder in which dpkg lists the files of a package (dpkg-query(1), `--listfiles`).
 const INFO: &str = "/var/lib/dpkg/info";
 
-/// Where a package comes from that no repository has, and what is run once it is there.
+/// A package that no repository has: its source, and the program to run after its installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installer {
-    /// Of the package's file.
+    /// The URL of the package's file.
     pub url: String,
-    /// `None`: the file is trusted for its server alone.
+    /// `None`: the file is trusted because of its server alone.
     pub sha256: Option<Digest>,
-    /// The program in it, and its arguments. It runs apt, which reads `APT_CONFIG`.
+    /// The program in the package, and its arguments. It runs apt, which reads `APT_CONFIG`.
     pub argv: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! What apt has read of a repository: fetched when its source is new or has changed, and gone when the source is gone.
+//! Fetches apt's lists of a repository when its source is new or has changed, and removes them with the
+//! source.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,14 +9,14 @@ use root::{Root, if_there};
 use super::PackageManager;
 use super::sources::{Known, in_file, known};
 
-/// Where apt keeps what repositories offer.
+/// The folder in which apt keeps what repositories offer.
 pub(crate) const FOLDER: &str = "/var/lib/apt/lists";
 
-/// What apt escapes in the name of a list, besides what cannot be printed (apt's apt-pkg/contrib/strutl.cc,
-/// `URItoFileName`).
+/// Characters that apt escapes in the name of a list, besides those that cannot be printed (apt's
+/// apt-pkg/contrib/strutl.cc, `URItoFileName`).
 const ESCAPED: &[u8] = b"\\|{}[]<>\"^~_=!@#$%^&*";
 
-/// What the names of a repository's lists begin with: `repo.radeon.com_rocm_apt_6.3.2_dists_noble_`.
+/// The prefix of the names of a repository's lists: `repo.radeon.com_rocm_apt_6.3.2_dists_noble_`.
 fn file_name_prefix(uri: &str, suite: &str) -> String {
     let uri = uri.trim_end_matches('/');
     let whole = match suite.strip_suffix('/') {
@@ -40,7 +41,7 @@ fn file_name_prefix(uri: &str, suite: &str) -> String {
     name
 }
 
-/// Between two tries while another reads its lists.
+/// The pause between two tries while another apt reads its lists.
 const PAUSE: Duration = Duration::from_millis(500);
 
 /// Fetches the lists of one source and of no other; where the source does not name the repository any more, its lists
@@ -63,7 +64,8 @@ pub(crate) fn update(
     }
     fetch(manager, source).map_err(|error| {
         let remedy = if error.contains("EXPKEYSIG") {
-            // Its owner publishes the same key with a later date: by its fingerprint the one that is here is right.
+            // The owner of an expired key publishes it again with a later date and an equal fingerprint, so
+            // the configured fingerprint is right.
             "the key that is here has expired: remove the file that Signed-By names in that source".to_owned()
         } else {
             format!("see that {uri} can be reached and that its key is the right one")
@@ -85,7 +87,7 @@ fn fetch(manager: &PackageManager, source: &Path) -> Result<(), String> {
     }
 }
 
-/// Removes what was fetched of a repository, also in part, unless another source names the same.
+/// Removes a repository's lists, also partial ones, unless another source names the repository.
 fn remove(root: &Root, uri: &str, suite: &str) -> Result<(), root::Error> {
     let uri = uri.trim_end_matches('/');
     let prefix = file_name_prefix(uri, suite);

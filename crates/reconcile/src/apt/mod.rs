@@ -20,10 +20,10 @@ pub use installer::Installer;
 pub(crate) use installer::repositories;
 pub(crate) use lists::update;
 
-/// How long another who holds dpkg's lock is waited for: `unattended-upgrades` is done in minutes.
+/// How long to wait for another program that holds dpkg's lock: `unattended-upgrades` takes minutes.
 pub const DPKG_LOCK: Duration = Duration::from_secs(300);
 
-/// How long one run of apt or dpkg may take: ROCm has 30 GB to be fetched, and a driver is compiled meanwhile.
+/// The time limit for a run of apt or dpkg: ROCm has 30 GB to fetch, and the run compiles a driver.
 const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
 
 /// apt asks nothing, and needrestart(1) restarts nothing. What apt and
@@ -36,7 +36,7 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ("APT_LISTCHANGES_FRONTEND", "none"),
 ];
 
-/// For every run of apt, also by a program that runs apt.
+/// apt's options in every run, also by a program that runs apt.
 const ALWAYS: [&str; 6] = [
     "Dpkg::Use-Pty=0",
     // Packages stay that no other package needs any more.
@@ -60,24 +60,25 @@ const AS_IT_IS: &str = "Dir::Cache::pkgcache=";
 pub struct Step {
     /// "Unpacking rocm-core (amd64)".
     pub text: String,
-    /// From 0 to 100; it may begin at 0 again: fetching is counted, and so is installing. `None`: apt does not say.
+    /// From 0 to 100. It may begin at 0 again, since apt counts fetching and installing apart. `None`: apt
+    /// does not tell.
     pub percent: Option<f32>,
 }
 
-/// Who runs apt and dpkg.
+/// Runs apt and dpkg.
 #[derive(Debug, Clone)]
 pub struct PackageManager {
     programs: Programs,
-    /// How long another who holds dpkg's lock is waited for: [`DPKG_LOCK`].
+    /// How long to wait for another program that holds dpkg's lock: [`DPKG_LOCK`].
     lock: Duration,
-    /// Options for who fetches: a proxy comes before that of apt's configuration as an option of the command line only
-    /// (apt-transport-http(1)).
+    /// Options for apt's fetchers: only on the command line does a proxy take precedence over the one in
+    /// apt's configuration (apt-transport-http(1)).
     proxy: Vec<String>,
 }
 
 impl PackageManager {
-    /// By these programs. `lock`: how long another who holds dpkg's lock is waited for. `proxy`: through which everything
-    /// is fetched, whatever apt and the environment say.
+    /// Runs `programs`. `lock`: how long to wait for another program that holds dpkg's lock. `proxy`: fetches
+    /// everything through it, whatever apt's configuration and the environment name.
     #[must_use]
     pub fn new(programs: &Programs, lock: Duration, proxy: Option<&str>) -> Self {
         let option = |proxy| ["http", "https"].map(|scheme| format!("Acquire::{scheme}::Proxy={proxy}"));
@@ -138,7 +139,7 @@ impl PackageManager {
     pub(crate) fn update(&self, list: &Path, options: &[&str]) -> Result<(), String> {
         let list = format!("Dir::Etc::SourceList={}", list.display());
         let only = ["-o", &list, "-o", "Dir::Etc::SourceParts=-"];
-        // What apt has read of all other sources stays, and a source that could not be fetched is an error, not a
+        // apt's lists of all other sources stay, and a source that cannot be fetched is an error, not a
         // warning.
         let rest = ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any", "update"];
         self.apt_get(&[options, &only, &rest].concat(), &mut |_| {}).map(drop)
@@ -150,8 +151,8 @@ fn argv(options: &[String]) -> Vec<&str> {
     options.iter().flat_map(|option| ["-o", option]).collect()
 }
 
-/// A line of apt's status: `pmstatus:PACKAGE:PERCENT:TEXT`, and `dlstatus` while it fetches. It may come behind the
-/// start of another line: dpkg writes to the same pipe.
+/// Parses a line of apt's status: `pmstatus:PACKAGE:PERCENT:TEXT`, and `dlstatus` while apt fetches. The
+/// status may stand behind the start of another line: dpkg writes to the same pipe.
 fn step(line: &str) -> Option<Step> {
     let at = ["pmstatus:", "dlstatus:"].iter().find_map(|kind| line.find(kind))?;
     let mut parts = line[at..].splitn(4, ':').skip(2);
@@ -176,7 +177,7 @@ fn errors_of(stderr: &str) -> Option<String> {
         }
     }
     if problems.is_empty() {
-        // Of that dpkg failed, dpkg itself says why.
+        // apt's line about the failed dpkg is left out: dpkg's own lines give the reason.
         let errors = behind("E: ").filter(|line| !line.starts_with("Sub-process "));
         // apt's error says that a list is not signed; only a warning says why gpgv thinks so.
         problems.extend(errors.chain(behind("W: GPG error: ")).map(|line| line.trim().to_owned()));

@@ -1,4 +1,4 @@
-//! Which repositories apt knows.
+//! Lists the repositories that apt knows.
 
 use std::path::{Path, PathBuf};
 
@@ -14,12 +14,12 @@ const LIMIT: usize = 1 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub file: PathBuf,
-    /// Without a slash at its end.
+    /// The URL without a slash at its end.
     pub url: String,
     pub suite: String,
 }
 
-/// All repositories that are enabled. Skips a file that cannot be read: apt says what is wrong with it.
+/// All enabled repositories. Skips a file that cannot be read: apt reports what is wrong with it.
 #[must_use]
 pub fn known(root: &Root) -> Vec<Known> {
     let parts = root.list(PARTS).unwrap_or_default();
@@ -50,7 +50,7 @@ fn is_read(name: &str) -> bool {
         && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
 }
 
-/// As apt reads a word (apt's strutl.cc, `StringToBool`).
+/// Whether apt reads the word as "no" (apt's strutl.cc, `StringToBool`).
 fn is_no(word: &str) -> bool {
     ["0", "no", "false", "without", "off", "disable"].iter().any(|no| word.eq_ignore_ascii_case(no))
 }

@@ -8,14 +8,14 @@ use super::dpkg::{self, Database, Status};
 use super::{PackageManager, Step};
 
 impl PackageManager {
-    /// Waits for whoever is at it, then ends what a killed run has begun. Does nothing where dpkg's database says that
-    /// nothing is half done, unless it is to `wait` all the same: an apt that a killed run left may not have come to
-    /// dpkg yet.
+    /// Waits for other runs of apt or dpkg, then completes what a killed run has begun. Does nothing where
+    /// dpkg's database has nothing half done, unless `wait`: an apt that a killed run left may not have come
+    /// to dpkg yet.
     ///
-    /// `managed`: what may come with it.
+    /// `managed`: packages that apt may install with it.
     ///
     /// # Errors
-    /// What still is half done, and why. What is to be done next may work all the same.
+    /// A sentence on what is still half done, and why. Later steps may succeed all the same.
     pub(crate) fn make_whole(
         &self,
         root: &Root,
@@ -37,14 +37,15 @@ impl PackageManager {
             .run(&["dpkg", "--force-confdef", "--force-confold", "--configure", "--pending"], hear)
             .map(drop);
         let left = database()?.half_done();
-        // What is unpacked in part must be fetched again, and what it depends on may be missing.
+        // A package that is unpacked in part must be fetched again, and its dependencies may be missing.
         let needs_apt =
             |(_, status): &&(String, Status)| matches!(status, Status::HalfInstalled | Status::Unpacked);
         if !left.iter().any(|it| needs_apt(&it)) {
             return if left.is_empty() { Ok(()) } else { configured };
         }
         let half: Vec<&str> = left.iter().map(|(name, _)| name.as_str()).collect();
-        // What dpkg calls half installed it neither configures nor removes: it is to be put there anew first.
+        // dpkg neither configures nor removes a package that is half installed: the package must be unpacked
+        // anew first.
         let is_anew = |(_, status): &&(String, Status)| *status == Status::HalfInstalled;
         let anew: Vec<&str> = left.iter().filter(is_anew).map(|(name, _)| name.as_str()).collect();
         let command = match anew.as_slice() {
@@ -52,13 +53,13 @@ impl PackageManager {
             anew => [&["--reinstall", "install"], anew].concat(),
         };
         let simulated = self.simulate(&command)?;
-        // What a foreign package lacks is for whoever unpacked it to add.
+        // Whoever unpacked an unmanaged package has to add its dependencies.
         let is_asked = |name: &&str| managed.contains(*name) || half.contains(name);
         let comes = simulated.comes.iter().map(|(name, _)| name.as_str()).filter(|name| !is_asked(name));
         let is_newer = |(name, old, new): &&(String, String, String)| old != new && !managed.contains(name);
         let newer = simulated.replaced.iter().filter(is_newer).map(|(name, ..)| name.as_str());
         let mut others: Vec<&str> = simulated.others(&half).into_iter().chain(comes).chain(newer).collect();
-        // Also one that is half done itself: that is for who began with it to decide.
+        // No package is removed, not even one that is half done: whoever began with it has to decide.
         others.extend(simulated.goes.iter().map(String::as_str));
         others.sort_unstable();
         others.dedup();

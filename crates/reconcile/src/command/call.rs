@@ -13,22 +13,23 @@ use super::{Error, GLANCE, LINGER, Programs, Stream, kill};
 /// Chunks that wait to be taken: a command that writes faster than they are taken waits.
 const WAITING: usize = 16;
 
-/// What goes in, and for how long.
+/// A command with its input and its time limit.
 #[derive(Debug, Clone, Copy)]
 pub struct Call<'c> {
     pub argv: &'c [&'c str],
-    /// Its standard input.
+    /// The standard input of the command.
     pub input: &'c [u8],
-    /// Then it is killed with its children.
+    /// The time after which the command is killed with its children.
     pub limit: Duration,
 }
 
 impl Programs {
-    /// Runs a command, and hands over what it writes as it comes. It ends with this program, where setpriv is there.
+    /// Runs a command, and passes its output on as it comes. The command ends with this program, where
+    /// setpriv is there.
     ///
     /// # Errors
-    /// When it is not there, cannot be started, does not end, or is interrupted, also by `take` with `Break`. An exit
-    /// code is no error.
+    /// When the command is not there, cannot be started, does not end, or is interrupted, also by `take` with
+    /// `Break`. An exit code is no error.
     pub fn call(
         &self,
         call: Call<'_>,
@@ -78,7 +79,7 @@ impl Programs {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // Both streams have ended, and the command is about to.
+                // Both streams have ended, and the command is about to end.
                 Err(RecvTimeoutError::Disconnected) => {
                     let left = until.saturating_duration_since(Instant::now()).min(GLANCE);
                     if handle.wait_timeout(left)?.is_some() {

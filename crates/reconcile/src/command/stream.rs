@@ -18,8 +18,8 @@ impl Programs {
     /// command whose stdout is left before its end gets SIGPIPE. Gives the start of its stderr.
     ///
     /// # Errors
-    /// When it is not there, cannot be started, ends with anything but 0, does not end once `read` has, or leaves its
-    /// stdout to a child that says nothing.
+    /// When the command is not there, cannot be started, ends with anything but 0, does not end once `read`
+    /// has, or leaves its stdout to a child that writes nothing.
     pub fn stream(&self, argv: &[&str], read: impl FnOnce(&mut dyn Read)) -> Result<Vec<u8>, Error> {
         let (program, words) = self.with_its_parent(argv)?;
         let name = argv.join(" ");
@@ -50,7 +50,8 @@ impl Programs {
         Ok(stderr)
     }
 
-    /// What starts the command so that it ends with this program. Without setpriv, the command ends at its next write.
+    /// The command line that makes the command end with this program. Without setpriv, the command ends at
+    /// its next write.
     pub(super) fn with_its_parent(&self, argv: &[&str]) -> Result<(PathBuf, Vec<String>), Error> {
         let program = self.program_of(argv)?;
         let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();

@@ -1,4 +1,4 @@
-//! Who does what changes make necessary: udev and systemd, as far as they may.
+//! Runs the effects of changes with udev and systemd, as far as the run may.
 
 mod ran;
 mod reboot;
@@ -19,11 +19,11 @@ use ran::{PATIENCE, Ran, done, pending, skipped};
 pub(crate) use reboot::unrecord;
 use systemd::Systemd;
 
-/// How long a run waits for a unit that got its signal to end once its work is done. It may take hours: what has not ended
-/// by then is left to a unit of its own that waits.
+/// How long a run waits for a unit that got its signal to end once its work is done, which may take hours.
+/// After that a unit of rocworker's own waits.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
-/// Who can do it.
+/// Runs the effects of changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Services<'a> {
     /// `None` beneath another Root than `/`, where nothing is started.
@@ -31,10 +31,11 @@ pub struct Services<'a> {
     pub restarts: Restarts,
     /// How long a run waits for a unit that got its signal to end once its work is done: [`DRAIN`].
     pub drain: Duration,
-    /// What waits longer: a command that calls [`Services::wait_for_end`] and then settles what is pending for the unit
-    /// that its last argument names. That argument is not in it.
+    /// The command that waits longer: it calls [`Services::wait_for_end`], and then settles what is pending
+    /// for the unit. The unit's name is added as its last argument.
     pub waiter: Option<&'a [String]>,
-    /// Through which apt reads what repositories offer, whatever its configuration says: [`PackageManager::new`].
+    /// The proxy through which apt reads what repositories offer, whatever apt's configuration names:
+    /// [`PackageManager::new`].
     pub proxy: Option<&'a str>,
 }
 
@@ -148,7 +149,8 @@ impl Services<'_> {
         }
     }
 
-    /// What a run waits for with a unit that got its signal to end; `None` where it does not wait.
+    /// A sentence on a unit for which a run waits after it got its signal to end; `None` where the run does
+    /// not wait.
     pub(crate) fn waits(&self, effect: &Effect, draining: &Draining) -> Option<String> {
         let Effect::Restart { unit, drain: Some(signal) } = effect else { return None };
         let limit = self.drain.as_secs();
@@ -176,7 +178,7 @@ impl Services<'_> {
     /// `None` when it got none, or nothing can be asked here.
     ///
     /// # Errors
-    /// In a sentence, when systemd does not answer.
+    /// A sentence on why systemd does not answer.
     pub fn wait_for_end(&self, receipt: &Receipt, unit: &str) -> Result<Option<Effect>, String> {
         let is_meant =
             |effect: &Effect| matches!(effect, Effect::Restart { unit: named, .. } if named == unit);
@@ -190,7 +192,7 @@ impl Services<'_> {
         Ok(Some(effect.clone()))
     }
 
-    /// What will be done for an effect, as a plan announces it.
+    /// A plan's words for an effect.
     #[must_use]
     pub fn announce(&self, effect: &Effect) -> String {
         match (effect, self.restarts) {
@@ -212,7 +214,7 @@ impl Services<'_> {
     }
 }
 
-/// Whether systemd runs the machine: what sd_booted(3) asks.
+/// Whether systemd runs the machine: the test of sd_booted(3).
 fn is_booted(root: &Root) -> bool {
     root.exists("/run/systemd/system")
 }

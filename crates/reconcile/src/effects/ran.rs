@@ -1,11 +1,11 @@
-//! What comes of one effect.
+//! The result of an effect.
 
 use std::time::Duration;
 
 use crate::model::Outcome;
 use crate::receipt::Draining;
 
-/// How long a tool may take.
+/// The time limit for a tool.
 pub(super) const PATIENCE: Duration = Duration::from_secs(90);
 
 pub(crate) enum Came {
@@ -14,7 +14,7 @@ pub(crate) enum Came {
     Drain(Draining),
 }
 
-/// Or why it failed.
+/// The result, or why the effect failed.
 pub(super) type Ran = Result<Came, String>;
 
 pub(super) fn done(text: impl Into<String>) -> Ran {

@@ -7,13 +7,13 @@ use crate::error::if_there;
 use crate::model::Uptime;
 use crate::receipt::Pending;
 
-/// Where Debian and Ubuntu record it, and for which packages (update-notifier-common's
-/// notify-reboot-required): login messages and unattended-upgrades look there. Both go with the boot.
+/// Where Debian and Ubuntu record that a reboot is required, and for which packages (update-notifier-common's
+/// notify-reboot-required). Login messages and unattended-upgrades read these files, which go with the boot.
 const REQUIRED: &str = "/run/reboot-required";
 const PACKAGES: &str = "/run/reboot-required.pkgs";
 const LIMIT: usize = 1 << 20;
 
-/// As notify-reboot-required writes it.
+/// The text that notify-reboot-required writes.
 const TEXT: &str = "*** System restart required ***\n";
 const OWN: &str = "rocworker";
 

@@ -10,14 +10,14 @@ use crate::command::Programs;
 use crate::model::Uptime;
 use crate::receipt::{Draining, Pending};
 
-/// Between two looks at a unit that is to end.
+/// The pause between two looks at a unit that is to end.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Between two looks at a unit whose main process cannot be waited for: draining takes up to hours.
+/// The pause between two looks at a unit whose main process cannot be waited for: draining may take hours.
 const LONG_PAUSE: Duration = Duration::from_secs(10);
 
-/// What systemd is asked about a unit. Of each there is a line for every unit, loaded or not; every release that is in
-/// use knows them, and none of them depends on how it writes times.
+/// Properties of a unit. `systemctl show` prints a line of each for every unit, loaded or not. Every release
+/// in use knows them, and none of them depends on the format of times.
 const PROPERTIES: &str = "--property=ActiveState,ActiveEnterTimestampMonotonic,InvocationID,MainPID";
 
 pub(crate) struct Systemd<'a> {
@@ -32,7 +32,7 @@ pub(crate) struct Unit {
     state: String,
     /// Microseconds of CLOCK_MONOTONIC at which it began to run, last.
     since_us: Option<u64>,
-    /// Which run of it this is; empty where there is none.
+    /// The InvocationID of the unit's present run; empty where it does not run.
     pub(crate) invocation: String,
     main: Option<i32>,
 }
@@ -53,27 +53,27 @@ impl Unit {
         Some(unit).filter(|unit| !unit.state.is_empty())
     }
 
-    /// Whether it runs, or is about to: by the configuration that it found when it began.
+    /// Whether the unit runs, or is about to, with the configuration that it found at its start.
     pub(crate) fn runs(&self) -> bool {
         matches!(self.state.as_str(), "active" | "reloading" | "refreshing" | "activating")
     }
 
-    /// Whether it is what runs this.
+    /// Whether this process is the unit's main process.
     fn runs_us(&self) -> bool {
         self.main.and_then(|main| u32::try_from(main).ok()) == Some(std::process::id())
     }
 
-    /// Whether nothing of it is there any more. One that is being stopped is neither this nor running.
+    /// Whether the unit has ended. A unit that is being stopped has not, and does not run.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state.as_str(), "inactive" | "failed")
     }
 
-    /// Whether it is not known yet by which configuration it will run.
+    /// Whether it is open with which configuration the unit will run.
     pub(crate) fn is_on_its_way(&self) -> bool {
         matches!(self.state.as_str(), "activating" | "deactivating")
     }
 
-    /// Whether it runs by what was written before `pending` arose: it was started since.
+    /// Whether the unit was started since `pending` arose, and so runs with what was written before.
     pub(crate) fn began_after(&self, pending: &Pending, now: Option<&Uptime>) -> bool {
         if !self.runs() {
             return false;
@@ -93,10 +93,10 @@ impl Systemd<'_> {
         self.programs.run(&argv, PATIENCE).map(drop).map_err(|error| error.to_string())
     }
 
-    /// What systemd says of a unit.
+    /// Asks systemd for a unit's state.
     ///
     /// # Errors
-    /// In a sentence, when systemd cannot be asked or does not say: that is not a unit that does not run.
+    /// A sentence on why systemd cannot be asked or gives no state: the unit may still run.
     pub(crate) fn unit(&self, name: &str) -> Result<Unit, String> {
         let argv = ["systemctl", "show", PROPERTIES, name];
         let output = self.programs.run(&argv, PATIENCE).map_err(|error| error.to_string())?;
@@ -207,7 +207,7 @@ impl Systemd<'_> {
     /// Waits, for hours if need be, until the run of a unit that got its signal to end has ended, or another one is there.
     ///
     /// # Errors
-    /// As [`Systemd::unit`].
+    /// Those of [`Systemd::unit`].
     pub(crate) fn wait_for_end(&self, unit: &str, draining: &Draining) -> Result<(), String> {
         loop {
             let now = self.unit(unit)?;
@@ -215,7 +215,8 @@ impl Systemd<'_> {
                 return Ok(());
             }
             let waited = now.main.is_some_and(waited_for);
-            // Its main process has ended, and systemd is about to notice; or there is none to wait for.
+            // The unit's main process has ended, which systemd has not noticed yet; or there is none to wait
+            // for.
             std::thread::sleep(if waited { PAUSE } else { LONG_PAUSE });
         }
     }
@@ -236,7 +237,7 @@ mod tests {
     use super::*;
     use crate::model::Effect;
 
-    /// As systemd 252 says it of a unit that ran and has ended.
+    /// The output of systemd 252 for a unit that ran and has ended.
     const ENDED: &str =
         "MainPID=0\nActiveState=inactive\nActiveEnterTimestampMonotonic=24058240467\nInvocationID=\n";
 

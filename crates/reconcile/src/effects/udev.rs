@@ -34,7 +34,7 @@ mod tests {
     use crate::effects::Came;
     use crate::model::Outcome;
 
-    /// What a stand-in for udevadm is called with, a line a call, on a machine that has these devices.
+    /// The calls of a stand-in for udevadm, one in a line, on a machine with these devices.
     fn called(devices: &[&str], there: &[&str]) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let calls = folder.path().join("calls");

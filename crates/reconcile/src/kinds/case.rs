@@ -1,4 +1,4 @@
-//! What a kind plans from, and what it answers.
+//! The input from which a kind plans, and its answer.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ pub(crate) struct Observed<'a> {
     automatic: OnceCell<BTreeSet<String>>,
 }
 
-/// One action, and what is there of it.
+/// An action, and what was found at its path.
 pub(crate) struct Case<'a> {
     pub(crate) seen: &'a Observed<'a>,
     pub(crate) action: &'a Action,
@@ -29,7 +29,7 @@ pub(crate) struct Case<'a> {
     pub(crate) now: u64,
 }
 
-/// What has to change, or why nothing does.
+/// The necessary change, or why nothing changes.
 pub(crate) type Planned = Result<Change, Unchanged>;
 
 #[derive(Debug)]
@@ -39,12 +39,12 @@ pub(crate) enum Unchanged {
     Blocked(String),
     /// Another program keeps writing the path.
     Contested(String),
-    /// What is there stays, because it has changed since the apply.
+    /// The path stays as it is, because it has changed since the apply.
     Left(String),
-    /// Nothing that rocworker put there is there any more.
+    /// Nothing that rocworker put at the path is left.
     Gone,
-    /// What rocworker put there is gone or cannot be reverted, for this reason: rocworker no longer manages what is
-    /// there now.
+    /// What rocworker put at the path is gone or cannot be reverted, for this reason: rocworker stops
+    /// managing the path.
     GoneBut(String),
 }
 
@@ -63,13 +63,13 @@ impl<'a> Observed<'a> {
         once(&self.database, || Database::read(self.root))
     }
 
-    /// As [`apt::automatic`].
+    /// The packages of [`apt::automatic`].
     pub(crate) fn automatic(&self) -> Result<&BTreeSet<String>, root::Error> {
         once(&self.automatic, || apt::automatic(self.root))
     }
 }
 
-/// What could not be read is tried again.
+/// Reads a value once; a failed read is tried again.
 fn once<T, E>(cell: &OnceCell<T>, read: impl FnOnce() -> Result<T, E>) -> Result<&T, E> {
     if let Some(known) = cell.get() {
         return Ok(known);

@@ -19,7 +19,7 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
         Managed::Edited { edit, states } => Some((entry, edit, states)),
         _ => None,
     });
-    // Where nothing is to be done, what was before is not asked for.
+    // With nothing to do, the state before the apply is not read.
     if let Some((_, old, states)) = held
         && (old == edit && states.get(1).is_none_or(|older| *older != found.state()))
         && edit.apply(current).is_ok_and(|wanted| wanted == current)
@@ -42,7 +42,8 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     // Keys that rocworker is to manage no longer go first.
     let mut given_up = Reverted::default();
     let base = match held {
-        // Of a run that was killed before it wrote: the receipt has the new keys, and the file those before them.
+        // A killed run has saved the new keys in the receipt and not yet written the file, which has the keys
+        // before them.
         Some((_, old, _)) if is_managed && !(is_newest && old == edit) => {
             Cow::Borrowed(before_text.unwrap_or_default())
         }
@@ -100,7 +101,7 @@ fn text(found: &Found) -> Result<&str, String> {
     }
 }
 
-/// As the file has them that is there.
+/// The attributes of the present file; a new file's where there is none.
 fn attributes(found: &Found) -> Attributes {
     match found {
         Found::File { mode, uid, gid, .. } => Attributes { mode: *mode, owner: Some((*uid, *gid)) },
@@ -115,7 +116,7 @@ pub(super) fn revert(seen: &Observed<'_>, entry: &Entry, edit: &Edit, found: &Fo
     }
     if entry.managed.states().contains(&from) {
         let mut change = file::restore(seen, entry, found, force)?;
-        // What was before may lack what was added to a managed key since.
+        // The text before the apply may lack what its owner has added to a managed key since.
         let before = seen.store.text_before(&entry.before).unwrap_or_default();
         let reverted = text(found).ok().and_then(|text| edit.revert(text, before.as_deref()).ok());
         say(&mut change, reverted.as_ref());
@@ -165,7 +166,7 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
     Ok(change)
 }
 
-/// Which managed keys stay, and which unmanaged ones go with the others.
+/// Adds to the reason which managed keys stay, and which unmanaged ones go with the others.
 fn say(change: &mut Change, reverted: Option<&Reverted>) {
     change.reason.extend(reverted.and_then(Reverted::sentence).map(|sentence| format!("; {sentence}")));
 }

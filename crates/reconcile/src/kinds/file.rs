@@ -12,7 +12,7 @@ use crate::model::{
 };
 use crate::receipt::{Failure, Journal, Replacing};
 
-/// What is at a path, a link at its end not followed.
+/// Reads what is at a path; a link at its end is not followed.
 pub(super) fn observe(root: &Root, path: &Path) -> Result<Found, root::Error> {
     // Before the path itself: nothing is compared with what a planted link leads to.
     root.check_way(path)?;
@@ -67,15 +67,15 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
             (State::of_file(bytes, *attributes), diff(found.bytes(), bytes))
         }
         Content::Link { target } => (State::Link { target: target.clone() }, None),
-        // Its bytes are known once they are there.
+        // The content is not known before it is fetched.
         Content::Fetched { url, .. } => (State::Other { what: format!("what {url} gives") }, None),
     };
     let target = Target::Put(content.clone());
-    // For a run that is killed between the receipt and the file: the file that is there then is managed too.
+    // A run may be killed between the receipt and the file: the file that is there then is managed, too.
     let states = [to.clone()].into_iter().chain(is_managed.then(|| from.clone())).collect();
     let entry = Entry::of(action, before, Managed::Owned { states }, repairs);
     let keep = (held.is_none() && matches!(found, Found::File { .. })).then(|| found.bytes().to_vec());
-    // What a program has read of it is what it says.
+    // A program that has read equal bytes needs no effect.
     let is_same_text = from.digest().is_some() && from.digest() == to.digest();
     let mut change = Change { diff, keep, ..Change::forward(action, verb, (from, to), target, entry) };
     if is_same_text {
@@ -84,7 +84,8 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
     Ok(change)
 }
 
-/// Without an owner that is wanted, the file must be of one whom the machine believes: another could write it.
+/// Whether the path holds the content. Where no owner is wanted, the file's owner must be one whom the
+/// machine believes: another user could write the file.
 fn is_at(root: &Root, content: &Content, found: &Found) -> bool {
     let is_file = |wanted: &Attributes, mode: u32, uid: u32, gid: u32| {
         let is_owner = wanted.owner.map_or_else(|| root.believes(uid), |owner| owner == (uid, gid));
@@ -112,7 +113,7 @@ pub(super) fn apply(journal: &mut Journal<'_>, change: &Change, now: u64) -> Res
             Target::Put(Content::Link { target }) => New::Link(target),
             _ => New::Nothing,
         };
-        // Nothing is replaced that came there since.
+        // A file that came to the path since the plan is not replaced.
         root.replace(path, new, &|path| is_state(root, path, &change.from))
     })
 }
@@ -125,7 +126,7 @@ fn fetched(journal: &Journal<'_>, change: &Change) -> Result<Change, Failure> {
     let (bytes, attributes) = (manager.fetch(url, check, path_of(&change)?)?, *attributes);
     change.to = State::of_file(&bytes, attributes);
     change.target = Target::Put(Content::File { bytes, attributes });
-    // In place of what was not known yet.
+    // Replaces the state that was not known at the plan.
     if let Some(Managed::Owned { states }) = change.entry.as_mut().map(|entry| &mut entry.managed)
         && let Some(newest) = states.first_mut()
     {
@@ -159,7 +160,7 @@ pub(super) fn write<E: Display>(
         let is_whole = !matches!(change.target, Target::Node { .. });
         let is_nothing_done = |state| state == change.from || (is_whole && state != change.to);
         if observe(root, path).is_ok_and(|found| is_nothing_done(found.state())) {
-            // Nothing of it is managed, and nothing has to be restarted for it.
+            // Nothing at the path is managed, and no effect is necessary.
             journal.roll_back(until_now, change);
         }
         return Err(error.to_string().into());
@@ -215,7 +216,8 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
     Ok(Change { diff: lines, ..Change::back(entry, verb, (from, entry.before.clone()), target) })
 }
 
-/// What was there before cannot be restored: the path stays as it is, and with force it is managed no longer.
+/// The state before the apply cannot be restored: the path stays as it is, and `force` makes rocworker stop
+/// managing it.
 pub(super) fn lost(error: String, force: bool) -> Unchanged {
     if force { Unchanged::GoneBut(error) } else { Unchanged::Left(error) }
 }

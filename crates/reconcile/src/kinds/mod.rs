@@ -19,7 +19,7 @@ use crate::apt::{Step, dpkg};
 use crate::model::{Action, Change, Entry, Found, Kind, Managed, Resource, State, Target};
 use crate::receipt::{Failure, Journal, Receipt};
 
-/// What is there. Of a path, a link at its end is not followed.
+/// Reads what is there of a resource. A link at the end of a path is not followed.
 pub(crate) fn observe(seen: &Observed<'_>, resource: &Resource) -> Result<Found, dpkg::Error> {
     Ok(match resource {
         Resource::Path(path) => file::observe(seen.root, path)?,
@@ -34,7 +34,7 @@ pub(crate) fn is_there(root: &Root, resource: &Resource) -> bool {
     matches!(state, Ok(State::Loaded | State::Package { status: dpkg::Status::Installed, .. }))
 }
 
-/// What has to change for an action to be true.
+/// The change that makes an action true.
 pub(crate) fn plan(seen: &Observed<'_>, action: &Action, held: Option<&Entry>, now: u64) -> Planned {
     let found = observe(seen, &action.path).map_err(|error| error.to_string())?;
     if let Some(entry) = held.filter(|entry| entry.managed.kind() != action.kind.name()) {
@@ -56,8 +56,8 @@ pub(crate) fn plan(seen: &Observed<'_>, action: &Action, held: Option<&Entry>, n
     }
 }
 
-/// What has to change for what was there before an entry. `going`: packages that entries before this one
-/// remove already. `force`: what has changed since goes too.
+/// The change that restores the state before an entry. `going`: packages that earlier entries already remove.
+/// `force`: what has changed since the apply is reverted too.
 pub(crate) fn revert(
     seen: &Observed<'_>,
     entry: &Entry,

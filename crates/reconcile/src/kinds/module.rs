@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(300);
 
 const LIMIT: usize = 4 << 20;
 
-/// As the kernel writes it (modprobe(8): no difference is made between the two).
+/// The kernel's spelling of a module's name (modprobe(8): it treats `-` and `_` alike).
 fn kernels(name: &str) -> String {
     name.replace('-', "_")
 }
@@ -24,8 +24,8 @@ fn folder(name: &str) -> PathBuf {
     Path::new("/sys/module").join(kernels(name))
 }
 
-/// Whether a module is loaded and has begun its work, or is a part of the kernel that runs
-/// (Documentation/ABI/testing/sysfs-module: what is built in has no `initstate`).
+/// Whether a module is loaded and has begun its work, or is built into the running kernel
+/// (Documentation/ABI/testing/sysfs-module: a built-in module has no `initstate`).
 fn is_loaded(root: &Root, name: &str) -> bool {
     if let Ok(state) = root.read_text(folder(name).join("initstate"), LIMIT) {
         return state.trim() == "live";
@@ -33,7 +33,8 @@ fn is_loaded(root: &Root, name: &str) -> bool {
     root.exists(folder(name)) || is_built_in(root, name)
 }
 
-/// One without parameters has no folder in /sys: kmod keeps a list beside the modules.
+/// Whether kmod's list beside the modules has it as built in: a built-in module without parameters has no
+/// folder in /sys.
 fn is_built_in(root: &Root, name: &str) -> bool {
     let release = root.read_text("/proc/sys/kernel/osrelease", LIMIT).unwrap_or_default();
     let list = Path::new("/lib/modules").join(release.trim()).join("modules.builtin");
@@ -66,7 +67,8 @@ fn boot(root: &Root) -> Option<String> {
     Uptime::now(root).map(|now| now.boot)
 }
 
-/// What modprobe would load, what is needed first: `insmod FILE OPTIONS`, and `builtin NAME` of a part of the kernel.
+/// The modules that modprobe would load, in order, from its lines `insmod FILE OPTIONS`. Lines `builtin NAME`
+/// are parts of the kernel.
 fn would_load(programs: &Programs, name: &str) -> Result<Vec<String>, String> {
     let output = programs.run(&["modprobe", "--show-depends", "--", name], PATIENCE);
     let output = output.map_err(|error| error.to_string())?;
@@ -117,7 +119,7 @@ pub(super) fn load(journal: &mut Journal<'_>, change: &Change, now: u64) -> Resu
         journal.end(&change, now);
         return Ok(());
     }
-    // What it needs was loaded before it failed, and nothing uses that.
+    // Modules that were loaded for the failed one go again, since nothing uses them.
     for name in came.iter().rev().filter(|it| is_loaded(root, it) && in_use(root, it).is_none()) {
         programs.run(&["rmmod", "--", name], PATIENCE).ok();
     }
@@ -167,7 +169,7 @@ pub(super) fn unload(
             continue;
         }
         let ran = programs.run(&["rmmod", "--", name], PATIENCE);
-        // What came with it may have got another user in between, which is no failure.
+        // A module that came with this one may have another user by now, which is no failure.
         if let (0, Err(error)) = (at, ran) {
             journal.roll_back(until_now, change);
             return Err(error.to_string().into());

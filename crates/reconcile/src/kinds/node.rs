@@ -24,7 +24,7 @@ pub(super) fn plan(case: &Case<'_>, mode: u32, gid: u32) -> Planned {
     // A node is made anew at each boot: giving it its group again is no repair.
     // Undo restores what the node that is there now had, unless a run was killed between group and mode.
     let half_done = case.held.filter(|entry| is_managed(entry, (now, group)));
-    // What rocworker applied before, until this is done.
+    // The mode and group that rocworker applied before, until this change is done.
     let older = half_done.and_then(|entry| match entry.managed {
         Managed::Node { mode, gid, .. } => Some((mode, gid)),
         _ => None,
@@ -35,8 +35,8 @@ pub(super) fn plan(case: &Case<'_>, mode: u32, gid: u32) -> Planned {
     Ok(Change::forward(action, Verb::Permissions, states, Target::Node { mode, uid: None, gid }, entry))
 }
 
-/// Whether mode and group are each one that rocworker gave the node, or one from before: they are two calls, and a
-/// run may be killed between them.
+/// Whether mode and group are each one that rocworker gave the node, or one from before. Two calls set them,
+/// and a run may be killed between the two.
 fn is_managed(entry: &Entry, (now, group): (u32, u32)) -> bool {
     let (State::Node { mode: before, gid: group_before, .. }, Managed::Node { mode, gid, older }) =
         (&entry.before, &entry.managed)

@@ -9,7 +9,8 @@ use super::{Effect, Resource, Use};
 use crate::apt::{Check, Installer};
 use crate::digest::Digest;
 
-/// One thing that should be so. Data, not behaviour: a plan lists it, and a receipt holds what undo needs of it.
+/// A desired state of one resource. Data, not behaviour: a plan lists it, and a receipt holds what undo needs
+/// of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Action {
     pub path: Resource,
@@ -17,23 +18,24 @@ pub struct Action {
     pub stage: Stage,
     /// Why it should be so, as a plan says it: "engines find the GPUs here".
     pub reason: String,
-    /// What a change of it makes necessary: once, at the end, and on the way back too unless `back` says otherwise.
+    /// The effects of a change, run once at the end, and of its revert unless `back` is set.
     pub effects: Vec<Effect>,
-    /// What reverting it makes necessary, where that is more than what this change does.
+    /// The effects of a revert, where they are more than those of the change.
     pub back: Option<Vec<Effect>>,
-    /// Whose part of Desired it is: see [`crate::Desired::of`].
+    /// The component to which the action belongs: see [`crate::Desired::of`].
     pub component: String,
-    /// What must be there before it can be applied: a repository's key before the repository.
+    /// Resources that must exist before this one is applied: a repository's key before the repository.
     pub needs: Vec<Resource>,
-    /// Settings that would name nothing without it: while one of them is set, it is not removed.
+    /// Settings that would name nothing without this resource, which stays while one of them is set.
     pub uses: Vec<Use>,
-    /// Which other program is known to write this path; a conflict names it: "the Concourse charm".
+    /// Another program that is known to write this path, for a message about the conflict: "the Concourse
+    /// charm".
     pub rival: Option<String>,
-    /// Whether the machine works without it: then a run that cannot apply it has not failed.
+    /// Whether the machine works without the resource: then a run that cannot apply it has not failed.
     pub is_optional: bool,
 }
 
-/// What kind of thing it is.
+/// The kind of an action, with its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// A managed file or link.
@@ -65,10 +67,10 @@ pub enum KindName {
 /// A package of dpkg's, and what is wanted of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Package {
-    /// As dpkg names it; `NAME:ARCHITECTURE` for one of another architecture than the machine's.
+    /// dpkg's name; `NAME:ARCHITECTURE` for an architecture other than the machine's.
     pub name: String,
     pub want: Want,
-    /// `None`: apt has it from a repository.
+    /// A source of the package's own; `None`: apt has the package from a repository.
     pub installer: Option<Installer>,
 }
 
@@ -76,7 +78,7 @@ pub struct Package {
 pub enum Want {
     /// Installed: in this version exactly, or in any that is there or to be had.
     Present { version: Option<String> },
-    /// Not installed. What it leaves of its configuration may stay.
+    /// The package is not installed; its configuration may stay.
     Absent,
 }
 
@@ -86,11 +88,11 @@ pub struct Unpacked {
     /// `http:`, `https:` or `file:`.
     pub url: String,
     pub sha256: Digest,
-    /// What must be there afterwards, named from the folder: `bin`, `lib`, `include`.
+    /// Paths that must exist afterwards, relative to the folder: `bin`, `lib`, `include`.
     pub holds: Vec<PathBuf>,
 }
 
-/// What an owned path holds.
+/// The content of an owned path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
     File {
@@ -148,13 +150,13 @@ impl fmt::Display for KindName {
 }
 
 impl Package {
-    /// Any version: one that is there is right.
+    /// A package of any version: one that is installed is right.
     #[must_use]
     pub fn present(name: impl Into<String>) -> Self {
         Self { name: name.into(), want: Want::Present { version: None }, installer: None }
     }
 
-    /// This version and no other.
+    /// A package of exactly this version.
     #[must_use]
     pub fn exactly(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self { name: name.into(), want: Want::Present { version: Some(version.into()) }, installer: None }
@@ -171,7 +173,7 @@ impl Package {
         Self { name: name.into(), want: Want::Absent, installer: None }
     }
 
-    /// What its action, entry and change are about.
+    /// The resource that names the package in actions, entries and changes.
     #[must_use]
     pub fn resource(&self) -> Resource {
         Resource::Package(self.name.clone())
@@ -250,7 +252,7 @@ impl Action {
         self
     }
 
-    /// What reverting it makes necessary.
+    /// The effects of a revert.
     #[must_use]
     pub fn effects_back(&self) -> &[Effect] {
         self.back.as_ref().unwrap_or(&self.effects)

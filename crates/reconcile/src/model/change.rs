@@ -15,9 +15,9 @@ pub struct Change {
     pub change: Verb,
     pub reason: String,
     pub stage: Stage,
-    /// What it makes necessary.
+    /// The effects that the change makes necessary.
     pub effects: Vec<Effect>,
-    /// What is there now, and what will be.
+    /// The present state; `to` is the state afterwards.
     pub from: State,
     pub to: State,
     /// The lines that change, where both are text.
@@ -26,7 +26,7 @@ pub struct Change {
     pub(crate) needs: Vec<Resource>,
     #[serde(skip)]
     pub(crate) target: Target,
-    /// What the receipt holds of it afterwards; `None`: nothing.
+    /// The resource's entry in the receipt afterwards; `None`: it has none.
     #[serde(skip)]
     pub(crate) entry: Option<Box<Entry>>,
     /// Bytes that must be kept before anything is written.
@@ -34,28 +34,28 @@ pub struct Change {
     pub(crate) keep: Option<Vec<u8>>,
 }
 
-/// What a change does.
+/// The way in which a change alters its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verb {
-    /// Nothing is there.
+    /// Something else is there: an earlier managed state, or an unmanaged one that is kept for undo.
     Create,
     /// Something else is there: an earlier managed one, or an unmanaged one that is kept for undo.
     Replace,
     /// Managed keys go into a file of another program.
     Edit,
-    /// A managed one has changed since.
+    /// A managed state has changed since it was applied.
     Repair,
-    /// A node's group and mode.
+    /// A node gets its group and mode.
     Permissions,
-    /// Back to what was there before.
+    /// The state before the apply comes back.
     Restore,
-    /// Back to nothing: the path was absent before.
+    /// The path goes, because it was absent before.
     Remove,
 }
 
 impl Verb {
-    /// What it is called of this resource: to be done, and done.
+    /// The verb for this kind of resource: as what is to be done, and as what was done.
     #[must_use]
     pub fn words(self, of: &Resource) -> (&'static str, &'static str) {
         match (self, of) {
@@ -73,7 +73,7 @@ impl Verb {
     }
 }
 
-/// How the path gets there.
+/// How a path is brought into its new state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Put(Content),
@@ -87,24 +87,24 @@ pub(crate) enum Target {
     Unpacked(Unpacked),
     /// A folder that was unpacked goes, with everything in it.
     UnpackedGone,
-    /// To load a module of the kernel.
+    /// Loads a module of the kernel.
     Load,
-    /// To unload these, in this order: the first of them for sure, the others where nothing else needs them.
+    /// Unloads modules in this order: the first must go, the others go where nothing else needs them.
     Unload(Vec<String>),
 }
 
 impl Target {
-    /// Whether nothing is there afterwards.
+    /// Whether nothing is at the path afterwards.
     pub(crate) fn is_gone(&self) -> bool {
         matches!(self, Self::Absent | Self::UnpackedGone)
     }
 
-    /// Whether the path is renamed over, or removed.
+    /// Whether the path is removed, or replaced by a rename.
     pub(crate) fn is_replacement(&self) -> bool {
         self.is_gone() || matches!(self, Self::Put(Content::File { .. } | Content::Link { .. }))
     }
 
-    /// Whether it is done on the running machine only.
+    /// Whether the change is possible on the running machine only.
     pub(crate) fn needs_host(&self) -> bool {
         let is_here = matches!(self, Self::Put(Content::File { .. } | Content::Link { .. }));
         !is_here && !matches!(self, Self::Node { .. } | Self::Absent)
@@ -116,27 +116,27 @@ impl Target {
     }
 }
 
-/// What apt is asked for.
+/// A request to apt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// To install the package and what it needs, or to finish one that is there in part.
+    /// Installs the package and what it needs, or completes one that is there in part.
     Install { version: Option<String> },
-    /// To install the package from a file, and to run the program in it.
+    /// Installs the package from a file, and runs the program in it.
     InstallBy(Installer),
-    /// To remove these and nothing else; of them `purge` with their configuration.
-    /// `force`: what has changed of them since goes too.
+    /// Removes these packages and nothing else, those of `purge` with their configuration. `force`: what has
+    /// changed of them since the apply goes too.
     Remove { names: Vec<String>, purge: Vec<String>, force: bool },
 }
 
 impl Change {
-    /// Whether it reverts something: nothing of it is managed afterwards.
+    /// Whether the change reverts something: rocworker no longer manages the resource afterwards.
     #[must_use]
     pub fn is_revert(&self) -> bool {
         self.entry.is_none()
     }
 
-    /// Whether it takes long: something is fetched, installed, unpacked or compiled. Of what a killed run has brought, the
-    /// next run only notes that it has come.
+    /// Whether the change takes long because it fetches, installs, unpacks or compiles. Where a killed run
+    /// has already brought everything, the next run only records it.
     #[must_use]
     pub fn takes_long(&self) -> bool {
         self.target.needs_host() && self.from != self.to

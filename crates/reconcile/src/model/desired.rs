@@ -2,14 +2,15 @@ use serde::Serialize;
 
 use super::{Action, UndoConstraints, Use};
 
-/// What should be, in the order in which it is applied: what is named before what names it.
+/// The desired state in the order in which it is applied: resources come before those that name them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Desired {
     pub actions: Vec<Action>,
     pub notes: Vec<Note>,
     /// Components whose desired state is not known: what rocworker manages of them stays.
     pub undecided: Vec<String>,
-    /// No component's desired state is known, because the machine could not be looked at: everything managed stays.
+    /// The machine could not be observed, so that no component's desired state is known: everything managed
+    /// stays.
     pub is_undecided: bool,
     /// What an undo has to respect.
     pub undo_constraints: UndoConstraints,
@@ -18,11 +19,11 @@ pub struct Desired {
 /// Something that a person should know and that no action changes: an engine that cannot, a worker left alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Note {
-    /// What it is about: `containerd`, `docker`, `concourse`.
+    /// The component: `containerd`, `docker`, `concourse`.
     pub about: String,
     /// A sentence, with what to do where there is something.
     pub text: String,
-    /// Whether something that was configured is not applied.
+    /// Whether a configured part is not applied.
     pub problem: bool,
 }
 
@@ -31,7 +32,7 @@ impl Desired {
         self.actions.push(action);
     }
 
-    /// Says something.
+    /// Adds a note that is no problem.
     pub fn note(&mut self, about: &str, text: impl Into<String>) {
         self.notes.push(Note { about: about.to_owned(), text: text.into(), problem: false });
     }
@@ -73,7 +74,7 @@ impl Desired {
         self.undecided.push(component.as_ref().to_owned());
     }
 
-    /// What another component wants, after what is wanted already.
+    /// Appends another component's desired state.
     pub fn extend(&mut self, other: Self) {
         self.undecided.extend(other.undecided);
         self.is_undecided |= other.is_undecided;

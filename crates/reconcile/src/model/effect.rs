@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// What a change makes necessary, run once after all changes, in this order.
+/// Follows from a change, and runs once after all changes, in this order.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(tag = "effect", rename_all = "kebab-case")]
 pub enum Effect {
@@ -12,7 +12,7 @@ pub enum Effect {
     AptUpdate {
         /// A file in /etc/apt/sources.list.d.
         source: PathBuf,
-        /// As the source names them.
+        /// The repository's address and suite as the source names them.
         uri: String,
         suite: String,
     },
@@ -38,7 +38,8 @@ pub enum Effect {
     /// `status` shows it until then.
     NextStart {
         unit: String,
-        /// Which program says whether what runs there outlives it after all: then it may begin anew at once.
+        /// The program that knows whether what runs there survives the restart after all: then the unit may
+        /// restart at once.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ask: Option<Ask>,
     },
@@ -46,7 +47,8 @@ pub enum Effect {
     Reboot {
         /// "the driver that is built is not the one that is loaded".
         reason: String,
-        /// What the new boot is to load: a restart that did not help is not asked for again.
+        /// The module that the new boot is to load: where a restart did not help, rocworker does not ask for
+        /// it again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         module: Option<ModuleBuild>,
     },
@@ -55,7 +57,7 @@ pub enum Effect {
 /// A build of a kernel module, and the boot in which another one was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ModuleBuild {
-    /// As dkms names it.
+    /// The version in dkms's spelling.
     pub version: String,
     pub kernel: String,
     /// `/proc/sys/kernel/random/boot_id`.
@@ -66,11 +68,11 @@ pub struct ModuleBuild {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Ask {
     pub argv: Vec<String>,
-    /// What it prints, without blanks around it, when the answer is yes.
+    /// The program's output for "yes", without blanks around it.
     pub yes: String,
 }
 
-/// What is done with units whose configuration has changed.
+/// When units whose configuration has changed are restarted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Restarts {
@@ -81,13 +83,13 @@ pub enum Restarts {
     Now,
 }
 
-/// What came of an effect.
+/// An effect with its result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Settled {
     #[serde(flatten)]
     pub effect: Effect,
     pub outcome: Outcome,
-    /// In a sentence.
+    /// A sentence on the result.
     pub text: String,
 }
 
@@ -95,7 +97,7 @@ pub struct Settled {
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
     Done,
-    /// Nothing was to do: the unit does not run, or systemd or udev does not.
+    /// There was nothing to do: the unit does not run, or systemd or udev does not.
     Skipped,
     /// The effect stays pending.
     Pending,
@@ -103,7 +105,7 @@ pub enum Outcome {
 }
 
 impl Effect {
-    /// Whether a pending effect is not to be run any more once this one is: a unit that could not start has gone.
+    /// Whether this effect makes a pending one obsolete: a start and a stop of one unit.
     pub(crate) fn replaces(&self, pending: &Self) -> bool {
         match (self, pending) {
             (Self::Start { unit }, Self::Stop { unit: other })
@@ -113,7 +115,7 @@ impl Effect {
     }
 }
 
-/// What will be done, as a plan announces it.
+/// A plan's words for the effect.
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

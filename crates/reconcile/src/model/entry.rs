@@ -1,4 +1,4 @@
-//! What the receipt holds of a resource: what was there before, and what rocworker manages.
+//! The receipt's entry of a resource: the state before, and what rocworker manages.
 
 use std::path::PathBuf;
 
@@ -8,23 +8,24 @@ use serde::{Deserialize, Serialize};
 use super::{Action, Effect, Kind, KindName, Resource, Stage, State, Use};
 use crate::digest::Digest;
 
-/// After so many repairs of one path within [`FORGIVEN_S`], another program is taken to keep writing it.
+/// After so many repairs of a path within [`FORGIVEN_S`], rocworker assumes that another program keeps
+/// writing it.
 const REPAIRS: u32 = 3;
 
 /// Repairs longer ago than this, in seconds, say nothing any more: a day.
 const FORGIVEN_S: u64 = 24 * 60 * 60;
 
-/// One resource.
+/// A managed resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub path: Resource,
     pub stage: Stage,
     pub reason: String,
-    /// What was there before the first change; for an edited file, what it would be now without the managed keys.
+    /// The state before the first change; for an edited file, its present content without the managed keys.
     pub before: State,
     #[serde(flatten)]
     pub managed: Managed,
-    /// What reverting it makes necessary.
+    /// The effects of a revert.
     pub effects: Vec<Effect>,
     #[serde(default)]
     #[serde(rename = "concern")]
@@ -35,17 +36,17 @@ pub struct Entry {
     pub rival: Option<String>,
     #[serde(default)]
     pub repairs: Repairs,
-    /// Where the file system was mounted on which it was written; `/` is the machine's own.
+    /// The mount point of the file system on which the resource was written; `/` is the machine's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mount: Option<PathBuf>,
 }
 
-/// What of it rocworker manages.
+/// The part of a resource that rocworker manages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Managed {
-    /// What rocworker wrote there: the newest first, behind it the one before, for a run that was killed between the
-    /// two.
+    /// States that rocworker wrote, the newest first. The one before stands behind it, for a run that was
+    /// killed between the two.
     Owned {
         states: Vec<State>,
     },
@@ -61,9 +62,10 @@ pub enum Managed {
         older: Option<(u32, u32)>,
     },
     Package {
-        /// What was not there before and came with it, the package itself among them. Empty where it was removed.
+        /// The packages that were not there before and came with this one, including itself. Empty where the
+        /// package was removed.
         came: Vec<Came>,
-        /// A run has begun with it, and has not recorded that it ended.
+        /// Whether a run has begun with the package, and has not recorded its end.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         begun: bool,
     },
@@ -79,14 +81,14 @@ pub enum Managed {
         /// The boot in which it was loaded.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         boot: Option<String>,
-        /// What was loaded with it, in that order, itself among them.
+        /// The modules that were loaded with this one, in that order, including itself.
         came: Vec<String>,
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         begun: bool,
     },
 }
 
-/// How often it was found changed and was repaired.
+/// How often a path was found changed and was repaired.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Repairs {
     pub count: u32,
@@ -97,13 +99,13 @@ pub struct Repairs {
 /// A package that came with one that was asked for, or is that one: it was not there before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Came {
-    /// As dpkg names it.
+    /// dpkg's name of the package.
     pub name: String,
     pub version: String,
-    /// Its configuration was there before, from an earlier time: undo leaves that.
+    /// Configuration of an earlier installation was there before: undo leaves it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub had_configuration: bool,
-    /// An installer asked for it by name, so that apt notes it as installed by hand.
+    /// An installer asked for the package by name, so that apt notes it as installed by hand.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub asked: bool,
     /// The package was seen as apt notes what came for the sake of others, after apt had come to its end: if apt has it
@@ -120,7 +122,7 @@ impl Entry {
             mount: self.mount.clone(),
             ..Self::of(action, self.before.clone(), self.managed.clone(), self.repairs)
         };
-        // With what an installer added, which only the machine shows.
+        // An installer may have added effects, which only the machine shows.
         if matches!(&action.kind, Kind::Package(package) if package.installer.is_some()) {
             entry.effects.clone_from(&self.effects);
         }
@@ -146,7 +148,7 @@ impl Entry {
 }
 
 impl Managed {
-    /// Whether a run has begun with it, and has not recorded that it ended.
+    /// Whether a run has begun with the resource, and has not recorded its end.
     pub(crate) fn is_begun(&self) -> bool {
         match self {
             Self::Package { begun, .. } | Self::Unpacked { begun, .. } | Self::Module { begun, .. } => *begun,
@@ -154,8 +156,8 @@ impl Managed {
         }
     }
 
-    /// What is there is the newest managed state: the one before it counts as a change of another program's if it comes
-    /// back.
+    /// Forgets the state before the newest, which is the one at the path now. If the older one comes back,
+    /// another program has put it there.
     pub(crate) fn forget_older(&mut self) {
         match self {
             Self::Owned { states } | Self::Edited { states, .. } => states.truncate(1),
@@ -166,7 +168,7 @@ impl Managed {
         }
     }
 
-    /// What came with a managed package.
+    /// The packages that came with a managed package.
     pub(crate) fn came(&self) -> &[Came] {
         if let Self::Package { came, .. } = self { came } else { &[] }
     }
@@ -182,7 +184,7 @@ impl Managed {
         }
     }
 
-    /// What rocworker wrote at the path, as far as it is a file or link.
+    /// The states that rocworker wrote at the path, if it is a file or link.
     pub(crate) fn states(&self) -> &[State] {
         match self {
             Self::Owned { states } | Self::Edited { states, .. } => states,
@@ -204,7 +206,7 @@ impl Managed {
 }
 
 impl Repairs {
-    /// One more, unless it is known by now that repairing does not help: then until an undo, or until the path is
+    /// Counts another repair. `None` once repairs are known not to help, until an undo, or until the path is
     /// in sync and stays so.
     pub(crate) fn one_more(self, now: u64) -> Option<Self> {
         if self.count >= REPAIRS {

@@ -1,4 +1,4 @@
-//! What should be, what was found, what changes and what is kept of it: data, without a look at the machine.
+//! The data of reconciliation: what is desired, what was found, what changes, and what the receipt keeps.
 
 mod action;
 mod change;

@@ -7,12 +7,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 const PACKAGE: &str = "package:";
 const MODULE: &str = "module:";
 
-/// What an action, an entry or a change is about. In JSON a text: the path, `package:NAME` or `module:NAME`.
+/// The subject of an action, an entry or a change. In JSON a text: the path, `package:NAME` or `module:NAME`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Resource {
     /// A file, link, folder or device node beneath the Root.
     Path(PathBuf),
-    /// By dpkg's name; `NAME:ARCHITECTURE` for one of another architecture than the machine's.
+    /// A package by dpkg's name; `NAME:ARCHITECTURE` for an architecture other than the machine's.
     Package(String),
     /// A module of the kernel, by the name that modprobe knows.
     Module(String),
@@ -29,13 +29,13 @@ impl Resource {
         matches!(self, Self::Package(_))
     }
 
-    /// As [`Path::display`].
+    /// Shows the resource as [`Path::display`] shows a path.
     #[must_use]
     pub fn display(&self) -> &impl fmt::Display {
         self
     }
 
-    /// As a person finds it: a path with the Root's own before it.
+    /// The resource as a person finds it: a path begins with the Root's own.
     #[must_use]
     pub fn shown(&self, root: &Root) -> String {
         self.path().map_or_else(|| self.to_string(), |path| root.shown(path).display().to_string())

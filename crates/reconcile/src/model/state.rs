@@ -1,4 +1,4 @@
-//! What is at a path.
+//! The state of a path.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,10 +9,11 @@ use serde::{Deserialize, Serialize};
 use crate::apt::dpkg::Status;
 use crate::digest::Digest;
 
-/// More than any file that is edited or replaced: the wrapper's program has a mebibyte, a configuration less.
+/// The limit for files that are edited or replaced: the wrapper's program has a mebibyte, a configuration
+/// less.
 pub(crate) const LIMIT: usize = 64 << 20;
 
-/// What is at a path, short enough for a receipt; the bytes of a file are elsewhere.
+/// A state that is short enough for a receipt; the bytes of a file are kept elsewhere.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 pub enum State {
@@ -45,8 +46,8 @@ pub enum State {
     },
 }
 
-/// What was found at a path. The digest of a file is worked out only when something is to be done about it: the
-/// wrapper's program has a mebibyte, and an apply that changes nothing should not hash it.
+/// A state as it was found. The digest of a file is computed only for a change: the wrapper's program has a
+/// mebibyte, and an apply that changes nothing should not hash it.
 #[derive(Debug, Clone)]
 pub(crate) enum Found {
     File { bytes: Vec<u8>, mode: u32, uid: u32, gid: u32 },
@@ -74,20 +75,21 @@ impl Found {
 }
 
 impl State {
-    /// What a managed file will be once it is written: `owner` is what the action says, or who runs this.
+    /// The state of a managed file after its write. Without an owner in the action, the program's user owns
+    /// it.
     pub(crate) fn of_file(bytes: &[u8], attributes: Attributes) -> Self {
         let (uid, gid) = owner(attributes);
         Self::File { sha256: Digest::of(bytes), mode: attributes.mode, uid, gid }
     }
 
-    /// Of a file, what it holds.
+    /// The digest of a file's content.
     #[must_use]
     pub fn digest(&self) -> Option<&Digest> {
         if let Self::File { sha256, .. } = self { Some(sha256) } else { None }
     }
 }
 
-/// As a person reads it.
+/// The state in words for a person.
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -105,7 +107,7 @@ impl fmt::Display for State {
     }
 }
 
-/// Who will own a file that is written: as it is wanted, or who runs this.
+/// The owner of a written file: the wanted one, or the program's user.
 pub(crate) fn owner(attributes: Attributes) -> (u32, u32) {
     attributes.owner.unwrap_or_else(|| (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw()))
 }

@@ -1,4 +1,4 @@
-//! What an undo has to respect on the machine as it is now: a receipt says what was so at the apply.
+//! Constraints of an undo from the present machine: the receipt only has what was true at the apply.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -17,22 +17,22 @@ pub struct Use {
     pub value: String,
 }
 
-/// By what the machine's files say now.
+/// Constraints as the machine's files show them now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoConstraints {
     /// The files of a component in which a use of it can be, beside those in which it could when its parts came.
     pub files: BTreeMap<String, Vec<PathBuf>>,
     /// Uses elsewhere than at a key of a file.
     pub named: Vec<Named>,
-    /// Where whoever runs by a file of a component names it.
+    /// The places that show what runs with a file of the component.
     pub running: BTreeMap<String, Vec<Running>>,
     /// Unmanaged files: what they name is not removed.
     pub namers: Vec<PathBuf>,
     /// Files and folders that cannot be read, and why: nothing is removed that they could name.
     pub unread: Vec<Finding>,
-    /// What to do about a setting of a file that names a component's part, where it is more than to change it.
+    /// A remedy for a setting that names a component's part, where changing the setting is not enough.
     pub remedies: BTreeMap<String, String>,
-    /// What it takes for a unit to begin anew, whatever it took when the receipt was written.
+    /// The effects with which a unit restarts now, in place of those that the receipt holds.
     pub starts: BTreeMap<String, Vec<Effect>>,
 }
 
@@ -40,9 +40,9 @@ pub struct UndoConstraints {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Named {
     pub component: String,
-    /// The value of the [`Use`] that it is, or the path that it names.
+    /// The value of the [`Use`], or the path that the setting names.
     pub value: String,
-    /// Who says it, and what to do first.
+    /// A sentence on where the setting is, and what to do first.
     pub why: String,
 }
 
@@ -52,12 +52,12 @@ pub struct Running {
     pub folder: PathBuf,
     /// Files of such a folder, any of which may name the path by which it runs.
     pub files: Vec<String>,
-    /// What runs there: `container`.
+    /// The name for what runs there: `container`.
     pub what: String,
 }
 
 impl UndoConstraints {
-    /// What the effects of an entry come to now.
+    /// The present effects in place of those of an entry.
     #[must_use]
     pub fn effects(&self, kept: &[Effect]) -> Vec<Effect> {
         let mut effects: Vec<Effect> = Vec::new();

@@ -4,7 +4,7 @@ use nix::time::{ClockId, clock_gettime};
 use root::Root;
 use serde::{Deserialize, Serialize};
 
-/// Where the kernel names this boot (Documentation/admin-guide/sysctl/kernel.rst, random).
+/// The kernel's id of this boot (Documentation/admin-guide/sysctl/kernel.rst, random).
 const BOOT_ID: &str = "/proc/sys/kernel/random/boot_id";
 
 /// A moment of one boot: the clock of the day may be set between two looks, this one never is.

@@ -1,4 +1,4 @@
-//! What has to change for a machine to be as it should, worked out without changing anything.
+//! Works out what has to change to reach the desired state, without changing anything.
 
 mod rehearsal;
 mod stays;
@@ -22,25 +22,25 @@ use crate::model::{
 };
 use crate::receipt::Receipt;
 
-/// Of an edit that a killed run had moved out of its place.
+/// The text about an edit that a killed run had moved out of its place.
 const DISPLACED: &str = "an edit that a killed run had moved out of its place before the file was changed again: copy \
                          what is still wanted of it into the file, then remove this one";
 
-/// What has to change, and what cannot.
+/// The necessary changes, and those that are not possible.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Plan {
-    /// In the order in which they are made.
+    /// The changes in the order in which they are made.
     pub changes: Vec<Change>,
     /// Managed paths that another program keeps writing, and that are repaired no more.
     pub contested: Vec<Finding>,
-    /// What should be and cannot be applied as the machine is.
+    /// Desired states that cannot be applied as the machine is.
     pub blocked: Vec<Finding>,
-    /// What is to go and stays, because it has changed since the apply.
+    /// Resources that would go and stay, because they have changed since the apply.
     pub left: Vec<Finding>,
     /// Files that were in sync before the first apply, or whose entry was lost with the receipt: undo leaves them.
     pub found: Vec<Resource>,
-    /// What is not done beneath another Root than `/`: packages come and go, and files are fetched, on the running
-    /// machine only.
+    /// Changes that rocworker only makes on the running machine, and not beneath a Root other than `/`:
+    /// installing packages, fetching files.
     pub skipped: Vec<Finding>,
     /// Files that are replaced and that have other names beside this one, which keep the old file.
     #[serde(skip)]
@@ -49,21 +49,21 @@ pub struct Plan {
     /// file that is immutable or that a mount hides.
     #[serde(skip)]
     pub hindered: Vec<Finding>,
-    /// Whether what has changed since is reverted too.
+    /// Whether what has changed since the apply is reverted too.
     #[serde(skip)]
     pub(crate) forced: bool,
-    /// Entries that have nothing on the machine any more: they leave the receipt.
+    /// Entries of which nothing is left on the machine: they leave the receipt.
     #[serde(skip)]
     pub(crate) gone: Vec<Resource>,
-    /// Entries of what is in sync, as the receipt should have them by now.
+    /// New entries of resources that are in sync.
     #[serde(skip)]
     pub(crate) kept: Vec<Entry>,
 }
 
 impl Plan {
-    /// What has to change for `desired` to be true. What the receipt holds and `desired` does not is reverted,
-    /// in reverse. `stage`: only what belongs to that stage. `force`: what has changed since is reverted too.
-    /// `now`: seconds since 1970. What cannot be read is a finding of the plan.
+    /// Plans how `desired` becomes true. What the receipt holds and `desired` does not is reverted, in
+    /// reverse order. `stage`: plans only what belongs to that stage. `force`: what has changed since the
+    /// apply is reverted too. `now`: seconds since 1970. What cannot be read is a finding of the plan.
     #[must_use]
     pub fn make(
         root: &Root,
@@ -86,7 +86,7 @@ impl Plan {
             }
         }
         plan.plan_reverts(&seen, desired, receipt, &is_meant);
-        // With one stage of the two: a run that makes both names it once.
+        // Only one of the two stages reports displaced edits, so that a run of both reports each once.
         if is_meant(Stage::Expose) {
             let there = receipt.displaced.iter().filter(|path| root.exists(path));
             plan.left.extend(there.map(|path| Finding { path: path.into(), text: DISPLACED.to_owned() }));
@@ -127,7 +127,7 @@ impl Plan {
                     let planned = self.once_replaced(desired, entry, planned);
                     stays.unless_named(root, entry, &found, planned)
                 }
-                // What is in its way is not managed, and nothing says that it will go.
+                // An unmanaged file is in the way of the path, and nothing shows that it will go.
                 Err(error @ dpkg::Error::Root(root::Error::Folder { .. })) if force => {
                     if let Some(path) = path.path() {
                         stays.add(path, read(root, path));
@@ -185,7 +185,7 @@ impl Plan {
         let mut change = planned?;
         let is_file = |kind| matches!(kind, KindName::Owned | KindName::Edited);
         let is_its = |it: &&Action| it.component == entry.component && it.stage == entry.stage;
-        // What is in the way of a new file goes first.
+        // An old path in the way of a new file goes first.
         let is_beneath = |it: &Action| {
             entry.path.path().zip(it.path.path()).is_some_and(|(old, new)| new.starts_with(old))
         };
@@ -200,7 +200,7 @@ impl Plan {
         }
     }
 
-    /// What has to change for these actions.
+    /// Plans the changes for these actions.
     fn plan_actions<'a>(
         &mut self,
         seen: &Observed<'_>,
@@ -244,7 +244,7 @@ impl Plan {
         }
     }
 
-    /// Whether there is nothing to do: neither on the machine nor in the receipt.
+    /// Whether there is nothing to do, neither on the machine nor in the receipt.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty() && self.gone.is_empty() && self.kept.is_empty()
@@ -281,8 +281,8 @@ pub(crate) fn unreplaced(by: &Resource) -> String {
     format!("kept: its replacement {by} could not be written; see to that, then apply again")
 }
 
-/// What an engine needs, or a setting names, stays. Force is for what has changed since: an engine needs its runtime
-/// all the same.
+/// Keeps a resource that an engine needs, or that a setting names. Not even `force` removes it: that is for
+/// what has changed since the apply, and the engine needs its runtime all the same.
 fn unless_used(
     root: &Root,
     desired: &Desired,
@@ -311,8 +311,8 @@ fn unless_used(
     }
 }
 
-/// Whether what is at a path is what rocworker has put there. Of packages, nodes and folders, the plan of the change has
-/// looked.
+/// Whether rocworker has put at the path what is there. For packages, nodes and folders the plan of the
+/// change has already checked that.
 fn is_managed(entry: &Entry, now: &State) -> bool {
     match &entry.managed {
         Managed::Owned { states } | Managed::Edited { states, .. } => states.contains(now),

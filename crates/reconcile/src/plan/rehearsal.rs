@@ -1,5 +1,5 @@
-//! What apt would do, by its own simulation, before anything of the plan is written: what the repositories of the plan
-//! offer is read into a folder that goes again.
+//! Lets apt simulate what it would do, before anything of the plan is written. Lists of the plan's
+//! repositories are read into a temporary folder.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -18,12 +18,12 @@ const KEYRINGS: &str = "/etc/apt/keyrings";
 const SOURCES: &str = "/etc/apt/sources.list.d";
 const PREFERENCES: &str = "/etc/apt/preferences.d";
 
-/// What apt says that it would do.
+/// apt's answer to a simulation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Rehearsal {
     /// apt's own lines: `Inst`, `Remv`, `Conf`.
     pub lines: Vec<String>,
-    /// Why that is not the whole of it.
+    /// Reasons why the lines are incomplete.
     pub problems: Vec<String>,
 }
 
@@ -39,13 +39,13 @@ struct Folder<'a> {
 const READABLE: Attributes = Attributes { mode: 0o644, owner: None };
 
 impl Plan {
-    /// What apt would do for the packages of this plan, all of them at once. Changes nothing: repositories are asked,
-    /// and what they answer is forgotten. `None`: no package is to come or go.
+    /// Simulates what apt would do for all packages of this plan at once. Changes nothing: apt asks the
+    /// repositories, and their answers are dropped. `None`: no package is to come or go.
     #[must_use]
     pub fn rehearse(&self, root: &Root, manager: &PackageManager) -> Option<Rehearsal> {
         let mut rehearsal = Rehearsal::default();
         let (mut packages, mut goes, mut installers) = (Vec::new(), Vec::new(), Vec::new());
-        // Each goes with its value.
+        // The folders of fetched files, which go when this value is dropped.
         let mut fetched_into = Vec::new();
         for change in &self.changes {
             let (Target::Package(doing), Resource::Package(name)) = (&change.target, &change.path) else {
@@ -91,7 +91,7 @@ impl Plan {
     }
 }
 
-/// Whether the program is there, and can say what it would have apt do.
+/// Whether the installer's program is there, and can report what it would have apt do.
 fn is_there(change: &Change) -> bool {
     matches!(change.from, State::Package { status: Status::Installed, .. })
 }
@@ -107,7 +107,8 @@ fn fetched(manager: &PackageManager, name: &str, installer: &Installer) -> Resul
     Ok((path.display().to_string(), dir))
 }
 
-/// What apt cannot simulate of it: its program says to apt what to install, and that does not run from a file.
+/// A sentence on a package that apt cannot simulate: its program decides what apt installs, and cannot run
+/// from the package's file.
 fn not_simulated(name: &str, installer: &Installer) -> String {
     format!(
         "what {} installs is not simulated: the program and the repositories that it takes packages from come with {name}, \
@@ -117,13 +118,14 @@ fn not_simulated(name: &str, installer: &Installer) -> String {
     )
 }
 
-/// Whether a line of a simulation says what apt would do.
+/// Whether a line of a simulation is an action of apt.
 fn is_action(line: &&str) -> bool {
     ["Inst ", "Remv ", "Purg ", "Conf "].iter().any(|verb| line.starts_with(verb))
 }
 
 impl<'a> Folder<'a> {
-    /// With links to what is there, and the files that the plan writes for apt.
+    /// Makes the folder, with links to the machine's files of apt, and the files that the plan writes for
+    /// apt.
     fn of(root: &'a Root, manager: &'a PackageManager, changes: &'a [Change]) -> Result<Self, String> {
         let dir = tempfile::Builder::new().prefix("rocworker-apt-").tempdir();
         let dir =
@@ -177,7 +179,7 @@ impl<'a> Folder<'a> {
             format!("Dir::Etc::SourceParts={}", here(SOURCES)),
             format!("Dir::Etc::PreferencesParts={}", here(PREFERENCES)),
             format!("Dir::State::Lists={}", here(lists::FOLDER)),
-            // What apt keeps for the next time is not for this one.
+            // apt's caches are not used here.
             "Dir::Cache::pkgcache=".to_owned(),
             "Dir::Cache::srcpkgcache=".to_owned(),
             // The folder is closed to the user as whom apt fetches.
@@ -185,10 +187,10 @@ impl<'a> Folder<'a> {
         ]
     }
 
-    /// What apt says of these packages, once it has read the repositories that the plan adds. `problems`: of one that
-    /// could not be read.
+    /// Simulates the installation of these packages, after apt has read the repositories that the plan adds.
+    /// `problems`: gets those of repositories that could not be read.
     fn install(&self, packages: &[String], problems: &mut Vec<String>) -> Result<String, String> {
-        // Without their keys no repository is believed.
+        // apt believes no repository without its key.
         for (path, change) in self.beneath("/etc/apt") {
             let Target::Put(Content::Fetched { url, check, .. }) = &change.target else { continue };
             let fetched = self.manager.fetch(url, check, path).and_then(|bytes| {
@@ -212,7 +214,7 @@ impl<'a> Folder<'a> {
         self.manager.apt_get(&[&options[..], &SIMULATED, &["install"], &packages].concat(), &mut |_| {})
     }
 
-    /// What a program that is there says that it would have apt do. What it has apt read goes into this folder.
+    /// Lets an installed program report what it would have apt do. apt reads lists into this folder.
     fn run(&self, installer: &Installer) -> Result<String, String> {
         let mut text = self.manager.configuration(true);
         for (key, value) in self.options().iter().filter_map(|option| option.split_once('=')) {

@@ -1,4 +1,4 @@
-//! What stays names what goes: then that stays too. Entries are reverted in reverse, so that what names another comes
+//! Keeps what a staying file names. Entries are reverted in reverse, so that a file that names another comes
 //! before it.
 
 use std::path::{Path, PathBuf};
@@ -18,19 +18,20 @@ pub(crate) struct Stays(Vec<Staying>);
 #[derive(Debug)]
 struct Staying {
     path: Resource,
-    /// Or why it cannot be read.
+    /// The file's content, or why it cannot be read.
     bytes: Result<Vec<u8>, String>,
-    /// Whether the file has a line of its own in this plan that says what to do about it.
+    /// Whether the plan has a line for the file itself, which says what to do.
     is_listed: bool,
 }
 
 impl Stays {
-    /// An unmanaged file.
+    /// Adds an unmanaged file.
     pub(crate) fn add(&mut self, path: impl Into<Resource>, bytes: Result<Vec<u8>, String>) {
         self.0.push(Staying { path: path.into(), bytes, is_listed: false });
     }
 
-    /// A file that this plan or run leaves, and says why. Packages and modules name nothing.
+    /// Adds a file that this plan or run leaves, and for which it gives the reason. Packages and modules name
+    /// nothing.
     pub(crate) fn add_listed(
         &mut self,
         resource: &Resource,
@@ -59,7 +60,7 @@ impl Stays {
         })
     }
 
-    /// What becomes of an entry, in the light of those before it.
+    /// Decides about an entry after those before it: it stays where one of them names it.
     pub(super) fn unless_named(
         &mut self,
         root: &Root,
@@ -81,7 +82,7 @@ impl Stays {
                 self.add_listed(resource, |_| now);
             }
             Err(Unchanged::GoneBut(_)) => self.add(path, current()),
-            // Nothing in it is managed, and it may name another part.
+            // Nothing in the file is managed any more, and it may name another part.
             Err(Unchanged::Gone) => self.add(path, current()),
             Ok(change) => {
                 if let Some(bytes) = change.target.bytes() {
@@ -99,14 +100,14 @@ impl Stays {
 }
 
 impl Change {
-    /// Whether what is at the path afterwards names this.
+    /// Whether the path's new content names `what`.
     #[must_use]
     pub fn leaves_named(&self, what: &Path) -> bool {
         self.target.bytes().is_some_and(|bytes| named_in(bytes, what))
     }
 }
 
-/// What is at an entry's path by now, or why that is not known. Devices and unpacked folders name nothing.
+/// The present content at an entry's path, or why it is not known. Devices and unpacked folders name nothing.
 fn current(root: &Root, entry: &Entry, path: &Path, found: &Found) -> Result<Vec<u8>, String> {
     if !matches!(entry.managed, Managed::Owned { .. } | Managed::Edited { .. }) {
         return Ok(found.bytes().to_vec());
@@ -117,10 +118,10 @@ fn current(root: &Root, entry: &Entry, path: &Path, found: &Found) -> Result<Vec
             return Err(format!("{other} is there, not a file"));
         }
         Found::Else(_) if !found.is_absent() && found.state() == entry.before => Vec::new(),
-        // What a link leads to, too: a person may have moved the file there.
+        // The target of a link counts, too: a person may have moved the file there.
         Found::Else(_) => read(root, path)?,
     };
-    // Whoever corrects a broken file may make the runtime its default.
+    // A person who corrects a broken file may make the runtime its default.
     if let Managed::Edited { edit, .. } = &entry.managed
         && !bytes.trim_ascii().is_empty()
     {
@@ -140,7 +141,7 @@ pub(crate) fn read(root: &Root, path: &Path) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Whether a link at a path, or on the way to it, leads to nothing: to a disk that is not mounted, for one.
+/// Whether a link at a path, or on the way to it, leads to nothing, such as a disk that is not mounted.
 fn is_lost(root: &Root, path: &Path) -> bool {
     let nearest = path.ancestors().find(|place| root.lstat(place).is_ok());
     nearest.is_some_and(|place| root.stat(place).is_err())
@@ -160,7 +161,7 @@ pub fn naming(root: &Root, files: &[PathBuf], path: &Path) -> Vec<Finding> {
     files.iter().filter_map(of_file).collect()
 }
 
-/// Whether a file names a path, otherwise than in a comment, which keeps nothing from working.
+/// Whether a file names a path outside of comments: a comment keeps nothing from working.
 pub(super) fn named_in(bytes: &[u8], path: &Path) -> bool {
     // A program knows what to do without a file that it looks for.
     if bytes.starts_with(b"\x7fELF") {

@@ -45,7 +45,8 @@ pub(super) fn in_use(root: &Root, entry: &Entry, now: &UndoConstraints) -> Optio
     uses(entry, now).iter().find_map(|it| it.hindrance(root, entry, now))
 }
 
-/// Why an entry of which nothing is left in its file stays in the receipt: another key of the same file still names it.
+/// Why an entry whose keys are gone from its file stays in the receipt: another key of that file still names
+/// it.
 pub(super) fn dangling(root: &Root, entry: &Entry, now: &UndoConstraints) -> Option<String> {
     let own = uses(entry, now).into_iter().filter(|it| entry.path == it.file);
     own.filter(|_| matches!(entry.managed, Managed::Edited { .. }))
@@ -66,10 +67,10 @@ fn uses(entry: &Entry, now: &UndoConstraints) -> Vec<Use> {
 }
 
 impl Running {
-    /// What runs by this path.
+    /// A sentence on what runs with this path, if anything does.
     ///
     /// # Errors
-    /// What cannot be read may run by it: a sentence that says so.
+    /// A sentence on what cannot be read, and may run with the path.
     pub fn by(&self, root: &Root, path: &Path) -> Result<Option<String>, String> {
         let path = path.as_os_str().as_encoded_bytes();
         let unsure = |error: &str| format!("whether a {} runs by it is not known: {error}", self.what);

@@ -10,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, if_there};
 use crate::model::LIMIT;
 
-/// A stored document; `None` where there is none.
+/// Reads a stored document; `None` where there is none.
 ///
 /// # Errors
-/// When it cannot be read or believed, or was written by a newer version. `damaged`: when it is none.
+/// When the file cannot be read or believed, or was written by a newer version. `damaged`: when it is no
+/// document.
 pub(crate) fn read_document<T: DeserializeOwned>(
     root: &Root,
     path: &Path,

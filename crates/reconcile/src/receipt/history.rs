@@ -1,4 +1,4 @@
-//! Who changed what, and when.
+//! The history of runs: who changed what, and when.
 
 use std::path::Path;
 
@@ -12,26 +12,26 @@ use crate::model::{LIMIT, Resource, Verb};
 /// Mode 0644. A new file with each run that changed something.
 pub const PATH: &str = "/var/lib/rocworker/history.json";
 
-/// As many runs as are remembered; the oldest go first.
+/// How many runs the history keeps; the oldest go first.
 const KEPT: usize = 1000;
 
 pub(crate) const VERSION: u32 = 1;
 
-/// One run that changed something.
+/// A run that changed something.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
     /// Seconds since 1970.
     pub at: u64,
     /// `apply` or `undo`.
     pub command: String,
-    /// Who called: a user, and by which program.
+    /// The user who called, and by which program.
     pub caller: String,
-    /// rocworker's own.
+    /// The version of rocworker.
     pub version: String,
     /// SHA-256 of the configuration.
     pub config_sha256: String,
     pub changed: Vec<Changed>,
-    /// Whether it was killed, so that the next run reports it.
+    /// Whether the run was killed, so that the next run reports it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub killed: bool,
 }
@@ -48,10 +48,10 @@ struct Document {
     events: Vec<Event>,
 }
 
-/// What happened, the oldest first.
+/// Reads the history, the oldest run first.
 ///
 /// # Errors
-/// When it cannot be read, or was written by a newer version.
+/// When the history cannot be read, or was written by a newer version.
 pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
     let damaged = |path, problem| Error::History { path, problem };
     let document: Option<Document> = read_document(root, Path::new(PATH), VERSION, damaged)?;
@@ -62,7 +62,7 @@ pub fn read(root: &Root) -> Result<Vec<Event>, Error> {
 /// read is begun anew beside the old one, which is kept: what is managed is in the receipt, not there.
 ///
 /// # Errors
-/// When it cannot be written, or was written by a newer version, whose events must not be lost.
+/// When the history cannot be written, or was written by a newer version, whose events must not be lost.
 pub(crate) fn add(root: &Root, new: &[Event]) -> Result<(), Error> {
     let mut events = match read(root) {
         Ok(events) => events,

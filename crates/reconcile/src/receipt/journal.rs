@@ -15,15 +15,15 @@ pub(crate) struct Journal<'a> {
     pub(crate) root: &'a Root,
     pub(crate) store: Store<'a>,
     pub(crate) receipt: Receipt,
-    /// Whether the receipt on disk lacks something of this one.
+    /// Whether the receipt in memory differs from the one on disk.
     pub(crate) unsaved: bool,
-    /// Who installs packages; `None`: this run may not.
+    /// Installs packages; `None`: this run may not.
     pub(crate) manager: Option<PackageManager>,
-    /// What was necessary before a change of this run could be made, and what came of it.
+    /// Effects that had to run before a change of this run, with their results.
     pub(crate) settled: Vec<Settled>,
-    /// What this run has changed until now.
+    /// The changes that this run has made so far.
     pub(crate) made: Vec<Changed>,
-    /// What the history will say of this run, and how many runs before it the history lacks.
+    /// This run's event for the history, and how many earlier runs the history lacks.
     pub(crate) run: Option<(Event, usize)>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Journal<'a> {
 pub(crate) enum Failure {
     /// The receipt cannot be kept: no other change is made either.
     Receipt(Error),
-    /// In a sentence; other changes are made all the same.
+    /// A sentence on one change that failed; the other changes are made.
     Change(String),
 }
 
@@ -86,7 +86,8 @@ impl<'a> Journal<'a> {
         Self { root, store, receipt, unsaved: false, manager: None, settled, made, run: None }
     }
 
-    /// Who installs packages, and runs programs. `what`: what no run does beneath another Root than `/`.
+    /// The package manager, where this run may use it. `what`: what a run beneath a Root other than `/`
+    /// leaves out, for the message.
     pub(crate) fn manager(&self, what: &str) -> Result<PackageManager, String> {
         self.manager.clone().ok_or_else(|| format!("{what} on the running machine only"))
     }
@@ -108,7 +109,7 @@ impl<'a> Journal<'a> {
     /// Keeps what is about to be done.
     pub(crate) fn begin(&mut self, change: &Change, now: u64) -> Result<(), Error> {
         if let Some(entry) = &change.entry {
-            // What apt has read of a repository that the source named until now goes.
+            // apt's lists of the repository that the source named until now go.
             let held = self.receipt.entry(&change.path).map(|held| held.effects.clone()).unwrap_or_default();
             let is_read = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. });
             let held: Vec<Effect> = held.into_iter().filter(is_read).collect();
@@ -126,7 +127,8 @@ impl<'a> Journal<'a> {
 
     /// Notes in memory that it is done; the next save writes it.
     pub(crate) fn end(&mut self, change: &Change, now: u64) {
-        // Who has restarted a unit between the plan and the write has not restarted it with this.
+        // A unit that restarted between the plan and the write has not read this change: the effect begins
+        // now.
         self.receipt.owe(&change.effects, self.root, clock().max(now));
         if change.entry.is_none() {
             self.drop_entry(&change.path);
@@ -161,7 +163,8 @@ impl<'a> Journal<'a> {
 }
 
 impl Receipt {
-    /// Of what a killed run was writing: what is there says whether the run has come to it.
+    /// Settles the entry of a path that a killed run was writing: the path's state shows whether the run had
+    /// come to it.
     pub(crate) fn settle_on(&mut self, path: &Resource, state: &State) {
         let Some(entry) = self.entry_mut(path) else { return };
         let is_back = entry.before == *state;
@@ -174,7 +177,8 @@ impl Receipt {
         let Some(last) = event.changed.last().filter(|last| last.path == *path) else { return };
         let is_made = match last.change {
             Verb::Remove | Verb::Restore => is_back,
-            // Of packages, modules and nodes only a look at more than one path would show it: the run was at it.
+            // For packages, modules and nodes, more than one path would have to be looked at: the change
+            // counts as made.
             _ => is_newest.unwrap_or(true),
         };
         if !is_made {

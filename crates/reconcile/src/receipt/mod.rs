@@ -1,4 +1,4 @@
-//! What was done and what was there before: enough to undo all of it.
+//! The receipt: what was done and what was there before, so that all of it can be undone.
 
 mod document;
 pub mod history;
@@ -29,23 +29,23 @@ pub struct Receipt {
     pub entries: Vec<Entry>,
     /// Folders that were made on the way: they go when they are empty.
     pub folders: Vec<PathBuf>,
-    /// What a change has made necessary and no run has done yet.
+    /// Effects of changes that no run has completed yet.
     pub pending: Vec<Pending>,
-    /// The path that a run was about to write when this was kept. The next run removes what it left: a run
-    /// that ends by itself leaves none here.
+    /// The path that a run was about to write when the receipt was saved. The next run removes what that run
+    /// left; a run that ends by itself leaves no path here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writing: Option<Resource>,
-    /// What that run was about to replace there.
+    /// What that run was about to replace at the path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub replacing: Option<Replacing>,
     /// Edits of other programs that a killed run had moved out of their place, and that could not go back there.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub displaced: BTreeSet<PathBuf>,
-    /// Where file systems were mounted when something was written beneath them, of entries that do not say so themselves:
+    /// Mount points of file systems on which something was written, for entries that do not have their own:
     /// an earlier version kept them here.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub mounts: BTreeSet<PathBuf>,
-    /// By which rule units were restarted for the last apply.
+    /// The rule by which the last apply restarted units.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<Restarts>,
     /// Runs that the history lacks: those that were killed, behind them the one that is at work.
@@ -53,7 +53,7 @@ pub struct Receipt {
     pub unrecorded: Vec<Event>,
 }
 
-/// What a run was about to replace, and by what.
+/// The states before and after a replacement that a run was about to make.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Replacing {
     pub from: State,
@@ -75,12 +75,12 @@ pub struct Pending {
     pub draining: Option<Draining>,
 }
 
-/// Which run of a unit got a signal to end once its work is done.
+/// The run of a unit that got a signal to end once its work is done.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Draining {
     /// systemd's InvocationID; empty where systemd reports none.
     pub invocation: String,
-    /// Whether the signal was sent for sure: the run saves this before and after.
+    /// Whether the signal was certainly sent: the run saves the receipt before and after.
     pub sent: bool,
 }
 
@@ -115,7 +115,7 @@ impl Receipt {
         self.entries.iter_mut().find(|entry| entry.path == *of)
     }
 
-    /// Whether there is nothing to undo and nothing left to do.
+    /// Whether there is nothing to undo and nothing pending.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         let Self { entries, folders, pending, writing, unrecorded, .. } = self;
@@ -135,7 +135,7 @@ impl Receipt {
                  {again} again",
                 shown(then)
             )),
-            // Of packages it was not kept.
+            // Entries of packages have no mount.
             None if entry.path.is_package() || now == Path::new("/") || self.mounts.contains(&now) => None,
             _ => Some(format!(
                 "A file system mounted at {0} since the last apply hides this file: umount {0}, then {again} again",
@@ -144,8 +144,8 @@ impl Receipt {
         }
     }
 
-    /// What is still pending on this machine as it runs now: a restart of the machine that has come since is none, though
-    /// only the next run takes note of it.
+    /// The effects that are still pending. A reboot that has happened since does not count, though only the
+    /// next run records it.
     pub fn still_pending(&self, root: &Root) -> impl Iterator<Item = &Pending> {
         let now = Uptime::now(root);
         let is_over = move |pending: &Pending| match (&pending.effect, &pending.uptime, &now) {
@@ -155,7 +155,7 @@ impl Receipt {
         self.pending.iter().filter(move |pending| !is_over(pending))
     }
 
-    /// Whether a run was killed in the middle, or has left something to be done.
+    /// Whether a run was killed in the middle, or has left effects pending.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         self.writing.is_some() || !self.pending.is_empty() || !self.unrecorded.is_empty()

@@ -11,19 +11,19 @@ use crate::digest::Digest;
 use crate::error::Error;
 use crate::model::{LIMIT, Managed, Progress, State};
 
-/// Where rocworker keeps what it must remember, beneath a Root.
+/// The folder of rocworker's stored state, beneath a Root.
 pub const FOLDER: &str = "/var/lib/rocworker";
 const RECEIPT: &str = "/var/lib/rocworker/receipt.json";
 const BEFORE: &str = "/var/lib/rocworker/before";
 const LOCK: &str = "/var/lib/rocworker/lock";
 
-/// What is stored from one version to the next, and the newest schema_version of each that this version reads.
+/// The stored files that outlive an update, with the newest schema_version of each that this version reads.
 pub const FORMATS: [(&str, u32); 2] = [(RECEIPT, VERSION), (history::PATH, history::VERSION)];
 
 /// How long a second apply waits for the first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What was there before may hold secrets: a registry's password in a configuration.
+/// Replaced bytes may hold secrets: a registry's password in a configuration.
 const SECRET: Attributes = Attributes { mode: 0o600, owner: None };
 
 /// The folder beneath a Root in which receipts are kept.
@@ -38,10 +38,11 @@ impl<'a> Store<'a> {
         Self { root }
     }
 
-    /// Keeps every other apply and undo out as long as the value lives. `on_progress` is called when another has to end first.
+    /// Keeps every other apply and undo out as long as the value lives. `on_progress` is called when another
+    /// run has to end first.
     ///
     /// # Errors
-    /// When another has been at work for longer than a minute, or the folder cannot be written.
+    /// When another run holds the lock for more than a minute, or the folder cannot be written.
     pub fn lock(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Lock, Error> {
         self.root.believe_folder(FOLDER)?;
         self.root.believe_folder(BEFORE)?;
@@ -60,10 +61,10 @@ impl<'a> Store<'a> {
     /// The receipt; an empty one where none is.
     ///
     /// # Errors
-    /// When it cannot be read or believed, is cut, or was written by a newer version: then nothing may be changed,
-    /// for it is not known what rocworker manages.
+    /// When the receipt cannot be read or believed, is cut, or was written by a newer version: then nothing may be
+    /// changed, for it is not known what rocworker manages.
     pub fn receipt(&self) -> Result<Receipt, Error> {
-        // Nothing is written through a link: a receipt that is read through one would fail at the undo only.
+        // rocworker writes through no link: a receipt that is read through one would fail at the undo only.
         match self.root.check_way(RECEIPT) {
             Err(root::Error::Folder { path, .. }) => return Err(Error::NoFolder { path }),
             Err(error) if error.is_denied() => return Err(Error::Denied(error)),
@@ -120,8 +121,8 @@ impl<'a> Store<'a> {
         sweep_folder(self.root, BEFORE, &named.collect());
     }
 
-    /// What an edited file would say without the managed keys: `text` is what it says. `None` where none of its keys are
-    /// managed, or nothing distinguishes them from the others.
+    /// The text of an edited file without the managed keys. `None` where none of its keys are managed, or
+    /// nothing distinguishes them from the others.
     #[must_use]
     pub fn without_managed(&self, receipt: &Receipt, path: &Path, text: &str) -> Option<String> {
         let entry = receipt.entry(path)?;

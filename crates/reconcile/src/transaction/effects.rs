@@ -1,4 +1,4 @@
-//! What changes make necessary: once, after all of them, only what is pending.
+//! Runs the effects of changes: once, after all of them, and only those that are pending.
 
 use root::Root;
 
@@ -21,7 +21,7 @@ impl Transaction<'_> {
         on_progress: &mut dyn FnMut(Progress<'_>),
     ) -> Result<Vec<Settled>, Error> {
         let mut settled: Vec<Settled> = Vec::new();
-        // What was tried in this run and failed is not tried again at its end.
+        // An effect that this run tried in vain is not tried again at its end.
         let tried = self.journal.settled.iter().filter(|it| it.outcome == Outcome::Failed);
         let failed: Vec<Effect> = tried.map(|it| it.effect.clone()).collect();
         let is_due = |effect: &Effect| only(effect) && !failed.contains(effect);

@@ -47,14 +47,14 @@ pub struct Transaction<'a> {
     _lock: Lock,
 }
 
-/// What came of a plan.
+/// The result of a plan's execution.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Executed {
     /// The changes that were made, by their place in the plan.
     pub done: Vec<Resource>,
-    /// Changes that were not made, and why: the rest was made all the same.
+    /// Changes that failed, and why: all others were made.
     pub failed: Vec<Finding>,
-    /// Effects that had to come before the end: what a repository offers was read for the first of its packages.
+    /// Effects that had to run before the end: apt reads what a repository offers before its first package.
     pub effects: Vec<Settled>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Transaction<'a> {
     /// to end first.
     ///
     /// # Errors
-    /// When another has been at work for a minute, or the receipt cannot be read or believed.
+    /// When another run holds the lock for a minute, or the receipt cannot be read or believed.
     pub fn begin(root: &'a Root, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Self, Error> {
         let store = Store::new(root);
         let lock = store.lock(on_progress)?;
@@ -104,7 +104,7 @@ impl<'a> Transaction<'a> {
     /// # Errors
     /// When the history or the receipt cannot be written; the next run tries it again.
     pub fn record(&mut self) -> Result<(), Error> {
-        // What this run began and could not do is none of its changes.
+        // A change that this run began and could not make is not one of its changes.
         self.journal.note_run(None);
         if self.journal.receipt.unrecorded.is_empty() {
             return Ok(());
@@ -121,7 +121,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// What was changed until now, also by a run that came to no good end.
+    /// The changes that were made so far, also by a run that failed.
     #[must_use]
     pub fn made(&self) -> &[Changed] {
         &self.journal.made
@@ -223,7 +223,8 @@ impl<'a> Transaction<'a> {
                 || failed_paths.any(|path| path.starts_with(&folder));
             let is_kept = is_needed
                 || match self.journal.root.remove_empty_folder(&folder) {
-                    // One that is not empty is managed until the last entry has gone: rocworker's own state is in it.
+                    // A folder that is not empty stays managed until the last entry has gone: rocworker's own
+                    // state is in it.
                     Ok(has_gone) => !has_gone && !entries.is_empty(),
                     Err(error) => {
                         failed.push(Finding { path: folder.as_path().into(), text: error.to_string() });
@@ -280,7 +281,7 @@ impl<'a> Transaction<'a> {
         self.journal.save()
     }
 
-    /// What is still to be done after earlier changes.
+    /// The effects that earlier changes left pending.
     #[must_use]
     pub fn pending(&self) -> Vec<Effect> {
         self.journal.receipt.pending.iter().map(|pending| pending.effect.clone()).collect()
@@ -298,7 +299,7 @@ fn unmet(root: &Root, plan: &Plan, carried: &Executed, change: &Change) -> Optio
     let failed = || carried.failed.iter().chain(&plan.blocked).chain(&plan.contested).chain(&plan.skipped);
     change.needs.iter().find_map(|needed| {
         if let Some(path) = needed.path() {
-            // A file that could not be edited is there all the same.
+            // A file that could not be edited still exists.
             let has_failed = || carried.failed.iter().any(|it| it.path == *needed);
             return match change.entry {
                 None => (root.lstat(path).is_err() || has_failed()).then(|| unreplaced(needed)),

@@ -20,7 +20,7 @@ impl Tree {
         let Files { entries, reader } = files;
         let mut tree = Self::of_links(&entries, reader);
         let others = entries.into_iter().filter(|(_, entry)| !matches!(entry.content, Content::Link(_)));
-        // What is absent comes last: it makes no folder where one was not found.
+        // Absent entries come last: they make no folder where none was found.
         let (absent, there): (Vec<_>, Vec<_>) = others.partition(|(_, entry)| is_absent(&entry.content));
         for (path, mut entry) in there.into_iter().chain(absent) {
             if let Content::Folder(names) = &mut entry.content {

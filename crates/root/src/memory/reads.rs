@@ -35,14 +35,14 @@ impl Tree {
     ) -> Result<&[u8], Error> {
         let is_link = || Error::NotAFile { path: shown(path), found: Kind::Link.described() };
         let node = match self.get("open", path, Links::NotAtTheEnd) {
-            // As for a folder's Root, which does not ask where the link was.
+            // A folder's Root does not ask either where on the path the link was.
             Err(Error::Io { errno: Errno::ELOOP, .. }) => return Err(is_link()),
             node => node?,
         };
         if let Some(Content::Link(_)) = node.content {
             return Err(is_link());
         }
-        // One that could not be opened is not examined.
+        // A file that could not be opened gives its error before its metadata is judged.
         if let Some(Content::Failed(_) | Content::Unread(_)) = node.content {
             self.bytes(node, path)?;
         }

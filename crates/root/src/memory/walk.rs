@@ -80,7 +80,7 @@ impl Tree {
                 ) if !child.is_there => {
                     return Err(Missing::Kernel(*errno));
                 }
-                // On the way to what is not there: its own folder may say that it is.
+                // Something on the path is missing here, but its own folder may list it.
                 _ if !child.is_there => match folder.look_up(name) {
                     Ok(()) if is_last => return Ok(Found::Listed),
                     Err(missing) if is_last || missing != Missing::NotRead => return Err(missing),

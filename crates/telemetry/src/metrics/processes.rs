@@ -1,4 +1,4 @@
-//! Who uses a GPU: processes, containers, leases.
+//! Metrics of a GPU's users: processes, containers, leases.
 
 use crate::metric::{Kind, Metric, Scope};
 

@@ -21,7 +21,7 @@ const INIT: &str = concat!(
      step version cat /sys/module/amdgpu/version\necho '@@ done' >/dev/ttyS1\npoweroff -f\n"
 );
 
-/// Installs the driver and these packages, with dkms and the headers to be had from the same repository.
+/// Installs the driver and these packages from a repository that has dkms and the headers, too.
 #[track_caller]
 fn install(machine: &Machine, headers: &Headers, further: &[&str]) {
     machine.seem_to_run(headers.release());
@@ -34,7 +34,7 @@ fn install(machine: &Machine, headers: &Headers, further: &[&str]) {
     machine.apt_get(&[&["install", "--no-install-recommends", "amdgpu-dkms"], further].concat()).well();
 }
 
-/// Where dkms puts the driver's module.
+/// The path at which dkms puts the driver's module.
 fn module(headers: &Headers) -> String {
     format!("/lib/modules/{}/updates/dkms/amdgpu.ko", headers.release())
 }

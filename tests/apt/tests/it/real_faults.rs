@@ -1,4 +1,4 @@
-//! What goes wrong around an installation, with apt's and dpkg's own word on it.
+//! Faults around an installation, with apt's and dpkg's own messages.
 
 use lab::killed::{self, Death};
 use lab::lock::Holder;

@@ -1,4 +1,4 @@
-//! What apt says of each key, of each release and of each misbehaviour that a test can set up.
+//! apt's message for each key, each release and each misbehaviour that a test can set up.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use lab::server::{self, Misbehaviour, Server};
 use lab::systems;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
-/// Every failure is one, and none is tried again or waited for long. Without the first, apt-get update ends with 0
-/// after a failure that it takes for a passing one.
+/// Makes every failure final, without retries or long waits. Without the first option, apt-get update ends
+/// with 0 after a failure that it takes for a passing one.
 const AT_ONCE: [&str; 6] =
     ["-o", "APT::Update::Error-Mode=any", "-o", "Acquire::Retries=0", "-o", "Acquire::http::Timeout=1"];
 
@@ -37,7 +37,7 @@ fn update(machine: &Machine) -> support::said::Said {
     machine.apt_get(&[&AT_ONCE[..], &["update"]].concat())
 }
 
-/// What was fetched is forgotten.
+/// Removes everything that apt has fetched.
 fn forget(machine: &Machine) {
     machine.call(&["find", "/var/lib/apt/lists", "-type", "f", "-delete"]).well();
     machine.call(&["apt-get", "clean"]).well();

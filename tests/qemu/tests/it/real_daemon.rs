@@ -33,21 +33,22 @@ const INIT: &str = concat!(
 );
 const SPEC: &str = "/etc/cdi/amd.json";
 
-/// How many loads are timed, of which none may take longer than a second in ninety-nine of a hundred; the second number
-/// with `cargo xtask test --all`. In a machine in software each takes a second.
+/// The number of timed loads, of which 99 in a hundred may not take longer than a second. The second number
+/// applies with `cargo xtask test --all`: in a machine in software each load takes a second.
 const LOADS: [usize; 2] = [20, 100];
-/// Where the machine finds how many.
+/// The file in which the machine finds the number of loads.
 const LOADS_FILE: &str = "etc/loads";
 const BURST: u32 = 10_000;
 
-/// What is waited for after each event, and at most while they go on (src/daemon/scheduler.rs).
+/// How long the daemon waits after each event; [`MOST`] is how long it waits at most while events go on
+/// (src/daemon/scheduler.rs).
 const QUIET: Duration = Duration::from_millis(100);
 const MOST: Duration = Duration::from_millis(400);
 
 /// A machine in software is slow; what is measured has its own bound.
 const LONGEST: Duration = Duration::from_secs(20);
 
-/// Not a test: what runs in the machine.
+/// Not a test: the program that runs in the machine.
 #[test]
 fn child() {
     let Ok(pid) = fs::read_to_string("/run/pid") else { return };
@@ -100,7 +101,7 @@ fn load_amdgpu() -> Report {
     })
 }
 
-/// From before a module is loaded or unloaded until the spec is there, or is not, in milliseconds.
+/// The milliseconds from the load or unload of a module until the spec exists, or no longer exists.
 fn timed(tool: &str, module: &str, is_there: bool) -> u128 {
     let began = Instant::now();
     run(tool, module);

@@ -8,7 +8,7 @@ use crate::machine::Machine;
 const EPERM: &str = "open: 1";
 const ENOENT: &str = "open: 2";
 
-/// What a container's look gave: its nodes by path, then others that it made itself by their numbers.
+/// The output of a container's look: its nodes by path, then nodes that it made itself by their numbers.
 fn look(kfd: &str, render: &str, by_number: [&str; 3]) -> String {
     let [kfd_made, render_made, card_made] = by_number;
     format!(
@@ -72,7 +72,8 @@ fn before_the_driver(machine: &Machine) {
     assert_eq!((&answer["kfd"], &answer["amdgpu"]["loaded"]), (&Value::Null, &json!(false)), "{answer:#}");
 }
 
-/// With the driver there is a KFD, which knows no GPU; vgem's nodes are nobody's; the card is still not usable.
+/// With the driver there is a KFD, which knows no GPU. vgem's nodes belong to no card, and the card is still
+/// not usable.
 #[track_caller]
 fn detect(machine: &Machine) {
     let answer = machine.json("detect");
@@ -129,7 +130,7 @@ fn containers(machine: &Machine, hierarchy: &str, kfd: &str) {
     );
 }
 
-/// What Debian 12's containerd runs, in the namespace that Concourse uses.
+/// Containers of Debian 12's containerd, in the namespace that Concourse uses.
 #[track_caller]
 fn containerd(machine: &Machine, kfd: &str) {
     machine.said("containerd");
@@ -168,7 +169,7 @@ fn canary(machine: &Machine, version: &str) {
     assert_eq!(told, expected.map(|text| (Some("ok"), Some(text))), "{answer:#}\n{}", step.stderr);
 }
 
-/// By the kernel's own /sys/dev/char vgem's node is not the card's, whatever the CDI spec says.
+/// By the kernel's own /sys/dev/char, vgem's node does not belong to the card, whatever the CDI spec lists.
 #[track_caller]
 fn node_check(machine: &Machine) {
     let answer = machine.answer("v2-not-a-gpu");

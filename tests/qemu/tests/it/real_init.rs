@@ -48,7 +48,7 @@ const SCRIPTS: [(&str, &str); 4] = [
     ("record", include_str!("../../guest/record.sh")),
     ("system", include_str!("../../guest/system.sh")),
 ];
-/// What comes before systemd: QEMU's card has another number from the first moment on.
+/// The program before systemd: it gives QEMU's card another number from the first moment on.
 const INIT: &str = concat!(
     include_str!("../../guest/first.sh"),
     include_str!("../../guest/card.sh"),

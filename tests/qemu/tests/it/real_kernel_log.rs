@@ -55,7 +55,7 @@ fn crashing() -> Vec<u8> {
     [header.concat(), segment.concat(), code.to_vec()].concat()
 }
 
-/// Not a test: what runs in the machine.
+/// Not a test: the program that runs in the machine.
 #[test]
 fn child() {
     // Another machine has no such folder.

@@ -24,7 +24,7 @@ const INIT: &str = concat!(
 );
 const NOW: u64 = 1_790_000_000;
 
-/// Not a test: what runs in the machine.
+/// Not a test: the program that runs in the machine.
 #[test]
 fn child() {
     let Ok(step) = fs::read_to_string("/run/step") else { return };
@@ -69,7 +69,7 @@ fn real_a_module_is_loaded_with_what_it_needs_and_undo_unloads_what_came_unless_
     hold(&booted.answers);
 }
 
-/// The last line that a step said, which is the child's.
+/// The last line of a step's output, which the child has written.
 #[track_caller]
 fn came(answers: &Answers, step: &str) -> Value {
     let last = answers.said(step).lines().last().unwrap_or_default();

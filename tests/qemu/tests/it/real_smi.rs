@@ -44,7 +44,7 @@ fn archive(kernel: &Kernel, rocworker: &Path, tree: &Path) -> Vec<u8> {
     archive.finish()
 }
 
-/// What the tools never read there, and what would make the machine's memory too small.
+/// Folders that the tools never read there, and that would not fit into the machine's memory.
 const LEFT_OUT: &[&str] = &["doc", "gconv", "idlelib", "locale", "man", "perl5", "pydoc_data", "zoneinfo"];
 
 fn copy_tree(archive: &mut Archive, folder: &Path, path: &str) {
@@ -89,7 +89,7 @@ fn hold(answers: &Answers) {
     no_readings(answers.said("metrics"));
 }
 
-/// No card but the one that no driver drives, of which there is an identity and no reading, a zero least of all.
+/// The only card is the one that no driver drives: it has an identity and no reading, least of all a zero.
 #[track_caller]
 fn no_readings(metrics: &str) {
     let series = exposition::parse(metrics);

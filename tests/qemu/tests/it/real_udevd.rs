@@ -21,7 +21,7 @@ const INIT: &str = concat!(
 );
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
 
-/// What the ClusterBloom text writes to the same path.
+/// The rule that the ClusterBloom text writes to this path.
 const EVERY_VENDORS: &str =
     "KERNEL==\"kfd\", MODE=\"0666\"\nSUBSYSTEM==\"drm\", KERNEL==\"renderD*\", MODE=\"0666\"\n";
 

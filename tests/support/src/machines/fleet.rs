@@ -17,12 +17,12 @@ const ASKER: &str = include_str!("asker.sh");
 #[derive(Debug)]
 pub struct Fleet {
     process: Child,
-    /// Its end is the end of all.
+    /// The asker's standard input: all machines end when it closes.
     stdin: Option<ChildStdin>,
-    /// Of process 1 of the asker, as this host counts.
+    /// The pid of the asker's process 1, as this host counts.
     pid: String,
     machines: AtomicU16,
-    /// What has started a machine each, and ends with it.
+    /// Processes that have each started a machine, and end with it.
     starters: Mutex<Vec<Child>>,
     /// Control groups of machines with systemd, which go once all have ended. Those of a killed test stay, empty.
     groups: Mutex<Vec<String>>,
@@ -77,12 +77,12 @@ impl Fleet {
     /// Runs a shell's script on the asker.
     ///
     /// # Panics
-    /// As [`Fleet::run`].
+    /// Where [`Fleet::run`] panics.
     pub fn shell(&self, script: &str) -> Said {
         self.run(&["sh", "-ec", script])
     }
 
-    /// Where a path of the asker's is for the test.
+    /// The path of an asker's file for the test.
     pub fn path(&self, path: &str) -> PathBuf {
         Path::new("/proc").join(&self.pid).join("root").join(path.trim_start_matches('/'))
     }
@@ -107,13 +107,13 @@ impl Fleet {
         file.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// What a test's death does: nobody holds the pipe any more.
+    /// Closes the pipe, as the death of a test does.
     #[cfg(test)]
     pub(super) fn forsake(&mut self) {
         drop(self.stdin.take());
     }
 
-    /// Of its process 1, as this host counts.
+    /// The pid of the asker's process 1, as this host counts.
     pub(super) fn pid(&self) -> &str {
         &self.pid
     }

@@ -15,18 +15,18 @@ use crate::waiting::eventually;
 const START: &str = include_str!("start.sh");
 const MACHINE: &str = include_str!("machine.sh");
 
-/// What is special about a machine before it starts.
+/// The properties of a machine before its start.
 #[derive(Debug, Default)]
 pub struct Setup {
     files: Option<PathBuf>,
     laid: Option<layout::Machine>,
     shell: Shell,
     is_booted: bool,
-    /// For the machine's process 1, before its sshd starts.
+    /// A script for the machine's process 1, run before its sshd starts.
     prepare: String,
 }
 
-/// Whose programs a machine has.
+/// The set of programs of a machine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Shell {
     /// Debian's: /bin/sh is dash, root's shell is bash.
@@ -36,7 +36,7 @@ pub enum Shell {
     Busybox,
 }
 
-/// What sudo(8) lets a user do.
+/// The rights that sudo(8) gives a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sudo {
     /// Everything, at once.
@@ -111,7 +111,7 @@ impl Setup {
 pub struct Machine<'f> {
     fleet: &'f Fleet,
     name: String,
-    /// Of its process 1, as the asker counts.
+    /// The pid of the machine's process 1, as the asker counts.
     pid: String,
 }
 
@@ -185,13 +185,14 @@ impl<'f> Machine<'f> {
         &self.name
     }
 
-    /// What runs a program on the machine as root, without ssh.
+    /// A command that runs a program on the machine as root, without ssh.
     pub fn command(&self, argv: &[&str]) -> Command {
         let enter = ["nsenter", "--target", &self.pid, "--all", "--wdns=/", "--"];
         self.fleet.command(&[&enter, argv].concat())
     }
 
-    /// As [`Machine::command`], as this user of the machine's, in its own group alone.
+    /// A command as [`Machine::command`] gives it, for this user of the machine, in the user's own group
+    /// alone.
     ///
     /// # Panics
     /// Where the machine has no such user.
@@ -215,12 +216,12 @@ impl<'f> Machine<'f> {
     /// Runs a shell's script on the machine, without ssh.
     ///
     /// # Panics
-    /// As [`Machine::run`].
+    /// Where [`Machine::run`] panics.
     pub fn shell(&self, script: &str) -> Said {
         self.run(&["sh", "-ec", script])
     }
 
-    /// Where a path of the machine's is for the test.
+    /// The path of a machine's file for the test.
     pub fn path(&self, path: &str) -> PathBuf {
         self.fleet.path(&format!("proc/{}/root", self.pid)).join(path.trim_start_matches('/'))
     }
@@ -235,7 +236,7 @@ impl<'f> Machine<'f> {
         fs::write(path, text).unwrap();
     }
 
-    /// What the machine's sshd has logged.
+    /// The log of the machine's sshd.
     pub fn sshd_log(&self) -> String {
         fs::read_to_string(self.path("var/log/sshd.log")).unwrap_or_default()
     }
@@ -277,7 +278,7 @@ impl<'f> Machine<'f> {
         self.wait_for_sshd();
     }
 
-    /// Gives the machine another host key, as one that was installed anew under the same name has.
+    /// Gives the machine another host key, as if it was installed anew under its name.
     pub fn change_key(&self) {
         self.kill_sshd();
         self.shell("cd /etc/ssh; rm ssh_host_*; ssh-keygen -q -t ed25519 -N '' -f ssh_host_ed25519_key")

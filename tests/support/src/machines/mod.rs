@@ -18,7 +18,7 @@ use crate::real;
 /// Whether the calling test can have a fleet.
 ///
 /// # Panics
-/// As [`real::require`].
+/// Where [`real::require`] panics.
 #[must_use = "a test that cannot run must return"]
 #[track_caller]
 pub fn require() -> bool {

@@ -7,7 +7,7 @@ use super::table::Flags;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Refused;
 
-/// What to take flags for that no table knows: a newer runc may know them.
+/// A guess at which unknown flags take a value: a newer runc may know them.
 ///
 /// The n-th distinct unknown flag of a line takes a value when bit n of `mask` is set. Running a line
 /// under every mask gives every way in which it can be meant.
@@ -41,9 +41,9 @@ impl<'a> Unknown<'a> {
 /// A flag that a table has.
 #[derive(Clone, Copy, Debug)]
 struct Flag {
-    /// All its names, as the table has them.
+    /// All names of the flag, as the table has them.
     names: &'static str,
-    /// The one that it was found by.
+    /// The name by which the flag was found.
     name: &'static str,
     takes_value: bool,
 }
@@ -124,14 +124,14 @@ pub(super) fn parse<'a>(
     if parsed.uses_two_names_of_one_flag() { Err(Refused) } else { Ok(parsed) }
 }
 
-/// Which runc's reordering: releases of urfave/cli v1 have moved flags in front of the operands in two
-/// ways. They differ for a value that begins with a dash and for `--`; and a newer runc moves flags
-/// that the tables do not know.
+/// The way in which runc reorders flags. Releases of urfave/cli v1 have moved flags in front of the operands
+/// in two ways, which differ for a value that begins with a dash and for `--`. A newer runc moves flags that
+/// the tables do not have, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Reorder {
     /// urfave/cli up to 1.22.1; otherwise a later one, as runc 1.1.5 of Debian 12 and runc 1.2 have it.
     pub(super) early: bool,
-    /// Whether what looks like a flag and is in no table is one.
+    /// Whether an argument that looks like a flag and is in no table counts as one.
     pub(super) unknown_too: bool,
 }
 
@@ -169,11 +169,11 @@ pub(super) fn reorder<'a>(flags: &'static Flags, line: &[&'a [u8]], how: Reorder
     front
 }
 
-/// Whether runc's library would move the argument in front.
+/// Whether runc's library would move the argument in front of the operands.
 fn is_flag(flags: &'static Flags, argument: &[u8], unknown_too: bool) -> bool {
     let Some(name) = argument.strip_prefix(b"-") else { return false };
     let name = name.strip_prefix(b"-").unwrap_or(name);
-    // Of three dashes the library takes off all before it looks; Go refuses the syntax afterwards.
+    // The library strips all of three dashes before it looks the flag up; Go refuses the syntax afterwards.
     let (name, dashes) = name.strip_prefix(b"-").map_or((name, 2), |name| (name, 3));
     let name = split(name).0;
     find(flags, name).is_some() || (unknown_too && dashes < 3 && !name.is_empty())

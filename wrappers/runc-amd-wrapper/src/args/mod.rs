@@ -5,12 +5,12 @@
 //! behind the id count too, except for `exec`, where they belong to the command in the container.
 //! No argument is ever looked for by its name alone: `exec c1 mkdir create` is an exec.
 //!
-//! # Flags that the tables do not know
-//! A newer runc may have flags which are not known here, and whether one takes a value decides what is
-//! the id. The line is then read in every way in which it can be meant, and the readings that runc would
-//! refuse (`create` wants exactly one operand) fall away. For create, run and delete that leaves one, so
-//! that an unknown flag does no harm. What remains in doubt is [`Reading::Doubtful`], with all that it
-//! can mean: the caller acts as plain runc unless one of these containers asks for something.
+//! # Flags that are not in the tables
+//! A newer runc may have flags that the tables lack, and whether such a flag takes a value decides which
+//! operand is the id. The line is then read in every possible way, and readings that runc would refuse
+//! (`create` wants exactly one operand) are dropped. For create, run and delete one reading is left, so that
+//! an unknown flag does no harm. A line that stays in doubt is [`Reading::Doubtful`], with all its meanings:
+//! the caller acts as plain runc unless one of their containers asks for something.
 
 mod flags;
 mod table;
@@ -18,13 +18,13 @@ mod table;
 use flags::{Parsed, Refused, Reorder, Unknown};
 use table::Grammar;
 
-/// More distinct unknown flags than this on one line are not tried out: 2^6 readings are enough.
+/// The most distinct unknown flags of a line that are tried out: 2^6 readings are enough.
 const UNKNOWN_FLAGS: usize = 6;
 
-/// What a command line means.
+/// The meaning of a command line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reading<'a> {
-    /// One meaning.
+    /// The line has one meaning.
     Certain(Call<'a>),
     /// Flags that only a newer runc knows leave several meanings; each is listed once.
     Doubtful(Vec<Call<'a>>),
@@ -86,7 +86,7 @@ pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
     let mut calls: Vec<Call<'a>> = Vec::with_capacity(1);
     meanings(arguments, 0, false, &mut calls);
     if calls.iter().all(|call| call.command == Command::Nothing) {
-        // To the runc that the tables describe the line is an error: only a newer one can mean anything.
+        // The runc of the tables refuses the line, so only a newer runc can give it a meaning.
         calls.clear();
         let mut unknown_flags = 0;
         let mut mask = 0_u32;
@@ -124,7 +124,7 @@ fn meanings<'a>(arguments: &[&'a [u8]], mask: u32, unknown_too: bool, calls: &mu
     unknown_flags
 }
 
-/// One meaning of the line, and whether the two ways of reordering cannot differ on it.
+/// A meaning of the line, and whether the two ways of reordering cannot differ on it.
 fn call<'a>(arguments: &[&'a [u8]], how: Reorder, unknown: &mut Unknown<'a>) -> (Call<'a>, bool) {
     let Ok(line) = flags::parse(&table::GLOBAL, arguments, unknown) else { return (Call::default(), true) };
     let global =

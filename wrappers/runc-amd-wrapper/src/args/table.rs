@@ -16,8 +16,8 @@ pub(super) struct Flags {
 #[derive(Debug)]
 pub(super) struct Grammar {
     pub(super) flags: Flags,
-    /// Behind the id a command follows, as for `exec`. Without one runc wants the id alone, and moves flags
-    /// behind it in front of it.
+    /// Whether a command follows the id, as with `exec`. Without one runc wants the id alone, and moves flags
+    /// from behind the id in front of it.
     pub(super) has_command: bool,
 }
 

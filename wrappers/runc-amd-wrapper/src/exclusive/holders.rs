@@ -1,4 +1,5 @@
-//! Who has which GPU: by leases, by records from when GPUs were shared, by KFD, and by those who wait.
+//! Finds who has which GPU: by leases, by records of times when GPUs were shared, by KFD, and by waiting
+//! creates.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +21,7 @@ use lease::queue::Waiting;
 use lease::reap;
 
 impl Exclusive<'_> {
-    /// Who has which GPU. The leases and records of the dead are removed, and idleness is marked.
+    /// The holders of GPUs. Removes the leases and records of dead containers, and marks idle ones.
     pub(super) fn held(
         &self,
         lock: &Lock,
@@ -75,7 +76,7 @@ impl Exclusive<'_> {
         Ok(taken)
     }
 
-    /// Every GPU that cannot be had, and why.
+    /// Every GPU that the request cannot get, with the reason.
     pub(super) fn taken(
         &self,
         withheld: &Withheld,
@@ -115,7 +116,8 @@ impl Exclusive<'_> {
         taken
     }
 
-    /// What is left on a GPU keeps it from everybody. Quarantine does not take from a bundle what an earlier create gave it.
+    /// The GPUs that the daemon withholds. Leftovers keep a GPU from every container; quarantine does not
+    /// take from a bundle what an earlier create gave it.
     fn withheld(&self, withheld: &Withheld) -> Vec<(Render, Reason)> {
         let why = |gpu: &Gpu| {
             let card = gpu.withheld(withheld)?;

@@ -1,4 +1,4 @@
-//! One decision under the lock: granted, or why not.
+//! A decision under the lock: the request's GPUs, or why it gets none.
 
 use allocation::gpu::Gpu;
 use allocation::lease::Lease;
@@ -20,7 +20,7 @@ const MOST: usize = 16;
 /// Why a GPU is not free.
 #[derive(Debug)]
 pub(super) enum Reason {
-    /// By the daemon, which says why.
+    /// The daemon withholds the GPU, with this reason.
     Withheld(String),
     Holder(Holder),
     /// A container that was given it when GPUs were shared, which it then may still be.
@@ -30,21 +30,21 @@ pub(super) enum Reason {
     },
     /// A process without a lease, as KFD names it.
     Stranger(String),
-    /// One that came earlier gets it.
+    /// A create that came earlier gets the GPU.
     Reserved,
 }
 
-/// What came of a decision.
+/// The result of a decision.
 pub(super) enum Turn<'a> {
     Nothing,
     Granted(Vec<&'a Gpu>),
-    /// These leases hold the wanted GPUs, and are idle.
+    /// The wanted GPUs are held by these leases, whose containers are idle.
     Idle(Vec<Lease>),
     Short(String),
 }
 
 impl<'a> Exclusive<'a> {
-    /// One decision.
+    /// Decides once.
     pub(super) fn turn(
         &self,
         lock: &Lock,
@@ -133,7 +133,7 @@ impl<'a> Exclusive<'a> {
         sentence
     }
 
-    /// Where a lease of this very container is alive: what is to be done about it.
+    /// The decision where this container already has a living lease.
     fn own(&self, held: &[Held]) -> Option<Result<Turn<'a>, String>> {
         let (lease, by) = held.iter().find_map(|held| match &held.holder {
             Holder::Lease { lease, by: Some(by) } if self.is_own(&lease.root, &lease.id) => {

@@ -21,7 +21,7 @@ fn make(stage: &Stage, folders: &[&str]) {
     }
 }
 
-/// Where folders are mounted, and how.
+/// The mounted folders, each with its options.
 fn mounted(config: &[u8]) -> Vec<(String, String)> {
     let config: Value = serde_json::from_slice(config).unwrap();
     let mounts = config["mounts"].as_array().cloned().unwrap_or_default();

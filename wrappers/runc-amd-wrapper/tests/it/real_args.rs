@@ -74,7 +74,7 @@ fn has_a_newer_flag(line: &[String]) -> bool {
     line.iter().any(|word| word.contains("new") || ["--keep", "-d", "-x"].contains(&word.as_str()))
 }
 
-/// One dash or two, and the value attached or not.
+/// A flag with one dash or two, its value attached or not.
 fn flag(name: &'static str, values: &'static [&'static str]) -> BoxedStrategy<Vec<String>> {
     (prop::sample::select(vec!["-", "--"]), prop::sample::select(values), any::<bool>())
         .prop_map(move |(dashes, value, attached)| {

@@ -67,7 +67,7 @@ fn real_a_gpu_has_one_holder_until_that_is_dead() {
         sentence
             .contains("which is not free: the GPU 1 (0000:65:00.0, renderD129) is held by the container c2")
     );
-    // A second pass of the same process over the same id changes nothing.
+    // A second create with this id changes nothing.
     assert!(create(&stage, "c1", &["AMD_GPU_COUNT=1"]).runs());
     assert_eq!(renders(&stage.config()), Vec::<String>::new());
 

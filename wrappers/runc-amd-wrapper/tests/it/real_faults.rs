@@ -19,7 +19,7 @@ fn machine(sharing: &str) -> Machine {
     machine
 }
 
-/// What a create says that must fail.
+/// The message of a create that must fail.
 #[track_caller]
 fn refused(machine: &Machine, bundle: &Path, id: &str) -> String {
     let succeeded = spawn(machine, bundle, id).wait().unwrap().success();

@@ -15,7 +15,7 @@ use crate::machine::creates::{sleeper, spawn};
 
 const NEEDED: &[&str] = &["runc", "unshare", "nsenter", "busybox", "mount"];
 
-/// What the file system's program does with requests after the first one, by which it is mounted.
+/// How the file system's program treats requests after the first one, with which it is mounted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Requests {
     /// The program is stopped: the kernel keeps the requests.
@@ -133,7 +133,7 @@ fn policy(machine: &Machine, default: &str) {
     std::fs::write(path, policy.to_string()).unwrap();
 }
 
-/// The create's end, for which it has some seconds, and what it said.
+/// Waits some seconds for the create's end, and returns its output.
 #[track_caller]
 fn ended(mut create: Child, bundle: &Path) -> String {
     let deadline = Instant::now() + Duration::from_secs(8);

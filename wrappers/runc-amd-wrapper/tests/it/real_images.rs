@@ -24,7 +24,7 @@ fn change(file: &Path, edit: impl FnOnce(&mut Value)) {
 /// Puts something in a place.
 type Plant = fn(&Path);
 
-/// What is no folder, by how it is called.
+/// Files that are no folders, each with a name for messages.
 const NO_FOLDERS: [(&str, Plant); 9] = [
     ("a file", |at| std::fs::write(at, "").unwrap()),
     ("a fifo", |at| mknod(at, &["p"])),
@@ -128,7 +128,7 @@ impl<'a> Case<'a> {
         self.bundle.join("config.json")
     }
 
-    /// With plain runc it starts; with the wrapper it does, too, and has the nodes or a warning.
+    /// The container starts with plain runc. With the wrapper it starts too, and has the nodes or a warning.
     fn starts(&self, kind: &str, with_gpus: bool) {
         let before = std::fs::read(self.config()).unwrap();
         // What runc puts into an image stays there.

@@ -139,7 +139,7 @@ fn real_without_kfd_no_gpu_is_given() {
     assert_eq!(stage.config(), config(&[]).as_bytes());
 }
 
-/// Of pods only those come here whose RuntimeClass names the wrapper.
+/// Only pods whose RuntimeClass names the wrapper come to it.
 #[test]
 fn real_a_pod_gets_what_it_asks_for_where_the_policy_says_so_and_nothing_unasked() {
     if !real::require_root(&["mknod"]) {

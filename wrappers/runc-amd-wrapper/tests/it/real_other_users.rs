@@ -193,7 +193,7 @@ fn real_folders_are_mounted_only_from_where_root_alone_can_exchange_them() {
         ),
         ("writable by all", |srv, _| set_mode(srv, 0o777), Some("/above/srv is not root's alone")),
         ("writable by a group", |srv, _| set_mode(srv, 0o775), Some("/above/srv is not root's alone")),
-        // In a folder with the sticky bit a user may rename what is theirs.
+        // In a folder with the sticky bit, users may rename files of their own.
         ("as /tmp", |srv, _| set_mode(srv, 0o1777), Some("/above/srv is not root's alone")),
         (
             "beneath a user's",

@@ -10,7 +10,7 @@ use crate::machine::{CONCOURSE, Like, Machine, Program, Said};
 
 const NEEDS: &[&str] = &["runc", "unshare", "nsenter", "busybox"];
 
-/// What a process may lock, what /dev/shm holds, and which GPU it is told to see.
+/// Prints how much memory a process may lock, the size of /dev/shm, and the variable for the GPU's version.
 const SHOW: &[&str] = &[
     "sh",
     "-c",

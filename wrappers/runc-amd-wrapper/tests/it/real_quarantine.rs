@@ -24,7 +24,7 @@ fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()
 }
 
-/// What the daemon says of these cards: `quarantined`, and those on which something is left.
+/// A health file with these cards `quarantined`, and others on which memory is left.
 fn health(written_at: u64, quarantined: &[&str], leftover: &[&str]) -> String {
     let gpu = |pci: &str| GpuHealth {
         pci: PciAddress::parse(pci).unwrap(),
@@ -348,7 +348,7 @@ fn real_a_gpu_with_something_left_on_it_is_leased_to_nobody_until_the_daemon_say
     say(&cards[1..6]);
     assert!(counted.wait().unwrap().success(), "{}", output("counted"));
     assert_eq!(holder(&machine, 128).as_deref(), Some("counted"));
-    // What is leased already stays so, whatever is said of it.
+    // A leased GPU stays leased, whatever the daemon judges.
     publish(&run, &health(now(), &cards, &[]));
     let list = machine.wrapper(&["state", "counted"]);
     assert!(list.status.success() && holder(&machine, 128).as_deref() == Some("counted"), "{list:?}");

@@ -75,7 +75,7 @@ impl Race<'_> {
         std::fs::write(bundle.join("config.json"), config.to_string()).unwrap();
     }
 
-    /// One worker, which has ids of its own and now and then takes another one's.
+    /// Works with a worker's own ids, and now and then with another worker's.
     fn work(&self, worker: usize, dice: &mut Dice) {
         let bundles: Vec<PathBuf> = (0..IDS_OF_A_WORKER)
             .map(|n| {
@@ -191,7 +191,7 @@ impl Drop for Race<'_> {
     }
 }
 
-/// What a container asks for: mostly one GPU, by number or by name, and some of them wait.
+/// A container's request: mostly one GPU, by number or by name, and some with a wait.
 fn request(dice: &mut Dice) -> Vec<String> {
     let first = dice.below(8);
     let mut env = vec![match dice.below(10) {

@@ -11,7 +11,7 @@ fn show<'a>(env: &'a [&'a str]) -> Like<'a> {
     Like { args: SHOW, env, ..Like::default() }
 }
 
-/// What `SHOW` prints when the nodes of these GPUs, and no others, are there and open.
+/// The output of `SHOW` when the nodes of these GPUs, and no others, exist and can be opened.
 fn opens(gpus: &[u32]) -> String {
     if gpus.is_empty() {
         return "no dri\n".to_owned();
@@ -298,7 +298,7 @@ fn real_a_count_takes_the_gpus_that_the_fewest_living_containers_have() {
     }
     given.sort_by_key(|index| index.as_u64());
     assert_eq!(given, [0, 1, 2]);
-    // The one that is gone is free again, though nobody told the wrapper.
+    // The GPU of the killed container is free again, though the wrapper had no call for it.
     let freed = machine.record("c1").unwrap()["gpus"][0]["index"].clone();
     machine.runc(&["delete", "--force", "c1"]);
     let bundle = machine.bundle("b3", sleeping);

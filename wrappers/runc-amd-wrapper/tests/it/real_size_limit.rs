@@ -18,7 +18,7 @@ fn limited(machine: &Machine, bytes: u64, arguments: &[&str]) -> Output {
     machine.inside(&call).output().unwrap()
 }
 
-/// What is half written beneath these folders.
+/// Files beneath these folders that were left half written.
 fn left_over(machine: &Machine, folders: &[&str]) -> String {
     let find = [&["find"], folders, &["-name", "*~", "-o", "-name", ".config.json.*"]].concat();
     String::from_utf8(machine.inside(&find).output().unwrap().stdout).unwrap()

@@ -88,7 +88,7 @@ fn real_a_policy_that_cannot_be_opened_lets_no_request_pass() {
     }
     let machine = Machine::new();
     machine.policy("all", "none");
-    // The policy's name is the same in the namespace.
+    // The policy's path is unchanged in the namespace.
     let policy = Path::new("/etc/rocworker/wrapper.json");
     let bundle = machine.bundle("b", sleeper(&["AMD_VISIBLE_DEVICES=0"]));
     let bundle = bundle.to_str().unwrap();

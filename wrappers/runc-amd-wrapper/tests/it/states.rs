@@ -12,12 +12,12 @@ use crate::stage::{Outcome, Stage, config, policy};
 
 const ASKING: &[&str] = &["AMD_VISIBLE_DEVICES=0"];
 
-/// What one container of each kind meets.
+/// The result for a container of each kind.
 #[derive(Clone, Copy, Debug)]
 enum Meets<'a> {
-    /// All start; so many warnings.
+    /// All containers start, with so many warnings.
     PlainRunc(usize),
-    /// One that asks fails with a sentence that holds this.
+    /// A container that asks fails with a sentence that holds this text.
     Refusal(&'a str),
 }
 

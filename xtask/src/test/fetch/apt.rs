@@ -12,15 +12,15 @@ use crate::privilege::Privilege;
 
 /// Checks Debian's signatures.
 const KEYRING: &str = "/usr/share/keyrings/debian-archive-keyring.gpg";
-/// Where this machine's own sources name no mirror of Debian, as on Ubuntu.
+/// The mirror for machines whose own sources name none of Debian, such as Ubuntu's.
 const MIRROR: &str = "http://deb.debian.org/debian";
 
-/// What is downloaded beside the packages that are named.
+/// The packages that are downloaded beside the named ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Needed {
-    /// All that they depend on.
+    /// All packages on which the named ones depend.
     Too,
-    /// Nothing: files of theirs are read, or their programs are static.
+    /// No others: only files of the named packages are read, or their programs are static.
     Not,
 }
 
@@ -58,7 +58,7 @@ impl Apt {
         Command::new([program]).environment("APT_CONFIG", self.state.join("apt.conf"))
     }
 
-    /// What a package depends on whose name begins with one of these.
+    /// A package's dependencies whose names have one of these prefixes.
     pub(super) fn dependencies(&self, package: &str, begins: &[&str]) -> Result<Vec<String>> {
         let answer = self.command("apt-cache").arguments(["depends", "--important", package]).read()?;
         Ok(dependencies_in(&answer, begins))

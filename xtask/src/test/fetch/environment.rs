@@ -11,7 +11,7 @@ use crate::repository;
 
 /// Debian's Python, for which python3-apt has modules: another one cannot load them.
 const PYTHON: &str = "/usr/bin/python3";
-/// Where python3-apt puts its modules. PyPI has none that goes with an apt of today.
+/// The folder of python3-apt's modules. PyPI has no release that goes with today's apt.
 const MODULES: &str = "/usr/lib/python3/dist-packages";
 
 /// Whether an environment has Debian's python3-apt.

@@ -18,7 +18,8 @@ pub(super) const HEADERS: &str = "headers";
 /// The release that the tests' own machine is a copy of, where there is a compiler.
 const OF_HEADERS: &str = "bookworm";
 
-/// Of a kernel's package from Linux 7 on, which is empty: the packages with its image and with its modules.
+/// The prefix of the package with the kernel's image, and of the one with its modules: from Linux 7 on the
+/// kernel's own package is empty.
 const IMAGE: &str = "linux-binary-";
 pub(super) const MODULES: &str = "linux-modules-";
 

@@ -14,7 +14,7 @@ const NEWEST: &str = "linux-source";
 
 const METRICS: &str = "drivers/gpu/drm/amd/include/kgd_pp_interface.h";
 
-/// Of every suite: what crates/kernel-log/knowledge/messages.toml names as `file`.
+/// Files of every suite that crates/kernel-log/knowledge/messages.toml names as `file`.
 const MESSAGES: [&str; 20] = [
     "drivers/base/dd.c",
     "drivers/base/firmware_loader/main.c",
@@ -38,18 +38,20 @@ const MESSAGES: [&str; 20] = [
     "kernel/params.c",
 ];
 
-/// Of every suite: tables of chips.
+/// Files of every suite with tables of chips.
 const CHIPS: [&str; 3] = [
     "drivers/gpu/drm/amd/amdgpu/amdgpu_discovery.c",
     "drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c",
     "drivers/gpu/drm/amd/amdkfd/kfd_device.c",
 ];
 
-/// Of the newest: where crates/kernel-log counts the strings that the driver logs at error level.
+/// The folder of the newest suite in which crates/kernel-log counts the strings that the driver logs at error
+/// level.
 const DRIVER: &str = "drivers/gpu/drm/amd";
 const NEWEST_SUITE: &str = "trixie-backports";
 
-/// Linux 6.1, 6.12 and the newest, and the headers of each. bookworm-backports has 6.12 too, with the same header.
+/// The suites of Linux 6.1, 6.12 and the newest, with the headers of each. bookworm-backports has 6.12 too,
+/// with an equal header.
 const SUITES: [(&str, &[&str]); 3] = [
     ("bookworm", &[METRICS]),
     ("trixie", &[METRICS]),
@@ -64,7 +66,7 @@ const SUITES: [(&str, &[&str]); 3] = [
     ),
 ];
 
-/// All that names what is kept.
+/// A text that names everything that is kept.
 pub(super) fn recipe() -> String {
     format!("{SUITES:?} {MESSAGES:?} {CHIPS:?} {DRIVER}")
 }

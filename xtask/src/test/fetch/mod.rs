@@ -1,4 +1,4 @@
-//! What comes from elsewhere for the tests. It lies in the user's cache folder, so that a second checkout finds it.
+//! Fetches components for the tests into the user's cache folder, so that a second checkout finds them.
 
 mod apt;
 mod environment;
@@ -24,11 +24,13 @@ struct Component {
     what: &'static str,
     folder: &'static str,
     recipe: Recipe,
-    /// By which the tests learn where it is, and the path inside that each names.
+    /// The environment variables that tell the tests where the component is, each with the path inside that
+    /// it names.
     variables: &'static [(&'static str, &'static str)],
 }
 
-/// How a folder is made. Another recipe makes another folder, so that a checkout changes nothing under another one's tests.
+/// How a folder is made. Another recipe makes another folder, so that a checkout changes nothing beneath the
+/// tests of another checkout.
 #[derive(Debug)]
 enum Recipe {
     /// Debian's packages of a suite, unpacked as `tree` and never installed.
@@ -47,7 +49,7 @@ enum Recipe {
     Npm(&'static str),
 }
 
-/// In the order in which they are fetched: the modules are of the kernels.
+/// The components in the order in which they are fetched: the modules belong to the kernels.
 const COMPONENTS: &[Component] = &[
     // containerd 1.6 with runc 1.1, crun 1.8, docker 20.10
     Component {
@@ -228,7 +230,7 @@ impl Component {
 }
 
 impl Recipe {
-    /// What a folder's name ends with, so that it is that of this recipe.
+    /// The end of a folder's name, which distinguishes it from the folder of another recipe.
     fn digest(&self) -> Result<Option<String>> {
         let text = match self {
             Self::Kernel(_) => return Ok(None),
@@ -288,7 +290,7 @@ fn whole_or_absent(place: &Path, make: impl FnOnce(&Path) -> Result<()>) -> Resu
     made
 }
 
-/// What a program in a folder was made of, or may be root's.
+/// Removes a folder, which may be root's or hold what a program has made.
 fn remove(folder: &Path) -> Result<()> {
     Command::new(["rm", "-rf", "--one-file-system"]).arguments([folder]).read().map(drop)
 }

@@ -9,15 +9,15 @@ use super::apt::{Apt, extract};
 use super::{kernels, remove};
 use crate::command::Command;
 
-/// Beneath the folder of a kernel's modules; a suffix says how it is compressed.
+/// The module's path beneath the folder of a kernel's modules; a suffix tells how it is compressed.
 const MODULE: &str = "kernel/drivers/gpu/drm/amd/amdgpu/amdgpu.ko";
 
 /// Kernels that are there for booting in QEMU, too.
 const BOOTED: [(&str, &str); 2] = [("6.1", "bookworm"), ("6.12", "trixie")];
-/// Its modules alone are fetched: nothing boots it here.
+/// The suite of which only the modules are fetched: no test boots its kernel.
 const NEWEST: &str = "sid";
 
-/// All that names what is made.
+/// A text that names everything that is made.
 pub(super) fn recipe() -> String {
     format!("{BOOTED:?} {NEWEST}")
 }

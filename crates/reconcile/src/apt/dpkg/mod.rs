@@ -19,8 +19,8 @@ pub(crate) use stanza::{Stanza, all as stanzas};
 pub use version::compare;
 
 pub(crate) const STATUS: &str = "/var/lib/dpkg/status";
-/// What dpkg has noted since it wrote `status` last: a run that was killed leaves it here (dpkg's
-/// lib/dpkg/dbmodify.c). Each file holds one package's stanza whole; the higher the number, the newer.
+/// dpkg's changes since it last wrote `status`, which a killed run leaves here (dpkg's lib/dpkg/dbmodify.c).
+/// Each file holds one package's stanza as a whole; the higher its number, the newer.
 const UPDATES: &str = "/var/lib/dpkg/updates";
 /// The machine's own architecture in the first line; not there where no other was ever added (dpkg(1)).
 const ARCHITECTURES: &str = "/var/lib/dpkg/arch";
@@ -28,10 +28,11 @@ const ARCHITECTURES: &str = "/var/lib/dpkg/arch";
 /// Debian with everything in it: 90,000 packages of a kilobyte each.
 const LIMIT: usize = 128 << 20;
 
-/// No file of a package's configuration is as large.
+/// The most bytes that are read of a configuration file: no package's is as large.
 const CONFFILE_LIMIT: usize = 64 << 20;
 
-/// How far dpkg has come with a package (dpkg(1), "Package states"). Not installed is none at all.
+/// The state that dpkg records for a package (dpkg(1), "Package states"). A package that is not installed has
+/// none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Status {
@@ -45,8 +46,9 @@ pub enum Status {
     TriggersPending,
 }
 
-/// What is to become of a package (dpkg(1), "Package selection states"). It says nothing of what is there: a removal
-/// that was killed leaves an installed package behind that is to go, and `apt-get dselect-upgrade` would end that.
+/// What dpkg is to do with a package (dpkg(1), "Package selection states"), which does not show whether the
+/// package is there. A killed removal leaves an installed package that is selected for removal, and `apt-get
+/// dselect-upgrade` would complete it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Selection {
@@ -74,7 +76,7 @@ pub enum Error {
     Stanza { path: &'static str, package: String, problem: String },
 }
 
-/// What dpkg knows, as rocworker read it.
+/// dpkg's database as rocworker read it.
 #[derive(Debug)]
 pub struct Database {
     status: String,
@@ -88,7 +90,7 @@ pub struct Database {
 pub struct There {
     pub version: String,
     pub status: Status,
-    /// What is to become of it.
+    /// What dpkg is to do with the package.
     pub selection: Selection,
     /// The package was unpacked in part, and is neither configured nor removed before it is put there anew
     /// (`reinstreq`).
@@ -96,7 +98,7 @@ pub struct There {
 }
 
 impl Database {
-    /// What dpkg knows now.
+    /// Reads dpkg's database.
     ///
     /// # Errors
     /// When there is no dpkg, or its files cannot be read.
@@ -110,7 +112,7 @@ impl Database {
     /// A package by dpkg's name for it, `NAME` or `NAME:ARCHITECTURE`; `None`: not installed.
     ///
     /// # Errors
-    /// When what dpkg says of it is not understood.
+    /// When dpkg's entry of the package is not understood.
     pub fn there(&self, name: &str) -> Result<Option<There>, Error> {
         let Some(stanza) = self.stanza(name) else { return Ok(None) };
         let wrong = |problem: String| Error::Stanza { path: STATUS, package: name.to_owned(), problem };
@@ -138,7 +140,8 @@ impl Database {
         let changed = |line: &str| {
             let mut words = line.split_whitespace();
             let (path, shipped) = (words.next()?, words.next()?);
-            // `obsolete`: by an older version of the package, which counts all the same. `newconffile`: none is there.
+            // `obsolete`: an older version of the package installed the file, which counts, too.
+            // `newconffile`: dpkg installed no file.
             match root.read(path, CONFFILE_LIMIT) {
                 Ok(bytes) if hexadecimal(&Md5::digest(&bytes)) == shipped => None,
                 Err(error) if error.is_not_found() => None,
@@ -148,7 +151,7 @@ impl Database {
         lines.filter_map(changed).collect()
     }
 
-    /// What is known of a package, the newest.
+    /// The newest stanza of a package.
     pub(crate) fn stanza(&self, name: &str) -> Option<Stanza<'_>> {
         let (name, architecture) = name.split_once(':').unwrap_or((name, ""));
         let is_meant = |stanza: &Stanza<'_>| match (stanza.field("Architecture"), architecture) {
@@ -161,7 +164,7 @@ impl Database {
     }
 }
 
-/// As dpkg names it.
+/// dpkg's spelling of the state.
 impl fmt::Display for Status {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.serialize(f)
@@ -183,9 +186,9 @@ fn updates(root: &Root) -> Result<Vec<String>, Error> {
     let names = if_there(root.list(UPDATES))?.unwrap_or_default();
     let is_number = |name: &&str| name.bytes().all(|byte| byte.is_ascii_digit());
     let mut updates = Vec::new();
-    // In byte order, which is that of their numbers: all are written with as many digits.
+    // The names sort by their numbers: all have equally many digits.
     for name in names.iter().rev().filter_map(|name| name.to_str()).filter(is_number) {
-        // Where it is not there, a dpkg that is at work has taken it into `status`.
+        // A file that is missing now has been taken into `status` by a running dpkg.
         updates.extend(if_there(root.read_text(format!("{UPDATES}/{name}"), LIMIT))?);
     }
     Ok(updates)

@@ -1,4 +1,4 @@
-//! What of some packages is needed by others: those cannot go.
+//! Finds the packages that others need, and that so cannot be removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,9 +8,9 @@ use super::{Database, Status, compare};
 /// A package that is there, as far as others may need it.
 struct Node<'a> {
     name: String,
-    /// Its own name and version, and what it provides.
+    /// The package's own name and version, and what it provides.
     offers: Vec<Relation<'a>>,
-    /// Alternatives, of which one must be there.
+    /// Dependencies, each a list of alternatives of which one must be there.
     depends: Vec<Vec<Relation<'a>>>,
 }
 
@@ -22,8 +22,8 @@ struct Relation<'a> {
 }
 
 impl Database {
-    /// Which packages of `going` cannot go, each with one that needs it and stays: by Depends and Pre-Depends, and
-    /// only where nothing else that stays would do.
+    /// The packages of `going` that cannot go, each with one that stays and needs it: by Depends and
+    /// Pre-Depends, and only where nothing else that stays meets the dependency.
     pub(crate) fn needed(&self, going: &BTreeSet<String>) -> BTreeMap<String, String> {
         let nodes: Vec<Node<'_>> = self.installed().collect();
         let mut needed: BTreeMap<String, String> = BTreeMap::new();
@@ -49,7 +49,7 @@ impl Database {
         }
     }
 
-    /// Every package that is there in whole or in part; not those of which only the configuration is.
+    /// Every package that is installed wholly or in part; not those that have left only their configuration.
     #[must_use]
     pub fn names(&self) -> BTreeSet<String> {
         self.installed().map(|node| node.name).collect()
@@ -67,13 +67,13 @@ impl Database {
         self.names().into_iter().filter_map(is_half).collect()
     }
 
-    /// Whether a package is to be put there anew before anything else can be done with it.
+    /// Whether a package must be unpacked anew before dpkg can do anything else with it.
     pub(crate) fn is_half_installed(&self, name: &str) -> bool {
         let there = self.there(name).ok().flatten();
         there.is_some_and(|it| it.must_be_anew || it.status == Status::HalfInstalled)
     }
 
-    /// Whether a run of dpkg has not come to its end: it was killed, or is at it.
+    /// Whether a run of dpkg was killed, or is still running.
     pub(crate) fn is_interrupted(&self) -> bool {
         !self.updates.is_empty() || !self.half_done().is_empty()
     }

@@ -1,11 +1,11 @@
-//! One package's lines in dpkg's database: fields, a blank line behind the last (deb822(5)).
+//! A package's lines in dpkg's database: fields, with a blank line behind the last (deb822(5)).
 
 /// The lines of one package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stanza<'a>(&'a str);
 
 impl<'a> Stanza<'a> {
-    /// What a field says: its first line without the blanks around it, and the further ones as they are.
+    /// A field's value: its first line without the blanks around it, and further lines as they are.
     pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
         let mut at = 0;
         for line in self.0.split_inclusive('\n') {
@@ -40,7 +40,7 @@ pub(crate) fn of<'a>(text: &'a str, package: &str) -> Vec<Stanza<'a>> {
     found.map(|(at, _)| Stanza(up_to_blank(&text[at..]))).collect()
 }
 
-/// Every stanza, in order.
+/// Every stanza of a text, in order.
 pub(crate) fn all(text: &str) -> impl Iterator<Item = Stanza<'_>> {
     text.split("\n\n").map(str::trim_start).filter(|stanza| !stanza.is_empty()).map(Stanza)
 }

@@ -1,8 +1,8 @@
-//! Which of two versions is the newer (deb-version(7)).
+//! Compares versions (deb-version(7)).
 
 use std::cmp::Ordering;
 
-/// By epoch, then by upstream's version, then by Debian's revision.
+/// Compares the epochs, then the upstream versions, then Debian's revisions.
 #[must_use]
 pub fn compare(a: &str, b: &str) -> Ordering {
     let ((epoch_a, a), (epoch_b, b)) = (epoch(a), epoch(b));
@@ -20,7 +20,7 @@ fn revision(version: &str) -> (&str, &str) {
     version.rsplit_once('-').unwrap_or((version, ""))
 }
 
-/// What is no digit and what is, by turns, until they differ.
+/// Compares stretches without and with digits by turns, until they differ.
 fn parts(mut a: &str, mut b: &str) -> Ordering {
     while !a.is_empty() || !b.is_empty() {
         let ((words_a, rest_a), (words_b, rest_b)) = (split(a, false), split(b, false));
@@ -56,7 +56,7 @@ fn words(a: &str, b: &str) -> Ordering {
     }
 }
 
-/// As numbers of any length.
+/// Compares numbers of any length.
 fn numbers(a: &str, b: &str) -> Ordering {
     let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
     a.len().cmp(&b.len()).then_with(|| a.cmp(b))

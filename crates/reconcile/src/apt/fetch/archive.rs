@@ -13,28 +13,28 @@ use root::{Attributes, Root};
 use super::{SANDBOX, local};
 use crate::apt::{PackageManager, Step};
 
-/// Where archives are while they are needed. Whoever has the receipt's lock is the only one in it.
+/// The folder of archives while they are needed. Only the process with the receipt's lock uses it.
 pub(crate) const FOLDER: &str = "/var/cache/rocworker";
-/// Where apt's own user may write.
+/// The folder to which apt's own user may write.
 const PARTIAL: &str = "/var/cache/rocworker/partial";
 const COMING: &str = "/var/cache/rocworker/partial/archive";
-/// One that is there whole.
+/// An archive that was fetched as a whole.
 pub(crate) const ARCHIVE: &str = "/var/cache/rocworker/archive";
 
-/// How long some gigabytes may take.
+/// The time limit for fetching some gigabytes.
 const PATIENCE: Duration = Duration::from_secs(4 * 60 * 60);
 
-/// What a file system should have left when everything is there, in bytes: a full one hinders more than the archive helps.
+/// How many bytes the file system should keep free: a full one does more harm than the archive does good.
 pub(crate) const RESERVE: u64 = 256 << 20;
 
-/// Between two looks at how much has come.
+/// The pause between two looks at how much has been fetched.
 const GLANCE: Duration = Duration::from_secs(1);
 
 impl PackageManager {
     /// Fetches an archive, which stays until [`sweep`]. Nothing of it was checked.
     ///
     /// # Errors
-    /// In a sentence.
+    /// A sentence on why the archive cannot be fetched.
     pub(crate) fn fetch_archive(
         &self,
         root: &Root,
@@ -93,7 +93,7 @@ pub(crate) fn sweep(root: &Root) {
     root.remove_tree(FOLDER).ok();
 }
 
-/// How much may come, in bytes: what is free but for the reserve.
+/// How many bytes may be fetched: the free space without the reserve.
 fn room(root: &Root) -> Result<u64, String> {
     let free = root.free_space(FOLDER).map_err(|error| error.to_string())?;
     free.checked_sub(RESERVE).filter(|most| *most > 0).ok_or_else(|| {

@@ -17,19 +17,19 @@ pub(crate) use archive::{ARCHIVE, FOLDER, RESERVE, sweep};
 use crate::apt::{PackageManager, argv};
 use crate::digest::Digest;
 
-/// Where apt keeps the program that fetches (apt's cmdline/apt-helper.cc); it is in no folder of PATH.
+/// apt's program that fetches files (apt's cmdline/apt-helper.cc); it is in no folder of PATH.
 const HELPER: &str = "/usr/lib/apt/apt-helper";
 
-/// As whom apt fetches.
+/// The user as whom apt fetches.
 const SANDBOX: &str = "_apt";
 
 /// A keyring is a few kibibytes.
 const LIMIT: usize = 1 << 20;
 
-/// How long a small file may take, with apt's own tries.
+/// The time limit for a small file, with apt's own retries.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// How rocworker recognizes what it meant to fetch.
+/// How rocworker verifies a fetched file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Check {
     /// A keyring: the fingerprints of all primary keys that it may hold, in upper case without blanks.
@@ -38,10 +38,10 @@ pub enum Check {
 }
 
 impl Check {
-    /// Whether a file may be used.
+    /// Checks that a file may be used.
     ///
     /// # Errors
-    /// In a sentence: what is wrong with it.
+    /// A sentence on what is wrong with the file.
     pub fn holds(&self, file: &[u8]) -> Result<(), String> {
         match self {
             Self::OpenPgp(wanted) => {
@@ -72,10 +72,10 @@ impl Check {
 }
 
 impl PackageManager {
-    /// What is at `url`, once it was checked, as it is to be written to `path`.
+    /// Fetches and checks the file at `url`, in the form in which it is to be written to `path`.
     ///
     /// # Errors
-    /// In a sentence, when it cannot be fetched or is not what was meant.
+    /// A sentence on why the file cannot be fetched, or is not the expected one.
     pub(crate) fn fetch(&self, url: &str, check: &Check, path: &Path) -> Result<Vec<u8>, String> {
         let (bytes, from) = if let Some(file) = local(url) {
             let bytes = Root::open(Path::new("/")).and_then(|root| root.read(file, LIMIT));

@@ -1,8 +1,8 @@
-//! Which keys a file of OpenPGP certificates holds, by their fingerprints: what apt trusts with `Signed-By` is every
-//! certificate of that file, so that one more than was meant must be seen.
+//! Lists the fingerprints of the keys in a file of OpenPGP certificates. With `Signed-By` apt trusts every
+//! certificate of the file, so an additional one must be seen.
 //!
-//! Packets by RFC 9580, sections 4.2 and 5.5.4. Nothing is verified here but the fingerprints, which name a key's own
-//! bytes: whether it has signed a repository is for apt to check.
+//! Packets follow RFC 9580, sections 4.2 and 5.5.4. Only the fingerprints are computed, which name a key's
+//! own bytes: apt checks whether the key has signed a repository.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -47,7 +47,7 @@ pub fn binary(file: &[u8]) -> Result<Vec<u8>, &'static str> {
 /// The fingerprints of the primary keys of a keyring, armored or not, in upper case, in their order.
 ///
 /// # Errors
-/// When it is none, is cut, or holds what no repository's keyring should.
+/// When the file is no keyring, is cut, or holds what no repository's keyring should.
 pub fn fingerprints(file: &[u8]) -> Result<Vec<String>, String> {
     let bytes = binary(file)?;
     let mut rest = bytes.as_slice();
@@ -129,7 +129,7 @@ mod tests {
     /// Made by gpg 2.2.40: `gpg --quick-gen-key 'a test' ed25519`, exported; with a user id, its signature and no
     /// subkey.
     const ED25519: &str = include_str!("testdata/ed25519.asc");
-    /// What `gpg --show-keys --with-colons` says of it.
+    /// The fingerprint that `gpg --show-keys --with-colons` prints.
     const FINGERPRINT: &str = include_str!("testdata/ed25519.fingerprint");
 
     #[test]

@@ -1,5 +1,5 @@
-//! What an archive has put into its folder, kept beside the receipt: undo distinguishes it from what came there
-//! since.
+//! The manifest of an unpacked archive, kept beside the receipt: with it undo distinguishes the archive's
+//! files from later ones.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,26 +12,26 @@ use crate::error::Error;
 use crate::model::Managed;
 use crate::receipt::{Receipt, read_document, sweep_folder};
 
-/// Where manifests are kept, each under the SHA-256 of its archive.
+/// The folder of manifests; each is named by the SHA-256 of its archive.
 const FOLDER: &str = "/var/lib/rocworker/unpacked";
 
 const VERSION: u32 = 1;
 
-/// Every path of a folder, named from it.
+/// Every path beneath a folder, relative to it.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     schema_version: u32,
     entries: BTreeMap<PathBuf, Mark>,
 }
 
-/// What is at a path of it.
+/// What is at a path of the folder.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 enum Mark {
     Folder,
     File {
         size: i64,
-        /// Of its bytes, in seconds since 1970: the archive's.
+        /// When the file's bytes were last changed, in seconds since 1970: the archive sets it.
         changed: i64,
     },
     Link {
@@ -56,10 +56,10 @@ pub(crate) fn sweep(root: &Root, receipt: &Receipt) {
 }
 
 impl Manifest {
-    /// What is in a folder now.
+    /// Lists what is in a folder now.
     ///
     /// # Errors
-    /// When something of it cannot be looked at, or is neither a file nor a folder nor a link.
+    /// When a path cannot be examined, or is no file, folder or link.
     pub(crate) fn of(root: &Root, folder: &Path) -> Result<Self, root::Error> {
         let mut entries = BTreeMap::new();
         walk(root, folder, Path::new(""), &mut |path, mark| {
@@ -80,7 +80,7 @@ impl Manifest {
     }
 
     /// # Errors
-    /// When it is not there, cannot be believed, or is of a newer version.
+    /// When the manifest is not there, cannot be believed, or is of a newer version.
     pub(crate) fn read(root: &Root, sha256: &Digest) -> Result<Self, Error> {
         let path = name(sha256);
         let lost = |problem: String| Error::Lost { path: root.shown(&path), problem };
@@ -88,11 +88,11 @@ impl Manifest {
             .ok_or_else(|| lost("it is not there any more".to_owned()))
     }
 
-    /// What is in the folder now and is not the archive's, or is not as the archive had it. What Python compiles beside
-    /// its sources does not count.
+    /// Paths of the folder that the archive did not contain, or contained otherwise. Files that Python
+    /// compiles beside its sources do not count.
     ///
     /// # Errors
-    /// As [`Manifest::of`].
+    /// Those of [`Manifest::of`].
     pub(crate) fn strangers(&self, root: &Root, folder: &Path) -> Result<Vec<PathBuf>, root::Error> {
         let mut strangers: Vec<PathBuf> = Vec::new();
         walk(root, folder, Path::new(""), &mut |path, mark| {
@@ -110,7 +110,7 @@ fn is_compiled(path: &Path) -> bool {
     path.iter().any(|part| part == "__pycache__") || path.extension().is_some_and(|it| it == "pyc")
 }
 
-/// Each path of a folder beneath `top`, named from there; what is in a folder comes behind it.
+/// Visits each path of a folder beneath `top`, relative to it; a folder comes before its content.
 fn walk(
     root: &Root,
     top: &Path,

@@ -27,7 +27,8 @@ pub use unmanaged::unpack;
 /// How many paths a sentence names.
 const NAMED: usize = 3;
 
-/// Where a folder is until it is whole, and while it is removed: beside its place, on the same file system.
+/// The place of a folder until it is complete, and during its removal: beside its final place, on that file
+/// system.
 fn staging(path: &Path) -> PathBuf {
     let mut name = OsString::from(".rocworker-");
     name.push(path.file_name().unwrap_or_default());
@@ -222,7 +223,7 @@ pub(super) fn remove(journal: &mut Journal<'_>, change: &Change, now: u64) -> Re
 /// Removes what a run left that was killed at a folder: the archive, and what is beside the folder's place.
 pub(super) fn sweep_of(root: &Root, path: &Path) {
     sweep(root);
-    // Where it does not go, the next run reports it.
+    // The next run reports a folder that cannot be removed now.
     root.remove_tree(staging(path)).ok();
 }
 
@@ -239,7 +240,7 @@ fn sweep_older(root: &Root, path: &Path) {
         let place = folder.join(&other);
         let is_left = other.as_encoded_bytes().starts_with(prefix.as_bytes()) && place != beside;
         if is_left && is_folder(root, &place) {
-            // What does not go hinders nothing.
+            // A folder that cannot be removed hinders nothing.
             root.remove_tree(&place).ok();
         }
     }

@@ -13,19 +13,21 @@ use crate::apt::Step;
 use crate::command::Programs;
 use crate::digest::Digest;
 
-/// What a file takes on a disk beside its bytes, at most, on the file systems of today: the end of its last block.
+/// How much more than its bytes a file takes on a disk, at most, on today's file systems: the end of its last
+/// block.
 const BLOCK: u64 = 4096;
 
 /// Bits of a mode that make a program run as another than who calls it.
 const SET_ID: u32 = 0o6000;
 
-/// How many links the kernel follows on one way (path_resolution(7)).
+/// How many links the kernel follows in one path (path_resolution(7)).
 const LINKS: u32 = 40;
 
-/// How deep a path may lie. ROCm has a quarter of it, and each level costs every step that walks the folder.
+/// How many levels a path may have. ROCm uses a quarter of them, and each costs every step that walks the
+/// folder.
 const LEVELS: usize = 64;
 
-/// Only the owner writes to what is unpacked.
+/// Bits that unpacked files lose, so that only the owner can write to them.
 const MASK: u32 = 0o022;
 
 /// Why an archive is not unpacked.
@@ -39,14 +41,14 @@ pub(crate) enum Fault {
     Unpack { path: PathBuf, cause: io::Error },
 }
 
-/// What was found in an archive of which every entry may be unpacked.
+/// The content of an archive of which every entry may be unpacked.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
-    /// What it takes on a disk.
+    /// The bytes that the archive takes on a disk.
     pub(crate) bytes: u64,
-    /// What is there by name, without the folder itself.
+    /// The archive's paths without the folder itself.
     seen: BTreeMap<PathBuf, Kind>,
-    /// What each link says.
+    /// The target of each link.
     links: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -78,7 +80,7 @@ impl Read for Watched<'_> {
         let percent = self.read.saturating_mul(100) / self.total.max(1);
         if percent > self.reported {
             self.reported = percent;
-            // At most 100, which a float holds.
+            // The number is at most 100, which a float holds exactly.
             let percent = u16::try_from(percent).ok().map(f32::from);
             (self.hear)(Step { text: self.doing.to_owned(), percent });
         }
@@ -86,7 +88,7 @@ impl Read for Watched<'_> {
     }
 }
 
-/// Who reads an archive.
+/// Reads an archive.
 pub(crate) struct Archive<'a> {
     pub(crate) file: &'a File,
     pub(crate) programs: &'a Programs,
@@ -106,10 +108,10 @@ impl Archive<'_> {
         }
     }
 
-    /// What it holds.
+    /// Reads the archive through without unpacking it.
     ///
     /// # Errors
-    /// When one entry of it leads out of the folder, or is more than a file, folder or link.
+    /// When an entry leads out of the folder, or is no file, folder or link.
     pub(crate) fn look_through(&self, hear: &mut dyn FnMut(Step)) -> Result<Contents, Fault> {
         let mut contents = Contents::default();
         let watched = self.watched("Looking through the archive", hear).map_err(Fault::Read)?;
@@ -169,12 +171,12 @@ impl Archive<'_> {
 }
 
 impl Contents {
-    /// Whether something is at a path of it, by itself or as a folder on the way.
+    /// Whether the archive has the path as an entry, or as a folder on the way to one.
     pub(crate) fn holds(&self, path: &Path) -> bool {
         self.seen.contains_key(path) || self.seen.range(path.to_owned()..).any(|(it, _)| it.starts_with(path))
     }
 
-    /// Whether the archive itself says which mode a folder has.
+    /// Whether the archive sets the mode of a folder.
     pub(crate) fn names_folder(&self, path: &Path) -> bool {
         self.seen.get(path) == Some(&Kind::Folder)
     }
@@ -188,7 +190,7 @@ impl Contents {
         })
     }
 
-    /// Where a path leads from a folder, through links as the kernel follows them.
+    /// The end of a path that begins in a folder, with links followed as the kernel does.
     fn follow(&self, from: &Path, path: &Path, left: &mut u32) -> Option<PathBuf> {
         let mut place = from.to_owned();
         for part in path.components() {
@@ -210,7 +212,8 @@ impl Contents {
         mode: u32,
         size: u64,
     ) -> Result<(), String> {
-        // Who made it has a word for all that follows: nothing of it is written.
+        // These entries are the archive maker's remarks on the entries behind them: nothing of them is
+        // written.
         if matches!(kind, EntryType::XGlobalHeader | EntryType::XHeader) {
             return Ok(());
         }
@@ -272,7 +275,7 @@ fn has_pax_holes(entry: &mut tar::Entry<'_, impl Read>) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Where a path leads from a folder, by its words alone; `None`: out of where all begins.
+/// The end of a path that begins in a folder, by its words alone; `None` where it leaves the top folder.
 fn inside(from: &Path, path: &Path) -> Option<PathBuf> {
     let mut place = from.to_owned();
     for part in path.components() {

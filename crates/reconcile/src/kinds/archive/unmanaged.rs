@@ -11,11 +11,11 @@ use crate::error::Error;
 use crate::model::Progress;
 use crate::receipt::Store;
 
-/// Fetches an archive with this machine's programs and unpacks it at a path beneath `root`; its SHA-256. `None`: a folder
-/// is there that holds what is asked for. It stays as it is.
+/// Fetches an archive with this machine's programs and unpacks it at a path beneath `root`; returns its
+/// SHA-256. `None`: the folder at the path already holds what is asked for, and stays as it is.
 ///
 /// # Errors
-/// When another run has been at work for a minute; else in a sentence, and nothing is left at the path.
+/// When another run holds the lock for more than a minute; else a sentence, and nothing is left at the path.
 pub fn unpack(
     root: &Root,
     manager: &PackageManager,

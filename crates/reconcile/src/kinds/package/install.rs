@@ -19,7 +19,7 @@ impl Job<'_, '_> {
         let mut unread = None;
         for pending in self.journal.receipt.pending.clone() {
             let Effect::AptUpdate { source, uri, suite } = &pending.effect else { continue };
-            // What could not be read for the package before is not tried again for this one.
+            // A repository that could not be read for an earlier package is not tried again for this one.
             if let Some(failed) = self.journal.settled.iter().find(|it| it.effect == pending.effect) {
                 unread = Some(failed.text.clone());
                 continue;
@@ -41,7 +41,7 @@ impl Job<'_, '_> {
         let name = self.name;
         let before = Database::read(self.journal.root)?;
         if is_right(&before, name, version) {
-            // Whoever was at it has come to the end meanwhile.
+            // Another process has completed the installation meanwhile.
             if self.change.entry.is_some() && self.journal.receipt.entry(&self.change.path).is_none() {
                 return Err("another process has installed it meanwhile: run this again".into());
             }
@@ -141,13 +141,13 @@ impl Job<'_, '_> {
         Ok(ran?)
     }
 
-    /// Whether nothing came since `before`, and the package is as it was.
+    /// Whether no package came since `before`, and this package is unchanged.
     fn is_untouched(&self, before: &Database, after: &Database) -> bool {
         after.names().is_subset(&before.names()) && before.stanza(self.name) == after.stanza(self.name)
     }
 }
 
-/// What would come.
+/// The packages that the simulation would install.
 pub(super) fn all_of(before: &Database, simulated: &Simulated) -> Vec<Came> {
     simulated.comes.iter().map(|(name, version)| came(before, name, version)).collect()
 }

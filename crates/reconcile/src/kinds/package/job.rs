@@ -13,7 +13,7 @@ pub(super) struct Job<'j, 'r> {
     pub(super) journal: &'j mut Journal<'r>,
     pub(super) manager: PackageManager,
     pub(super) change: &'j Change,
-    /// Of the package that the change is about.
+    /// The name of the changed package.
     pub(super) name: &'j str,
     pub(super) now: u64,
     pub(super) hear: &'j mut dyn FnMut(Step),
@@ -37,12 +37,12 @@ impl Job<'_, '_> {
         self.journal.begin(&change, self.now)
     }
 
-    /// Whether a run has begun with it that has not come to its end.
+    /// Whether a run has begun with the package and has not come to its end.
     pub(super) fn is_begun(&self) -> bool {
         self.journal.receipt.entry(&self.change.path).is_some_and(|entry| entry.managed.is_begun())
     }
 
-    /// What came with it until now.
+    /// The packages that have come with this one so far.
     pub(super) fn came(&self) -> &[Came] {
         self.journal.receipt.entry(&self.change.path).map_or(&[], |entry| entry.managed.came())
     }
@@ -59,7 +59,7 @@ impl Job<'_, '_> {
     pub(super) fn managed(&self) -> BTreeSet<String> {
         let came = self.journal.receipt.entries.iter().flat_map(|entry| entry.managed.came());
         let mut managed: BTreeSet<String> = came.map(|it| it.name.clone()).collect();
-        // One that is there in part is installed again.
+        // A package that is there in part is installed again.
         if matches!(self.change.from, State::Package { status, .. } if status != Status::Installed) {
             managed.insert(self.name.to_owned());
         }
@@ -80,8 +80,8 @@ impl Job<'_, '_> {
         }
     }
 
-    /// Of what came with a package and was to go again in a run that was killed: marks it for dpkg as staying, and for apt
-    /// as automatic. apt marks both otherwise before it removes anything.
+    /// Keeps the packages that came with this one and that a killed run was to remove: marks them for dpkg as
+    /// staying, and for apt as automatic. apt changes both marks before it removes anything.
     pub(super) fn keep(&mut self) -> Result<(), String> {
         let came = self.came().iter().map(|it| it.name.as_str());
         let names: BTreeSet<&str> = came.chain([self.name]).collect();
@@ -110,15 +110,15 @@ impl Job<'_, '_> {
         self.manager.mark("install", &names)
     }
 
-    /// What came for its sake, and what apt has not noted as such: a run that was killed may end before it does.
-    /// `known`: what was there before, and what a person may have marked otherwise since. What has been noted once
-    /// is never marked again.
+    /// Marks the packages that came for this one's sake as automatic where apt has not: a killed run may have
+    /// ended before that. `known`: packages that were there before, or that a person may have marked since. A
+    /// package that was noted once is never marked again.
     pub(super) fn mark(&mut self, known: &BTreeSet<String>) {
         let automatic = self.automatic();
         let is_open = |it: &&Came| !it.noted && !it.asked && it.name != self.name;
         let came = self.came().iter().filter(is_open).map(|it| it.name.as_str());
         let others: Vec<&str> = came.filter(|it| !automatic.contains(*it) && !known.contains(*it)).collect();
-        // Where it does not work, undo leaves them and says so.
+        // If apt cannot mark the packages, undo leaves them and says so.
         self.manager.mark("auto", &others).ok();
         self.note_marks();
     }
@@ -130,8 +130,8 @@ impl Job<'_, '_> {
         came.for_each(|it| it.noted |= automatic.contains(&it.name));
     }
 
-    /// apt notes what the program of an installer asked for by name as if a person had installed it by hand. It is
-    /// managed all the same.
+    /// Notes the packages for which an installer's program asked by name: apt marks them as if a person had
+    /// installed them. rocworker still manages them.
     pub(super) fn note_asked(&mut self) {
         let automatic = self.automatic();
         for it in self.came_mut().into_iter().flatten().filter(|it| !it.noted) {

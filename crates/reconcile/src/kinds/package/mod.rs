@@ -27,7 +27,7 @@ pub(super) fn observe(database: &Database, name: &str) -> Result<State, dpkg::Er
 pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
     let Case { seen, action, held, .. } = *case;
     let from = case.found.state();
-    // What rocworker removed should be there again, or what it installed should go: that is a revert.
+    // A removed package should be there again, or an installed one should go: that is a revert.
     let is_back = |entry: &&Entry| is_there(&entry.before) == matches!(wanted.want, Want::Present { .. });
     if let Some(entry) = held.filter(is_back) {
         return revert(seen, entry, &from, &BTreeSet::new(), false).map_err(|unchanged| match unchanged {
@@ -82,7 +82,7 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
             unless_held()?;
             Ok(install(case, wanted, Some(version), Verb::Replace, repairs))
         }
-        // What a killed run has begun is noted as ended by the next.
+        // An installation that a killed run has begun is recorded as ended by the next run.
         (State::Package { status: Status::Installed, .. }, version) => {
             begun.map(|_| install(case, wanted, version, Verb::Create, repairs)).ok_or(Unchanged::InSync)
         }
@@ -122,7 +122,7 @@ fn entry(case: &Case<'_>, repairs: Repairs) -> Entry {
     Entry::of(case.action, before, Managed::Package { came, begun: true }, repairs)
 }
 
-/// In whole or in part.
+/// Whether the package is there, wholly or in part.
 fn is_there(state: &State) -> bool {
     matches!(state, State::Package { status, .. } if *status != Status::ConfigFiles)
 }
@@ -140,10 +140,10 @@ pub(super) fn apply(
     let manager = journal.manager("packages come and go")?;
     let mut job = Job { journal, manager, change, name, now, hear };
     let was_begun = job.is_begun();
-    // What it could not put right is part of the error if what follows fails for it.
+    // If a later step fails, what is still half done is part of the error.
     let half = job.manager.make_whole(job.journal.root, was_begun, &job.managed(), job.hear).err();
-    // What was planned was planned before that, and before what this run has installed until now, which may need what
-    // was to go.
+    // The plan is older than the repair and than this run's other installations, which may need packages that
+    // the plan removes.
     let again = job.revert_again()?;
     let doing = again.as_ref().unwrap_or(doing);
     if was_begun && !matches!(doing, Doing::Remove { .. }) {
@@ -196,7 +196,7 @@ pub(super) fn revert(
     let mut is_kept = false;
     for Came { name: it, had_configuration, asked, noted, .. } in came {
         let Some(there) = database.there(it).map_err(|error| unseen(&error))? else { continue };
-        // What a killed run left may not have come to its mark.
+        // A killed run may have ended before it marked what it installed.
         let has_mark = *noted || !begun;
         let is_manual = it != name && has_mark && !asked && !automatic.contains(it) && !force;
         match there.status {
@@ -261,7 +261,7 @@ mod tests {
     use super::*;
     use crate::model::{Action, Found, Kind};
 
-    /// What becomes of a package of which dpkg says this, in version 2, and which is not managed.
+    /// The plan for an unmanaged package of version 2 for which dpkg has this status.
     fn planned(status: &str, wanted: Package) -> String {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();

@@ -10,7 +10,8 @@ use crate::kinds::case::{Observed, Unchanged};
 use crate::model::{Came, Change, Doing, Managed, Target};
 use crate::receipt::Failure;
 
-/// What apt would do beside removing these: where another package is half done, it would change that too.
+/// Refuses a removal with which apt would do more: where another package is half done, apt would change that
+/// too.
 fn more(simulated: &Simulated, names: &[&str]) -> Result<(), String> {
     let comes = simulated.comes.iter().map(|(name, _)| name.as_str());
     let others: Vec<&str> = simulated.others(names).into_iter().chain(comes).collect();
@@ -83,8 +84,9 @@ impl Job<'_, '_> {
         Ok(())
     }
 
-    /// What stays because another managed package needs it goes with that from now on. What goes is kept apart from what
-    /// stays: apt forgets what came for the sake of others before dpkg has removed it.
+    /// Hands packages that stay, because another managed package needs them, over to that package's entry.
+    /// What goes is kept apart from what stays, because apt forgets automatic marks before dpkg removes
+    /// anything.
     fn hand_over(&mut self, database: &Database, names: &[&str]) {
         if self.change.entry.is_some() {
             return;
@@ -111,7 +113,7 @@ impl Job<'_, '_> {
         }
     }
 
-    /// What is to be removed, as it is now.
+    /// The pending removal, planned anew from the present state.
     pub(super) fn revert_again(&self) -> Result<Option<Doing>, Failure> {
         let (Some(entry), None, Target::Package(Doing::Remove { force, .. })) =
             (self.journal.receipt.entry(&self.change.path), &self.change.entry, &self.change.target)

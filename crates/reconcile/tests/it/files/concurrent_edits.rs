@@ -19,8 +19,8 @@ fn runtime() -> Desired {
     desired([edited(FILE, Format::Json, &[(&["runtimes", "amd", "path"], json!("/usr/lib/wrapper"))])])
 }
 
-/// Runs something while an editor waits for a file to stand beside theirs, and replaces theirs then, as editors do. Whether
-/// they met.
+/// Runs a function while an editor waits for the new file beside the old one, and then replaces the old one,
+/// as editors do. The second value: whether the two met.
 fn beside_an_editor(machine: &Machine, text: &str, run: impl FnOnce() -> Ran) -> (Ran, bool) {
     let (path, new) = (machine.path(FILE), machine.path("/etc/new"));
     fs::write(&new, text).unwrap();

@@ -1,4 +1,4 @@
-//! What a killed run leaves in the receipt, and what the next one makes of it.
+//! The state that a killed run leaves in the receipt, and what the next run does with it.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ fn killed_while_writing(machine: &Machine, path: &str, change: impl FnOnce(&mut 
     machine.put(RECEIPT, &receipt.to_string());
 }
 
-/// After a power cut the number of its process is some daemon's.
+/// After a power cut, a daemon may have the pid of the killed run.
 #[test]
 fn a_temporary_file_goes_also_when_its_process_seems_to_live() {
     let machine = Machine::new();

@@ -15,7 +15,7 @@ use support::tree::Tree;
 const FILE: &str = "/etc/docker/daemon.json";
 const THEIRS: &str = "{\n  \"debug\": false\n}\n";
 
-/// What a machine is before an older run, what somebody does after that run, and what a newer one wants.
+/// The machine before an older run, what somebody does after that run, and what a newer run wants.
 struct Story {
     before: fn(&Machine),
     older: fn() -> Desired,
@@ -162,8 +162,9 @@ fn same(tree: &Tree, expected: &Tree, when: &str) {
     assert!(off.is_empty(), "{when}:\n{}", off.join("\n"));
 }
 
-/// The history tells of the killed run what it has changed, and nothing that it has not: by the next run, or by itself
-/// where it came so far. `runs`: how many the history told of before, and whether it told of this one when it was killed.
+/// Checks that the history has exactly what the killed run has changed: the next run adds it, or the killed
+/// run has come so far itself. `runs`: how many runs the history had before, and whether it had this run when
+/// it was killed.
 #[track_caller]
 fn remembers(machine: &Machine, (runs, has_reported): (usize, bool), left: &Tree, from: &Tree, when: &str) {
     let is_ours = |line: &String| !line.starts_with("var") && !line.contains("/.rocworker-");
@@ -176,7 +177,7 @@ fn remembers(machine: &Machine, (runs, has_reported): (usize, bool), left: &Tree
     assert_eq!(paths.collect::<BTreeSet<_>>(), changed, "{when}: what the history says of it");
 }
 
-/// Each path is as it was or will be, and files that are being written have other names.
+/// Checks that each path is as it was or will be; files that are being written have other names.
 #[track_caller]
 fn whole(left: &Tree, allowed: &[&Tree], when: &str) {
     let named: Vec<_> =

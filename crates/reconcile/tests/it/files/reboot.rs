@@ -52,7 +52,7 @@ fn it_is_owed_and_told_until_the_boot_is_another() {
     assert!(apply(&machine, &wanted()).is_empty());
 }
 
-/// What arose again in this boot is not settled by the boot before it.
+/// A reboot that became pending again in this boot is settled only by the next one.
 #[test]
 fn a_change_in_the_next_boot_owes_it_anew() {
     let machine = booted("first");

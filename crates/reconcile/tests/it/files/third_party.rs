@@ -262,7 +262,7 @@ fn containerd() -> Desired {
 #[test]
 fn in_toml_a_comment_a_key_a_table_and_another_order_of_theirs_stay() {
     type Hand = fn(&str) -> String;
-    // What they do to a text, with our keys in it and without: the same must come of both.
+    // Edits by a person. Each must have one effect on a text with rocworker's keys and on one without them.
     let hands: [Hand; 5] = [
         |text| format!("# by hand\n{text}"),
         |text| text.replace("# as kubeadm wants it", "# as nobody wants it"),

@@ -22,7 +22,7 @@ pub(crate) struct Machine {
     dir: tempfile::TempDir,
 }
 
-/// What one run did, and what it left.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) carried: Executed,
@@ -82,7 +82,7 @@ impl Machine {
         history::read(&self.root()).unwrap()
     }
 
-    /// Without our own state.
+    /// The tree without rocworker's own state.
     pub(crate) fn tree(&self) -> Tree {
         self.all().without(&["var"])
     }
@@ -91,7 +91,7 @@ impl Machine {
         Tree::of(self.top(), &TOPS)
     }
 
-    /// What kill -9 leaves of an apply.
+    /// The states that kill -9 leaves of an apply.
     pub(crate) fn crashes(&self, desired: &Desired) -> Crashes {
         Crashes::of(self.top(), &TOPS, |hook| {
             run(&self.root().on_change(hook), desired, false).unwrap();
@@ -103,7 +103,7 @@ impl Machine {
     }
 }
 
-/// As a command does it: lock, plan, carry out.
+/// Runs as a command does: takes the lock, plans, executes.
 fn run(root: &Root, desired: &Desired, force: bool) -> Result<Ran, reconcile::Error> {
     let mut work = Transaction::begin(root, &mut |_| {})?.recorded(event());
     let plan = Plan::make(root, desired, work.receipt(), None, force, NOW);
@@ -116,7 +116,7 @@ fn run(root: &Root, desired: &Desired, force: bool) -> Result<Ran, reconcile::Er
 fn event() -> Event {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     Event {
-        // No two runs are at the same moment.
+        // No two runs happen at one moment.
         at: u64::try_from(since.as_nanos()).unwrap(),
         command: "apply".to_owned(),
         caller: "a test".to_owned(),

@@ -52,7 +52,7 @@ fn real_every_package_of_this_system_is_read_as_dpkg_tells_it() {
     assert_eq!(database.there("no.such*package").unwrap(), None);
 }
 
-/// As dpkg has it: of these programs only the exit code tells.
+/// dpkg's own comparison: only the exit code of its calls tells the result.
 fn by_dpkg(a: &str, b: &str) -> Ordering {
     let is = |operator| {
         let status = Command::new("dpkg").args(["--compare-versions", a, operator, b]).status().unwrap();

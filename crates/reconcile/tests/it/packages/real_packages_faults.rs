@@ -1,4 +1,4 @@
-//! What goes wrong around an installation: locks, disks, servers, keys, with real apt and dpkg.
+//! Faults around an installation: locks, disks, servers, keys, with real apt and dpkg.
 
 use std::fs;
 use std::process::Stdio;
@@ -16,7 +16,8 @@ fn tool() -> Package {
     Package::new("lab-tool", "1.0").file("/usr/share/lab-tool/is-here", "1.0\n").weight(300_000)
 }
 
-/// Nothing was installed, everything else was done, and the machine can be reverted or brought on.
+/// Checks that no package was installed, that everything else was done, and that the machine can be reverted
+/// or completed.
 #[track_caller]
 fn failed_and_comes_later(worker: &Worker, ran: &Ran, problem: &str, when: &str) {
     assert_eq!(ran.failed.len(), 1, "{when}: {ran:#?}");
@@ -104,10 +105,10 @@ fn real_what_is_not_signed_by_the_key_is_not_installed() {
     }
 }
 
-/// Of no other test, in seconds: by it the program that waits is found.
+/// A time limit in seconds that no other test has: by it this test finds the program that waits.
 const PATIENCE: u64 = 97;
 
-/// apt that was told to wait for so long runs.
+/// Waits until an apt with this time limit for dpkg's lock runs.
 fn wait_for_one_who_waits() {
     let option = format!("DPkg::Lock::Timeout={PATIENCE}\0");
     let is_asked = |entry: fs::DirEntry| {

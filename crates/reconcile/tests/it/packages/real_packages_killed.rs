@@ -20,7 +20,7 @@ fn tool() -> [Package; 2] {
     ]
 }
 
-/// The machine before anything, what an apply is told, and what an undo.
+/// The machine before the runs, and the requests to apply and to undo.
 struct Story {
     worker: Worker,
     before: Vec<String>,
@@ -45,7 +45,7 @@ impl Story {
         Self { worker, before, tree, apply, undo }
     }
 
-    /// As it is with everything killed, the next run ends it.
+    /// Checks that after everything was killed the next run completes the work.
     #[track_caller]
     fn goes_on(&self, nth: usize, when: &str) {
         if nth.is_multiple_of(2) {
@@ -54,7 +54,8 @@ impl Story {
                 ran.failed.is_empty() && ran.error.is_none() && ran.blocked.is_empty(),
                 "{when}, then apply: {ran:#?}"
             );
-            // dpkg is not left told that they are to go, nor apt that somebody asked for what came with it.
+            // dpkg must not keep the packages selected for removal, and apt must keep the library marked as
+            // automatic.
             for name in ["lab-tool", "lab-library"] {
                 let there = self.worker.machine.package(name);
                 assert_eq!(there.as_deref(), Some("install ok installed 1.0"), "{when}, then apply: {name}");
@@ -147,8 +148,8 @@ fn real_dpkg_that_is_killed_is_put_right_by_the_next_run() {
     }
 }
 
-/// At how many calls of dpkg it is killed, of some hundred, on each system.
+/// At how many of dpkg's calls dpkg is killed, on each system; a run has about a hundred.
 const POINTS: usize = 3;
 
-/// At how many of the things that it is told the program is killed, of some dozens.
+/// At how many reports of progress the program is killed, of some dozens.
 const PROGRAM_POINTS: usize = 8;

@@ -93,7 +93,7 @@ fn real_somebodys_package_that_lacks_what_nobody_has_is_not_removed_to_put_dpkg_
         let problem = "to put that right apt would change or install lab-lacks, which is not configured";
         assert!(ran.failed.len() == 1 && ran.failed[0].contains(problem), "{system}: {ran:#?}");
         worker.has("lab-lacks", Some("install ok unpacked 1.0"));
-        // What is to go goes all the same, and nothing else.
+        // The package to remove is removed, and no other.
         let undone = worker.undo();
         assert!(undone.is_bare && undone.failed.is_empty(), "{system}: {undone:#?}");
         worker.has("lab-tool", None);

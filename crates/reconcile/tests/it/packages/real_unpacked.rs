@@ -14,7 +14,7 @@ use lab::tarball::{Hostile, Tarball};
 use support::tree::Tree;
 
 const FOLDER: &str = "/opt/rocm-7.0";
-/// What the server is asked for.
+/// The archive's path on the server.
 const ARCHIVE: &str = "/rocm.tar.gz";
 
 /// A machine, and a server with archives.
@@ -48,7 +48,7 @@ impl Place {
         self.worker.machine.tree(&["opt", "etc", "var/lib/rocworker", "var/cache"])
     }
 
-    /// Nothing of it is left anywhere.
+    /// Checks that nothing of the archive is left anywhere.
     #[track_caller]
     fn is_as(&self, before: &Tree) {
         let off: Vec<String> = self.tree().differences(&[before]);
@@ -200,7 +200,8 @@ fn real_a_hostile_archive_is_refused_before_anything_of_it_is_written() {
     }
 }
 
-/// What the system's own tar makes of a tree, with names of more than a hundred bytes, hard links and holes.
+/// An archive that the system's own tar makes of a tree with names of more than a hundred bytes, hard links
+/// and holes.
 #[test]
 fn real_an_archive_of_the_systems_tar_comes_out_as_tar_itself_unpacks_it() {
     let Some(machine) = systems::this() else { return };

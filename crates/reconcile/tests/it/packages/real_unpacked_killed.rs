@@ -14,8 +14,8 @@ use support::real;
 use support::tree::Tree;
 
 const FOLDER: &str = "/opt/rocm-7.0";
-/// Of the calls of one kind in a row, which are many alike, one of so many is taken: the second number with
-/// `cargo xtask test --all`.
+/// Of similar calls in a row, one in so many is tried; the second number applies with `cargo xtask test
+/// --all`.
 const STEP: [usize; 2] = [7, 2];
 
 /// The calls of the one thread that the program does its work on: another only waits for it. It starts no other program.
@@ -64,7 +64,7 @@ fn tree(machine: &Machine) -> Tree {
     machine.tree(&["opt", "var/cache", "var/lib/rocworker"])
 }
 
-/// Without the receipt, its history and its lock.
+/// Compares without the receipt, its history and its lock.
 #[track_caller]
 fn same(machine: &Machine, expected: &Tree, what: &str) {
     let off = tree(machine).differences(&[expected]);

@@ -23,7 +23,7 @@ use crate::machine::NOW;
 const KEYRING: &str = "/etc/apt/keyrings/rocworker-lab.gpg";
 pub(crate) const SOURCE: &str = "/etc/apt/sources.list.d/rocworker-lab.sources";
 
-/// What the program inside is to do.
+/// The request to the program in the machine.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
     /// `install NAME`, `install NAME VERSION`, `install NAME after NAME`, `absent NAME`, `unpack FOLDER URL SHA256`, `module NAME` or
@@ -31,13 +31,13 @@ pub(crate) struct Order {
     pub(crate) wanted: Vec<String>,
     pub(crate) repository: Option<Source>,
     pub(crate) force: bool,
-    /// In seconds.
+    /// How many seconds to wait for dpkg's lock.
     pub(crate) lock: u64,
     /// The program kills itself when it hears of progress for this time, from 0.
     pub(crate) dies_at: Option<usize>,
-    /// Nothing is changed: a plan is made.
+    /// Only makes a plan, and changes nothing.
     pub(crate) only_plan: bool,
-    /// Through which apt fetches, at the end of the run too.
+    /// The proxy through which apt fetches, also at the end of the run.
     pub(crate) proxy: Option<String>,
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct Source {
     pub(crate) key: Vec<u8>,
 }
 
-/// What came of it.
+/// The result of the program's run.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ran {
     pub(crate) planned: Vec<String>,
@@ -66,7 +66,7 @@ pub(crate) struct Ran {
     /// How often it was told of progress.
     pub(crate) heard: usize,
     pub(crate) is_bare: bool,
-    /// What no run of it can come back from.
+    /// An error after which the program could not go on.
     pub(crate) error: Option<String>,
 }
 
@@ -135,15 +135,15 @@ impl Worker {
         serde_json::from_str(&self.machine.text("/run/lab/ran.json").unwrap()).unwrap()
     }
 
-    /// By another name than the managed list has: apt reads no source at all where two name different keys for the
-    /// same.
+    /// Adds the repository under another host name than the managed list has: apt reads no source at all
+    /// where two name different keys for one repository.
     pub(crate) fn somebody_adds_a_source(&self) {
         let url = self.server.url().replace("127.0.0.1", "127.1");
         self.machine.add_source(&self.repository, &url, &self.key);
         self.machine.apt_get(&["update"]).well();
     }
 
-    /// Somebody installs from the same repository, by a source of their own that they take away again.
+    /// A person installs from the repository, by a source of their own that they remove afterwards.
     pub(crate) fn somebody_installs(&self, names: &[&str]) {
         let had = self.machine.outside("/etc/apt/sources.list.d/lab.list").exists();
         self.somebody_adds_a_source();
@@ -164,7 +164,8 @@ impl Worker {
 /// The program inside.
 pub(crate) const CHILD: [&str; 4] = ["/run/lab/child", "--exact", "packages::worker::child", "--nocapture"];
 
-/// Not a test: what runs inside the machine, where the folder that is shared with the test is.
+/// Not a test: the program that runs inside the machine, where the folder that it shares with the test
+/// exists.
 #[test]
 fn child() {
     let Ok(order) = fs::read(format!("{SHARED}/order.json")) else { return };

@@ -13,13 +13,14 @@ use support::real;
 /// Where the package puts it (crates/engines/src/program.rs).
 const WRAPPER: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 const PATH: &str = "/usr/sbin:/usr/bin";
-/// No container may ask, and none gets anything by itself.
+/// A policy under which no container may ask, and none gets anything by default.
 const DENIED: &str = r#"{"schema_version":1,"requests":"deny","default":"none","sharing":"shared"}"#;
 
-/// Each GPU has one holder.
+/// A policy under which each GPU has one holder.
 const EXCLUSIVE: &str = r#"{"schema_version":1,"requests":"all","default":"none","sharing":"exclusive"}"#;
 
-/// What of this repository is needed, and rocworker itself; none where the calling test is to be skipped.
+/// The engines with what is needed of this repository, and rocworker itself; none where the calling test is
+/// to be skipped.
 #[track_caller]
 fn every(engines: &[Engine]) -> Vec<(Engine, Unpacked, std::path::PathBuf)> {
     let found = engines.iter().map(|engine| {
@@ -65,7 +66,8 @@ fn assert_nothing_is_left(containerd: &Containerd) {
     assert_only_the_wrappers_own_is_left(containerd);
 }
 
-/// As [`assert_nothing_is_left`]; what the wrapper keeps of a leased container goes with its next decision.
+/// Checks as [`assert_nothing_is_left`] does; the wrapper's record of a leased container goes with its next
+/// decision.
 #[track_caller]
 fn assert_only_the_wrappers_own_is_left(containerd: &Containerd) {
     let host = containerd.host();

@@ -1,4 +1,4 @@
-//! What a container gets when real containerd runs the wrapper as its runc: 1.6, 1.7 and 2.1.
+//! The GPUs that a container gets when real containerd runs the wrapper as its runc: 1.6, 1.7 and 2.1.
 
 use std::fs;
 use std::os::unix::fs::{chown, lchown};
@@ -11,7 +11,7 @@ use real_engines::machine::{self, ASKED, seen_on_demo, seen_on_instinct};
 use real_engines::{image, look};
 use serde_json::{Value, json};
 
-/// Each engine with what was unpacked of it; none where the calling test is to be skipped.
+/// Each engine with its unpacked files; none where the calling test is to be skipped.
 #[track_caller]
 fn each_engine() -> Vec<(Engine, Unpacked)> {
     let found = releases().into_iter().map(|engine| Some((engine, engine.unpacked()?)));
@@ -139,7 +139,7 @@ fn real_containerds_further_processes_have_what_create_gave() {
     }
 }
 
-/// Concourse's mapping: the container's root is the host's highest id, all others keep theirs.
+/// The spec with Concourse's mapping: the container's root is the host's highest id, all other ids stay.
 fn in_concourses_user_namespace(mut spec: Value) -> Value {
     let mapping = json!([
         {"containerID": 0, "hostID": 65534, "size": 1},

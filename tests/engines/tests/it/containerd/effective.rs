@@ -1,4 +1,4 @@
-//! What doctor says of containerd's configuration is what containerd itself says is in effect: 1.6, 1.7 and 2.1.
+//! doctor's view of containerd's configuration must agree with containerd's own: 1.6, 1.7 and 2.1.
 
 use std::fs;
 

@@ -14,7 +14,7 @@ use support::said::Said;
 /// A bundle of nobody who asks for GPUs.
 const PLAIN: &str = "/stage/bundles/plain";
 
-/// What runc is asked while the container `c1` runs, and whether it succeeds.
+/// Calls of runc while the container `c1` runs, and whether each succeeds.
 const CALLS: &[(&[&str], bool)] = &[
     (&["--version"], true),
     (&["-v"], true),
@@ -77,7 +77,7 @@ fn running(pair: &Pair, id: &str, env: &[&str]) {
     pair.say(Program::Wrapper, &["start", id]).well();
 }
 
-/// What criu says is never twice the same.
+/// Removes criu, whose output differs from call to call.
 fn take_criu_away(pair: &Pair) {
     pair.host.busybox(&["rm", "-f", "/usr/sbin/criu"]).well();
 }
@@ -124,7 +124,7 @@ fn real_runc_says_the_same_through_the_wrapper_whatever_it_is_asked() {
     }
 }
 
-/// What is measured changes from call to call.
+/// Replaces measured numbers, which change from call to call.
 fn without_numbers(said: &Said) -> String {
     let mut text = String::new();
     for letter in said.stdout.chars() {

@@ -1,4 +1,5 @@
-//! What runc inherits through the wrapper, and what comes of signals to its process: everything as without it.
+//! runc must inherit through the wrapper what it would without it, and signals to its process must have equal
+//! effects.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,12 +17,12 @@ const UNUSUAL: &str = "cd /stage/seen && umask 027 && ulimit -n 333 && ulimit -t
 
 const SHELL: [&str; 5] = ["/usr/bin/busybox", "sh", "-c", UNUSUAL, "sh"];
 
-/// One of the two, called so.
+/// A call of one of the programs with an unusual umask, limits, priority, descriptors and signals.
 fn unusual(pair: &Pair, program: Program, pipe: &str, arguments: &[&str]) -> Command {
     with_signals(pipe, &pair.command_within(program, &SHELL, arguments))
 }
 
-/// env(1) of coreutils hands on signals that are blocked (USR1) and ignored (HUP); PIPE as it is said.
+/// A command in which env(1) of coreutils blocks USR1 and ignores HUP; `pipe` is its option for PIPE.
 fn with_signals(pipe: &str, inner: &Command) -> Command {
     let mut command = Command::new("env");
     command.args(["--block-signal=USR1", "--ignore-signal=HUP", &format!("--{pipe}-signal=PIPE")]);
@@ -111,8 +112,8 @@ fn own_nice() -> i32 {
 const TRAPS: &str = "for name in INT USR2 HUP; do trap \"echo $name\" $name; done; trap 'echo TERM; exit 7' TERM; \
                      echo ready; for n in $(seq 500); do sleep 0.02; done";
 
-/// What `/proc/PID` says of a foreground runc and nothing changes while its container runs. Which signals are blocked is
-/// not among it: the threads of a Go program block some by turns.
+/// The parts of `/proc/PID` of a foreground runc that do not change while its container runs. The blocked
+/// signals are not among them: the threads of a Go program block some by turns.
 fn process(pid: u32) -> BTreeMap<String, String> {
     let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap();
     let link = |name: String| {
@@ -143,7 +144,7 @@ struct Foreground {
 }
 
 impl Foreground {
-    /// A container that has said that it is ready, and the process of its runc.
+    /// Runs a container until it prints that it is ready; holds the process of its runc.
     fn run(pair: &Pair, program: Program, id: &str, env: &[&str]) -> Self {
         let bundle = pair.bundle("foreground", env, TRAPS);
         let arguments = ["--root", STATE, "run", "--bundle", &bundle, id];

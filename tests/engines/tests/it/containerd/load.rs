@@ -13,7 +13,8 @@ use support::said::Said;
 /// The demo machine's.
 const GPUS: usize = 9;
 
-/// Each of seven ids with each of four requests; the second number with `cargo xtask test --all`.
+/// How many containers run in a row, so that each of seven ids meets each of four requests. The second number
+/// applies with `cargo xtask test --all`.
 const IN_A_ROW: [usize; 2] = [30, 200];
 
 #[track_caller]
@@ -21,7 +22,8 @@ fn containerd(engine: &Engine) -> Option<Containerd> {
     Some(Containerd::on_demo(engine, &engine.unpacked()?, ASKED))
 }
 
-/// One after the other: what any of them left would be in the way of a later one, or stand there in the end.
+/// Runs containers one after the other: whatever one of them left would hinder a later one, or be there at
+/// the end.
 fn serves_containers_in_a_row(containerd: &Containerd) {
     for n in 0..IN_A_ROW[usize::from(real::is_all())] {
         let (env, gpus) = match n % 4 {
@@ -56,7 +58,7 @@ fn real_containerd_2_1_serves_containers_in_a_row() {
     containerd(&CONTAINERD_2_1).iter().for_each(serves_containers_in_a_row);
 }
 
-/// How many containers have each GPU, by the records.
+/// The number of containers that have each GPU, by the records.
 fn holders(containerd: &Containerd) -> BTreeMap<u64, usize> {
     let mut holders = BTreeMap::new();
     for record in containerd.host().records() {

@@ -63,7 +63,7 @@ fn real_containerd_starts_with_what_apply_makes_and_its_runtime_gives_gpus() {
             engine.name
         );
 
-        // ctr knows no runtimes by name: it is told what CRI would take from the file.
+        // ctr knows no runtimes by name: the test passes what CRI would take from the file.
         let dump = ["/usr/bin/containerd", "--config", "/stage/config.toml", "config", "dump"];
         let dump = Format::Toml.read(&containerd.host().call("/usr/bin", &dump).well()).unwrap();
         let section = if engine == CONTAINERD_2_1 {

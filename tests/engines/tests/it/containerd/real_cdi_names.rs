@@ -1,4 +1,4 @@
-//! Which device containerd takes by a CDI name that two specs have, and that rocworker knows it.
+//! Which device containerd takes for a CDI name that two specs have, and whether rocworker predicts it.
 
 use std::fs;
 use std::path::Path;

@@ -24,7 +24,8 @@ use real_engines::machine::{self, ASKED, seen_on_demo};
 use reconcile::{Content, Desired, Kind};
 use render::Templates;
 
-/// What Concourse 7.8 writes into its work folder for containerd 1.x (worker/workercmd/containerd.go).
+/// The configuration that Concourse 7.8 writes into its work folder for containerd 1.x
+/// (worker/workercmd/containerd.go).
 const DEFAULT_2: &str = "
 version = 2
 
@@ -62,7 +63,7 @@ fn worker(containerd: Version, written_config: Option<&str>) -> Worker {
     }
 }
 
-/// What should be for it, on the demo machine.
+/// The desired state for the worker on the demo machine.
 fn desired(worker: Worker) -> Desired {
     let stage = machine::stage(&Machine::demo(), ASKED);
     let root = root::Root::open(&stage.folder().join("machine")).unwrap();
@@ -144,7 +145,8 @@ fn version((major, minor, patch): (u32, u32, u32)) -> Version {
     Version { major, minor, patch }
 }
 
-/// What is asked for comes, what is not does not, and a further process sees it too.
+/// Checks that a container gets the GPUs that it asks for and no others, and that a further process sees
+/// them, too.
 #[track_caller]
 fn assert_wrapper_runs(containerd: &Containerd) {
     assert_eq!(containerd.look(&["--env", "AMD_VISIBLE_DEVICES=0"], "one"), seen_on_demo(0..1, "open"));

@@ -1,5 +1,5 @@
-//! Every configuration of tests/engines/configs, loaded by three releases of containerd as it was, as rocworker leaves
-//! it, and as undo leaves it.
+//! Loads every configuration of tests/engines/configs with three releases of containerd: as it was, as
+//! rocworker leaves it, and as undo leaves it.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use real_engines::engine::{CONTAINERD_1_6, CONTAINERD_1_7, CONTAINERD_2_1, Engin
 use reconcile::Kind;
 use serde_json::{Value, json};
 
-/// Which configurations are left alone, by what is said of them, or cannot be loaded anyway.
+/// The configurations that rocworker leaves alone, with its reason, or that cannot be loaded anyway.
 fn expected(engine: &Engine, name: &str) -> Expected {
     let is_1 = engine.name != "containerd 2.1";
     let is_3 = name.ends_with("-v3") || ["default-2.1", "conf-d-unused"].contains(&name);
@@ -75,7 +75,7 @@ fn real_containerd_loads_what_apply_makes_and_our_keys_alone_differ() {
             assert_ours(&name, &start.name, &engine, &after);
             assert_same(&name, &without_ours(before.clone()), &without_ours(after));
 
-            // Managed keys are seen as managed: a second time wants the same, and writes the same.
+            // rocworker recognizes managed keys: a second run wants an equal state, and writes equal bytes.
             let ours = configured.files();
             let again = configured.wanted("");
             assert_eq!(again, desired, "{name}");
@@ -189,7 +189,7 @@ fn in_order(mut effective: Value) -> Value {
     effective
 }
 
-/// What is in effect beside our keys.
+/// The effective configuration without rocworker's keys.
 fn without_ours(mut effective: Value) -> Value {
     for section in ["io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri"] {
         let Some(cri) = effective["plugins"].get_mut(section).and_then(Value::as_object_mut) else {

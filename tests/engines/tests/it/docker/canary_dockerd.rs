@@ -67,7 +67,7 @@ impl Docker {
         assert_eq!(self.0.host.records(), [""; 0]);
     }
 
-    /// Which GPUs living containers have, as `rocworker lease list` tells.
+    /// The GPUs that living containers have, by `rocworker lease list`.
     fn leased(&self) -> Vec<Value> {
         let said = self.call(&["/stage/rocworker", "--output", "json", "lease", "list"]).well();
         let answer: Value = serde_json::from_str(&said).unwrap();
@@ -152,7 +152,8 @@ fn real_a_canary_through_a_docker_without_our_runtime_and_without_cdi_fails_and_
     docker.assert_nothing_is_left();
 }
 
-/// docker 26.1 is told to look at CDI specs, 28.5 does so by itself: there a GPU comes without rocworker's runtime.
+/// docker 26.1 reads CDI specs because its configuration enables that, and 28.5 by default: with both a GPU
+/// comes without rocworker's runtime.
 #[test]
 fn real_a_canary_through_a_docker_that_knows_cdi_gets_the_gpu_that_it_names_and_no_other() {
     for engine in releases().into_iter().filter(|engine| *engine != CONTAINERD_1_6) {
@@ -174,7 +175,7 @@ fn real_a_canary_through_a_docker_that_knows_cdi_gets_the_gpu_that_it_names_and_
     }
 }
 
-/// docker 26.1 has no driver for CDI names until it is told of CDI.
+/// docker 26.1 has no driver for CDI names until its configuration enables CDI.
 #[test]
 #[ignore = "cargo xtask test --all"]
 fn real_a_canary_through_a_docker_that_was_not_told_of_cdi_fails_and_says_what_to_do() {

@@ -1,5 +1,4 @@
-//! `doctor --canary` on a machine with several engines: each is tried in the same call, and none stands in another's
-//! way.
+//! `doctor --canary` on a machine with several engines: one call tries each, and no engine hinders another.
 
 use std::fs;
 use std::path::Path;

@@ -7,7 +7,7 @@ use real_engines::docker::Docker;
 use real_engines::engine::CONTAINERD_1_6;
 use real_engines::machine::ALL;
 
-/// What the step sees of the GPUs stands in the image that it makes.
+/// An image whose build step writes the GPUs that it sees into the image.
 const DOCKERFILE: &str = "FROM look\nRUN /bin/sh -c 'ls /dev/kfd /dev/dri 2>/dev/null >/saw || :'\n";
 
 #[test]

@@ -63,7 +63,7 @@ impl Docker {
         self.docker(&[&always[..], flags, &["look"], &look::look("one")].concat())
     }
 
-    /// What a container with these flags sees of the GPUs.
+    /// The GPUs that a container with these flags sees.
     fn look(&self, flags: &[&str]) -> String {
         self.run(flags).well();
         let file = self.0.host.folder().join("seen/one");

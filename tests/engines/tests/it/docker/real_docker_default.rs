@@ -137,7 +137,8 @@ fn real_undo_keeps_the_wrapper_while_dockerd_28_5_has_it_as_its_default() {
     is_undone_once_the_default_is_another(&CONTAINERD_2_1);
 }
 
-/// One that hangs may run by the package's program as by a copy, and each question costs its patience.
+/// A dockerd that hangs may run by the package's program or by a copy, and each question to it costs its time
+/// limit.
 #[test]
 fn real_a_removal_asks_a_dockerd_that_hangs_once_and_keeps_the_package() {
     let Some(docker) = Docker::start(&CONTAINERD_2_1) else { return };

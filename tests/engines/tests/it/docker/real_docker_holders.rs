@@ -94,7 +94,7 @@ impl Docker {
         fs::read_to_string(self.0.host().folder().join("seen").join(file)).unwrap()
     }
 
-    /// What `rocworker lease list` says.
+    /// The answer of `rocworker lease list`.
     fn list(&self) -> Value {
         serde_json::from_str(&self.rocworker(&["--output", "json", "lease", "list"]).well()).unwrap()
     }

@@ -22,8 +22,8 @@ use serde_json::{Value, json};
 struct Docker(Dockerd);
 
 impl Docker {
-    /// The dockerd of the suite that this containerd is of, on the demo machine. `version`: its own, as rocworker would
-    /// be told.
+    /// The dockerd of this containerd's suite on the demo machine. `version`: dockerd's version, which
+    /// decides about its configuration.
     fn start(engine: &Engine, version: &str) -> Option<Self> {
         let unpacked = engine.unpacked()?;
         let stage = machine::stage(&Machine::demo(), ASKED);
@@ -64,7 +64,7 @@ impl Docker {
         assert_eq!(status, 200, "{said}");
     }
 
-    /// What a container sees of the GPUs, or what docker says of why there is none.
+    /// The GPUs that a container sees, or docker's message on why there is no container.
     fn look(&self, file: &str, env: &[&str], host: &Value) -> Result<String, String> {
         let mut host = host.clone();
         host["NetworkMode"] = json!("none");

@@ -15,7 +15,7 @@ const USER: &[&str] = &["--user", "1000:1000"];
 /// The groups of card and render nodes on the demo machine (crates/layout/src/drm.rs).
 const GROUPS: &[&str] = &["--group-add", "44", "--group-add", "992"];
 
-/// What a container with these flags sees, and what `docker exec` with these flags sees in it.
+/// The GPUs that a container with these flags sees, and those that `docker exec` with these flags sees in it.
 #[track_caller]
 fn look(docker: &Docker, flags: &[&str], exec: &[&str]) -> [String; 2] {
     let seen = format!("{}:/seen", look::SEEN);
@@ -70,7 +70,8 @@ fn by_the_wrapper_every_user_opens_them(docker: &Docker) {
     assert_eq!(look(docker, &with_kfd, USER), [open(), open()], "/dev/kfd by its path as well");
 }
 
-/// All nodes are in the bundle before the wrapper sees it; with another GPU /dev/kfd alone.
+/// By CDI all nodes are in the bundle before the wrapper sees it. If the wrapper adds another GPU, only
+/// /dev/kfd is already there.
 fn by_cdi_and_the_wrapper_at_once_too(docker: &Docker) {
     let both = [BY_CDI, BY_WRAPPER, USER].concat();
     assert_eq!(look(docker, &both, USER), [open(), open()], "the same GPU by both");

@@ -10,7 +10,7 @@ use support::real;
 use support::said::Said;
 use support::stage::Stage;
 
-/// What a shell of root's has.
+/// The PATH of root's shell.
 pub(crate) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// The first line of a quick start, which `cargo xtask test` has run with programs that are not optimized.
 pub(crate) const DIST: &str = "cargo xtask dist";

@@ -107,7 +107,7 @@ fn end(containerd: &Containerd, program: &str) {
     containerd.host().busybox(&[&["kill", "-KILL"], &pids[..]].concat());
 }
 
-/// Whether a create that goes past containerd gets the GPU; it is deleted again.
+/// Whether a create that bypasses containerd gets the GPU; deletes its container again.
 #[track_caller]
 fn gets_it(containerd: &Containerd, config: &str) -> bool {
     let bundle = containerd.outside("/stage/asks");

@@ -1,5 +1,5 @@
-//! Other runtimes than Debian 12's runc behind the wrapper: runc 1.3 is containerd 2.1's; here are crun 1.8, 1.21
-//! and 1.28.
+//! Runtimes other than Debian 12's runc behind the wrapper: crun 1.8, 1.21 and 1.28. containerd 2.1's tests
+//! have runc 1.3.
 
 use real_engines::containerd::Containerd;
 use real_engines::engine::releases;

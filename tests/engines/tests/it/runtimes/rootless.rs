@@ -12,7 +12,7 @@ use support::said::Said;
 /// Who calls runc: nobody special.
 const USER: u32 = 1000;
 
-/// What a container shows of itself: who it is, and the nodes that are there.
+/// A script with which a container shows its user and its nodes.
 const SHOW: &str = "id -u; for node in /dev/kfd /dev/dri; do test -e $node && echo $node; done; exit 5";
 
 /// runc of every release, each with a folder of the user's own, at `/stage/user`.
@@ -95,7 +95,7 @@ fn real_runc_of_an_ordinary_user_is_hindered_in_nothing_and_given_no_gpu() {
     }
 }
 
-/// As rootless engines do it: the user is root there, and the policy's owner is nobody whom that namespace knows.
+/// Runs as rootless engines do: the user is root in a namespace, which does not map the policy's owner.
 #[test]
 fn real_runc_in_a_users_own_namespace_is_plain_runc_that_says_why() {
     const LAYER: &[&str] = &["/usr/bin/busybox", "unshare", "--user", "--map-root-user"];

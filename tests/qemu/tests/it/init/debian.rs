@@ -15,10 +15,10 @@ const PROGRAMS: [&str; 6] = [
     "usr/bin/udevadm",
 ];
 
-/// Where packages put their units.
+/// The folder of packages' units.
 const UNITS: &str = "usr/lib/systemd/system";
 
-/// What a machine on an initramfs has a use for: no no users, no gettys, nothing to mount or to clean up.
+/// Units that a machine on an initramfs can use: it has no users, no gettys, nothing to mount or to clean up.
 const UNIT_FILES: [&str; 17] = [
     "basic.target",
     "local-fs.target",
@@ -39,7 +39,7 @@ const UNIT_FILES: [&str; 17] = [
     "systemd-udevd-kernel.socket",
 ];
 
-/// Which target starts which of them, as their packages have it.
+/// The targets that start units, as the units' packages have it.
 const WANTED: [(&str, &str); 6] = [
     ("sockets", "systemd-journald.socket"),
     ("sockets", "systemd-journald-dev-log.socket"),

@@ -1,4 +1,4 @@
-//! What is in the machine that systemd starts.
+//! The content of the machine that systemd starts.
 
 pub(crate) mod debian;
 pub(crate) mod set_up;

@@ -15,7 +15,7 @@ use crate::machine::laid::{ADDRESS, DEVICE};
 /// The machine in QEMU has the first of them alone.
 const CARDS: [(&str, u32); 2] = [(ADDRESS, 128), ("0000:00:06.0", 129)];
 
-/// What is there before rocworker comes.
+/// The machine's files before rocworker comes.
 const FILES: [(&str, &str); 6] = [
     // A machine in software is slow, and nothing is looked at without a reason.
     ("etc/rocworker/config.yaml", "boot: {wait-s: 120}\ndaemon: {interval-s: 86400}\n"),
@@ -35,7 +35,7 @@ const FILES: [(&str, &str); 6] = [
     ),
 ];
 
-/// Of its package.
+/// The files of containerd's package.
 const CONTAINERD: [&str; 3] =
     ["usr/bin/containerd", "usr/lib/systemd/system/containerd.service", "etc/containerd/config.toml"];
 

@@ -1,8 +1,8 @@
-//! What `systemctl show` says of units (guest/system.sh).
+//! Parses the output of `systemctl show` (guest/system.sh).
 
 use std::collections::BTreeMap;
 
-/// Each unit by its name without `.service`.
+/// Each unit's properties by its name without `.service`.
 #[derive(Debug)]
 pub(crate) struct Units(BTreeMap<String, BTreeMap<String, String>>);
 

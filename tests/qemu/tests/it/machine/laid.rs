@@ -1,4 +1,5 @@
-//! What `doctor --canary` needs beside the real drivers: a /sys in which the machine's card is bound.
+//! The files that `doctor --canary` needs beside the real drivers: a /sys in which the machine's card is
+//! bound.
 
 use layout::{Entry, Gpu, Kfd, KfdNode, Machine, Module};
 use qemu_machine::archive::Archive;

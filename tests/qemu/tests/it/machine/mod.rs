@@ -1,4 +1,4 @@
-//! What is in the machine: programs, bundles, a CDI spec and a policy that are made for the occasion.
+//! The content of the machine: programs, bundles, a CDI spec and a policy that are made for the tests.
 
 pub(crate) mod laid;
 
@@ -21,7 +21,7 @@ const INIT: &str = concat!(
     include_str!("../../../guest/init.sh")
 );
 
-/// Without CRI, which Concourse does not use.
+/// containerd's configuration without CRI, which Concourse does not use.
 const CONTAINERD: &str = r#"
 version = 2
 root = "/run/containerd/root"

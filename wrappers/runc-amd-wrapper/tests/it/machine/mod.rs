@@ -52,7 +52,7 @@ pub(crate) struct Machine {
     keeper: Child,
 }
 
-/// What a call said.
+/// The output of a call.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) status: ExitStatus,
@@ -60,7 +60,7 @@ pub(crate) struct Said {
     pub(crate) stderr: String,
 }
 
-/// What a bundle is like.
+/// The properties of a bundle.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Like<'a> {
     pub(crate) args: &'a [&'a str],
@@ -69,7 +69,7 @@ pub(crate) struct Like<'a> {
     pub(crate) mapping: &'a [(u32, u32, u32)],
 }
 
-/// Concourse's: the container's root is the host's highest id, all others keep theirs.
+/// Concourse's mapping: the container's root is the host's highest id, all other ids stay.
 pub(crate) const CONCOURSE: &[(u32, u32, u32)] = &[(0, 65534, 1), (1, 1, 65533)];
 
 /// Prints every node of a GPU that is there, with what came of opening it.
@@ -295,7 +295,8 @@ fn listed(index: u32, card: &str, card_node: u32, render: u32) -> Value {
            "nodes": nodes.map(|path| json!({"path": path, "gid": RENDER}))})
 }
 
-/// As a container engine writes it: nothing in /dev but the defaults, and every device denied.
+/// A bundle's config as a container engine writes it: only the default nodes in /dev, and every device
+/// denied.
 pub(crate) fn config(cgroup: &str, like: Like<'_>) -> Value {
     let mut env = vec!["PATH=/bin"];
     env.extend(like.env);

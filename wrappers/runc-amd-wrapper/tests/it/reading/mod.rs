@@ -1,9 +1,9 @@
-//! What real runc takes a command line for, and whether the wrapper's reading agrees.
+//! Observes how real runc reads a command line, and compares the wrapper's reading.
 //!
-//! How runc's own reading shows, without a container: every id that a line may name is a link to itself
-//! in the state folder, so that runc stops with an error that names the folder and the id; every bundle
-//! holds a mount whose relative destination names the bundle, which runc warns about just before that.
-//! The fuzz target `args_runc` (fuzz/) asks with lines of its own.
+//! runc shows its own reading without a container. Every id that a line may name is a link to itself in the
+//! state folder, so that runc stops with an error that names the folder and the id. Every bundle holds a
+//! mount whose relative destination names the bundle, about which runc warns just before. The fuzz target
+//! `args_runc` (fuzz/) uses lines of its own.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -20,10 +20,10 @@ pub(crate) const IDS: &[&str] = &[
     "delete", "state", "start", "kill", "pause", "nowhere",
 ];
 
-/// What 1.3 says of `--criu`, which it takes and does not use.
+/// runc 1.3's warning about `--criu`, which it accepts and does not use.
 const CRIU_IS_IGNORED: &str = "WARNING: --criu ignored (criu binary from $PATH is used); do not use\n";
 
-/// What runc was seen to take a line for. What it did not show is `None`.
+/// runc's reading of a line as far as it showed; `None` where it did not.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     subcommand: Option<&'static str>,
@@ -143,7 +143,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// For this machine's own runc.
+    /// An observer of this machine's own runc.
     #[allow(dead_code, reason = "the fuzz target's")]
     pub(crate) fn new() -> Self {
         Self::of(&["runc".into()])

@@ -19,7 +19,7 @@ pub(crate) struct Stage {
     pub(crate) user: u32,
 }
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     pub(crate) verdict: Verdict,
@@ -38,7 +38,7 @@ impl Outcome {
 }
 
 impl Stage {
-    /// Without a policy.
+    /// A stage without a policy.
     pub(crate) fn new() -> Self {
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
@@ -74,7 +74,7 @@ impl Stage {
         stage
     }
 
-    /// With device nodes too, mode 0660 and group 992.
+    /// A stage with device nodes, mode 0660 and group 992.
     pub(crate) fn with_nodes() -> Self {
         let stage = Self::new();
         for (name, minor) in [("kfd", 3), ("dri/renderD128", 5), ("dri/renderD129", 7)] {
@@ -194,7 +194,7 @@ pub(crate) fn policy(requests: &str, default: &str) -> Value {
            "gpus": [gpu(0, "0000:64:00.0"), gpu(1, "0000:65:00.0")], "kfd": {"path": "/dev/kfd", "gid": 992}})
 }
 
-/// What an earlier version of rocworker wrote of both.
+/// A policy of schema 1 for the stage's two GPUs, as an earlier version of rocworker wrote it.
 pub(crate) fn policy_of_schema_1(requests: &str, default: &str) -> Value {
     let gpu = |index: u32, pci: &str| {
         json!({"index": index, "pci": pci, "render": format!("/dev/dri/renderD{}", 128 + index),

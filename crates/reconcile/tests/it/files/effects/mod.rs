@@ -48,9 +48,9 @@ exit 64
 
 struct Host {
     machine: Machine,
-    /// How long a unit is waited for.
+    /// How long a run waits for a unit.
     drain: Duration,
-    /// What waits longer.
+    /// The command that waits longer.
     waiter: Option<Vec<String>>,
 }
 
@@ -121,7 +121,7 @@ impl Host {
         work.run_effects(&self.machine.root(), &services, |_| true, &mut |_| {}).unwrap()
     }
 
-    /// What an apply leaves that is killed before it comes to the effects.
+    /// Leaves the state of an apply that is killed before it comes to the effects.
     fn killed_before_effects(&self, desired: &Desired) {
         let root = self.machine.root();
         let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
