@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use config::KEYS as ROCWORKER;
 use engines::containerd::CONFIG_KEYS as CONTAINERD;
 use engines::unit::{FOLDERS as OF_UNITS, Unit, named};
 use engines::{self, Format, Reported};
 
 use super::collect::Collector;
-use super::redact::{CDI, POLICY, ROCWORKER, Redactor};
+use super::redact::{CDI, POLICY, Redactor};
 
 /// What of rocworker's own is taken, and the specs that engines read.
 const FILES: [Reported; 8] = [

@@ -6,7 +6,7 @@ use std::path::Path;
 use config::Component;
 use engines::program::PACKAGED;
 use engines::undo_constraints::{named_by_dockerd, undo_constraints};
-use engines::{ALL, Containerd, Docker, Engine};
+use engines::{ALL, Docker, Engine};
 use reconcile::{
     Desired, Effect, Finding, Note, Plan, Progress, Receipt, Restarts, Services, Store, Transaction,
     UndoConstraints, naming,
@@ -59,7 +59,7 @@ impl Run<'_> {
         let mut outcome = self.execute(&REMOVE, request, on_progress)?;
         // A file may have come to name the program meanwhile. A dockerd that hangs is not asked twice.
         if !outcome.falls_short() {
-            outcome.left.extend(self.naming(&self.undo_constraints_of_files()));
+            outcome.left.extend(self.naming(&undo_constraints(self.root, self.config)));
         }
         Ok(outcome)
     }
@@ -139,15 +139,9 @@ impl Run<'_> {
     /// How the engines are configured now. None of their programs is run.
     pub(super) fn undo_constraints(&self) -> UndoConstraints {
         let docker = Docker::find(self.root, &self.config.docker.config);
-        let mut found = self.undo_constraints_of_files();
+        let mut found = undo_constraints(self.root, self.config);
         found.named.extend(named_by_dockerd(self.root, self.config, &docker));
         found
-    }
-
-    fn undo_constraints_of_files(&self) -> UndoConstraints {
-        let docker = Docker::find(self.root, &self.config.docker.config);
-        let containerd = Containerd::find(self.root, &self.config.containerd.config);
-        undo_constraints(self.root, self.config, containerd.as_ref(), &docker)
     }
 
     /// The containers that do not start again after this plan: each keeps the runtime that it was made with.

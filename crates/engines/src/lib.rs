@@ -83,8 +83,9 @@ pub struct Engine {
     pub(crate) has_wrapper_as_default: fn(&Root, &Config, &Engines) -> Result<Option<Said>, String>,
     /// The runc that the wrapper has to run, where that is not the one on PATH.
     pub real_runc: fn(&Wish<'_>) -> Option<PathBuf>,
-    /// The files that it reads now, wherever the configuration has them, and in which it may name a default runtime.
-    pub(crate) files: fn(&Root, Option<&Containerd>, &Docker) -> Vec<PathBuf>,
+    /// The files that the engine reads now, wherever its unit and rocworker's configuration have them. Each may name a
+    /// default runtime.
+    pub(crate) files: fn(&Root, &Config) -> Vec<PathBuf>,
     /// What the daemon watches beside its unit: what it reads, and its programs.
     pub watched: fn(&Root, &Config) -> Vec<Watched>,
     /// Names of its containers that were made with one of these runtimes, and do not start again without it.
@@ -109,7 +110,7 @@ impl Engine {
         desired: |_| Desired::default(),
         has_wrapper_as_default: |_, _, _| Ok(None),
         real_runc: |_| None,
-        files: |_, _, _| Vec::new(),
+        files: |_, _| Vec::new(),
         watched: |_, _| Vec::new(),
         made_with: |_, _, _| Vec::new(),
         doctor: |_, _| Ok(Vec::new()),
@@ -147,7 +148,7 @@ impl Engines {
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Self {
         let containerd = Containerd::read(root, config, versions);
         let docker = Docker::read(root, &config.docker.config, versions);
-        let undo_constraints = undo_constraints(root, config, containerd.as_ref(), &docker);
+        let undo_constraints = undo_constraints(root, config);
         let concourse = Concourse::read(root, versions);
         let (podman, crio) = (Podman::read(root), Crio::read(root, config, versions));
         Self { containerd, docker, podman, concourse, crio, undo_constraints }

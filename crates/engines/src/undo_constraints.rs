@@ -12,7 +12,7 @@ use super::containerd::UNIT;
 use super::docker::desired::{restart_now, restart_with};
 use super::docker::{self, DefaultRuntime, Installed};
 use super::unit::{Unit, named};
-use super::{ALL, Containerd, Docker};
+use super::{ALL, Docker};
 use crate::program::{INSTALLED, PACKAGED};
 
 /// Where containerd's shims name the wrapper of a container that runs. A shim writes its options and the runtime's path
@@ -30,16 +30,11 @@ pub fn running() -> Vec<Running> {
 /// By the files beneath `root`, also for an engine that is not to be configured any more. [`named_by_dockerd`] has what a
 /// running dockerd adds.
 #[must_use]
-pub fn undo_constraints(
-    root: &Root,
-    config: &Config,
-    containerd: Option<&Containerd>,
-    docker: &Docker,
-) -> UndoConstraints {
+pub fn undo_constraints(root: &Root, config: &Config) -> UndoConstraints {
     let mut found = UndoConstraints::default();
     found.running.insert(name(Component::Wrapper), running());
     for engine in &ALL {
-        let files = sorted((engine.files)(root, containerd, docker));
+        let files = sorted((engine.files)(root, config));
         found.namers.extend(files.iter().cloned());
         found.files.insert(engine.name.to_owned(), files);
         let Some((files, folders)) = engine.names_programs_in else { continue };
@@ -48,7 +43,7 @@ pub fn undo_constraints(
         folders.iter().for_each(|folder| add_folder(&mut found, root, Path::new(folder)));
     }
     found.namers = sorted(found.namers);
-    let Some(docker) = &docker.installed else { return found };
+    let Some(docker) = &Docker::find(root, &config.docker.config).installed else { return found };
     let default = docker.unit.as_ref().and_then(|line| line.value(&["default-runtime"]));
     found.named.extend(default.map(|runtime| Named {
         component: name(Component::Docker),

@@ -11,7 +11,7 @@ use host::hostname;
 use root::Root;
 use serde_json::Value;
 
-pub(super) use keys::{CDI, POLICY, ROCWORKER};
+pub(super) use keys::{CDI, POLICY};
 use value::{SECRET_WORDS, is_name, is_numbers, is_path, is_secret, removed};
 pub(super) use value::{module_line, parameter};
 

@@ -4,7 +4,9 @@ use std::path::Path;
 use config::Config;
 use engines::{self, Format};
 
-use super::{CDI, MARK, POLICY, ROCWORKER, Redactor, module_line, parameter};
+use config::KEYS as ROCWORKER;
+
+use super::{CDI, MARK, POLICY, Redactor, module_line, parameter};
 
 fn redactor() -> Redactor {
     Redactor::of_host(Some("build-7"))

@@ -55,15 +55,11 @@ pub(super) const ENGINE: Engine = Engine {
     off: |config| config.containerd.managed.off(),
     desired,
     has_wrapper_as_default,
-    files: |root, containerd, _| {
-        // The configuration may name another main file than its unit does.
-        let by_unit = Containerd::find(root, Path::new(CONTAINERD_CONFIG));
-        containerd
-            .into_iter()
-            .chain(&by_unit)
-            .flat_map(|it| &it.files)
-            .map(|file| file.path.clone())
-            .collect()
+    files: |root, config| {
+        // rocworker's configuration may name another main file than containerd's unit does.
+        let mains = [config.containerd.config.as_path(), Path::new(CONTAINERD_CONFIG)];
+        let found = mains.into_iter().filter_map(|main| Containerd::find(root, main));
+        found.flat_map(|containerd| containerd.files).map(|file| file.path).collect()
     },
     watched,
     doctor: doctor::check,

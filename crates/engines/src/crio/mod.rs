@@ -44,7 +44,7 @@ pub(super) const ENGINE: Engine = Engine {
     has_wrapper_as_default: desired::has_wrapper_as_default,
     real_runc,
     // By its unit, whatever the configuration says.
-    files: |root, _, _| {
+    files: |root, _| {
         let crio = Crio::find(root, Path::new(CRIO_CONFIG)).into_iter();
         crio.flat_map(|crio| crio.files).map(|file| file.path).collect()
     },

@@ -55,12 +55,12 @@ pub(super) const ENGINE: Engine = Engine {
     off: |config| config.docker.managed.off(),
     desired,
     has_wrapper_as_default,
-    files: |_, _, docker| {
+    files: |root, config| {
         let of_docker = |docker: &Installed| {
             let by_unit = docker.unit.as_ref().and_then(|line| line.path(&CONFIG_OPTION));
             [by_unit.unwrap_or_else(|| DOCKER_CONFIG.into()), docker.config.clone()]
         };
-        docker.installed.iter().flat_map(of_docker).collect()
+        Docker::find(root, &config.docker.config).installed.iter().flat_map(of_docker).collect()
     },
     watched: |root, config| {
         let docker = Docker::find(root, &config.docker.config).installed.into_iter();

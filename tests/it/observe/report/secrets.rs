@@ -277,8 +277,9 @@ fn what_is_read_of_a_configuration_is_in_the_archive_word_for_word() {
 }
 
 /// Where tables of words are, and how their names begin here.
-const TABLES: [(&str, &str); 5] = [
+const TABLES: [(&str, &str); 6] = [
     ("", include_str!("../../../../src/report/redact/keys.rs")),
+    ("ROCWORKER_", include_str!("../../../../crates/config/src/keys.rs")),
     ("CONTAINERD_", include_str!("../../../../crates/engines/src/containerd/report.rs")),
     ("DOCKER_", include_str!("../../../../crates/engines/src/docker/report.rs")),
     ("CONCOURSE_", include_str!("../../../../crates/engines/src/concourse/report.rs")),
@@ -295,7 +296,8 @@ fn sample() -> impl Iterator<Item = &'static str> {
 fn words(table: &str) -> BTreeSet<&'static str> {
     let of_file = |(begin, text): &(&str, &'static str)| {
         let tables = text.split("\nconst ").flat_map(|it| it.split("\npub(super) const "));
-        let tables = tables.flat_map(|it| it.split("\npub(crate) const ")).skip(1);
+        let tables = tables.flat_map(|it| it.split("\npub(crate) const "));
+        let tables = tables.flat_map(|it| it.split("\npub const ")).skip(1);
         tables.filter(|it| format!("{begin}{it}").starts_with(table)).collect::<Vec<_>>()
     };
     let tables = TABLES.iter().flat_map(of_file);
