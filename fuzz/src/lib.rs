@@ -14,6 +14,7 @@
 pub mod args;
 pub mod bundle;
 pub mod cdi;
+pub mod config;
 pub mod gpu_metrics;
 pub mod health;
 mod input;

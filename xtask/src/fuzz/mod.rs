@@ -11,7 +11,7 @@ use crate::command::Command;
 use crate::privilege::Privilege;
 use crate::refusal::Refusal;
 use crate::repository;
-use target::{PACKAGES, TARGETS, Target};
+use target::{TARGETS, Target};
 
 /// How long each target runs by default.
 const USUAL: Duration = Duration::from_secs(60);
@@ -25,7 +25,7 @@ const AT_ONCE: usize = 2;
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let (duration, targets) = read(arguments)?;
     let privilege = Privilege::of_this_process().ok();
-    build(&targets)?;
+    build()?;
     run_each(&targets, duration, privilege)
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 pub(crate) fn all(privilege: Privilege) -> Result<()> {
     formatting()?;
     let targets: Vec<_> = TARGETS.iter().collect();
-    build(&targets)?;
+    build()?;
     run_each(&targets, USUAL, Some(privilege))
 }
 
@@ -67,14 +67,15 @@ fn read(arguments: &[String]) -> Result<(Duration, Vec<&'static Target>)> {
     Ok((duration, targets))
 }
 
-fn manifest(package: &str) -> PathBuf {
-    repository::top().join(package).join("Cargo.toml")
+/// The workspace of the fuzz targets, beneath the repository's top.
+const FOLDER: &str = "fuzz";
+
+fn manifest() -> PathBuf {
+    repository::top().join(FOLDER).join("Cargo.toml")
 }
 
 fn formatting() -> Result<()> {
-    PACKAGES.iter().try_for_each(|package| {
-        Command::new(["cargo", "fmt", "--check", "--manifest-path"]).arguments([manifest(package)]).run()
-    })
+    Command::new(["cargo", "fmt", "--check", "--manifest-path"]).arguments([manifest()]).run()
 }
 
 /// Everything of a run: builds, corpora, what failed.
@@ -82,24 +83,19 @@ fn folder() -> PathBuf {
     repository::target().join("fuzz")
 }
 
-/// Builds the packages that these targets are in, with the address sanitizer where it links. The flags that this
+/// Builds the targets, with the address sanitizer where it links. The flags that this
 /// takes are unstable ones, which a stable compiler takes with RUSTC_BOOTSTRAP.
-fn build(targets: &[&Target]) -> Result<()> {
-    let with = |package: &str, sanitizer: &str| {
-        Command::new(["cargo", "fuzz", "build", "--sanitizer", sanitizer, "--fuzz-dir", package])
+fn build() -> Result<()> {
+    let with = |sanitizer: &str| {
+        Command::new(["cargo", "fuzz", "build", "--sanitizer", sanitizer, "--fuzz-dir", FOLDER])
             .arguments(["--target-dir".into(), folder()])
             .environment("RUSTC_BOOTSTRAP", "1")
             .run()
     };
-    for package in PACKAGES {
-        if targets.iter().any(|target| target.package == package) {
-            with(package, "address").or_else(|error| {
-                println!("{error:#}; once more without a sanitizer");
-                with(package, "none")
-            })?;
-        }
-    }
-    Ok(())
+    with("address").or_else(|error| {
+        println!("{error:#}; once more without a sanitizer");
+        with("none")
+    })
 }
 
 fn run_each(targets: &[&'static Target], duration: Duration, privilege: Option<Privilege>) -> Result<()> {
@@ -163,15 +159,10 @@ mod tests {
 
     #[test]
     fn every_target_is_built_and_has_seeds() {
-        for package in PACKAGES {
-            let manifest = std::fs::read_to_string(manifest(package)).unwrap();
-            let of_it: Vec<_> = TARGETS.iter().filter(|target| target.package == package).collect();
-            assert_eq!(manifest.matches("[[bin]]").count(), of_it.len(), "{package}");
-            for target in of_it {
-                assert!(manifest.contains(&format!("name = \"{}\"", target.name)), "{}", target.name);
-            }
-        }
+        let manifest = std::fs::read_to_string(manifest()).unwrap();
+        assert_eq!(manifest.matches("[[bin]]").count(), TARGETS.len());
         for target in TARGETS {
+            assert!(manifest.contains(&format!("name = \"{}\"", target.name)), "{}", target.name);
             assert!(std::fs::read_dir(target.seeds()).unwrap().count() > 1, "{}", target.name);
             assert!(target.dictionary().is_none_or(|dictionary| dictionary.is_file()), "{}", target.name);
         }

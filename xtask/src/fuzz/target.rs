@@ -18,15 +18,10 @@ pub(super) struct Target {
     dictionary: Option<&'static str>,
     /// Whether the target runs real runc, for which it needs root.
     asks_runc: bool,
-    /// The package that it is built in: see [`PACKAGES`].
-    pub(super) package: &'static str,
 }
 
-/// The packages of targets, which are folders: most targets, and what takes longer to be built than all of these.
-pub(super) const PACKAGES: [&str; 2] = ["fuzz", "fuzz/config"];
-
 const fn target(name: &'static str, dictionary: Option<&'static str>) -> Target {
-    Target { name, dictionary, asks_runc: false, package: PACKAGES[0] }
+    Target { name, dictionary, asks_runc: false }
 }
 
 pub(super) const TARGETS: &[Target] = &[
@@ -45,7 +40,7 @@ pub(super) const TARGETS: &[Target] = &[
     target("args", Some("args")),
     // Each byte of this target's input stands for a word, so it needs no dictionary.
     Target { asks_runc: true, ..target("args_runc", None) },
-    Target { package: PACKAGES[1], ..target("config", Some("config")) },
+    target("config", Some("config")),
 ];
 
 impl Target {

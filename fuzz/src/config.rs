@@ -1,17 +1,12 @@
 //! The configuration, /etc/rocworker/config.yaml, which a person writes: read, or refused with its line.
-#![no_main]
 
 use std::{fmt::Write as _, path::Path};
 
-use rocworker::{
-    config::{Config, Devices, Error, Managed, NamedBy, Off},
-    printable::printable,
-};
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| check(data));
+use config::{Config, Devices, Error, Managed, NamedBy, Off};
+use printable::printable;
 
 /// The text of a configuration.
-fn check(data: &[u8]) {
+pub fn check(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let path = Path::new("/etc/rocworker/config.yaml");
     let config = match Config::parse(path, text) {
