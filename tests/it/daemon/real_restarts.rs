@@ -77,7 +77,8 @@ configure 'tag: a'
 until_true 'grep -q landing /run/worker'
 echo the build ends
 touch /run/built
-until_true '[ $(grep -c started /run/worker) = 2 ] && [ "$(says StatusText)" = "all as it should be" ]'
+until_true '[ $(grep -c started /run/worker) = 2 ] && [ $(wc -l < /run/containerd.starts) = 2 ]'
+until_true '[ "$(says StatusText)" = "all as it should be" ]'
 cat /run/worker /run/containerd.starts
 "#,
     ) else {
