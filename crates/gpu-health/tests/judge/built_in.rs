@@ -140,7 +140,7 @@ fn a_reading_takes_off_what_the_table_says() {
     ];
     for (samples, takes, score) in cases {
         let said = format!("{samples:?}");
-        // Of this card the log says nothing.
+        // The log has nothing on a card that amdgpu does not drive.
         let silent = Card { is_driven: false, ..card(samples) };
         let gpu = of(&silent, &[]);
         assert_eq!((rules_of(&gpu), gpu.score), (takes.to_vec(), score), "{said}");

@@ -134,7 +134,7 @@ fn real_another_who_installs_is_waited_for_within_a_limit() {
         );
         worker.has("lab-tool", None);
 
-        // One that ends in time is waited for.
+        // The run waits for an installation that ends in time.
         worker.tell(&Told { lock: PATIENCE, ..worker.told(&["install lab-tool"]) });
         let mut waiting = worker.machine.command(&CHILD).stdout(Stdio::null()).spawn().unwrap();
         wait_for_one_who_waits();
@@ -279,7 +279,7 @@ fn real_what_dpkg_says_is_understood_whatever_language_the_machine_speaks() {
     assert!(catalogue.exists(), "dpkg speaks no German there: {}", catalogue.display());
     let worker = Worker::new(machine, [faulty::fails("lab-fails", "not now")]);
     worker.tell(&worker.told(&["install lab-fails"]));
-    // As Ubuntu's /etc/default/locale has it.
+    // Ubuntu's /etc/default/locale sets LANGUAGE.
     let ran = worker.machine.command(&CHILD).env("LANGUAGE", "de_DE:de").output().unwrap();
     assert!(ran.status.success(), "{ran:?}");
     let ran = worker.ran();
