@@ -56,7 +56,7 @@ fn a_gigabyte_takes_less_than_two_blocks_of_memory() {
         let Totals { bytes, cut, .. } = totals.unwrap();
         assert!(bytes > GIGABYTE - 2 * MIB);
         assert_eq!(hits, GIGABYTE / length * hits_each);
-        // Of zeros there is one line.
+        // A text of zeros is one line.
         assert_eq!(cut, if hits_each + cut_each == 0 { 1 } else { GIGABYTE / length * cut_each });
         let grown = peak() - before;
         assert!(grown < MIB, "{grown} bytes more than before");

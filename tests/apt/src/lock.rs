@@ -31,7 +31,7 @@ impl Holder {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut lines = BufReader::new(apt_get.stdout.take().unwrap()).lines().map_while(Result::ok);
         assert!(lines.any(|line| line == "the locks are held"), "apt-get ended: {:?}", apt_get.wait());
-        // Its further words must find a reader.
+        // apt-get must not block on a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self { apt_get }
     }

@@ -289,7 +289,7 @@ impl Machine {
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // With its stdin the first process ends, and with that every other one of the namespace.
+        // The first process ends with its stdin, and all other processes of the namespace end with it.
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
     }

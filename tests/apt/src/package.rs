@@ -189,7 +189,7 @@ impl Package {
         }
         let file = into.join(self.file_name());
         let mut command = Command::new("dpkg-deb");
-        // Without compression, which takes longer than all the rest.
+        // Compression would take longer than everything else.
         command.args(["--build", "--root-owner-group", "-Znone"]).arg(&tree).arg(&file);
         let output = command.output().unwrap();
         assert!(output.status.success(), "{command:?}: {output:?}");
@@ -199,7 +199,7 @@ impl Package {
 
 fn lay_out(tree: &Path, path: &str, content: &Content) {
     let file = tree.join(path.trim_start_matches('/'));
-    // Each by itself: the mode of what create_dir_all makes is the caller's umask.
+    // Each folder gets its mode by itself: create_dir_all follows the caller's umask.
     let mut folders: Vec<&Path> = file.ancestors().skip(1).take_while(|folder| *folder != tree).collect();
     folders.reverse();
     for folder in folders {

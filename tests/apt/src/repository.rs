@@ -158,7 +158,7 @@ impl Repository {
         let mut packages = String::new();
         for Entry { control, file } in &self.packages {
             let name = file.file_name().unwrap().to_str().unwrap();
-            // Its own bytes: a test may spoil one release's and not the others'.
+            // Each release has a copy of the file, so that a test can spoil one release alone.
             fs::copy(file, pool.join(name)).unwrap();
             let bytes = fs::read(file).unwrap();
             let entry = control

@@ -26,6 +26,6 @@ fn remove_with_all_below(folder: &Path) {
             remove_with_all_below(&entry.path());
         }
     }
-    // One that is still in use stays: there is nobody to tell.
+    // A cgroup that is still in use stays: nobody is left to report it to.
     let _ = fs::remove_dir(folder);
 }

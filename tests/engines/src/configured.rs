@@ -151,15 +151,15 @@ impl Configured {
         actions(&config, &containerd, &Templates::built_in(), Path::new(WRAPPER))
     }
 
-    /// Brings it about, as the reconciler would.
+    /// Applies the desired state, as the reconciler would.
     ///
     /// # Panics
-    /// For an action that is none of containerd's, or cannot be done.
+    /// For an action that is not containerd's, or that cannot be done.
     pub fn apply(&self, desired: &Desired) {
         apply_below(&self.root, desired);
     }
 
-    /// Takes it back. `before`: what was there.
+    /// Reverts the desired state. `before`: the files before it was applied.
     ///
     /// # Panics
     /// Where [`Configured::apply`] panics.
@@ -205,10 +205,10 @@ impl Configured {
     }
 }
 
-/// Brings it about below a folder that is a machine's `/`.
+/// Applies the desired state below a folder that is a machine's `/`.
 ///
 /// # Panics
-/// For an action that is none of containerd's, or cannot be done.
+/// For an action that is not containerd's, or that cannot be done.
 pub fn apply_below(root: &Path, desired: &Desired) {
     for action in &desired.actions {
         let path = root.join(action.path.path().unwrap().strip_prefix("/").unwrap());

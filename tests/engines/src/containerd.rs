@@ -284,10 +284,11 @@ impl Containerd {
         assert!(comes_true(is_so), "{}: not so: {what}; containerd said:\n{}", self.name(), log());
     }
 
-    /// Holds that of all containers nothing is left: shims, mounts, runc's state, cgroups, the wrapper's records.
+    /// Checks that nothing is left of all containers: shims, mounts, runc's state, cgroups, the wrapper's
+    /// records.
     ///
     /// # Panics
-    /// With what is left.
+    /// With the leftovers.
     #[track_caller]
     pub fn assert_nothing_is_left(&self) {
         let containers = self.ctr(&["container", "list", "--quiet"]).well();
@@ -343,10 +344,10 @@ impl Containerd {
         format!("/{}/{id}", self.host.cgroup())
     }
 
-    /// A path of the engine's root, as this machine names it: only what stands below `/stage`.
+    /// The path on this machine of an engine's file below `/stage`.
     ///
     /// # Panics
-    /// For another path.
+    /// For a path elsewhere.
     pub fn outside(&self, path: &str) -> std::path::PathBuf {
         self.host.folder().join(Path::new(path).strip_prefix("/stage").unwrap())
     }

@@ -165,7 +165,7 @@ impl Host {
 
 impl Drop for Host {
     fn drop(&mut self) {
-        // With its stdin the first process ends, and with that every other one of the namespace.
+        // The first process ends with its stdin, and all other processes of the namespace end with it.
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
         cgroups::remove(&self.cgroup());

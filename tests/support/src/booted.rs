@@ -10,8 +10,8 @@ use crate::stage::{Stage, build};
 /// Goes into a control group of its own and boots in it. `$1` is the stage's folder, in which `script` is what the test
 /// does, `$2` the group's name, `$3` the build's folder.
 ///
-/// Of the system's own units none is there: they would set up, and clean up, this machine's folders. systemd takes
-/// `container` as its word for that it may not touch the kernel.
+/// The stage has none of the system's own units: they would set up, and clean up, this machine's folders.
+/// With `container` set, systemd does not touch the kernel.
 const BOOT: &str = r#"
 set -e
 stage=$1

@@ -31,7 +31,7 @@ pub type Beside = (&'static str, &'static str, &'static str, &'static str, Takes
 
 pub const BESIDE: [Beside; 10] = [
     ("etc/cdi/amd.yaml", "0.5.0", "\"0\"", "0", Takes::Nothing, Says::Refuses),
-    // As people write it.
+    // Spellings that people use.
     ("etc/cdi/zz.yaml", "0.5.0", "0", "0", Takes::Nothing, Says::Refuses),
     ("etc/cdi/.amd.yaml", "0.5.0", "all", "all", Takes::Nothing, Says::Refuses),
     ("etc/cdi/amd.yaml", "0.5.0", "\"1\"", "0", Takes::Rocworkers, Says::Refuses),

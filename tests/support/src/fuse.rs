@@ -241,7 +241,7 @@ fn attributes(inode: u64, stat: &Metadata) -> FileAttr {
     let kind = kind(stat);
     FileAttr {
         ino: INodeNo(inode),
-        // As sysfs: one page, whatever a read gives.
+        // sysfs reports one page, whatever a read gives.
         size: if kind == FileType::RegularFile { 4096 } else { stat.len() },
         blocks: 0,
         atime: time,

@@ -70,7 +70,7 @@ pub fn calls(argv: &[&str], of: &str) -> Vec<Call> {
 /// # Panics
 /// Where strace cannot be run.
 pub fn killed_at(argv: &[&str], call: &Call) -> bool {
-    // Without --seccomp-bpf, with which strace 6.1 injects no signal.
+    // strace 6.1 injects no signal with --seccomp-bpf.
     let inject = format!("inject={}:signal=KILL:when={}", call.name, call.nth);
     let trace = format!("trace={}", call.name);
     let strace = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", &trace, "-e", &inject];

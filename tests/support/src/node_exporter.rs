@@ -57,7 +57,7 @@ impl NodeExporter {
             let address = line.split_once("address=127.0.0.1:").filter(|_| line.contains("Listening"));
             started.address = address.map(|(_, port)| format!("127.0.0.1:{port}")).unwrap_or_default();
         }
-        // Its pipe must not fill up.
+        // node_exporter must not block on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         started
     }

@@ -141,7 +141,7 @@ fn decide(hindrance: Option<String>) -> bool {
     }
     if let Some(file) = env::var_os("ROCWORKER_RAN") {
         let mut file = OpenOptions::new().append(true).create(true).open(file).unwrap();
-        // One write, so that lines of parallel tests do not mix.
+        // A single write keeps lines of parallel tests apart.
         file.write_all(format!("{}\n", test_name()).as_bytes()).unwrap();
     }
     true

@@ -126,7 +126,7 @@ fn a_value_that_was_there_comes_back_under_the_name_that_its_table_has_by_then()
     edit.moved = vec![Moved { from: path(&["r"]), to: path(&["new", "r"]) }];
     let before = "[r]\ncdi = false # mine\nimage = \"x\"\n";
     let ours = edit.apply(before).unwrap();
-    // As what migrates files writes them: defaults that nobody had written, and a key with another name.
+    // A program that migrates files writes defaults that nobody had set, and renames a key.
     let written =
         |own: &str, runtimes: &str| format!("[new.r]\n{own}image = 'x'\nselinux = false\n{runtimes}");
     let runtimes = |more: &str| {

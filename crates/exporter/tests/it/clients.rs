@@ -36,7 +36,7 @@ fn a_request_line_of_a_megabyte_is_refused_and_its_connection_closed() {
         assert!([0, 400, 414, 431].contains(&status), "{status}");
     }
     assert!(running.resident_kib() < resident + 4096);
-    // One that stays below what a socket takes gets its answer.
+    // A request that fits into a socket's buffer gets its answer.
     assert_eq!(running.get(&format!("/{}", "x".repeat(20 << 10))).status(), 431);
     assert_eq!(running.get("/healthz").status(), 200);
 }

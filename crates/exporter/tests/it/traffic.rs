@@ -41,7 +41,7 @@ fn real_fuse_traffic_is_measured_in_the_background_alone() {
     let answer = running.get("/metrics");
     assert_eq!(answer.sample("rocm_pcie_tx{"), Some(200.0 * 256.0));
     assert_eq!(answer.sample("rocm_pcie_rx{"), Some(100.0 * 256.0));
-    // In the table's order, as promtool wants it: each metric's samples together.
+    // promtool wants the samples of each metric together, in the table's order.
     assert_eq!(answer.text().matches("# TYPE rocm_pcie_tx ").count(), 1);
     served.take_log();
     let begun = Instant::now();

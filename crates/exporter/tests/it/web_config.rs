@@ -57,7 +57,7 @@ fn a_file_that_others_can_write_or_that_is_none_is_refused() {
         let problem = says_of(path);
         assert!(problem.starts_with("Some(2)"), "{problem}");
     }
-    // As a unit with DynamicUser= reads it: root's, and its group may read it.
+    // A unit with DynamicUser= reads the file by its group; the file is root's.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
     let problem = says_of(&file);
     assert!(problem.starts_with("Some(124)"), "it runs: {problem}");

@@ -65,7 +65,7 @@ fn a_card_of_which_nothing_is_known_has_no_score_and_says_so() {
         ["It is suspended.", "Neither a reading that a rule names nor the kernel's log is known."]
     );
     assert_eq!(health.unknown, ["The kernel's log is not judged: no permission"]);
-    // With a log it is judged by that alone.
+    // With a log, the suspended card is judged by the log alone.
     let gpu = of(&cards[0], &[]);
     assert_eq!((gpu.score, &gpu.unknown[..]), (Some(100), &["It is suspended.".to_owned()][..]));
 }

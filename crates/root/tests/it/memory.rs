@@ -225,7 +225,7 @@ fn what_was_not_read_is_not_absent() {
     );
     assert_eq!(text(&root, "/proc/1/exe"), "cannot open /proc/1/exe: Permission denied");
     assert_eq!(text(&root, "/dev/kmsg"), "cannot read /dev/kmsg: cat: the pipe broke");
-    // Of what could not be read no more is known than why.
+    // A file that could not be read gives the reason, and nothing else.
     assert_eq!(
         root.stat("/proc/1/exe").unwrap_err().to_string(),
         "cannot open /proc/1/exe: Permission denied"

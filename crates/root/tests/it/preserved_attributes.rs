@@ -80,7 +80,7 @@ fn a_private_file_stays_private_when_it_is_replaced_in_a_folder_that_opens_new_o
         put(&root, way, "private", 0o640);
         assert_eq!(has(&path, ACCESS), None);
         assert_eq!(fs::read(&path).unwrap(), b"new");
-        // One that has a list of its own keeps that one.
+        // A file with an access control list of its own keeps that list.
         setxattr(&path, ACCESS, &acl(4), XattrFlags::empty()).unwrap();
         root.replace(
             "private",

@@ -138,7 +138,7 @@ fn each_process_is_on_its_gpus_with_its_name_and_its_container() {
     laid.put(&format!("sys/class/kfd/kfd/proc/70/stats_{}/cu_occupancy", laid.gpu_id(0)), "48\n");
     laid.process(71, "ollama", "0::/system.slice/ollama.service\n", 900);
     laid.uses(71, 2, 4096, 0);
-    // One that has just ended: KFD has it, /proc has not.
+    // Process 72 has just ended: KFD lists it, and /proc does not.
     laid.uses(72, 2, 8192, 1);
     let docker = format!("gpu=\"0\",pid=\"70\",name=\"python3\",container=\"{ID}\"");
     let ollama = "gpu=\"2\",pid=\"71\",name=\"ollama\",unit=\"ollama.service\"";

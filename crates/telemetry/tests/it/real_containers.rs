@@ -98,7 +98,7 @@ fn real_runcs_containers_are_found_by_the_cgroups_that_engines_ask_for() {
         assert_eq!(found, expected, "{cgroup}: {cgroups}");
         assert!(cgroups.contains(&cgroup), "{cgroups}");
     }
-    // One without a choice is in a cgroup of its id: Concourse's privileged containers.
+    // A container without a chosen cgroup is in one of its id, as Concourse's privileged containers are.
     let container = Container::run("none", HANDLE, "");
     let (found, cgroups) = container.owner();
     assert_eq!(found, owner(HANDLE, ""), "{cgroups}");

@@ -67,7 +67,7 @@ fn real_each_faulty_package_gives_the_trouble_that_it_is_named_for() {
                 faulty::asks("lab-asks"),
             ],
         );
-        // Without it, apt's own terminal takes what a script says, and passes it on to stdout.
+        // Without `Dpkg::Use-Pty=0` apt's terminal takes the scripts' output, and passes it on to stdout.
         let apt_get = |arguments: &[&str]| machine.apt_get(&[&["-o", "Dpkg::Use-Pty=0"], arguments].concat());
         let is = |name: &str| machine.package(name);
         let said = machine.apt_get(&["install", "lab-missing"]).badly();

@@ -232,7 +232,7 @@ fn hold(measured: &Value, loads: usize) {
     }
     let heard = &measured["heard"]["counts"];
     assert!(measured["first"]["sources"]["kernel"].is_null(), "{measured:#}");
-    // Of each load and unload the module's own event, and those of its devices.
+    // Each load and unload causes the module's own event, and those of its devices.
     assert!(heard["kernel"].as_u64() >= Some(4 * u64::try_from(loads).unwrap()), "{heard}");
     for burst in measured["bursts"].as_array().unwrap() {
         eprintln!("burst of {BURST}: {burst}");

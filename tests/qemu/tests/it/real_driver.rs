@@ -223,7 +223,8 @@ fn real_driver_of_linux_6_12_answers_containers_of_the_policy_and_no_others() {
 #[test]
 fn real_driver_of_the_newest_linux_answers_containers_of_the_policy_and_no_others() {
     if let Some(machine) = Machine::boot("sid", false) {
-        // With no GPU at all this driver refuses every open by itself; the device cgroup's answer is another.
+        // Without any GPU this driver refuses every open by itself, with another error than the device
+        // cgroup's.
         hold(&machine, "open: 22");
     }
 }

@@ -128,7 +128,7 @@ fn real_messages_of_a_real_kernel_are_known_and_no_program_that_imitates_it_is_b
     );
     assert_eq!(came["first"], 0, "from boot on");
     assert!(came["devices"].as_u64() > Some(5), "the PCI core's own records are read");
-    // As Debian's kernels are set.
+    // Debian's kernels restrict the log.
     assert_eq!(answers.said("restricted").trim(), "1");
     assert_eq!(
         came["refused"],

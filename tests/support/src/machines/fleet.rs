@@ -103,7 +103,7 @@ impl Fleet {
     /// Where it cannot be written.
     pub fn append(&self, path: &str, line: &str) {
         let mut file = fs::OpenOptions::new().append(true).create(true).open(self.path(path)).unwrap();
-        // One write: machines may be started side by side.
+        // A single write, because several machines may start at once.
         file.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 

@@ -48,7 +48,7 @@ fn a_process_that_is_stopped_with_the_lock_is_named_by_who_waited_for_it_in_vain
         )
     };
     assert!(!asking.runs() && asking.messages("error")[0].ends_with(&sentence("0.05")), "{asking:?}");
-    // Who did not ask waits for a moment only, whatever the patience of those who did.
+    // A create without a request waits only a moment, whatever the patience of creates with one.
     assert!(default.runs() && default.messages("warning")[0].ends_with(&sentence("0.25")), "{default:?}");
     assert!(none.runs() && none.log.is_empty(), "{none:?}");
     let after = stage.create(config(ASKING));

@@ -139,7 +139,7 @@ fn a_parent_that_others_could_exchange_has_no_folders() {
     };
     for (above, parent, expected) in [
         (0o755, 0o755, Some(&[("a", "ro")][..])),
-        // As /tmp: nobody renames there what is another's.
+        // In a folder such as /tmp nobody can rename other users' files.
         (0o1777, 0o755, Some(&[("a", "ro")])),
         (0o755, 0o1777, None),
         (0o755, 0o775, None),

@@ -327,7 +327,7 @@ fn real_an_engines_idle_holder_makes_way_after_the_grace_and_one_that_may_work_n
     start("busy", &[rootfs::WAITING], &["AMD_VISIBLE_DEVICES=6"]);
     let mut exec = machine.command(&Program::Wrapper.path(), &["exec", "busy", "sleep", "1000"]);
     let mut work = exec.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    // As docker and podman start a container: the first process is the work.
+    // docker and podman start a container so: the first process is the work.
     start("works", &["sleep", "1000"], &["AMD_VISIBLE_DEVICES=7"]);
     let cgroup = |id: &str| {
         let state = std::fs::read(machine.path(&format!("R/{id}/state.json"))).unwrap();

@@ -89,7 +89,7 @@ fn real_what_an_image_has_in_a_folders_place_stays_and_the_container_starts() {
 struct Case<'a> {
     machine: &'a Machine,
     bundle: PathBuf,
-    /// Who is root in it.
+    /// The uid that is root in the container.
     root: u32,
 }
 

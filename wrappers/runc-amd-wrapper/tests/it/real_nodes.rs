@@ -169,7 +169,7 @@ fn real_a_pod_gets_what_it_asks_for_where_the_policy_says_so_and_nothing_unasked
             assert!(outcome.runs() && outcome.log.is_empty(), "{pods:?}: {outcome:?}");
             assert_eq!(renders(&stage.config()), ["renderD128"]);
         }
-        // Its sandbox's pause, for one.
+        // The pod's pause container, for one, asks for nothing.
         let silent = stage.create(pod(&[]));
         assert!(silent.runs() && silent.log.is_empty(), "{pods:?}: {silent:?}");
         assert_eq!(stage.config(), pod(&[]).as_bytes(), "{pods:?}");

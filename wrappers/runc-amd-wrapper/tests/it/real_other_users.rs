@@ -76,7 +76,7 @@ fn real_a_lock_of_an_ordinary_user_delays_no_create() {
         let inside = ["records", "leases", "waiting"].map(|name| run.join(name));
         let lock = run.join("lock");
         if made_before {
-            // As the daemon, a looser umask or a person has made them.
+            // The daemon, a looser umask or a person may have made the folders.
             for folder in &inside {
                 std::fs::create_dir_all(folder).unwrap();
                 set_mode(folder, 0o755);
@@ -170,7 +170,7 @@ fn real_folders_are_mounted_only_from_where_root_alone_can_exchange_them() {
         return;
     }
     type Make = fn(&Path, &Path);
-    // Each with what a warning says, or with None where the folder is mounted.
+    // Each state with the warning's text, or None where the folder is mounted.
     let states: [(&str, Make, Option<&str>); 9] = [
         ("root's", |_, _| {}, None),
         (

@@ -218,7 +218,7 @@ fn real_a_file_that_says_nothing_of_now_withholds_nothing_and_is_warned_of_once(
                 "{what}: {outcome:?}"
             );
         }
-        // Who asks for nothing has nothing to do with it; nor has a policy without quarantine.
+        // A container that asks for nothing is not concerned, nor is a policy without quarantine.
         withholding(&stage, "none", &json!({}));
         for env in [&[][..], &["AMD_VISIBLE_DEVICES=none"]] {
             let outcome = stage.create(config(env));

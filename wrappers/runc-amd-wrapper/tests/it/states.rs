@@ -311,7 +311,7 @@ fn the_runtime_of_a_policy_serves_every_call() {
         (json!(other), &other),
         (json!("runc"), &on_path),
         (json!(7), &on_path),
-        // One that is gone keeps no container from starting: see the warning.
+        // A runtime that is gone keeps no container from starting: see the warning.
         (json!("/none"), &on_path),
     ] {
         let mut policy = policy("all", "none");

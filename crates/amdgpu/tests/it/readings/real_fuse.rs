@@ -115,7 +115,7 @@ fn real_fuse_each_file_is_opened_and_read_once_and_pcie_bw_and_xgmi_error_never(
         assert!(counts.len() > 20, "{name}: {counts:#?}");
         for ((path, operation), count) in &counts {
             assert!(!["pcie_bw", "xgmi_error"].iter().any(|name| path.ends_with(name)), "{}", path.display());
-            // Its reads may each give less than is there (amdgpu_ras_sysfs_badpages_read).
+            // The list of bad pages gives only a part in each read (amdgpu_ras_sysfs_badpages_read).
             let is_long = path.ends_with("ras/gpu_vram_bad_pages");
             assert!(*count == 1 || is_long, "{name}: {operation:?} {}: {count}", path.display());
         }

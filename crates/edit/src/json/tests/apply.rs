@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn what_is_missing_is_laid_out_as_its_neighbours_are() {
     let cases = [
-        // Nothing there: as docker's documentation has it.
+        // An empty file becomes what docker's documentation shows.
         (
             "",
             "{\n    \"features\": {\n        \"cdi\": true\n    },\n    \"runtimes\": {\n        \"amd\": {\n            \

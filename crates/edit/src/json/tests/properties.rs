@@ -142,7 +142,7 @@ proptest! {
     #[test]
     fn what_somebody_else_has_added_stays(text in text(), edit in edits(), first: bool) {
         let Ok(changed) = edit.apply(&text) else { return Ok(()) };
-        // By a program that keeps nothing of how a file was written.
+        // Another program writes the file anew, and keeps nothing of its form.
         let Some(Value::Object(mut theirs)) = semantic(&changed) else { return Ok(()) };
         theirs.insert(if first { "0" } else { "zz" }.to_owned(), json!({"cdi": false}));
         let theirs = serde_json::to_string_pretty(&theirs).unwrap();

@@ -135,7 +135,7 @@ fn real_each_error_string_of_the_newest_kernel_is_known_or_counted_with_a_reason
         .flat_map(|message| &message.patterns)
         .map(|pattern| pattern.text.words().collect())
         .collect();
-    // As newer kernels put it in front, without the second `amdgpu: ` of older ones.
+    // The prefix of newer kernels; older ones add a second `amdgpu: `.
     let is_known = |text: &str| {
         let line = format!("amdgpu 0000:03:00.0: [drm] *ERROR* {text}");
         patterns.iter().any(|words| has_in_order(line.as_bytes(), words.iter().copied()))

@@ -95,7 +95,7 @@ fn real_nodes_that_go_are_no_loss_and_what_is_no_node_is_not_touched() {
     fs::remove_file(machine.path("dev/dri/renderD128")).unwrap();
     assert!(machine.apply(&wanted()).carried.done.is_empty());
     fs::remove_file(machine.path("dev/kfd")).unwrap();
-    // As a container's runtime leaves it, when a bind of a device that is not there was asked for.
+    // A container's runtime leaves an empty file where it was to bind a missing device.
     machine.put("dev/kfd", "");
     let before = machine.tree();
     let ran = machine.apply(&wanted());

@@ -222,7 +222,7 @@ fn what_was_there_before_and_is_lost_stops_its_own_path_alone() {
     for (spoil, why) in spoils {
         let machine = since(|machine| each_kept(machine, spoil));
         let tree = machine.tree();
-        // Nothing is to be done: nothing is asked for.
+        // With nothing to do, the lost text is not read.
         assert!(machine.apply(&runtime()).blocked.is_empty());
         let mut other = runtime();
         other.extend(desired([owned("/etc/more", "more\n")]));

@@ -43,7 +43,7 @@ fn real_every_package_of_this_system_is_read_as_dpkg_tells_it() {
     assert!(names.len() > 50, "{names:?}");
     names.sort_unstable();
     names.dedup();
-    // Of the machine's own architecture, which has the bare name.
+    // Packages of the machine's own architecture have the bare name.
     let mut ours: Vec<String> =
         database.names().into_iter().map(|it| it.split(':').next().unwrap().to_owned()).collect();
     ours.dedup();

@@ -23,7 +23,7 @@ fn real_a_removal_that_fails_leaves_dpkg_and_apt_told_what_they_were() {
             }
             assert_eq!(automatic(&worker, &["lab-stays", "lab-library"]), "lab-library\n", "{system}");
         }
-        // Its maintainer has mended it.
+        // The package's maintainer has repaired the script.
         worker.machine.put_script("/var/lib/dpkg/info/lab-stays.prerm", "#!/bin/sh\n");
         let ran = worker.undo();
         assert!(ran.is_bare && ran.failed.is_empty(), "{system}: {ran:#?}");

@@ -113,7 +113,7 @@ fn called(call: &Call, series: &Series) -> Answer<Option<Labels>> {
     let first = call.args.args.first();
     match name {
         "time" => Ok(None),
-        // Its result has the labels that the selector demands.
+        // absent() has the labels that its selector demands.
         "absent" => {
             let Some(Expr::VectorSelector(selector)) = first.map(|argument| &**argument) else {
                 return Err("absent() of something else than a selector".to_owned());

@@ -30,7 +30,7 @@ fn start() -> Prometheus {
     let policy = r#"{"schema_version":1,"requests":"all","quarantine":true}"#;
     let trouble = Machine::instinct_in_trouble(2, 1).put("/etc/rocworker/wrapper.json", policy);
     let targets = [
-        // Its kernel keeps no dumps.
+        // phoenix' kernel keeps no dumps.
         ("phoenix", exported(&captures::phoenix())),
         ("rx7800xt", with_dumps(captures::rx7800xt())),
         ("rx6900xt", with_dumps(captures::rx6900xt())),

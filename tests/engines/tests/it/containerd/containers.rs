@@ -148,7 +148,7 @@ fn in_concourses_user_namespace(mut spec: Value) -> Value {
     spec["linux"]["uidMappings"] = mapping.clone();
     spec["linux"]["gidMappings"] = mapping;
     spec["linux"]["namespaces"].as_array_mut().unwrap().push(json!({"type": "user"}));
-    // Without capabilities it is the node's mode and group that decide.
+    // Without capabilities, the node's mode and group decide.
     spec["process"]["capabilities"] = json!({});
     spec
 }

@@ -29,7 +29,7 @@ fn serves_containers_in_a_row(containerd: &Containerd) {
         let (env, gpus) = match n % 4 {
             0 => ("AMD_VISIBLE_DEVICES=none", 0..0),
             1 => ("AMD_VISIBLE_DEVICES=all", 0..9),
-            // Whoever had it before is gone: the first is free again.
+            // The container that had the first GPU is gone, so that GPU is free again.
             2 => ("AMD_GPU_COUNT=1", 0..1),
             _ => ("AMD_VISIBLE_DEVICES=5", 5..6),
         };
@@ -117,7 +117,7 @@ fn survives_a_kill(containerd: &mut Containerd) {
             command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
         })
         .collect();
-    // In the midst of it: some have been given their GPU, none can be known to be done.
+    // At this moment some containers have their GPU, and none can be known to be done.
     containerd.until("a create has been recorded", || containerd.host().records().len() > 2);
     containerd.kill_and_start_again();
     // What ctr says of it, it says to nobody: its containerd was killed.

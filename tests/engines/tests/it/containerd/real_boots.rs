@@ -79,7 +79,7 @@ fn real_containerd_starts_with_what_apply_makes_and_its_runtime_gives_gpus() {
         // The runtime beside it is runc as it was.
         assert_eq!(containerd.look(&["--env", "AMD_VISIBLE_DEVICES=0"], "c2"), "", "{}", engine.name);
         if engine == CONTAINERD_2_1 {
-            // Its file taken away by hand must not keep containerd from starting.
+            // containerd must start even if a person removes rocworker's file.
             containerd.kill();
             fs::remove_file(stage.join("conf.d/rocworker.toml")).unwrap();
             containerd.start_again();

@@ -39,7 +39,7 @@ fn real_containerd_takes_the_device_that_rocworker_says_where_two_specs_have_a_n
                 assert_eq!(containerd.look(&flags, &id), seen_on_demo(0..1, "open"), "{case}");
             }
         }
-        // As before rocworker's spec is written.
+        // rocworker judges the names before it writes its spec.
         let root = Root::open(&machine).unwrap();
         let spec = machine.join("etc/cdi/amd.json");
         fs::rename(&spec, machine.join("amd.json")).unwrap();

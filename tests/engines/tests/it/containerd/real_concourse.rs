@@ -197,7 +197,7 @@ fn real_concourse_with_containerd_2_runs_the_wrapper_through_its_configuration()
 #[test]
 fn real_concourse_behind_the_charms_script_the_policy_names_the_real_runc() {
     let Some(unpacked) = CONTAINERD_2_1.unpacked() else { return };
-    // As the charm's, which edits the bundle of whatever is called with one.
+    // A script like the charm's, which edits the bundle of each call that has one.
     let script =
         "#!/usr/bin/sh\necho \"$*\" >>/stage/seen/script\nexec /var/lib/concourse/bin/runc.real \"$@\"\n";
     let prepare = |host: &Host| {

@@ -13,7 +13,7 @@ const DOCKERFILE: &str = "FROM look\nRUN /bin/sh -c 'ls /dev/kfd /dev/dri 2>/dev
 #[test]
 #[ignore = "cargo xtask test --all"]
 fn real_buildkit_ignores_the_default_runtime_and_the_classic_builder_does_not() {
-    // Of the three suites' docker, that of Debian 12 alone has a BuildKit client in it.
+    // Of the three suites' dockers only Debian 12's contains a BuildKit client.
     let Some(docker) = Docker::start(&CONTAINERD_1_6, ALL, "\"default-runtime\": \"amd\", ") else { return };
     fs::create_dir(docker.host().folder().join("build")).unwrap();
     fs::write(docker.host().folder().join("build/Dockerfile"), DOCKERFILE).unwrap();

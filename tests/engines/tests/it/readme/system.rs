@@ -48,7 +48,7 @@ fn real_the_readmes_quick_start_gives_a_container_of_docker_one_gpu() {
         archive.append_dir_all(".", host.folder().join("rootfs")).unwrap();
         archive.finish().unwrap();
         let cgroup = format!("--cgroup-parent=/{}", host.cgroup());
-        // As after the restart that apply asks for: systemd does not run there.
+        // Starts docker as the restart does for which apply asks: systemd does not run there.
         let docker = Dockerd::start(host, &["--data-root=/stage/docker", &cgroup]);
         let environment = [("DOCKER_HOST", SOCKET), ("HOME", "/tmp")];
         let import = format!("docker import /stage/image.tar {}", image_of(command));
@@ -67,12 +67,12 @@ fn real_the_readmes_quick_start_gives_a_container_of_containerd_one_gpu() {
     let folder = host.folder().join("made");
     fs::create_dir(&folder).unwrap();
     image::write(&folder, &folder.join("image.tar"), &["PATH=/bin"]);
-    // Its snapshots cannot lie on the overlay that is this machine's root.
+    // containerd's snapshots cannot lie on the overlay that is this machine's root.
     for folder in ["/var/lib/containerd", "/stage/containerd"] {
         host.busybox(&["mkdir", "-p", folder]).well();
     }
     host.busybox(&["mount", "--bind", "/stage/containerd", "/var/lib/containerd"]).well();
-    // As the unit starts it, with the configuration that apply has written.
+    // Starts containerd as its unit does, with the configuration that apply has written.
     let start = Start { path: PATH.to_owned(), argv: vec!["/usr/bin/containerd".to_owned()] };
     let containerd = Containerd::begin(&CONTAINERD_2_1, host, start);
     let host = containerd.host();

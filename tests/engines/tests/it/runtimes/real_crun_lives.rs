@@ -41,7 +41,7 @@ fn real_what_crun_runs_is_seen_to_live_and_to_be_dead() {
             assert!(counted.contains("renderD") && !counted.contains(taken), "{}: {counted}", engine.name);
         }
         assert!(has_record("lives") && has_record("killed"), "{}", engine.name);
-        // Its further processes still have what create gave.
+        // Further processes of the container still have what create gave.
         let seen = containerd.look_in("lives", "look");
         assert_eq!(seen, seen_on_demo(0..1, "open"), "{}", engine.name);
 
@@ -88,7 +88,7 @@ fn real_a_lease_of_a_container_that_crun_runs_is_its_own_until_it_ends_or_idles(
     }
 }
 
-/// Who keeps a container.
+/// The program that keeps a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Keeper {
     Containerd,
@@ -117,7 +117,7 @@ fn gets_it(containerd: &Containerd, config: &str) -> bool {
         let runc = format!("{SHIM_FOLDER}/runc");
         let argv = [&[runc.as_str(), "--root", "/run/other"], arguments].concat();
         let path = format!("{SHIM_FOLDER}:/usr/sbin:/usr/bin");
-        // Its output goes to a file: the container would keep a pipe open.
+        // The output goes to a file: the container would keep a pipe open.
         let said = fs::File::create(bundle.join("said")).unwrap();
         let status =
             containerd.host().command(&path, &argv).stdout(said.try_clone().unwrap()).stderr(said).status();

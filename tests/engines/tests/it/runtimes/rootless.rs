@@ -9,7 +9,7 @@ use real_engines::pair::{Pair, Program, timeless};
 use serde_json::{Value, json};
 use support::said::Said;
 
-/// Who calls runc: nobody special.
+/// An ordinary user, who calls runc.
 const USER: u32 = 1000;
 
 /// A script with which a container shows its user and its nodes.

@@ -11,7 +11,7 @@ const PROGRAMS: [&str; 6] = [
     "usr/lib/systemd/systemd-journald",
     "usr/bin/systemctl",
     "usr/bin/journalctl",
-    // Its other name is systemd-udevd.
+    // udevadm is systemd-udevd under another name.
     "usr/bin/udevadm",
 ];
 
@@ -49,7 +49,7 @@ const WANTED: [(&str, &str); 6] = [
     ("sysinit", "systemd-udevd.service"),
 ];
 
-/// Who has which device. Its groups that nobody here has are left out by udevd.
+/// The rules about who may use which device. udevd leaves out groups that this machine lacks.
 const RULES: &str = "usr/lib/udev/rules.d/50-udev-default.rules";
 
 /// Puts it all in its place; what the kernel starts is systemd.

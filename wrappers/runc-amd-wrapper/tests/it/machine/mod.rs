@@ -261,7 +261,7 @@ impl Drop for Machine {
         for container in std::fs::read_dir(self.path("R")).into_iter().flatten().flatten() {
             let _ = self.runc(&["delete", "--force", &container.file_name().to_string_lossy()]);
         }
-        // Its stdin ends with it, and with that `cat`, the namespace and its mounts.
+        // The keeper ends with its stdin, and `cat`, the namespace and its mounts end with it.
         drop(self.keeper.stdin.take());
         let _ = self.keeper.wait();
     }

@@ -177,7 +177,7 @@ fn never_leaves_a_restart_pending_until_somebody_does_it() {
         assert!(settled[0].text.contains("systemctl restart worker.service"), "{}", settled[0].text);
         assert_eq!(host.calls(), [""; 0]);
     }
-    // By hand, later than the file was written.
+    // A person has restarted the unit after the file was written.
     host.set("since", &LATER.to_string());
     let settled = host.apply(&wanted, Restarts::Now);
     assert_eq!(outcomes(&settled), [Outcome::Done]);
@@ -287,7 +287,7 @@ fn what_systemd_does_not_tell_stays_pending() {
         assert_eq!(outcomes(&settled), [Outcome::Failed], "{effect:?}");
         assert!(settled[0].text.ends_with("no bus"), "{}", settled[0].text);
         host.unset("mute");
-        // Whoever starts or stops it just now may have read the old file.
+        // A unit that starts or stops at this moment may have read the old file.
         for state in ["activating", "deactivating"] {
             host.set("active", state);
             assert_eq!(
