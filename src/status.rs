@@ -75,8 +75,8 @@ impl Status {
     }
 
     fn of(root: &Root, state: State, planned: Planned, problem: Option<String>) -> Self {
-        let facts = Facts::read(root).remembering(state.memory.chosen.clone());
-        let chosen = state.memory.chosen.iter().map(|(word, choice)| {
+        let facts = Facts::read(root).remembering(state.memory.pinned.clone());
+        let chosen = state.memory.pinned.iter().map(|(word, choice)| {
             let gpu = facts.amd().find(|gpu| choice.is(gpu));
             ChosenNow {
                 word: word.clone(),

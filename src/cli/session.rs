@@ -131,7 +131,7 @@ impl Session {
 
     /// The machine, and what the configuration's words meant when they were first applied.
     pub(crate) fn facts(&self) -> anyhow::Result<Facts> {
-        Ok(Facts::read(&self.root).remembering(Memory::read(&self.root)?.chosen))
+        Ok(Facts::read(&self.root).remembering(Memory::read(&self.root)?.pinned))
     }
 
     /// The templates, the operator's own among them.

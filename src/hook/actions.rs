@@ -55,7 +55,7 @@ impl Machine<'_> {
     }
 
     pub(super) fn doctor(&self) -> anyhow::Result<Answer> {
-        let facts = Facts::read(self.root).remembering(Memory::read(self.root)?.chosen);
+        let facts = Facts::read(self.root).remembering(Memory::read(self.root)?.pinned);
         let diagnosis = doctor::examine(
             self.root,
             &self.config()?,
@@ -108,8 +108,8 @@ impl Machine<'_> {
     /// What the hook config-changed does, and from now on does again after an undo.
     pub(super) fn apply_again(&self) -> anyhow::Result<Answer> {
         let (_lock, mut charm) = self.begin()?;
-        if charm.is_taken_back {
-            charm.is_taken_back = false;
+        if charm.is_undone {
+            charm.is_undone = false;
             charm.write(self.root)?;
         }
         let (status, applied) = self.follow_options(&mut charm)?;
@@ -136,7 +136,7 @@ impl Machine<'_> {
             }
         };
         let (_lock, mut charm) = self.begin()?;
-        (charm.is_taken_back, charm.undo_ended) = (true, false);
+        (charm.is_undone, charm.undo_ended) = (true, false);
         charm.write(self.root)?;
         let undone = self.undo(force)?;
         if let Ok(config) = self.config() {

@@ -137,7 +137,7 @@ impl Machine<'_> {
         if matches!(self.event, Event::Install | Event::UpgradeCharm) {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
-        if charm.is_taken_back {
+        if charm.is_undone {
             self.follow_port(charm, &config)?;
             return Ok((self.after_action_undo(charm)?, None));
         }
@@ -157,7 +157,7 @@ impl Machine<'_> {
         let (programs, memory) = (self.programs.as_ref(), State::read(root)?.memory);
         let mut versions = Versions::new(root, programs, memory.versions).at(now);
         let worker = Concourse::read(root, &mut versions).worker;
-        let facts = Facts::read(root).remembering(memory.chosen);
+        let facts = Facts::read(root).remembering(memory.pinned);
         let gpus = select(config, &facts)?.gpus.len();
         let mut why_no_gpu = None;
         if gpus == 0 && config.gpus.is_on() {
@@ -252,7 +252,7 @@ impl Machine<'_> {
     /// The command by which a person set the machine up: before the charm came, or since by a configuration of another
     /// place, which may withhold what the charm's gives. `None`: the machine is the charm's to apply.
     fn set_up_by(&self, charm: &Charm, config: &Config) -> anyhow::Result<Option<String>> {
-        if charm.is_taken_back {
+        if charm.is_undone {
             return Ok(None);
         }
         let state = State::read(self.root)?;

@@ -43,7 +43,7 @@ impl Machine<'_> {
                 format!("what is set up here stays: {} is on this machine too", charm.units.join(", "));
             return Ok(self.tools.log(Level::Info, &text)?);
         }
-        let is_managed = charm.has_applied && !(charm.is_taken_back && self.is_applied_since_undo(&charm)?);
+        let is_managed = charm.has_applied && !(charm.is_undone && self.is_applied_since_undo(&charm)?);
         // As after an undo, a driver may stay without the program.
         // So does a spec that `cdi generate` wrote, which sets up no worker.
         let needs_program =

@@ -233,7 +233,7 @@ impl Execution<'_> {
     fn look_again(&mut self) -> Result<bool, Error> {
         let known = self.target.memory.clone();
         let memory = Memory {
-            chosen: known.chosen.clone(),
+            pinned: known.pinned.clone(),
             versions: known.versions.clone(),
             config: known.config.clone(),
             ..self.target.state.memory.clone()

@@ -51,9 +51,9 @@ fn untrue(root: &Root, path: &str, node: &DeviceNode) -> Option<String> {
     let Kind::Character { major, minor } = meta.kind else {
         return Some(format!("it names {shown}, which is {}, not a device", meta.kind.described()));
     };
-    for (what, said, is) in [("major", node.major, major), ("minor", node.minor, minor)] {
-        if let Some(said) = said.filter(|said| u64::try_from(*said) != Ok(is)) {
-            return Some(format!("it says that {shown} has {what} {said}, and it has {is}: stale"));
+    for (what, given, is) in [("major", node.major, major), ("minor", node.minor, minor)] {
+        if let Some(given) = given.filter(|given| u64::try_from(*given) != Ok(is)) {
+            return Some(format!("it says that {shown} has {what} {given}, and it has {is}: stale"));
         }
     }
     if let Some(gid) = node.gid.filter(|gid| *gid != meta.gid) {

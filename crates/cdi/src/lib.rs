@@ -14,7 +14,7 @@ pub use spec::{Device, KIND, Node, Spec, Wanted, node, nodes, wanted};
 pub use still_true::{StillTrue, still_true};
 pub use text::{Error, other_edits, text};
 
-/// Of a spec, or of what may be one, what it is about.
+/// The key of a CDI spec that decides whether the spec is about AMD's GPUs; everything else in the file is skipped.
 #[derive(serde::Deserialize)]
 struct OnlyKind {
     kind: Option<String>,

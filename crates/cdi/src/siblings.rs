@@ -21,13 +21,15 @@ use yaml_serde::Value;
 use super::LIMIT;
 use super::spec::KIND;
 
-/// Where engines look by default, the folder that wins last (CDI spec, "CDI JSON Specification", default folders).
+/// Folders in which engines look for CDI specs by default; the last one wins (CDI spec, "CDI JSON Specification",
+/// default folders).
 pub const DEFAULT_FOLDERS: [&str; 2] = ["/etc/cdi", "/var/run/cdi"];
 
-/// Each folder of engines with its rank. /var/run is a link to /run on most machines.
+/// The folders in which engines look, with the rank of each: a higher rank wins. /var/run is a link to /run on most
+/// machines.
 const FOLDERS: [(&str, u8); 3] = [(DEFAULT_FOLDERS[0], 0), (DEFAULT_FOLDERS[1], 1), ("/run/cdi", 1)];
 
-/// Of any other folder: rocworker puts it behind those that an engine has.
+/// Rank of every other folder: rocworker adds it behind the folders that an engine already reads.
 const LAST: u8 = 2;
 
 /// Whether a spec at this path is loaded by engines that are configured as they come.
@@ -49,18 +51,18 @@ pub struct Siblings {
 
 #[derive(Debug)]
 struct Sibling {
-    /// As a person at a shell names it.
+    /// The spec's path, with the Root in front, as a person at a shell names it.
     path: PathBuf,
-    /// Whether engines read its folder before the path's own, as that, or after it.
+    /// How engines rank the spec's folder against that of rocworker's own spec.
     folder: Ordering,
-    /// Its device names, or why they are not known.
+    /// The spec's device names, or why they are not known.
     names: Result<BTreeSet<String>, String>,
 }
 
 /// Another spec that has names of rocworker's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
-    /// As a person at a shell names it.
+    /// The other spec's path, with the Root in front, as a person at a shell names it.
     pub file: PathBuf,
     pub names: Vec<String>,
     pub meaning: Meaning,
@@ -115,8 +117,8 @@ impl Siblings {
     #[must_use]
     pub fn conflicts<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) -> Vec<Conflict> {
         let of = |other: &Sibling| {
-            let theirs = other.names.as_ref().ok()?;
-            let common: Vec<&str> = names.clone().filter(|name| theirs.contains(*name)).collect();
+            let other_names = other.names.as_ref().ok()?;
+            let common: Vec<&str> = names.clone().filter(|name| other_names.contains(*name)).collect();
             let is_new = common.iter().any(|name| !self.present.contains(*name));
             let meaning = match other.folder {
                 Ordering::Equal => Meaning::Lost { is_new },
@@ -145,7 +147,7 @@ impl Siblings {
         })
     }
 
-    /// Of files and folders whose names cannot be read, a sentence each.
+    /// A sentence for each file or folder whose device names cannot be read.
     pub fn unknown(&self) -> impl Iterator<Item = String> {
         self.others.iter().filter_map(|other| {
             let error = other.names.as_ref().err()?;
@@ -187,13 +189,13 @@ impl Conflict {
         self.meaning != Meaning::Hides
     }
 
-    /// Whether writing the spec would make it.
+    /// Whether writing the spec would cause the conflict.
     #[must_use]
     pub fn ends_what_works(&self) -> bool {
         self.meaning == Meaning::Lost { is_new: true }
     }
 
-    /// What engines make of it, in a sentence.
+    /// What engines make of the conflict, in a sentence.
     #[must_use]
     pub fn text(&self) -> String {
         const SHOWN: usize = 4;
@@ -216,7 +218,7 @@ impl Conflict {
         })
     }
 
-    /// What ends it.
+    /// What ends the conflict.
     #[must_use]
     pub fn remedy(&self) -> String {
         printable(&format!("remove {0}, or rename these devices in it", self.file.display()))
@@ -254,8 +256,8 @@ fn text_of(bytes: &[u8]) -> Option<String> {
     }
 }
 
-/// Of YAML, engines read the first document. JSON is YAML. Every name that may be one counts: a spec that engines would
-/// leave out costs a rename, and one that they read must go on working.
+/// The device names in a spec's text. Engines read the first document of YAML, and JSON is YAML. A name counts also
+/// where engines may leave the spec out: an extra name costs a rename, and a spec that they read must go on working.
 fn names_in(text: &str) -> Option<BTreeSet<String>> {
     let first = yaml_serde::Deserializer::from_str(text).next()?;
     let mut spec = Value::deserialize(first).ok()?;

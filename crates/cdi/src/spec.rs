@@ -94,7 +94,7 @@ impl Spec {
     }
 }
 
-/// Each card by a name of its own, with all its partitions that are selected.
+/// A device for each card: `name` gives the card's name, and the device has all selected partitions of the card.
 fn cards<N: Ord + ToString>(selection: &Selection<'_>, name: impl Fn(&Gpu) -> Option<N>) -> Vec<Device> {
     let mut cards = BTreeMap::<_, Vec<Node>>::new();
     for gpu in &selection.gpus {

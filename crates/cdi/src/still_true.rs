@@ -9,15 +9,15 @@ use super::spec::{KIND, nodes};
 /// What of a spec is true of a machine.
 #[derive(Debug)]
 pub struct StillTrue<'a> {
-    /// The spec with nothing else; the same text where all of it is. `None`: no device is left.
+    /// The spec reduced to what is true, or its text unchanged where all of it is. `None`: no device is left.
     pub text: Option<String>,
-    /// The GPUs that it gives.
+    /// The GPUs that the reduced spec gives.
     pub gpus: Vec<&'a Gpu>,
 }
 
 /// What of a spec that rocworker made earlier is true now, when it cannot be made anew. A GPU's nodes stay where a
-/// container can use it and the spec gave the same nodes by a name that stays the GPU's own: a start of the machine hands out
-/// the nodes' names anew, and what was one card's may be another's. `usable`: the GPUs that a container can use.
+/// container can use it and the spec gave the same nodes by a name that stays the GPU's own: a boot numbers the
+/// nodes anew, so that one card's node may be another's. `usable`: the GPUs that a container can use.
 #[must_use]
 pub fn still_true<'a>(text: &str, usable: impl Iterator<Item = &'a Gpu>) -> StillTrue<'a> {
     let none = StillTrue { text: None, gpus: Vec::new() };

@@ -6,12 +6,12 @@ pub const NO_COMMANDS: &str = "commands are not run with --root or --host";
 /// The remedy of what an apply mends.
 pub const APPLY: &str = "rocworker apply";
 
-/// One thing that was looked at, from PCI to a container.
+/// The result of one check of doctor's, which looks at everything from PCI to a container.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Check {
     /// The component: `pci`, `driver`, `kfd`, …
     pub name: &'static str,
-    /// What of it: a PCI address, a node's path, a group. With `name` it names the check.
+    /// The part of the component: a PCI address, a node's path, a group. `name` and `subject` together name the check.
     pub subject: Option<String>,
     pub status: Status,
     /// What was seen, without the subject in it.
@@ -42,7 +42,7 @@ impl From<&str> for Remedy {
     }
 }
 
-/// On the host of this container.
+/// Commands to run on the host of this container, as a remedy.
 impl From<OnHost> for Remedy {
     fn from(on_host: OnHost) -> Self {
         Self { text: on_host.to_string(), on_host: Some(Box::new(on_host)) }

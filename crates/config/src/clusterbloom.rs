@@ -1,5 +1,5 @@
-//! The names by which ClusterBloom has ROCm installed, for those who come from there: in the configuration, or in the
-//! environment of a command.
+//! The names by which ClusterBloom has ROCm installed, in the configuration or in the environment of a command. They
+//! serve people who come from ClusterBloom.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::download::{SCHEMES, url};
 use super::packages::RocmDocument;
 use super::{ComputeRuntime, Error, RocmFrom, Source, releases};
 
-/// What ClusterBloom has where nothing else is said.
+/// ClusterBloom's default for `ROCM_BASE_URL`.
 const BASE_URL: &str = "https://repo.radeon.com/amdgpu-install/6.3.2/ubuntu/";
 
 /// The installer's file by the release in its folder's URL.
@@ -17,19 +17,20 @@ const GPU_NODE: &str = "GPU_NODE";
 const ROCM_BASE_URL: &str = "ROCM_BASE_URL";
 const ROCM_DEB_PACKAGE: &str = "ROCM_DEB_PACKAGE";
 
-/// In the order in which they are mentioned.
+/// ClusterBloom's names, in the order in which messages mention them.
 const NAMES: [&str; 3] = [GPU_NODE, ROCM_BASE_URL, ROCM_DEB_PACKAGE];
 
-/// What one place says by these names. `GPU_NODE`: `true` is ROCm by amdgpu-install, `false` is `compute-runtime: none`.
-/// `ROCM_BASE_URL`: the folder with a folder for each of Ubuntu's releases. `ROCM_DEB_PACKAGE`: the file in that folder.
+/// The values that a configuration or an environment gives to ClusterBloom's names. `GPU_NODE`: `true` is ROCm by
+/// amdgpu-install, `false` is `compute-runtime: none`. `ROCM_BASE_URL`: the folder with a folder for each of Ubuntu's
+/// releases. `ROCM_DEB_PACKAGE`: the file in that folder.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ClusterBloom(BTreeMap<&'static str, String>);
 
 impl ClusterBloom {
-    /// From an environment; one that is empty counts as one that is not set.
+    /// Reads an environment through `variable`. An empty variable counts as unset.
     ///
     /// # Errors
-    /// In a sentence: which one cannot be used.
+    /// A sentence that names the variable which cannot be used.
     pub fn of(variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let set = |name| Some((name, variable(name).filter(|value| !value.is_empty())?));
         let it = Self(NAMES.into_iter().filter_map(set).collect());
@@ -37,7 +38,7 @@ impl ClusterBloom {
         Ok(it)
     }
 
-    /// From a configuration.
+    /// Takes the values of a configuration's keys.
     pub(super) fn written(
         gpu_node: Option<bool>,
         base_url: Option<String>,
@@ -76,9 +77,9 @@ impl ClusterBloom {
             (Some("false"), Some(RocmFrom::AmdgpuInstall)) => Some("false"),
             _ => None,
         };
-        if let Some(said) = contradiction {
+        if let Some(value) = contradiction {
             let problem =
-                format!("{GPU_NODE}: {said} and rocm.install contradict each other; keep rocm.install");
+                format!("{GPU_NODE}: {value} and rocm.install contradict each other; keep rocm.install");
             return Err(source.wrong(GPU_NODE, None, problem));
         }
         self.put_into(rocm).map_err(|problem| source.wrong(ROCM_BASE_URL, None, problem))
@@ -156,7 +157,7 @@ impl ClusterBloom {
 pub(super) struct Beside {
     /// Sentences that name the variables which are not used.
     pub(super) unused: Vec<String>,
-    /// Whether it leaves AMD's GPUs alone.
+    /// Whether `GPU_NODE: false` leaves AMD's GPUs alone.
     pub(super) is_off: bool,
 }
 
@@ -248,7 +249,7 @@ mod tests {
         }
     }
 
-    /// The names are those that AMD's guides fetch.
+    /// AMD's guides fetch files of these names.
     #[test]
     fn the_installers_file_follows_the_release_in_the_url() {
         for (url, expected) in [
@@ -297,10 +298,13 @@ mod tests {
             (format!("rocm: {{install: amdgpu-install}}\n{url}"), &[]),
             (format!("GPU_NODE: false\n{url}"), &[]),
         ] {
-            let said = parsed(&text).unwrap().unused_keys;
-            let names: Vec<&str> = said.iter().map(|said| said.split(' ').next().unwrap()).collect();
-            assert_eq!(names, unused, "{text}: {said:?}");
-            assert!(said.iter().all(|said| said.contains(" of the configuration is not used: ")), "{said:?}");
+            let reports = parsed(&text).unwrap().unused_keys;
+            let names: Vec<&str> = reports.iter().map(|report| report.split(' ').next().unwrap()).collect();
+            assert_eq!(names, unused, "{text}: {reports:?}");
+            assert!(
+                reports.iter().all(|report| report.contains(" of the configuration is not used: ")),
+                "{reports:?}"
+            );
         }
     }
 
@@ -337,7 +341,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_is_refused_with_its_line() {
-        for (text, line, said) in [
+        for (text, line, part) in [
             ("GPU_NODE: false\ncompute-runtime: rocm", 1, "contradict"),
             ("compute-runtime: none\nGPU_NODE: true", 2, "contradict"),
             ("enable-gpu: true\nGPU_NODE: false", 2, "contradict"),
@@ -351,7 +355,7 @@ mod tests {
             ("rocm: {sha256: abc}", 1, "SHA-256"),
         ] {
             let error = parsed(text).unwrap_err();
-            assert!(error.contains(said) && error.contains(&format!(":{line}")), "{text}: {error}");
+            assert!(error.contains(part) && error.contains(&format!(":{line}")), "{text}: {error}");
         }
     }
 

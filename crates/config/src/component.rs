@@ -22,7 +22,7 @@ pub enum Component {
 }
 
 impl AsRef<str> for Component {
-    /// As receipts have it: a name stays what it is.
+    /// The component's name in receipts, which older versions wrote too: it never changes.
     fn as_ref(&self) -> &str {
         match self {
             Self::Host => "host",

@@ -72,7 +72,7 @@ struct CdiDocument {
 }
 
 impl Document {
-    /// One that says nothing, of the version that this program writes.
+    /// A document without keys, of the schema_version that this program writes.
     pub fn new() -> Self {
         Self { schema_version: Some(VERSION), ..Self::default() }
     }
@@ -88,15 +88,15 @@ impl Document {
             let place = error.location();
             let message = error.to_string();
             // The place is in front of the sentence, once.
-            let said = message.split(" at line ").next().unwrap_or(&message).to_owned();
-            let line = second_of(text, &said).or_else(|| place.map(|place| place.line()));
+            let problem = message.split(" at line ").next().unwrap_or(&message).to_owned();
+            let line = second_of(text, &problem).or_else(|| place.map(|place| place.line()));
             // Of a text that ends too early the parser reports the line behind the last one.
-            (line.unwrap_or(1).min(text.matches('\n').count() + 1), said)
+            (line.unwrap_or(1).min(text.matches('\n').count() + 1), problem)
         })
     }
 
-    /// As YAML: a line for each key that says something. JSON is YAML, and quotes what YAML would take for something else
-    /// than text.
+    /// The document as YAML, with a line for each key that has a value. JSON is YAML, and quotes what YAML would take
+    /// for something else than text.
     pub(super) fn text(&self) -> String {
         let keys = yaml_serde::to_value(self).ok().and_then(without_nulls).unwrap_or_default();
         let lines = keys.as_mapping().into_iter().flatten();
@@ -178,9 +178,10 @@ impl Document {
 
     fn runtime(&self, source: &Source) -> Result<ComputeRuntime, Error> {
         use ComputeRuntime::{Auto, Cuda, None as Off, Rocm};
-        let contradiction = |said| {
-            let problem =
-                format!("enable-gpu: {said} and compute-runtime contradict each other; keep compute-runtime");
+        let contradiction = |value| {
+            let problem = format!(
+                "enable-gpu: {value} and compute-runtime contradict each other; keep compute-runtime"
+            );
             Err(source.wrong("enable-gpu", None, problem))
         };
         let runtime = match (self.enable_gpu, self.compute_runtime) {
@@ -193,9 +194,9 @@ impl Document {
         };
         match (self.gpu_node, runtime) {
             (Some(false), None | Some(Off)) => Ok(Off),
-            (Some(said @ false), Some(Auto | Rocm | Cuda)) | (Some(said @ true), Some(Off | Cuda)) => {
+            (Some(value @ false), Some(Auto | Rocm | Cuda)) | (Some(value @ true), Some(Off | Cuda)) => {
                 let problem = format!(
-                    "GPU_NODE: {said} and compute-runtime contradict each other; keep compute-runtime"
+                    "GPU_NODE: {value} and compute-runtime contradict each other; keep compute-runtime"
                 );
                 Err(source.wrong("GPU_NODE", None, problem))
             }
@@ -209,9 +210,9 @@ fn without_nulls(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
         Value::Mapping(keys) => {
-            let said = keys.into_iter().filter_map(|(key, value)| Some((key, without_nulls(value)?)));
-            let said: Mapping = said.collect();
-            (!said.is_empty()).then_some(Value::Mapping(said))
+            let keys = keys.into_iter().filter_map(|(key, value)| Some((key, without_nulls(value)?)));
+            let keys: Mapping = keys.collect();
+            (!keys.is_empty()).then_some(Value::Mapping(keys))
         }
         other => Some(other),
     }
@@ -220,7 +221,7 @@ fn without_nulls(value: Value) -> Option<Value> {
 /// More than any value here has; the parser's time grows with the square of it.
 const DEPTH: usize = 16;
 
-/// The line on which brackets are nested too deep, those in strings and comments among them.
+/// The line on which brackets are nested too deep. Brackets in strings and comments count too.
 fn too_deep(text: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (number, line) in (1..).zip(text.lines()) {
@@ -239,8 +240,8 @@ fn too_deep(text: &str) -> Option<usize> {
 }
 
 /// The line of a key's second appearance: of a duplicate the parser reports only where its mapping begins.
-fn second_of(text: &str, said: &str) -> Option<usize> {
-    let key = said.split_once("duplicate field `")?.1.split('`').next()?;
+fn second_of(text: &str, problem: &str) -> Option<usize> {
+    let key = problem.split_once("duplicate field `")?.1.split('`').next()?;
     (1..).zip(text.lines()).filter(|(_, line)| is_of_key(line, key)).nth(1).map(|(number, _)| number)
 }
 

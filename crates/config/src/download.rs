@@ -23,7 +23,7 @@ pub(super) fn url(url: &str, schemes: &[&str]) -> Result<(), String> {
     Err(format!("{url:?} is no URL that begins with {}://", schemes.join(":// or ")))
 }
 
-/// As `sha256sum` prints it.
+/// Parses a SHA-256 as `sha256sum` prints it.
 pub(super) fn digest(text: &str) -> Result<Digest, String> {
     Digest::parse(text).ok_or_else(|| format!("{text:?} is no SHA-256, as sha256sum prints it"))
 }

@@ -1,4 +1,4 @@
-//! Whose kernel driver the machine's GPUs run with.
+//! Which kernel driver the machine's GPUs run with: the distribution's, or AMD's own.
 
 use std::fmt;
 
@@ -97,8 +97,8 @@ impl Release {
     /// The driver's release in a version of AMD's package amdgpu-dkms: its last part has two digits for each number,
     /// as `1:6.16.13.30300400-2341068.24.04` for 30.30.4.
     ///
-    /// `None` of a version that has no such part: those up to 6.4 are numbered as ROCm (`1:6.8.5.60203-2041575.22.04`),
-    /// and a distribution's own otherwise.
+    /// `None` of a version that has no such part: AMD numbers releases up to 6.4 as ROCm
+    /// (`1:6.8.5.60203-2041575.22.04`), and a distribution numbers its own packages otherwise.
     #[must_use]
     pub fn of_package(version: &str) -> Option<Self> {
         let upstream = version.split_once(':').map_or(version, |(_, rest)| rest);

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, Managed, Off, Source, path};
 
-/// Where engines look for their main file by default.
+/// containerd's main file by default; the constants of the other engines are alike.
 pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 pub const CRIO_CONFIG: &str = "/etc/crio/crio.conf";
 pub const DOCKER_CONFIG: &str = "/etc/docker/daemon.json";
@@ -15,7 +15,7 @@ pub const DOCKER_CONFIG: &str = "/etc/docker/daemon.json";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Configure {
-    /// Where it is installed.
+    /// Configures the engine where it is installed.
     Auto,
     Never,
 }
@@ -23,18 +23,19 @@ pub(crate) enum Configure {
 /// The system's containerd, docker, or CRI-O.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
-    /// Where it is installed.
+    /// Whether rocworker configures the engine where it is installed.
     pub managed: Managed,
-    /// Its main configuration file.
+    /// The engine's main configuration file.
     pub config: PathBuf,
-    /// The name under which it knows the wrapper.
+    /// The runtime name under which the engine knows the wrapper.
     pub runtime: String,
 }
 
 /// The Concourse worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Concourse {
-    /// Where one is, also while AMD's GPUs are off: its own tags are set without a GPU, too.
+    /// Whether rocworker configures a worker that is here. AMD's GPUs may be off: the configured tags are set without a
+    /// GPU, too.
     pub managed: Managed,
     pub existing: Existing,
     /// Whether the worker gets tags of its GPUs: a tagged worker takes no untagged step.

@@ -19,15 +19,15 @@ const FIRST_PORT: u16 = 1024;
 const HIDDEN: [&str; 9] =
     ["/home", "/root", "/run/user", "/var/home", "/var/roothome", "/tmp", "/var/tmp", "/dev", "/proc"];
 
-/// The program that tells Prometheus of the GPUs.
+/// The program that gives Prometheus the readings of GPUs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exporter {
-    /// The unit that runs it.
+    /// The unit that runs the exporter.
     pub unit: Managed,
     pub listen: SocketAddr,
     /// Prometheus' web configuration: TLS and basic authentication.
     pub web_config: Option<PathBuf>,
-    /// Whether it reads the kernel's file `pcie_bw`, which takes a second for each GPU.
+    /// Whether the exporter reads the kernel's file `pcie_bw`, which takes a second for each GPU.
     pub pcie_bw: bool,
     pub existing: ExistingUnit,
 }
@@ -48,7 +48,7 @@ pub struct ExporterDocument {
     pub unit: Option<bool>,
     pub listen: Option<Word>,
     pub web_config: Option<PathBuf>,
-    /// As the kernel has it.
+    /// Spelled as the kernel spells the file `pcie_bw`, not in kebab case.
     #[serde(rename = "pcie_bw")]
     pub pcie_bw: Option<bool>,
     pub existing: Option<ExistingUnit>,
@@ -73,7 +73,7 @@ impl ExporterDocument {
     }
 }
 
-/// Where the exporter may listen.
+/// Parses an address on which the exporter may listen.
 ///
 /// # Errors
 /// Says what to write.

@@ -28,7 +28,7 @@ impl Permissions {
         }
     }
 
-    /// As the configuration spells it.
+    /// The word that the configuration has for this.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

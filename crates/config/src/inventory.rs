@@ -12,7 +12,7 @@ use super::{Error, Source, is_of_key, words};
 /// Machines by group, in the order of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Inventory {
-    /// As whom ssh logs in where a name says nothing.
+    /// The user as whom ssh logs in on a host that names none.
     pub user: Option<String>,
     pub groups: Vec<Group>,
 }
@@ -20,7 +20,7 @@ pub struct Inventory {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group {
     pub name: String,
-    /// At least one, and each once. As they were written: without [`Inventory::user`].
+    /// The group's hosts as the configuration writes them, without [`Inventory::user`]: at least one, and each once.
     pub hosts: Vec<Host>,
 }
 
@@ -164,7 +164,7 @@ impl<'de> Visitor<'de> for HostsVisitor {
     }
 }
 
-/// In the order of the file, and with a name that is there twice.
+/// Groups in the order of the file. A name that is there twice stays, so that it can be refused with its line.
 #[derive(Debug, Default)]
 struct Groups(Vec<(String, Vec<String>)>);
 

@@ -55,11 +55,11 @@ pub use therock::TheRock;
 pub use units::{Boot, Daemon};
 pub use wrapper::{DefaultGrant, Edits, Requests, Sharing, Wrapper};
 
-/// Where the configuration lies beneath a Root.
+/// Path of the configuration beneath a Root.
 pub const PATH: &str = "/etc/rocworker/config.yaml";
 
-/// Where the CDI spec is unless the configuration says otherwise, and the only place where the wrapper reads it. Nothing
-/// but a spec of AMD's belongs there: a run repairs what is broken.
+/// Path of the CDI spec unless the configuration names another. Nothing but a spec of AMD's belongs there: a run
+/// repairs what is broken.
 pub const CDI_SPEC: &str = "/etc/cdi/amd.json";
 
 /// Some hundred times what there is to say: the parser's time grows with the square of what it is given.
@@ -91,17 +91,17 @@ pub struct Config {
     pub repositories: Repositories,
     /// Off: the ROCm that is there stays.
     pub rocm: Managed<Rocm>,
-    /// Of which release of ROCm the repository is; `None`: the one that this version knows.
+    /// The release of ROCm whose repository is used; `None`: the one that this version knows.
     pub rocm_version: Option<String>,
     pub boot: Boot,
     pub daemon: Daemon,
     pub exporter: Exporter,
     pub inventory: Inventory,
-    /// Which of its keys by ClusterBloom's names have no effect, in sentences.
+    /// A sentence for each key with one of ClusterBloom's names that has no effect.
     pub unused_keys: Vec<String>,
-    /// Which variables of the environment it does not use, in sentences.
+    /// A sentence for each variable of the environment that is not used.
     pub unused_variables: Vec<String>,
-    /// Where it was read, so that what turns out wrong later can be said with its line.
+    /// The file and its text, so that a fault that is found later is reported with its line.
     source: Source,
 }
 
@@ -119,7 +119,7 @@ pub enum Devices {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cdi {
     pub path: PathBuf,
-    /// What its devices are named by, beside `all`.
+    /// What names devices of the spec, beside `all`.
     pub names: Vec<NamedBy>,
 }
 
@@ -146,10 +146,10 @@ struct Source {
 pub enum Error {
     #[error(transparent)]
     Unreadable(#[from] root::Error),
-    /// `key`: as it is written, behind its sections; empty where the text is no configuration at all.
+    /// `key`: the faulty key as it is written, behind its sections; empty where the text is no configuration at all.
     #[error("{}:{line}: {problem}", path.display())]
     Wrong { path: PathBuf, line: usize, key: String, problem: String },
-    /// The environment does not go with it.
+    /// The environment contradicts the configuration.
     #[error("{0}")]
     Environment(String),
 }
@@ -163,7 +163,10 @@ impl Config {
         Self::read_beside(root, &ClusterBloom::default())
     }
 
-    /// As [`Config::read`]; `environment` counts where the file says nothing.
+    /// Reads the configuration beneath `root`; `environment` counts where the file lacks a key.
+    ///
+    /// # Errors
+    /// When the file is not root's alone, too large, or wrong, or the environment contradicts it.
     pub fn read_beside(root: &Root, environment: &ClusterBloom) -> Result<Self, Error> {
         match Self::read_file(root, Path::new(PATH), environment) {
             Err(Error::Unreadable(error)) if error.is_not_found() => {
@@ -176,7 +179,7 @@ impl Config {
     /// Reads a configuration that must be there.
     ///
     /// # Errors
-    /// As [`Config::read`], and when it is not there.
+    /// When the file is absent, not root's alone, too large, or says something that cannot be.
     pub fn read_file(root: &Root, path: &Path, environment: &ClusterBloom) -> Result<Self, Error> {
         let shown = root.shown(path);
         let bytes = root.read_trusted(path, LIMIT)?;
@@ -189,7 +192,7 @@ impl Config {
         Self::parse_beside(&shown, &text, environment)
     }
 
-    /// Reads a configuration from its text; `path` is for what is said when it is wrong.
+    /// Reads a configuration from its text. Errors name it by `path`.
     ///
     /// # Errors
     /// Names the line that is wrong.
@@ -197,7 +200,7 @@ impl Config {
         Self::parse_beside(path, text, &ClusterBloom::default())
     }
 
-    /// As [`Config::parse`]; `environment` counts where the text says nothing.
+    /// Reads a configuration from its text; `environment` counts where the text lacks a key.
     pub(crate) fn parse_beside(path: &Path, text: &str, environment: &ClusterBloom) -> Result<Self, Error> {
         let source = Source { path: path.to_owned(), text: text.to_owned() };
         let document = Document::parse(text).map_err(|(line, problem)| source.wrong_at(line, "", problem))?;
@@ -213,13 +216,13 @@ impl Config {
         keys.resolve(source, &ClusterBloom::default())
     }
 
-    /// Where it was read, as it is shown: with the Root that it was read beneath.
+    /// The file that the configuration was read from, with the Root in front, as messages show it.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.source.path
     }
 
-    /// The text that it was read from; empty where there was no file.
+    /// The text that the configuration was read from; empty where there was no file.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.source.text
@@ -234,14 +237,14 @@ impl Config {
         }
     }
 
-    /// Whether apt has anything to do with it.
+    /// Whether the configuration asks for any package, so that apt's files have to be read.
     #[must_use]
     pub fn wants_packages(&self) -> bool {
         let Packages { container_toolkit, rocm_smi, .. } = &self.packages;
         container_toolkit.is_on() || rocm_smi.is_on() || self.rocm.is_on() || self.driver.is_on()
     }
 
-    /// Whether it has no key at all: it is empty, or not there, or has nothing but comments.
+    /// Whether the configuration has no key at all: it is absent, empty, or has nothing but comments.
     #[must_use]
     pub fn says_nothing(&self) -> bool {
         let is_empty = |value: yaml_serde::Value| {
@@ -293,7 +296,7 @@ impl Source {
     }
 }
 
-/// Of a section or key without a value, which is null in YAML.
+/// Reads a section or key that may have no value, which is null in YAML, as its default.
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(section: D) -> Result<T, D::Error> {
     Option::deserialize(section).map(Option::unwrap_or_default)
 }

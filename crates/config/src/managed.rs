@@ -16,9 +16,9 @@ pub enum Off {
     Cuda,
     /// `compute-runtime: none`, or one of its older names: no GPU is offered.
     NoGpu,
-    /// The configuration of this engine says `configure: never`.
+    /// The configuration has `configure: never` for this engine.
     Never(&'static str),
-    /// This key, or its default, says so: `boot.unit: false`.
+    /// A key, or its default, turns the part off: `boot.unit: false`.
     Key(&'static str),
 }
 

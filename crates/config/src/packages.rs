@@ -44,16 +44,17 @@ pub enum Wanted {
 pub struct Packages {
     pub container_toolkit: Managed<Tool>,
     pub rocm_smi: Managed<Tool>,
-    /// Through which apt fetches what rocworker asks it for; `None`: as apt and the environment have it.
+    /// The proxy for what rocworker has apt fetch; `None`: the one that apt or the environment names.
     pub proxy: Option<String>,
 }
 
 /// What a managed tool is to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
-    /// There, in whatever version is there or to be had (`packages`).
+    /// Installed, in the version that is there or that apt offers (`packages`).
     Required,
-    /// As `Required`, and the worker is ready without it (`compute-runtime: rocm`).
+    /// Installed, in the version that is there or that apt offers; the worker is ready without it (`compute-runtime:
+    /// rocm`).
     Optional,
     Absent,
 }
@@ -90,7 +91,7 @@ impl PackagesDocument {
         if let Some(proxy) = &self.proxy {
             source.check("packages.proxy", proxy, url(proxy, &["http", "https"]))?;
         }
-        // Apt would refuse it beside amdgpu-install's, which comes from the same repository with another `Signed-By`.
+        // Apt would refuse our repository beside amdgpu-install's, which is the same one with another `Signed-By`.
         let comes_with_rocm = matches!(rocm, Managed::On(Rocm::Archive(_) | Rocm::Installer { .. }));
         let auto = Managed::of(needs_gpu.then_some(Tool::Optional), Off::Key("compute-runtime"));
         let smi = if comes_with_rocm { Managed::Off(Off::Key("rocm.install")) } else { auto };
@@ -111,13 +112,13 @@ fn tool(wanted: Option<Wanted>, auto: Managed<Tool>) -> Managed<Tool> {
     }
 }
 
-/// Where ROCm's user space comes from.
+/// The source of ROCm's user space.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rocm {
     /// Packages from AMD's repository, by name.
     Packages(Vec<String>),
     Archive(TheRock),
-    /// AMD's installer, as ClusterBloom has it, and what that is asked for.
+    /// AMD's installer, which ClusterBloom uses, and the usecases that it is asked for.
     Installer {
         file: InstallerFile,
         usecases: Vec<String>,
@@ -127,7 +128,7 @@ pub enum Rocm {
 /// The package of amdgpu-install.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct InstallerFile {
-    /// With a folder for each of Ubuntu's releases.
+    /// The URL that has a folder for each of Ubuntu's releases.
     pub base_url: String,
     /// The file's name.
     pub package: String,
@@ -143,16 +144,16 @@ pub(crate) enum RocmFrom {
     Apt,
     #[serde(rename = "therock")]
     TheRock,
-    /// By AMD's installer, as ClusterBloom has it.
+    /// AMD's installer, which ClusterBloom uses.
     AmdgpuInstall,
 }
 
-/// Where packages come from.
+/// The repositories from which packages come.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repositories {
     /// A URL, or `file://` and a path.
     pub key: String,
-    /// Of all keys that it may hold, in upper case.
+    /// Fingerprints of all keys that the key file may hold, in upper case.
     pub fingerprints: Vec<String>,
     /// What the repositories' Release files say in `Origin`, for the pin.
     pub origin: String,
@@ -161,12 +162,12 @@ pub struct Repositories {
     pub amdgpu: Repository,
 }
 
-/// One repository of apt's.
+/// A repository that apt reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Repository {
-    /// `VERSION` in it means the release.
+    /// The address, in which `VERSION` means the release.
     pub url: String,
-    /// `None`: by the machine's distribution.
+    /// `None`: the suite of the machine's distribution.
     pub suite: Option<String>,
     pub component: String,
 }
@@ -307,7 +308,7 @@ fn key(key: String, source: &Source) -> Result<String, Error> {
     Ok(if is_path { format!("file://{key}") } else { key })
 }
 
-/// As gpg prints them, with or without blanks.
+/// Parses a fingerprint as gpg prints it, with or without blanks.
 fn fingerprint(text: &str) -> Result<String, String> {
     let digits: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     if matches!(digits.len(), 40 | 64) && digits.chars().all(|c| c.is_ascii_hexdigit()) {

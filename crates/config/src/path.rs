@@ -8,10 +8,10 @@ const OWN: [&str; 2] = ["/var/lib/rocworker", "/etc/rocworker"];
 /// Folders whose files are the kernel's: what is written there goes at the next boot, or is no file at all.
 const KERNELS: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// A path that a file can be kept at: as [`plain`], and not in a folder of the kernel's.
+/// Checks a path at which a file can be kept: [`plain`], and in no folder of the kernel's.
 ///
 /// # Errors
-/// As [`plain`].
+/// What is wrong with the path, to be read after the key's name.
 pub(super) fn file(path: &Path) -> Result<(), String> {
     match KERNELS.iter().find(|folder| path.starts_with(folder)) {
         Some(folder) => Err(format!(
@@ -22,10 +22,10 @@ pub(super) fn file(path: &Path) -> Result<(), String> {
     }
 }
 
-/// An absolute path inside a folder, without `..`, and not rocworker's own.
+/// Checks an absolute path inside a folder, without `..`, and not rocworker's own.
 ///
 /// # Errors
-/// What is wrong with it, after the key's name.
+/// What is wrong with the path, to be read after the key's name.
 pub(super) fn plain(path: &Path) -> Result<(), String> {
     match OWN.iter().find(|own| path.starts_with(own)) {
         Some(own) => Err(format!("{:?} is rocworker's own ({own})", path.display().to_string())),
@@ -33,10 +33,10 @@ pub(super) fn plain(path: &Path) -> Result<(), String> {
     }
 }
 
-/// An absolute path inside a folder, without `..`.
+/// Checks an absolute path inside a folder, without `..`.
 ///
 /// # Errors
-/// As [`plain`].
+/// What is wrong with the path, to be read after the key's name.
 pub(super) fn absolute(path: &Path) -> Result<(), String> {
     let plain = path.is_absolute() && path.components().all(|part| part != Component::ParentDir);
     if plain && path.parent().is_some_and(|folder| folder != Path::new("/")) {

@@ -17,7 +17,7 @@ pub enum Size {
 const EXPECTED: &str = "a size such as 512M or 8G, a number of bytes, or unlimited";
 
 impl Size {
-    /// As a policy has it: bytes, or `unlimited`.
+    /// The size as wrapper.json has it: bytes, or `unlimited`.
     #[must_use]
     pub fn in_policy(self) -> Value {
         match self {

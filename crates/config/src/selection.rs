@@ -32,7 +32,7 @@ impl Selection<'_> {
 /// Applies the configuration to the machine.
 ///
 /// # Errors
-/// When it names a GPU that is not there, or not AMD's. Another card is never taken in its place.
+/// When the configuration names a GPU that is not there, or not AMD's. Another card is never taken in its place.
 pub fn select<'a>(config: &Config, facts: &'a Facts) -> Result<Selection<'a>, Error> {
     if !config.gpus.is_on() {
         return Ok(Selection { gpus: Vec::new(), listed: false, left_out: Vec::new() });
@@ -48,14 +48,14 @@ pub fn select<'a>(config: &Config, facts: &'a Facts) -> Result<Selection<'a>, Er
     let mut named = vec![false; facts.amd().count()];
     for word in words {
         let mut found = false;
-        let chosen = facts.chosen.get(word);
-        let is_meant = |gpu: &Gpu| chosen.map_or_else(|| is_named(gpu, word), |chosen| chosen.is(gpu));
+        let pinned = facts.pinned.get(word);
+        let is_meant = |gpu: &Gpu| pinned.map_or_else(|| is_named(gpu, word), |pinned| pinned.is(gpu));
         for (_, named) in facts.amd().zip(&mut named).filter(|(gpu, _)| is_meant(gpu)) {
             *named = true;
             found = true;
         }
         if !found {
-            let why = chosen.map_or_else(|| why_not(word, facts), |chosen| chosen.gone(word));
+            let why = pinned.map_or_else(|| why_not(word, facts), |pinned| pinned.gone(word));
             return Err(config.wrong(KEY, word, why));
         }
     }
@@ -64,31 +64,31 @@ pub fn select<'a>(config: &Config, facts: &'a Facts) -> Result<Selection<'a>, Er
     Ok(Selection { gpus, listed: true, left_out })
 }
 
-/// What the words of the configuration mean that could mean another GPU tomorrow: indexes and render names, as they
-/// are remembered, or as they are now.
+/// Pins the words of the configuration that could mean another GPU tomorrow, indexes and render names: to the GPU that
+/// an earlier apply pinned, or to the one that they mean now.
 ///
 /// # Errors
-/// As [`select`].
+/// When the configuration names a GPU that is not there, or not AMD's.
 pub fn choose(config: &Config, facts: &Facts) -> Result<PinnedDevices, Error> {
     select(config, facts)?;
     let Devices::Listed(words) = &config.devices else { return Ok(PinnedDevices::default()) };
-    let mut chosen = PinnedDevices::default();
-    // The kernel hands these out anew at each boot.
+    let mut pinned = PinnedDevices::default();
+    // Each boot numbers GPUs and render nodes anew.
     let is_fleeting = |word: &&String| word.parse::<u32>().is_ok() || word.contains("renderD");
     for word in words.iter().filter(is_fleeting) {
-        let choice = match facts.chosen.get(word).cloned() {
+        let choice = match facts.pinned.get(word).cloned() {
             Some(choice) => match facts.amd().find(|gpu| choice.is(gpu)) {
                 Some(gpu) => Some(choice.completed(gpu)),
                 None => Some(choice),
             },
             None => facts.amd().find(|gpu| is_named(gpu, word)).and_then(PinnedDevice::of),
         };
-        chosen.extend(choice.map(|choice| (word.clone(), choice)));
+        pinned.extend(choice.map(|choice| (word.clone(), choice)));
     }
-    Ok(chosen)
+    Ok(pinned)
 }
 
-/// By index, PCI address, uuid (its own, or its card's) or render name.
+/// Whether `word` names the GPU: by index, PCI address, uuid (the GPU's own, or its card's) or render name.
 fn is_named(gpu: &Gpu, word: &str) -> bool {
     let render = gpu.render.as_ref().and_then(|node| node.path.to_str());
     let uuid_is = |uuid: String| uuid.eq_ignore_ascii_case(word);

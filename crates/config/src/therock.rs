@@ -12,11 +12,11 @@ use super::{Error, Source};
 /// Which archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TheRock {
-    /// As archives are named: `7.14.0`, `7.13.0a20260515`, `7.13.0rc2`.
+    /// The version in the archive's name: `7.14.0`, `7.13.0a20260515`, `7.13.0rc2`.
     pub version: String,
-    /// Of GPUs: `gfx94X-dcgpu`, `gfx110X-all`, `multiarch`.
+    /// The family of GPUs in the archive's name: `gfx94X-dcgpu`, `gfx110X-all`, `multiarch`.
     pub family: String,
-    /// The folder that archives of its kind lie in.
+    /// The URL of the folder in which archives of this release type lie.
     pub folder: String,
     /// `None`: the archive is trusted for its server alone, which no configuration does.
     pub sha256: Option<Digest>,
@@ -74,20 +74,20 @@ impl TheRock {
         )
     }
 
-    /// The folder that it becomes.
+    /// The folder into which the archive is unpacked.
     #[must_use]
     pub fn path(&self) -> String {
         format!("/opt/rocm-{}", self.version)
     }
 
-    /// What it must hold.
+    /// Folders that an unpacked archive must hold.
     #[must_use]
     pub fn holds() -> Vec<PathBuf> {
         HOLDS.map(PathBuf::from).to_vec()
     }
 }
 
-/// By the forms of versions: `7.11.0a20251211`, `7.10.0rc2`, `7.10.0.dev0+f689a8ea`.
+/// AMD's release type, by the form of the version: `7.11.0a20251211`, `7.10.0rc2`, `7.10.0.dev0+f689a8ea`.
 fn release_of(version: &str) -> &'static str {
     let has = |word: &str| {
         version.split_once(word).is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()))
@@ -155,7 +155,7 @@ impl TheRockDocument {
 mod tests {
     use super::*;
 
-    /// The addresses are those that AMD's guides fetch.
+    /// AMD's guides fetch these addresses.
     #[test]
     fn an_archive_is_fetched_from_the_folder_in_which_its_release_is() {
         let amd = "https://repo.amd.com/rocm";

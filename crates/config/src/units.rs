@@ -22,7 +22,7 @@ const SETTLE_S: RangeInclusive<u32> = 0..=3600;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boot {
     pub unit: Managed,
-    /// For how long it waits for GPUs that are still coming up, in seconds.
+    /// How long the unit waits for GPUs that are still coming up, in seconds.
     pub wait_s: u32,
 }
 
@@ -49,15 +49,15 @@ pub(super) fn unit(written: Option<bool>, off: &'static str, gpus: Managed) -> M
 /// The daemon, `rocworker serve`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Daemon {
-    /// The unit that runs it.
+    /// The unit that runs the daemon.
     pub unit: Managed,
-    /// Whether it changes anything, or only says what differs.
+    /// Whether the daemon repairs what differs, or only reports it.
     pub enforce: bool,
-    /// What it does with units whose configuration it has changed.
+    /// What the daemon does with units whose configuration it has changed.
     pub restart: Restarts,
-    /// How often it looks though nothing was heard, in seconds.
+    /// How often the daemon looks at the machine without an event, in seconds.
     pub interval_s: u32,
-    /// For how long GPUs must be gone before the worker loses tags for it, in seconds.
+    /// How long GPUs must be gone before the worker loses the tags that they gave it, in seconds.
     pub settle_s: u32,
 }
 

@@ -31,7 +31,7 @@ pub struct Wrapper {
     pub wait_limit_s: u32,
     /// Seconds; `None`: an idle container keeps its lease.
     pub idle_grace_s: Option<u32>,
-    /// Whether unhealthy GPUs are kept from containers, and from leases those on which something is left.
+    /// Whether unhealthy GPUs are kept from containers, and GPUs on which processes or memory are left from leases.
     #[serde(deserialize_with = "super::or_default", skip_serializing_if = "super::is_default")]
     pub quarantine: bool,
     /// Folders whose folders are mounted into every container. `None`: /srv where a worker is adopted whose
@@ -69,11 +69,11 @@ pub enum Sharing {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Edits {
-    /// Of /dev/shm; never unlimited.
+    /// Size of the container's /dev/shm; never unlimited.
     pub shm_size: Option<Size>,
     /// How much a process may lock into memory.
     pub memlock: Option<Size>,
-    /// By architecture.
+    /// The value of `HSA_OVERRIDE_GFX_VERSION`, by the architecture of the GPU.
     #[serde(deserialize_with = "super::or_default", skip_serializing_if = "super::is_default")]
     pub hsa_override_gfx_version: BTreeMap<String, String>,
 }
@@ -112,7 +112,7 @@ impl Wrapper {
     }
 }
 
-/// Why this cannot be the real runc.
+/// Why this path cannot be the real runc.
 fn not_a_runtime(path: &Path) -> Option<String> {
     let shown = path.display();
     if path.file_name() == Some(WRAPPER.as_ref()) {

@@ -15,19 +15,19 @@ const LIMIT: usize = 256 << 10;
 pub struct CommandLine(Vec<String>);
 
 impl CommandLine {
-    /// As systemd starts the unit. A word `$NAME` becomes the words of its value, and none where nothing sets it
-    /// (systemd.service(5)). It stays where a file that may set it cannot be read.
+    /// The command line by which systemd starts the unit. A word `$NAME` becomes the words of its value, and none where
+    /// nothing sets it (systemd.service(5)). It stays where a file that may set it cannot be read.
     pub(super) fn of(root: &Root, unit: &Unit) -> Self {
         Self(unit.exec_start.iter().flat_map(|word| resolved(root, unit, word)).collect())
     }
 
-    /// A test gives it as one text.
+    /// Splits a text as systemd does: for tests.
     #[must_use]
     pub fn new(line: &str) -> Self {
         Self(words(line))
     }
 
-    /// Of a process that runs.
+    /// The command line of a running process, from its words.
     pub(super) fn of_words(words: Vec<String>) -> Self {
         Self(words)
     }

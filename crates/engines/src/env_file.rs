@@ -1,16 +1,16 @@
 //! What systemd makes of an environment file (`EnvironmentFile=`).
 //!
-//! The rules are those of `src/basic/env-file.c` of systemd, which systemd.exec(5) describes: no shell, no expansion,
+//! `src/basic/env-file.c` of systemd has the rules, which systemd.exec(5) describes: no shell, no expansion,
 //! `export` is not understood, and each line end counts, a lone carriage return too.
 //! tests/it/desired/concourse/real.rs holds this reader against systemd's own.
 
 /// An environment file, read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct EnvFile {
-    /// In the order of the file; of a name that occurs twice the last value counts.
+    /// Variables in the order of the file; the last value of a name that occurs twice counts.
     pub variables: Vec<(String, String)>,
-    /// What is before a `=` and is no name of a variable, such as `export A`: systemd leaves it out and only logs
-    /// that.
+    /// What is before a `=` and is no name of a variable, such as `export A`: systemd skips such a line with a log
+    /// entry.
     pub ignored: Vec<String>,
 }
 
@@ -23,7 +23,8 @@ impl EnvFile {
         let mut chars = text.chars().take_while(|c| *c != '\0');
         while let Some(first) = chars.next() {
             match first {
-                // From systemd 254 a backslash at a comment's end is part of the comment; before, the next line was too.
+                // systemd takes a backslash at a comment's end as part of the comment from 254 on; earlier releases
+                // took the next line into the comment too.
                 '#' | ';' => _ = chars.find(|c| is_newline(*c)),
                 c if is_blank(c) => {}
                 c => {
@@ -60,7 +61,7 @@ impl EnvFile {
 /// What comes behind the `=`, up to the line's end.
 fn value(chars: &mut impl Iterator<Item = char>) -> String {
     let mut value = String::new();
-    // The length without the blanks at the end, as far as those are neither quoted nor escaped.
+    // The length without trailing blanks that are neither quoted nor escaped.
     let mut kept = 0;
     // A quote opens nothing once a character without quotes has come.
     let mut is_plain = false;
@@ -109,7 +110,7 @@ fn is_blank(c: char) -> bool {
     matches!(c, ' ' | '\t' | '\n' | '\r')
 }
 
-/// As `env_name_is_valid` of `src/basic/env-util.c` has it.
+/// Whether systemd takes `key` for a variable's name (`env_name_is_valid` of its `src/basic/env-util.c`).
 pub(crate) fn is_name(key: &str) -> bool {
     !key.starts_with(|c: char| c.is_ascii_digit())
         && !key.is_empty()

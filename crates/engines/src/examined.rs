@@ -29,11 +29,11 @@ pub struct Examined<'a> {
     pub facts: &'a Facts,
     /// `None` beneath another Root than `/`, where no engine is asked.
     pub programs: Option<&'a Programs>,
-    /// Where the wrapper's program is, as engines' configuration names it.
+    /// The path of the wrapper's program, as engines' configuration names it, or why there is none.
     pub wrapper: Result<PathBuf, String>,
     pub templates: Templates,
     pub receipt: Receipt,
-    /// By the machine's clock.
+    /// The time, by the machine's clock.
     pub now: Timestamp,
 }
 
@@ -70,7 +70,7 @@ impl Examined<'_> {
         checks.extend(self.pending(engine.name, engine.unit.unwrap_or_default()));
         let not_asked = || about().skipped(format!("{daemon} is not asked: {NO_COMMANDS}"));
         let InEffect { runtime, spec_folders } = match self.programs.ok_or_else(not_asked).and_then(says) {
-            Ok(said) => said,
+            Ok(in_effect) => in_effect,
             Err(check) => {
                 checks.push(check);
                 return Ok(checks);
@@ -99,7 +99,7 @@ impl Examined<'_> {
         Ok(checks)
     }
 
-    /// Where the wrapper is that an engine should run; without one nothing of it can be in sync.
+    /// The wrapper that an engine should run; without one nothing of the engine's can be in sync.
     pub(super) fn wrapper(&self, engine: &str) -> Result<&Path, Check> {
         let without =
             |_: &String| About::one(CHECKS, engine).skipped("not asked: the check of the wrapper says why");

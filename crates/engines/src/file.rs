@@ -12,10 +12,10 @@ const LIMIT: usize = 8 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     pub path: PathBuf,
-    /// `None`: it is not there. Or why it cannot be read, or must not be written.
+    /// The file's text, or why it cannot be read or must not be written. `None`: the file is absent.
     pub text: Result<Option<String>, String>,
-    /// What it says, or why that is not known; nothing of a file that is not there.
-    pub said: Result<Value, String>,
+    /// The text as a value, or why it is unknown; an empty table of an absent file.
+    pub parsed: Result<Value, String>,
 }
 
 impl File {
@@ -26,21 +26,21 @@ impl File {
             Err(error) if error.is_not_found() && link.is_none() => Ok(None),
             read => read.map(Some).map_err(|error| error.to_string()),
         };
-        // A link can still be followed for what it says.
-        let said = text.clone().and_then(|text| {
-            let said = Format::Toml.read(&text.unwrap_or_default());
-            said.map_err(|fault| format!("{}: {fault}", root.shown(&path).display()))
+        // What a link leads to can still be read.
+        let parsed = text.clone().and_then(|text| {
+            let parsed = Format::Toml.read(&text.unwrap_or_default());
+            parsed.map_err(|fault| format!("{}: {fault}", root.shown(&path).display()))
         });
         let text = match link.map(|link| root.shown(link)) {
             Some(link) => Err(format!("{} is a link, and nothing is written through links", link.display())),
             None => text,
         };
-        Self { path, text, said }
+        Self { path, text, parsed }
     }
 
     /// The table at this place. An engine does not start where another value is in its stead.
     pub(super) fn table(&self, keys: &[&str]) -> Result<Option<&Map<String, Value>>, String> {
-        let mut table = self.said.as_ref().map_err(Clone::clone)?;
+        let mut table = self.parsed.as_ref().map_err(Clone::clone)?;
         for (at, key) in keys.iter().enumerate() {
             let Some(inner) = table.get(key) else { return Ok(None) };
             if !inner.is_object() {

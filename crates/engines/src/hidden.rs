@@ -10,7 +10,7 @@ use root::Root;
 use super::unit::{self, drop_in_folders};
 use super::{ALL, Containerd};
 
-/// Where the file systems are mounted that hold what may name the wrapper. A mount that shows its own folder is none.
+/// Mount points of the file systems that hold what may name the wrapper. A mount that shows its own folder is none.
 #[must_use]
 pub fn mounts(root: &Root, found: &UndoConstraints, containerd: Option<&Containerd>) -> BTreeSet<PathBuf> {
     let units =
@@ -28,7 +28,7 @@ pub fn mounts(root: &Root, found: &UndoConstraints, containerd: Option<&Containe
     let places = found.namers.iter().cloned().chain(of_programs.map(PathBuf::from)).chain(imported);
     // What is in /run is made anew at each boot, on a file system that an image has not.
     let places = places.chain(units.flat_map(of_unit)).filter(|place| !place.starts_with("/run"));
-    // Whoever may have made a link on the way: it is followed by those that read there.
+    // Links on the way are followed, whoever made them: the programs that read there follow them too.
     let mounts = places.map(|place| root.mount_of(root.without_links(&place).unwrap_or(place)));
     mounts.filter(|mount| mount != Path::new("/")).collect()
 }

@@ -46,7 +46,7 @@ pub use host::version::{Answer, Known, Version, Versions};
 pub use podman::Podman;
 pub use reported::{Command, Format, Keys, Reported};
 use undo_constraints::undo_constraints;
-use wrapper_as_default::Said;
+use wrapper_as_default::NamedRuntime;
 pub use wrapper_as_default::WrapperAsDefault;
 pub use wrapper_as_default::with_wrapper_as_default;
 
@@ -80,7 +80,7 @@ pub struct Engine {
     pub desired: fn(&Wish<'_>) -> Desired,
     /// Where it says that its default runtime is the wrapper, or why that is unknown. `None`: a container has to name the
     /// wrapper to run by it.
-    pub(crate) has_wrapper_as_default: fn(&Root, &Config, &Engines) -> Result<Option<Said>, String>,
+    pub(crate) has_wrapper_as_default: fn(&Root, &Config, &Engines) -> Result<Option<NamedRuntime>, String>,
     /// The runc that the wrapper has to run, where that is not the one on PATH.
     pub real_runc: fn(&Wish<'_>) -> Option<PathBuf>,
     /// The files that the engine reads now, wherever its unit and rocworker's configuration have them. Each may name a

@@ -1,4 +1,4 @@
-//! Where the wrapper's program is, or comes from.
+//! The wrapper's program: where it is, and from where it is copied.
 
 use std::path::{Path, PathBuf};
 
@@ -6,31 +6,31 @@ use host::version::Versions;
 use reconcile::{Digest, Managed, State, Store};
 use root::{Kind, Root};
 
-/// Where the package puts it. It is then used from there.
+/// Path at which rocworker's package has the wrapper, which is then used from there.
 pub const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 
-/// Where it is copied to from beside this program, when no package has it.
+/// Path to which the wrapper is copied from beside this program, when no package has it.
 pub const INSTALLED: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 
-/// Where the agents of a machine's units have their folders.
+/// Folder in which Juju's agents of a machine's units have theirs.
 pub const AGENTS: &str = "/var/lib/juju/agents";
 
 const REINSTALL: &str = "install rocworker again, then rocworker apply";
 
-/// More than it has in any build.
+/// More than the wrapper has in any build.
 const LIMIT: usize = 256 << 20;
 
 /// How every program of Linux begins (elf(5)).
 const ELF: &[u8] = b"\x7fELF";
-/// What its own messages on stderr begin with. Whatever it says then, it runs.
+/// What the wrapper's own messages on stderr contain. A wrapper that prints one runs.
 const SAYS: &str = ": runc-amd-wrapper: ";
 
 /// The wrapper's program, as engines name it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Program {
-    /// Beneath the Root.
+    /// The program's path beneath the Root.
     pub path: PathBuf,
-    /// What rocworker puts there; `None`: a package's, which is left as it is.
+    /// The bytes that rocworker writes to `path`; `None`: a package has the program, and it is left as it is.
     pub bytes: Option<Vec<u8>>,
 }
 
@@ -41,11 +41,11 @@ pub fn is_managed(path: &str) -> bool {
 }
 
 impl Program {
-    /// The package's; else the one beside this program, to be copied; else the one that was copied earlier, as it was
-    /// copied: what has become of it since is nothing that should be there, and is put right where a charm has it still.
+    /// Finds the package's wrapper; else the one beside this program, to be copied; else the copy of an earlier apply.
+    /// A copy that was changed since is restored from a charm that still has it.
     ///
     /// # Errors
-    /// Where there is none, or it is not trusted: no engine then names it.
+    /// When there is no wrapper, or it is not trusted: no engine then names it.
     pub fn find(root: &Root, beside: Option<&Path>) -> Result<Self, String> {
         if let Ok(meta) = root.lstat(PACKAGED)
             && meta.kind == Kind::Regular
@@ -88,14 +88,14 @@ impl Program {
 
     fn installed(root: &Root) -> Result<Self, String> {
         let receipt = Store::new(root).receipt().map_err(|error| error.to_string())?;
-        let ours = match receipt.entry(Path::new(INSTALLED)).map(|entry| &entry.managed) {
+        let states = match receipt.entry(Path::new(INSTALLED)).map(|entry| &entry.managed) {
             Some(Managed::Owned { states }) => Some(states.as_slice()),
             _ => None,
         };
         let read = root.read_trusted(INSTALLED, LIMIT);
-        let is_managed = |bytes: &&Vec<u8>| ours.is_none_or(|ours| is_among(ours, bytes));
+        let is_managed = |bytes: &&Vec<u8>| states.is_none_or(|states| is_among(states, bytes));
         let there = read.as_ref().ok().filter(is_managed).cloned();
-        if let Some(bytes) = there.or_else(|| of_a_charm(root, ours?)) {
+        if let Some(bytes) = there.or_else(|| of_a_charm(root, states?)) {
             return Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) });
         }
         Err(match read {
@@ -112,10 +112,10 @@ impl Program {
     }
 }
 
-/// Runs the wrapper, which hands `--version` on to the real runc. Beneath another Root than `/` nothing is run.
+/// Runs the wrapper with `--version`, which it passes to the real runc. Beneath another Root than `/` nothing is run.
 ///
 /// # Errors
-/// What came of it.
+/// Why the wrapper does not run.
 pub fn runs(versions: &mut Versions<'_>, program: &Path) -> Result<(), String> {
     versions.run(program, SAYS).map_err(|problem| format!("{problem}: {REINSTALL}"))
 }
@@ -125,11 +125,11 @@ fn is_among(states: &[State], bytes: &[u8]) -> bool {
     states.iter().any(|state| matches!(state, State::File { sha256, .. } if *sha256 == digest))
 }
 
-/// What was put there, from a charm on this machine: its agent keeps it unpacked, the wrapper among it.
-fn of_a_charm(root: &Root, ours: &[State]) -> Option<Vec<u8>> {
+/// The copied wrapper's bytes from a charm on this machine: Juju's agent keeps the charm unpacked.
+fn of_a_charm(root: &Root, states: &[State]) -> Option<Vec<u8>> {
     root.list(AGENTS).ok()?.into_iter().find_map(|agent| {
         let path = Path::new(AGENTS).join(agent).join("charm/bin/runc-amd-wrapper");
-        root.read_trusted(path, LIMIT).ok().filter(|bytes| is_among(ours, bytes))
+        root.read_trusted(path, LIMIT).ok().filter(|bytes| is_among(states, bytes))
     })
 }
 
@@ -164,7 +164,7 @@ mod tests {
         let root = Root::open(dir.path()).unwrap();
         let (beside, copy) = (dir.path().join("bin/runc-amd-wrapper"), dir.path().join(&INSTALLED[1..]));
         fs::create_dir(dir.path().join("bin")).unwrap();
-        // By hand, and no receipt knows another.
+        // A copy made by hand counts while no receipt knows another.
         fs::create_dir_all(copy.parent().unwrap()).unwrap();
         fs::write(&copy, "by hand").unwrap();
         assert_eq!(Program::find(&root, None).unwrap().bytes.unwrap(), b"by hand");

@@ -15,9 +15,9 @@ use super::unit::{Unit, named};
 use super::{ALL, Docker};
 use crate::program::{INSTALLED, PACKAGED};
 
-/// Where containerd's shims name the wrapper of a container that runs. A shim writes its options and the runtime's path
-/// there (`WriteOptions` and `WriteRuntime` of runtime/v2/runc), and calls that path to stop a container, whatever
-/// containerd's configuration says by then.
+/// The files in which containerd's shims name the wrapper of a running container. A shim writes its options and the
+/// runtime's path there (`WriteOptions` and `WriteRuntime` of runtime/v2/runc), and calls that path to stop a
+/// container, whatever containerd's configuration says by then.
 pub fn running() -> Vec<Running> {
     let bundles = |folder: &str| Running {
         folder: folder.into(),
@@ -27,8 +27,8 @@ pub fn running() -> Vec<Running> {
     ALL.iter().filter_map(|engine| engine.bundles).map(bundles).collect()
 }
 
-/// By the files beneath `root`, also for an engine that is not to be configured any more. [`named_by_dockerd`] has what a
-/// running dockerd adds.
+/// What limits an undo by the files beneath `root`, also for an engine that is not to be configured any more.
+/// [`named_by_dockerd`] has what a running dockerd adds.
 #[must_use]
 pub fn undo_constraints(root: &Root, config: &Config) -> UndoConstraints {
     let mut found = UndoConstraints::default();

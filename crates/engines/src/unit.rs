@@ -17,7 +17,7 @@ pub use text::{lines, words};
 /// What `systemctl enable` links for a start of the whole machine.
 pub const WANTS: &str = "/etc/systemd/system/multi-user.target.wants";
 
-/// Where units of the system are, the first first (systemd.unit(5)).
+/// Folders of the system's units; an earlier one wins (systemd.unit(5)).
 pub const FOLDERS: [&str; 5] = [
     "/etc/systemd/system",
     "/run/systemd/system",
@@ -33,7 +33,7 @@ const LIMIT: usize = 256 << 10;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Unit {
     pub path: PathBuf,
-    /// In the order in which systemd reads them.
+    /// The unit's drop-ins, in the order in which systemd reads them.
     pub drop_ins: Vec<PathBuf>,
     /// The program and its arguments, the last that was set.
     pub exec_start: Vec<String>,
@@ -42,7 +42,7 @@ pub struct Unit {
     pub environment_files: Vec<EnvironmentFile>,
     /// `UnsetEnvironment=`: taken away after everything else.
     pub unset: Vec<String>,
-    /// Units with which it ends, and begins anew: `Requires=`, `Requisite=`, `BindsTo=`, `PartOf=`.
+    /// Units with which this one stops and restarts: `Requires=`, `Requisite=`, `BindsTo=`, `PartOf=`.
     pub ends_with: Vec<String>,
     /// Files of the unit that could not be read, each as a sentence.
     pub unread: Vec<String>,
@@ -51,9 +51,9 @@ pub struct Unit {
 /// A line `EnvironmentFile=`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EnvironmentFile {
-    /// As it is written: it may hold wildcards and specifiers.
+    /// The path as it is written, with wildcards and specifiers.
     pub path: PathBuf,
-    /// With a `-` in front: one that is missing does no harm.
+    /// Whether a `-` is in front: a missing file then does no harm.
     pub optional: bool,
     /// The unit or drop-in that names it.
     pub named_by: PathBuf,
@@ -92,7 +92,7 @@ impl Unit {
                 let unread = unit.as_ref().map(|unit| unit.unread.clone()).unwrap_or_default();
                 (unit, unread)
             }
-            // One that is masked starts nothing, and is as none.
+            // A masked unit starts nothing, and counts as absent.
             Err(_) if find(root, name).is_some_and(|path| is_masked(root, &path)) => (None, Vec::new()),
             Err(reason) => (None, vec![reason]),
         }
@@ -155,8 +155,8 @@ pub(crate) fn drop_in_folders(name: &str) -> (Vec<String>, String) {
     (std::iter::once(format!("{name}.d")).chain(shorter).collect(), format!("{kind}.d"))
 }
 
-/// The drop-ins of a unit: by their names, whichever folder they are in. Of two with the same name the one in the
-/// earlier of [`FOLDERS`] is read, there the one in the more particular folder, and one for all units of a kind last.
+/// The drop-ins of a unit, sorted by name across all folders. Where several have one name, systemd reads the one in the
+/// earlier of [`FOLDERS`], there the one in the more particular folder, and one for all units of a kind last.
 fn drop_ins(root: &Root, name: &str) -> Vec<PathBuf> {
     let (own, of_kind) = drop_in_folders(name);
     let of_kind = [of_kind];
@@ -175,17 +175,17 @@ fn drop_ins(root: &Root, name: &str) -> Vec<PathBuf> {
     by_name.into_values().filter(|path| !leads_to_null(root, path)).collect()
 }
 
-/// A unit that is a link to /dev/null, or empty, is as none.
+/// Whether a unit is a link to /dev/null, or empty: systemd then has none.
 fn is_masked(root: &Root, path: &Path) -> bool {
     leads_to_null(root, path) || root.stat(path).is_ok_and(|meta| meta.kind == Kind::Regular && meta.len == 0)
 }
 
-/// A drop-in that does takes the place of those of its name, and says nothing.
+/// Whether a unit's file is a link to /dev/null: such a drop-in hides all others of its name, and sets nothing.
 fn leads_to_null(root: &Root, path: &Path) -> bool {
     root.read_link(path).is_ok_and(|target| target == Path::new("/dev/null"))
 }
 
-/// Whether a drop-in of this text changes what environment files before it have said.
+/// Whether a drop-in of this text changes what earlier environment files set.
 #[must_use]
 pub fn sets_environment_late(text: &str) -> bool {
     let late = ["EnvironmentFile", "UnsetEnvironment"];
@@ -196,17 +196,17 @@ pub fn sets_environment_late(text: &str) -> bool {
 /// more than is known here.
 pub fn named(root: &Root, unit: &str, path: &Path) -> Option<Vec<PathBuf>> {
     let name = unit.strip_suffix(".service").unwrap_or(unit);
-    // systemd.unit(5), SPECIFIERS: those that the unit's name alone decides.
+    // The specifiers that the unit's name alone decides (systemd.unit(5), SPECIFIERS).
     let text = path.to_str()?.replace("%n", unit).replace("%N", name).replace("%p", name);
     if text.contains(['%', '[', '\\']) {
         return None;
     }
     let found = glob::paths(root, Path::new(&text), matches);
-    // With no file there, the pattern is what is missing.
+    // Where no file fits, the pattern itself is reported as missing.
     Some(if found.is_empty() { vec![PathBuf::from(text)] } else { found })
 }
 
-/// As glob(7) has `*` and `?`: neither matches the dot that a name begins with.
+/// Whether a name fits a pattern: `*` and `?` do not match the dot that a name begins with (glob(7)).
 fn matches(pattern: &str, name: &str) -> bool {
     (pattern.starts_with('.') || !name.starts_with('.')) && glob::fits(pattern, name)
 }

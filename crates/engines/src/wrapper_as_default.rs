@@ -17,13 +17,13 @@ const FAMILIES: [&str; 4] = ["kata", "nvidia", "sysbox", "crun"];
 /// More than a runtime has in any build.
 const LIMIT: usize = 256 << 20;
 
-/// Where an engine says what it runs by default, and whether that `is` the wrapper or `may be` it.
-pub(super) type Said = (PathBuf, &'static str);
+/// The file in which an engine names its default runtime, and whether that `is` the wrapper or `may be` it.
+pub(super) type NamedRuntime = (PathBuf, &'static str);
 
 /// An engine's name, and where it says that the wrapper is or may be its default runtime.
-pub type WrapperAsDefault = (&'static str, Said);
+pub type WrapperAsDefault = (&'static str, NamedRuntime);
 
-/// The engines whose default runtime is the wrapper, or cannot be told from it.
+/// The engines whose default runtime is the wrapper, or may be it.
 ///
 /// # Errors
 /// Why that is unknown.
@@ -33,8 +33,8 @@ pub fn with_wrapper_as_default(
     engines: &Engines,
 ) -> Result<Vec<WrapperAsDefault>, String> {
     let of = |engine: &super::Engine| {
-        let said = (engine.has_wrapper_as_default)(root, config, engines)?;
-        Ok(said.map(|said| (engine.name, said)))
+        let named = (engine.has_wrapper_as_default)(root, config, engines)?;
+        Ok(named.map(|named| (engine.name, named)))
     };
     ALL.iter().filter_map(|engine| of(engine).transpose()).collect()
 }
@@ -54,7 +54,7 @@ pub(super) fn runs_wrapper(
     match (programs.as_slice(), kind) {
         ([], _) if name == managed => Some("is"),
         ([], kind) => is_wrapper(root, &[kind.unwrap_or(name)]),
-        // Each of them is run: a shim, and what it starts.
+        // The engine runs each of the programs: a shim, and what it starts.
         (programs, _) => programs.iter().find_map(|program| is_wrapper(root, &[program])),
     }
 }
@@ -69,13 +69,13 @@ pub(super) fn is_wrapper(root: &Root, programs: &[&str]) -> Option<&'static str>
 }
 
 /// The runc that engines find, where that is the wrapper.
-pub(super) fn of_runc(root: &Root) -> Option<Said> {
+pub(super) fn of_runc(root: &Root) -> Option<NamedRuntime> {
     let paths = FOLDERS.iter().map(|folder| Path::new(folder).join("runc"));
     let mut paths = paths.filter(|path| of_path(root, path) == Some(true));
     Some((paths.next()?, "is"))
 }
 
-/// `None`: that cannot be told.
+/// Whether a program is the wrapper; `None`: that is unknown.
 fn of_program(root: &Root, program: &str) -> Option<bool> {
     let path = Path::new(program);
     if path.is_absolute() {

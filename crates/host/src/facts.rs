@@ -19,8 +19,8 @@ pub struct Facts {
     pub has_dxg: bool,
     /// Whether an unmanaged file has amdgpu loaded at boot.
     pub module_load: ModuleLoad,
-    /// What the words of the configuration meant when they were first applied.
-    pub chosen: PinnedDevices,
+    /// What indexes and render names of `gpu-device-ids` meant when they were first applied.
+    pub pinned: PinnedDevices,
 }
 
 impl Facts {
@@ -33,14 +33,14 @@ impl Facts {
             unserved: unserved(root),
             has_dxg: root.is_there("/dev/dxg"),
             module_load: ModuleLoad::read(root),
-            chosen: PinnedDevices::default(),
+            pinned: PinnedDevices::default(),
         }
     }
 
     /// Adds the GPUs that an earlier apply pinned.
     #[must_use]
-    pub fn remembering(self, chosen: PinnedDevices) -> Self {
-        Self { chosen, ..self }
+    pub fn remembering(self, pinned: PinnedDevices) -> Self {
+        Self { pinned, ..self }
     }
 
     /// AMD's GPUs, usable or not, in the order of their indexes.

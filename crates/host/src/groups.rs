@@ -1,4 +1,4 @@
-//! The groups of a machine, by the names that it gives them: those of files, and what its name services know.
+//! The groups of a machine and their names, from its files and from its name services.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,11 @@ use serde::Deserialize;
 
 const FILE: &str = "/etc/group";
 
-/// Where nsswitch.conf(5)'s service `altfiles` looks: the groups of an image, as of Fedora's ostree systems.
+/// File that nsswitch.conf(5)'s service `altfiles` reads: the groups of an image, such as Fedora's ostree systems have.
 pub const ALTFILES: &str = "/usr/lib/group";
 
-/// Where its service `systemd` finds records that a file holds (nss-systemd(8), userdbd's drop-ins).
+/// Folders in which nsswitch.conf(5)'s service `systemd` finds records that a file holds (nss-systemd(8), userdbd's
+/// drop-ins).
 const USERDB: [&str; 4] = ["/etc/userdb", "/run/userdb", "/run/host/userdb", "/usr/lib/userdb"];
 
 /// A name service over a network may be slow.
@@ -28,7 +29,7 @@ const OWNERS: [&str; 2] = ["render", "video"];
 /// The groups that a machine's name services know.
 #[derive(Debug)]
 pub struct Groups {
-    /// Or why the file could not be read.
+    /// The groups that files and services name, or why /etc/group could not be read.
     known: Result<Vec<Group>, String>,
     /// Services of nsswitch.conf that no file answers for: `sss`, `ldap`.
     services: Vec<String>,
@@ -49,7 +50,7 @@ impl Groups {
     #[must_use]
     pub fn read(root: &Root) -> Self {
         let text = root.read_text(FILE, 4 << 20).map_err(|error| error.to_string());
-        // Of such a line compat asks a further service (nsswitch.conf(5), "Compatibility mode").
+        // For a line with a plus `compat` asks a further service (nsswitch.conf(5), "Compatibility mode").
         let has_plus = text.as_ref().is_ok_and(|text| text.lines().any(|line| line.starts_with('+')));
         let mut known = text.map(|text| parse(&text, FILE));
         let mut services = Vec::new();
@@ -68,8 +69,8 @@ impl Groups {
         Self { known, services, asked: false }
     }
 
-    /// With what the other services say of the owners of GPU nodes and of these numbers, where no file does: getent(1)
-    /// asks them. `programs`: `None` beneath another Root than `/`.
+    /// Adds what the other services know of the owners of GPU nodes and of `gids` where no file does: getent(1) asks
+    /// them. `programs`: `None` beneath another Root than `/`.
     #[must_use]
     pub fn asking(mut self, programs: Option<&Programs>, gids: &[u32]) -> Self {
         let (Some(programs), false) = (programs, self.services.is_empty()) else { return self };
@@ -277,7 +278,7 @@ mod tests {
             assert!(made.ends_with(command) && asked.not_asked().is_none(), "{line}: {made}");
             assert_eq!(made.contains("getent found no ml"), not_asked.is_some(), "{line}: {made}");
         }
-        // Of NIS, which no file here answers for.
+        // The line with a plus asks NIS, which no file here answers for.
         put("etc/nsswitch.conf", "group: compat\n");
         put("etc/group", "root:x:0:\n+:::\n");
         let groups = Groups::read(&root);

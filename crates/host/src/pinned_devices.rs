@@ -16,7 +16,7 @@ pub struct PinnedDevice {
     /// `None`: the GPU has none of its own.
     pub uuid: Option<String>,
     pub partition: Option<u32>,
-    /// Nothing could use it when it was chosen, so that its driver may not have shown all of it yet.
+    /// Whether the GPU was unusable when it was pinned, so that its driver may not have shown all of it yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     unready: bool,
 }
@@ -32,9 +32,9 @@ impl PinnedDevice {
         })
     }
 
-    /// Whether this is the GPU that was chosen: a card that is in another slot by now is still the same, and
-    /// another card in the same slot is not. Without its driver a GPU reports neither uuid nor partition: then the
-    /// place decides, and what its driver reports later belongs to it.
+    /// Whether `gpu` is the pinned GPU: a card keeps its pin when it moves to another slot, and a new card in the old
+    /// slot does not get it. Without its driver a GPU reports neither uuid nor partition: then the slot decides, and
+    /// what the driver reports later belongs to the pinned GPU.
     #[must_use]
     pub fn is(&self, gpu: &Gpu) -> bool {
         let Some(now) = Self::of(gpu) else { return false };
@@ -56,7 +56,7 @@ impl PinnedDevice {
         self.pci == now.pci && is_part
     }
 
-    /// This GPU with all that `gpu`, the inventory's entry of it, reports once it can be used.
+    /// This pin with all that `gpu`, the inventory's entry of the GPU, reports once it can be used.
     pub fn completed(self, gpu: &Gpu) -> Self {
         Self::of(gpu).filter(|now| !now.unready).unwrap_or(self)
     }

@@ -9,7 +9,7 @@ pub struct Remark {
     pub text: String,
 }
 
-/// Of a machine, whatever is configured on it.
+/// The remarks on a machine, whatever is configured on it.
 #[must_use]
 pub fn remarks(facts: &Facts) -> Vec<Remark> {
     let beside = beside_cards(facts).map(|text| Remark { about: "gpu", text });

@@ -22,7 +22,7 @@ impl Timestamp {
         self.seconds
     }
 
-    /// For file names: `20261121T073700Z`.
+    /// The time in the form that file names have: `20261121T073700Z`.
     #[must_use]
     pub fn compact(self) -> String {
         self.to_string().replace(['-', ':'], "")

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use root::{Kind, Root};
 use yaml_serde::Value;
 
-/// One of them.
+/// A container engine that is here and that rocworker does not configure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unserved {
     pub name: &'static str,
-    /// Where a runtime of it would be named.
+    /// The file in which the engine's runtime would be named.
     pub file: PathBuf,
-    /// What it is, in the middle of a sentence.
+    /// What the engine is, as the middle of a sentence.
     is: &'static str,
 }
 
@@ -27,7 +27,7 @@ impl Unserved {
 const OWN_CONTAINERD: &str = "runs a containerd of its own";
 const ROOTLESS: &str = "runs a dockerd of a user, in rootless mode";
 
-/// What has its files at the same places on each machine: its name, what shows that it is here, its file.
+/// Engines whose files are at equal places on every machine: name, paths that show that it is here, file, description.
 const FIXED: [(&str, &[&str], &str, &str); 3] = [
     (
         "microk8s",
@@ -35,7 +35,7 @@ const FIXED: [(&str, &[&str], &str, &str); 3] = [
         "/var/snap/microk8s/current/args/containerd-template.toml",
         OWN_CONTAINERD,
     ),
-    // Its configuration imports the files of this folder (docs.k0sproject.io, "Container runtime").
+    // k0s' configuration imports the files of this folder (docs.k0sproject.io, "Container runtime").
     ("k0s", &["/usr/local/bin/k0s", "/usr/bin/k0s", "/etc/k0s"], "/etc/k0s/containerd.d/", OWN_CONTAINERD),
     (
         "docker-desktop",
@@ -45,7 +45,7 @@ const FIXED: [(&str, &[&str], &str, &str); 3] = [
     ),
 ];
 
-/// All of them beneath `root`.
+/// The engines beneath `root` that rocworker does not configure.
 #[must_use]
 pub fn unserved(root: &Root) -> Vec<Unserved> {
     let rancher = ["k3s", "rke2"].into_iter().filter_map(|name| of_rancher(root, name));
@@ -75,7 +75,8 @@ fn of_rancher(root: &Root, name: &'static str) -> Option<Unserved> {
     Some(Unserved { name, file, is: OWN_CONTAINERD })
 }
 
-/// Where both keep their data, if their configuration says so (docs.k3s.io, "Configuration File").
+/// The folder in which k3s or RKE2 keeps its data, where its configuration names one (docs.k3s.io, "Configuration
+/// File").
 fn data_dir(root: &Root, name: &str) -> Option<PathBuf> {
     let text = root.read_text(format!("/etc/rancher/{name}/config.yaml"), 1 << 20).ok()?;
     let document: Value = yaml_serde::from_str(&text).ok()?;
@@ -83,7 +84,7 @@ fn data_dir(root: &Root, name: &str) -> Option<PathBuf> {
     folder.is_absolute().then_some(folder)
 }
 
-/// Where homes are. On ostree's systems the first is a link to the second.
+/// Folders of users' homes. On ostree's systems the first is a link to the second.
 const HOMES: [&str; 2] = ["/home", "/var/home"];
 
 /// dockerd-rootless-setuptool.sh writes the unit into the user's own folder. Homes that may never answer are not looked at:

@@ -63,7 +63,7 @@ pub struct Versions<'a> {
     now: Option<Timestamp>,
 }
 
-/// What came of asking, and of which file: another build at the same path is asked anew.
+/// A program's answer, and the identity of the file that gave it: another build at that path is asked anew.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Known {
     pub identity: Identity,
@@ -76,7 +76,7 @@ pub struct Known {
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
     Version(Version),
-    /// No version: nothing within our patience, or that what would answer is not there.
+    /// No version: the program did not answer within our patience, or is not there.
     Late {
         /// Seconds since 1970.
         at: u64,
@@ -93,7 +93,7 @@ impl<'a> Versions<'a> {
     }
 
     /// Gives the time, so that a program that did not print its version in time is not asked again within the hour.
-    /// Without a time it is asked in every run.
+    /// Without a time the program is asked in every run.
     #[must_use]
     pub fn at(self, now: Timestamp) -> Self {
         Self { now: Some(now), ..self }
@@ -108,7 +108,7 @@ impl<'a> Versions<'a> {
     /// The version of the program at `path`, which may also come from one of these Debian packages.
     ///
     /// # Errors
-    /// Why it is unknown.
+    /// Why the version is unknown.
     pub fn of(&mut self, path: &Path, packages: &[&str]) -> Result<Version, String> {
         let Some(programs) = self.programs else { return self.of_package(path, packages) };
         let identity = self.root.identity(path).map_err(|error| error.to_string())?;
@@ -130,9 +130,9 @@ impl<'a> Versions<'a> {
             }
             problem
         })?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let version = Version::find(&said)
-            .ok_or_else(|| format!("{} --version names no version: {:?}", path.display(), said.trim()))?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        let version = Version::find(&printed)
+            .ok_or_else(|| format!("{} --version names no version: {:?}", path.display(), printed.trim()))?;
         self.known.insert(path.to_owned(), Known { identity, answer: Answer::Version(version) });
         Ok(version)
     }
@@ -147,11 +147,11 @@ impl<'a> Versions<'a> {
             return Ok(());
         }
         let identity = self.root.identity(path).map_err(|error| error.to_string())?;
-        let said_so = |known: &Known| {
+        let is_known = |known: &Known| {
             known.identity == identity
                 && matches!(&known.answer, Answer::Late { problem, .. } if problem.contains(own))
         };
-        if self.known.get(path).is_some_and(said_so) {
+        if self.known.get(path).is_some_and(is_known) {
             return Ok(());
         }
         let Err(problem) = self.of(path, &[]) else { return Ok(()) };
@@ -202,9 +202,9 @@ mod tests {
             ("7.14.2\n", Some((7, 14, 2))),
             ("no version, build 2024", None),
         ];
-        for (said, expected) in cases {
+        for (printed, expected) in cases {
             let expected = expected.map(|(major, minor, patch)| Version { major, minor, patch });
-            assert_eq!(Version::find(said), expected, "{said}");
+            assert_eq!(Version::find(printed), expected, "{printed}");
         }
     }
     /// Put in place whole: a test that forks meanwhile would inherit a descriptor, and the kernel runs no file that is

@@ -14,7 +14,7 @@ const MOST: usize = 64;
 /// What `action-set` and `action-fail` are given.
 #[derive(Debug)]
 pub struct Answer {
-    /// The command that prints the same JSON on the machine, for what is too long.
+    /// The command that prints the answer's JSON on the machine, for an answer that is too long for Juju.
     command: &'static str,
     /// Arguments `key=value`.
     pub pairs: Vec<String>,

@@ -13,8 +13,8 @@ pub const PATH: &str = "/var/lib/rocworker/charm.json";
 const LIMIT: usize = 1 << 20;
 const VERSION: u32 = 1;
 
-/// What is remembered. A digest is written here before the bytes are written there: whoever is killed in between finds
-/// that either of the two is the charm's.
+/// The charm's record of its files on this machine. A digest is written here before the bytes are written there:
+/// whoever is killed in between finds that either of the two is the charm's.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Charm {
     schema_version: u32,
@@ -22,9 +22,9 @@ pub struct Charm {
     #[serde(default)]
     pub units: Vec<String>,
     /// Whether the action undo has been run, and apply not since.
-    #[serde(default)]
-    pub is_taken_back: bool,
-    /// Whether that has come to its end: what is set up afterwards is a person's.
+    #[serde(default, rename = "is_taken_back")]
+    pub is_undone: bool,
+    /// Whether the action undo has come to its end: a person made what is set up afterwards.
     #[serde(default)]
     pub undo_ended: bool,
     /// Whether a hook or an action has applied here: only then does the charm revert what is set up. A version that
@@ -51,7 +51,7 @@ fn at_once() -> bool {
 }
 
 impl Charm {
-    /// What is remembered; nothing where nothing is.
+    /// Reads the record; an absent file is an empty record.
     pub fn read(root: &Root) -> anyhow::Result<Self> {
         let bytes = match root.read_trusted(PATH, LIMIT) {
             Ok(bytes) => bytes,
@@ -74,7 +74,7 @@ impl Charm {
         Ok(charm)
     }
 
-    /// Remembers it; writes nothing when the file has it already.
+    /// Writes the record, unless the file holds it already.
     pub fn write(&self, root: &Root) -> Result<(), Error> {
         let stored = Self { schema_version: VERSION, ..self.clone() };
         let mut text = serde_json::to_vec_pretty(&stored).unwrap_or_default();
@@ -98,15 +98,16 @@ pub fn lock(root: &Root, patience: Duration, on_wait: &mut dyn FnMut(String)) ->
     root.lock(LOCK, patience)
 }
 
-/// Whether bytes are among those that were written.
+/// Whether the digest of `bytes` is among those of the files that the charm wrote.
 pub fn is_among(written: &[String], bytes: &[u8]) -> bool {
     let digest = Digest::of(bytes);
     written.iter().any(|known| known == digest.as_str())
 }
 
-/// What is known to be the charm's while one file replaces another: the bytes that are there, and the next.
-pub fn around(standing: Option<&[u8]>, next: &[u8]) -> Vec<String> {
-    let digests = standing.into_iter().chain([next]).map(|bytes| Digest::of(bytes).as_str().to_owned());
+/// Digests of what is known to be the charm's while one file replaces another: the bytes that are `present`, and the
+/// next.
+pub fn around(present: Option<&[u8]>, next: &[u8]) -> Vec<String> {
+    let digests = present.into_iter().chain([next]).map(|bytes| Digest::of(bytes).as_str().to_owned());
     digests.collect()
 }
 

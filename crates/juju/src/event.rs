@@ -58,7 +58,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Every event that is answered, by its kind and Juju's name. The actions are those of charmcraft.yaml.
+    /// Every event that is answered, by its kind and Juju's name. charmcraft.yaml lists the actions.
     pub const ALL: [(&str, Self); 15] = [
         ("hook install", Self::Install),
         ("hook config-changed", Self::ConfigChanged),

@@ -22,7 +22,7 @@ pub enum Role {
     Machine,
 }
 
-/// An option or the file of configuration cannot be followed.
+/// An option or the configuration file has a value that rocworker cannot apply.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct WrongConfig(pub String);
@@ -37,7 +37,7 @@ const HEADER: &str = "# Made of the charm's options at each change of them: juju
                       # A file that is edited by hand is not the charm's any more: it then leaves it alone, and says so.\n";
 
 impl Options {
-    /// The unit's role by the option `mode`; `None`: by which of Concourse's units the machine has.
+    /// The unit's role by the option `mode`; `None`: Concourse's units on the machine decide.
     pub fn role(&self) -> Result<Option<Role>, WrongConfig> {
         match self.text("mode")?.as_deref() {
             None | Some("auto") => Ok(None),
@@ -68,7 +68,7 @@ impl Options {
         // enable-gpu is what compute-runtime was called: its default must not contradict the older option.
         let is_default = |runtime| keys.enable_gpu.is_some() && runtime == ComputeRuntime::Auto;
         keys.compute_runtime = self.word("compute-runtime")?.filter(|it| !is_default(*it));
-        // Where no GPU is offered, which of them it would be is no contradiction: Juju always sends an option's default.
+        // gpu-device-ids contradicts nothing where no GPU is offered: Juju always sends an option's default.
         let is_off = keys.compute_runtime == Some(ComputeRuntime::None) || keys.enable_gpu == Some(false);
         keys.gpu_device_ids = self.text("gpu-device-ids")?.filter(|_| !is_off).map(words);
         keys.tag = self.text("tag")?.map(words);
@@ -114,7 +114,7 @@ impl Options {
         Ok((Some(packages), rocm))
     }
 
-    /// One of the words that a key takes.
+    /// Parses an option as one of the words that the configuration's key takes.
     fn word<T: DeserializeOwned>(&self, option: &str) -> Result<Option<T>, WrongConfig> {
         let known = |text: String| {
             let known = T::deserialize(text.into_deserializer());
@@ -172,19 +172,19 @@ mod tests {
 
     const PATH: &str = "/etc/rocworker/config.yaml";
 
-    fn options(said: Value) -> Options {
-        Options(said.as_object().unwrap().clone())
+    fn options(given: Value) -> Options {
+        Options(given.as_object().unwrap().clone())
     }
 
-    fn text(said: Value) -> String {
-        let config = options(said).configuration(Role::Machine, Path::new(PATH)).unwrap();
+    fn text(given: Value) -> String {
+        let config = options(given).configuration(Role::Machine, Path::new(PATH)).unwrap();
         assert_eq!(Config::parse(Path::new(PATH), config.text()).unwrap(), config);
         let text = config.text().strip_prefix(HEADER).unwrap();
         text.strip_prefix("schema_version: 1\n").unwrap().to_owned()
     }
 
-    fn wrong(said: Value) -> String {
-        let options = options(said);
+    fn wrong(given: Value) -> String {
+        let options = options(given);
         let of = |role: Option<Role>| options.configuration(role.unwrap_or(Role::Worker), Path::new(PATH));
         let read = options.role().and_then(of);
         read.unwrap_err().to_string()
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn options_become_the_keys_of_the_configuration() {
-        for (said, expected) in [
+        for (given, expected) in [
             (json!({}), ""),
             // Another charm's own are passed over, and what has no value.
             (json!({ "web-port": 8080, "tag": "", "driver": null, "mode": "auto" }), ""),
@@ -231,7 +231,7 @@ mod tests {
                 "compute-runtime: \"none\"\ntag: \"linux\"\n",
             ),
         ] {
-            assert_eq!(text(said.clone()), expected, "{said}");
+            assert_eq!(text(given.clone()), expected, "{given}");
         }
     }
 
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_followed_is_said_with_its_option() {
-        for (said, expected) in [
+        for (given, expected) in [
             (json!({ "mode": "leader" }), "mode: \"leader\" is none of auto, web and worker"),
             (json!({ "enable-gpu": "yes" }), "enable-gpu: \"yes\" is neither true nor false"),
             (json!({ "tag": ["a"] }), "tag: [\"a\"] is no text"),
@@ -300,7 +300,7 @@ mod tests {
                 "driver: driver.version \"newest\" is no release of AMD's driver, such as 30.30.3",
             ),
         ] {
-            assert_eq!(wrong(said.clone()), expected, "{said}");
+            assert_eq!(wrong(given.clone()), expected, "{given}");
         }
         // Whatever is in a value, among them what YAML or a line would take for its own.
         let options = [
@@ -332,19 +332,19 @@ mod tests {
                 "\u{ffff} b",
                 &"[ ".repeat(20),
             ] {
-                let said = wrong(json!({ option: value }));
-                assert!(said.starts_with(&format!("{option}: ")), "{option}={value:?}: {said}");
+                let problem = wrong(json!({ option: value }));
+                assert!(problem.starts_with(&format!("{option}: ")), "{option}={value:?}: {problem}");
             }
         }
-        for (said, start) in [
+        for (given, start) in [
             (json!({ "restart": "sometimes" }), "restart: "),
             (json!({ "compute-runtime": "opencl" }), "compute-runtime: "),
             (json!({ "sharing": "mine" }), "sharing: "),
             (json!({ "repository": "ftp://x" }), "repository: "),
             (json!({ "packages": "rocm=new" }), "packages: "),
         ] {
-            let said = wrong(said);
-            assert!(said.starts_with(start) && said.len() > start.len() + 20, "{said}");
+            let problem = wrong(given);
+            assert!(problem.starts_with(start) && problem.len() > start.len() + 20, "{problem}");
         }
     }
 }

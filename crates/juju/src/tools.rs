@@ -37,7 +37,7 @@ impl Tools {
         Self { programs, is_guest }
     }
 
-    /// The charm's options, those without a value left out.
+    /// The charm's options that have a value.
     pub fn options(&self) -> Result<Map<String, Value>, Error> {
         self.answer("config-get")?.ok_or_else(|| {
             let problem =

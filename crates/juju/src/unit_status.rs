@@ -22,7 +22,7 @@ pub enum Workload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitStatus {
     pub state: Workload,
-    /// One line.
+    /// A single line.
     pub text: String,
 }
 
@@ -123,7 +123,7 @@ impl UnitStatus {
 }
 
 impl Workload {
-    /// As `status-set` takes it.
+    /// The word that `status-set` takes.
     pub fn word(self) -> &'static str {
         match self {
             Self::Active => "active",
@@ -134,7 +134,7 @@ impl Workload {
     }
 }
 
-/// The step that Juju heard of last, and when.
+/// The step that Juju was sent last, and when.
 #[derive(Debug, Default)]
 pub struct Steps {
     /// A tool that does not answer takes a minute each time, and work must go on.
@@ -167,13 +167,13 @@ pub fn first_remedy(checks: &[Check]) -> Option<String> {
     // A path or an address is a thing, and evidence reads on from it; another subject is a heading.
     let thing = first.subject.as_ref().filter(|subject| subject.contains(['/', ':']));
     let subject = thing.map_or_else(String::new, |subject| format!("{subject} "));
-    let said = |remedy: &str| format!("{subject}{}: {remedy}", first.evidence);
-    let Some(on_host) = &first.on_host else { return first.remedy.as_deref().map(said) };
+    let sentence = |remedy: &str| format!("{subject}{}: {remedy}", first.evidence);
+    let Some(on_host) = &first.on_host else { return first.remedy.as_deref().map(sentence) };
     let alike = checks.iter().filter(|check| check.status == first.status);
     let all =
         alike.filter_map(|check| check.on_host.as_deref().cloned()).fold(OnHost::clone(on_host), OnHost::and);
-    let whole = said(&all.to_string());
-    Some(if whole.chars().count() > READABLE { said(&all.in_brief()) } else { whole })
+    let whole = sentence(&all.to_string());
+    Some(if whole.chars().count() > READABLE { sentence(&all.in_brief()) } else { whole })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ const AMD: &str = "1002";
 #[derive(Debug, Clone)]
 pub struct Question<'a> {
     pub container: Container<'a>,
-    /// Where its gid comes from, or how to find it: a part of a sentence.
+    /// How the container's gid of the group `render` was found, or how to find it: a part of a sentence.
     pub gid_from: String,
     /// Whether the daemon takes AMD's CDI names; `None`: rocworker did not ask it.
     pub takes_cdi: Option<bool>,
@@ -36,7 +36,7 @@ pub struct Advice {
     pub notes: Vec<String>,
 }
 
-/// Commands that pass devices, in the order in which they are to be run, and those that remove them.
+/// Commands that pass devices, in the order in which they are to be run, and commands that remove the devices again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Commands {
     pub add: Vec<Command>,
@@ -47,13 +47,13 @@ pub struct Commands {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Considered {
     pub pci: Option<String>,
-    /// Its card node's name.
+    /// The name of the card's node in /dev/dri.
     pub node: Option<String>,
     pub vendor_id: Option<String>,
     pub name: Option<String>,
-    /// The name of its device in the container; `None`: it is left out.
+    /// The name of the card's device in the container; `None`: the card is left out.
     pub device: Option<String>,
-    /// Why it is left out.
+    /// Why the card is left out.
     pub why_not: Option<String>,
 }
 
@@ -358,11 +358,11 @@ mod tests {
 
     #[test]
     fn without_a_card_of_amds_there_is_nothing_to_advise() {
-        for (cards, said) in [
+        for (cards, start) in [
             ("", "the host has no GPU that lxc sees"),
             (NVIDIA, "none of the host's cards is AMD's (vendor id 1002): 0000:01:00.0 (NVIDIA AD103)"),
         ] {
-            assert!(advised(cards).unwrap_err().to_string().starts_with(said));
+            assert!(advised(cards).unwrap_err().to_string().starts_with(start));
         }
     }
 

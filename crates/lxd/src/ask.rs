@@ -44,7 +44,7 @@ pub fn resources(programs: &Programs, client: Client) -> anyhow::Result<Vec<u8>>
     Ok(output.stdout)
 }
 
-/// Whether it takes AMD's CDI names; `None` where it does not say.
+/// Whether the client's daemon takes AMD's CDI names; `None` where it does not tell.
 #[must_use]
 pub fn takes_cdi(programs: &Programs, client: Client) -> Option<bool> {
     #[derive(Deserialize)]

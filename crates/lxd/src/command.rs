@@ -5,17 +5,17 @@ use std::path::Path;
 
 use inventory::PciAddress;
 
-/// In the place of a container's name that is unknown.
+/// Stands in commands for a container's unknown name.
 pub const PLACEHOLDER: &str = "CONTAINER";
 
-/// In the place of a group's number inside that is unknown: LXD and Incus refuse the word, so that they pass nothing with
-/// a wrong group.
+/// Stands in commands for the unknown number of the group `render` in the container: LXD and Incus refuse the word, so
+/// that they pass nothing with a wrong group.
 const UNKNOWN_GID: &str = "GID-OF-RENDER-IN-THE-CONTAINER";
 
 /// The mode that goes with the group: only its members read and write.
 const MODE: &str = "mode=0660";
 
-/// Whose program it is.
+/// The client program that takes the commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Client {
     Lxc,
@@ -32,7 +32,7 @@ impl Client {
         }
     }
 
-    /// The one that goes with what is around a container, in the words of [`inventory::Around`].
+    /// The client of a container's host; `around` is a word of [`inventory::Around`].
     #[must_use]
     pub fn of_container(around: &str) -> Option<Self> {
         match around {
@@ -48,7 +48,7 @@ impl Client {
 #[serde(transparent)]
 pub struct Command(Vec<String>);
 
-/// As it is typed: none of its words holds what a shell reads otherwise (see [`is_name`], and the paths are of /dev).
+/// Prints the command as it is typed. No word needs quotes in a shell (see [`is_name`]; the paths are of /dev).
 impl fmt::Display for Command {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0.join(" "))
@@ -60,7 +60,7 @@ impl fmt::Display for Command {
 pub struct Container<'a> {
     pub client: Client,
     pub name: &'a str,
-    /// The number that the group `render` has inside.
+    /// The number of the group `render` in the container.
     pub gid: Option<u32>,
 }
 
@@ -72,7 +72,7 @@ impl Container<'_> {
         self.add(device, &["gpu", &format!("pci={pci}"), &self.gid(), MODE])
     }
 
-    /// One node by its path, with a device of its name: /dev/kfd, which no `gpu` device passes.
+    /// Passes a node by its path, as a device with the node's name: /dev/kfd, which no `gpu` device passes.
     #[must_use]
     pub fn add_node(&self, path: &Path) -> Command {
         let shown = path.display();

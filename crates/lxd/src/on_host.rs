@@ -33,7 +33,7 @@ impl OnHost {
         Self { likely, commands }
     }
 
-    /// With what another has beyond it.
+    /// Adds the commands of `other` that are not there yet.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         for command in other.commands {
@@ -44,7 +44,7 @@ impl OnHost {
         self
     }
 
-    /// In the place of all of them, where there is little room: what prints them on the host, and the first.
+    /// A short text where there is no room for all commands: what prints them on the host, and the first one.
     #[must_use]
     pub fn in_brief(&self) -> String {
         let name = self.likely.as_deref().unwrap_or(PLACEHOLDER);

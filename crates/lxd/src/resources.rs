@@ -1,6 +1,6 @@
 //! What LXD and Incus answer to `query /1.0/resources`, as far as it is about GPUs.
 //!
-//! The fields are those of `shared/api/resource.go` in both projects. Others are passed over, and what is absent stays
+//! `shared/api/resource.go` of both projects defines the fields. Others are passed over, and what is absent stays
 //! absent: an empty text is how Go's encoder writes a text that is not there.
 
 use anyhow::Context as _;
@@ -69,7 +69,7 @@ struct Gpus {
 /// The cards of an answer.
 ///
 /// # Errors
-/// When it is no such answer, or lists more cards than there can be.
+/// When the text is no answer of `resources`, or lists more cards than there can be.
 pub fn cards(answer: &[u8]) -> anyhow::Result<Vec<Card>> {
     let answer: Answer =
         serde_json::from_slice(answer).context("it is no JSON of LXD's or Incus's resources")?;
@@ -107,7 +107,7 @@ mod tests {
     fn what_is_no_such_answer_is_an_error() {
         let many = format!(r#"{{"gpu":{{"cards":[{}]}}}}"#, vec!["{}"; 1025].join(","));
         let deep = format!(r#"{{"gpu":{}"#, "[".repeat(100_000));
-        for (answer, said) in [
+        for (answer, start) in [
             ("", "it is no JSON"),
             ("gpu: {}", "it is no JSON"),
             (r#"{"gpu":{"cards":[{"vendor_id":4098}]}}"#, "it is no JSON"),
@@ -117,7 +117,7 @@ mod tests {
             (deep.as_str(), "it is no JSON"),
         ] {
             let error = cards(answer.as_bytes()).unwrap_err().to_string();
-            assert!(error.starts_with(said), "{error}");
+            assert!(error.starts_with(start), "{error}");
         }
     }
 }

@@ -14,8 +14,8 @@ use crate::driver::Distribution;
 #[derive(Debug)]
 pub struct Packages {
     pub distribution: Result<&'static Distribution, String>,
-    /// Repositories that are configured already, those of rocworker among them: with another `Signed-By` apt refuses a
-    /// repository that is configured twice, and then does nothing at all.
+    /// Repositories that are configured already, rocworker's among them: apt refuses a repository that is configured
+    /// twice with different `Signed-By`, and then does nothing at all.
     pub sources: Vec<Known>,
 }
 

@@ -19,7 +19,7 @@ pub fn printable_json(json: &str) -> Cow<'_, str> {
     })
 }
 
-/// An answer in which no name steers a terminal. Its colours and lines are rocworker's own and stay.
+/// Escapes characters of a name that would steer a terminal. The answer's own colours and lines stay.
 pub fn printable_lines(text: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| !c.is_ascii() && is_unsafe_to_show(c);
     escaped(text, is_escaped, |c, to| to.extend(c.escape_default()))
@@ -40,7 +40,7 @@ fn escaped(
     Cow::Owned(shown)
 }
 
-/// At most `most` characters, and an ellipsis for the rest.
+/// Cuts a text to `most` characters, and puts an ellipsis for the rest.
 pub fn shortened(text: String, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -53,7 +53,7 @@ pub fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
-/// As much of a text as fits into so many columns, and an ellipsis for the rest.
+/// Cuts a text to `width` columns of a terminal, and puts an ellipsis for the rest.
 pub fn cut(text: &str, width: usize) -> String {
     if text.width() <= width {
         return text.to_owned();
@@ -68,7 +68,7 @@ pub fn cut(text: &str, width: usize) -> String {
     fits.chain(['…']).collect()
 }
 
-/// As a shell takes it for one word, whatever is in it.
+/// Quotes a text so that a shell takes it for one word, whatever is in it.
 pub fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {

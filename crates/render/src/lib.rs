@@ -22,10 +22,10 @@ pub const WRAPPER: &str = "wrapper.json";
 /// Who may open AMD's compute nodes, for udev.
 pub const UDEV: &str = "udev/70-amdgpu.rules";
 
-/// The module that is loaded at boot.
+/// The file of modules-load.d that has amdgpu loaded at boot.
 pub const MODULE_LOAD: &str = "modules/load.conf";
 
-/// Its parameters.
+/// Parameters of the kernel module amdgpu.
 pub const MODULE_OPTIONS: &str = "modules/options.conf";
 
 /// Group and mode of the nodes in a container, at every start.

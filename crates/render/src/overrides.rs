@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{BUILT_IN, Error};
 
-/// Where an operator's templates lie, by the names of those that they override.
+/// Folder of an operator's templates, each with the name of the built-in one that it overrides.
 const FOLDER: &str = "/etc/rocworker/templates";
 
 /// Eighty times the longest built-in one.
@@ -37,9 +37,9 @@ pub struct Templates {
 
 #[derive(Debug)]
 struct Override {
-    /// As a person at a shell would name it.
+    /// The override's path, with the Root in front, as a person at a shell names it.
     path: PathBuf,
-    /// Or why it cannot be believed.
+    /// The template, or why it cannot be trusted.
     text: Result<String, String>,
 }
 
@@ -50,8 +50,8 @@ impl Templates {
         Self::default()
     }
 
-    /// With the overrides beneath `root`. One that cannot be read, or that others than root could have written, is
-    /// an error of rendering it.
+    /// The built-in templates and the overrides beneath `root`. Rendering an override fails that cannot be read, or
+    /// that others than root could have written.
     #[must_use]
     pub fn read(root: &Root) -> Self {
         let mut templates = Self::default();
@@ -101,8 +101,8 @@ impl Templates {
         Error(format!("{} gives {}; mend the template", self.place(name), problem.into()))
     }
 
-    /// Of each override that can be read, the template beside which it was first seen. An override that was edited
-    /// counts as new: whoever edited it has seen the template of today.
+    /// The built-in template beside which each readable override was first seen. An edited override counts as new:
+    /// whoever edited it has seen the template of today.
     #[must_use]
     pub fn first_seen(&self, memory: &BTreeMap<String, Sums>) -> BTreeMap<String, Sums> {
         let readable = self.overrides.iter().filter_map(|(name, found)| {

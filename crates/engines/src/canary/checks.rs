@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use super::probe::{Answer, Tried, named};
 use super::question::Question;
 
-/// Of a node that was let through to no driver: it is not the engine's fault.
+/// Remedy for a node behind which no driver answers: the engine let it through, and is not at fault.
 const NO_DRIVER: &str =
     "see the checks of driver and kfd above, and compare ls -l of the node inside and outside";
 

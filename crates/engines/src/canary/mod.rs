@@ -83,7 +83,7 @@ pub(crate) struct CanaryContext<'a> {
 /// container.
 ///
 /// # Errors
-/// When it was interrupted.
+/// When the canary was interrupted.
 pub(crate) fn examine(
     canary: &Canary<'_>,
     engines: impl Iterator<Item = (&'static str, impl Fn(&CanaryContext<'_>) -> Result<Vec<Check>, Check>)>,

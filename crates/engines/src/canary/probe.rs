@@ -23,7 +23,7 @@ pub struct Answer {
     pub stranger: Tried,
 }
 
-/// How far it got.
+/// How far the probe got with one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tried {
@@ -42,7 +42,7 @@ pub fn named(errno: i32) -> String {
     format!("{errno:?}, {}", errno.desc())
 }
 
-/// Where the node of another GPU is made: in a container that is a tmpfs, on which devices count.
+/// Path at which the probe makes the node of another GPU: a container's /dev is a tmpfs on which device nodes work.
 const STRANGER: &str = "/dev/rocworker-canary";
 
 /// Opens KFD and a render node, and the number of a device that was not given.
@@ -75,7 +75,7 @@ fn open_node(path: &Path) -> Tried {
 /// Makes a node of that number, which no engine handed out: only the device cgroup keeps the container from its driver.
 fn forge((major, minor): (u64, u64)) -> Tried {
     let path = Path::new(STRANGER);
-    // Of an earlier probe in the same container.
+    // An earlier probe in this container may have left its node.
     unlink(path).ok();
     if let Err(errno) = mknod(path, SFlag::S_IFCHR, Mode::S_IRUSR | Mode::S_IWUSR, makedev(major, minor)) {
         return Tried::Unmade(errno as i32);
@@ -85,7 +85,7 @@ fn forge((major, minor): (u64, u64)) -> Tried {
     tried
 }
 
-/// For reading and writing, as HIP opens them.
+/// Opens a node for reading and writing, as HIP does.
 fn open(path: &Path) -> Result<File, i32> {
     let opened = OpenOptions::new().read(true).write(true).open(path);
     opened.map_err(|error| error.raw_os_error().unwrap_or(Errno::EIO as i32))

@@ -24,10 +24,11 @@ pub(crate) struct Question {
     pub(crate) number: (u64, u64),
     /// The number of a device that the container is not given.
     pub(crate) stranger: (u64, u64),
-    /// Whose that is, to be read behind its number.
+    /// What has the number `stranger`, as words behind that number.
     pub(crate) stranger_of: String,
-    /// How the engine's command line asks for the GPU, and the same in words.
+    /// Options by which the engine's command line asks for the GPU.
     pub(crate) flags: Vec<String>,
+    /// How the command line asks for the GPU, in words.
     pub(crate) way: String,
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct Question {
 const RENDER_MINORS: std::ops::RangeInclusive<u64> = 128..=191;
 
 impl Question {
-    /// About the first GPU that the configuration offers and no container has by a lease, by its name in the CDI spec, which
+    /// Asks for the first GPU that the configuration offers and no container leases, by its name in the CDI spec, which
     /// the engine reads itself. `leased`: names of render nodes.
     pub(crate) fn of(config: &Config, facts: &Facts, leased: &[String]) -> Result<Self, String> {
         if let Managed::Off(why) = config.gpus {

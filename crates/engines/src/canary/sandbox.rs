@@ -9,7 +9,7 @@ use root::{Kind, Root};
 use super::display;
 use super::probe::Answer;
 
-/// Nothing that outlives the machine's run.
+/// Folder of sandboxes, on a tmpfs: a boot removes what a killed canary left.
 pub(super) const FOLDER: &str = "/run/rocworker";
 
 /// The prefix of folders, containers and images, by which a later canary finds what a killed one left.
@@ -18,12 +18,12 @@ pub(crate) const PREFIX: &str = "rocworker-canary-";
 /// An answer is one short line.
 const LIMIT: usize = 64 << 10;
 
-/// What programs are started with: the folders of a file system whose /usr holds everything, or those themselves.
+/// Folders beside /usr from which programs are started: links into /usr, or folders of their own on older systems.
 const BESIDE_USR: [&str; 5] = ["bin", "lib", "lib32", "lib64", "sbin"];
 
-/// Where the program is inside.
+/// Path of rocworker's program in the container.
 pub(super) const PROGRAM: &str = "/rocworker";
-/// Where it puts its answer.
+/// Path in the container at which the probe writes its answer.
 pub(super) const ANSWER: &str = "/answer/answer.json";
 
 /// A folder of this machine inside the container.
@@ -37,7 +37,7 @@ pub(crate) struct Mount {
 #[derive(Debug)]
 pub(crate) struct Sandbox {
     pub(crate) folder: PathBuf,
-    /// A name for what engines make for it: no earlier canary has had it.
+    /// The name of containers and images that engines make for this sandbox: no earlier canary has had it.
     pub(crate) name: String,
     pub(crate) mounts: Vec<Mount>,
 }

@@ -7,7 +7,7 @@ use root::{Kind, Root};
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Charm {
-    /// By what the charm's mode for AMD's GPUs shows itself, in words; empty where it is not in force.
+    /// Signs, in words, that the charm's mode for AMD's GPUs is in force; empty where it is not.
     pub signs: Vec<String>,
     /// The script of the charm's that is in runc's place. It also mounts the folders of /srv into every container.
     pub script: Option<&'static str>,
@@ -21,9 +21,9 @@ pub struct Charm {
 
 /// The charm's script for AMD's GPUs.
 const SCRIPT: &str = "/opt/bin/runc-amd-wrapper";
-/// Its script for the folders of /srv.
+/// The charm's script for the folders of /srv.
 const FOLDERS_SCRIPT: &str = "/opt/bin/runc-wrapper";
-/// What it names as containerd's configuration in either GPU mode.
+/// The file that the charm names as containerd's configuration in either GPU mode.
 const CONFIG: &str = "containerd-gpu.toml";
 
 impl Charm {

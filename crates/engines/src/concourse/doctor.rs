@@ -46,11 +46,11 @@ fn by_systemd(examined: &Examined<'_>) -> Check {
         return about.skipped("systemd does not run here: what it would read is not asked");
     };
     let argv = ["systemctl", "show", "--property=EnvironmentFiles", UNIT];
-    let said = match programs.run(&argv, PATIENCE) {
+    let listed = match programs.run(&argv, PATIENCE) {
         Ok(output) => String::from_utf8_lossy(&output.stdout).into_owned(),
         Err(error) => return about.skipped(error.to_string()),
     };
-    let evidence = match last(&said) {
+    let evidence = match last(&listed) {
         Some(last) if Path::new(last) == Path::new(ENV_FILE) => {
             return about.ok(format!("systemd reads {ENV_FILE} last"));
         }

@@ -40,16 +40,16 @@ impl Environment {
             };
             for path in &paths {
                 let Err(error) = found.add(root, path) else { continue };
-                let said = format!("{error} ({} names it)", root.shown(&file.named_by).display());
+                let problem = format!("{error} ({} names it)", root.shown(&file.named_by).display());
                 match error {
                     error if error.is_not_found() && file.optional => {}
                     error if error.is_not_found() => {
-                        found.lacking.get_or_insert_with(|| said.clone());
-                        found.unread.push(said);
+                        found.lacking.get_or_insert_with(|| problem.clone());
+                        found.unread.push(problem);
                     }
                     // systemd takes nothing of it either.
-                    root::Error::NotText { .. } => found.unread.push(said),
-                    _ => found.unfollowed.push(said),
+                    root::Error::NotText { .. } => found.unread.push(problem),
+                    _ => found.unfollowed.push(problem),
                 }
             }
         }

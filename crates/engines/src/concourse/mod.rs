@@ -1,6 +1,6 @@
 //! The Concourse worker of a machine: how its unit starts it, with which environment, and which containerd it brings.
 //!
-//! Of the environment only what decides something here is kept: the rest may be secret.
+//! Only variables of the environment that decide something here are kept: the rest may be secret.
 
 mod charm;
 pub mod desired;
@@ -37,14 +37,14 @@ pub const ENV_FILE: &str = "/etc/rocworker/concourse.env";
 /// Names the configuration of the worker's containerd.
 pub const CONFIG_VARIABLE: &str = "CONCOURSE_CONTAINERD_CONFIG";
 
-/// Where a worker is installed when its unit does not say: by the charm, and by Concourse's documentation.
+/// Paths of a worker's program when its unit names none: the charm's, and the one of Concourse's documentation.
 const PROGRAMS: [&str; 2] = ["/var/lib/concourse/bin/concourse", "/usr/local/concourse/bin/concourse"];
-/// systemd's own for services, on a machine with merged folders or without (systemd.exec(5)).
+/// systemd's own PATH for services, on a machine with merged folders or without (systemd.exec(5)).
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// Some hundred times what a configuration of containerd has.
 const CONFIG_LIMIT: usize = 1 << 20;
 
-/// Where a person sets what applies to a worker whoever installed it (Concourse's own packages).
+/// File in which a person sets variables for a worker, whoever installed it (after Concourse's own packages).
 const DEFAULTS: &str = "/etc/default/concourse";
 
 /// The options that say again what the environment says, and win over it.
@@ -56,7 +56,7 @@ pub(super) const ENGINE: Engine = Engine {
     reported: report::REPORTED,
     command: Some(report::COMMAND),
     off: |config| config.concourse.managed.off(),
-    // Its own tags are set without a GPU, too.
+    // The configured tags are set without a GPU, too.
     desired: |wish| {
         let Wish { config, selection, engines, templates, wrapper } = *wish;
         desired::actions(config, selection, &engines.concourse, templates, wrapper)
@@ -76,7 +76,7 @@ pub(super) const ENGINE: Engine = Engine {
 
 fn watched(root: &Root, _config: &Config) -> Vec<Watched> {
     let unit = Unit::read(root, UNIT, Some(Path::new(DROP_IN))).ok().flatten();
-    // One with wildcards is looked at by the slow timer.
+    // The slow timer looks at a path with wildcards.
     let settings = unit.into_iter().flat_map(|unit| unit.environment_files).map(|file| file.path);
     let mut versions = Versions::new(root, None, BTreeMap::new());
     let of_worker = Concourse::read(root, &mut versions).worker.into_iter().flat_map(|worker| {
@@ -100,13 +100,13 @@ pub struct Concourse {
 #[derive(Debug, Clone)]
 pub struct Worker {
     pub unit: PathBuf,
-    /// Where `concourse` and the programs that come with it are.
+    /// The folder of `concourse` and of the programs that come with it.
     pub bin: PathBuf,
     pub version: Result<Version, String>,
     pub containerd: Containerd,
-    /// What of the environment matters here, with the values that count.
+    /// The variables of the environment that matter here, with the values that count.
     pub environment: BTreeMap<String, String>,
-    /// What its command line says of that. Options win over variables.
+    /// The worker's command line. Its options win over variables.
     pub options: CommandLine,
     /// The configuration of containerd that the worker itself wrote into its work folder at a start without
     /// `CONCOURSE_CONTAINERD_CONFIG`.
@@ -119,9 +119,9 @@ pub struct Worker {
     pub charm: Charm,
     /// Drop-ins that come after rocworker's and name environment files or take variables away.
     pub later: Vec<PathBuf>,
-    /// Where a person would set a variable: the last of the worker's environment files.
+    /// The last of the worker's environment files, in which a person would set a variable.
     pub settings_file: Option<PathBuf>,
-    /// What could not be read of unit and environment, a sentence each.
+    /// A sentence for each part of the unit and the environment that could not be read.
     pub unread: Vec<String>,
     /// Environment files that systemd may read and that are not read here, a sentence each.
     pub unfollowed: Vec<String>,
@@ -187,7 +187,7 @@ impl Worker {
     ) -> Self {
         let Environment { variables: environment, mut unread, unfollowed, .. } = environment;
         let options = line.only(&OPTIONS);
-        let said = |option: &str, variable: &str| {
+        let setting = |option: &str, variable: &str| {
             options.value(&[option]).or_else(|| environment.get(variable).map(String::as_str))
         };
         let named = program.or_else(|| PROGRAMS.iter().map(PathBuf::from).find(|path| root.exists(path)));
@@ -195,11 +195,11 @@ impl Worker {
         let bin = program.parent().unwrap_or(Path::new("/")).to_owned();
         let version = versions.of(&program, &[]);
         let path = environment.get("PATH").map_or(DEFAULT_PATH, String::as_str);
-        let containerd = said("containerd-bin", "CONCOURSE_CONTAINERD_BIN");
+        let containerd = setting("containerd-bin", "CONCOURSE_CONTAINERD_BIN");
         let containerd = Containerd::read(root, versions, containerd, &bin, path);
-        let work_dir = said("work-dir", "CONCOURSE_WORK_DIR");
+        let work_dir = setting("work-dir", "CONCOURSE_WORK_DIR");
         let written_config = work_dir.and_then(|folder| written(root, Path::new(folder), &mut unread));
-        let config = said("containerd-config", CONFIG_VARIABLE);
+        let config = setting("containerd-config", CONFIG_VARIABLE);
         let own_config = config.filter(|path| !path.is_empty()).map(|path| {
             let text = root.read_text(path, CONFIG_LIMIT).map_err(|error| error.to_string());
             (PathBuf::from(path), text)
@@ -237,25 +237,31 @@ impl Worker {
         format!("{}:{path}", self.bin.display())
     }
 
-    /// Whether it takes every step while rocworker sets no tag.
+    /// Whether the worker takes every step while rocworker sets no tag.
     fn has_no_tags(&self) -> bool {
         tags::known(self).is_empty() && !self.options.has("tag")
     }
 }
 
 impl Containerd {
-    /// `chosen`: what a person configured the worker to start.
-    fn read(root: &Root, versions: &mut Versions<'_>, chosen: Option<&str>, bin: &Path, path: &str) -> Self {
-        let name = chosen.unwrap_or("containerd");
+    /// `configured`: the containerd that a person configured the worker to start.
+    fn read(
+        root: &Root,
+        versions: &mut Versions<'_>,
+        configured: Option<&str>,
+        bin: &Path,
+        path: &str,
+    ) -> Self {
+        let name = configured.unwrap_or("containerd");
         let found = if name.contains('/') {
             Some(PathBuf::from(name)).filter(|path| path.is_absolute() && root.exists(path))
         } else {
             let folders = std::iter::once(bin).chain(path.split(':').map(Path::new));
             folders.map(|folder| folder.join(name)).find(|file| root.exists(file))
         };
-        // Concourse brings its own. With that one missing, what PATH leads to is the system's, of another version:
+        // Concourse brings its own containerd. Where that is missing, PATH leads to the system's, of another version:
         // Concourse is being installed, or half of it is there.
-        let is_meant = |program: &PathBuf| chosen.is_some() || program.parent() == Some(bin);
+        let is_meant = |program: &PathBuf| configured.is_some() || program.parent() == Some(bin);
         let version = match &found {
             Some(program) if is_meant(program) => versions.of(program, &[]),
             Some(other) => Err(format!(
@@ -270,7 +276,7 @@ impl Containerd {
     }
 }
 
-/// Where a chain of links leads: the worker looks beside its own program, links followed.
+/// Follows a chain of links: the worker looks for programs beside its own, behind all links.
 fn resolved(root: &Root, mut path: PathBuf) -> PathBuf {
     for _ in 0..8 {
         match root.read_link(&path) {
@@ -303,6 +309,6 @@ fn others(root: &Root) -> Vec<String> {
         .collect();
     names.sort_unstable();
     names.dedup();
-    let said = |name| format!("the unit {name} is not configured: only {UNIT} is");
-    names.into_iter().map(said).collect()
+    let sentence = |name| format!("the unit {name} is not configured: only {UNIT} is");
+    names.into_iter().map(sentence).collect()
 }

@@ -14,7 +14,7 @@ pub const VARIABLE: &str = "CONCOURSE_TAG";
 /// What a worker with a usable GPU is tagged with, whichever it is.
 const OF_GPUS: [&str; 4] = ["gpu", "gpu-type=amd", "compute-runtime=rocm", "rocm"];
 
-/// The worker's tags: those of the configuration first, then the managed ones, none twice.
+/// The worker's tags: the configured ones first, then the managed ones, none twice.
 #[must_use]
 pub fn tags(config: &Config, selection: &Selection<'_>) -> Vec<String> {
     let mut tags = config.tags.clone();
@@ -51,8 +51,8 @@ pub fn of_gpus(selection: &Selection<'_>) -> Vec<String> {
     tags
 }
 
-/// What [`VARIABLE`] has to be: the user's own tags of other environment files first, then those of the configuration, then
-/// the managed ones, if the worker can give GPUs. `None` where those files say it already.
+/// What [`VARIABLE`] has to be: the user's own tags of other environment files first, then the configured ones, then
+/// the managed ones, if the worker can give GPUs. `None` where the user's files give these tags already.
 pub(super) fn wanted(
     config: &Config,
     selection: &Selection<'_>,

@@ -1,4 +1,5 @@
-//! containerd: the system's own, and Concourse's. Each by `ctr` of its installation, in a namespace of rocworker's.
+//! The canary for containerd: the system's own, and Concourse's. Each is asked through the `ctr` of its installation,
+//! in a namespace of rocworker's.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use host::version::Version;
 use super::listener::Listener;
 use crate::canary::{CanaryContext, POLICY, Question, words};
 
-/// Where both listen by default.
+/// Socket on which the system's containerd and Concourse's listen by default.
 const ADDRESS: &str = "/run/containerd/containerd.sock";
 
 /// containerd's namespace: rocworker's alone, never Concourse's or Kubernetes'.
@@ -26,7 +27,7 @@ struct Daemon {
     listener: Listener,
 }
 
-/// The system's own.
+/// Checks the system's own containerd.
 pub(super) fn check(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
     let address = address(context);
     let listener = Listener::at(context.root, &address)
@@ -45,7 +46,7 @@ pub(super) fn check(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
     Daemon { address, wrapper: Some(wrapper), listener }.check(context, &remedy)
 }
 
-/// Concourse's.
+/// Checks the containerd of a Concourse worker.
 pub(crate) fn check_concourses(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
     let listener = Listener::at(context.root, Path::new(ADDRESS)).ok().flatten();
     let listener = listener
@@ -56,11 +57,11 @@ pub(crate) fn check_concourses(context: &CanaryContext<'_>) -> Result<Vec<Check>
     Daemon { address: ADDRESS.into(), wrapper: None, listener }.check(context, remedy)
 }
 
-/// Where the configuration says that it listens.
+/// The socket on which containerd listens by its configuration.
 fn address(context: &CanaryContext<'_>) -> PathBuf {
     let text = context.root.read_text(&context.config.containerd.config, 1 << 20).unwrap_or_default();
-    let said = Format::Toml.read(&text).unwrap_or_default();
-    said.pointer("/grpc/address").and_then(|address| address.as_str()).unwrap_or(ADDRESS).into()
+    let settings = Format::Toml.read(&text).unwrap_or_default();
+    settings.pointer("/grpc/address").and_then(|address| address.as_str()).unwrap_or(ADDRESS).into()
 }
 
 impl Daemon {
@@ -81,7 +82,7 @@ impl Daemon {
 
     fn arguments(&self, context: &CanaryContext<'_>, question: &Question) -> Vec<String> {
         let sandbox = &context.sandbox;
-        // At the top: a folder above it would stay.
+        // The cgroup is at the top: nothing would remove a folder above it.
         let mut argv = ["run", "--rm", "--cgroup", &format!("/{}", sandbox.name)].map(str::to_owned).to_vec();
         if let Some(wrapper) = &self.wrapper {
             let wrapper = wrapper.display().to_string();
@@ -119,11 +120,11 @@ impl Daemon {
 }
 
 fn knows_cdi(context: &CanaryContext<'_>, ctr: &str) -> Result<(), Check> {
-    let said = context
+    let printed = context
         .call(&[ctr, "--version"])
         .map_err(|why| context.failed(why, "see whether ctr can be run"))?
         .join(" ");
-    let version = Version::find(&said);
+    let version = Version::find(&printed);
     if version.is_some_and(|version| version >= CDI) {
         return Ok(());
     }

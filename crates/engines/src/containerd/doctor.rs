@@ -43,7 +43,7 @@ fn in_effect(
     let program = containerd.program.display().to_string();
     let main = containerd.main().map_or(&examined.config.containerd.config, |file| &file.path);
     let text = main.display().to_string();
-    // Without the file 1.x dumps nothing, and runs with its defaults.
+    // containerd 1.x dumps nothing without the file, and runs with its defaults.
     let argv = if examined.root.exists(main) {
         vec![&*program, "--config", &text, "config", "dump"]
     } else {

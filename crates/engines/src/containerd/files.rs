@@ -43,16 +43,16 @@ pub(super) fn read(root: &Root, main: &Path, drop_in: &Path) -> (Vec<File>, usiz
 }
 
 impl File {
-    /// What it imports, as it is written.
+    /// The file's imports, as they are written.
     #[must_use]
     pub fn imports(&self) -> Vec<String> {
-        let list = self.said.as_ref().ok().and_then(|said| said.get("imports")?.as_array());
+        let list = self.parsed.as_ref().ok().and_then(|parsed| parsed.get("imports")?.as_array());
         list.into_iter().flatten().filter_map(|path| path.as_str().map(str::to_owned)).collect()
     }
 
-    /// Whether what it imports is a list of paths: containerd does not start with anything else.
+    /// Checks that the file's imports are a list of paths: containerd does not start with anything else.
     pub(in crate::containerd) fn check_imports(&self) -> Result<(), String> {
-        let imports = self.said.as_ref().ok().and_then(|said| said.get("imports"));
+        let imports = self.parsed.as_ref().ok().and_then(|parsed| parsed.get("imports"));
         let is_path = |path: &Value| path.is_string();
         match imports {
             Some(imports) if !imports.as_array().is_some_and(|list| list.iter().all(is_path)) => {

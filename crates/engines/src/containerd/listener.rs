@@ -18,10 +18,11 @@ pub(super) struct Listener {
     line: CommandLine,
 }
 
-/// Where containerd keeps its records of tasks, below its `root` and its `state`.
+/// Folder of containerd's records of tasks, below its `root` and its `state`.
 const TASKS: &str = "io.containerd.runtime.v2.task";
 
-/// Where shims keep runc's state, whatever the daemon's `state` is (process.RuncRoot of containerd's runc shim).
+/// Folder in which shims keep runc's state, whatever the daemon's `state` is (process.RuncRoot of containerd's runc
+/// shim).
 const RUNC: &str = "/run/containerd/runc";
 
 impl Listener {
@@ -40,13 +41,13 @@ impl Listener {
         Ok(Some(Self { program, of_concourse, line: CommandLine::of_words(words) }))
     }
 
-    /// The folders that it and its shims make for a namespace, and do not remove with it.
+    /// The folders that containerd and its shims make for a namespace, and do not remove with the namespace.
     pub(super) fn folders_of(&self, root: &Root, namespace: &str) -> [PathBuf; 3] {
         let config = self.line.value(&["config", "c"]).unwrap_or(CONTAINERD_CONFIG);
-        let said =
+        let settings =
             Format::Toml.read(&root.read_text(config, 1 << 20).unwrap_or_default()).unwrap_or_default();
         let set = |key: &str, default: &str| {
-            let of_file = || said.get(key)?.as_str();
+            let of_file = || settings.get(key)?.as_str();
             PathBuf::from(self.line.value(&[key]).or_else(of_file).unwrap_or(default))
         };
         let tasks = |folder: PathBuf| folder.join(TASKS).join(namespace);

@@ -21,7 +21,7 @@ use serde_json::Value;
 
 use super::docker;
 use super::unit::Unit;
-use super::wrapper_as_default::{Said, of_runc, runs_wrapper};
+use super::wrapper_as_default::{NamedRuntime, of_runc, runs_wrapper};
 use super::{CommandLine, Engine, Engines, File, Watched, Wish, default_runtime, on_path};
 
 pub(super) use canary::check_concourses;
@@ -102,13 +102,18 @@ fn with_docker(mut part: Desired, now: &UndoConstraints) -> Desired {
     part
 }
 
-fn has_wrapper_as_default(root: &Root, config: &Config, engines: &Engines) -> Result<Option<Said>, String> {
+fn has_wrapper_as_default(
+    root: &Root,
+    config: &Config,
+    engines: &Engines,
+) -> Result<Option<NamedRuntime>, String> {
     let Some(containerd) = &engines.containerd else { return Ok(None) };
-    // Of several files the last one counts.
+    // The last of several files counts.
     let (mut default, mut runtimes, mut unnamed) = (None, BTreeMap::new(), Vec::new());
     for file in &containerd.files {
-        let said = file.said.as_ref().map_err(Clone::clone)?;
-        for cri in SECTIONS.iter().filter_map(|section| said.get("plugins")?.get(section)?.get("containerd"))
+        let parsed = file.parsed.as_ref().map_err(Clone::clone)?;
+        for cri in
+            SECTIONS.iter().filter_map(|section| parsed.get("plugins")?.get(section)?.get("containerd"))
         {
             let name =
                 cri.get("default_runtime_name").and_then(Value::as_str).filter(|name| !name.is_empty());
@@ -128,7 +133,7 @@ fn has_wrapper_as_default(root: &Root, config: &Config, engines: &Engines) -> Re
     let (name, file) = default.map_or((BUILT_IN, None), |(name, file)| (name, Some(file)));
     let entry = runtimes.get(name).copied();
     let by_name = runs_wrapper(root, (name, &config.containerd.runtime), entry.map(|(it, _)| it))
-        .and_then(|said| Some((file.or(entry.map(|(_, file)| file))?.clone(), said)));
+        .and_then(|is| Some((file.or(entry.map(|(_, file)| file))?.clone(), is)));
     let of_unnamed = |(it, file): &(&Value, &PathBuf)| {
         Some(((*file).clone(), runs_wrapper(root, (BUILT_IN, &config.containerd.runtime), Some(it))?))
     };
@@ -148,10 +153,10 @@ const SECTIONS: [&str; 3] = ["cri", "io.containerd.grpc.v1.cri", "io.containerd.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Containerd {
     pub program: PathBuf,
-    /// Or why it is unknown.
+    /// containerd's version, or why it is unknown.
     pub version: Result<Version, String>,
-    /// Its main file and what that imports, in the order in which containerd loads them, the main file first. Our
-    /// drop-in is not among them.
+    /// The main file and what it imports, in the order in which containerd loads them, the main file first. Our drop-in
+    /// is not among them.
     pub files: Vec<File>,
     /// How many of them are loaded before our drop-in; what the others say wins over it.
     pub before_drop_in: usize,
@@ -217,8 +222,8 @@ impl Containerd {
         if self.version.as_ref().is_ok_and(|version| version.major > 1) {
             for file in &mut self.files {
                 let without = file.text.as_ref().ok().and_then(|it| text(&file.path, it.as_deref()?));
-                if let Some(Ok(said)) = without.map(|text| Format::Toml.read(&text)) {
-                    file.said = Ok(said);
+                if let Some(Ok(parsed)) = without.map(|text| Format::Toml.read(&text)) {
+                    file.parsed = Ok(parsed);
                 }
             }
         }
@@ -232,7 +237,7 @@ impl Containerd {
     }
 }
 
-/// Where our drop-in is beside a main file.
+/// The path of our drop-in for this main file.
 #[must_use]
 pub fn drop_in(main: &Path) -> PathBuf {
     main.parent().unwrap_or(Path::new("/etc/containerd")).join(DROP_IN)

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Crio, ENGINE, NAME, UNIT};
 use crate::unit::Unit;
-use crate::wrapper_as_default::{Said as AsDefault, of_runc, runs_wrapper};
+use crate::wrapper_as_default::{NamedRuntime, of_runc, runs_wrapper};
 use crate::{CommandLine, Engines, File, configured, drop_in, other_program, spec_folder, with_folder};
 
 /// The first release that reads CDI specs (`cdi_spec_dirs`).
@@ -51,9 +51,9 @@ fn want(
         return Err(format!("rocworker knows CRI-O 1.23 and later of version 1, and this is {version}"));
     }
     let runtime = &config.crio.runtime;
-    let said = Said::of(&crio.files)?;
+    let settings = Settings::of(&crio.files)?;
     let program = |it: &Value| it.get("runtime_path").and_then(Value::as_str).map(str::to_owned);
-    let known = said.runtimes.get(runtime).map(program);
+    let known = settings.runtimes.get(runtime).map(program);
     if let Some(other) = known.as_ref().and_then(|program| other_program(program.as_deref(), wrapper)) {
         return Err(format!(
             "it has a runtime {runtime} already, which runs {other}: name another one (crio.runtime), or take that one away"
@@ -65,20 +65,20 @@ fn want(
         );
     }
     let folder = spec_folder(config);
-    let before = Said::of(crio.files.get(..crio.before_drop_in).unwrap_or_default())?;
+    let before = Settings::of(crio.files.get(..crio.before_drop_in).unwrap_or_default())?;
     let with_managed = |folder| with_folder(before.cdi_spec_dirs.as_ref(), folder);
     let context = json!({
         "runtime": runtime,
         "wrapper": wrapper,
         // What a file says replaces the whole list.
         "cdi_spec_dirs": folder.map_or_else(Vec::new, with_managed),
-        "settings": said.inherited(),
+        "settings": settings.inherited(),
     });
     let program = ["crio", "runtime", "runtimes", runtime, "runtime_path"];
     let (text, _) = drop_in(templates, render::CRIO, &context, (&program, wrapper))?;
     let path = crio.drop_in();
     for file in crio.files.get(crio.before_drop_in..).unwrap_or_default() {
-        let later = Said::of(std::slice::from_ref(file))?;
+        let later = Settings::of(std::slice::from_ref(file))?;
         let reads = |dirs: &Vec<Value>| folder.is_none_or(|folder| dirs.iter().any(|it| it == folder));
         let what = match (later.runtimes.contains_key(runtime), &later.cdi_spec_dirs) {
             (true, _) => format!("what runtime {runtime} is"),
@@ -103,9 +103,9 @@ pub(super) fn has_wrapper_as_default(
     root: &Root,
     config: &Config,
     engines: &Engines,
-) -> Result<Option<AsDefault>, String> {
+) -> Result<Option<NamedRuntime>, String> {
     let Some(crio) = &engines.crio else { return Ok(None) };
-    let said = Said::of(&crio.files)?;
+    let settings = Settings::of(&crio.files)?;
     let unit = Unit::of_engine(root, UNIT).0;
     let line = unit.map(|unit| CommandLine::of(root, &unit)).unwrap_or_default();
     let runs = |name: &str, file: &Path| {
@@ -114,11 +114,11 @@ pub(super) fn has_wrapper_as_default(
         let mut paths = added.filter_map(|runtime| runtime.strip_prefix(name)?.strip_prefix(':'));
         let path = paths.next_back().map(|rest| rest.split(':').next().unwrap_or_default());
         let by_unit = path.map(|path| json!({ "runtime_path": path }));
-        let entry = by_unit.as_ref().or_else(|| said.runtimes.get(name));
+        let entry = by_unit.as_ref().or_else(|| settings.runtimes.get(name));
         Some((file.to_owned(), runs_wrapper(root, (name, &config.crio.runtime), entry)?))
     };
     let of_unit = line.value(&["default-runtime"]).map(|name| (name, Path::new(UNIT)));
-    let of_default = match of_unit.or(said.default_runtime) {
+    let of_default = match of_unit.or(settings.default_runtime) {
         Some((name, file)) => runs(name, file),
         // Releases differ.
         None => ["crun", "runc"].into_iter().find_map(|name| runs(name, &crio.main)),
@@ -126,16 +126,16 @@ pub(super) fn has_wrapper_as_default(
     Ok(of_default.or_else(|| of_runc(root)))
 }
 
-/// What CRI-O's files say together.
+/// What CRI-O's files set together.
 #[derive(Default)]
-struct Said<'a> {
+struct Settings<'a> {
     runtimes: Map<String, Value>,
     /// The default runtime, and the file that names it.
     default_runtime: Option<(&'a str, &'a Path)>,
     cdi_spec_dirs: Option<Vec<Value>>,
 }
 
-impl<'a> Said<'a> {
+impl<'a> Settings<'a> {
     fn of(files: &'a [File]) -> Result<Self, String> {
         let mut found = Self::default();
         for file in files {
@@ -150,7 +150,7 @@ impl<'a> Said<'a> {
         Ok(found)
     }
 
-    /// Of runc's entry, else of the default runtime's, unless that one runs virtual machines.
+    /// The keys of [`INHERITED`] in runc's entry, else in the default runtime's, unless that one runs virtual machines.
     fn inherited(&self) -> Vec<Value> {
         let is_oci = |it: &&Value| it.get("runtime_type").is_none_or(|kind| kind == "" || kind == "oci");
         let default = || self.runtimes.get(self.default_runtime.map_or("crun", |(name, _)| name));

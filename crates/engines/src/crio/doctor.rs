@@ -19,13 +19,13 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Res
     };
     let desired = |wrapper: &_| actions(config, &crio, &examined.templates, wrapper);
     examined.engine(&ENGINE, ("CRI-O", RESTART), desired, |programs| {
-        let said = running(programs, &crio)?;
-        let runtimes = said.pointer("/crio/runtime/runtimes");
+        let running = running(programs, &crio)?;
+        let runtimes = running.pointer("/crio/runtime/runtimes");
         let runtime = runtimes.and_then(|runtimes| runtimes.get(&config.crio.runtime));
         let path = |runtime: &Value| runtime.get("runtime_path")?.as_str().map(str::to_owned);
         Ok(InEffect {
             runtime: runtime.map(|it| path(it).unwrap_or_else(|| "a program of its own".to_owned())),
-            spec_folders: Ok(said.pointer("/crio/runtime/cdi_spec_dirs").map_or_else(Vec::new, folders)),
+            spec_folders: Ok(running.pointer("/crio/runtime/cdi_spec_dirs").map_or_else(Vec::new, folders)),
         })
     })
 }

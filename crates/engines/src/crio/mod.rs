@@ -22,12 +22,12 @@ const NAME: &str = "crio";
 
 pub const UNIT: &str = "crio.service";
 
-/// Where it looks for drop-ins by default.
+/// Folder in which CRI-O looks for drop-ins by default.
 const FOLDER: &str = "/etc/crio/crio.conf.d";
-/// Our drop-in among them. Its name comes after most.
+/// The name of our drop-in, which sorts after most.
 const DROP_IN: &str = "99-rocworker.conf";
 
-/// CRI-O's own, of pkgs.k8s.io and later of download.opensuse.org.
+/// CRI-O's own packages, of pkgs.k8s.io and later of download.opensuse.org.
 const PACKAGES: [&str; 1] = ["cri-o"];
 
 pub(super) const ENGINE: Engine = Engine {
@@ -43,7 +43,7 @@ pub(super) const ENGINE: Engine = Engine {
     desired,
     has_wrapper_as_default: desired::has_wrapper_as_default,
     real_runc,
-    // By its unit, whatever the configuration says.
+    // CRI-O reads the file that its unit names, whatever rocworker's configuration says.
     files: |root, _| {
         let crio = Crio::find(root, Path::new(CRIO_CONFIG)).into_iter();
         crio.flat_map(|crio| crio.files).map(|file| file.path).collect()
@@ -89,12 +89,12 @@ fn canary(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Crio {
     pub program: PathBuf,
-    /// Or why it is unknown.
+    /// CRI-O's version, or why it is unknown.
     pub version: Result<Version, String>,
     pub main: PathBuf,
-    /// Where its drop-ins are.
+    /// The folder of CRI-O's drop-ins.
     pub folder: PathBuf,
-    /// What it loads, in order. Our drop-in is not among them.
+    /// The files that CRI-O loads, in order. Our drop-in is not among them.
     pub files: Vec<File>,
     /// How many of them are loaded before our drop-in; what the others say wins over it.
     pub before_drop_in: usize,
@@ -145,7 +145,7 @@ impl Crio {
         let before_drop_in = paths.iter().position(later).unwrap_or(paths.len());
         let files: Vec<File> = paths.into_iter().map(|path| File::read(root, path)).collect();
         let own_runc = files.iter().rev().find_map(|file| {
-            let runc = file.said.as_ref().ok()?.pointer("/crio/runtime/runtimes/runc/runtime_path")?;
+            let runc = file.parsed.as_ref().ok()?.pointer("/crio/runtime/runtimes/runc/runtime_path")?;
             Some(PathBuf::from(runc.as_str()?)).filter(|path| path.is_absolute() && root.exists(path))
         });
         Some(Self {
@@ -172,7 +172,7 @@ impl Crio {
 /// The files that CRI-O loads, in order: the main file, then every file of a folder and the folders in it, by their names
 /// (`UpdateFromPath` of its pkg/config). It takes a file of any name for one of its own.
 fn paths(root: &Root, main: &Path, folder: &Path) -> Vec<PathBuf> {
-    // One that is named and not there is passed over.
+    // CRI-O passes over a main file that is not there.
     let mut found: Vec<PathBuf> = [main].iter().filter(|it| root.exists(it)).map(PathBuf::from).collect();
     below(root, folder, &mut found);
     found

@@ -43,7 +43,7 @@ fn question(context: &CanaryContext<'_>, info: &Value, remedy: &str) -> Result<Q
         question.way += &format!(" of the runtime {runtime}");
         return Ok(question);
     }
-    // docker's own words for it are those of a path that is none.
+    // docker itself would report a bad path, and not that dockerd lacks CDI.
     let version = info.get("ServerVersion").and_then(Value::as_str).and_then(Version::find);
     if let Some(version) = version.filter(|version| *version < CDI) {
         let why =

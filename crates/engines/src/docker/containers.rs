@@ -8,9 +8,9 @@ use serde_json::Value;
 
 use super::Docker;
 
-/// Where dockerd keeps its data unless its configuration names another place.
+/// Folder in which dockerd keeps its data unless its configuration names another place.
 const DATA: &str = "/var/lib/docker";
-/// A hundred times what one has.
+/// A hundred times the size of one container's file.
 const LIMIT: usize = 4 << 20;
 
 impl Docker {
@@ -21,8 +21,8 @@ impl Docker {
             return Vec::new();
         };
         let by_unit = docker.unit.as_ref().and_then(|line| line.value(&["data-root", "graph"]));
-        let said = docker.said("data-root").or_else(|| docker.said("graph"));
-        let data = PathBuf::from(by_unit.or_else(|| said.as_ref()?.as_str()).unwrap_or(DATA));
+        let folder = docker.setting("data-root").or_else(|| docker.setting("graph"));
+        let data = PathBuf::from(by_unit.or_else(|| folder.as_ref()?.as_str()).unwrap_or(DATA));
         // With userns-remap all of it is in a folder UID.GID.
         let is_remapped = |name: &&str| name.split('.').all(|part| part.parse::<u32>().is_ok());
         let inner = root.list(&data).unwrap_or_default();
@@ -40,7 +40,7 @@ impl Docker {
     }
 }
 
-/// Of a container that has one of these runtimes.
+/// The name of a container in this folder that has one of these runtimes.
 fn name(root: &Root, container: &Path, runtimes: &[String]) -> Option<String> {
     let read = |file| -> Option<Value> {
         serde_json::from_slice(&root.read(container.join(file), LIMIT).ok()?).ok()

@@ -116,9 +116,9 @@ fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desir
     Ok(())
 }
 
-/// What it takes for docker.service to begin anew, by what its file says now.
+/// The effects by which docker.service takes a change, by what its file says now.
 pub(crate) fn restart_now(config: &Config, docker: &Installed) -> Vec<Effect> {
-    // Of a file that cannot be read it is unknown whether containers outlive dockerd.
+    // An unreadable file does not tell whether containers outlive dockerd.
     restart(config, &docker.known().unwrap_or(Value::Null))
 }
 
@@ -130,7 +130,8 @@ pub(crate) fn restart_with(config: &Config, docker: &Installed, unit: &str) -> E
 /// dockerd reads runtimes on SIGHUP, and CDI when it starts.
 fn restart(config: &Config, known: &Value) -> Vec<Effect> {
     match start(config, known, UNIT) {
-        // The runtime at once; what waits for the start stays pending, and is said, until there was one.
+        // The reload makes the runtime known at once; CDI waits for a start, which stays pending and is reported till
+        // then.
         start @ Effect::NextStart { .. } => vec![reload(), start],
         start => vec![start],
     }
@@ -166,7 +167,7 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Key, String
     let path = wrapper.display().to_string();
     match known.get("runtimes").and_then(|runtimes| runtimes.get(name)) {
         None | Some(Value::Null) => {}
-        // One that runs nothing is managed, without the program that a person removed, if the receipt knows it.
+        // An entry that runs nothing may be the managed one, whose program a person removed: the receipt tells.
         Some(Value::Object(entry)) if is_wrapper(entry, &path) || runs_nothing(entry) => {}
         Some(entry) => {
             let other = entry.get("path").or_else(|| entry.get("runtimeType")).unwrap_or(entry);

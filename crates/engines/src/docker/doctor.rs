@@ -35,9 +35,9 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Res
     })
 }
 
-/// Where dockerd reads CDI specs, by its own version: `docker info` prints the keys that the client knows, without those of
-/// a newer dockerd, and with null for what an older one lacks. The list is empty where CDI is off (moby's
-/// api/types/system.Info).
+/// The folders in which dockerd reads CDI specs, or why they are unknown. They depend on dockerd's own version: `docker
+/// info` prints the keys that the client knows, without those of a newer dockerd, and with null for what an older one
+/// lacks. The list is empty where CDI is off (moby's api/types/system.Info).
 fn spec_folders(info: &Value) -> Result<Vec<String>, String> {
     let version = info.get("ServerVersion").and_then(Value::as_str).and_then(Version::find);
     let listed = info.get("CDISpecDirs").filter(|list| list.is_array());

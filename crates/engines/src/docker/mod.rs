@@ -17,7 +17,7 @@ use root::{Kind, Root};
 use serde_json::{Value, json};
 
 use super::unit::Unit;
-use super::wrapper_as_default::{Said, of_runc, runs_wrapper};
+use super::wrapper_as_default::{NamedRuntime, of_runc, runs_wrapper};
 use super::{CommandLine, Engine, Engines, Watched, Wish, default_runtime};
 
 pub use running::DefaultRuntime;
@@ -85,7 +85,11 @@ fn desired(wish: &Wish<'_>) -> Desired {
     desired::actions(wish.config, docker, wrapper).used_by(&uses)
 }
 
-fn has_wrapper_as_default(root: &Root, config: &Config, engines: &Engines) -> Result<Option<Said>, String> {
+fn has_wrapper_as_default(
+    root: &Root,
+    config: &Config,
+    engines: &Engines,
+) -> Result<Option<NamedRuntime>, String> {
     let Some(docker) = &engines.docker.installed else { return Ok(None) };
     let known = docker.known().map_err(|error| format!("{}: {error}", docker.config.display()))?;
     let line = docker.unit.as_ref();
@@ -97,9 +101,9 @@ fn has_wrapper_as_default(root: &Root, config: &Config, engines: &Engines) -> Re
     let mut added = added.filter_map(|(_, runtime)| runtime?.split_once('='));
     let by_unit = added.rfind(|(of, _)| *of == name).map(|(_, path)| json!({ "path": path }));
     let entry = by_unit.as_ref().or_else(|| known.get("runtimes")?.get(name));
-    let said_in = if of_unit.is_some() { Path::new(UNIT) } else { &docker.config };
-    let said = runs_wrapper(root, (name, &config.docker.runtime), entry);
-    Ok(said.map(|said| (said_in.to_owned(), said)).or_else(|| of_runc(root)))
+    let named_in = if of_unit.is_some() { Path::new(UNIT) } else { &docker.config };
+    let is = runs_wrapper(root, (name, &config.docker.runtime), entry);
+    Ok(is.map(|is| (named_in.to_owned(), is)).or_else(|| of_runc(root)))
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -113,15 +117,15 @@ pub struct Docker {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
     pub program: PathBuf,
-    /// Or why it is unknown.
+    /// dockerd's version, or why it is unknown.
     pub version: Result<Version, String>,
     /// The configuration file that dockerd reads: its unit may name another than rocworker's configuration does.
     pub config: PathBuf,
-    /// Its text, `None` where there is no file, or why it cannot be read.
+    /// The configuration file's text, `None` where there is no file, or why it cannot be read.
     pub text: Result<Option<String>, String>,
     /// How docker.service starts it; `None` where there is no such unit.
     pub unit: Option<CommandLine>,
-    /// Units with which docker.service ends, and begins anew.
+    /// Units with which docker.service stops and restarts.
     pub ends_with: Vec<String>,
     /// What a person should know of how it is started.
     pub notes: Vec<String>,
@@ -146,7 +150,7 @@ impl Docker {
             let unit = Unit::read(root, UNIT, None);
             let unread = match &unit {
                 Ok(unit) => unit.iter().flat_map(|unit| unit.unread.clone()).collect(),
-                // One that is masked starts nothing.
+                // A masked unit starts nothing.
                 Err(reason) => vec![reason.clone()],
             };
             let unit = unit.ok().flatten();
@@ -170,7 +174,7 @@ impl Docker {
 }
 
 impl Installed {
-    /// What its file says; nothing where there is none, or an empty one.
+    /// What dockerd's file sets; null where the file is absent or empty.
     fn known(&self) -> Result<Value, String> {
         let text = self.text.as_ref().map_err(Clone::clone)?.as_deref().unwrap_or_default();
         match text.trim_start_matches('\u{feff}').trim() {
@@ -179,8 +183,8 @@ impl Installed {
         }
     }
 
-    /// What it says of a key; nothing where it cannot be read.
-    fn said(&self, key: &str) -> Option<Value> {
+    /// The value of a key in dockerd's file; `None` also where the file cannot be read.
+    fn setting(&self, key: &str) -> Option<Value> {
         self.known().ok()?.get(key).cloned()
     }
 }

@@ -1,4 +1,4 @@
-//! What the dockerd that runs says of itself: it may keep a setting that its file has no longer.
+//! What the running dockerd reports of itself: it may keep a setting that its file has no longer.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::Installed;
 
-/// Where dockerd writes its process number unless its configuration names another place.
+/// File in which dockerd writes its process number unless its configuration names another place.
 const PID_FILE: &str = "/var/run/docker.pid";
-/// Where docker.socket listens.
+/// Socket on which docker.socket listens.
 const SOCKET: &str = "/run/docker.sock";
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Far more than dockerd answers of a machine with thousands of containers.
@@ -31,7 +31,7 @@ impl DefaultRuntime {
     /// What the dockerd of this machine has; `None` where none runs. Beneath another Root than `/` none is asked.
     ///
     /// # Errors
-    /// Why it does not say, although it runs.
+    /// Why the running dockerd does not tell its default runtime.
     #[must_use]
     pub fn of_running(root: &Root, docker: &Installed) -> Option<Result<Self, String>> {
         if !root.is_host() {
@@ -50,17 +50,18 @@ impl DefaultRuntime {
 /// The folder in /proc of the dockerd that runs.
 fn process(root: &Root, docker: &Installed) -> Option<PathBuf> {
     let by_unit = docker.unit.as_ref().and_then(|line| line.value(&["pidfile"]));
-    let said = docker.said("pidfile");
-    let file = by_unit.or_else(|| said.as_ref()?.as_str()).unwrap_or(PID_FILE);
+    let configured = docker.setting("pidfile");
+    let file = by_unit.or_else(|| configured.as_ref()?.as_str()).unwrap_or(PID_FILE);
     let pid: u32 = root.read_text(file, 64).ok()?.trim().parse().ok()?;
     let process = PathBuf::from(format!("/proc/{pid}"));
-    // Whoever was killed leaves its file behind, and another may have its number by now.
+    // A killed dockerd leaves its file behind, and another process may have its number by now.
     let name = root.read_text(process.join("comm"), 64).ok()?;
     (name.trim_end() == "dockerd").then_some(process)
 }
 
-/// Where dockerd can be asked, by its words and the `hosts` of its file, and an address that is given, where none of them is
-/// a socket of this machine. It has a default where none is named: `unix://` alone means it, and so does no address at all.
+/// The socket at which dockerd can be asked, by `words`, its command line and the `hosts` of its file. The second value
+/// is an address of them, where none is a socket of this machine. dockerd has a default socket: `unix://` alone means
+/// it, and so does no address at all.
 fn socket<'a>(words: impl Iterator<Item = &'a str>) -> (&'a str, Option<&'a str>) {
     let mut elsewhere = None;
     for word in words {
@@ -80,7 +81,7 @@ fn socket<'a>(words: impl Iterator<Item = &'a str>) -> (&'a str, Option<&'a str>
 fn info(root: &Root, docker: &Installed, process: &Path) -> Result<Value, String> {
     let words = root.read(process.join("cmdline"), 1 << 20).map_err(|error| error.to_string())?;
     let words = String::from_utf8_lossy(&words).into_owned();
-    let hosts = docker.said("hosts");
+    let hosts = docker.setting("hosts");
     let hosts = hosts.as_ref().and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
     let (socket, elsewhere) = socket(words.split('\0').chain(hosts));
     ask(socket, PATIENCE).map_err(|error| match elsewhere {
@@ -101,11 +102,12 @@ fn ask(socket: &str, patience: Duration) -> Result<Value, String> {
     serde_json::from_str(body).map_err(|error| format!("{socket}: {error}"))
 }
 
-/// All that the socket answers. `patience` is for the whole of it: a dockerd that hangs may still send a byte now and then.
+/// Everything that the socket answers. `patience` bounds the whole answer: a dockerd that hangs may still send a byte
+/// now and then.
 fn answer(socket: &str, patience: Duration) -> std::io::Result<Vec<u8>> {
     let until = Instant::now() + patience;
     let mut stream = connect(socket)?;
-    // By HTTP/1.0 the answer comes whole, and the connection ends with it.
+    // dockerd answers HTTP/1.0 without chunks, and ends the connection.
     stream.write_all(b"GET /info HTTP/1.0\r\nHost: docker\r\n\r\n")?;
     let mut answer = Vec::new();
     let mut part = [0; 8 << 10];

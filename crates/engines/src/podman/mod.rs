@@ -8,7 +8,7 @@ use config::Config;
 use root::Root;
 use serde_json::Value;
 
-use super::wrapper_as_default::{Said, is_wrapper};
+use super::wrapper_as_default::{NamedRuntime, is_wrapper};
 use super::{Engine, Engines, File, Watched, on_path};
 
 const NAME: &str = "podman";
@@ -16,10 +16,10 @@ const NAME: &str = "podman";
 /// containers.conf(5), in the order in which root's podman reads them; the folder's files come last.
 const FILES: [&str; 2] = ["/usr/share/containers/containers.conf", "/etc/containers/containers.conf"];
 const FOLDER: &str = "/etc/containers/containers.conf.d";
-/// Not every release reads this one.
+/// Folder of vendors' files, which not every release reads.
 const VENDORS: &str = "/usr/share/containers/containers.conf.d";
 
-/// What it looks for where no file names a runtime.
+/// Runtimes that podman looks for where no file names one.
 const BUILT_IN: [&str; 2] = ["crun", "runc"];
 
 pub(super) const ENGINE: Engine = Engine {
@@ -58,8 +58,13 @@ impl Podman {
     }
 }
 
-/// As releases have it that read the vendors' folder, and as others do.
-fn has_wrapper_as_default(root: &Root, _: &Config, engines: &Engines) -> Result<Option<Said>, String> {
+/// Looks at the files as a podman reads them that skips the vendors' folder, then as one that reads it: releases
+/// differ.
+fn has_wrapper_as_default(
+    root: &Root,
+    _: &Config,
+    engines: &Engines,
+) -> Result<Option<NamedRuntime>, String> {
     let Some(podman) = &engines.podman else { return Ok(None) };
     let all: Vec<_> = podman.files.iter().collect();
     let without: Vec<_> = all.iter().copied().filter(|file| !file.path.starts_with(VENDORS)).collect();
@@ -67,7 +72,7 @@ fn has_wrapper_as_default(root: &Root, _: &Config, engines: &Engines) -> Result<
 }
 
 /// A runtime is named by its program's path, or by its name among `engine.runtimes`, each a list of such paths.
-fn by_files(root: &Root, files: &[&File]) -> Result<Option<Said>, String> {
+fn by_files(root: &Root, files: &[&File]) -> Result<Option<NamedRuntime>, String> {
     let (mut default, mut known) = (None, Vec::new());
     for file in files {
         let Some(engine) = file.table(&["engine"])? else { continue };
@@ -76,19 +81,19 @@ fn by_files(root: &Root, files: &[&File]) -> Result<Option<Said>, String> {
         let runtimes = file.table(&["engine", "runtimes"])?.into_iter().flatten();
         known.extend(runtimes.map(|(name, programs)| (name, programs, &file.path)));
     }
-    let said = |name: &str, said_in: Option<&PathBuf>| {
+    let runtime = |name: &str, named_in: Option<&PathBuf>| {
         let named = known.iter().rev().find(|(of, ..)| *of == name);
         let programs = named.and_then(|(_, programs, _)| programs.as_array()).into_iter().flatten();
         let mut programs: Vec<_> = programs.filter_map(Value::as_str).collect();
         if programs.is_empty() || name.starts_with('/') {
             programs.push(name);
         }
-        let said = is_wrapper(root, &programs)?;
+        let is = is_wrapper(root, &programs)?;
         let listed_in = || named.map(|(_, _, file)| (*file).clone());
-        Some((said_in.cloned().or_else(listed_in).or_else(|| on_path(root, name))?, said))
+        Some((named_in.cloned().or_else(listed_in).or_else(|| on_path(root, name))?, is))
     };
     Ok(match default {
-        Some((name, file)) => said(name, Some(file)),
-        None => BUILT_IN.into_iter().find_map(|name| said(name, None)),
+        Some((name, file)) => runtime(name, Some(file)),
+        None => BUILT_IN.into_iter().find_map(|name| runtime(name, None)),
     })
 }

@@ -34,8 +34,8 @@ fn continued(line: &str) -> Option<&str> {
     (backslashes % 2 == 1).then(|| line.get(..line.len() - 1))?
 }
 
-/// A value's words, as systemd splits them (`extract_first_word`): at blanks, where those are not quoted. What comes
-/// from an escape on that is none is left out, as systemd leaves it out.
+/// A value's words, as systemd splits them (`extract_first_word`): at blanks outside of quotes. Everything from
+/// an invalid escape on is left out, as systemd leaves it out.
 pub fn words(value: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

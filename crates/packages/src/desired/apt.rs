@@ -22,14 +22,14 @@ pub const ROCM: &str = "7.2.4";
 /// Which packages come first.
 const PIN: &str = "/etc/apt/preferences.d/rocworker-amd.pref";
 
-/// Where the key that signs repositories lies.
+/// The key that signs AMD's repositories.
 const KEYRING: &str = "/etc/apt/keyrings/rocworker-amd.gpg";
 
 const CONTAINER_TOOLKIT: &str = "amd-container-toolkit";
 const ROCM_SMI: &str = "rocm-smi-lib";
 
-/// What should be so of packages. `driver`: those that the kernel driver takes; `None`: amdgpu-install is not to be run.
-/// `is_container`: the kernel is another's.
+/// What should be so of packages. `driver`: the packages that the kernel driver needs; `None`: amdgpu-install is not to
+/// be run. `is_container`: the kernel is another's.
 ///
 /// # Errors
 /// When a template does not give what apt reads.
@@ -126,7 +126,7 @@ pub fn actions(
     let action = |Coming { source, package, reason, is_optional }| {
         let is_driver = package.name == PACKAGE;
         let action = Action::package(package, reason).optional(is_optional);
-        // As with amdgpu-install.
+        // dkms builds nothing without the kernel's headers, so that the driver comes after them.
         let action = rocm::headers(driver).filter(|_| is_driver).fold(action, Action::after);
         match source.filter(|source| managed.contains(source)) {
             Some(source) => action.after(source.file()),
@@ -167,7 +167,7 @@ enum Source {
 }
 
 impl Source {
-    /// Its name in files of apt's, and what it has.
+    /// The repository's name in apt's files, and what it offers, for sentences.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::ContainerToolkit => ("container-toolkit", "AMD's container toolkit"),

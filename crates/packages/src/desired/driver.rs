@@ -13,10 +13,10 @@ use crate::driver::{Bring, Ground, PACKAGE, Stop, ingredients, pairing, prefligh
 /// What notes are about.
 pub const ABOUT: &str = "driver";
 
-/// As [`preflight`], on this machine.
+/// What to bring for the driver of the release `wanted` on this machine, by [`preflight`].
 ///
 /// # Errors
-/// As [`preflight`].
+/// Why the driver cannot be installed.
 pub fn packages(
     config: &Config,
     facts: &Facts,
@@ -29,8 +29,8 @@ pub fn packages(
     preflight(wanted, facts.inventory.virtualization.as_ref(), ground, has_repository)
 }
 
-/// The driver's packages, for [`super::apt`]: they come through the same key and repositories as AMD's others. And
-/// what is said; where the driver cannot be installed, also that what is there of an earlier apply stays. `None`:
+/// The driver's packages, for [`super::apt`], which brings all of AMD's packages by one key. The second value has the
+/// notes, and loads the module; where the driver cannot be installed, it keeps what an earlier apply installed. `None`:
 /// amdgpu-install is not to be run.
 #[must_use]
 pub fn part(
@@ -39,23 +39,23 @@ pub fn part(
     ground: Option<&Ground>,
     found: &Packages,
 ) -> (Option<Vec<Bring>>, Desired) {
-    let mut said = Desired::default();
+    let mut desired = Desired::default();
     let wanted = match &config.driver {
-        Managed::Off(_) => return (Some(Vec::new()), said),
+        Managed::Off(_) => return (Some(Vec::new()), desired),
         Managed::On(Build::Installer) => return by_installer(facts, ground),
         Managed::On(Build::Release(wanted)) => wanted,
     };
     let Some(ground) = ground else {
         // Nobody looked at the packages, as before engines start.
-        said.leave(Component::Packages);
-        return (Some(Vec::new()), said);
+        desired.leave(Component::Packages);
+        return (Some(Vec::new()), desired);
     };
     let bring = match packages(config, facts, ground, found, wanted) {
         Ok(bring) => bring,
         Err(stop) => {
-            said.problem(ABOUT, format!("the driver {wanted} is not installed: {stop}"));
-            said.leave(Component::Packages);
-            return (Some(Vec::new()), said);
+            desired.problem(ABOUT, format!("the driver {wanted} is not installed: {stop}"));
+            desired.leave(Component::Packages);
+            return (Some(Vec::new()), desired);
         }
     };
     if bring.iter().any(|bring| bring.waits) {
@@ -63,16 +63,16 @@ pub fn part(
             "the driver {wanted} is not installed yet: apt has another release from another repository; apply has it read \
              AMD's of {wanted}, and installs from there once it has"
         );
-        said.problem(ABOUT, text);
-        said.leave(Component::Packages);
+        desired.problem(ABOUT, text);
+        desired.leave(Component::Packages);
     } else {
         // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
         let load = Action::module("amdgpu", "the driver runs");
-        said.push(load.after(Package::present(PACKAGE).resource()));
+        desired.push(load.after(Package::present(PACKAGE).resource()));
     }
-    let mut said = said.of(Component::Packages);
+    let mut desired = desired.of(Component::Packages);
     let (Ok(pair) | Err(pair)) = pairing(wanted, ground.driver.rocm.as_ref());
-    said.note(ABOUT, pair);
+    desired.note(ABOUT, pair);
     if let Some(release) = ground.driver.release().filter(|release| release != wanted)
         && bring.iter().all(|bring| bring.package.want == Want::Present { version: None })
     {
@@ -80,26 +80,26 @@ pub fn part(
             "the driver {release} is there, and apt has not read AMD's repository of {wanted} yet: apply has it read that, \
              and installs from there once it has"
         );
-        said.problem(ABOUT, text);
+        desired.problem(ABOUT, text);
     }
-    (Some(bring), said)
+    (Some(bring), desired)
 }
 
 /// What brings the driver by amdgpu-install: what dkms needs comes before it, and modprobe after it.
 fn by_installer(facts: &Facts, ground: Option<&Ground>) -> (Option<Vec<Bring>>, Desired) {
-    let mut said = Desired::default();
+    let mut desired = Desired::default();
     if matches!(facts.inventory.virtualization, Some(Around::Container(_))) {
-        return (Some(Vec::new()), said);
+        return (Some(Vec::new()), desired);
     }
     let bring = ground.map(|ground| ingredients(&Build::Installer, ground));
     if let Some(Err(stop)) = &bring {
-        said.problem(ROCM, format!("amdgpu-install is not run: {stop}"));
+        desired.problem(ROCM, format!("amdgpu-install is not run: {stop}"));
     }
     let Some(Ok(bring)) = bring else {
-        said.leave(Component::Packages);
-        return (None, said);
+        desired.leave(Component::Packages);
+        return (None, desired);
     };
     let load = Action::module("amdgpu", "the driver runs");
-    said.push(load.after(Package::present(rocm::PACKAGE).resource()));
-    (Some(bring), said.of(Component::Packages))
+    desired.push(load.after(Package::present(rocm::PACKAGE).resource()));
+    (Some(bring), desired.of(Component::Packages))
 }

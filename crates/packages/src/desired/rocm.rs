@@ -50,7 +50,7 @@ pub(super) fn by_installer(
     };
     let argv = vec![PROGRAM.to_owned(), format!("--usecase={usecases}"), "--yes".to_owned()];
     let installer = Installer { url, sha256: file.sha256.clone(), argv };
-    // Without headers dkms builds nothing, and its package comes all the same.
+    // Without the kernel's headers dkms builds nothing, and the driver's package is installed all the same.
     let action = Action::package(Package::present(PACKAGE).by(installer), &reason);
     desired.push(headers(driver).fold(action, Action::after));
 }
@@ -61,7 +61,7 @@ pub(super) fn headers(driver: &[Bring]) -> impl Iterator<Item = Resource> {
     driver.iter().filter(is_it).map(|bring| bring.package.resource())
 }
 
-/// Where ROCm's own programs look for ROCm.
+/// The link at which ROCm's own programs look for ROCm.
 pub const LINK: &str = "/opt/rocm";
 
 /// What should be so of ROCm's archive.

@@ -9,22 +9,22 @@ pub struct Distribution {
     id: &'static str,
     version: &'static str,
     name: &'static str,
-    /// Its name in the suites of AMD's repositories.
+    /// The suite of AMD's repositories for this release.
     pub suite: &'static str,
 }
 
 static KNOWN: [Distribution; 3] = [
     Distribution { id: "ubuntu", version: "22.04", name: "Ubuntu 22.04", suite: "jammy" },
     Distribution { id: "ubuntu", version: "24.04", name: "Ubuntu 24.04", suite: "noble" },
-    // AMD has no packages for it: rocworker takes those for Ubuntu 22.04, as ClusterBloom does.
+    // AMD has no packages for Debian 12: rocworker takes Ubuntu 22.04's, as ClusterBloom does.
     Distribution { id: "debian", version: "12", name: "Debian 12", suite: "jammy" },
 ];
 
 impl Distribution {
-    /// By os-release(5), which is in /etc or, where that has none, in /usr/lib.
+    /// Reads os-release(5), which is in /etc or, where that has none, in /usr/lib.
     ///
     /// # Errors
-    /// With the list of those that are known.
+    /// A sentence that lists the known distributions.
     pub fn read(root: &Root) -> Result<&'static Self, String> {
         let read = |path| root.read_text(path, 64 << 10);
         let text = match read("/etc/os-release") {
@@ -48,8 +48,8 @@ impl Distribution {
         })
     }
 
-    /// Whether its kernels have most of their drivers, and what those need, in a package of its own
-    /// (`linux-modules-extra-KERNEL`), and shim's scripts make the key that dkms signs with.
+    /// Whether the distribution is an Ubuntu: its kernels have most drivers, and what drivers need, in a package of its
+    /// own (`linux-modules-extra-KERNEL`), and shim's scripts make the key with which dkms signs.
     #[must_use]
     pub fn is_ubuntu(&self) -> bool {
         self.id == "ubuntu"

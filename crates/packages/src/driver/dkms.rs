@@ -31,9 +31,9 @@ pub struct Version {
 /// A module that was built for a kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Build {
-    /// As `uname -r` prints it.
+    /// The kernel's release, as `uname -r` prints it.
     pub kernel: String,
-    /// As `uname -m` does.
+    /// The architecture, as `uname -m` prints it.
     pub arch: String,
     /// The module's file in dkms' tree.
     pub file: PathBuf,
@@ -45,9 +45,9 @@ pub struct Build {
 pub enum State<'a> {
     /// dkms knows no amdgpu.
     Unknown,
-    /// Its source is gone, and it is installed for no kernel that runs.
+    /// The version's source is gone, and the version is not installed for the running kernel.
     SourceGone(&'a Version),
-    /// dkms has a source, and nothing was built of it for this kernel.
+    /// dkms has a source, and has built nothing from it for this kernel.
     Added(&'a Version),
     /// Built, and not where modprobe looks.
     Built(&'a Version, &'a Build),
@@ -78,7 +78,7 @@ impl Dkms {
     #[must_use]
     pub fn state(&self, kernel: &str) -> State<'_> {
         let all = self.versions.iter().flat_map(|it| it.builds.iter().map(move |build| (it, build)));
-        // Of those that are built alike, the last.
+        // The last of equally advanced versions.
         match all.filter(|(_, build)| build.kernel == kernel).max_by_key(|(_, build)| build.is_installed) {
             Some((version, build)) if build.is_installed => State::Installed(version, build),
             Some((version, build)) if version.has_source => State::Built(version, build),
@@ -137,7 +137,7 @@ fn is_module(name: &OsString) -> bool {
     rest.is_some_and(|rest| matches!(rest, "" | ".xz" | ".zst" | ".gz"))
 }
 
-/// In order; nothing of a folder that is not there, or is none.
+/// The names in a folder, in order; none where the path is absent or no folder.
 pub(super) fn list(root: &Root, folder: &Path) -> Result<Vec<OsString>, Error> {
     match if_there(root.stat(folder))? {
         Some(meta) if meta.kind == Kind::Directory => root.list(folder),
@@ -145,9 +145,9 @@ pub(super) fn list(root: &Root, folder: &Path) -> Result<Vec<OsString>, Error> {
     }
 }
 
-/// Where depmod looks before the kernel's own folder (depmod.d(5): `search updates built-in`), and where vendors'
-/// installers put modules besides. It looks through all that is in them: the kernel's own build installs a module of
-/// several folders with these (`make M=… modules_install`).
+/// Folders in which depmod looks before the kernel's own (depmod.d(5): `search updates built-in`), and in which
+/// vendors' installers put modules besides. depmod looks through all that is in them: the kernel's own build installs a
+/// module of several folders with these (`make M=… modules_install`).
 const FOLDERS: [&str; 2] = ["updates", "extra"];
 
 /// Folders in each other. A kernel's own are six deep.
@@ -177,7 +177,7 @@ pub(super) fn strays(root: &Root, kernel: &str, is_of_dkms: bool) -> Result<Vec<
     Ok(files)
 }
 
-/// `but`: a folder to skip. Links to folders are not followed.
+/// Collects amdgpu's files. `but`: a folder to skip. Links to folders are not followed.
 fn look_through(
     root: &Root,
     folder: &Path,

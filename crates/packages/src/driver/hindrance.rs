@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use root::{Error, Root, if_there};
 
-/// Where modprobe reads, in its order: a file in an earlier folder hides its namesakes (modprobe.d(5)).
+/// Folders that modprobe reads, in its order: a file in an earlier folder hides its namesakes (modprobe.d(5)).
 pub const FOLDERS: [&str; 5] = [
     "/etc/modprobe.d",
     "/run/modprobe.d",
@@ -15,7 +15,7 @@ pub const FOLDERS: [&str; 5] = [
 
 const COMMAND_LINE: &str = "/proc/cmdline";
 
-/// One line or word that keeps amdgpu out.
+/// A line of modprobe.d, or a word of the kernel's command line, that keeps amdgpu from being loaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hindrance {
     /// `FILE:LINE`, or the kernel's command line.
@@ -24,7 +24,7 @@ pub struct Hindrance {
     pub remedy: &'static str,
 }
 
-/// All of them.
+/// Everything that keeps amdgpu from being loaded.
 #[derive(Debug, Default)]
 pub struct Hindrances {
     pub found: Vec<Hindrance>,
@@ -53,7 +53,7 @@ impl Hindrances {
         hindrances
     }
 
-    /// Each line of modprobe.d, then each word of the kernel's command line, with its place.
+    /// The lines of modprobe.d, then the words of the kernel's command line, each behind its place.
     fn lines(&mut self, root: &Root) -> Vec<(String, String)> {
         let (mut lines, mut seen) = (Vec::new(), BTreeSet::new());
         for folder in FOLDERS {
@@ -81,7 +81,8 @@ impl Hindrances {
     }
 }
 
-/// Where amdgpu's parameter is set: each line or word of the kernel's command line, with its place.
+/// The lines of modprobe.d and the words of the kernel's command line that set this parameter of amdgpu's, each behind
+/// its place.
 pub fn set(root: &Root, parameter: &str) -> Vec<(String, String)> {
     let mut lines = Hindrances::default().lines(root);
     lines.retain(|(place, line)| match place.as_str() {

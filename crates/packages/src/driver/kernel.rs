@@ -11,12 +11,13 @@ const MODULES: &str = "/lib/modules";
 /// The kernel that runs, and that a driver has to be built for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kernel {
-    /// As `uname -r` prints it.
+    /// The kernel's release, as `uname -r` prints it.
     pub release: String,
-    /// Whether its headers are there: what dkms looks for (`_check_kernel_dir` in its common.postinst).
+    /// Whether the kernel's headers are there, by the folder that dkms looks for (`_check_kernel_dir` in its
+    /// common.postinst).
     pub has_headers: bool,
-    /// The compiler that it was built with by its name as a package, `gcc-12`: a module should have the same one.
-    /// `None`: its name is not one of Debian's or Ubuntu's.
+    /// The package of the compiler that built the kernel, `gcc-12`: a module should be built with it too. `None`: the
+    /// compiler's name is not one of Debian's or Ubuntu's.
     pub compiler: Option<String>,
     /// The other kernels that are installed, by release: the machine may be started into each.
     pub others: Vec<String>,
@@ -34,7 +35,7 @@ impl Kernel {
         Ok(Self { release, has_headers: headers.is_some(), compiler: compiler(&version), others })
     }
 
-    /// The package that its headers come in, on Debian and on Ubuntu.
+    /// The package with the kernel's headers, on Debian and on Ubuntu.
     #[must_use]
     pub fn headers_package(&self) -> String {
         let [headers, _] = self.packages();

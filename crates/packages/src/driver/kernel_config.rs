@@ -5,7 +5,7 @@ use std::io::Read as _;
 use flate2::read::GzDecoder;
 use root::Root;
 
-/// With it amdgpu has a KFD (drivers/gpu/drm/amd/amdkfd/Kconfig).
+/// The option that gives amdgpu a KFD (drivers/gpu/drm/amd/amdkfd/Kconfig).
 pub const HSA_AMD: &str = "CONFIG_HSA_AMD";
 
 /// Debian's has 300 kB.

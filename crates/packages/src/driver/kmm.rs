@@ -24,7 +24,8 @@ pub fn loads(root: &Root, module: &Module, hindrances: &Hindrances) -> bool {
             && has_kernels_own_alone(root) == Some(true))
 }
 
-/// For who wants to install a driver: a line that keeps the kernel's own build out for KMM is not to be removed.
+/// Gives hindrances the remedy for a node whose driver KMM loads: a line that keeps the kernel's own build out for KMM
+/// is not to be removed.
 pub(super) fn judged(root: &Root, mut hindrances: Hindrances) -> Hindrances {
     if loads(root, &amdgpu::module(root, false), &hindrances) {
         let remedy =
@@ -42,7 +43,7 @@ fn is_operators(root: &Root, hindrances: &Hindrances) -> bool {
     texts.any(|text| text.lines().any(names_it))
 }
 
-/// By modules.dep of the running kernel; `None` where that cannot be read.
+/// Whether modules.dep of the running kernel lists no amdgpu but the kernel's own; `None` where it cannot be read.
 fn has_kernels_own_alone(root: &Root) -> Option<bool> {
     let release = root.read_text("/proc/sys/kernel/osrelease", 256).ok()?;
     let modules = root.read_text(format!("/lib/modules/{}/modules.dep", release.trim()), 16 << 20).ok()?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reconcile::command::{Error, Programs};
 
-/// Both read one file and its index.
+/// How long modinfo or modprobe may take: each reads one file and its index.
 const LIMIT: Duration = Duration::from_secs(20);
 
 /// What modinfo says of a module that its index does not name, and of one whose file is gone.
@@ -38,10 +38,10 @@ pub fn of_kernel(programs: &Programs, kernel: &str) -> Result<Option<ModuleFile>
     ask(programs, &["modinfo", "-k", kernel, "-0", "amdgpu"])
 }
 
-/// A module's file.
+/// What a module's file says of itself; `None`: no module is there.
 ///
 /// # Errors
-/// As [`of_kernel`].
+/// When modinfo is not there or says something else.
 pub fn in_file(programs: &Programs, file: &Path) -> Result<Option<ModuleFile>, String> {
     ask(programs, &["modinfo", "-0", &file.to_string_lossy()])
 }
@@ -76,13 +76,13 @@ fn parse(answer: &[u8]) -> Option<ModuleFile> {
 pub fn modprobe(programs: &Programs, kernel: &str) -> Result<Modprobe, String> {
     let argv = ["modprobe", "--set-version", kernel, "--show-depends", "amdgpu"];
     let output = programs.run(&argv, LIMIT).map_err(|error| error.to_string())?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    leads(&said).ok_or_else(|| format!("{} says what is not understood: {said:?}", argv.join(" ")))
+    let printed = String::from_utf8_lossy(&output.stdout);
+    leads(&printed).ok_or_else(|| format!("{} says what is not understood: {printed:?}", argv.join(" ")))
 }
 
 /// `insmod PATH OPTIONS` for each, the module's own in the last line; `install COMMAND` where there is such a line.
-fn leads(said: &str) -> Option<Modprobe> {
-    let last = said.lines().map(str::trim).rfind(|line| !line.is_empty())?;
+fn leads(printed: &str) -> Option<Modprobe> {
+    let last = printed.lines().map(str::trim).rfind(|line| !line.is_empty())?;
     match last.split_once(' ')? {
         ("insmod", rest) => Some(Modprobe::Loads(rest.split(' ').next()?.into())),
         ("install", command) => Some(Modprobe::Runs(command.trim().to_owned())),
@@ -94,7 +94,7 @@ fn leads(said: &str) -> Option<Modprobe> {
 mod tests {
     use super::*;
 
-    /// The answers are those of kmod 30 for a module that dkms 3.0.10 built.
+    /// kmod 30 gave these answers for a module that dkms 3.0.10 built.
     #[test]
     fn a_modules_file_is_what_modinfo_says_of_it() {
         let file = parse(
@@ -116,13 +116,13 @@ mod tests {
     #[test]
     fn modprobe_loads_the_last_file_or_runs_what_an_install_line_says() {
         let kernels = "insmod /lib/modules/6.1/kernel/drm.ko \ninsmod /lib/modules/6.1/updates/dkms/amdgpu.ko noretry=0 \n";
-        for (said, expected) in [
+        for (printed, expected) in [
             (kernels, Some(Modprobe::Loads("/lib/modules/6.1/updates/dkms/amdgpu.ko".into()))),
             ("install /bin/false \n", Some(Modprobe::Runs("/bin/false".to_owned()))),
             ("builtin amdgpu\n", None),
             ("", None),
         ] {
-            assert_eq!(leads(said), expected, "{said}");
+            assert_eq!(leads(printed), expected, "{printed}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use reconcile::command::Programs;
 
-/// Its index is read, and made anew where it is older than the lists.
+/// How long apt-cache may take: it makes its index anew where that is older than the lists.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// Versions by package, the newest first; a package that is not to be had is not in it.
@@ -25,9 +25,9 @@ pub(super) fn ask(programs: &Programs, packages: &[String]) -> Result<Offered, S
 /// `NAME | VERSION | SOURCE`, a line for each version in each source (apt-cache(8), `madison`). Sources of source
 /// packages end in `Sources`.
 #[must_use]
-pub fn parse(said: &str) -> Offered {
+pub fn parse(text: &str) -> Offered {
     let mut offered = Offered::new();
-    for line in said.lines() {
+    for line in text.lines() {
         let parts: Vec<&str> = line.split('|').map(str::trim).collect();
         if let [name, version, source] = parts.as_slice()
             && !source.ends_with("Sources")

@@ -17,7 +17,7 @@ const TRIED: [(&str, &str); 6] = [
 /// containers bring their own.
 ///
 /// # Errors
-/// With the same kind of sentence, where AMD does not list the two together.
+/// A sentence for plan and doctor, where AMD does not list the two together.
 pub fn pairing(driver: &Release, rocm: Option<&Release>) -> Result<String, String> {
     match (rocm_of(driver), rocm) {
         (None, _) => Err(format!(

@@ -75,8 +75,8 @@ fn is_done(build: &Build, driver: &Driver) -> bool {
     is_whole && is_it && matches!(dkms.state(&kernel.release), State::Installed(..))
 }
 
-/// Of which packages apt has to be asked whether they are to be had, before [`preflight`] can answer; none where
-/// everything is there.
+/// The packages whose versions apt has to be asked for before [`preflight`] can answer; none where everything is
+/// installed.
 #[must_use]
 pub fn questions(build: &Build, driver: &Driver) -> Vec<String> {
     let (Ok(_), Ok(kernel)) = (&driver.packages, &driver.kernel) else { return Vec::new() };
@@ -168,13 +168,13 @@ pub fn ingredients(build: &Build, ground: &Ground) -> Result<Vec<Bring>, Stop> {
 struct Part {
     package: String,
     why: &'static str,
-    /// Whether it has to come where it is not there.
+    /// Whether the package is brought where it is not installed.
     is_wanted: bool,
-    /// What is said where it cannot come; `None`: most machines do without.
+    /// Why nothing is installed where apt cannot bring the package; `None`: most machines do without.
     else_stop: Option<Stop>,
 }
 
-/// In the order in which they come: what the driver is built with before the driver.
+/// The packages beside the driver's own, in the order in which they are installed: what builds the driver comes first.
 fn parts(kernel: &Kernel, is_ubuntu: bool) -> Vec<Part> {
     let [headers, extra] = kernel.packages();
     let no_headers = Stop::new(
@@ -200,8 +200,8 @@ fn parts(kernel: &Kernel, is_ubuntu: bool) -> Vec<Part> {
     .collect()
 }
 
-/// The version of the driver's package that has to come; `None`: the one that is there, or where apt does not tell, any.
-/// And whether apt has only other releases, so that the package waits for AMD's repository.
+/// The version of the driver's package to install; `None`: the installed one stays or, where apt does not tell, any
+/// comes. The second value: whether apt has only other releases, so that the package waits for AMD's repository.
 fn version(
     wanted: &Release,
     driver: &Driver,
@@ -255,7 +255,7 @@ fn version(
     }
 }
 
-/// Nothing keeps a module from being loaded that dkms has built and signed.
+/// Checks that nothing keeps a module from being loaded that dkms has built and signed.
 fn can_be_loaded(driver: &Driver) -> Result<(), Stop> {
     if let Some(hindrance) = driver.hindrances.found.first() {
         let why = format!("{:?} in {} keeps amdgpu from being loaded", hindrance.says, hindrance.place);

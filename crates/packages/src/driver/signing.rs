@@ -83,7 +83,7 @@ fn needed(root: &Root) -> Result<Option<String>, Error> {
     Ok(is_on.then(|| "Secure Boot is on".to_owned()))
 }
 
-/// As dkms chooses it: by its settings, where they name a key too; else by distribution.
+/// The certificate with which dkms signs: by its settings, where they name a key too; else by distribution.
 fn certificate(root: &Root, is_ubuntu: bool) -> Result<String, Error> {
     let [folder, file] = SETTINGS;
     let names = if_there(root.list(folder))?.unwrap_or_default();

@@ -29,24 +29,24 @@ pub struct Seen<'a> {
     /// The running kernel.
     pub kernel: &'a str,
     pub dkms: &'a Dkms,
-    /// What dkms has built for it.
+    /// What dkms has built for the running kernel.
     pub built: Option<&'a ModuleFile>,
     /// What modprobe finds.
     pub found: Option<&'a ModuleFile>,
     /// What `modprobe amdgpu` does; `None`: it finds no such module.
     pub modprobe: Option<&'a Modprobe>,
     pub is_loaded: bool,
-    /// Of the loaded module.
+    /// The loaded module's srcversion.
     pub srcversion: Option<&'a str>,
     pub boot_id: &'a str,
-    /// What was asked for last.
+    /// The last reboot that was asked for.
     pub attempt: Option<&'a Attempt>,
 }
 
 /// What there is to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// Nothing: the driver that was built is loaded.
+    /// The driver that was built is loaded, and there is nothing to do.
     Loaded,
     /// `modprobe amdgpu` loads it.
     Loadable,
@@ -70,7 +70,7 @@ pub fn look(
 ) -> Result<Verdict, String> {
     let kernel = &driver.kernel.as_ref()?.release;
     let dkms = driver.dkms.as_ref()?;
-    // Where dkms has nothing installed, that is what is wrong, whatever kmod finds.
+    // Kmod is not asked where dkms has nothing installed: that alone is the fault then.
     let (built, found) = match dkms.state(kernel) {
         State::Installed(_, build) => {
             (module::in_file(programs, &build.file)?, module::of_kernel(programs, kernel)?)

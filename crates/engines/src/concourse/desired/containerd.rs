@@ -31,7 +31,7 @@ const DEFAULT_3: &str = include_str!("../../../../../templates/concourse/default
 /// that is loaded does no harm.
 const DEFAULT_4: &str = include_str!("../../../../../templates/concourse/default-4.toml");
 
-/// What is said where [`DEFAULT_4`] is used.
+/// Note for a worker whose configuration is made from [`DEFAULT_4`].
 const INCOMPLETE: &str = "the worker has not yet written its own containerd.toml, so that rocworker's is \
     made of what is known of Concourse 8.2's: 13 of the 18 plugins that it disables are disabled";
 
@@ -58,7 +58,7 @@ pub(super) enum Hindrance {
 /// The way for this worker; `None` where its own configuration of containerd names our folder already.
 ///
 /// # Errors
-/// Why its containers cannot be given GPUs, or why that is unknown.
+/// Why the worker's containers cannot be given GPUs, or why that is unknown.
 pub(super) fn way(templates: &Templates, worker: &Worker) -> Result<Option<Way>, Hindrance> {
     runs_containerd(worker)?;
     if let Some((path, text)) = &worker.own_config {
@@ -66,7 +66,7 @@ pub(super) fn way(templates: &Templates, worker: &Worker) -> Result<Option<Way>,
             Hindrance::Unknown(format!("{problem}: the configuration of the worker's containerd is unknown"))
         })?;
         // A configuration that a person gave the worker stays as it is.
-        // Of a text that containerd cannot read either, none.
+        // A text that containerd cannot read either has no PATH.
         return match shim_path(&Format::Toml.read(text).unwrap_or_default()) {
             Some(shims)
                 if shims
@@ -112,14 +112,14 @@ fn runs_containerd(worker: &Worker) -> Result<(), Hindrance> {
     );
     let nothing = "so that its containers get no GPU and it no tag of one";
     let variable = || worker.environment.get("CONCOURSE_RUNTIME").map(String::as_str);
-    let said = worker.options.value(&["runtime"]).or_else(variable);
-    match (said.filter(|name| !name.is_empty()), &worker.version) {
+    let runtime = worker.options.value(&["runtime"]).or_else(variable);
+    match (runtime.filter(|name| !name.is_empty()), &worker.version) {
         (Some("containerd"), _) => Ok(()),
         (Some(other), _) => Err(Hindrance::Known(format!(
             "the worker runs {other}, which the wrapper cannot serve, {nothing}: {remedy}"
         ))),
         (None, Ok(version)) if *version >= WITH_CONTAINERD => Ok(()),
-        // One of these may say it.
+        // An environment file that is not read here may name the runtime.
         (None, Ok(_)) if !worker.unfollowed.is_empty() => Err(Hindrance::Unknown(format!(
             "{}: whether the worker runs containerd or guardian is not known, and nothing is changed: {remedy}",
             worker.unfollowed.join("; ")

@@ -32,13 +32,13 @@ const CONTAINERD_CONFIG: &str = "/etc/rocworker/concourse-containerd.toml";
 /// What starts containerd, beside [`SHIM_FOLDER`].
 const LAUNCHER: &str = "/usr/local/lib/rocworker/concourse-containerd";
 
-/// What is said of a worker that gets its first tags.
+/// Note for a worker that gets its first tags.
 const UNTAGGED: &str = "an apply gives this worker its first tags, and a tagged worker takes no step without tags. \
                         `concourse: {tags: false}` gives its tasks GPUs without tags";
 
 /// What rocworker configures of this machine's worker. `wrapper`: runc-amd-wrapper's program; without one no container
-/// can be given a GPU, and the worker gets no tag of one. To be asked with an empty selection too, when the configuration
-/// leaves AMD's GPUs alone: the user's own tags stay, and those that a charm left behind go.
+/// can be given a GPU, and the worker gets no tag of one. An empty selection, of a configuration that leaves AMD's GPUs
+/// alone, still gives actions: the user's own tags stay, and tags that a charm left behind go.
 #[must_use]
 pub fn actions(
     config: &Config,
@@ -96,13 +96,13 @@ pub fn actions(
     let variable = through.and_then(|(way, wrapper)| through_wrapper(way, wrapper, worker, &mut desired));
     match environment_files(templates, worker, variable, tags, &mut desired) {
         Ok(()) => desired.of(NAME),
-        // Without all of them none does any good.
+        // The environment files do good only together.
         Err(problem) => undecided(desired, problem),
     }
 }
 
-/// Nothing is to be changed, and what is managed stays: landing the worker because a look failed costs
-/// its builds, and its GPUs until the next look.
+/// Changes nothing and keeps what is managed: landing the worker because a look failed would cost its builds, and its
+/// GPUs until the next look.
 fn undecided(mut desired: Desired, problem: String) -> Desired {
     desired.actions.clear();
     desired.problem(NAME, problem);

@@ -1,4 +1,4 @@
-//! The tags that a worker has after an apply: those of what apply writes, else those that the worker has without it.
+//! The tags that a worker has after an apply: the ones that apply writes, else the ones that the worker has already.
 
 use std::path::Path;
 
@@ -18,8 +18,8 @@ pub struct Tagged {
     pub unwritten: Option<String>,
 }
 
-/// The worker's tags once all of `desired` is applied. For a worker that a person sets up: those of the configuration and of
-/// the GPUs.
+/// The worker's tags once all of `desired` is applied. A worker that a person sets up gets the tags of the
+/// configuration and of the GPUs.
 ///
 /// # Errors
 /// Why apply leaves the tags as they are.
@@ -51,8 +51,8 @@ pub fn tagged(
         return unwritten(listed(without), why.to_owned());
     }
     if worker.options.has("tag") {
-        let said = worker.options.values(&["tag"]);
-        let tags = said.into_iter().filter_map(|(_, tags)| tags).flat_map(listed).collect();
+        let given = worker.options.values(&["tag"]);
+        let tags = given.into_iter().filter_map(|(_, tags)| tags).flat_map(listed).collect();
         let why = format!("{} sets the worker's tags by --tag, which wins", worker.unit.display());
         return unwritten(tags, why);
     }

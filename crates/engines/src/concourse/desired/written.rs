@@ -5,19 +5,19 @@ use host::version::Version;
 
 use crate::concourse::{Concourse, Worker};
 
-/// Which one it is, to be remembered. `before`: what is remembered.
+/// The version of that Concourse, to be remembered for later runs. `before`: the remembered version.
 #[must_use]
 pub fn written_by(concourse: &Concourse, before: Option<Version>) -> Option<Version> {
     match &concourse.worker {
         // A worker that was given no configuration writes one at each start.
         Some(Worker { was_given_config: false, version: Ok(version), .. }) => Some(*version),
         Some(_) => before,
-        // Of one that cannot be looked at just now nothing is forgotten.
+        // A worker that cannot be looked at just now keeps its version.
         None => before.filter(|_| concourse.unknown.is_some()),
     }
 }
 
-/// What is to be said after an upgrade. `before`: as [`written_by`].
+/// A warning after an upgrade of Concourse. `before`: the version that [`written_by`] remembers.
 #[must_use]
 pub fn out_of_date(concourse: &Concourse, before: Option<Version>) -> Option<String> {
     let worker = concourse.worker.as_ref().filter(|it| it.was_given_config && it.written_config.is_some())?;

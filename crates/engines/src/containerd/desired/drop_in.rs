@@ -6,29 +6,29 @@ use edit::{Edit, Format, Key, Set};
 use reconcile::{Action, Desired, Stage};
 use serde_json::{Value, json};
 
-use super::said::Said;
+use super::settings::Settings;
 use super::{NAME, RUNTIME_TYPE, Wanted};
 use crate::{containerd, with_folder};
 
 /// The version of the file that every release of containerd 2 reads.
 const VERSION: u64 = 3;
 
-pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> Result<(), String> {
+pub(super) fn want(wanted: &Wanted<'_>, settings: &Settings, desired: &mut Desired) -> Result<(), String> {
     let main = wanted.containerd.main().ok_or("it has no main file")?;
     let path = containerd::drop_in(&main.path);
-    let version = said.main_version.unwrap_or(VERSION);
+    let version = settings.main_version.unwrap_or(VERSION);
     let context = json!({
         "version": version,
-        "section": said.section,
+        "section": settings.section,
         "runtime": wanted.runtime,
         "wrapper": wanted.wrapper,
-        "systemd_cgroup": said.systemd_cgroup(),
+        "systemd_cgroup": settings.systemd_cgroup(),
         // Only where it is switched off: on is the default.
-        "enable_cdi": said.cri.get("enable_cdi") == Some(&false.into()),
-        "cdi_spec_dirs": cdi_dirs(wanted, said),
+        "enable_cdi": settings.cri.get("enable_cdi") == Some(&false.into()),
+        "cdi_spec_dirs": cdi_dirs(wanted, settings),
     });
     let program =
-        ["plugins", said.section, "containerd", "runtimes", wanted.runtime, "options", "BinaryName"];
+        ["plugins", settings.section, "containerd", "runtimes", wanted.runtime, "options", "BinaryName"];
     let (text, made) =
         crate::drop_in(wanted.templates, render::CONTAINERD, &context, (&program, wanted.wrapper))?;
     if made.get("version").and_then(Value::as_u64) != Some(version) {
@@ -37,12 +37,14 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
     }
     let reason = format!("containerd runs containers of runtime {} through the wrapper", wanted.runtime);
     let pattern = pattern(&path);
-    let edit = (!main.covers(&path, &pattern)).then(|| import(said, &pattern));
+    let edit = (!main.covers(&path, &pattern)).then(|| import(settings, &pattern));
     if let Some(edit) = &edit {
         let text = main.text.clone()?.unwrap_or_default();
         edit.apply(&text).map_err(|fault| format!("{}: {fault}", main.path.display()))?;
     }
-    if said.main_version.is_none() && main.said.as_ref().is_ok_and(|said| said.get("plugins").is_some()) {
+    if settings.main_version.is_none()
+        && main.parsed.as_ref().is_ok_and(|parsed| parsed.get("plugins").is_some())
+    {
         desired.note(
             NAME,
             format!(
@@ -52,7 +54,7 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
             ),
         );
     }
-    for (later, setting) in overridden(wanted, said) {
+    for (later, setting) in overridden(wanted, settings) {
         desired.problem(
             NAME,
             format!(
@@ -71,13 +73,13 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
 }
 
 /// What files that are loaded after our drop-in say that is not what we mean: the last of each setting counts.
-fn overridden<'a>(wanted: &Wanted<'_>, said: &'a Said) -> Vec<(&'a Path, String)> {
+fn overridden<'a>(wanted: &Wanted<'_>, settings: &'a Settings) -> Vec<(&'a Path, String)> {
     let last = |pointer: &str| {
         let of = |(path, cri): &'a (PathBuf, Value)| Some((path.as_path(), cri.pointer(pointer)?));
-        said.later.iter().filter_map(of).next_back()
+        settings.later.iter().filter_map(of).next_back()
     };
     let own = |key: &str| format!("/containerd/runtimes/{}/{key}", wanted.runtime);
-    let settings = [
+    let differing = [
         ("enable_cdi", last("/enable_cdi").filter(|(_, value)| **value == Value::Bool(false))),
         (
             "cdi_spec_dirs",
@@ -89,15 +91,16 @@ fn overridden<'a>(wanted: &Wanted<'_>, said: &'a Said) -> Vec<(&'a Path, String)
         ("runtime_type", last(&own("runtime_type")).filter(|(_, value)| **value != RUNTIME_TYPE)),
         ("BinaryName", last(&own("options/BinaryName")).filter(|(_, value)| **value != wanted.wrapper)),
     ];
-    let found = settings.into_iter().filter_map(|(key, found)| found.map(|(path, value)| (path, key, value)));
+    let found =
+        differing.into_iter().filter_map(|(key, found)| found.map(|(path, value)| (path, key, value)));
     found.map(|(path, key, value)| (path, format!("{key} = {value}"))).collect()
 }
 
 /// The whole list, where it lacks our folder: containerd's default is replaced by what a file says.
-fn cdi_dirs(wanted: &Wanted<'_>, said: &Said) -> Vec<Value> {
+fn cdi_dirs(wanted: &Wanted<'_>, settings: &Settings) -> Vec<Value> {
     let Some(folder) = wanted.cdi_dir else { return Vec::new() };
-    let is_there = said.cdi_dirs().is_some_and(|dirs| dirs.iter().any(|it| it == folder));
-    if is_there { Vec::new() } else { with_folder(said.cdi_dirs(), folder) }
+    let is_there = settings.cdi_dirs().is_some_and(|dirs| dirs.iter().any(|it| it == folder));
+    if is_there { Vec::new() } else { with_folder(settings.cdi_dirs(), folder) }
 }
 
 /// What the main file imports. A file that it names and that is not there keeps containerd from starting; a pattern
@@ -106,11 +109,11 @@ fn pattern(drop_in: &Path) -> String {
     format!("{}*.toml", drop_in.with_extension("").display())
 }
 
-fn import(said: &Said, pattern: &str) -> Edit {
+fn import(settings: &Settings, pattern: &str) -> Edit {
     let mut keys = Vec::new();
     // A file without a version counts as version 1. One that says something else is left to be that.
-    if said.main_is_empty || said.main_version.is_some() {
-        let version = said.main_version.unwrap_or(VERSION);
+    if settings.main_is_empty || settings.main_version.is_some() {
+        let version = settings.main_version.unwrap_or(VERSION);
         keys.push(Key { path: vec!["version".to_owned()], set: Set::Needed(version.into()) });
     }
     keys.push(Key { path: vec!["imports".to_owned()], set: Set::Member(pattern.into()) });

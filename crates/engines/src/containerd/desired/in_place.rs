@@ -4,12 +4,12 @@ use edit::{Edit, Format, Key, Moved, Set};
 use reconcile::{Action, Desired, Stage};
 use serde_json::{Value, json};
 
-use super::said::{CRI_2, CRI_3, Said};
+use super::settings::{CRI_2, CRI_3, Settings};
 use super::{NAME, RUNTIME_TYPE, Wanted};
 use crate::folder_beside;
 
-pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> Result<(), String> {
-    let host = wanted.containerd.files.get(said.host).ok_or("it has no main file")?;
+pub(super) fn want(wanted: &Wanted<'_>, settings: &Settings, desired: &mut Desired) -> Result<(), String> {
+    let host = wanted.containerd.files.get(settings.host).ok_or("it has no main file")?;
     let text = host.text.clone()?.unwrap_or_default();
     let has_cdi = wanted.version.minor >= 7;
     if !has_cdi {
@@ -22,7 +22,8 @@ pub(super) fn want(wanted: &Wanted<'_>, said: &Said, desired: &mut Desired) -> R
             ),
         );
     }
-    let edit = Edit { format: Format::Toml, keys: keys(wanted, said, has_cdi), moved: moved(said.section) };
+    let edit =
+        Edit { format: Format::Toml, keys: keys(wanted, settings, has_cdi), moved: moved(settings.section) };
     edit.apply(&text).map_err(|fault| format!("{}: {fault}", host.path.display()))?;
     let reason = format!("containerd runs containers of runtime {} through the wrapper", wanted.runtime);
     let mut action = Action::edit(Stage::Expose, &host.path, edit, &reason);
@@ -40,14 +41,17 @@ fn moved(section: &str) -> Vec<Moved> {
     later.map(|name| Moved { from: table(section), to: table(name) }).collect()
 }
 
-fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {
+fn keys(wanted: &Wanted<'_>, settings: &Settings, has_cdi: bool) -> Vec<Key> {
     let at = |path: &[&str]| -> Vec<String> {
-        ["plugins", said.section].iter().chain(path).map(|name| (*name).to_owned()).collect()
+        ["plugins", settings.section].iter().chain(path).map(|name| (*name).to_owned()).collect()
     };
     let runtime = |path: &[&str]| at(&[&["containerd", "runtimes"], path].concat());
     let mut keys = Vec::new();
     // A file that says nothing else would be taken for version 1.
-    if said.section == CRI_2 && said.host == 0 && (said.main_is_empty || said.main_version == Some(2)) {
+    if settings.section == CRI_2
+        && settings.host == 0
+        && (settings.main_is_empty || settings.main_version == Some(2))
+    {
         keys.push(Key { path: vec!["version".to_owned()], set: Set::Needed(2.into()) });
     }
     if has_cdi {
@@ -58,11 +62,11 @@ fn keys(wanted: &Wanted<'_>, said: &Said, has_cdi: bool) -> Vec<Key> {
     }
     // Where the section names any runtime, containerd has only those, and the runc that every other container runs with
     // is no longer there by itself.
-    if said.runtimes().is_none_or(|runtimes| runtimes.contains_key("runc")) {
+    if settings.runtimes().is_none_or(|runtimes| runtimes.contains_key("runc")) {
         keys.push(Key { path: runtime(&["runc"]), set: Set::Needed(runc(has_cdi)) });
     }
     let mut options = json!({ "BinaryName": wanted.wrapper });
-    if said.systemd_cgroup()
+    if settings.systemd_cgroup()
         && let Some(options) = options.as_object_mut()
     {
         options.insert("SystemdCgroup".to_owned(), true.into());

@@ -6,7 +6,7 @@
 
 mod drop_in;
 mod in_place;
-mod said;
+mod settings;
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use render::Templates;
 
 use super::{Containerd, ENGINE, NAME, UNIT};
 use crate::{configured, spec_folder};
-use said::Said;
+use settings::Settings;
 
 const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 
@@ -48,8 +48,8 @@ fn want(wanted: &Wanted<'_>, desired: &mut Desired) -> Result<(), String> {
     if (version.major, version.minor) < (1, 6) || version.major > 2 {
         return Err(format!("rocworker knows containerd 1.6 to 2, and this is {version}"));
     }
-    let said = Said::of(containerd, version)?;
-    if said.cri_is_disabled {
+    let settings = Settings::of(containerd, version)?;
+    if settings.cri_is_disabled {
         desired.note(
             NAME,
             format!(
@@ -59,16 +59,16 @@ fn want(wanted: &Wanted<'_>, desired: &mut Desired) -> Result<(), String> {
         );
         return Ok(());
     }
-    if let Some(other) = said.runs_other(runtime, wanted.wrapper) {
+    if let Some(other) = settings.runs_other(runtime, wanted.wrapper) {
         return Err(format!(
             "it has a runtime {runtime} already, which runs {other}: name another one (containerd.runtime), or take that \
              one away"
         ));
     }
     if version.major == 1 {
-        in_place::want(wanted, &said, desired)
+        in_place::want(wanted, &settings, desired)
     } else {
-        drop_in::want(wanted, &said, desired)
+        drop_in::want(wanted, &settings, desired)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What containerd's files say together, as its release reads them.
+//! What containerd's files set together, as its release reads them.
 
 use std::path::PathBuf;
 
@@ -9,35 +9,35 @@ use super::RUNTIME_TYPE;
 use crate::containerd::Containerd;
 use crate::{File, other_program};
 
-/// Of the versions of the file: in the second one plugins got whole names, in the third CRI became two of them.
+/// CRI's sections by version of the file: version 2 gave plugins whole names, and version 3 split CRI in two plugins.
 pub(super) const CRI_1: &str = "cri";
 pub(super) const CRI_2: &str = "io.containerd.grpc.v1.cri";
 pub(super) const CRI_3: &str = "io.containerd.cri.v1.runtime";
 
-pub(super) struct Said {
+pub(super) struct Settings {
     /// The version of the main file. Absent: version 1, but for a file that says nothing.
     pub(super) main_version: Option<u64>,
     pub(super) main_is_empty: bool,
     /// The CRI section that is in effect, without defaults.
     pub(super) cri: Value,
-    /// The name under which our runtime is to be.
+    /// The CRI section that is to have our runtime.
     pub(super) section: &'static str,
-    /// Of containerd 1.x: the file that the section is in, or would be.
+    /// For containerd 1.x: which of its files has the section, or would have it.
     pub(super) host: usize,
     pub(super) cri_is_disabled: bool,
-    /// Of containerd 2: what each file says that is loaded after our drop-in.
+    /// For containerd 2: the CRI section of each file that is loaded after our drop-in.
     pub(super) later: Vec<(PathBuf, Value)>,
     /// Whether our keys go into these files: beside our drop-in nothing in them is managed.
     is_in_place: bool,
 }
 
-impl Said {
+impl Settings {
     /// Reads containerd's files as this release does.
     pub(super) fn of(containerd: &Containerd, version: Version) -> Result<Self, String> {
         let main = containerd.main().ok_or("it has no main file")?;
         let mut versions = Vec::new();
         for file in &containerd.files {
-            let said = file.said.as_ref().map_err(Clone::clone)?;
+            let parsed = file.parsed.as_ref().map_err(Clone::clone)?;
             if file.text == Ok(None) && file.path != main.path {
                 // Started again it would not come back; `containerd config dump` hides it.
                 return Err(format!(
@@ -51,7 +51,7 @@ impl Said {
             }
             let shown = file.path.display();
             let most = most(version);
-            versions.push(match said.get("version").map(|value| (value, value.as_u64())) {
+            versions.push(match parsed.get("version").map(|value| (value, value.as_u64())) {
                 None | Some((_, Some(0))) => None,
                 Some((_, Some(number))) if number <= most => Some(number),
                 Some((_, Some(number))) => {
@@ -70,7 +70,8 @@ impl Said {
             }
         }
         let main_version = versions.first().copied().flatten();
-        let main_is_empty = main.said.as_ref().is_ok_and(|said| said.as_object().is_some_and(Map::is_empty));
+        let main_is_empty =
+            main.parsed.as_ref().is_ok_and(|parsed| parsed.as_object().is_some_and(Map::is_empty));
         let mut later = Vec::new();
         let (section, host, cri) = if version.major == 1 {
             // The last version that a file names counts for all of them.
@@ -85,18 +86,18 @@ impl Said {
             let mut cri = Value::Object(Map::new());
             for (at, (file, file_version)) in containerd.files.iter().zip(&versions).enumerate() {
                 for section in sections(*file_version, version) {
-                    let Some(said) = cri_of(file, section) else { continue };
-                    merge(&mut cri, said);
+                    let Some(of_file) = cri_of(file, section) else { continue };
+                    merge(&mut cri, of_file);
                     if at >= containerd.before_drop_in {
-                        later.push((file.path.clone(), said.clone()));
+                        later.push((file.path.clone(), of_file.clone()));
                     }
                 }
             }
             let names_runtimes = cri.pointer("/containerd/runtimes").is_some();
             (section(main_version, names_runtimes), 0, cri)
         };
-        let said = containerd.files.iter().filter_map(|file| file.said.as_ref().ok());
-        let disabled = said.filter_map(|said| said.get("disabled_plugins")?.as_array()).flatten();
+        let files = containerd.files.iter().filter_map(|file| file.parsed.as_ref().ok());
+        let disabled = files.filter_map(|parsed| parsed.get("disabled_plugins")?.as_array()).flatten();
         let mut disabled = disabled.filter_map(Value::as_str);
         let cri_is_disabled = disabled.any(|name| [CRI_1, CRI_2, CRI_3].contains(&name));
         let is_in_place = version.major == 1;
@@ -117,8 +118,8 @@ impl Said {
         other_program(program, wrapper).filter(|_| !may_be_managed)
     }
 
-    /// As runc's, or the default runtime's where there is no runc. `false` is the default, and looks the same as a
-    /// key that is not there.
+    /// Whether runc's entry sets `SystemdCgroup`, or the default runtime's entry where there is no runc. An absent key
+    /// is `false`, containerd's default.
     pub(super) fn systemd_cgroup(&self) -> bool {
         let of = |name: &str| self.runtimes()?.get(name)?.pointer("/options/SystemdCgroup")?.as_bool();
         let default = || self.cri.pointer("/containerd/default_runtime_name")?.as_str();
@@ -146,15 +147,15 @@ fn most(version: Version) -> u64 {
     }
 }
 
-/// Where a drop-in of containerd 2 names a runtime. In files of version 2 that is the old name, but only if these name a
-/// runtime already: *observed* with 2.1.9, what they say of snapshotters is migrated only then (`migrateConfig` of
-/// plugins/cri/images), so that our runtime under the old name would bring to life what had no effect. Under
-/// the new name it is kept by the migration of the runtime plugin.
+/// The section in which a drop-in of containerd 2 names a runtime. Files of version 2 have the old name, but only if
+/// they name a runtime already: *observed* with 2.1.9, what they say of snapshotters is migrated only then
+/// (`migrateConfig` of plugins/cri/images), so that our runtime under the old name would bring to life what had no
+/// effect. Under the new name it is kept by the migration of the runtime plugin.
 fn section(version: Option<u64>, names_runtimes: bool) -> &'static str {
     if version == Some(2) && names_runtimes { CRI_2 } else { CRI_3 }
 }
 
-/// Under which names containerd 2 finds CRI's settings in a file.
+/// The sections in which containerd 2 finds CRI's settings in a file.
 fn sections(file: Option<u64>, version: Version) -> &'static [&'static str] {
     match file {
         Some(2) => &[CRI_2],
@@ -166,8 +167,9 @@ fn sections(file: Option<u64>, version: Version) -> &'static [&'static str] {
     }
 }
 
-/// Up to 2.2 the files are merged first and then migrated from the version that the last one names: files of several
-/// versions lose settings, and which ones would change with our drop-in.
+/// Refuses files of several versions. Up to containerd 2.2 the files are merged first and then migrated from the
+/// version that the last one names: files of several versions lose settings, and which ones would change with our
+/// drop-in.
 fn one_version(containerd: &Containerd, version: Version, versions: &[Option<u64>]) -> Result<(), String> {
     let main = versions.first().copied().flatten();
     if main == Some(1) {
@@ -191,10 +193,10 @@ fn one_version(containerd: &Containerd, version: Version, versions: &[Option<u64
 }
 
 fn cri_of<'a>(file: &'a File, section: &str) -> Option<&'a Value> {
-    file.said.as_ref().ok()?.get("plugins")?.get(section)
+    file.parsed.as_ref().ok()?.get("plugins")?.get(section)
 }
 
-/// Tables key by key, everything else whole, as containerd 2 merges its files.
+/// Merges tables key by key and replaces everything else whole, as containerd 2 merges its files.
 fn merge(into: &mut Value, from: &Value) {
     match (into, from) {
         (Value::Object(into), Value::Object(from)) => {
