@@ -32,8 +32,9 @@ struct Stored<M> {
 /// Everything that is remembered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    #[serde(default)]
-    pub chosen: PinnedDevices,
+    /// Which GPUs the words of gpu-device-ids meant when they were first applied.
+    #[serde(default, rename = "chosen")]
+    pub pinned: PinnedDevices,
     /// Versions of programs, by path.
     #[serde(default)]
     pub versions: BTreeMap<PathBuf, Known>,

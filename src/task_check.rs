@@ -177,7 +177,7 @@ mod tests {
         Ok(paths.iter().map(PathBuf::from).collect())
     }
 
-    fn said(verdict: &Verdict) -> [(bool, &str); 3] {
+    fn lines_of(verdict: &Verdict) -> [(bool, &str); 3] {
         verdict.lines.each_ref().map(|line| (line.ok, line.text.as_str()))
     }
 
@@ -186,7 +186,7 @@ mod tests {
         let renders = found(&["/dev/dri/renderD128", "/dev/dri/renderD129"]);
         let verdict = verdict(renders, found(&["/dev/dri/card1"]), Ok("1.18".to_owned()));
         assert_eq!(
-            said(&verdict),
+            lines_of(&verdict),
             [
                 (true, "Found AMD GPU render devices: /dev/dri/renderD128 /dev/dri/renderD129"),
                 (true, "Found AMD GPU card devices: /dev/dri/card1"),
@@ -201,12 +201,12 @@ mod tests {
         let renders = || found(&["/dev/dri/renderD128"]);
         let closed = verdict(renders(), found(&["/dev/dri/card1"]), Err("/dev/kfd is closed".to_owned()));
         assert_eq!(
-            said(&closed)[2],
+            lines_of(&closed)[2],
             (false, "AMD GPU devices are not accessible in container: /dev/kfd is closed")
         );
         assert!(!closed.ok);
         let without_card = verdict(renders(), Err("none".to_owned()), Ok("1.18".to_owned()));
-        assert_eq!(said(&without_card).map(|(ok, _)| ok), [true, false, true]);
+        assert_eq!(lines_of(&without_card).map(|(ok, _)| ok), [true, false, true]);
         assert!(!without_card.ok, "a ✗ and 0 would not go together");
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let missing = "is not there: the container was not given it (ENOENT, No such file or directory)";
         assert_eq!(refused, format!("/dev/dri/renderD128 {missing}; /dev/kfd {missing}"));
         let verdict = check(&root);
-        let [render, card, access] = said(&verdict);
+        let [render, card, access] = lines_of(&verdict);
         assert!(
             render
                 .1
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn each_refusal_is_told_in_words_that_lead_to_who_refused() {
-        for (errno, said) in [
+        for (errno, lines_of) in [
             (Errno::ENOENT, "is not there: the container was not given it (ENOENT, "),
             (Errno::EACCES, "is root:gid 992 0660, and this process is neither (EACCES, "),
             (Errno::EPERM, "is refused by the device cgroup: the container was not given it (EPERM, "),
@@ -243,7 +243,7 @@ mod tests {
             (Errno::EMFILE, "does not open (EMFILE, "),
         ] {
             let why = why_not(errno, || "root:gid 992 0660".to_owned());
-            assert!(why.starts_with(said), "{why}");
+            assert!(why.starts_with(lines_of), "{why}");
         }
     }
 }

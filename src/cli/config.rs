@@ -49,8 +49,8 @@ fn read(session: &Session, file: Option<&Path>) -> anyhow::Result<Config> {
 }
 
 fn shown(session: &Session, answer: &Answer, is_own: bool) -> String {
-    let path = session.said(&answer.path.display().to_string());
-    let next = session.said(if is_own { "; rocworker plan shows what it changes" } else { "" });
+    let path = session.with_options(&answer.path.display().to_string());
+    let next = session.with_options(if is_own { "; rocworker plan shows what it changes" } else { "" });
     if answer.path.exists() {
         format!("{path} is valid{next}\n")
     } else {

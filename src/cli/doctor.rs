@@ -112,7 +112,7 @@ fn line(session: &Session, checks: &[&Check], width: usize) -> String {
     )
     .ok();
     if let Some(remedy) = &check.remedy {
-        writeln!(line, "      → {}", session.said(remedy)).ok();
+        writeln!(line, "      → {}", session.with_options(remedy)).ok();
     }
     line
 }

@@ -92,7 +92,7 @@ impl Session {
     }
 
     /// A text for people, on one line, whose commands work as they are printed.
-    pub(crate) fn said(&self, text: &str) -> String {
+    pub(crate) fn with_options(&self, text: &str) -> String {
         self.options.on(&printable(text))
     }
 
@@ -131,7 +131,7 @@ impl Session {
 
     /// The machine, and what the configuration's words meant when they were first applied.
     pub(crate) fn facts(&self) -> anyhow::Result<Facts> {
-        Ok(Facts::read(&self.root).remembering(Memory::read(&self.root)?.chosen))
+        Ok(Facts::read(&self.root).remembering(Memory::read(&self.root)?.pinned))
     }
 
     /// The templates, the operator's own among them.
@@ -264,7 +264,7 @@ mod tests {
         let ConfigFile { named, environment } = session.config_file().unwrap();
         assert!(named.is_none() && environment == ClusterBloom::default());
         assert_eq!(
-            session.said("rocworker apply, then rocworker lease list"),
+            session.with_options("rocworker apply, then rocworker lease list"),
             "rocworker --host amd@gpu7 --config /inventory.yaml apply, then ssh amd@gpu7 rocworker lease list"
         );
     }

@@ -28,9 +28,9 @@ pub struct Report {
     pub last: Option<Last>,
     /// What fails, and when it is tried again.
     pub failing: Option<Failing>,
-    pub contested: Vec<Said>,
-    pub blocked: Vec<Said>,
-    pub left: Vec<Said>,
+    pub contested: Vec<Remark>,
+    pub blocked: Vec<Remark>,
+    pub left: Vec<Remark>,
     pub differs: Vec<Differs>,
     /// Until when tags are kept whose GPUs have gone.
     pub tags_held_until: Option<u64>,
@@ -91,23 +91,23 @@ pub struct Failing {
     pub times: u32,
     /// When it is tried again, unless an event comes before.
     pub again: Option<u64>,
-    pub what: Vec<Said>,
+    pub what: Vec<Remark>,
 }
 
-/// Something about a path; about everything where there is none.
+/// A sentence about `path`, or about the whole look where there is no path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct Remark {
     pub path: Option<Resource>,
     pub text: String,
 }
 
-impl From<&Finding> for Said {
+impl From<&Finding> for Remark {
     fn from(finding: &Finding) -> Self {
         Self { path: Some(finding.path.clone()), text: finding.text.clone() }
     }
 }
 
-impl From<String> for Said {
+impl From<String> for Remark {
     fn from(text: String) -> Self {
         Self { path: None, text }
     }
@@ -127,18 +127,18 @@ impl Report {
     }
 
     /// Notes what a look has left. The answer is what failed.
-    pub fn note(&mut self, outcome: Outcome) -> Vec<Said> {
-        let said = |findings: &[Finding]| findings.iter().map(Said::from).collect::<Vec<_>>();
+    pub fn note(&mut self, outcome: Outcome) -> Vec<Remark> {
+        let remarks = |findings: &[Finding]| findings.iter().map(Remark::from).collect::<Vec<_>>();
         let effects = outcome.effects.iter().filter(|effect| effect.outcome == EffectOutcome::Failed);
-        let mut failed: Vec<Said> = outcome.problem.iter().map(|it| it.to_string().into()).collect();
-        failed.extend(said(&outcome.failed));
+        let mut failed: Vec<Remark> = outcome.problem.iter().map(|it| it.to_string().into()).collect();
+        failed.extend(remarks(&outcome.failed));
         failed.extend(effects.map(|effect| effect.text.clone().into()));
         for finding in &outcome.failed {
             tracing::error!("{}: {}", finding.path.display(), finding.text);
         }
-        self.contested = said(&outcome.contested);
-        self.blocked = said(&outcome.blocked);
-        self.left = said(&outcome.left);
+        self.contested = remarks(&outcome.contested);
+        self.blocked = remarks(&outcome.blocked);
+        self.left = remarks(&outcome.left);
         self.differs = outcome.differs;
         self.pending = outcome.state.pending;
         let problems = outcome.notes.into_iter().filter(|note| note.problem);
@@ -183,13 +183,13 @@ impl Report {
             (self.differs.len(), "difference"),
             (self.pending.len(), "pending restart"),
         ];
-        let mut said: Vec<String> =
+        let mut counted: Vec<String> =
             parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, one)| of(count, one)).collect();
-        said.extend(self.problems.first().map(|first| {
+        counted.extend(self.problems.first().map(|first| {
             let count = of(self.problems.len(), "problem");
             let which = if self.problems.len() == 1 { "" } else { ", the first" };
             format!("{count}{which}: {}: {}", first.about, first.text)
         }));
-        if said.is_empty() { "all as it should be".to_owned() } else { said.join(", ") }
+        if counted.is_empty() { "all as it should be".to_owned() } else { counted.join(", ") }
     }
 }

@@ -71,10 +71,10 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     desired.extend(boot);
     match &observations.packages {
         Some(found) if has_amd => {
-            let (bring, said) = driver::part(config, facts, observations.driver.as_ref(), found);
+            let (bring, actions) = driver::part(config, facts, observations.driver.as_ref(), found);
             let is_container = matches!(facts.inventory.virtualization, Some(Around::Container(_)));
             desired.extend(apt::actions(config, found, templates, bring.as_deref(), is_container)?);
-            desired.extend(said);
+            desired.extend(actions);
             desired.extend(rocm::archive(config));
         }
         // A card that is not there at one boot is no reason to remove gigabytes.
@@ -258,11 +258,13 @@ fn wrapper_policy(
         return Ok((policy, desired));
     }
     desired.push(policy::action(policy::text(templates, &policy)?));
-    for (engine, (said_in, is)) in defaults.into_iter().flatten() {
-        if let Some(said) = policy::of_default_runtime(config, &policy) {
-            let said_in = said_in.display();
-            desired
-                .note("wrapper", format!("{engine}'s default runtime {is} the wrapper ({said_in}): {said}"));
+    for (engine, (config_file, is)) in defaults.into_iter().flatten() {
+        if let Some(remark) = policy::of_default_runtime(config, &policy) {
+            let config_file = config_file.display();
+            desired.note(
+                "wrapper",
+                format!("{engine}'s default runtime {is} the wrapper ({config_file}): {remark}"),
+            );
         }
     }
     if policy.gives_nothing() && config.wrapper.requests.is_some() {

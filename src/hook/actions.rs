@@ -55,7 +55,7 @@ impl Machine<'_> {
     }
 
     pub(super) fn doctor(&self) -> anyhow::Result<Answer> {
-        let facts = Facts::read(self.root).remembering(Memory::read(self.root)?.chosen);
+        let facts = Facts::read(self.root).remembering(Memory::read(self.root)?.pinned);
         let diagnosis = doctor::examine(
             self.root,
             &self.config()?,

@@ -157,7 +157,7 @@ impl Machine<'_> {
         let (programs, memory) = (self.programs.as_ref(), State::read(root)?.memory);
         let mut versions = Versions::new(root, programs, memory.versions).at(now);
         let worker = Concourse::read(root, &mut versions).worker;
-        let facts = Facts::read(root).remembering(memory.chosen);
+        let facts = Facts::read(root).remembering(memory.pinned);
         let gpus = select(config, &facts)?.gpus.len();
         let mut why_no_gpu = None;
         if gpus == 0 && config.gpus.is_on() {

@@ -25,9 +25,9 @@ const PROGRAM_LIMIT: usize = 512 << 20;
 /// Writes the configuration, unless a person has.
 pub(super) fn put_configuration(root: &Root, charm: &mut Charm, config: &Config) -> anyhow::Result<()> {
     let new = config.text().as_bytes();
-    let standing = standing(root, config::PATH, TEXT_LIMIT)?;
+    let present = read_if_present(root, config::PATH, TEXT_LIMIT)?;
     let is_recorded = |bytes: &[u8]| is_among(&charm.configuration, bytes);
-    let other = standing.as_deref().filter(|bytes| *bytes != new);
+    let other = present.as_deref().filter(|bytes| *bytes != new);
     if other.is_some_and(|bytes| !is_recorded(bytes)) {
         let path = root.shown(config::PATH);
         return Err(WrongConfig(format!(
@@ -36,7 +36,7 @@ pub(super) fn put_configuration(root: &Root, charm: &mut Charm, config: &Config)
         ))
         .into());
     }
-    if standing.as_deref() == Some(new) && is_recorded(new) {
+    if present.as_deref() == Some(new) && is_recorded(new) {
         return Ok(());
     }
     let read = Config::parse(config.path(), config.text())?;
@@ -75,13 +75,13 @@ fn put(
     if is_there(root, packaged) || places.map(Path::new).contains(&source) {
         return Ok(false);
     }
-    let standing = standing(root, place, PROGRAM_LIMIT)?;
-    if standing.as_deref().is_some_and(|bytes| !is_among(written(charm), bytes)) {
+    let present = read_if_present(root, place, PROGRAM_LIMIT)?;
+    if present.as_deref().is_some_and(|bytes| !is_among(written(charm), bytes)) {
         return Ok(false);
     }
     let new = Root::open(Path::new("/"))?.read_trusted(source, PROGRAM_LIMIT)?;
-    if standing.as_ref() != Some(&new) {
-        *written(charm) = around(standing.as_deref(), &new);
+    if present.as_ref() != Some(&new) {
+        *written(charm) = around(present.as_deref(), &new);
         charm.write(root)?;
         root.write(place, &new, Attributes { mode: 0o755, owner: None })?;
     }
@@ -117,12 +117,12 @@ fn remove_if_packaged(
     }
     for unit in units {
         // Another program may keep writing it. Without its program such a unit would start no more, and say nothing.
-        let text = standing(root, unit, TEXT_LIMIT)?.unwrap_or_default();
+        let text = read_if_present(root, unit, TEXT_LIMIT)?.unwrap_or_default();
         if text.windows(place.len()).any(|part| part == place.as_bytes()) {
             return Ok(());
         }
     }
-    if standing(root, place, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(written(charm), &bytes)) {
+    if read_if_present(root, place, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(written(charm), &bytes)) {
         root.remove(place)?;
     }
     written(charm).clear();
@@ -144,7 +144,7 @@ pub(super) fn remove(root: &Root, charm: &Charm, is_needed: bool) -> Result<(), 
         if stays || written.is_empty() {
             continue;
         }
-        if standing(root, path, limit)?.is_some_and(|bytes| is_among(written, &bytes)) {
+        if read_if_present(root, path, limit)?.is_some_and(|bytes| is_among(written, &bytes)) {
             root.remove(path)?;
         }
         root.sweep(path);
@@ -152,7 +152,7 @@ pub(super) fn remove(root: &Root, charm: &Charm, is_needed: bool) -> Result<(), 
     Ok(())
 }
 
-fn standing(root: &Root, path: &str, limit: usize) -> Result<Option<Vec<u8>>, root::Error> {
+fn read_if_present(root: &Root, path: &str, limit: usize) -> Result<Option<Vec<u8>>, root::Error> {
     match root.read(path, limit) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.is_not_found() => Ok(None),

@@ -122,7 +122,7 @@ impl Run<'_> {
     }
 
     /// Installs packages, where a run may.
-    fn hands(&self) -> Option<PackageManager> {
+    fn package_manager(&self) -> Option<PackageManager> {
         let proxy = self.config.packages.proxy.as_deref();
         self.programs.map(|programs| PackageManager::new(programs, DPKG_LOCK, proxy))
     }

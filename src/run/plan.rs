@@ -23,7 +23,9 @@ impl Run<'_> {
     /// Plans an apply, with apt's own simulation. Writes nothing that stays.
     pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let mut planned = self.plan(saved)?;
-        planned.rehearsal = self.hands().and_then(|hands| planned.plan.rehearse(self.root, &hands));
+        planned.rehearsal = self
+            .package_manager()
+            .and_then(|package_manager| planned.plan.rehearse(self.root, &package_manager));
         Ok(planned)
     }
 

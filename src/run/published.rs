@@ -63,8 +63,8 @@ impl PublishedState {
         let selection = Selection { gpus, listed: false, left_out: Vec::new() };
         let offers = tags::of_gpus(&selection).join(",");
         let tags = self.tags.as_ref().filter(|published| {
-            let said = EnvFile::parse(&published.text);
-            !loses(said.get(TAGS).unwrap_or_default(), &offers)
+            let env = EnvFile::parse(&published.text);
+            !loses(env.get(TAGS).unwrap_or_default(), &offers)
         });
         desired.actions.extend(tags.map(|it| it.says(it.text.clone())));
         desired

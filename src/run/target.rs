@@ -143,7 +143,7 @@ impl Run<'_> {
     pub(super) fn observe(&self, state: &State, asks_apt: bool) -> Observations {
         let (Self { root, config, .. }, State { receipt, memory, .. }) = (self, state);
         let (beside, running) = (self.own.beside.as_deref(), self.own.program.as_deref());
-        let mut facts = Facts::read(root).remembering(memory.chosen.clone());
+        let mut facts = Facts::read(root).remembering(memory.pinned.clone());
         if kmm::loads(root, &facts.inventory.amdgpu, &Hindrances::read(root)) {
             facts.module_load = ModuleLoad::Operators;
         }
@@ -191,7 +191,7 @@ impl Run<'_> {
             return Ok(memory);
         }
         memory.only = scope.only(state).map(str::to_owned);
-        memory.chosen = choose(self.config, &observed.facts)?;
+        memory.pinned = choose(self.config, &observed.facts)?;
         memory.versions.clone_from(&observed.versions);
         memory.overrides = observed.templates.first_seen(&memory.overrides);
         memory.concourse = written_by(&observed.engines.concourse, memory.concourse);

@@ -70,12 +70,13 @@ impl Run<'_> {
         &self,
         scope: &Scope,
         plan: &Plan,
-        work: &Transaction<'_>,
+        transaction: &Transaction<'_>,
         desired: &Desired,
     ) -> Vec<Finding> {
         let mut found = plan.hindered.clone();
         if !scope.packages {
-            let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
+            let services =
+                Services { restarts: self.restarts_of_undo(transaction.receipt()), ..self.services() };
             let mut effects: Vec<&Effect> = plan.changes.iter().flat_map(|change| &change.effects).collect();
             effects.sort();
             effects.dedup();

@@ -27,8 +27,8 @@ pub enum Error {
     NoJournalctl,
     #[error("there is no journal: pipe the machine's log, such as dmesg's, to `rocworker explain -`")]
     NoJournal,
-    #[error("--since={since}: {said}")]
-    Since { since: String, said: String },
+    #[error("--since={since}: {reason}")]
+    Since { since: String, reason: String },
     #[error(
         "the journal is not for this user to read: run this as root, or as a member of group systemd-journal or adm"
     )]
@@ -42,8 +42,8 @@ pub enum Error {
     #[error(transparent)]
     Command(#[from] command::Error),
     /// On another machine.
-    #[error("journalctl ended with exit status: {code}{}{said}", if said.is_empty() { "" } else { ": " })]
-    Failed { code: i32, said: String },
+    #[error("journalctl ended with exit status: {code}{}{reason}", if reason.is_empty() { "" } else { ": " })]
+    Failed { code: i32, reason: String },
     /// What takes the matches does not.
     #[error(transparent)]
     Write(io::Error),
@@ -55,7 +55,7 @@ pub struct JournalRead {
     pub totals: Totals,
     /// Entries that were no JSON, had no message, or were too long.
     pub damaged: u64,
-    /// What journalctl said of files that it could not read, a sentence each.
+    /// journalctl's sentences on stderr, such as one for each file that it could not read.
     pub warnings: Vec<String>,
 }
 
@@ -137,15 +137,15 @@ pub fn read<'k>(
     let ran = programs.stream(&argv, |stdout| ended = scan.run(stdout));
     let read = scan.read;
     ended?;
-    let said = match ran {
-        Ok(said) => said,
+    let stderr = match ran {
+        Ok(stderr) => stderr,
         Err(command::Error::NotFound(_)) => return Err(Error::NoJournalctl),
         Err(command::Error::Failed { reported, .. }) if is_known(&reported) => {
             return Err(failed(&reported, since));
         }
         Err(error) => return Err(error.into()),
     };
-    whole(read, &said, root)
+    whole(read, &stderr, root)
 }
 
 /// Reads what journalctl printed on another machine. `root`: that machine.
@@ -165,11 +165,11 @@ pub fn read_printed<'k>(
         0 => whole(scan.read, &printed.stderr, root),
         127 => Err(Error::NoJournalctl),
         code => {
-            let said = String::from_utf8_lossy(&printed.stderr);
-            let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-            match is_known(&said) {
+            let stderr = String::from_utf8_lossy(&printed.stderr);
+            let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+            match is_known(&stderr) {
                 true => Err(failed(last, since)),
-                false => Err(Error::Failed { code, said: last.to_owned() }),
+                false => Err(Error::Failed { code, reason: last.to_owned() }),
             }
         }
     }
@@ -178,24 +178,24 @@ pub fn read_printed<'k>(
 const NO_RIGHT: &str = "insufficient permissions";
 const NO_TIME: &str = "Failed to parse timestamp";
 
-fn is_known(said: &str) -> bool {
-    [NO_RIGHT, NO_TIME].iter().any(|words| said.contains(words))
+fn is_known(stderr: &str) -> bool {
+    [NO_RIGHT, NO_TIME].iter().any(|words| stderr.contains(words))
 }
 
-/// Why a journalctl failed that says something known.
-fn failed(said: &str, since: Option<&str>) -> Error {
-    if said.contains(NO_RIGHT) {
+/// The error for a journalctl that failed with a message of which [`is_known`] is true.
+fn failed(reported: &str, since: Option<&str>) -> Error {
+    if reported.contains(NO_RIGHT) {
         return Error::NotAllowed;
     }
     let since = since.unwrap_or_default().to_owned();
-    Error::Since { since, said: said.trim_start_matches(": ").to_owned() }
+    Error::Since { since, reason: reported.trim_start_matches(": ").to_owned() }
 }
 
-/// What a journalctl that ended well has read. `said`: on stderr.
-fn whole(mut read: JournalRead, said: &[u8], root: &Root) -> Result<JournalRead, Error> {
-    let said = String::from_utf8_lossy(said);
+/// Judges what a journalctl with exit code 0 printed: it ends so also where it may read nothing.
+fn whole(mut read: JournalRead, stderr: &[u8], root: &Root) -> Result<JournalRead, Error> {
+    let stderr = String::from_utf8_lossy(stderr);
     // journalctl shows such a user their own messages alone, and ends well.
-    if read.totals.lines == 0 && said.contains("not seeing messages from other users") {
+    if read.totals.lines == 0 && stderr.contains("not seeing messages from other users") {
         return Err(Error::NotAllowed);
     }
     if read.damaged > 0 && read.damaged == read.totals.lines {
@@ -204,7 +204,8 @@ fn whole(mut read: JournalRead, said: &[u8], root: &Root) -> Result<JournalRead,
     if read.totals.lines == 0 && !is_kept(root) {
         return Err(Error::NoJournal);
     }
-    read.warnings = said.lines().filter(|line| !line.trim().is_empty()).take(20).map(str::to_owned).collect();
+    read.warnings =
+        stderr.lines().filter(|line| !line.trim().is_empty()).take(20).map(str::to_owned).collect();
     Ok(read)
 }
 
@@ -341,11 +342,11 @@ mod tests {
         ] {
             let printed = Printed { stdout: stdout.into(), stderr: stderr.into(), code };
             let read = read_printed(&root, &printed, Some("tomorow"), &knowledge, &mut |_, _| Ok(()));
-            let said = read.map_or_else(
+            let answer = read.map_or_else(
                 |error| error.to_string(),
                 |read| format!("{} read, {} warnings", read.totals.lines, read.warnings.len()),
             );
-            assert_eq!(said, expected);
+            assert_eq!(answer, expected);
         }
     }
 

@@ -60,7 +60,7 @@ pub struct Answer {
 impl Answer {
     /// The last line on stderr, as a terminal may be shown it; empty where there is none.
     #[must_use]
-    pub fn last_said(&self) -> String {
+    pub fn last_stderr_line(&self) -> String {
         diagnosis::last_line(&String::from_utf8_lossy(&self.stderr))
     }
 }
@@ -86,14 +86,14 @@ pub const CONNECTING: Connecting = Connecting {
 /// Why there is no answer. Each says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{host}: cannot connect, after {tries} tries: {said}")]
-    Connect { host: Host, tries: u32, said: String },
-    #[error("{host}: {said}")]
-    Refused { host: Host, said: String },
+    #[error("{host}: cannot connect, after {tries} tries: {problem}")]
+    Connect { host: Host, tries: u32, problem: String },
+    #[error("{host}: {problem}")]
+    Refused { host: Host, problem: String },
     #[error("{host}: the command did not finish within {} s: log in and find what hangs", limit.as_secs())]
     TimedOut { host: Host, limit: Duration },
-    #[error("{host}: connection lost while the command ran: {said}")]
-    Lost { host: Host, said: String },
+    #[error("{host}: connection lost while the command ran: {problem}")]
+    Lost { host: Host, problem: String },
     #[error("{host}: interrupted before the command finished")]
     Interrupted { host: Host },
 }
@@ -174,11 +174,11 @@ pub fn follow(
     });
     match ended {
         Err(Error::Refused { host, .. }) if is_cut => {
-            let said = format!(
+            let problem = format!(
                 "its answer is larger than {} MiB, and the connection was closed: log in and run the command there",
                 MOST >> 20
             );
-            Err(Error::Refused { host, said })
+            Err(Error::Refused { host, problem })
         }
         ended => Ok(ended?.0),
     }
@@ -199,14 +199,14 @@ fn tried(
     let mut tries = 0;
     loop {
         tries += 1;
-        let said = match once(programs, connecting, host, request, take)? {
+        let problem = match once(programs, connecting, host, request, take)? {
             Once::Ended(code, before) => return Ok((code, before)),
-            Once::NoConnection(said) => said,
+            Once::NoConnection(problem) => problem,
         };
         let Some(pause) = pauses.next() else {
-            return Err(Error::Connect { host: host.clone(), tries, said });
+            return Err(Error::Connect { host: host.clone(), tries, problem });
         };
-        tracing::debug!("{host}: {said}; trying again in {} ms", pause.as_millis());
+        tracing::debug!("{host}: {problem}; trying again in {} ms", pause.as_millis());
         let until = Instant::now() + *pause;
         while Instant::now() < until && !programs.is_interrupted() {
             thread::sleep(GLANCE);
@@ -230,7 +230,7 @@ fn once(
     request: &Request<'_>,
     take: &mut dyn FnMut(Stream, &[u8]) -> bool,
 ) -> Result<Once, Error> {
-    let refused = |said: String| Err(Error::Refused { host: host.clone(), said });
+    let refused = |problem: String| Err(Error::Refused { host: host.clone(), problem });
     let argv = argv(connecting, host, request.rights);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     let input = attempt::input(request.script);
@@ -256,12 +256,12 @@ fn once(
     };
     match code {
         Some(SSH_ERROR) | None if has_begun => {
-            Err(Error::Lost { host: host.clone(), said: diagnosis::connection_lost(&attempt.last_line()) })
+            Err(Error::Lost { host: host.clone(), problem: diagnosis::connection_lost(&attempt.last_line()) })
         }
         Some(code) if has_begun => Ok(Once::Ended(code, attempt.before)),
         Some(SSH_ERROR) => match diagnosis::diagnose(host, &String::from_utf8_lossy(&attempt.before)) {
-            Diagnosis::NoConnection(said) => Ok(Once::NoConnection(said)),
-            Diagnosis::Refused(said) => refused(said),
+            Diagnosis::NoConnection(problem) => Ok(Once::NoConnection(problem)),
+            Diagnosis::Refused(problem) => refused(problem),
         },
         Some(NO_ROOT) => refused(diagnosis::sudo_refused(host, &attempt.last_line())),
         Some(_) | None => refused(attempt.not_begun()),

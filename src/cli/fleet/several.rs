@@ -122,7 +122,7 @@ fn print_progress(named: &Named, answered: &HostResult, counted: (usize, usize))
     let error = answered.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
     // A closed stderr does not stop the other machines.
     writeln!(stderr, "{line}{error}").ok();
-    for line in &answered.said {
+    for line in &answered.stderr_lines {
         writeln!(stderr, "  {name}: {line}").ok();
     }
 }

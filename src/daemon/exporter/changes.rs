@@ -35,7 +35,7 @@ impl Changes {
 
 /// Neither who called nor by which configuration: that is for the machine's own users.
 fn change(event: &Event) -> Change {
-    let named: Vec<String> = event.changed.iter().take(MOST_NAMED).map(said).collect();
+    let named: Vec<String> = event.changed.iter().take(MOST_NAMED).map(in_words).collect();
     let mut text = with_capital(&named.join(", "));
     match event.changed.len().saturating_sub(MOST_NAMED) {
         0 => {}
@@ -53,7 +53,7 @@ fn with_capital(text: &str) -> String {
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-fn said(changed: &Changed) -> String {
+fn in_words(changed: &Changed) -> String {
     let (_, done) = changed.change.words(&changed.path);
     format!("{done} {}", short(&changed.path))
 }

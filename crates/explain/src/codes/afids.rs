@@ -103,8 +103,11 @@ mod tests {
             ("afids = []\n", 1, "unknown field `afids`"),
             ("[[afid]]\nid =\n", 2, ""),
         ] {
-            let (at, said) = parse(text.as_bytes()).unwrap_err();
-            assert!(at == line && said.contains(problem) && !said.contains('\n'), "{text}: {at}: {said}");
+            let (at, reported) = parse(text.as_bytes()).unwrap_err();
+            assert!(
+                at == line && reported.contains(problem) && !reported.contains('\n'),
+                "{text}: {at}: {reported}"
+            );
         }
         assert_eq!(parse(b"a = 1\n\xff\n").unwrap_err().0, 2);
     }

@@ -28,7 +28,7 @@ pub struct Error {
 impl Error {
     /// Whether ROCr prints such a text when it meets this error.
     #[must_use]
-    pub fn is_said_by(&self, text: &str) -> bool {
+    pub fn is_reported_in(&self, text: &str) -> bool {
         self.says.iter().any(|words| words.iter().all(|word| text.contains(word)))
     }
 }

@@ -11,13 +11,13 @@ use statuses::Library;
 ///
 /// # Errors
 /// None that can be met: tests read the same tables.
-pub fn said_by_rocr(text: &str) -> Result<Option<String>, toml::de::Error> {
+pub fn code_reported_by_rocr(text: &str) -> Result<Option<String>, toml::de::Error> {
     let statuses = Library::Hsa.table()?.codes;
-    if let Some(status) = statuses.iter().find(|status| status.is_said_by(text)) {
+    if let Some(status) = statuses.iter().find(|status| status.is_reported_in(text)) {
         return Ok(Some(format!("hsa:{:#x}", status.number)));
     }
     let errors = errors::all()?;
-    Ok(errors.iter().find(|error| error.is_said_by(text)).map(|error| error.code.to_string()))
+    Ok(errors.iter().find(|error| error.is_reported_in(text)).map(|error| error.code.to_string()))
 }
 
 /// What a word on the command line asks for.

@@ -87,7 +87,7 @@ impl Table {
 impl Status {
     /// Whether the library prints such a text when it meets this code.
     #[must_use]
-    pub fn is_said_by(&self, text: &str) -> bool {
+    pub fn is_reported_in(&self, text: &str) -> bool {
         let is_word = |word: &str| self.names().any(|name| name == word);
         self.says.iter().any(|words| text.contains(words))
             || text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(is_word)

@@ -119,10 +119,10 @@ contents() {
   frame f "" "$AF"
   IFS=$N
   set -f
-  { said=$(env -i "R=$T" "$cat" $AC 2>&1 >&3 3>&-); } 3>&1
+  { errors=$(env -i "R=$T" "$cat" $AC 2>&1 >&3 3>&-); } 3>&1
   printf '\n'
   # busybox does not say which file it could not read: those that give nothing are tried one by one.
-  case $said in
+  case $errors in
     *"read error"*)
       for path in $AF; do
         read -r line <"$R$path" || [ -n "$line" ] || {
@@ -130,11 +130,11 @@ contents() {
           [ -z "$line" ] || frame x "$path" "$line"
         }
       done 2>/dev/null
-      said= ;;
+      errors= ;;
   esac
   set +f
   IFS=$W
-  frame w "" "$said"
+  frame w "" "$errors"
   AF= AC=
 }
 

@@ -14,7 +14,7 @@ program=/usr/bin/rocworker
 state=/var/lib/rocworker-remote
 work=$state.tmp
 # The output of the last command. A variable holds it, because the disk may be full.
-said=
+output=
 
 fact() {
     printf '%s\t%s\n' "$1" "$2" >&3
@@ -27,12 +27,12 @@ fail() {
 
 # Its last line, without rocworker's own name.
 last() {
-    printf '%s\n' "$said" | tail -n 1 | sed 's/^rocworker: //'
+    printf '%s\n' "$output" | tail -n 1 | sed 's/^rocworker: //'
 }
 
 # dpkg's reason: its last line names only the archive or the package.
 why() {
-    reason=$(printf '%s\n' "$said" | sed -n '/^dpkg: .*error/{p;n;p;q;}' | tr -s '\n ' '  ')
+    reason=$(printf '%s\n' "$output" | sed -n '/^dpkg: .*error/{p;n;p;q;}' | tr -s '\n ' '  ')
     printf '%s\n' "${reason:-$(last)}"
 }
 

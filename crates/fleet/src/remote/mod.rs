@@ -168,9 +168,10 @@ pub fn uninstall(programs: &Programs, host: &Host, force: bool) -> Result<Found,
 fn run(programs: &Programs, host: &Host, script: &str) -> Result<Found, Error> {
     let request = Request { script, rights: Rights::Root, limit: ssh::LIMIT };
     let answer = ssh::run(programs, host, &request)?;
-    let said: Vec<String> = String::from_utf8_lossy(&answer.stderr).lines().map(printable).collect();
-    let said = said.get(said.len().saturating_sub(LINES)..).unwrap_or_default().to_vec();
-    let refused = |problem| Err(Error::Refused { host: host.clone(), problem, stderr: said.clone() });
+    let stderr_lines: Vec<String> = String::from_utf8_lossy(&answer.stderr).lines().map(printable).collect();
+    let stderr_lines =
+        stderr_lines.get(stderr_lines.len().saturating_sub(LINES)..).unwrap_or_default().to_vec();
+    let refused = |problem| Err(Error::Refused { host: host.clone(), problem, stderr: stderr_lines.clone() });
     match Found::parse(&String::from_utf8_lossy(&answer.stdout)) {
         // Each script says which package is there.
         Ok(found) if answer.code == 0 && found.package.is_empty() => {
@@ -178,7 +179,7 @@ fn run(programs: &Programs, host: &Host, script: &str) -> Result<Found, Error> {
         }
         Ok(found) if answer.code == 0 => Ok(found),
         Ok(_) => {
-            let last = said.last().map_or_else(String::new, |line| format!(": {line}"));
+            let last = stderr_lines.last().map_or_else(String::new, |line| format!(": {line}"));
             refused(format!("the script exited with code {}{last}", answer.code))
         }
         Err(problem) => refused(problem),

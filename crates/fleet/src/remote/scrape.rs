@@ -119,7 +119,7 @@ mod tests {
         ] {
             match (judged(answer), expected) {
                 (Ok(()), Ok(())) => {}
-                (Err(said), Err(expected)) => assert!(said.contains(expected), "{said}"),
+                (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
                 (got, _) => panic!("{answer:?}: {got:?}"),
             }
         }

@@ -89,11 +89,11 @@ impl<'t> Attempt<'t> {
                 MOST_BEFORE >> 10
             );
         }
-        let said = match self.last_line() {
+        let printed = match self.last_line() {
             empty if empty.is_empty() => diagnosis::last_line(&String::from_utf8_lossy(&self.printed)),
-            said => said,
+            printed => printed,
         };
-        diagnosis::shell_refused(&said)
+        diagnosis::shell_refused(&printed)
     }
 }
 

@@ -31,13 +31,13 @@ fn of_unit(value: f64) -> String {
 
 /// `17.0 GiB`.
 pub(crate) fn bytes(value: Option<u64>) -> String {
-    let said = |value: f64| match value {
+    let text = |value: f64| match value {
         _ if value >= GIB => format!("{} GiB", of_unit(value / GIB)),
         _ if value >= MIB => format!("{} MiB", of_unit(value / MIB)),
         _ if value >= KIB => format!("{} KiB", of_unit(value / KIB)),
         _ => format!("{value:.0} B"),
     };
-    or_unknown(value.map(float).map(said))
+    or_unknown(value.map(float).map(text))
 }
 
 /// Used and total, in GiB.
@@ -123,12 +123,12 @@ pub(crate) fn health_in_short(card: &Card) -> &'static str {
 pub(crate) fn owner(process: &Process) -> String {
     let container = process.owner.container.as_deref().map(short);
     let pod = process.owner.pod_path();
-    let said = match (pod.as_deref(), container) {
+    let text = match (pod.as_deref(), container) {
         (Some(pod), Some(container)) => Some(format!("{pod} {container}")),
         (Some(one), None) | (None, Some(one)) => Some(one.to_owned()),
         (None, None) => process.owner.unit.clone(),
     };
-    printable(&or_unknown(said))
+    printable(&or_unknown(text))
 }
 
 /// The indexes of a card's GPUs: `3`, `8-15`.

@@ -55,8 +55,8 @@ fn ending(groups: &Groups<'_>, read: &JournalRead, hint: Option<&str>) -> String
     if read.totals.cut > 0 {
         writeln!(text, "{} too long: only the start was looked at.", count(read.totals.cut, "line")).ok();
     }
-    if let Some(said) = unstripped(read) {
-        writeln!(text, "{said}").ok();
+    if let Some(advice) = unstripped(read) {
+        writeln!(text, "{advice}").ok();
     }
     if read.damaged > 0 {
         writeln!(text, "{} of the journal could not be read.", count(read.damaged, "message")).ok();
