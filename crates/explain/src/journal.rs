@@ -14,10 +14,11 @@ use serde::Deserialize;
 
 use super::matches::Line;
 
-/// Of one entry, as JSON. A message of the kernel's has 1,024 bytes at most, of which each becomes up to four characters.
+/// The most bytes of one entry's JSON. A message of the kernel's has 1,024 bytes at most, of which each becomes up to
+/// four characters.
 const LONGEST: u64 = 256 << 10;
 
-/// Where journald keeps journals, a folder for each machine (systemd-journald.service(8)).
+/// journald keeps each machine's journal in a folder beneath these (systemd-journald.service(8)).
 const JOURNALS: [&str; 2] = ["/run/log/journal", "/var/log/journal"];
 
 /// Why the journal was not read to its end.
@@ -41,7 +42,7 @@ pub enum Error {
     Read { after: u64, cause: io::Error },
     #[error(transparent)]
     Command(#[from] command::Error),
-    /// On another machine.
+    /// journalctl failed on another machine.
     #[error("journalctl ended with exit status: {code}{}{reason}", if reason.is_empty() { "" } else { ": " })]
     Failed { code: i32, reason: String },
     /// What takes the matches does not.
@@ -59,7 +60,7 @@ pub struct JournalRead {
     pub warnings: Vec<String>,
 }
 
-/// As journalctl(1) writes it with `--output=json`.
+/// An entry as `journalctl --output=json` writes it (journalctl(1)).
 #[derive(Deserialize)]
 struct Entry {
     #[serde(rename = "MESSAGE")]
@@ -105,7 +106,7 @@ impl Message {
 pub struct Printed {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// Its exit code; 127 where a shell found no journalctl.
+    /// journalctl's exit code; 127 where a shell found no journalctl.
     pub code: i32,
 }
 
@@ -119,10 +120,10 @@ pub fn argv(since: Option<&str>) -> Vec<String> {
     argv
 }
 
-/// Hands over each message that is known: of this boot, or from `since` on.
+/// Reads the journal of this boot, or from `since` on, and hands each known message to `each`.
 ///
 /// # Errors
-/// As [`Error`] has them. What was found before has been handed over.
+/// [`Error`] names each; `each` has received what was found before.
 pub fn read<'k>(
     root: &Root,
     programs: &Programs,
@@ -151,7 +152,7 @@ pub fn read<'k>(
 /// Reads what journalctl printed on another machine. `root`: that machine.
 ///
 /// # Errors
-/// As [`read`].
+/// [`Error`] names each; `each` has received what was found before.
 pub fn read_printed<'k>(
     root: &Root,
     printed: &Printed,
@@ -209,8 +210,8 @@ fn whole(mut read: JournalRead, stderr: &[u8], root: &Root) -> Result<JournalRea
     Ok(read)
 }
 
-/// Whether journald has a folder here for the journal of some machine. With `--output=json` journalctl does not say that
-/// it found none, and while files are rotated it may find none for a moment.
+/// Whether journald has a folder here for the journal of some machine. With `--output=json` journalctl does not say
+/// that it found none, and while files are rotated it may find none for a moment.
 fn is_kept(root: &Root) -> bool {
     JOURNALS.iter().any(|folder| root.list(folder).is_ok_and(|machines| !machines.is_empty()))
 }
@@ -256,7 +257,7 @@ impl Scan<'_, '_> {
         }
         let device = entry.device.as_ref().and_then(|device| device.as_str()).and_then(device);
         let origin = Origin::of_record(&text, device);
-        // As in kernel_log::kmsg: the kernel never leaves the device out of a record that begins with one.
+        // kernel_log::kmsg relies on this too: the kernel never leaves the device out of a record that begins with one.
         if device.is_none() && origin.device.is_some() {
             return Ok(());
         }
@@ -273,7 +274,7 @@ fn device(text: &str) -> Option<PciAddress> {
     text.strip_prefix("+pci:")?.parse().ok()
 }
 
-/// From microseconds since 1970.
+/// Formats the journal's microseconds since 1970.
 fn time(text: &str) -> Option<String> {
     let time = UNIX_EPOCH.checked_add(Duration::from_micros(text.parse().ok()?))?;
     Some(Timestamp::of(time).to_string())
@@ -350,7 +351,7 @@ mod tests {
         }
     }
 
-    /// As systemd 252 writes them, and as nothing should.
+    /// Entries as systemd 252 writes them, and damaged ones that no version writes.
     #[test]
     fn texts_bytes_and_repeated_messages_are_read_and_what_is_damaged_is_counted() {
         let bytes: Vec<String> = [TIMEOUT.as_bytes(), b" \xff"].concat().iter().map(u8::to_string).collect();

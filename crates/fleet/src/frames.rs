@@ -198,7 +198,7 @@ impl<'o> Parser<'o> {
         Ok(())
     }
 
-    /// Where the links at the end of a path lead, as far as they are known. `None`: in a circle.
+    /// Follows the links at the end of a path, as far as the script read them. `None`: they form a circle.
     fn end_of(&self, mut path: PathBuf) -> Option<PathBuf> {
         for _ in 0..MOST_LINKS {
             let Some(Entry { content: Content::Link(target), .. }) = self.files.entries.get(&path) else {

@@ -12,7 +12,7 @@ pub const PATH: &str = "/etc/rocworker/afids.toml";
 
 const LIMIT: usize = 1 << 20;
 
-/// One row of it.
+/// One row of the user's table at [`PATH`].
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Afid {

@@ -6,11 +6,11 @@ pub mod statuses;
 
 use statuses::Library;
 
-/// The code of an error of which ROCr writes in words of its own to a program's stderr, as `explain` takes it: `hsa:0x29`,
-/// or `3`.
+/// The code of an error of which ROCr writes in words of its own to a program's stderr, as `explain` takes it:
+/// `hsa:0x29`, or `3`.
 ///
 /// # Errors
-/// None that can be met: tests read the same tables.
+/// A built-in table is damaged, which tests of these tables exclude.
 pub fn code_reported_by_rocr(text: &str) -> Result<Option<String>, toml::de::Error> {
     let statuses = Library::Hsa.table()?.codes;
     if let Some(status) = statuses.iter().find(|status| status.is_reported_in(text)) {
@@ -84,7 +84,7 @@ fn is_numeral(word: &str) -> bool {
 /// The libraries of which this version knows a code of that number.
 ///
 /// # Errors
-/// As [`Library::table`].
+/// [`Library::table`] fails.
 pub fn libraries_with(number: &str) -> Result<Vec<&'static str>, toml::de::Error> {
     let mut found = Vec::new();
     for library in Library::ALL {

@@ -3,7 +3,7 @@
 use kernel_log::knowledge::Blame;
 use serde::Deserialize;
 
-/// Whose codes they are.
+/// A library whose status codes `explain` knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Library {
     Hip,
@@ -11,7 +11,7 @@ pub enum Library {
     AmdSmi,
 }
 
-/// One of the files.
+/// The status codes of one library, as a file beside this one lists them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
@@ -62,7 +62,7 @@ impl Library {
     }
 
     /// # Errors
-    /// None that can be met: a test reads the same text.
+    /// The built-in table is damaged, which a test of this table excludes.
     pub fn table(self) -> Result<Table, toml::de::Error> {
         toml::from_str(match self {
             Self::Hip => include_str!("hip.toml"),
@@ -73,7 +73,7 @@ impl Library {
 }
 
 impl Table {
-    /// By number or name.
+    /// The code whose number or name `word` is.
     #[must_use]
     pub fn find(&self, word: &str) -> Option<&Status> {
         let number = super::number(word);

@@ -1,5 +1,5 @@
-//! What `cat`, `ls` and `dd` say of a path that they cannot read, in the C locale: `cat: /x: Invalid argument`, busybox's
-//! `cat: can't open '/x': Permission denied`, and of uutils `cat: /x: Invalid argument (os error 22)`.
+//! What `cat`, `ls` and `dd` say of a path that they cannot read, in the C locale: `cat: /x: Invalid argument`,
+//! busybox's `cat: can't open '/x': Permission denied`, and of uutils `cat: /x: Invalid argument (os error 22)`.
 
 use std::collections::BTreeMap;
 
@@ -56,7 +56,7 @@ pub(super) struct Messages<'s> {
     pub(super) others: &'s [u8],
 }
 
-/// `asked`: the paths that can be meant; `prefix`: what stands before each.
+/// Assigns error lines to the paths that the program was asked for. `prefix` precedes each path in `stderr`.
 pub(super) fn by_path<'s>(asked: &[&'s [u8]], prefix: &[u8], stderr: &'s [u8]) -> Messages<'s> {
     let known: BTreeMap<&[u8], &'s [u8]> = asked.iter().map(|path| (*path, *path)).collect();
     let mut all = Messages::default();

@@ -16,7 +16,7 @@ pub(super) enum Found {
     Twice,
 }
 
-/// In the order of `asked`. `prefix`: what stands before each path.
+/// What `ls -l` printed for each path, in the order of `asked`. `prefix` precedes each path in the output.
 pub(super) fn found(asked: &[&[u8]], prefix: &[u8], output: &[u8]) -> Vec<Found> {
     let mut by_path = std::collections::HashMap::<&[u8], Found>::new();
     let known: std::collections::HashSet<&[u8]> = asked.iter().copied().collect();

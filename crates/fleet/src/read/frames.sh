@@ -100,7 +100,8 @@ described() {
   done
 }
 
-# The same with what is in it. A card that fell asleep since then may have one of the partitions.
+# Describes paths and reads their contents. A card that fell asleep since the earlier answer may have one of
+# the partitions.
 named() {
   for named_ do
     case $named_ in /sys/class/drm/*) [ "$sleeping" = "$asleep" ] || continue ;; esac

@@ -51,7 +51,7 @@ journal() {
   folder /var/log/journal
 }
 
-# What a program prints, what it says, and how it ends; 127 where it is not there.
+# A frame with a program's stdout, then one with its stderr and exit code; 127 where it is not there.
 printed() {
   frame j '' ''
   code=127 errors=

@@ -5,7 +5,7 @@ exec < /dev/null 3>&1 >&2
 umask 022
 PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 export PATH LC_ALL DEBIAN_FRONTEND
-# By their paths: busybox' sh has applets of these names, and prefers them.
+# Programs are called by their paths: busybox' sh has applets of these names, and prefers them.
 dpkg=/usr/bin/dpkg dpkg_deb=/usr/bin/dpkg-deb
 unit=rocm-exporter.service
 config=/etc/rocworker/config.yaml
@@ -25,7 +25,7 @@ fail() {
     exit 1
 }
 
-# Its last line, without rocworker's own name.
+# The last line of $output, without rocworker's own name.
 last() {
     printf '%s\n' "$output" | tail -n 1 | sed 's/^rocworker: //'
 }
@@ -68,7 +68,7 @@ facts() {
     if [ -d /run/systemd/system ]; then unit_facts; fi
 }
 
-# One run at a time: the lock leaves no file. It removes the folder of a killed run.
+# Takes a lock that leaves no file, so that one run works at a time, and removes the folder of a killed run.
 begin() {
     exec 9< /var/lib
     flock --wait 60 9 || fail "another \`rocworker remote\` is running on this machine: wait until it finishes"

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use config::{Config, ExistingUnit};
 use yaml_serde::{Mapping, Value};
 
-/// Where the exporter is to listen.
+/// The address on which the exporter will listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listen {
-    /// At this address, and nowhere else.
+    /// The person named this address: it replaces the configuration's.
     Asked(SocketAddr),
-    /// At this address, where the configuration says nothing.
+    /// This address applies unless the configuration names one.
     Default(SocketAddr),
 }
 

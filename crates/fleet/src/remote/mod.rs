@@ -1,5 +1,5 @@
-//! The exporter on another machine: installed, checked, removed. Scripts in POSIX sh carry the package there, and keep how
-//! the machine was; the rocworker that is then there does the rest.
+//! The exporter on another machine: installed, checked, removed. Scripts in POSIX sh carry the package there, and keep
+//! how the machine was; the rocworker that is then there does the rest.
 
 pub mod exporter_config;
 pub mod package;
@@ -25,13 +25,13 @@ const INSTALL: &str = include_str!("install.sh");
 const CHECK: &str = include_str!("check.sh");
 const UNINSTALL: &str = include_str!("uninstall.sh");
 
-/// Of what a machine says on stderr, for a person.
+/// How many last lines of the script's stderr a person is shown.
 const LINES: usize = 40;
 
 /// How the exporter answers on its own machine: what `rocworker exporter scrape` prints there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scrape {
-    /// As the configuration has it.
+    /// The address that the machine's configuration names.
     pub listen: SocketAddr,
     pub tls: bool,
 }
@@ -39,13 +39,13 @@ pub struct Scrape {
 /// What a machine has of the exporter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// As dpkg-query says: `installed 0.1.0-1`, `not-installed`.
+    /// The package's state by dpkg-query: `installed 0.1.0-1`, `not-installed`.
     pub package: String,
-    /// AMD's, by PCI.
+    /// The number of AMD's cards, by their PCI ids.
     pub cards: Option<u32>,
     /// rocm-exporter.service.
     pub unit: Unit,
-    /// As `systemctl is-active` says.
+    /// What `systemctl is-active` prints for the unit.
     pub active: Option<String>,
     pub scrape: Option<Scrape>,
     /// Why it does not answer on its own machine.
@@ -109,15 +109,15 @@ pub(crate) const DEFAULT_LISTEN: &str = "0.0.0.0:9401";
 /// What the machine has, and whether the exporter can be installed there. Changes nothing.
 ///
 /// # Errors
-/// Where it cannot be asked, or lacks what the exporter needs.
+/// The machine cannot be asked, or lacks what the exporter needs.
 pub fn look(programs: &Programs, host: &Host) -> Result<Found, Error> {
     run(programs, host, &[COMMON, LOOK].concat())
 }
 
-/// How the exporter is there. Changes nothing.
+/// Asks the machine how its exporter is. Changes nothing.
 ///
 /// # Errors
-/// Where the machine cannot be asked.
+/// The machine cannot be asked.
 pub fn check(programs: &Programs, host: &Host) -> Result<Found, Error> {
     run(programs, host, &[COMMON, CHECK].concat())
 }
@@ -273,7 +273,8 @@ impl Found {
         problems
     }
 
-    /// Where Prometheus finds the metrics, by the host's name as it was given. `None`: nowhere on another machine.
+    /// The URL at which Prometheus finds the metrics, with the host's name as it was given. `None`: it is unknown, or
+    /// the exporter listens on loopback alone.
     pub fn url(&self, host: &Host) -> Option<String> {
         let scrape = self.scrape.as_ref().filter(|scrape| !scrape.listen.ip().is_loopback())?;
         let port = scrape.listen.port();

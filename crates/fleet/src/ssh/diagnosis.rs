@@ -6,7 +6,7 @@ use printable::{printable, shortened};
 pub(super) const NO_SSH: &str =
     "ssh is not installed on this machine: install it (on Debian and Ubuntu, apt install openssh-client)";
 
-/// Of a line that is quoted, in characters.
+/// How many characters of a line are quoted.
 const MOST: usize = 300;
 
 /// Why the script did not begin.
@@ -26,7 +26,7 @@ const NO_CONNECTION: [&str; 7] = [
     "kex_exchange_identification: Connection closed by ",
     "Connection reset by ",
     "timed out",
-    // Of a jump host's sshd: what it was to connect to does not listen (channels.c).
+    // A jump host's sshd reports so that the target does not listen (channels.c).
     "open failed: connect failed: ",
     "Broken pipe",
 ];
@@ -125,7 +125,7 @@ mod tests {
         "ops@gpu1".parse().unwrap()
     }
 
-    /// Each as OpenSSH_9.2p1 of Debian 12 printed it with LogLevel=ERROR, unless it says otherwise.
+    /// Messages as OpenSSH_9.2p1 of Debian 12 printed them with LogLevel=ERROR, unless a line names another source.
     #[test]
     fn what_can_be_tried_again_is_told_from_what_cannot() {
         let again = [
@@ -139,7 +139,7 @@ mod tests {
             "ssh: connect to host 127.0.0.1 port 40224: Connection reset by peer\n",
             // sshconnect.c's ssh_exchange_identification in packet.c: the limit passed while keys were agreed on.
             "Connection to 10.9.9.9 port 22 timed out\n",
-            // By way of a jump host.
+            // A connection by way of a jump host.
             "channel 0: open failed: connect failed: Connection refused\nstdio forwarding failed\n\
              kex_exchange_identification: Connection closed by remote host\n",
         ];
@@ -173,7 +173,7 @@ mod tests {
             ),
             ("command-line: line 0: Bad configuration option: x\n", "ssh says: command-line: line 0"),
             ("", "ssh exited without an error message"),
-            // Both come after login, so that the script may run already.
+            // ssh prints both messages after login, so that the script may run already.
             (
                 "Read from remote host gpu1: Connection reset by peer\n",
                 "ssh says: Read from remote host gpu1",

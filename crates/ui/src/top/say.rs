@@ -24,7 +24,7 @@ pub fn percent(value: Option<f64>) -> String {
     or_unknown(value.map(|value| format!("{value:.0}%")))
 }
 
-/// One digit after the point where there is room for it.
+/// A number with one digit after the point below 100; a larger one leaves no room for it in a column.
 fn of_unit(value: f64) -> String {
     if value < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
@@ -49,7 +49,7 @@ pub fn memory(used: Option<u64>, total: Option<u64>) -> String {
     }
 }
 
-/// Of the memory that the card works in.
+/// Used and total of the memory that the card works in.
 pub fn memory_of(card: &Card) -> String {
     let memory = card.readings.own_memory();
     self::memory(memory.and_then(|it| it.used_bytes), memory.and_then(|it| it.total_bytes))
@@ -108,7 +108,7 @@ pub fn health(card: &Card) -> &'static str {
     card.health.as_ref().map_or(UNKNOWN, |health| health.state.name())
 }
 
-/// Of four letters, for a narrow terminal.
+/// The health in at most four letters, for a narrow terminal.
 pub(crate) fn health_in_short(card: &Card) -> &'static str {
     match card.health.as_ref().map(|health| health.state) {
         Some(State::Healthy) => "ok",

@@ -57,7 +57,7 @@ pub(super) enum Focus {
 pub struct State {
     pub interval: Duration,
     pub is_paused: bool,
-    /// Without colours, for NO_COLOR.
+    /// Whether to draw without colours, which NO_COLOR asks for.
     pub is_plain: bool,
     pub(super) reading: Option<Reading>,
     /// Why the last reading failed.
@@ -251,7 +251,7 @@ impl State {
         self.snapshot().map(|snapshot| rows(snapshot, &self.folded)).unwrap_or_default()
     }
 
-    /// Where the selected line is; where it is gone, its card's, or else the first.
+    /// The place of the selected line. Where that line is gone, the first of its card, or else the first of all.
     pub(super) fn selected_row(&self) -> usize {
         let Some(selected) = &self.selected else { return 0 };
         let rows = self.rows();

@@ -1,4 +1,4 @@
-//! The first line, the last one, and what is to be said above it.
+//! The first line, the last line, and above it the status of the reading.
 
 use printable::{counted, cut, printable};
 use ratatui::text::{Line, Span};
@@ -74,13 +74,13 @@ fn daemon(state: &State) -> String {
     }
 }
 
-/// Of a day, in UTC: the machine may be in any place.
+/// The time of day in UTC: the machine may be in any time zone.
 fn time(seconds: u64) -> String {
     let text = allocation::rfc3339(seconds);
     format!("{} UTC", text.get(11..19).unwrap_or_default())
 }
 
-/// What is to be said of the reading; `None` where all is well.
+/// What is wrong with the reading; `None` where nothing is.
 pub(super) fn status(state: &State) -> Option<String> {
     if let Some(waiting) = state.waiting {
         return Some(format!("The reading under way has taken {} s: a file may hang.", waiting.as_secs()));
@@ -103,7 +103,7 @@ fn have(stuck: usize) -> String {
     if stuck == 1 { "1 read has".to_owned() } else { format!("{stuck} reads have") }
 }
 
-/// By what fewer processes are shown, in so many columns.
+/// The filters that hide processes, cut to `width` columns; `None` where all are shown.
 fn narrowed(state: &State, width: usize) -> Option<String> {
     const ALL: &str = " (Esc: all)";
     let filter = (!state.filter.is_empty()).then(|| format!("/{}", printable(&state.filter)));
