@@ -17,7 +17,7 @@ pub(crate) enum Tense {
     Made,
 }
 
-/// One change: what happens to which path and why, and its lines.
+/// Prints a change: what happens to which path and why. `lines`: also the lines that differ.
 pub(crate) fn change(session: &Session, change: &Change, tense: Tense, lines: bool) -> String {
     let path = printable(&change.path.shown(&session.root));
     let style = match change.change {

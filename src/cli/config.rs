@@ -34,7 +34,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     let read = read(session, file.as_deref());
     let problem = read.as_ref().err().map(|error| format!("{error:#}"));
     let answer = Answer { schema_version: 1, path, valid: problem.is_none(), problem };
-    // One error, one line: main prints it.
+    // main prints the error, once.
     if session.format.is_json() || answer.valid {
         session.format.print(&answer, || shown(session, &answer, file.is_none()))?;
     }

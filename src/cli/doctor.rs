@@ -74,7 +74,7 @@ fn text(session: &Session, diagnosis: &Diagnosis) -> String {
     text
 }
 
-/// 63 partitions in the same state are one line, at the place of the first.
+/// Groups checks with equal results, at the place of the first: 63 partitions in one state become one line.
 fn alike(component: &[Check]) -> Vec<Vec<&Check>> {
     let mut groups: Vec<Vec<&Check>> = Vec::new();
     for check in component {

@@ -87,7 +87,7 @@ pub(crate) fn listed(session: &Session, planned: &Planned) -> String {
     text + &notes(session, &planned.notes)
 }
 
-/// In apt's own words.
+/// What apt would do, in apt's own words.
 fn rehearsed(rehearsal: &Rehearsal) -> String {
     let mut text = format!("{}\n", styled(DIM, "apt would do"));
     text.extend(rehearsal.lines.iter().map(|line| format!("    {}\n", printable(line))));

@@ -26,7 +26,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     };
     let status = Status::read(&session.pipeline(&config)?)?;
     session.format.print(&status, || shown(session, &status))?;
-    // As plan and apply end.
+    // The exit code is that of plan and apply with this configuration.
     if let Some(wrong) = status.wrong {
         return Err(wrong.into());
     }

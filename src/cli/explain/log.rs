@@ -49,7 +49,7 @@ fn of_rocr(text: &str) -> anyhow::Result<Option<String>> {
 
 pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
     let mut stdin = stdin().lock();
-    // What cannot be read is said where it is read again.
+    // An error of this read occurs again below, where it is reported.
     let start = stdin.fill_buf().unwrap_or_default().to_vec();
     if let Some(problem) = formats::no_text(&start) {
         bail!(problem);

@@ -27,7 +27,7 @@ pub(super) enum Ended {
 pub(super) struct HostResult {
     pub(super) ended: Ended,
     stdout: Vec<u8>,
-    /// Its other lines on stderr.
+    /// The lines on stderr that are not `error`.
     pub(super) stderr_lines: Vec<String>,
     /// Why there is no answer, or no whole one.
     pub(super) error: Option<String>,
@@ -59,7 +59,7 @@ impl HostResult {
     }
 }
 
-/// As it came, if it is JSON.
+/// The output unchanged, if it is JSON.
 pub(super) fn json(stdout: &[u8]) -> Option<&RawValue> {
     serde_json::from_str(str::from_utf8(stdout).ok()?.trim()).ok()
 }

@@ -1,4 +1,4 @@
-//! One machine.
+//! Commands for one other machine.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -129,7 +129,7 @@ fn lacking(session: &Session, wanted: Wanted) -> BTreeMap<PathBuf, Asked> {
     session.root.not_read()
 }
 
-/// Also the last line on stderr there.
+/// Runs the script and parses its output. The text is the last line of its stderr.
 fn reading(
     programs: &Programs,
     host: &Host,

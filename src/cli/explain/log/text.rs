@@ -15,7 +15,7 @@ use crate::cli::options::Format;
 use crate::cli::output::{BAD, DIM, HEADING, WARN, styled};
 use crate::cli::table::{Cell, Columns};
 
-/// `read`: `None` where reading failed, which is said elsewhere.
+/// `read`: `None` where reading failed, which the caller reports.
 pub(super) fn shown(
     groups: &Groups<'_>,
     read: Option<&JournalRead>,
@@ -76,7 +76,7 @@ pub(super) fn unstripped(read: &JournalRead) -> Option<String> {
     ))
 }
 
-/// One line for each GPU of the entries; the worst of its entries decides.
+/// A table with a line for each GPU that the entries name: its worst entry gives the severity.
 fn summary(entries: &[&Group<'_>], format: Format) -> String {
     let mut gpus: Vec<(&Group<'_>, u64, bool)> = Vec::new();
     for &entry in entries {
