@@ -17,7 +17,8 @@ pub struct Report {
     pub version: String,
     pub pid: u32,
     pub since: u64,
-    /// Whether it changes anything, or only reports what differs. As `restart` null while no configuration is in force.
+    /// Whether it changes anything, or only reports what differs. Null, as `restart`, while no configuration is in
+    /// force.
     pub enforce: Option<bool>,
     pub restart: Option<Restarts>,
     /// Whether an apply has set this machine up, and no undo has come since; null before the first look.
@@ -63,7 +64,7 @@ pub struct Sources {
     pub files: Option<String>,
 }
 
-/// Since the start.
+/// Counts since the daemon's start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Events of the kernel and of files that mattered.
@@ -80,7 +81,7 @@ pub struct Last {
     pub at: u64,
     pub took_ms: u64,
     pub causes: BTreeSet<Cause>,
-    /// What it changed.
+    /// What the last look changed.
     pub changed: Vec<Resource>,
 }
 
@@ -114,7 +115,7 @@ impl From<String> for Remark {
 }
 
 impl Report {
-    /// Of a daemon that starts now, by the configuration at `path`.
+    /// The report of a daemon that starts now, with the configuration at `path`.
     pub fn new(since: u64, path: PathBuf) -> Self {
         Self {
             schema_version: 1,
@@ -153,7 +154,7 @@ impl Report {
             || !self.problems.is_empty()
     }
 
-    /// In a sentence, for systemd and for people.
+    /// The report in a sentence, for systemd's STATUS= and for people.
     pub fn sentence(&self) -> String {
         let of = |count: usize, one: &str| match count {
             1 => format!("1 {one}"),

@@ -21,9 +21,9 @@ use crate::report::{default_name, new_file, take};
 use crate::run::{ConfigFile, Own, Unreadable};
 use crate::status::Status as MachineStatus;
 
-/// Where the action report puts its archives.
+/// The folder into which the action `report` puts its archives.
 pub(super) const REPORTS: &str = "/var/lib/rocworker/reports";
-/// How many of them stay.
+/// How many archives of the action `report` stay.
 const KEPT: usize = 4;
 
 impl Machine<'_> {

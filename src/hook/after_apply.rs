@@ -71,7 +71,7 @@ fn problem(found: &Found, applied: &Outcome) -> Option<String> {
     failed.next().or_else(|| open.next())
 }
 
-/// What is to be said beside a worker that is ready.
+/// What the unit's status adds where the worker is ready: a pending effect, a contested path or a lack.
 fn remark(applied: &Outcome) -> Option<String> {
     let mut pending = applied.effects.iter().filter(|it| it.outcome == EffectOutcome::Pending);
     let pending = pending.next().map(|it| format!("pending: {}", it.effect));

@@ -11,15 +11,15 @@ use root::{Attributes, Kind, Root};
 use crate::desired::own_unit;
 use crate::own_program::{self, LOCAL, PACKAGED};
 
-/// Where the program is put: it has to stay when the charm's folder is replaced by an upgrade's, since the unit that runs
-/// at each start names it, and it is on everybody's PATH.
+/// The path of the charm's copy of the program. It is outside the charm's folder, which an upgrade replaces: the unit
+/// that runs at each start names it, and it is on everybody's PATH.
 pub(super) const PROGRAM: &str = LOCAL;
 const EXPORTER: &str = "/usr/local/bin/rocworker-exporter";
 const PACKAGED_EXPORTER: &str = "/usr/bin/rocworker-exporter";
 
-/// As much as a configuration may have.
+/// The limit for a configuration's bytes.
 const TEXT_LIMIT: usize = 64 << 10;
-/// More than the program has in any build.
+/// The limit for a program's bytes: more than any build has.
 const PROGRAM_LIMIT: usize = 512 << 20;
 
 /// Writes the configuration, unless a person has.
@@ -54,7 +54,8 @@ pub(super) fn put_program(root: &Root, charm: &mut Charm, running: &Path) -> Res
     put(root, charm, running, [PACKAGED, PROGRAM], |charm| &mut charm.program)
 }
 
-/// As [`put_program`], of the exporter, where the charm has it beside the program that runs.
+/// Does for the exporter what [`put_program`] does for the program, where the charm has it beside the program that
+/// runs.
 pub(super) fn put_exporter(root: &Root, charm: &mut Charm, running: &Path) -> Result<bool, root::Error> {
     let beside = running.with_file_name(own_program::EXPORTER);
     if !Root::open(Path::new("/"))?.exists(&beside) {
@@ -277,7 +278,7 @@ mod tests {
         for (build, is_another) in [("first", false), ("second", true), ("second", true)] {
             fs::write(&running, build).unwrap();
             assert_eq!(put_program(&root, &mut charm, &running).unwrap(), is_another, "{build}");
-            // As after a kill.
+            // A hook that was killed leaves what is on disk alone.
             charm = Charm::read(&root).unwrap();
         }
         taken_over(&root, &mut charm).unwrap();

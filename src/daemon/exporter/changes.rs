@@ -15,7 +15,7 @@ const MOST_NAMED: usize = 3;
 /// The history has up to a thousand runs: it is read again when it is another file.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// With the file that they are of.
+    /// The changes that were read last, and the identity of the history file that had them.
     last: Option<(Identity, Vec<Change>)>,
 }
 
@@ -33,7 +33,8 @@ impl Changes {
     }
 }
 
-/// Neither who called nor by which configuration: that is for the machine's own users.
+/// A run of the history as it is published: without its caller and configuration, which only the machine's users may
+/// see.
 fn change(event: &Event) -> Change {
     let named: Vec<String> = event.changed.iter().take(MOST_NAMED).map(in_words).collect();
     let mut text = with_capital(&named.join(", "));
