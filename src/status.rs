@@ -17,9 +17,9 @@ use crate::run::{Error, Planned, Run, State};
 pub struct Status {
     #[serde(flatten)]
     pub state: State,
-    /// Why it cannot be said what should be; then nothing is known of drift.
+    /// Why the desired state is unknown; then the drift is unknown too.
     pub problem: Option<String>,
-    /// The configuration's part in that.
+    /// The configuration's error, where it is the cause of `problem`.
     #[serde(skip)]
     pub wrong: Option<config::Error>,
     /// What an apply would change now.

@@ -1,8 +1,8 @@
 //! `task-check`: whether the container that this runs in can use AMD's GPUs. It needs nothing of the image but the
 //! program itself: no ROCm, no shell, no library.
 //!
-//! It finds AMD's nodes in /dev by their numbers and opens them as HIP does. Unlike `doctor` it asks nothing about the
-//! machine: what a task cannot open it does not have, whatever sysfs shows.
+//! `task-check` finds AMD's nodes in /dev by their numbers and opens them as HIP does. Unlike `doctor` it asks nothing
+//! about the machine: what a task cannot open it does not have, whatever sysfs shows.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -31,13 +31,13 @@ pub struct Verdict {
     pub ok: bool,
 }
 
-/// One of the three.
+/// A line of the verdict, one for each [`Line::name`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Line {
     /// `render`, `card`, `access`.
     pub name: &'static str,
     pub ok: bool,
-    /// Without the sign in front.
+    /// The line without its sign, ✓ or ✗.
     pub text: String,
 }
 
@@ -78,8 +78,8 @@ fn verdict(
 
 /// AMD's nodes whose names are this and a number, in the order of their numbers; else why there is none.
 ///
-/// By their device numbers, not their names: a runtime may hand a node out under another name, and sysfs shows the GPUs
-/// of the whole host (`/sys/dev/char/MAJOR:MINOR`).
+/// Nodes are found by their device numbers, not their names: a runtime may hand a node out under another name, and
+/// sysfs shows the GPUs of the whole host (`/sys/dev/char/MAJOR:MINOR`).
 fn look(root: &Root, prefix: &str) -> Result<Vec<PathBuf>, String> {
     let names = root.list(FOLDER).map_err(|error| match error.is_not_found() {
         true => format!("there is no {FOLDER}; {NOT_GIVEN}"),

@@ -19,8 +19,8 @@ const NAME: &str = "toolkit";
 const PROGRAM: &str = "amd-ctk";
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The check, or the one that says why there is nothing to compare. `programs`: `None` beneath another Root than `/`, where
-/// no command is run.
+/// The check, or the one that says why there is nothing to compare. `programs`: `None` beneath another Root than `/`,
+/// where no command is run.
 pub(super) fn check(subject: &Subject<'_>, programs: Option<&Programs>) -> Result<Check, Check> {
     let about = About::one(NAME, PROGRAM);
     let skipped = |why: &str| about.clone().skipped(why);
@@ -101,7 +101,7 @@ fn differences(managed: &str, generated: &str) -> Result<Vec<String>, allocation
     Ok(found)
 }
 
-/// The first index that means another GPU there.
+/// The first index that means another GPU in the toolkit's spec.
 fn renamed(managed: &Spec, generated: &Spec) -> Option<String> {
     let nodes = |spec: &Spec| -> BTreeMap<String, String> {
         let nodes = |edits| render_nodes(edits).collect::<Vec<_>>().join(" and ");

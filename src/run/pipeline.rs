@@ -144,7 +144,7 @@ impl Run<'_> {
         }
     }
 
-    /// The outcome with what is known in the end.
+    /// Completes the outcome with what is known only in the end.
     fn ended(&self, mut outcome: Outcome, target: Target, receipt: &Receipt) -> Outcome {
         outcome.problem = target.unknown.and_then(|(_, problem)| problem);
         if outcome.scope.aim == Aim::Configured {
@@ -251,7 +251,7 @@ impl Execution<'_> {
         Ok(self.outcome.stopped.is_none())
     }
 
-    /// One stage with its effects. Whether anything was done.
+    /// Makes the changes of a stage, then executes its effects. Returns whether anything was done.
     fn stage(&mut self, stage: Option<Stage>, selected: Selected) -> Result<bool, Error> {
         let own: Vec<Effect> =
             selected.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();

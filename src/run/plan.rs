@@ -34,7 +34,8 @@ impl Run<'_> {
         self.planned_by(&APPLY_EXPORTER, State::read(self.root)?)
     }
 
-    /// How the machine differs from what was applied, and the configuration's say in that.
+    /// How the machine differs from what an apply of this configuration would make, within the components of the last
+    /// apply.
     pub(crate) fn planned(&self, state: State) -> Result<Planned, Error> {
         self.planned_by(&STATUS, state)
     }

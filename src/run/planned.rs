@@ -15,7 +15,7 @@ pub struct Planned {
     pub plan: Plan,
     /// What the changes make necessary, and what is pending of earlier ones.
     pub effects: Vec<Effect>,
-    /// By which rule units are restarted.
+    /// The rule by which units are restarted.
     pub restart: Option<Restarts>,
     pub config_sha256: String,
     pub notes: Vec<Note>,
@@ -117,7 +117,7 @@ fn moved(path: &Resource, saved: Option<SavedChange>, now: Option<SavedChange>) 
     }
 }
 
-/// What only one of the two has.
+/// The elements that only one of the two slices has.
 fn differing<'a, T: PartialEq>(one: &'a [T], other: &'a [T]) -> impl Iterator<Item = &'a T> {
     let only_one = one.iter().filter(|it| !other.contains(it));
     only_one.chain(other.iter().filter(|it| !one.contains(it)))

@@ -1,5 +1,5 @@
 //! What was published to engines about GPUs, and how much of it is still true while the desired state is unknown:
-//! the configuration has a slip, a template is half written, a card that was chosen has gone.
+//! the configuration has a slip, a template is half written, a pinned card has gone.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ pub fn siblings_at_apply(root: &Root, path: &Path) -> Siblings {
     Siblings::read(root, path, |spec| goes(root, &receipt, spec))
 }
 
-/// A managed file.
+/// A managed file with what was published in it.
 #[derive(Debug, Clone)]
 struct Published {
     entry: Entry,
@@ -70,7 +70,7 @@ impl PublishedState {
         desired
     }
 
-    /// Whether all of it is true.
+    /// Whether all that was published is true.
     pub(super) fn is_true(&self, facts: &Facts) -> bool {
         let published = self.spec.iter().chain(&self.tags);
         published.map(|it| it.says(it.text.clone())).eq(self.still_true(facts).actions)
@@ -95,7 +95,7 @@ impl Published {
         is_managed.then(|| Self { entry: entry.clone(), text })
     }
 
-    /// The action that has the published file say this.
+    /// The action that gives the published file this text.
     fn says(&self, text: String) -> Action {
         let Entry { path, stage, reason, effects, component, uses, rival, .. } = self.entry.clone();
         Action { effects, component, uses, rival, ..Action::file(stage, path, text, &reason) }

@@ -50,7 +50,7 @@ pub(super) enum Changes {
     Files,
 }
 
-/// Whose changes a run makes. What is managed of other components stays as it is.
+/// The components whose changes a run makes. What is managed of other components stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Components {
     All,
@@ -76,7 +76,7 @@ pub(super) enum Effects {
     None,
 }
 
-/// A person or a hook.
+/// An apply by a person or a hook.
 pub(super) const APPLY: Scope = Scope {
     command: "apply",
     aim: Aim::Configured,
@@ -99,7 +99,7 @@ pub(super) const UPGRADE: Scope = Scope {
     ..APPLY
 };
 
-/// What `status` compares a machine with.
+/// `status`: what an apply of the components of the last apply would change.
 pub(super) const STATUS: Scope = Scope { components: Components::AsApplied, ..APPLY };
 
 /// `apply --only exporter`: no engine is set up, and no other unit restarts.
@@ -110,7 +110,7 @@ pub(super) const APPLY_EXPORTER: Scope = Scope {
     ..APPLY
 };
 
-/// The unit that runs before engines start.
+/// The boot unit, which runs before engines start.
 pub(super) const BOOT: Scope = Scope {
     command: "boot",
     aim: Aim::Booted,
@@ -145,7 +145,7 @@ pub(super) const UNDO_EXPORTER: Scope =
 pub(super) const REMOVE: Scope =
     Scope { command: "remove", packages: false, effects: Effects::ButApts, ..UNDO };
 
-/// One file that a command writes by itself.
+/// `cdi generate`: a command that writes one file.
 pub(super) const GENERATE: Scope =
     Scope { command: "cdi generate", packages: false, effects: Effects::None, ..APPLY };
 
@@ -169,7 +169,7 @@ pub(super) enum Request<'r> {
         is_current: &'r dyn Fn() -> bool,
     },
     One(&'r Action),
-    /// Nothing. `keeps`: what is there of this component stays managed. `force`: also what has been edited.
+    /// An undo. `keeps`: what is there of this component stays managed. `force`: reverts edited files too.
     Nothing {
         keeps: Option<Component>,
         force: bool,

@@ -39,9 +39,9 @@ impl Run<'_> {
         })
     }
 
-    /// What is read by what starts next.
+    /// Selects the changes that matter to engines and units, which start next.
     fn select_for_boot(&self, target: &Target, mut plan: Plan) -> Plan {
-        // All else is for an apply to say.
+        // An apply reports what is blocked.
         plan.blocked.clear();
         // Without the drop-in that names their file, no unit reads the tags.
         let is_named = plan.changes.iter().all(|change| change.path != Path::new(DROP_IN));
