@@ -43,7 +43,7 @@ pub fn certain(config: &Config, facts: &Facts) -> Result<(), Error> {
     unanswered.map_or(Ok(()), |unread| Err(Error::Unanswered(unread.to_string())))
 }
 
-/// What should be, by the configuration, on the machine as it is. Pure: the same observations give the same answer.
+/// The desired state, by the configuration and the machine as it was observed. Pure: equal inputs give equal results.
 ///
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.

@@ -11,7 +11,7 @@ use crate::run::Outcome;
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) role: Role,
-    /// Concourse's, where a worker is there and its version is known.
+    /// Concourse's version, where a worker is on the machine and its version is known.
     pub(super) version: Option<Version>,
     /// The GPUs that containers may be given.
     pub(super) gpus: usize,

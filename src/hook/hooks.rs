@@ -266,8 +266,8 @@ impl Machine<'_> {
         })
     }
 
-    /// Has Juju open the port of an exporter that answers other machines, and close what it opened before. Juju forgets
-    /// what a hook that fails has told it: each hook tells it again.
+    /// Has Juju open the port of an exporter that answers other machines, and close ports that it opened before. Each
+    /// hook repeats this, since Juju discards the requests of a hook that fails.
     pub(super) fn follow_port(&self, charm: &mut Charm, config: &Config) -> anyhow::Result<()> {
         let listen = config.exporter.listen;
         let port = (!listen.ip().is_loopback() && self.has_exporter()?).then(|| listen.port());

@@ -64,7 +64,8 @@ pub(super) fn put_exporter(root: &Root, charm: &mut Charm, running: &Path) -> Re
     put(root, charm, &beside, [PACKAGED_EXPORTER, EXPORTER], |charm| &mut charm.exporter)
 }
 
-/// `places`: a package's, and where it is put. `written`: what was put there.
+/// Copies a program. `places`: the package's path, and the path of the copy. `written`: the copies that the charm
+/// recorded.
 fn put(
     root: &Root,
     charm: &mut Charm,
@@ -134,7 +135,8 @@ fn is_there(root: &Root, program: &str) -> bool {
     root.lstat(program).is_ok_and(|meta| meta.kind == Kind::Regular)
 }
 
-/// Removes those of the three that are still the charm's. `is_needed`: whether the program has something to end yet.
+/// Removes the configuration, the program and the exporter, each only while it is as the charm wrote it. `is_needed`:
+/// whether the program has something to end yet.
 pub(super) fn remove(root: &Root, charm: &Charm, is_needed: bool) -> Result<(), root::Error> {
     let files = [
         (config::PATH, TEXT_LIMIT, &charm.configuration, false),

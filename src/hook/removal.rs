@@ -154,7 +154,7 @@ impl Machine<'_> {
     }
 }
 
-/// What an undo has not reverted, the first of it.
+/// The first thing that an undo has not reverted, in a sentence.
 fn first_kept(undone: &Outcome) -> Option<String> {
     // What is no longer managed is left for good: no later undo would know of it.
     let is_managed = |it: &&Finding| undone.state.receipt.entry(&it.path).is_some();

@@ -75,7 +75,7 @@ impl Run<'_> {
     fn missing(&self, published: &PublishedState, is_known: bool) -> Result<Vec<PendingGpu>, Error> {
         let mut facts = Facts::read(self.root).remembering(self.known(is_known)?.memory.pinned);
         if !is_known && published.is_true(&facts) {
-            // None of the others was published; of these udev may still have nodes to go over.
+            // No unusable GPU was published. udev may still have to set the nodes of usable ones.
             facts.inventory.gpus.retain(Gpu::usable);
         }
         Ok(pending_gpus(self.root, self.config, &facts))

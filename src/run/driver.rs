@@ -132,7 +132,7 @@ impl Execution<'_> {
         let (facts, transaction) = (&observed.facts, &mut self.transaction);
         let driver = Driver::read(root);
         if driver.packages.as_ref().is_ok_and(|there| !there.contains_key(PACKAGE)) {
-            // What kept it from coming has a finding of its own.
+            // A finding of its own says what kept the package from coming.
             memory.unverified = false;
             transaction.forgive(is_reboot)?;
             return Ok(None);

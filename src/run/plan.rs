@@ -71,7 +71,7 @@ impl Run<'_> {
         Ok(planned)
     }
 
-    /// A plan with what it makes necessary, and by which rules.
+    /// A plan with the effects that it makes necessary, and the rules for units.
     pub(super) fn announced(&self, plan: Plan, receipt: &Receipt) -> Planned {
         self.announced_by(plan, receipt, &self.services())
     }

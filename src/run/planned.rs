@@ -24,7 +24,7 @@ pub struct Planned {
     /// What apt says that it would do; only where `apply --dry-run` asks for it and packages would come or go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehearsal: Option<Rehearsal>,
-    /// The effects as a person reads them, by what may be restarted here.
+    /// The effects in sentences for a person, which depend on what may be restarted here.
     #[serde(skip)]
     pub announced: Vec<String>,
 }

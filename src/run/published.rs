@@ -12,7 +12,7 @@ use host::facts::Facts;
 use reconcile::{Action, Desired, Digest, Entry, Managed, Receipt, State, Store};
 use root::Root;
 
-/// The CDI spec and the worker's tags, as rocworker wrote them. What has been edited since is not among it.
+/// The CDI spec and the worker's tags, as rocworker wrote them. A file that was edited since is left out.
 #[derive(Debug, Clone)]
 pub(super) struct PublishedState {
     spec: Option<Published>,
@@ -76,7 +76,7 @@ impl PublishedState {
         published.map(|it| it.says(it.text.clone())).eq(self.still_true(facts).actions)
     }
 
-    /// A receipt of this alone: a plan by it reverts nothing else.
+    /// A receipt with what was published alone: a plan for it reverts nothing else.
     pub(super) fn narrowed(&self, receipt: &Receipt) -> Receipt {
         let mut receipt = receipt.clone();
         let paths: Vec<_> = self.spec.iter().chain(&self.tags).map(|it| &it.entry.path).collect();

@@ -20,11 +20,11 @@ pub(super) struct Scope {
     /// Whether apt is asked, and packages come and go.
     pub(super) packages: bool,
     pub(super) effects: Effects,
-    /// Whether it restarts units, as far as the configuration, the daemon's [`Rules`] or the last apply allow.
+    /// Whether the run restarts units, as far as the configuration, the daemon's [`Rules`] or the last apply allow.
     pub(super) restarts: bool,
-    /// Whether it leaves a machine alone that is not set up.
+    /// Whether the run leaves a machine alone that is not set up.
     pub(super) needs_set_up: bool,
-    /// Whether it keeps what was published and is still true where the desired state is unknown; else it fails.
+    /// Whether the run keeps what was published and is still true where the desired state is unknown; else it fails.
     pub(super) keeps_published: bool,
 }
 
@@ -152,18 +152,18 @@ pub(super) const GENERATE: Scope =
 /// What a run is asked for, beside its scope.
 #[derive(Clone, Copy)]
 pub(super) enum Request<'r> {
-    /// What the configuration says. `saved`: only if it is what this plan says.
+    /// The state that the configuration asks for. `saved`: only if it takes exactly the changes of this plan.
     Configuration {
         saved: Option<&'r Saved>,
     },
-    /// What the configuration says, for the GPUs of this boot. `published`: what was published before it. `is_known`:
-    /// whether there is a configuration.
+    /// The state that the configuration asks for, with the GPUs of this boot. `published`: what was published before
+    /// boot. `is_known`: whether there is a configuration.
     Boot {
         published: &'r PublishedState,
         is_known: bool,
     },
-    /// What the configuration says, as far as the daemon may change it. `is_current`: asked under the lock, whether it
-    /// is still to be done.
+    /// The state that the configuration asks for, as far as the daemon may make it. `is_current` is asked under the
+    /// lock, whether the run is still needed.
     Reconcile {
         rules: &'r Rules<'r>,
         is_current: &'r dyn Fn() -> bool,
@@ -180,9 +180,9 @@ pub(super) enum Request<'r> {
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
     pub enforce: bool,
-    /// What it may do with units whose configuration was changed.
+    /// What the daemon may do with units whose configuration was changed.
     pub restarts: Restarts,
-    /// Whether it also asks systemd about pending restarts: a person may have made them since.
+    /// Whether the daemon also asks systemd about pending restarts: a person may have made them since.
     pub closely: bool,
     /// Whether a worker may lose tags because GPUs have gone.
     pub tags_may_go: bool,

@@ -30,12 +30,12 @@ use crate::memory::{AppliedConfig, Memory};
 use crate::observations::Observations;
 use crate::own_program;
 
-/// What should be, and what it was decided by.
+/// The desired state of a run, and what it was decided by.
 pub(super) struct Target {
     /// The state as it was read before the run.
     pub(super) state: State,
     pub(super) desired: Desired,
-    /// What was observed, where that decides.
+    /// What was observed, where the desired state depends on it.
     pub(super) observed: Option<Observations>,
     /// What is remembered from now on.
     pub(super) memory: Memory,

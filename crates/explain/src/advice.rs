@@ -34,7 +34,7 @@ pub struct TakenDown {
     pub index: u32,
 }
 
-/// What to type, and what for.
+/// A command to type, and its purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Command {
     #[serde(rename = "for")]

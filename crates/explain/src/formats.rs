@@ -23,7 +23,7 @@ const FORMATS: [Format; 5] = [
     },
 ];
 
-/// What to do with a log that begins so; `None`: it may be text.
+/// How to make text of a log that begins with `start`; `None`: it may be text.
 #[must_use]
 pub fn no_text(start: &[u8]) -> Option<String> {
     let is = |format: &&Format| start.get(format.at..).is_some_and(|start| start.starts_with(format.magic));

@@ -61,7 +61,7 @@ pub struct Entry {
     pub render: Option<String>,
 }
 
-/// What an address of a log is on this machine.
+/// What the device at an address in a log is on this machine.
 #[derive(Debug)]
 pub enum Place<'h> {
     Card(&'h Card),

@@ -45,12 +45,12 @@ pub enum Error {
     /// journalctl failed on another machine.
     #[error("journalctl ended with exit status: {code}{}{reason}", if reason.is_empty() { "" } else { ": " })]
     Failed { code: i32, reason: String },
-    /// What takes the matches does not.
+    /// The writer of the matches fails.
     #[error(transparent)]
     Write(io::Error),
 }
 
-/// What was read.
+/// What a reading of the journal found, beside the messages.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct JournalRead {
     pub totals: Totals,

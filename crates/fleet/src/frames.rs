@@ -30,9 +30,9 @@ pub struct Reading {
     pub files: Files,
     /// When, by that machine's clock: seconds since 1970. `None`: `detect` does not ask.
     pub taken_at: Option<u64>,
-    /// Whether root read it.
+    /// Whether root ran the script.
     pub as_root: bool,
-    /// How journalctl ended there, where it was asked.
+    /// What journalctl printed on the machine, where it was asked.
     pub journal: Option<Printed>,
     /// The suspended cards, as the script lists them.
     pub asleep: String,
@@ -87,7 +87,7 @@ struct Parser<'o> {
     frame: usize,
     /// How many paths and names have come.
     paths: usize,
-    /// Programs print each path with this in front.
+    /// The machine's Root, which precedes each path that programs print.
     prefix: Vec<u8>,
     files: Files,
     /// Contents of files and folders, which wait until every link is known.
@@ -166,7 +166,7 @@ impl<'o> Parser<'o> {
         Ok(taken)
     }
 
-    /// What comes before a mark.
+    /// Takes the bytes up to a mark.
     fn until(&mut self, mark: &[u8]) -> Result<&'o [u8], Problem> {
         let taken = self.take(find(self.rest, mark).ok_or(Problem::Ended)?)?;
         self.take(mark.len())?;

@@ -19,7 +19,7 @@ use super::frames::{self, Reading};
 /// How often one command connects to a machine: a file may name a folder, whose files name others.
 pub const MOST_CONNECTIONS: usize = 4;
 
-/// What a command reads there.
+/// What a command reads on another machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// `detect`

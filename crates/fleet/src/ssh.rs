@@ -14,7 +14,7 @@ use diagnosis::Diagnosis;
 
 pub use diagnosis::sudo_refused;
 
-/// How long a command may take there.
+/// How long a command may take on another machine.
 pub const LIMIT: Duration = Duration::from_secs(300);
 
 /// The most bytes of an answer. A machine whose GPUs have 64 partitions answers with one or two mebibytes.

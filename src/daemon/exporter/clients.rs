@@ -135,7 +135,7 @@ fn fdinfo(text: &str) -> Option<Fdinfo> {
     if value("drm-driver") != Some("amdgpu") {
         return None;
     }
-    // What is in VRAM now; older kernels call the same `memory`.
+    // The bytes in VRAM now, whose key older kernels call `memory`.
     let keys = ["drm-resident-vram", "drm-memory-vram", "drm-total-vram"];
     Some(Fdinfo {
         pci: value("drm-pdev")?.to_owned(),

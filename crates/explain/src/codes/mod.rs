@@ -72,7 +72,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Digits, of any count: a number that is too large is asked for all the same.
+/// Whether a word is a number in decimal or hexadecimal digits, however many: one that is too large is looked up too.
 fn is_numeral(word: &str) -> bool {
     let hexadecimal = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
     match hexadecimal {

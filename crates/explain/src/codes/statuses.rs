@@ -15,7 +15,7 @@ pub enum Library {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// The header, and its release.
+    /// The library's header with the codes, and its release.
     pub source: String,
     #[serde(rename = "code")]
     pub codes: Vec<Status>,
@@ -26,7 +26,7 @@ pub struct Table {
 pub struct Status {
     pub number: u32,
     pub name: String,
-    /// Other names of the same number.
+    /// Other names of this number.
     #[serde(default)]
     pub also: Vec<String>,
     pub meaning: String,

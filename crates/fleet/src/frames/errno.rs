@@ -90,7 +90,7 @@ fn named<'s>(line: &'s [u8], prefix: &[u8]) -> Option<(&'s [u8], &'s [u8])> {
 pub(super) fn content(message: &[u8]) -> Content {
     let message = String::from_utf8_lossy(message);
     let words = message.rsplit(": ").next().unwrap_or_default().trim();
-    // uutils.
+    // uutils prints the number behind its words.
     let number = words.strip_suffix(')').and_then(|it| it.rsplit_once(" (os error ")?.1.parse().ok());
     let known = WORDS.iter().find(|(known, _)| *known == words).map(|(_, errno)| *errno);
     let known = known.or(number.map(Errno::from_raw).filter(|errno| *errno != Errno::UnknownErrno));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use root::{Kind, Meta};
 
-/// What it says of a path.
+/// What `ls` printed about a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     Link(PathBuf, Meta),

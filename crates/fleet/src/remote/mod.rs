@@ -48,7 +48,7 @@ pub struct Found {
     /// What `systemctl is-active` prints for the unit.
     pub active: Option<String>,
     pub scrape: Option<Scrape>,
-    /// Why it does not answer on its own machine.
+    /// Why the exporter does not answer on its own machine.
     pub no_scrape: Option<String>,
     /// Sentences on what was not restored, and why.
     pub kept: Vec<String>,
@@ -84,10 +84,10 @@ impl Error {
     }
 }
 
-/// What to install.
+/// What `install` puts on a machine.
 #[derive(Debug)]
 pub struct InstallOptions<'w> {
-    /// `None`: the machine has one.
+    /// The package; `None`: the machine has rocworker already.
     pub package: Option<&'w Package>,
     /// `None`: what the configuration there says, and else [`DEFAULT_LISTEN`].
     pub listen: Option<&'w str>,
@@ -125,7 +125,7 @@ pub fn check(programs: &Programs, host: &Host) -> Result<Found, Error> {
 /// Installs and starts the exporter. A second time changes nothing.
 ///
 /// # Errors
-/// Says what has failed there, and whether it was reverted.
+/// The error says what has failed on the machine, and whether it was reverted.
 pub fn install(programs: &Programs, host: &Host, wanted: &InstallOptions<'_>) -> Result<Found, Error> {
     run(programs, host, &install_script(wanted))
 }
@@ -159,7 +159,7 @@ fn install_script(wanted: &InstallOptions<'_>) -> String {
 /// Removes what install has brought, and restores what was there before. `force`: also where the unit has been edited.
 ///
 /// # Errors
-/// Says what stays, and why.
+/// The error says what stays on the machine, and why.
 pub fn uninstall(programs: &Programs, host: &Host, force: bool) -> Result<Found, Error> {
     let call = if force { "uninstall --force\n" } else { "uninstall\n" };
     run(programs, host, &[COMMON, REVERT, UNINSTALL, call].concat())
@@ -190,7 +190,7 @@ impl Found {
     /// Reads a script's answer.
     ///
     /// # Errors
-    /// The problem that it names.
+    /// The problem that the script's answer names.
     fn parse(stdout: &str) -> Result<Self, String> {
         let mut found = Self::default();
         let (mut file, mut runs, mut is_foreign) = (String::new(), String::new(), false);
@@ -212,7 +212,7 @@ impl Found {
                 "no-scrape" => found.no_scrape = Some(value),
                 "kept" => found.kept.push(value),
                 "nothing" => found.is_nothing = true,
-                // A later version's.
+                // A later version may print further keys.
                 _ => {}
             }
         }

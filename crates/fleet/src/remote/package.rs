@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-/// Far more than it has.
+/// The limit for a package's bytes: far more than rocworker's has.
 const LIMIT: usize = 512 << 20;
 
 /// How a Debian package begins (deb(5), ar(5)).

@@ -12,9 +12,9 @@ const MOST: usize = 300;
 /// Why the script did not begin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Diagnosis {
-    /// ssh can be tried again.
+    /// There was no connection: another try may have one.
     NoConnection(String),
-    /// ssh would be refused again.
+    /// Another try would be refused too.
     Refused(String),
 }
 
@@ -90,13 +90,13 @@ pub(super) fn diagnose(host: &Host, stderr: &str) -> Diagnosis {
     Diagnosis::Refused(format!("{message}; see `ssh -v {host} true`"))
 }
 
-/// `message`: ssh's last line, if there is one.
+/// The error where a connection ended while the script ran. `message`: ssh's last line, if there is one.
 pub(super) fn connection_lost(message: &str) -> String {
     let message = if message.is_empty() { "ssh exited without an error message" } else { message };
     format!("{message}; check that the machine is up, then run the command again")
 }
 
-/// `message`: sudo's last line.
+/// The error where `sudo -n` refuses. `message`: sudo's last line.
 pub fn sudo_refused(host: &Host, message: &str) -> String {
     let user = host.user.as_deref().unwrap_or("ssh's user");
     let message = if message.is_empty() { "sudo refuses" } else { message };
@@ -104,7 +104,7 @@ pub fn sudo_refused(host: &Host, message: &str) -> String {
     format!("`sudo -n` failed for {user} ({message}): add NOPASSWD for {user} to sudoers, or use root@{name}")
 }
 
-/// `message`: what came in place of a script's answer.
+/// The error where the login shell started no script. `message`: what it printed instead.
 pub(super) fn shell_refused(message: &str) -> String {
     let message =
         if message.is_empty() { String::new() } else { format!(": {}", message.trim_end_matches('.')) };

@@ -13,7 +13,7 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * 1024.0;
 const GIB: f64 = MIB * 1024.0;
 
-/// What is shown where nothing is known.
+/// Stands for an unknown value.
 pub const UNKNOWN: &str = "-";
 
 fn or_unknown(text: Option<String>) -> String {
@@ -62,7 +62,7 @@ pub(crate) fn memory_share(card: &Card) -> String {
     percent(parts.filter(|(_, total)| *total > 0).map(share))
 }
 
-/// Draw and limit.
+/// A card's power draw and its limit.
 pub fn power(watts: Option<f64>, limit: Option<f64>) -> String {
     match (watts, limit) {
         (None, None) => UNKNOWN.to_owned(),

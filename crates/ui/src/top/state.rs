@@ -14,7 +14,7 @@ use super::reader::Reading;
 use super::rows::{CardKey, Key, Row, rows};
 use super::say;
 
-/// What + and - step through, in milliseconds.
+/// The intervals that the keys + and - step through, in milliseconds.
 const INTERVALS_MS: [u64; 9] = [200, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 30_000, 60_000];
 
 /// The intervals between two readings that `--interval` and the keys offer.
@@ -24,10 +24,10 @@ pub const INTERVALS: RangeInclusive<Duration> =
 /// A machine with more GPUs begins with its partitions folded.
 const FEW: usize = 16;
 
-/// A page, for the keys that move by one.
+/// How many lines PgUp and PgDn move by.
 const PAGE: usize = 10;
 
-/// Longer texts are not typed.
+/// The longest filter that can be typed.
 const LONGEST_FILTER: usize = 64;
 
 /// What an event asks of the program.
@@ -39,7 +39,7 @@ pub enum Effect {
     Stop,
 }
 
-/// What lies over the tables.
+/// A text that lies over the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overlay {
     Help,

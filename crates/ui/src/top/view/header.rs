@@ -7,13 +7,13 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{BOLD, DIM};
 use crate::top::state::{Focus, State};
 
-/// Between two parts of a line.
+/// Separates two parts of a line.
 const GAP: usize = 2;
 
 /// A part of the header, and the narrower the terminal, the lower the number has to be.
 type Part = (u8, String);
 
-/// Host, driver, GPUs, daemon, pace and time, as many as fit.
+/// The first line: host, driver, GPUs, daemon, pace and time, as many as fit.
 pub(super) fn header(state: &State, width: u16) -> Line<'static> {
     let mut parts: Vec<Part> = vec![(0, "rocworker top".to_owned())];
     if let Some(reading) = &state.reading {
