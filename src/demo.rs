@@ -57,7 +57,7 @@ pub fn wrapped(root: &Root, policy: &str, bundle: &str) -> anyhow::Result<Option
 /// The nodes that a task sees with this bundle, a line each: kind and mode as ls writes them, path, and numbers.
 ///
 /// # Errors
-/// Where it is no bundle.
+/// `bundle` is no OCI bundle.
 pub fn nodes(bundle: &str) -> anyhow::Result<String> {
     let bundle: Value = serde_json::from_str(bundle).context("reading the demo's bundle")?;
     let devices = bundle.pointer("/linux/devices").and_then(Value::as_array);

@@ -13,12 +13,11 @@ use render::Sums;
 use root::{Attributes, Root, Written};
 use serde::{Deserialize, Serialize};
 
-/// Where the file is.
 pub const PATH: &str = "/var/lib/rocworker/memory.json";
 const LIMIT: usize = 4 << 20;
 const VERSION: u32 = 1;
 
-/// Its place, and the newest schema_version of it that this version reads.
+/// The path of the memory, and the newest schema_version that this version reads.
 pub const FORMAT: (&str, u32) = (PATH, VERSION);
 
 /// The file.
@@ -32,7 +31,7 @@ struct Stored<M> {
 /// Everything that is remembered.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
-    /// What indexes and render names of `gpu-device-ids` meant when they were first applied.
+    /// Which GPUs the words of gpu-device-ids meant when they were first applied.
     #[serde(default, rename = "chosen")]
     pub pinned: PinnedDevices,
     /// Versions of programs, by path.
@@ -44,7 +43,8 @@ pub struct Memory {
     /// The Concourse whose configuration of containerd the managed one is made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concourse: Option<Version>,
-    /// The last reboot that was asked for because of the driver, where an earlier version kept it. The receipt has it now.
+    /// The last reboot that was asked for because of the driver, where an earlier version kept it. The receipt has it
+    /// now.
     #[serde(default, skip_serializing, rename = "driver")]
     pub(crate) reboot: Option<Attempt>,
     /// Whether packages were about to come, and no run has found since that the driver among them is in order: a run
@@ -54,14 +54,14 @@ pub struct Memory {
     /// Whether an undo has begun and no apply has come since: what it has left is not set up again by the daemon.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,
-    /// By which configuration the machine was last set up. `None`: by its own, which said nothing.
+    /// The configuration of the last apply. `None`: the machine's own, which had no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<AppliedConfig>,
     /// Which rocworker last set the machine up: two on one machine make two things of a configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocworker: Option<String>,
-    /// Where file systems were mounted over what may name the wrapper when this machine was first set up. `None`: an
-    /// earlier version did not look.
+    /// The mount points over files that may name the wrapper, as they were when this machine was first set up. `None`:
+    /// an earlier version did not look.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mounts: Option<BTreeSet<PathBuf>>,
     /// The component that alone was applied here (`apply --only`), as receipts name it.
@@ -72,15 +72,16 @@ pub struct Memory {
 /// The configuration of an apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AppliedConfig {
-    /// Where it was, when it was not the machine's own (`--config`).
+    /// The configuration's path, where it is not the machine's own (`--config`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<PathBuf>,
-    /// Of its text, as in the history.
+    /// The digest of the configuration's text, as the history records it.
     pub sha256: String,
 }
 
 impl AppliedConfig {
-    /// What is remembered of a configuration by which a machine is set up. `None`: it is the machine's own, and says nothing.
+    /// What is remembered of a configuration by which a machine is set up. `None`: it is the machine's own, and says
+    /// nothing.
     pub fn of(root: &Root, config: &Config) -> Option<Self> {
         let path = config.path();
         let other = (path != root.shown(config::PATH)).then(|| path.to_owned());
@@ -121,7 +122,7 @@ impl Memory {
         }
     }
 
-    /// Remembers it: writes nothing when the file says the same, and removes the file when there is nothing.
+    /// Writes the file, unless it has these bytes already. Removes the file where nothing is remembered.
     pub fn write(&self, root: &Root) -> Result<Written, root::Error> {
         if *self == Self::default() {
             return root.remove(PATH);

@@ -1,15 +1,15 @@
-//! Where this program is, for what runs it later: a unit names a path that must stay.
+//! Finds the path of this program that units can name: it must stay.
 
 use std::path::{Path, PathBuf};
 
 use root::Root;
 
-/// Where the Debian package has it.
+/// The program's path in the Debian package.
 pub const PACKAGED: &str = "/usr/bin/rocworker";
-/// Where an administrator puts it, and the charm.
+/// The path at which an administrator or the charm puts the program.
 pub const LOCAL: &str = "/usr/local/bin/rocworker";
 
-/// The exporter of metrics, beside it.
+/// The name of the exporter's program, which is beside rocworker.
 pub const EXPORTER: &str = "rocworker-exporter";
 
 /// Folders in which a unit finds no program. The system empties the first five at a start (file-hierarchy(7)); the
@@ -45,7 +45,7 @@ pub fn find(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
 /// Finds the exporter, which is beside the program in a package, an archive and a charm.
 ///
 /// # Errors
-/// As [`find`].
+/// A sentence that says what to run, as with [`find`].
 pub fn exporter(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
     let mut why = format!("{EXPORTER} is not installed");
     let installed = [PACKAGED, LOCAL].map(Path::new);

@@ -10,7 +10,7 @@ use inventory::{Around, DeviceNode, Gpu, Problem};
 use root::Root;
 use serde::Serialize;
 
-/// Where udevd listens, while it runs.
+/// udevd's socket, which exists while udevd runs.
 const UDEVD: &str = "/run/udev/control";
 
 /// A GPU that a container is to be given and cannot be given yet.
@@ -52,8 +52,8 @@ fn of(root: &Root, gpu: &Gpu, kfd: &DeviceNode) -> Option<PendingGpu> {
 }
 
 /// Whether what keeps a GPU from containers can be that its driver is not done. amdgpu gives KFD a card before it
-/// registers its DRM nodes (amdgpu_pci_probe in amdgpu_drv.c), so that a card which has a render node and is not known to
-/// KFD stays so.
+/// registers its DRM nodes (amdgpu_pci_probe in amdgpu_drv.c), so that a card which has a render node and is not known
+/// to KFD stays so.
 fn may_pass(problem: &Problem) -> bool {
     match problem {
         Problem::Unbound

@@ -17,9 +17,9 @@ use crate::run::{Error, Planned, Run, State};
 pub struct Status {
     #[serde(flatten)]
     pub state: State,
-    /// Why it cannot be said what should be; then nothing is known of drift.
+    /// Why the desired state is unknown; then the drift is unknown too.
     pub problem: Option<String>,
-    /// The configuration's part in that.
+    /// The configuration's error, where it is the cause of `problem`.
     #[serde(skip)]
     pub wrong: Option<config::Error>,
     /// What an apply would change now.
@@ -30,14 +30,15 @@ pub struct Status {
     /// Files that are as they should be and that rocworker did not make, as far as it remembers: undo leaves them.
     pub found: Vec<Resource>,
     /// What words of gpu-device-ids meant when they were first applied, and where that is now.
-    pub chosen: Vec<ChosenNow>,
+    #[serde(rename = "chosen")]
+    pub pinned: Vec<PinnedNow>,
     pub notes: Vec<Note>,
     /// What the daemon says of itself; null where none runs.
     pub daemon: Option<Answer>,
 }
 
 #[derive(Debug, Serialize)]
-pub struct ChosenNow {
+pub struct PinnedNow {
     pub word: String,
     pub pci: String,
     pub uuid: Option<String>,
@@ -76,9 +77,9 @@ impl Status {
 
     fn of(root: &Root, state: State, planned: Planned, problem: Option<String>) -> Self {
         let facts = Facts::read(root).remembering(state.memory.pinned.clone());
-        let chosen = state.memory.pinned.iter().map(|(word, choice)| {
+        let pinned = state.memory.pinned.iter().map(|(word, choice)| {
             let gpu = facts.amd().find(|gpu| choice.is(gpu));
-            ChosenNow {
+            PinnedNow {
                 word: word.clone(),
                 pci: choice.pci.clone(),
                 uuid: choice.uuid.clone(),
@@ -96,7 +97,7 @@ impl Status {
             blocked: plan.blocked,
             left: plan.left,
             found: plan.found,
-            chosen: chosen.collect(),
+            pinned: pinned.collect(),
             state,
             notes,
             daemon: ask(root),

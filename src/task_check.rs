@@ -1,8 +1,8 @@
 //! `task-check`: whether the container that this runs in can use AMD's GPUs. It needs nothing of the image but the
 //! program itself: no ROCm, no shell, no library.
 //!
-//! It finds AMD's nodes in /dev by their numbers and opens them as HIP does. Unlike `doctor` it asks nothing about the
-//! machine: what a task cannot open it does not have, whatever sysfs shows.
+//! `task-check` finds AMD's nodes in /dev by their numbers and opens them as HIP does. Unlike `doctor` it asks nothing
+//! about the machine: what a task cannot open it does not have, whatever sysfs shows.
 
 use std::fs::{File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -31,13 +31,13 @@ pub struct Verdict {
     pub ok: bool,
 }
 
-/// One of the three.
+/// A line of the verdict, one for each [`Line::name`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Line {
     /// `render`, `card`, `access`.
     pub name: &'static str,
     pub ok: bool,
-    /// Without the sign in front.
+    /// The line without its sign, ✓ or ✗.
     pub text: String,
 }
 
@@ -78,8 +78,8 @@ fn verdict(
 
 /// AMD's nodes whose names are this and a number, in the order of their numbers; else why there is none.
 ///
-/// By their device numbers, not their names: a runtime may hand a node out under another name, and sysfs shows the GPUs
-/// of the whole host (`/sys/dev/char/MAJOR:MINOR`).
+/// Nodes are found by their device numbers, not their names: a runtime may hand a node out under another name, and
+/// sysfs shows the GPUs of the whole host (`/sys/dev/char/MAJOR:MINOR`).
 fn look(root: &Root, prefix: &str) -> Result<Vec<PathBuf>, String> {
     let names = root.list(FOLDER).map_err(|error| match error.is_not_found() {
         true => format!("there is no {FOLDER}; {NOT_GIVEN}"),
@@ -177,7 +177,7 @@ mod tests {
         Ok(paths.iter().map(PathBuf::from).collect())
     }
 
-    fn said(verdict: &Verdict) -> [(bool, &str); 3] {
+    fn lines_of(verdict: &Verdict) -> [(bool, &str); 3] {
         verdict.lines.each_ref().map(|line| (line.ok, line.text.as_str()))
     }
 
@@ -186,7 +186,7 @@ mod tests {
         let renders = found(&["/dev/dri/renderD128", "/dev/dri/renderD129"]);
         let verdict = verdict(renders, found(&["/dev/dri/card1"]), Ok("1.18".to_owned()));
         assert_eq!(
-            said(&verdict),
+            lines_of(&verdict),
             [
                 (true, "Found AMD GPU render devices: /dev/dri/renderD128 /dev/dri/renderD129"),
                 (true, "Found AMD GPU card devices: /dev/dri/card1"),
@@ -201,12 +201,12 @@ mod tests {
         let renders = || found(&["/dev/dri/renderD128"]);
         let closed = verdict(renders(), found(&["/dev/dri/card1"]), Err("/dev/kfd is closed".to_owned()));
         assert_eq!(
-            said(&closed)[2],
+            lines_of(&closed)[2],
             (false, "AMD GPU devices are not accessible in container: /dev/kfd is closed")
         );
         assert!(!closed.ok);
         let without_card = verdict(renders(), Err("none".to_owned()), Ok("1.18".to_owned()));
-        assert_eq!(said(&without_card).map(|(ok, _)| ok), [true, false, true]);
+        assert_eq!(lines_of(&without_card).map(|(ok, _)| ok), [true, false, true]);
         assert!(!without_card.ok, "a ✗ and 0 would not go together");
     }
 
@@ -218,7 +218,7 @@ mod tests {
         let missing = "is not there: the container was not given it (ENOENT, No such file or directory)";
         assert_eq!(refused, format!("/dev/dri/renderD128 {missing}; /dev/kfd {missing}"));
         let verdict = check(&root);
-        let [render, card, access] = said(&verdict);
+        let [render, card, access] = lines_of(&verdict);
         assert!(
             render
                 .1
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn each_refusal_is_told_in_words_that_lead_to_who_refused() {
-        for (errno, said) in [
+        for (errno, lines_of) in [
             (Errno::ENOENT, "is not there: the container was not given it (ENOENT, "),
             (Errno::EACCES, "is root:gid 992 0660, and this process is neither (EACCES, "),
             (Errno::EPERM, "is refused by the device cgroup: the container was not given it (EPERM, "),
@@ -243,7 +243,7 @@ mod tests {
             (Errno::EMFILE, "does not open (EMFILE, "),
         ] {
             let why = why_not(errno, || "root:gid 992 0660".to_owned());
-            assert!(why.starts_with(said), "{why}");
+            assert!(why.starts_with(lines_of), "{why}");
         }
     }
 }

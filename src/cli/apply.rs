@@ -59,7 +59,9 @@ fn shown(session: &Session, applied: &run::Outcome) -> String {
         0 if applied.falls_short() => "Nothing changed; the problems above remain.\n".to_owned(),
         0 => "Already in sync; no changes.\n".to_owned(),
         n if is_revert => format!("{} reverted.\n", counted(n, "change")),
-        n => format!("{} made. To revert: {}\n", counted(n, "change"), session.said("rocworker undo")),
+        n => {
+            format!("{} made. To revert: {}\n", counted(n, "change"), session.with_options("rocworker undo"))
+        }
     });
     text
 }

@@ -33,12 +33,14 @@ fn shown(session: &Session, booted: &run::Outcome) -> String {
     text.push_str(&findings(session, "failed", &booted.failed));
     for differs in &booted.differs {
         let path = printable(&differs.path.shown(&session.root));
-        let next = session.said("differs from what should be: rocworker apply");
+        let next = session.with_options("differs from what should be: rocworker apply");
         text.push_str(&format!("{} {path} {next}\n", styled(WARN, "pending:")));
     }
     text.push_str(&match booted.changes.len() {
         0 if !booted.state.is_applied() => {
-            session.said("nothing is set up here, and nothing was changed: rocworker apply sets it up") + "\n"
+            session
+                .with_options("nothing is set up here, and nothing was changed: rocworker apply sets it up")
+                + "\n"
         }
         0 => "The published GPUs are those of this machine; no changes.\n".to_owned(),
         n => format!("{} made before engines start\n", counted(n, "change")),

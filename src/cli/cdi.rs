@@ -176,7 +176,7 @@ fn list(session: &Session) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What has to come for there to be a spec.
+/// What has to happen before there is a spec.
 fn what_writes_it(session: &Session, config: &Config) -> anyhow::Result<String> {
     let facts = session.facts()?;
     let selection = select(config, &facts)?;
@@ -197,7 +197,7 @@ fn what_writes_it(session: &Session, config: &Config) -> anyhow::Result<String> 
     })
 }
 
-/// As many as fit a line; `-o wide` has them all.
+/// As many nodes as fit a line; `-o wide` prints all.
 fn nodes_in_short(nodes: &[String]) -> String {
     const MOST: usize = 4;
     match nodes {
@@ -261,12 +261,12 @@ fn shared(root: &Root, path: &Path) -> Vec<String> {
     texts.map(|it| format!("{}: {}", it.text(), it.remedy())).chain(siblings.unknown()).collect()
 }
 
-/// Where there is nothing to offer, there should be no spec.
+/// Whether the spec does not exist, which is right where there is no GPU to offer.
 fn is_missing(error: &anyhow::Error) -> bool {
     error.downcast_ref::<root::Error>().is_some_and(root::Error::is_not_found)
 }
 
-/// Where a spec is: beneath the session's Root, or elsewhere on the caller's machine.
+/// The place of a spec: a path beneath the session's Root, or the Root of the caller's machine with a path on it.
 fn place(
     session: &Session,
     file: Option<&Path>,

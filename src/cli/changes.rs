@@ -17,7 +17,7 @@ pub(crate) enum Tense {
     Made,
 }
 
-/// One change: what happens to which path and why, and its lines.
+/// Prints a change: what happens to which path and why. `lines`: also the lines that differ.
 pub(crate) fn change(session: &Session, change: &Change, tense: Tense, lines: bool) -> String {
     let path = printable(&change.path.shown(&session.root));
     let style = match change.change {
@@ -66,14 +66,14 @@ fn attributes(change: &Change) -> Option<String> {
         _ => None,
     };
     let ((mode, owner), (new_mode, new_owner)) = (of(&change.from)?, of(&change.to)?);
-    let mut said = Vec::new();
+    let mut differences = Vec::new();
     if mode != new_mode {
-        said.push(format!("mode {mode:04o} → {new_mode:04o}"));
+        differences.push(format!("mode {mode:04o} → {new_mode:04o}"));
     }
     if owner != new_owner {
-        said.push(format!("owner {}:{} → {}:{}", owner.0, owner.1, new_owner.0, new_owner.1));
+        differences.push(format!("owner {}:{} → {}:{}", owner.0, owner.1, new_owner.0, new_owner.1));
     }
-    (!said.is_empty()).then(|| said.join(", "))
+    (!differences.is_empty()).then(|| differences.join(", "))
 }
 
 /// How a path differs from what should be there, in a few words.
@@ -127,7 +127,7 @@ pub(crate) fn changes(session: &Session, changes: &[Change]) -> String {
 pub(crate) fn findings(session: &Session, what: &str, findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
         let path = finding.path.shown(&session.root);
-        format!("{} {path}: {}\n", styled(BAD, what), session.said(&finding.text))
+        format!("{} {path}: {}\n", styled(BAD, what), session.with_options(&finding.text))
     };
     findings.iter().map(line).collect()
 }
@@ -157,7 +157,7 @@ pub(crate) fn found(session: &Session, found: &[Resource]) -> String {
 pub(crate) fn notes(session: &Session, notes: &[Note]) -> String {
     let line = |note: &Note| {
         let word = if note.problem { styled(BAD, "problem:") } else { styled(DIM, "note:") };
-        format!("{word} {}: {}\n", note.about, session.said(&note.text))
+        format!("{word} {}: {}\n", note.about, session.with_options(&note.text))
     };
     notes.iter().map(line).collect()
 }
@@ -170,7 +170,7 @@ pub(crate) fn settled(session: &Session, effects: &[Settled]) -> String {
             Outcome::Pending => styled(WARN, "pending:"),
             Outcome::Failed => styled(BAD, "failed:"),
         };
-        format!("{word} {}\n", session.said(&settled.text))
+        format!("{word} {}\n", session.with_options(&settled.text))
     };
     effects.iter().map(line).collect()
 }

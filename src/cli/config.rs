@@ -34,7 +34,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     let read = read(session, file.as_deref());
     let problem = read.as_ref().err().map(|error| format!("{error:#}"));
     let answer = Answer { schema_version: 1, path, valid: problem.is_none(), problem };
-    // One error, one line: main prints it.
+    // main prints the error, once.
     if session.format.is_json() || answer.valid {
         session.format.print(&answer, || shown(session, &answer, file.is_none()))?;
     }
@@ -49,8 +49,8 @@ fn read(session: &Session, file: Option<&Path>) -> anyhow::Result<Config> {
 }
 
 fn shown(session: &Session, answer: &Answer, is_own: bool) -> String {
-    let path = session.said(&answer.path.display().to_string());
-    let next = session.said(if is_own { "; rocworker plan shows what it changes" } else { "" });
+    let path = session.with_options(&answer.path.display().to_string());
+    let next = session.with_options(if is_own { "; rocworker plan shows what it changes" } else { "" });
     if answer.path.exists() {
         format!("{path} is valid{next}\n")
     } else {

@@ -57,7 +57,7 @@ fn renew(session: &Session) -> anyhow::Result<Outcome> {
         Ok(applied) => {
             let mut text = changes::outcome(session, &applied);
             text.push_str(&match applied.changes.len() {
-                // What is wrong is said above.
+                // The warnings above name what is wrong.
                 0 if applied.falls_short() => String::new(),
                 0 => "rocworker: already in sync with this version\n".to_owned(),
                 n => format!("rocworker: {} made for this version\n", counted(n, "change")),

@@ -11,8 +11,8 @@ use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, un
 use crate::demo::{TASK, lay_out, nodes, wrapped};
 use crate::desired::policy;
 
-/// Every command on a built-in synthetic machine: the same functions as the commands', beneath a temporary
-/// Root, with nothing of this machine read or written.
+/// Runs the commands' functions on a built-in synthetic machine beneath a temporary Root. Nothing of this machine is
+/// read or written.
 pub(crate) fn run() -> anyhow::Result<Outcome> {
     let dir = tempfile::Builder::new().prefix("rocworker-demo-").tempdir()?;
     lay_out(dir.path())?;
@@ -58,7 +58,7 @@ fn setup(session: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What engines, pipelines and a task see of it.
+/// What engines, pipelines and a task see of the machine.
 fn published(session: &Session) -> anyhow::Result<()> {
     step("cdi list", "By these names: podman run --device amd.com/gpu=0 …")?;
     cdi::run(session, &cdi::Command::List)?;

@@ -74,7 +74,7 @@ fn text(session: &Session, diagnosis: &Diagnosis) -> String {
     text
 }
 
-/// 63 partitions in the same state are one line, at the place of the first.
+/// Groups checks with equal results, at the place of the first: 63 partitions in one state become one line.
 fn alike(component: &[Check]) -> Vec<Vec<&Check>> {
     let mut groups: Vec<Vec<&Check>> = Vec::new();
     for check in component {
@@ -112,7 +112,7 @@ fn line(session: &Session, checks: &[&Check], width: usize) -> String {
     )
     .ok();
     if let Some(remedy) = &check.remedy {
-        writeln!(line, "      → {}", session.said(remedy)).ok();
+        writeln!(line, "      → {}", session.with_options(remedy)).ok();
     }
     line
 }

@@ -37,12 +37,12 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Also `list-errors`.
+/// Prints all known errors, for `explain --list` and `list-errors`.
 pub(crate) fn list(session: &Session) -> anyhow::Result<Outcome> {
     codes::list(session)
 }
 
-/// The word that JSON has for it.
+/// The word by which JSON names a value, for tables.
 fn word(value: &impl serde::Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

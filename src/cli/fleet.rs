@@ -39,7 +39,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RemoteCommand {
     method: Method,
-    /// Its arguments, for this program and for the one on that machine.
+    /// The command's arguments, which this program and the one on the other machine both get.
     words: Vec<String>,
     /// The text that metrics of several machines become.
     metrics: Option<TextFormat>,
@@ -49,9 +49,9 @@ struct RemoteCommand {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Method {
-    /// A shell there reads; this program answers.
+    /// A shell on the other machine reads its files, and this program answers from them.
     Read { wanted: Wanted, since: Option<String> },
-    /// The rocworker there answers.
+    /// The rocworker that the other machine has answers.
     Installed,
 }
 

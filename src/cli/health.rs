@@ -49,7 +49,7 @@ enum Source {
 struct Entry<'h> {
     indexes: Vec<u32>,
     name: Option<String>,
-    /// As detect calls it.
+    /// Whether `detect` calls a GPU of the card usable.
     #[serde(skip)]
     is_usable: bool,
     #[serde(flatten)]
@@ -201,7 +201,7 @@ fn style(state: State) -> Style {
     }
 }
 
-/// By which a row's lines below it are found.
+/// The card's number in its row, which the lines below the table repeat: its GPUs' indexes, or its PCI address.
 fn number(gpu: &Entry<'_>) -> String {
     if gpu.indexes.is_empty() { gpu.health.pci.to_string() } else { ranges(&gpu.indexes) }
 }

@@ -15,7 +15,7 @@ pub(crate) struct Named {
     pub(crate) host: Host,
 }
 
-/// How a machine ended: so many of so many have.
+/// A line that says how the command ended for a machine, and how many machines have ended.
 pub(crate) fn progress(name: &str, code: i32, took: Duration, (ended, of): (usize, usize)) -> String {
     let seconds = took.as_secs_f64();
     match code {

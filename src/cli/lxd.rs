@@ -43,7 +43,7 @@ fn name(text: &str) -> Result<String, Misuse> {
 struct Answer<'a> {
     schema_version: u32,
     client: &'static str,
-    /// Where the list of cards came from.
+    /// The command or file that listed the cards.
     source: String,
     container: Option<&'a str>,
     gid: Option<u32>,
@@ -94,7 +94,8 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     Ok(Outcome::Done)
 }
 
-/// By sysfs of the machine that was asked, or of the Root that goes with a file.
+/// Asks sysfs whether a render node is a further partition's: on the machine that was asked, or beneath the `--root`
+/// that goes with a file. `None`: there is no such sysfs.
 fn is_partition(session: &Session, of_this_machine: bool, render: &str) -> Option<bool> {
     let device = Path::new("/sys/class/drm").join(render).join("device");
     let is_known = (of_this_machine || !session.root.is_host()) && session.root.lstat(&device).is_ok();
@@ -135,7 +136,7 @@ fn gid_of(
     }
 }
 
-/// For a shell: everything but the commands is behind a #.
+/// A text that a shell can run: everything but the commands is behind a #.
 fn text(advice: &Advice) -> String {
     let mut text = String::new();
     for note in &advice.notes {

@@ -16,7 +16,7 @@ pub(crate) fn completions(shell: Shell) -> anyhow::Result<Outcome> {
     print_bytes(script.into_inner())
 }
 
-/// One page for the program, with a section for each command; or a page each, in a folder.
+/// Prints one manual page with a section for each command, or writes a page for each command into the folder `into`.
 pub(crate) fn man(into: Option<&Path>) -> anyhow::Result<Outcome> {
     let mut program = Args::command();
     program.build();
@@ -42,7 +42,8 @@ fn pages(folder: &Path, command: &clap::Command, name: &str) -> anyhow::Result<(
     documented(command).try_for_each(|it| pages(folder, it, &format!("{name}-{}", it.get_name())))
 }
 
-/// A page as clap_mangen makes it; the program's own has its examples, files and exit codes in sections of man-pages(7).
+/// A page as clap_mangen makes it; the program's own has its examples, files and exit codes in sections of
+/// man-pages(7).
 fn page(command: &clap::Command, name: &str) -> anyhow::Result<Vec<u8>> {
     let page = clap_mangen::Man::new(command.clone().after_help(None::<&str>));
     let mut text = Vec::new();

@@ -49,7 +49,7 @@ struct Unread {
 struct Entry<'a> {
     metric: &'a str,
     kind: &'static str,
-    /// Empty where it counts.
+    /// The unit, empty for a metric that counts.
     unit: &'a str,
     labels: BTreeMap<&'a str, &'a str>,
     value: f64,

@@ -40,30 +40,30 @@ impl Options {
     /// The text, with these options in each command of this program.
     pub(crate) fn on(&self, text: &str) -> String {
         const PROGRAM: &str = "rocworker ";
-        let (mut said, mut rest) = (String::new(), text);
+        let (mut completed, mut rest) = (String::new(), text);
         while let Some((before, after)) = rest.split_once(PROGRAM) {
             let is_word =
                 !before.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '-' | '.' | '_'));
             let word: String = after.chars().take_while(|c| c.is_ascii_lowercase() || *c == '-').collect();
-            said += before;
+            completed += before;
             let elsewhere = self.host.as_deref().filter(|_| is_word && COMMANDS.contains(&&*word));
             if let Some(host) = elsewhere.filter(|_| !takes_host(&word, after)) {
                 // explain's numbers and texts are the same on every machine.
                 let is_local = LOCAL.contains(&&*word);
-                said +=
+                completed +=
                     &if is_local { PROGRAM.to_owned() } else { format!("ssh {} {PROGRAM}", quoted(host)) };
                 rest = after;
                 continue;
             }
-            said += PROGRAM;
+            completed += PROGRAM;
             if is_word && COMMANDS.contains(&&*word) {
-                said += &format!("{}{}", self.root, self.config);
+                completed += &format!("{}{}", self.root, self.config);
             } else if is_word && after.starts_with("--config ") {
-                said += &self.root;
+                completed += &self.root;
             }
             rest = after;
         }
-        said + rest
+        completed + rest
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// As `-o` takes it.
+    /// The format's name as an argument of `-o`.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Table => "table",

@@ -62,7 +62,7 @@ pub(crate) fn shown(session: &Session, planned: &Planned, file: Option<&Path>, o
         (None, Some(Only::Exporter)) => " --only exporter".to_owned(),
         (None, None) => String::new(),
     };
-    let command = session.said(&format!("rocworker apply{file}"));
+    let command = session.with_options(&format!("rocworker apply{file}"));
     let end = match planned.plan.changes.len() {
         0 => "nothing to change\n".to_owned(),
         n => format!("{}: {command} makes {}\n", counted(n, "change"), if n == 1 { "it" } else { "them" }),
@@ -87,7 +87,7 @@ pub(crate) fn listed(session: &Session, planned: &Planned) -> String {
     text + &notes(session, &planned.notes)
 }
 
-/// In apt's own words.
+/// What apt would do, in apt's own words.
 fn rehearsed(rehearsal: &Rehearsal) -> String {
     let mut text = format!("{}\n", styled(DIM, "apt would do"));
     text.extend(rehearsal.lines.iter().map(|line| format!("    {}\n", printable(line))));

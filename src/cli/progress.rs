@@ -1,7 +1,7 @@
 //! What long work is at, for people: on a terminal one line that is drawn over itself, elsewhere a line for each step.
 //!
-//! It goes to stderr, so that the answer on stdout stays an answer. What is asked for as JSON is mostly asked by a
-//! program: it hears of steps with `-v` only.
+//! Progress goes to stderr, so that stdout has the answer alone. With `-o json` steps are shown only with `-v`: mostly
+//! a program asks.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::time::Duration;
@@ -53,7 +53,7 @@ enum Way {
     /// `None` until there is something to show, so that what takes no time shows nothing.
     Terminal(Option<ProgressBar>),
     Lines,
-    /// Each change on stdout, or nothing at all.
+    /// Steps are not shown. Each change is printed on stdout, unless the output is JSON.
     Quiet,
 }
 
@@ -122,13 +122,13 @@ impl<'a> Shown<'a> {
 }
 
 impl Drop for Shown<'_> {
-    /// Also when what was shown has failed: the error gets a line of its own.
+    /// Clears the progress line, also after a failure, so that the error gets a line of its own.
     fn drop(&mut self) {
         self.clear();
     }
 }
 
-/// What is begun, of a change that takes long.
+/// The verb for a change under way, for kinds of change that take long.
 fn doing(change: &Change) -> &'static str {
     match (change.kind, change.is_revert()) {
         (KindName::Module, false) => "loading",
@@ -139,7 +139,7 @@ fn doing(change: &Change) -> &'static str {
     }
 }
 
-/// Whether it waits for a network.
+/// Whether the effect takes long: it waits for a network.
 fn takes_long(effect: &Effect) -> bool {
     matches!(effect, Effect::AptUpdate { .. })
 }

@@ -58,13 +58,13 @@ pub(crate) enum Command {
 #[derive(Debug, Clone, Serialize)]
 struct Answer {
     host: String,
-    /// As the exit code of a command for this host alone.
+    /// The exit code that a command for this host alone would have.
     code: u8,
-    /// Null where it was not done.
+    /// The URL of the metrics; null where the command was not done.
     url: Option<String>,
-    /// rocworker's package there.
+    /// The version of rocworker's package on the machine.
     version: Option<String>,
-    /// As `systemctl is-active` says.
+    /// What `systemctl is-active` prints for the unit.
     active: Option<String>,
     unit: Option<&'static str>,
     listen: Option<SocketAddr>,
@@ -293,7 +293,7 @@ impl Answer {
         Self { stderr, ..Self::refused(host, problem) }
     }
 
-    /// As `failed`, for a command that may have changed the machine.
+    /// The answer of a command that failed and may have changed the machine.
     fn midway(host: &Host, error: Error) -> Self {
         let is_midway = error.is_midway();
         let mut answer = Self::failed(host, error);
@@ -303,7 +303,7 @@ impl Answer {
         answer
     }
 
-    /// With several hosts, the first line counts those that ended.
+    /// Prints the answer's lines on stderr. With several hosts, a line that counts the ended ones comes first.
     fn report(&self, took: Duration, ended: usize, of: usize) {
         if of > 1 {
             let line = progress(&self.host, self.code.into(), took, (ended, of));

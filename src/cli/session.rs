@@ -37,14 +37,14 @@ pub(crate) struct Session {
     pub(crate) options: Options,
     /// `None` beneath another Root than `/`.
     pub(crate) programs: Option<Programs>,
-    /// `None`: this machine.
+    /// What came from another machine; `None`: the session is about this one.
     pub(crate) remote: Option<Remote>,
 }
 
 /// What came from another machine besides its files.
 #[derive(Debug)]
 pub(crate) struct Remote {
-    /// When its files were read, by its clock; `None` of `detect`.
+    /// When the files were read, by the other machine's clock; `None`: `detect` does not ask for the time.
     taken_at: Option<SystemTime>,
     /// What its journalctl printed, for `explain --journal`.
     pub(crate) journal: Option<Printed>,
@@ -69,8 +69,8 @@ impl Session {
         Ok(Self { root, readers, config, format: args.output, verbose, options, programs, remote: None })
     }
 
-    /// A machine whose files were read over ssh. It runs no command there and uses that machine's configuration: `--config`
-    /// names this machine's file with the inventory.
+    /// A machine whose files were read over ssh. It runs no command there and uses that machine's configuration:
+    /// `--config` names this machine's file with the inventory.
     pub(crate) fn of_reading(args: &options::Options, reading: Reading) -> Self {
         let Reading { files, taken_at, journal, .. } = reading;
         let taken_at = taken_at.and_then(|at| UNIX_EPOCH.checked_add(Duration::from_secs(at)));
@@ -92,7 +92,7 @@ impl Session {
     }
 
     /// A text for people, on one line, whose commands work as they are printed.
-    pub(crate) fn said(&self, text: &str) -> String {
+    pub(crate) fn with_options(&self, text: &str) -> String {
         self.options.on(&printable(text))
     }
 
@@ -196,8 +196,8 @@ pub(crate) fn absolute(path: &Path) -> anyhow::Result<PathBuf> {
     Ok(std::path::absolute(path)?)
 }
 
-/// A file of the caller's that is to be written: its path may go through links of the caller's, and the last folder must
-/// be there.
+/// A file of the caller's that is to be written: its path may go through links of the caller's, and the last folder
+/// must be there.
 pub(crate) fn callers_file(path: &Path) -> anyhow::Result<PathBuf> {
     let path = absolute(path)?;
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -264,7 +264,7 @@ mod tests {
         let ConfigFile { named, environment } = session.config_file().unwrap();
         assert!(named.is_none() && environment == ClusterBloom::default());
         assert_eq!(
-            session.said("rocworker apply, then rocworker lease list"),
+            session.with_options("rocworker apply, then rocworker lease list"),
             "rocworker --host amd@gpu7 --config /inventory.yaml apply, then ssh amd@gpu7 rocworker lease list"
         );
     }

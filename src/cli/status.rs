@@ -9,9 +9,9 @@ use super::changes::{difference, findings, found, notes};
 use super::output::{BAD, GOOD, WARN, styled};
 use super::session::Session;
 use super::table::{Cell, Columns};
-use crate::daemon::report::Said;
+use crate::daemon::report::Remark;
 use crate::daemon::socket::Answer;
-use crate::status::{ChosenNow, Status};
+use crate::status::{PinnedNow, Status};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     let config = match session.config_in_force() {
@@ -26,7 +26,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     };
     let status = Status::read(&session.pipeline(&config)?)?;
     session.format.print(&status, || shown(session, &status))?;
-    // As plan and apply end.
+    // The exit code is that of plan and apply with this configuration.
     if let Some(wrong) = status.wrong {
         return Err(wrong.into());
     }
@@ -36,8 +36,10 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
 fn shown(session: &Session, status: &Status) -> String {
     let mut text = rows(session, status);
     let problem = status.problem.as_deref();
-    text.extend(problem.map(|problem| format!("{} {}\n", styled(BAD, "problem:"), session.said(problem))));
-    text.extend(status.chosen.iter().map(chosen));
+    text.extend(
+        problem.map(|problem| format!("{} {}\n", styled(BAD, "problem:"), session.with_options(problem))),
+    );
+    text.extend(status.pinned.iter().map(pinned));
     text.extend(open(status).map(|(what, of)| findings(session, what, of)));
     text.extend(status.state.pending.iter().map(pending));
     if session.verbose {
@@ -142,9 +144,9 @@ fn daemon(answer: &Answer) -> String {
         let since = at(failing.since);
         let again = failing.again.map_or_else(String::new, |again| format!(", again at {}", at(again)));
         text.push_str(&format!("  fails since {since}{again}\n"));
-        text.extend(failing.what.iter().map(said));
+        text.extend(failing.what.iter().map(remark));
     }
-    text.extend(report.contested.iter().map(|it| format!("  contested:{}", said(it))));
+    text.extend(report.contested.iter().map(|it| format!("  contested:{}", remark(it))));
     if let Some(until) = report.tags_held_until {
         text.push_str(&format!("  a worker keeps the tags of GPUs that have gone until {}\n", at(until)));
     }
@@ -163,9 +165,9 @@ fn at(seconds: u64) -> String {
     Timestamp::of(UNIX_EPOCH + Duration::from_secs(seconds)).to_string()
 }
 
-fn said(said: &Said) -> String {
-    let path = said.path.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()));
-    format!("  {}\n", printable(&format!("{path}{}", said.text)))
+fn remark(remark: &Remark) -> String {
+    let path = remark.path.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()));
+    format!("  {}\n", printable(&format!("{path}{}", remark.text)))
 }
 
 fn pending(pending: &Pending) -> String {
@@ -174,12 +176,12 @@ fn pending(pending: &Pending) -> String {
     format!("{} {}{asked}\n", styled(WARN, "pending:"), pending.effect)
 }
 
-fn chosen(chosen: &ChosenNow) -> String {
-    let partition = chosen.partition.map_or_else(String::new, |partition| format!(" partition {partition}"));
-    let now = match (chosen.index, &chosen.render) {
+fn pinned(pinned: &PinnedNow) -> String {
+    let partition = pinned.partition.map_or_else(String::new, |partition| format!(" partition {partition}"));
+    let now = match (pinned.index, &pinned.render) {
         (Some(index), Some(render)) => format!("now GPU {index}, {}", render.display()),
         (Some(index), None) => format!("now GPU {index}, without a render node"),
         (None, _) => styled(BAD, "not there any more"),
     };
-    format!("gpu-device-ids {} means {}{partition}: {now}\n", chosen.word, chosen.pci)
+    format!("gpu-device-ids {} means {}{partition}: {now}\n", pinned.word, pinned.pci)
 }

@@ -8,7 +8,7 @@ use super::output::{HEADING, styled};
 /// What a terminal has at least; `-o wide` is for more.
 const WIDTH: usize = 100;
 
-/// Of a cell that is shortened, at least this much is shown.
+/// How many characters of a shortened cell remain at least.
 const LEAST: usize = 12;
 
 const GAP: usize = 2;

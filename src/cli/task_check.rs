@@ -14,7 +14,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     Ok(if verdict.ok { Outcome::Done } else { Outcome::Findings })
 }
 
-/// Without colours, also on a terminal: a task has one, but these lines go to a log in which people search.
+/// The lines have no colours, also on a terminal: a task has a terminal, but people search its log.
 fn text(verdict: &Verdict) -> String {
     let line = |line: &task_check::Line| {
         let sign = if line.ok { "✓" } else { "✗" };

@@ -131,9 +131,9 @@ mod tests {
                 let list = Path::new("/var/lib/dpkg/info").join(package);
                 root.write(list, b"", Attributes { mode: 0o644, owner: None }).unwrap();
             }
-            let said = may_link(&root).err().map(|error| error.to_string());
-            assert_eq!(said.is_some(), refused.is_some(), "{target}: {said:?}");
-            assert!(refused.is_none_or(|part| said.unwrap().contains(part)), "{target}");
+            let problem = may_link(&root).err().map(|error| error.to_string());
+            assert_eq!(problem.is_some(), refused.is_some(), "{target}: {problem:?}");
+            assert!(refused.is_none_or(|part| problem.unwrap().contains(part)), "{target}");
         }
     }
 }

@@ -71,7 +71,7 @@ fn needs_a_terminal(session: &Session) -> Result<(), Misuse> {
     Err(Misuse(format!("{why}: say `rocworker {instead}`")))
 }
 
-/// One view for people: GPUs and partitions, processes, and what is not known.
+/// The snapshot as tables for people: GPUs and partitions, processes, and what is unknown.
 fn text(snapshot: &Snapshot, format: Format) -> String {
     let mut text = String::new();
     if snapshot.cards.is_empty() {

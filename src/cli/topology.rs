@@ -24,10 +24,10 @@ pub(crate) struct Args {
     tree: bool,
 }
 
-/// As many columns of links as a table of 100 columns has room for.
+/// How many GPUs' links fit side by side into a table of 100 columns.
 const ABREAST: usize = 10;
 
-/// Of sentences of one kind, as many are printed.
+/// How many sentences of one kind are printed.
 const MOST: usize = 5;
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
@@ -184,7 +184,7 @@ fn first_of(sentences: &[String], sign: &str) -> String {
     if text.is_empty() { text } else { format!("\n{text}") }
 }
 
-/// Each reason with the first two that it holds for.
+/// Each reason why links are unknown, with the first pair of GPUs that it holds for.
 fn unknown_links(matrix: &Matrix) -> Vec<String> {
     let mut reasons: Vec<(&str, String, usize)> = Vec::new();
     for (a, b, why) in &matrix.unknown {
@@ -203,7 +203,8 @@ fn unknown_links(matrix: &Matrix) -> Vec<String> {
     reasons.into_iter().map(line).collect()
 }
 
-/// Each reason with the GPUs that it holds for. Files of several cards are one reason: `*` stands for the card.
+/// Each reason why the places of GPUs are unknown, with the GPUs that it holds for. Files of several cards are one
+/// reason: `*` stands for the card.
 fn unknown_places(linked: Linked<'_>) -> Vec<String> {
     let mut reasons: Vec<(String, Vec<u32>)> = Vec::new();
     for (index, gpu) in linked.gpus() {

@@ -20,7 +20,7 @@ pub(crate) fn only(mut error: clap::Error) -> clap::Error {
     match error.kind() {
         ErrorKind::InvalidSubcommand | ErrorKind::MissingSubcommand => {
             let about = |error: &clap::Error| error.get(ContextKind::InvalidSubcommand).cloned();
-            // A mistake behind a script's command is told as it is.
+            // A mistake in the arguments of a script's command keeps clap's full error.
             match command().try_get_matches() {
                 Err(other) if about(&other) == about(&error) => other,
                 _ => error,

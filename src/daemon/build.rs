@@ -1,5 +1,5 @@
-//! Which build of this program runs, and whether another is in its place by now: after an upgrade that one maintains the
-//! machine.
+//! Tells which build of this program runs, and whether an upgrade has put another build at its path: that build then
+//! maintains the machine.
 
 use std::path::{Path, PathBuf};
 

@@ -29,7 +29,7 @@ pub struct Claim {
     is_whole: bool,
 }
 
-/// Where something could not be made.
+/// The pause before the next try where the lock or the socket could not be made.
 const AGAIN: Duration = Duration::from_secs(1);
 const SELDOM: Duration = Duration::from_secs(5);
 
@@ -77,7 +77,8 @@ impl Claim {
         Ok(())
     }
 
-    /// After how long it is to be renewed without an event: a removal while the folder is made anew may have none.
+    /// After how long the claim is renewed without an event: if lock or socket is removed while their folder is made
+    /// anew, no event may come.
     pub fn again(&self) -> Duration {
         if self.is_whole { SELDOM } else { AGAIN }
     }
@@ -97,7 +98,7 @@ impl Claim {
     /// Removes the socket, unless it is another daemon's by now.
     pub fn leave(self, root: &Root) {
         if is_at(root, SOCKET, self.bound) {
-            // One that is left does no harm: the next takes its place.
+            // A socket that is left does no harm: the next daemon replaces it.
             root.remove(SOCKET).ok();
         }
     }
@@ -113,7 +114,7 @@ fn open_to_readers(root: &Root) -> Result<(), root::Error> {
     }
 }
 
-/// Whether this very file is at the path.
+/// Whether the file at the path is the one with this device and inode, and not a later one.
 fn is_at(root: &Root, path: &str, node_of: Option<Node>) -> bool {
     node_of.is_some() && node(root, path) == node_of
 }

@@ -1,4 +1,5 @@
-//! Device nodes that another program keeps setting. A receipt counts no repairs of a node, for each start makes it anew.
+//! Device nodes that another program keeps setting. A receipt counts no repairs of a node, for each start makes it
+//! anew.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ const TIMES: usize = 4;
 /// What was longer ago does not count: a day, as of files.
 const FORGIVEN: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// When the daemon set which node, by path and inode: another node at the path begins anew.
+/// When the daemon set each node. The key has the inode too, so that another node at the path begins with no entries.
 #[derive(Debug, Clone, Default)]
 pub struct Nodes(BTreeMap<(PathBuf, u64), Vec<Duration>>);
 

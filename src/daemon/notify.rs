@@ -14,8 +14,8 @@ pub struct Notifier {
 }
 
 impl Notifier {
-    /// By the environment of a service. `pid`: this process, for which alone the watchdog is meant
-    /// (sd_watchdog_enabled(3)).
+    /// Reads how to notify systemd from a service's environment variables. `pid`: this process, for which alone the
+    /// watchdog is meant (sd_watchdog_enabled(3)).
     ///
     /// # Errors
     /// `NOTIFY_SOCKET` is neither a path nor an abstract name behind an `@`.

@@ -1,7 +1,7 @@
 //! Publishes a file in [`RUN`] every ten seconds, for programs that may not read what the daemon may.
 //!
-//! Each file has a thread of its own: the kernel may hold up who reads a GPU's files while the GPU hangs. Neither a look,
-//! nor an answer to `status`, nor another file waits for that.
+//! Each file has a thread of its own: the kernel may hold up who reads a GPU's files while the GPU hangs. Neither a
+//! look, nor an answer to `status`, nor another file waits for that.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,20 +16,20 @@ const EVERY: Duration = Duration::from_secs(10);
 /// How long the daemon's end waits for a write that goes on.
 const END: Duration = Duration::from_millis(300);
 
-/// Of a thread, which reads files one after the other: what it does not touch of it takes no memory.
+/// The stack of a thread that reads files one after the other. Pages that it does not touch take no memory.
 const STACK: usize = 512 << 10;
 
 /// A file that is published.
 #[derive(Debug)]
 pub struct File {
     pub path: &'static str,
-    /// What its thread is called.
+    /// The name of the thread that writes the file.
     pub thread: &'static str,
-    /// Who lacks what while it cannot be written: the end of a sentence.
+    /// The end of a sentence that says who lacks what while the file cannot be written.
     pub lack: &'static str,
 }
 
-/// The way to the thread that publishes a file. `T`: what the daemon's own thread says for it.
+/// Hands values of the daemon's thread to the thread that publishes a file. `T`: such a value.
 #[derive(Debug)]
 pub struct Publisher<T> {
     file: &'static File,
@@ -48,15 +48,15 @@ struct State<T> {
     is_new: bool,
     is_writing: bool,
     is_over: bool,
-    /// Which file was written last.
+    /// The identity of the file that was written last.
     written: Option<Identity>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 enum Wanted<T> {
-    /// Before [`Publisher::set`]: a file that is there stays as it is.
+    /// [`Publisher::set`] was not called yet: a file that is there stays as it is.
     Unchanged,
-    /// The file is to be gone.
+    /// The file shall not exist.
     Remove,
     Publish(T),
 }
@@ -96,7 +96,7 @@ impl<T: Clone + PartialEq + Send + 'static> Publisher<T> {
     pub fn leave(self, root: &Root) {
         let state = self.over();
         if state.written.is_some() && state.written == root.identity(self.file.path).ok() {
-            // One that is left is soon too old to count.
+            // A file that cannot be removed is soon too old to count.
             root.remove(self.file.path).ok();
         }
     }
@@ -140,7 +140,7 @@ fn run<T: Clone>(root: &Root, file: &File, shared: &Shared<T>, mut text: impl Fn
         drop(state);
         let written = text.map(|text| write(root, file, &text));
         if written.is_none() {
-            // One that is left is soon too old to count.
+            // A file that cannot be removed is soon too old to count.
             root.remove(file.path).ok();
         }
         let mut state = shared.lock();

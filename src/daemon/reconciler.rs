@@ -29,16 +29,16 @@ use super::watch::{Heard, Watch};
 use crate::memory::{AppliedConfig, Memory};
 use crate::run::{ConfigFile, Outcome, Own, Rules, Run, Stopped};
 
-/// Where no configuration is in force.
+/// The time between two looks where no configuration is in force.
 const INTERVAL: Duration = Duration::from_secs(300);
 
-/// The way to the main thread.
+/// How the reconciler's thread and the main thread reach each other.
 #[derive(Debug)]
 pub struct Link {
     pub published: Sender<Published>,
     /// Wakes the main thread; a byte from there is a reload, or the end.
     pub line: UnixStream,
-    /// No further change begins, and no program is waited for.
+    /// Set when the daemon ends: then no further change begins, and no program is waited for.
     pub is_ending: Arc<AtomicBool>,
 }
 
@@ -59,22 +59,22 @@ pub struct Reconciler {
     began: Instant,
     netlink: Option<Netlink>,
     watch: Option<Watch>,
-    /// What is watched.
+    /// The paths that are watched.
     places: BTreeSet<PathBuf>,
     scheduler: Scheduler,
     report: Report,
-    /// What the file said at the last look, or why it is wrong.
+    /// The configuration file's content at the last look, or why it is wrong.
     read: Option<Result<Config, String>>,
     /// The configuration of the last look: the file's, or the last good one.
     in_force: Option<Config>,
-    /// The last one that a run followed: a look's, or one before the start.
+    /// The last configuration that a run followed: a look's, or that of a run before the daemon's start.
     last_good: Option<Config>,
-    /// Which receipt the last look has left or found.
+    /// The identity of the receipt that the last look left or found.
     receipt: Option<Identity>,
     tag_grace: TagGrace,
     nodes: Nodes,
-    /// When a run changed something that takes a restart to be in force. The start counts as one: the daemon before this
-    /// one may have changed it just then.
+    /// When a run changed something that takes a restart to be in force. The start counts as one: the daemon before
+    /// this one may have changed it just then.
     changed: Duration,
 }
 
@@ -367,7 +367,7 @@ impl Reconciler {
             }
             self.in_force = in_force;
         }
-        // Before it is read for what is watched: one that is written later is another one.
+        // The identity is taken before `places` reads the receipt: a receipt that is written in between counts as new.
         self.receipt = receipt(root);
         let places = places(root, newest.as_ref());
         let was_watched = places == self.places;

@@ -17,7 +17,8 @@ pub struct Report {
     pub version: String,
     pub pid: u32,
     pub since: u64,
-    /// Whether it changes anything, or only reports what differs. As `restart` null while no configuration is in force.
+    /// Whether it changes anything, or only reports what differs. Null, as `restart`, while no configuration is in
+    /// force.
     pub enforce: Option<bool>,
     pub restart: Option<Restarts>,
     /// Whether an apply has set this machine up, and no undo has come since; null before the first look.
@@ -28,9 +29,9 @@ pub struct Report {
     pub last: Option<Last>,
     /// What fails, and when it is tried again.
     pub failing: Option<Failing>,
-    pub contested: Vec<Said>,
-    pub blocked: Vec<Said>,
-    pub left: Vec<Said>,
+    pub contested: Vec<Remark>,
+    pub blocked: Vec<Remark>,
+    pub left: Vec<Remark>,
     pub differs: Vec<Differs>,
     /// Until when tags are kept whose GPUs have gone.
     pub tags_held_until: Option<u64>,
@@ -63,7 +64,7 @@ pub struct Sources {
     pub files: Option<String>,
 }
 
-/// Since the start.
+/// Counts since the daemon's start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counts {
     /// Events of the kernel and of files that mattered.
@@ -80,7 +81,7 @@ pub struct Last {
     pub at: u64,
     pub took_ms: u64,
     pub causes: BTreeSet<Cause>,
-    /// What it changed.
+    /// What the last look changed.
     pub changed: Vec<Resource>,
 }
 
@@ -91,30 +92,30 @@ pub struct Failing {
     pub times: u32,
     /// When it is tried again, unless an event comes before.
     pub again: Option<u64>,
-    pub what: Vec<Said>,
+    pub what: Vec<Remark>,
 }
 
-/// Something about a path; about everything where there is none.
+/// A sentence about `path`, or about the whole look where there is no path.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Said {
+pub struct Remark {
     pub path: Option<Resource>,
     pub text: String,
 }
 
-impl From<&Finding> for Said {
+impl From<&Finding> for Remark {
     fn from(finding: &Finding) -> Self {
         Self { path: Some(finding.path.clone()), text: finding.text.clone() }
     }
 }
 
-impl From<String> for Said {
+impl From<String> for Remark {
     fn from(text: String) -> Self {
         Self { path: None, text }
     }
 }
 
 impl Report {
-    /// Of a daemon that starts now, by the configuration at `path`.
+    /// The report of a daemon that starts now, with the configuration at `path`.
     pub fn new(since: u64, path: PathBuf) -> Self {
         Self {
             schema_version: 1,
@@ -127,18 +128,18 @@ impl Report {
     }
 
     /// Notes what a look has left. The answer is what failed.
-    pub fn note(&mut self, outcome: Outcome) -> Vec<Said> {
-        let said = |findings: &[Finding]| findings.iter().map(Said::from).collect::<Vec<_>>();
+    pub fn note(&mut self, outcome: Outcome) -> Vec<Remark> {
+        let remarks = |findings: &[Finding]| findings.iter().map(Remark::from).collect::<Vec<_>>();
         let effects = outcome.effects.iter().filter(|effect| effect.outcome == EffectOutcome::Failed);
-        let mut failed: Vec<Said> = outcome.problem.iter().map(|it| it.to_string().into()).collect();
-        failed.extend(said(&outcome.failed));
+        let mut failed: Vec<Remark> = outcome.problem.iter().map(|it| it.to_string().into()).collect();
+        failed.extend(remarks(&outcome.failed));
         failed.extend(effects.map(|effect| effect.text.clone().into()));
         for finding in &outcome.failed {
             tracing::error!("{}: {}", finding.path.display(), finding.text);
         }
-        self.contested = said(&outcome.contested);
-        self.blocked = said(&outcome.blocked);
-        self.left = said(&outcome.left);
+        self.contested = remarks(&outcome.contested);
+        self.blocked = remarks(&outcome.blocked);
+        self.left = remarks(&outcome.left);
         self.differs = outcome.differs;
         self.pending = outcome.state.pending;
         let problems = outcome.notes.into_iter().filter(|note| note.problem);
@@ -153,7 +154,7 @@ impl Report {
             || !self.problems.is_empty()
     }
 
-    /// In a sentence, for systemd and for people.
+    /// The report in a sentence, for systemd's STATUS= and for people.
     pub fn sentence(&self) -> String {
         let of = |count: usize, one: &str| match count {
             1 => format!("1 {one}"),
@@ -183,13 +184,13 @@ impl Report {
             (self.differs.len(), "difference"),
             (self.pending.len(), "pending restart"),
         ];
-        let mut said: Vec<String> =
+        let mut counted: Vec<String> =
             parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, one)| of(count, one)).collect();
-        said.extend(self.problems.first().map(|first| {
+        counted.extend(self.problems.first().map(|first| {
             let count = of(self.problems.len(), "problem");
             let which = if self.problems.len() == 1 { "" } else { ", the first" };
             format!("{count}{which}: {}: {}", first.about, first.text)
         }));
-        if said.is_empty() { "all as it should be".to_owned() } else { said.join(", ") }
+        if counted.is_empty() { "all as it should be".to_owned() } else { counted.join(", ") }
     }
 }

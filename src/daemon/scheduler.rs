@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 /// this and a look.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// After so long a look begins, whatever still comes.
+/// A look begins at most this long after the first event, even if more events come.
 const MOST: Duration = Duration::from_millis(400);
 
 /// The first retry comes after a second, and each later one after twice as long as the one before.
 const FIRST: Duration = Duration::from_secs(1);
 
-/// Never later than this: a repair may leave no trace that is watched.
+/// The longest pause before a retry: a repair may leave no trace that is watched.
 const LONGEST: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,7 +28,7 @@ pub enum Cause {
     Files,
     /// The kernel dropped events.
     Lost,
-    /// SIGHUP.
+    /// SIGHUP asks to read the configuration again.
     Reload,
     Timer,
     /// What failed is tried again.
@@ -52,10 +52,10 @@ pub struct Scheduler {
 /// What a look came to, as far as it decides about the next one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ended {
-    /// When it began and ended.
+    /// When the look began and ended.
     pub began: Duration,
     pub now: Duration,
-    /// What failed may succeed when it is tried again.
+    /// Whether something failed that may succeed in a retry.
     pub failed: bool,
     /// When waits for quiet are over: for tags that may go, and for units that may restart.
     pub settled: [Option<Duration>; 2],
@@ -130,7 +130,7 @@ mod tests {
         Ended { began: now, now, failed: false, settled: [None; 2], interval: INTERVAL }
     }
 
-    /// One that has done its first look.
+    /// A scheduler that has done its first look.
     fn begun() -> Scheduler {
         let mut scheduler = Scheduler::at_start();
         assert_eq!(scheduler.begin(ms(0)), Some(BTreeSet::from([Cause::Start])));

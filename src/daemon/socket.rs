@@ -1,4 +1,5 @@
-//! Where `rocworker status` asks the daemon: one line in, one JSON object out. Neither side waits long for the other.
+//! The socket by which `rocworker status` asks the daemon: one line in, one JSON object out. Neither side waits long
+//! for the other.
 
 use std::cell::LazyCell;
 use std::collections::VecDeque;
@@ -20,10 +21,10 @@ use serde::Serialize;
 use super::report::Report;
 use super::{LOCK, SOCKET};
 
-/// The request that is understood.
+/// The only request.
 const STATUS: &str = "status\n";
 
-/// More than any request.
+/// How many bytes of a request are read: more than any has.
 const LONGEST: usize = 64;
 
 /// How many clients are served at a time; one more takes the place of the oldest. Each takes a thread of the unit's
@@ -33,10 +34,10 @@ const MOST: usize = 8;
 /// A client whose request and answer take longer together is left.
 const SERVES: Duration = Duration::from_secs(2);
 
-/// Far longer than an answer takes, and no time for a person.
+/// How long `status` waits for the daemon: far longer than an answer takes, and short for a person.
 const ASKS: Duration = Duration::from_secs(1);
 
-/// Some hundred times an answer.
+/// The limit for an answer's bytes: some hundred times an answer.
 const LIMIT: u64 = 4 << 20;
 
 /// The socket's path by its opened folder, as long as that is held. Beneath a Root whose own path is long, the path
@@ -72,18 +73,18 @@ pub type Clients = VecDeque<(Arc<UnixStream>, JoinHandle<()>)>;
 
 /// Serves the clients that wait, each in a thread of its own: a slow one delays no other.
 pub fn serve(listener: &UnixListener, clients: &mut Clients, report: &impl Serialize) {
-    // Made for the first client, and the same for those that wait with it.
+    // The answer is made once, when the first client is accepted.
     let answer = LazyCell::new(|| {
         Arc::<str>::from(format!("{}\n", serde_json::to_string(report).unwrap_or_default()))
     });
-    // No more at a time: a flood of them does not keep the daemon from the watchdog and from SIGTERM.
+    // At most `MOST` clients a call: a flood of clients must not keep the daemon from the watchdog and SIGTERM.
     for _ in 0..MOST {
         let Ok((stream, _)) = listener.accept() else { return };
         clients.retain(|(_, thread)| !thread.is_finished());
         if clients.len() >= MOST
             && let Some((oldest, thread)) = clients.pop_front()
         {
-            // Its thread waits for this socket alone, and ends now.
+            // The client's thread waits for this socket alone, so that it ends now.
             oldest.shutdown(Shutdown::Both).ok();
             thread.join().ok();
         }
@@ -178,7 +179,7 @@ fn open(root: &Root) -> Result<Option<OwnedFd>, String> {
         Ok(socket) => Ok(Some(socket)),
         Err(Errno::ENOENT | Errno::ECONNREFUSED) => Ok(None),
         Err(Errno::EACCES) => Err(only_root()),
-        // Its queue of connections is full.
+        // The daemon's queue of connections is full.
         Err(Errno::EAGAIN) => Err("it does not take calls".to_owned()),
         Err(errno) => Err(errno.to_string()),
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use config::Config;
 
-/// Whether two configurations decide the same about the tags of a machine's GPUs. What a person decides does not wait.
+/// Whether two configurations give a machine's GPUs equal tags. If not, a person decided so, and tags change at once.
 pub fn decide_alike(one: &Config, other: &Config) -> bool {
     (&one.gpus, one.needs_gpu) == (&other.gpus, other.needs_gpu)
         && one.devices == other.devices
@@ -13,7 +13,7 @@ pub fn decide_alike(one: &Config, other: &Config) -> bool {
         && one.concourse == other.concourse
 }
 
-/// Whether tags are about to go.
+/// Whether a worker is about to lose tags, because their GPUs are gone.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TagGrace {
     #[default]
@@ -31,7 +31,7 @@ impl TagGrace {
         lasting.is_zero() || self == Self::Left || self.ends(lasting).is_some_and(|ends| ends <= now)
     }
 
-    /// After a look. `is_lost`: whether tags would go. `is_held`: whether the look has kept them.
+    /// Notes the result of a look. `is_lost`: whether tags would go. `is_held`: whether the look has kept them.
     pub fn saw(&mut self, now: Duration, is_lost: bool, is_held: bool) {
         *self = match (is_lost, is_held, *self) {
             (false, ..) => Self::NoLoss,

@@ -75,7 +75,7 @@ impl Netlink {
         });
         let is_kernels = message.address.is_some_and(|from| is_kernels(from.pid(), from.groups(), uid));
         let (is_cut, length) = (message.flags.contains(MsgFlags::MSG_TRUNC), message.bytes);
-        // The kernel makes none so long: what it said is lost.
+        // No uevent of the kernel is longer than the buffer: this one counts as lost.
         if is_kernels && is_cut {
             return Err(Errno::ENOBUFS);
         }
@@ -101,7 +101,7 @@ fn may_change_gpus(message: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// As Linux 6.1 sent it when vgem was loaded.
+    /// A uevent as Linux 6.1 sent it when vgem was loaded.
     const VGEM: &[u8] = b"add@/devices/platform/vgem/drm/renderD128\0ACTION=add\0\
         DEVPATH=/devices/platform/vgem/drm/renderD128\0SUBSYSTEM=drm\0MAJOR=226\0MINOR=128\0\
         DEVNAME=dri/renderD128\0DEVTYPE=drm_minor\0SEQNUM=1201\0EMPTY=\0";

@@ -14,7 +14,7 @@ pub fn wait<'a>(
     timeout: Option<Duration>,
 ) -> Result<(), Errno> {
     let timeout = timeout.map_or(PollTimeout::NONE, |left| {
-        // Up to the next millisecond: rounded down it would wake too early, again and again.
+        // Rounded up to a millisecond: poll(2) would else wake too early, again and again.
         let left = left.saturating_add(Duration::from_micros(999));
         PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX)
     });

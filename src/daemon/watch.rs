@@ -37,8 +37,8 @@ pub fn all_in(folder: &Path) -> [PathBuf; 2] {
     [folder.to_owned(), folder.join(ALL)]
 }
 
-/// The folders that can be watched for paths, and the names that matter there. In the place of a folder that is not there
-/// it is the nearest above, in which the next on the way down matters. Paths that are not absolute are no files.
+/// The folders that can be watched for paths, and the names that matter there. In the place of a folder that is not
+/// there it is the nearest above, in which the next on the way down matters. Paths that are not absolute are no files.
 fn watchable(paths: &BTreeSet<PathBuf>, is_folder: impl Fn(&Path) -> bool) -> BTreeMap<PathBuf, Names> {
     let mut found = BTreeMap::<PathBuf, Names>::new();
     for path in paths.iter().filter(|path| path.is_absolute()) {
@@ -60,7 +60,7 @@ fn matters(names: &Names, name: Option<&OsStr>) -> bool {
 pub struct Heard {
     /// Events that matter.
     pub events: u64,
-    /// Of them those of the receipt, which a look that changes something writes itself.
+    /// How many of `events` are about the receipt, which a look that changes something writes itself.
     pub receipt: u64,
     /// How often the kernel dropped events: there were more than it keeps.
     pub lost: u64,

@@ -9,7 +9,7 @@ use render::{self, Templates};
 use super::own_unit::{EXPORTER, Line};
 use crate::exporter_unit::{ExporterUnit, FILE, Foreign, WebConfig};
 
-/// What should be so for it.
+/// The desired state of the exporter's unit.
 ///
 /// # Errors
 /// When the template does not give a unit that runs the exporter.

@@ -1,5 +1,5 @@
-//! What should be on the machine: pure functions of Observations and Config. Each component gives its part, in the order in
-//! which one names the other.
+//! What should be on the machine: pure functions of Observations and Config. Each component gives its part, in the
+//! order in which one names the other.
 
 pub mod exporter;
 pub mod host;
@@ -23,7 +23,7 @@ use crate::observations::Observations;
 use own_unit::{BOOT, DAEMON};
 use policy::{Callers, Policy};
 
-/// Why it cannot be said what should be.
+/// Why the desired state is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -43,7 +43,7 @@ pub fn certain(config: &Config, facts: &Facts) -> Result<(), Error> {
     unanswered.map_or(Ok(()), |unread| Err(Error::Unanswered(unread.to_string())))
 }
 
-/// What should be, by the configuration, on the machine as it is. Pure: the same observations give the same answer.
+/// The desired state, by the configuration and the machine as it was observed. Pure: equal inputs give equal results.
 ///
 /// # Errors
 /// When the configuration names what is not there, or a template does not give what it should.
@@ -71,10 +71,10 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     desired.extend(boot);
     match &observations.packages {
         Some(found) if has_amd => {
-            let (bring, said) = driver::part(config, facts, observations.driver.as_ref(), found);
+            let (bring, actions) = driver::part(config, facts, observations.driver.as_ref(), found);
             let is_container = matches!(facts.inventory.virtualization, Some(Around::Container(_)));
             desired.extend(apt::actions(config, found, templates, bring.as_deref(), is_container)?);
-            desired.extend(said);
+            desired.extend(actions);
             desired.extend(rocm::archive(config));
         }
         // A card that is not there at one boot is no reason to remove gigabytes.
@@ -84,7 +84,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     let selection = selection?;
     selection.why_left_out().for_each(|why| desired.problem("gpu", why));
     for remark in remarks(facts) {
-        // Who has decided which GPUs are given knows them.
+        // Whoever chose GPUs in gpu-device-ids needs no remark about GPUs.
         if remark.about != "gpu" || config.devices == Devices::All {
             desired.note(remark.about, remark.text);
         }
@@ -121,7 +121,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     Ok(desired)
 }
 
-/// What there is in place of a GPU that computes.
+/// Names the devices of a machine where no GPU computes.
 fn without_compute(facts: &Facts) -> String {
     let mut never: Vec<String> =
         facts.amd().filter_map(|gpu| Some(gpu.never_computes()?.to_string())).collect();
@@ -132,7 +132,7 @@ fn without_compute(facts: &Facts) -> String {
     }
 }
 
-/// Each engine's part. Without the wrapper's program, what of it needs none.
+/// The desired state of each engine. Without the wrapper's program, only what needs no wrapper.
 fn of_engines(wish: &Wish<'_>) -> Desired {
     let mut desired = Desired::default();
     engines::ALL.iter().for_each(|engine| desired.extend((engine.desired)(wish)));
@@ -208,7 +208,7 @@ fn runtime(
     program: &Program,
 ) -> Result<Desired, Error> {
     let mut desired = Desired::default();
-    // Where no package has put it.
+    // The program has bytes only where no package put it there.
     if let Some(bytes) = program.bytes.clone() {
         let content = Content::File { bytes, attributes: Attributes { mode: 0o755, owner: None } };
         let reason = "engines run it in place of runc";
@@ -258,11 +258,13 @@ fn wrapper_policy(
         return Ok((policy, desired));
     }
     desired.push(policy::action(policy::text(templates, &policy)?));
-    for (engine, (said_in, is)) in defaults.into_iter().flatten() {
-        if let Some(said) = policy::of_default_runtime(config, &policy) {
-            let said_in = said_in.display();
-            desired
-                .note("wrapper", format!("{engine}'s default runtime {is} the wrapper ({said_in}): {said}"));
+    for (engine, (config_file, is)) in defaults.into_iter().flatten() {
+        if let Some(remark) = policy::of_default_runtime(config, &policy) {
+            let config_file = config_file.display();
+            desired.note(
+                "wrapper",
+                format!("{engine}'s default runtime {is} the wrapper ({config_file}): {remark}"),
+            );
         }
     }
     if policy.gives_nothing() && config.wrapper.requests.is_some() {

@@ -13,10 +13,11 @@ use render::{self, Templates};
 
 use crate::exporter_unit;
 
-/// Where the daemon's template lets it write in any case.
+/// The folders into which the daemon's unit always lets it write.
 const WRITABLE: [&str; 6] = ["/etc", "/var/lib", "/run", "/dev", "/sys/devices", "/usr/local/lib"];
 
-/// Beyond what is waited for GPUs: each of two looks may have to wait a minute for an apply that is at work.
+/// How much longer the boot unit may take than its wait for GPUs: each of two looks may wait a minute for an apply
+/// under way.
 const BEYOND_THE_WAIT_S: u32 = 120;
 
 /// A unit that runs a program of rocworker's.
@@ -25,12 +26,12 @@ pub struct OwnUnit {
     pub component: Component,
     pub name: &'static str,
     pub file: &'static str,
-    /// What `systemctl enable` would make.
+    /// The link that `systemctl enable` would make.
     link: &'static str,
     stage: Stage,
     template: &'static str,
     reason: &'static str,
-    /// Whether it runs until it is stopped.
+    /// Whether the unit runs until it is stopped.
     is_service: bool,
 }
 
@@ -104,7 +105,7 @@ impl OwnUnit {
         self.written(templates, &line, self.stopped())
     }
 
-    /// One note instead of a unit.
+    /// The desired state where no program was found for the unit: a note.
     pub(super) fn without_program(&self, why: &str) -> Desired {
         let (name, about) = (self.name, self.component.as_ref());
         let mut desired = Desired::default();
@@ -155,8 +156,8 @@ pub(super) struct Line<'a> {
     pub(super) context: Value,
 }
 
-/// The folders outside [`WRITABLE`] in which the daemon may have to write. By the configuration alone: a unit that changed
-/// with what is there now would begin anew with each GPU that goes.
+/// The folders outside [`WRITABLE`] in which the daemon may have to write. By the configuration alone: a unit that
+/// changed with what is there now would begin anew with each GPU that goes.
 fn folders(config: &Config) -> Vec<String> {
     let of_engines = engines::ALL.iter().filter_map(|engine| Some(&(engine.settings)(config)?.config));
     let files = of_engines.chain([&config.cdi.path]);

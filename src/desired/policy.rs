@@ -13,16 +13,17 @@ use render::{self, Templates};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Where the wrapper looks for it; wrappers/runc-amd-wrapper knows no other place.
+/// The only place where wrappers/runc-amd-wrapper looks for its policy.
 pub const PATH: &str = "/etc/rocworker/wrapper.json";
 
 /// The folder whose folders Concourse's charm mounts into every container.
 pub const SRV: &str = "/srv";
 
-/// The policy, before it is rendered. Of GPUs it lists only what a create needs, so that it changes only when a grant would.
+/// The policy, before it is rendered. Of GPUs it lists only what a create needs, so that it changes only when a grant
+/// would.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Policy {
-    /// The real runc; `None`: the next one on PATH.
+    /// The path of the real runc; `None`: the next one on PATH.
     pub runtime: Option<PathBuf>,
     pub requests: Requests,
     pub pods: Option<Requests>,
@@ -52,7 +53,7 @@ pub struct Entry {
     pub numa_node: Option<u32>,
     /// A processor's own among cards.
     pub integrated: bool,
-    /// For templates of schema 1, which the wrapper reads too.
+    /// Fields for templates of schema 1, which the wrapper reads too.
     #[serde(flatten)]
     pub first_schema: FirstSchema,
 }
@@ -88,15 +89,15 @@ impl Policy {
     }
 }
 
-/// Whose containers run by the wrapper, as far as it decides what they get where the configuration does not.
+/// Which callers' containers run by the wrapper. It decides what they get where the configuration says nothing.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Callers {
     /// A Concourse worker's: all are given GPUs.
     pub concourse: bool,
     /// The wrapper replaces a script of the Concourse charm's, which mounts the folders of /srv.
     pub had_srv: bool,
-    /// All of an engine whose default runtime is the wrapper. Nobody has chosen it for them, and an image that sets the
-    /// variable would get a GPU.
+    /// All containers of an engine whose default runtime is the wrapper. Nobody asked for the wrapper by name, and an
+    /// image that sets the variable would get a GPU.
     pub unchosen: bool,
 }
 
@@ -176,11 +177,11 @@ fn gfx_override(config: &Config, selection: &Selection<'_>) -> BTreeMap<String, 
     selection.gpus.iter().filter_map(of).collect()
 }
 
-/// The policy's text, from its template: the wrapper's parser reads it, and it names the GPUs that it was asked for. What
-/// an override says beyond that is its author's decision.
+/// The policy's text, from its template: the wrapper's parser reads it, and it names the GPUs that it was asked for.
+/// What an override says beyond that is its author's decision.
 ///
 /// # Errors
-/// When the template does not give that.
+/// The template gives a text that is not this policy.
 pub fn text(templates: &Templates, policy: &Policy) -> Result<String, render::Error> {
     let text = templates.render(render::WRAPPER, policy)?;
     let unfit = |problem| Err(templates.unfit(render::WRAPPER, problem));

@@ -27,7 +27,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     Ok(checks)
 }
 
-/// `is_meant`: KMM loads the driver.
+/// `is_meant`: the blacklist is right, because KMM loads the driver.
 fn check_of(hindrance: Hindrance, loaded: bool, is_meant: bool) -> Check {
     let Hindrance { place, says, remedy } = hindrance;
     let about = About::one(NAME, place);

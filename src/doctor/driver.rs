@@ -117,7 +117,7 @@ fn bound(about: About, subject: &Subject<'_>, gpu: &Gpu) -> Check {
             format!("bound to {other}, so no container of this machine can use it"),
             format!("leave it so when a virtual machine uses it; else unbind it from {other} and bind it to amdgpu"),
         ),
-        // One fault, one finding: the module's check says what to do.
+        // The check of the module reports this fault, with a remedy.
         None if subject.facts.inventory.amdgpu.loaded == Ok(false) => {
             about.skipped("no driver is bound, as amdgpu is not loaded")
         }

@@ -71,7 +71,7 @@ fn failed(about: About, stop: Stop) -> Check {
     about.failed(stop.why, stop.remedy)
 }
 
-/// A driver of dkms' or of no package's.
+/// The checks of a driver that dkms built, or that no package brought.
 fn there(subject: &Subject<'_>, driver: &Driver) -> Vec<Check> {
     let mut checks = vec![runs(subject, driver)];
     if let Ok(kernel) = &driver.kernel {
@@ -102,7 +102,7 @@ fn there(subject: &Subject<'_>, driver: &Driver) -> Vec<Check> {
     checks
 }
 
-/// Built, installed and loaded.
+/// The check whether the driver was built and installed for this kernel, and is loaded.
 fn runs(subject: &Subject<'_>, driver: &Driver) -> Check {
     let about = About::one(NAME, "amdgpu");
     let is_loaded = subject.facts.inventory.amdgpu.loaded == Ok(true);
@@ -124,7 +124,7 @@ fn runs(subject: &Subject<'_>, driver: &Driver) -> Check {
     }
 }
 
-/// What dkms' tree shows without kmod.
+/// The check by dkms' folders, where kmod gives no answer.
 fn by_tree(about: About, driver: &Driver, is_loaded: bool) -> Check {
     let (dkms, kernel) = match (&driver.dkms, &driver.kernel) {
         (Ok(dkms), Ok(kernel)) => (dkms, &kernel.release),

@@ -82,7 +82,7 @@ const READ_LOG: &str =
 const AS_ROOT: &str =
     "look as root; a file that root cannot read is a driver's fault: read dmesg for kfd, and reboot";
 
-/// Where a person corrects a parameter of amdgpu.
+/// The remedy for a parameter of amdgpu: which files set it, and how the correction takes effect.
 fn corrected(subject: &Subject<'_>, parameter: &str) -> String {
     let places = driver::parameter_set(subject.root, parameter);
     let places: Vec<String> = places.iter().map(|(place, says)| format!("{place} ({says})")).collect();
@@ -147,7 +147,7 @@ fn major(subject: &Subject<'_>) -> Option<Check> {
     })
 }
 
-/// What KFD has against one GPU; what the nodes or the driver have is said there.
+/// The check for a problem of one GPU in KFD. Other checks report problems of its nodes and its driver.
 fn of_gpu(subject: &Subject<'_>, log: &KfdLog, gpu: &Gpu) -> Option<Check> {
     let about = About::one(NAME, name_of(gpu));
     if let Some(Problem::UnknownToKfd { equals, .. }) = gpu.problems.iter().find(|it| is_unknown(it)) {
@@ -165,7 +165,7 @@ fn is_unknown(problem: &Problem) -> bool {
 const SLOT: &str = "compare the slots: AtomicOpsCap in lspci -vv, for the cards and each port above them. Put the card \
                     into a slot of PCIe 3.0 or later that the CPU itself serves, without a riser or a switch";
 
-/// Why KFD leaves a GPU out, and what helps. `equals`: the cards of the same PCI ids that it has.
+/// Why KFD leaves a GPU out, and what helps. `equals`: the cards in KFD that have this GPU's PCI ids.
 fn left_out(subject: &Subject<'_>, log: &KfdLog, gpu: &Gpu, equals: &[PciAddress]) -> (String, String) {
     let equals: Vec<String> = equals.iter().map(ToString::to_string).collect();
     let has_equals = match &*equals {
@@ -189,7 +189,7 @@ fn left_out(subject: &Subject<'_>, log: &KfdLog, gpu: &Gpu, equals: &[PciAddress
     (format!("{}{doubt}{has_equals}", evidence_of(line)), line.remedy.clone())
 }
 
-/// Of what is no refusal.
+/// The remedy for a problem other than a refusal of KFD's.
 fn remedy(problem: &Problem) -> Option<&'static str> {
     match problem {
         Problem::UnreadInKfd(_) => Some(AS_ROOT),

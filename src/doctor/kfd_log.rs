@@ -10,10 +10,10 @@ use kernel_log::scan::{Hit, scan};
 use reconcile::command::Programs;
 use root::Root;
 
-/// Where a report keeps the kernel's lines.
+/// The file of a report that has the kernel's lines.
 pub(crate) const KERNEL_LOG: &str = "/logs/kernel.log";
 
-/// Of 4,096 records each: more than a kernel's buffer holds.
+/// How often the log is read, 4,096 records at a time: more than a kernel's buffer holds.
 const MOST_READS: usize = 64;
 
 /// Lines that are kept: more than a machine has GPUs.
@@ -33,14 +33,14 @@ pub(super) struct KfdLog {
 /// A line, and what it means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// As the kernel wrote it, in quotation marks, and the end of a sentence.
+    /// The kernel's line in quotation marks, and the end of a sentence.
     pub(super) text: String,
     pub(super) means: String,
     pub(super) remedy: String,
     /// The message's place among all: of several messages about one GPU the first names the cause.
     place: usize,
     about: About,
-    /// The number of its record.
+    /// The number of the line's record.
     record: u64,
 }
 
@@ -49,7 +49,7 @@ enum About {
     /// All cards with these PCI ids that KFD does not have.
     Ids(u16, u16),
     Card(PciAddress),
-    /// The line does not say.
+    /// The line names no card.
     Unnamed,
 }
 
@@ -78,7 +78,7 @@ impl KfdLog {
         log
     }
 
-    /// The kernel's own buffer.
+    /// Reads the kernel's own buffer.
     fn of_kernel(&mut self, root: &Root, knowledge: &Knowledge) -> Result<(), String> {
         let mut kmsg = Kmsg::open(root)?;
         let mut is_whole = None;
@@ -112,7 +112,7 @@ impl KfdLog {
         journal::read(root, programs, None, knowledge, &mut each).is_ok()
     }
 
-    /// What a report has kept.
+    /// Reads the lines that a report has kept.
     fn of_report(&mut self, root: &Root, knowledge: &Knowledge) -> bool {
         let Ok(file) = root.open_to_read(KERNEL_LOG) else { return false };
         let mut each = |hit: &Hit<'_, '_>| {

@@ -19,9 +19,9 @@ pub(crate) struct Subject<'a> {
     pub(crate) likely_name: Option<String>,
     /// `None` beneath another Root than `/`, where no command is run.
     pub(crate) programs: Option<&'a Programs>,
-    /// Where the wrapper's program is that an apply would copy.
+    /// The path of the wrapper's program that an apply would copy.
     pub(crate) beside: Option<&'a Path>,
-    /// By the machine's clock.
+    /// The time by the machine's clock.
     pub(crate) now: Timestamp,
 }
 
@@ -78,7 +78,8 @@ impl<'a> Subject<'a> {
         if self.in_container() { Err(about.skipped(why)) } else { Ok(()) }
     }
 
-    /// Skips what no container needs of a machine of whose GPUs KFD has none: only what the check kfd says changes that.
+    /// Skips what no container needs of a machine of whose GPUs KFD has none: only what the check kfd says changes
+    /// that.
     pub(crate) fn needs_kfd(&self, about: About) -> Result<(), Check> {
         if self.kfd_lacks_all() {
             Err(about.skipped("KFD has no GPU of this machine: the check kfd says why"))
@@ -105,7 +106,7 @@ impl<'a> Subject<'a> {
         cards
     }
 
-    /// Each node of AMD's once: KFD's, then the render nodes, then the card nodes.
+    /// AMD's nodes without duplicates: KFD's, then the render nodes, then the card nodes.
     pub(crate) fn nodes(&self) -> Vec<(Role, &'a DeviceNode)> {
         if self.facts.amd().next().is_none() || self.kfd_lacks_all() {
             return Vec::new();

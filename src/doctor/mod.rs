@@ -70,8 +70,8 @@ const COMPONENTS: [(&str, Examine); 13] = [
 /// The checks, or the one that says why there is nothing to examine.
 type Examine = fn(&Subject<'_>) -> Result<Vec<Check>, Check>;
 
-/// Examines the machine. `programs`: `None` beneath another Root than `/`. `beside`: where the wrapper's program is that
-/// an apply would copy. `now`: by the machine's clock.
+/// Examines the machine. `programs`: `None` beneath another Root than `/`. `beside`: where the wrapper's program is
+/// that an apply would copy. `now`: by the machine's clock.
 #[must_use]
 pub fn examine(
     root: &Root,
@@ -112,7 +112,7 @@ impl Diagnosis {
         Self { schema_version: 1, failed: count(Status::Failed), warnings: count(Status::Warning), checks }
     }
 
-    /// Further checks, behind those that there are.
+    /// Adds checks behind the present ones.
     pub fn add(&mut self, checks: Vec<Check>) {
         *self = Self::new([std::mem::take(&mut self.checks), checks].concat());
     }

@@ -36,11 +36,11 @@ fn examine(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Check {
     let about = About::one(NAME, node.path.display().to_string());
     match &node.state {
         Ok(device) => rights(about, subject, role, node, device),
-        Err(fault) => role.unusable(about, said(fault), absent(subject, role, node, fault)),
+        Err(fault) => role.unusable(about, in_words(fault), absent(subject, role, node, fault)),
     }
 }
 
-fn said(fault: &NodeFault) -> String {
+fn in_words(fault: &NodeFault) -> String {
     match fault {
         NodeFault::Missing(_) => "is not there".to_owned(),
         other => other.to_string(),

@@ -19,7 +19,7 @@ pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> 
     if !subject.in_container() {
         return None;
     }
-    // One without a render node is the driver's to speak of, and no host could pass it in.
+    // The driver's check reports a GPU without a render node, which no host could pass into a container.
     let is_driven =
         |gpu: &&Gpu| gpu.driver.as_deref() == Some("amdgpu") && gpu.render.is_some() && !lacks_kfd(gpu);
     let driven: Vec<&Gpu> = subject.facts.amd().filter(is_driven).collect();
@@ -50,24 +50,24 @@ pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> 
     })
 }
 
-/// What was not passed in.
+/// The nodes that were not passed into this container.
 struct Outside<'a> {
-    /// What amdgpu has, here or not: a card has its place among these, and its device a name by that.
+    /// All GPUs that amdgpu drives, passed in or not: a device's name has the card's place among these.
     driven: &'a [&'a Gpu],
     gpus: Vec<&'a Gpu>,
-    /// How many partitions there are beside these of which nothing else is known here.
+    /// How many further partitions exist of which this container shows nothing else.
     hidden: usize,
 }
 
-/// KFD shows no node of a GPU that the device cgroup keeps out (kfd_devcgroup_check_permission), as LXD's does what it was
-/// not set to pass. A card is found without it; a further partition is not, and counts among the hidden nodes.
+/// KFD shows no node of a GPU that the device cgroup keeps out (kfd_devcgroup_check_permission), as LXD's does what it
+/// was not set to pass. A card is found without it; a further partition is not, and counts among the hidden nodes.
 fn hidden_partitions(subject: &Subject<'_>) -> usize {
     let is_hidden = |gpu: &&Gpu| gpu.problems.contains(&Problem::HiddenByKfd);
     subject.facts.inventory.kfd.hidden_nodes.saturating_sub(subject.facts.amd().filter(is_hidden).count())
 }
 
-/// The render nodes that a hidden partition may have: those of partitions that KFD names nowhere and that are not here. A card
-/// that is cut into fewer parts than it could be has some to spare, and `lxd advise` passes them as well.
+/// The render nodes that a hidden partition may have: those of partitions that KFD names nowhere and that are not here.
+/// A card that is cut into fewer parts than it could be has some to spare, and `lxd advise` passes them as well.
 fn nodes_of_hidden(subject: &Subject<'_>) -> Vec<PathBuf> {
     let known: Vec<&Path> =
         subject.facts.amd().filter_map(|gpu| Some(gpu.render.as_ref()?.path.as_path())).collect();
@@ -80,8 +80,8 @@ fn nodes_of_hidden(subject: &Subject<'_>) -> Vec<PathBuf> {
     paths.filter(|path| !known.contains(&path.as_path()) && !subject.root.exists(path)).collect()
 }
 
-/// What passes each of them: for LXD and Incus on the host, with the container's own gid of render, for without `gid=` a
-/// node would be root's, which no user in a nested user namespace can open.
+/// What passes each of them: for LXD and Incus on the host, with the container's own gid of render, for without `gid=`
+/// a node would be root's, which no user in a nested user namespace can open.
 fn of_gpus(subject: &Subject<'_>, outside: &Outside<'_>, with_kfd: bool) -> Remedy {
     let kfd = &subject.facts.inventory.kfd.node.path;
     let hidden = if outside.hidden > 0 { nodes_of_hidden(subject) } else { Vec::new() };
@@ -103,13 +103,14 @@ fn of_gpus(subject: &Subject<'_>, outside: &Outside<'_>, with_kfd: bool) -> Reme
     OnHost::new(&container, of_kfd.into_iter().chain(cards).chain(further).collect()).into()
 }
 
-/// By what LXD and Incus pass a card with its first partition; a further one has no PCI function, and its node alone.
+/// The PCI address by which LXD and Incus pass a card with its first partition. A further partition has no PCI
+/// function: it is passed by its node.
 fn address(gpu: &Gpu) -> Option<PciAddress> {
     let is_further = gpu.partition.as_ref().is_some_and(|partition| partition.id > 0);
     gpu.pci.filter(|_| !is_further)
 }
 
-/// One node by its path.
+/// The remedy that passes one node to this container by its path.
 pub(super) fn of_node(subject: &Subject<'_>, path: &Path) -> Remedy {
     match container(subject) {
         Some(container) => OnHost::new(&container, vec![container.add_node(path)]).into(),
@@ -117,7 +118,7 @@ pub(super) fn of_node(subject: &Subject<'_>, path: &Path) -> Remedy {
     }
 }
 
-/// How the owner and mode of a node that was passed in are changed.
+/// The remedy that changes the owner and mode of a node that was passed in.
 pub(super) fn of_rights(subject: &Subject<'_>) -> String {
     match container(subject) {
         Some(container) => {
@@ -150,7 +151,7 @@ impl Manager {
         }
     }
 
-    /// How it passes nodes, each as the line or option that it takes.
+    /// How this manager passes nodes: a line or an option for each.
     fn pass(self, subject: &Subject<'_>, nodes: &[PathBuf]) -> String {
         let each = |of: &dyn Fn(std::path::Display<'_>) -> String| {
             nodes.iter().map(|path| of(path.display())).collect::<Vec<_>>().join(" ")

@@ -14,7 +14,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
         about.clone().failed(error.to_string(), "name GPUs that rocworker detect lists, or write all")
     })?;
     let names: Vec<String> = selection.gpus.iter().map(|gpu| name_of(gpu)).collect();
-    let chosen = match (selection.gpus.len(), selection.listed) {
+    let given_gpus = match (selection.gpus.len(), selection.listed) {
         (0, _) => none(subject, about),
         (count @ 9.., _) => about.ok(format!("containers may be given {}", gpus(count))),
         (_, false) if subject.config.devices == Devices::All => {
@@ -35,7 +35,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
             "see the checks above for the reason, or take it out of gpu-device-ids",
         )
     });
-    Ok(std::iter::once(chosen).chain(left_out).collect())
+    Ok(std::iter::once(given_gpus).chain(left_out).collect())
 }
 
 fn none(subject: &Subject<'_>, about: About) -> Check {

@@ -1,6 +1,6 @@
 //! Whether SELinux could keep a container from the GPUs' nodes.
 //!
-//! By default container-selinux keeps a container (`container_t`) from /dev/kfd (`hsa_device_t`); its boolean
+//! container-selinux by default keeps a container (`container_t`) from /dev/kfd (`hsa_device_t`); its boolean
 //! container_use_devices lets it open every node that it is given. Which engine confines is the engine's answer.
 
 use std::time::Duration;
@@ -24,7 +24,7 @@ const REMEDY: &str = "setsebool -P container_use_devices=1";
 struct Engine {
     name: &'static str,
     argv: &'static [&'static str],
-    /// A part of the answer that says so.
+    /// A part of the answer that shows that the engine confines containers.
     says: &'static str,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     }])
 }
 
-/// The first character, which is the value in force.
+/// The first character of a file in selinuxfs, which is the value in force.
 fn read(root: &Root, path: &str) -> Result<char, String> {
     let text = root.read_text(path, 64).map_err(|error| error.to_string())?;
     text.chars().next().ok_or_else(|| format!("{path} is empty"))

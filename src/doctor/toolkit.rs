@@ -19,8 +19,8 @@ const NAME: &str = "toolkit";
 const PROGRAM: &str = "amd-ctk";
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// The check, or the one that says why there is nothing to compare. `programs`: `None` beneath another Root than `/`, where
-/// no command is run.
+/// The check, or the one that says why there is nothing to compare. `programs`: `None` beneath another Root than `/`,
+/// where no command is run.
 pub(super) fn check(subject: &Subject<'_>, programs: Option<&Programs>) -> Result<Check, Check> {
     let about = About::one(NAME, PROGRAM);
     let skipped = |why: &str| about.clone().skipped(why);
@@ -62,9 +62,9 @@ fn generated(programs: &Programs) -> Result<String, String> {
 /// How the toolkit's spec differs, each with its reason.
 fn differences(managed: &str, generated: &str) -> Result<Vec<String>, allocation::Error> {
     let (managed, generated) = (Spec::parse(managed)?, Spec::parse(generated)?);
-    let mut said = Vec::new();
+    let mut found = Vec::new();
     if generated.version != managed.version {
-        said.push(format!(
+        found.push(format!(
             "cdiVersion {} where rocworker's is {}, since podman 4.3 and containerd before 1.7.6 refuse more",
             generated.version, managed.version
         ));
@@ -73,7 +73,7 @@ fn differences(managed: &str, generated: &str) -> Result<Vec<String>, allocation
         .flat_map(|it| &it.device_nodes)
         .any(|node| node.major.is_some() || node.minor.is_some())
     {
-        said.push(
+        found.push(
             "it has the nodes' numbers, which rocworker leaves to engines: /dev/kfd's changes from boot to boot"
                 .to_owned(),
         );
@@ -82,7 +82,7 @@ fn differences(managed: &str, generated: &str) -> Result<Vec<String>, allocation
     let generated_nodes: BTreeSet<&str> = edits(&generated).flat_map(render_nodes).collect();
     let lacks: Vec<&str> = managed_nodes.difference(&generated_nodes).copied().collect();
     if !lacks.is_empty() {
-        said.push(format!(
+        found.push(format!(
             "it lacks {} of {} render nodes ({}): older releases do not find partitions, and none where the kernel has \
              no PCI domain",
             lacks.len(),
@@ -92,16 +92,16 @@ fn differences(managed: &str, generated: &str) -> Result<Vec<String>, allocation
     }
     let has: Vec<&str> = generated_nodes.difference(&managed_nodes).copied().collect();
     if !has.is_empty() {
-        said.push(format!(
+        found.push(format!(
             "it has {}, which rocworker leaves out: rocworker detect or gpu-device-ids says why",
             shortened(&has)
         ));
     }
-    said.extend(renamed(&managed, &generated));
-    Ok(said)
+    found.extend(renamed(&managed, &generated));
+    Ok(found)
 }
 
-/// The first index that means another GPU there.
+/// The first index that means another GPU in the toolkit's spec.
 fn renamed(managed: &Spec, generated: &Spec) -> Option<String> {
     let nodes = |spec: &Spec| -> BTreeMap<String, String> {
         let nodes = |edits| render_nodes(edits).collect::<Vec<_>>().join(" and ");
@@ -163,10 +163,10 @@ mod tests {
             ),
             (spec("0.6.0", &[], ""), &["cdiVersion", "it lacks 2 of 2"]),
         ] {
-            let said = differences(&managed, &text).unwrap();
-            assert_eq!(said.len(), parts.len(), "{text}: {said:#?}");
-            for (said, part) in said.iter().zip(parts) {
-                assert!(said.starts_with(part), "{said}");
+            let found = differences(&managed, &text).unwrap();
+            assert_eq!(found.len(), parts.len(), "{text}: {found:#?}");
+            for (found, part) in found.iter().zip(parts) {
+                assert!(found.starts_with(part), "{found}");
             }
         }
         assert!(differences(&managed, "<html>").is_err());

@@ -41,7 +41,7 @@ fn examine(about: About, subject: &Subject<'_>, role: Role, node: &DeviceNode, d
     }
 }
 
-/// By what right it is opened, or what is missing.
+/// The right by which a container opens the node, or which right is missing.
 fn way_in(subject: &Subject<'_>, device: &Device) -> Result<String, &'static str> {
     if device.mode & 0o006 == 0o006 {
         return Ok("anybody may open it".to_owned());

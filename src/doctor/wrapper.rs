@@ -26,7 +26,8 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     }])
 }
 
-/// As an apply: the package's, the one beside this program, or the copy of an earlier apply.
+/// Finds the wrapper's program as an apply does: the package's, the one beside this program, or an earlier apply's
+/// copy.
 pub(super) fn find(subject: &Subject<'_>, versions: &mut Versions<'_>) -> Result<Program, String> {
     Program::find(subject.root, subject.beside)?.that_runs(versions, subject.beside)
 }

@@ -8,7 +8,7 @@ use inventory::{Inventory, PciAddress};
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 
-/// Of one card, so many files that gave no value are named.
+/// How many files of one card that gave no value are named.
 const MOST_UNREAD: usize = 8;
 
 /// Reads the cards in a thread of its own, which a file that hangs does not keep.
@@ -22,7 +22,7 @@ pub(super) struct Cards {
 /// What a reading of all cards gives.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Read {
-    /// In the order of their addresses.
+    /// The cards in the order of their PCI addresses.
     pub(super) cards: Vec<Card>,
     pub(super) memory: Vec<Memory>,
     /// Why nothing is known of any card.
@@ -37,7 +37,7 @@ pub struct Memory {
     pub pci: PciAddress,
     /// `None` for an APU, while it is suspended, and where it is unknown.
     pub vram_used_bytes: Option<u64>,
-    /// Its nodes in KFD's topology: one for each partition.
+    /// The card's nodes in KFD's topology: one for each partition.
     pub kfd_nodes: Vec<u32>,
 }
 
@@ -46,8 +46,8 @@ impl Cards {
         Self { patient: Patient::new(root.place(), PATIENCE, DEADLINE), last: None }
     }
 
-    /// Where reading fails: the cards of the last reading without what was read of them, and why. `last`: the last judgement,
-    /// which names the cards where none was read yet.
+    /// Reads all cards. Where that fails, returns the cards of the last reading without their values, and the reason.
+    /// `last`: the last judgement, which names the cards where none was read yet.
     pub(super) fn read(&mut self, last: Option<&Health>) -> Read {
         match self.patient.run(all) {
             Ok(mut read) => {

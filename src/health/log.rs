@@ -1,4 +1,4 @@
-//! What the kernel has said of GPUs since boot, in bounded memory.
+//! The kernel's messages about GPUs since boot, in bounded memory.
 
 mod kept;
 
@@ -13,10 +13,10 @@ use root::Root;
 
 use kept::Kept;
 
-/// Of 4,096 records each.
+/// How often one look reads the log, 4,096 records at a time.
 const MOST_READS: usize = 64;
 
-/// Of a line so many characters are kept.
+/// How many characters of a line are kept.
 const LONGEST: usize = 400;
 
 #[derive(Debug, Default)]
@@ -29,15 +29,15 @@ struct Reader {
     kmsg: Kmsg,
     knowledge: Knowledge,
     logged: Kept,
-    /// `None` before the first record.
+    /// Whether the log has every record since boot; `None` before the first record.
     is_whole: Option<bool>,
     /// When the last record was logged.
     last: Duration,
 }
 
 impl KernelLog {
-    /// All messages since boot about these cards and the bridges above them, and whether none is missing. `now`: seconds
-    /// since 1970.
+    /// All messages since boot about these cards and the bridges above them, and whether none is missing. `now`:
+    /// seconds since 1970.
     pub(super) fn read(
         &mut self,
         root: &Root,
@@ -79,7 +79,7 @@ fn clock(root: &Root, last: Duration) -> Result<Duration, String> {
     Ok(Duration::from(now))
 }
 
-/// Another machine's when it was read, but for the time that it slept since its boot (proc_uptime(5)).
+/// The time since boot of another machine when its files were read, without the time that it slept (proc_uptime(5)).
 fn uptime(root: &Root) -> Option<Duration> {
     let text = root.read_text("/proc/uptime", 4096).ok()?;
     Duration::try_from_secs_f64(text.split_whitespace().next()?.parse().ok()?).ok()
@@ -102,7 +102,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether there is more.
+    /// Reads some records, and returns whether there are more.
     fn some(&mut self) -> Result<bool, String> {
         let read = self.kmsg.read()?;
         if let Some(first) = read.records.first() {

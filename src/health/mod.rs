@@ -1,4 +1,4 @@
-//! From this machine to [`gpu_health::judge`]: its cards and the kernel's log.
+//! Gives this machine's cards and the kernel's log to [`gpu_health::judge`].
 //!
 //! `cards` and `log` read the machine, `rules` says which rules are in force.
 
@@ -35,7 +35,7 @@ pub struct Observer {
 #[derive(Debug)]
 pub struct Judgement {
     pub health: Health,
-    /// Of the same reading, a card that amdgpu drives each.
+    /// The memory of each card that amdgpu drives, of the reading that `health` judges.
     pub memory: Vec<Memory>,
 }
 
@@ -45,8 +45,8 @@ impl Observer {
         Self { cards: Cards::new(root), log: KernelLog::default(), judge: Judge::default() }
     }
 
-    /// Reads the machine once and judges it. A card whose files hang costs a second, once. `last`: the last judgement, or
-    /// what an earlier process left in the file, however old. `now`: seconds since 1970.
+    /// Reads the machine once and judges it. A card whose files hang costs a second, once. `last`: the last judgement,
+    /// or what an earlier process left in the file, however old. `now`: seconds since 1970.
     pub fn judge(&mut self, root: &Root, rules: &Rules, last: Option<&Health>, now: u64) -> Judgement {
         root.ask_again();
         let Read { cards, memory, problem, unanswered } = self.cards.read(last);

@@ -5,7 +5,7 @@ use std::path::Path;
 use gpu_health::rules::{self, Rules};
 use root::{Kind, Root};
 
-/// More than any file of rules has.
+/// The limit for a rules file's bytes: more than any has.
 const LIMIT: usize = 256 << 10;
 
 /// The operator's rules, or the built-in ones with the reason why the operator's do not count.
@@ -33,7 +33,7 @@ pub fn of_machine(root: &Root) -> Result<Option<Rules>, String> {
 /// The rules of a file that a person names. `here`: the machine on which the program runs.
 ///
 /// # Errors
-/// As [`of_machine`].
+/// A sentence with the file, the line and what to do.
 pub fn of_file(here: &Root, path: &Path) -> Result<Rules, String> {
     let name = path.display();
     if here.stat(path).is_ok_and(|meta| meta.kind != Kind::Regular) {

@@ -21,9 +21,9 @@ use crate::report::{default_name, new_file, take};
 use crate::run::{ConfigFile, Own, Unreadable};
 use crate::status::Status as MachineStatus;
 
-/// Where the action report puts its archives.
+/// The folder into which the action `report` puts its archives.
 pub(super) const REPORTS: &str = "/var/lib/rocworker/reports";
-/// How many of them stay.
+/// How many archives of the action `report` stay.
 const KEPT: usize = 4;
 
 impl Machine<'_> {
@@ -126,7 +126,7 @@ impl Machine<'_> {
         Ok(answer.failing(applied.falls_short().then_some(status.text)))
     }
 
-    /// Reverts what is managed, and leaves it so until the action apply.
+    /// Reverts what is managed, and leaves the machine so until the action apply.
     pub(super) fn action_undo(&self) -> anyhow::Result<Answer> {
         let force = match self.tools.parameters()?.get("force") {
             None | Some(Value::Null) => false,
@@ -152,7 +152,8 @@ impl Machine<'_> {
         Ok(answer.failing(findings(&undone.failed).next()))
     }
 
-    /// The archive stays on the machine: an answer is kept by the controller, and is no place for it.
+    /// Writes a report's archive, which stays on the machine: the controller keeps an action's answer, which is no
+    /// place for an archive.
     pub(super) fn report(&self) -> anyhow::Result<Answer> {
         let config = self.config().map_err(|error| error.to_string());
         let report =

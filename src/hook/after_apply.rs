@@ -11,7 +11,7 @@ use crate::run::Outcome;
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) role: Role,
-    /// Concourse's, where a worker is there and its version is known.
+    /// Concourse's version, where a worker is on the machine and its version is known.
     pub(super) version: Option<Version>,
     /// The GPUs that containers may be given.
     pub(super) gpus: usize,
@@ -71,7 +71,7 @@ fn problem(found: &Found, applied: &Outcome) -> Option<String> {
     failed.next().or_else(|| open.next())
 }
 
-/// What is to be said beside a worker that is ready.
+/// What the unit's status adds where the worker is ready: a pending effect, a contested path or a lack.
 fn remark(applied: &Outcome) -> Option<String> {
     let mut pending = applied.effects.iter().filter(|it| it.outcome == EffectOutcome::Pending);
     let pending = pending.next().map(|it| format!("pending: {}", it.effect));

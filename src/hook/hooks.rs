@@ -1,4 +1,5 @@
-//! What a hook does: read the options, write the configuration, apply it as `rocworker apply` does, set the unit's status.
+//! What a hook does: read the options, write the configuration, apply it as `rocworker apply` does, set the unit's
+//! status.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -33,7 +34,7 @@ use crate::run::{self, Outcome, Own, Run, State, applied_elsewhere};
 #[derive(Debug)]
 pub struct Machine<'a> {
     pub root: &'a Root,
-    /// With the model's proxies in their environment. `None` beneath another Root than `/`.
+    /// Runs programs with the model's proxies in their environment. `None` beneath another Root than `/`.
     pub programs: Option<Programs>,
     pub tools: Tools,
     /// The hook or action that Juju runs.
@@ -56,7 +57,7 @@ pub struct Ended {
     pub is_failed: bool,
 }
 
-/// As long as an apply waits for another.
+/// How long a hook waits for an apply under way: as long as an apply waits for another.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Lines of the log for one hook; the history on the machine has all.
 const LINES: usize = 20;
@@ -69,7 +70,7 @@ impl Machine<'_> {
     /// Runs a hook or an action. What a person has to correct becomes the unit's status, or fails the action.
     ///
     /// # Errors
-    /// Where Juju's tools do not answer.
+    /// Juju's tools do not answer.
     pub fn run(&self) -> anyhow::Result<Ended> {
         let ran = match self.event {
             Event::Other | Event::Stop => Ok(Ended::default()),
@@ -89,7 +90,7 @@ impl Machine<'_> {
             Event::LeaseList => self.answer(self.lease_list()),
         };
         if let Err(error) = &ran {
-            // One tool that fails does not say that all do.
+            // A failed tool may be the cause: juju-log may work all the same.
             self.tools.log(Level::Error, &format!("{}: {error}", self.event.described())).ok();
         }
         ran
@@ -234,7 +235,7 @@ impl Machine<'_> {
         self.tools.status(status)
     }
 
-    /// By the option, else by which of Concourse's units there is.
+    /// The role that the option names, else the role of the Concourse unit that exists.
     fn role(&self, options: &Options) -> Result<Role, WrongConfig> {
         Ok(match options.role()? {
             Some(role) => role,
@@ -265,8 +266,8 @@ impl Machine<'_> {
         })
     }
 
-    /// Has Juju open the port of an exporter that answers other machines, and close what it opened before. Juju forgets
-    /// what a hook that fails has told it: each hook tells it again.
+    /// Has Juju open the port of an exporter that answers other machines, and close ports that it opened before. Each
+    /// hook repeats this, since Juju discards the requests of a hook that fails.
     pub(super) fn follow_port(&self, charm: &mut Charm, config: &Config) -> anyhow::Result<()> {
         let listen = config.exporter.listen;
         let port = (!listen.ip().is_loopback() && self.has_exporter()?).then(|| listen.port());

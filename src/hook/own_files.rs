@@ -11,23 +11,23 @@ use root::{Attributes, Kind, Root};
 use crate::desired::own_unit;
 use crate::own_program::{self, LOCAL, PACKAGED};
 
-/// Where the program is put: it has to stay when the charm's folder is replaced by an upgrade's, since the unit that runs
-/// at each start names it, and it is on everybody's PATH.
+/// The path of the charm's copy of the program. It is outside the charm's folder, which an upgrade replaces: the unit
+/// that runs at each start names it, and it is on everybody's PATH.
 pub(super) const PROGRAM: &str = LOCAL;
 const EXPORTER: &str = "/usr/local/bin/rocworker-exporter";
 const PACKAGED_EXPORTER: &str = "/usr/bin/rocworker-exporter";
 
-/// As much as a configuration may have.
+/// The limit for a configuration's bytes.
 const TEXT_LIMIT: usize = 64 << 10;
-/// More than the program has in any build.
+/// The limit for a program's bytes: more than any build has.
 const PROGRAM_LIMIT: usize = 512 << 20;
 
 /// Writes the configuration, unless a person has.
 pub(super) fn put_configuration(root: &Root, charm: &mut Charm, config: &Config) -> anyhow::Result<()> {
     let new = config.text().as_bytes();
-    let standing = standing(root, config::PATH, TEXT_LIMIT)?;
+    let present = read_if_present(root, config::PATH, TEXT_LIMIT)?;
     let is_recorded = |bytes: &[u8]| is_among(&charm.configuration, bytes);
-    let other = standing.as_deref().filter(|bytes| *bytes != new);
+    let other = present.as_deref().filter(|bytes| *bytes != new);
     if other.is_some_and(|bytes| !is_recorded(bytes)) {
         let path = root.shown(config::PATH);
         return Err(WrongConfig(format!(
@@ -36,7 +36,7 @@ pub(super) fn put_configuration(root: &Root, charm: &mut Charm, config: &Config)
         ))
         .into());
     }
-    if standing.as_deref() == Some(new) && is_recorded(new) {
+    if present.as_deref() == Some(new) && is_recorded(new) {
         return Ok(());
     }
     let read = Config::parse(config.path(), config.text())?;
@@ -54,7 +54,8 @@ pub(super) fn put_program(root: &Root, charm: &mut Charm, running: &Path) -> Res
     put(root, charm, running, [PACKAGED, PROGRAM], |charm| &mut charm.program)
 }
 
-/// As [`put_program`], of the exporter, where the charm has it beside the program that runs.
+/// Does for the exporter what [`put_program`] does for the program, where the charm has it beside the program that
+/// runs.
 pub(super) fn put_exporter(root: &Root, charm: &mut Charm, running: &Path) -> Result<bool, root::Error> {
     let beside = running.with_file_name(own_program::EXPORTER);
     if !Root::open(Path::new("/"))?.exists(&beside) {
@@ -63,7 +64,8 @@ pub(super) fn put_exporter(root: &Root, charm: &mut Charm, running: &Path) -> Re
     put(root, charm, &beside, [PACKAGED_EXPORTER, EXPORTER], |charm| &mut charm.exporter)
 }
 
-/// `places`: a package's, and where it is put. `written`: what was put there.
+/// Copies a program. `places`: the package's path, and the path of the copy. `written`: the copies that the charm
+/// recorded.
 fn put(
     root: &Root,
     charm: &mut Charm,
@@ -75,13 +77,13 @@ fn put(
     if is_there(root, packaged) || places.map(Path::new).contains(&source) {
         return Ok(false);
     }
-    let standing = standing(root, place, PROGRAM_LIMIT)?;
-    if standing.as_deref().is_some_and(|bytes| !is_among(written(charm), bytes)) {
+    let present = read_if_present(root, place, PROGRAM_LIMIT)?;
+    if present.as_deref().is_some_and(|bytes| !is_among(written(charm), bytes)) {
         return Ok(false);
     }
     let new = Root::open(Path::new("/"))?.read_trusted(source, PROGRAM_LIMIT)?;
-    if standing.as_ref() != Some(&new) {
-        *written(charm) = around(standing.as_deref(), &new);
+    if present.as_ref() != Some(&new) {
+        *written(charm) = around(present.as_deref(), &new);
         charm.write(root)?;
         root.write(place, &new, Attributes { mode: 0o755, owner: None })?;
     }
@@ -117,12 +119,12 @@ fn remove_if_packaged(
     }
     for unit in units {
         // Another program may keep writing it. Without its program such a unit would start no more, and say nothing.
-        let text = standing(root, unit, TEXT_LIMIT)?.unwrap_or_default();
+        let text = read_if_present(root, unit, TEXT_LIMIT)?.unwrap_or_default();
         if text.windows(place.len()).any(|part| part == place.as_bytes()) {
             return Ok(());
         }
     }
-    if standing(root, place, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(written(charm), &bytes)) {
+    if read_if_present(root, place, PROGRAM_LIMIT)?.is_some_and(|bytes| is_among(written(charm), &bytes)) {
         root.remove(place)?;
     }
     written(charm).clear();
@@ -133,7 +135,8 @@ fn is_there(root: &Root, program: &str) -> bool {
     root.lstat(program).is_ok_and(|meta| meta.kind == Kind::Regular)
 }
 
-/// Removes those of the three that are still the charm's. `is_needed`: whether the program has something to end yet.
+/// Removes the configuration, the program and the exporter, each only while it is as the charm wrote it. `is_needed`:
+/// whether the program has something to end yet.
 pub(super) fn remove(root: &Root, charm: &Charm, is_needed: bool) -> Result<(), root::Error> {
     let files = [
         (config::PATH, TEXT_LIMIT, &charm.configuration, false),
@@ -144,7 +147,7 @@ pub(super) fn remove(root: &Root, charm: &Charm, is_needed: bool) -> Result<(), 
         if stays || written.is_empty() {
             continue;
         }
-        if standing(root, path, limit)?.is_some_and(|bytes| is_among(written, &bytes)) {
+        if read_if_present(root, path, limit)?.is_some_and(|bytes| is_among(written, &bytes)) {
             root.remove(path)?;
         }
         root.sweep(path);
@@ -152,7 +155,7 @@ pub(super) fn remove(root: &Root, charm: &Charm, is_needed: bool) -> Result<(), 
     Ok(())
 }
 
-fn standing(root: &Root, path: &str, limit: usize) -> Result<Option<Vec<u8>>, root::Error> {
+fn read_if_present(root: &Root, path: &str, limit: usize) -> Result<Option<Vec<u8>>, root::Error> {
     match root.read(path, limit) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if error.is_not_found() => Ok(None),
@@ -277,7 +280,7 @@ mod tests {
         for (build, is_another) in [("first", false), ("second", true), ("second", true)] {
             fs::write(&running, build).unwrap();
             assert_eq!(put_program(&root, &mut charm, &running).unwrap(), is_another, "{build}");
-            // As after a kill.
+            // A hook that was killed leaves what is on disk alone.
             charm = Charm::read(&root).unwrap();
         }
         taken_over(&root, &mut charm).unwrap();

@@ -27,13 +27,13 @@ impl Machine<'_> {
             Err(error) if error.is::<tools::Error>() => return Err(error),
             Err(error) => UnitStatus::removal_failed(&error.to_string()),
         };
-        // With a good end the unit would go, and its status, but not what is left on the machine.
+        // If the hook succeeded, Juju would remove the unit and its status, but the machine would keep what is left.
         self.set_status(&status)?;
         Ok(Ended { status: Some(status), is_failed: true })
     }
 
-    /// Reverts what the charm has applied, unless another unit of a charm is on this machine still. What a person has set
-    /// up, before the charm could, stays as it is.
+    /// Reverts what the charm has applied, unless another unit of a charm is on this machine still. What a person has
+    /// set up, before the charm could, stays as it is.
     fn take_away(&self) -> anyhow::Result<()> {
         let (_lock, mut charm) = self.begin()?;
         charm.units.retain(|unit| *unit != self.unit_name() && self.has_agent(unit));
@@ -44,8 +44,8 @@ impl Machine<'_> {
             return Ok(self.tools.log(Level::Info, &text)?);
         }
         let is_managed = charm.has_applied && !(charm.is_undone && self.is_applied_since_undo(&charm)?);
-        // As after an undo, a driver may stay without the program.
-        // So does a spec that `cdi generate` wrote, which sets up no worker.
+        // A driver may stay without the program, as after an undo. So may a spec that `cdi generate` wrote: it sets up
+        // no worker.
         let needs_program =
             |entry: &Entry| !entry.component.is_empty() && entry.component != Component::Packages.as_ref();
         if is_managed || !State::of_receipt(self.root)?.receipt.entries.iter().any(needs_program) {
@@ -68,8 +68,8 @@ impl Machine<'_> {
         Ok(())
     }
 
-    /// Whether an effect is pending, which comes to its end by itself. Anything that stays otherwise is an error: only the
-    /// program and charm.json, which are to go next, could revert it.
+    /// Whether an effect is pending, which comes to its end by itself. Anything that stays otherwise is an error: only
+    /// the program and charm.json, which are to go next, could revert it.
     fn revert_all(&self) -> anyhow::Result<bool> {
         let undone = self.undo(false)?;
         self.log_undone(&undone)?;
@@ -80,8 +80,8 @@ impl Machine<'_> {
         Ok(undone.effects.iter().any(|it| it.outcome == EffectOutcome::Pending))
     }
 
-    /// After the action undo nothing is set up. The next hook ends an undo that was killed or could not begin, and leaves
-    /// what a person has applied since.
+    /// After the action undo nothing is set up. The next hook ends an undo that was killed or could not begin, and
+    /// leaves what a person has applied since.
     pub(super) fn after_action_undo(&self, charm: &mut Charm) -> anyhow::Result<UnitStatus> {
         let state = State::of_receipt(self.root)?;
         let has_driver = has_driver(&state);
@@ -154,7 +154,7 @@ impl Machine<'_> {
     }
 }
 
-/// What an undo has not reverted, the first of it.
+/// The first thing that an undo has not reverted, in a sentence.
 fn first_kept(undone: &Outcome) -> Option<String> {
     // What is no longer managed is left for good: no later undo would know of it.
     let is_managed = |it: &&Finding| undone.state.receipt.entry(&it.path).is_some();

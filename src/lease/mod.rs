@@ -23,7 +23,8 @@ pub struct Held {
     /// The render node: a lease's name.
     pub render: String,
     pub held_by: HeldBy,
-    /// None where the lease cannot be read, see `problem`, and where a process without a container uses the GPU.
+    /// The GPU as the lease names it. None where the lease cannot be read, see `problem`, and where a process without a
+    /// container uses the GPU.
     pub gpu: Option<RecordedGpu>,
     pub id: Option<String>,
     pub runc_root: Option<String>,
@@ -34,7 +35,7 @@ pub struct Held {
     /// What says that the container lives: `creator`, `init` or `cgroup`. None for a lease: nothing does, and the next
     /// decision frees the GPU.
     pub alive_by: Option<&'static str>,
-    /// For how many seconds it has been idle as far as decisions saw.
+    /// Seconds for which decisions have found the GPU idle.
     pub idle_s: Option<u64>,
     /// Why the lease cannot be read. Its GPU is not free.
     pub problem: Option<String>,
@@ -90,13 +91,13 @@ fn judge<'p>(root: &Root, paths: &'p Paths) -> anyhow::Result<Judge<'p>> {
 /// Names of the render nodes of GPUs that have a holder.
 ///
 /// # Errors
-/// As [`list`], in a sentence.
+/// A sentence that says why [`list`] fails.
 pub fn taken(root: &Root) -> Result<Vec<String>, String> {
     let (held, _) = list(root).map_err(|error| error.to_string())?;
     Ok(held.into_iter().filter(Held::is_taken).map(|held| held.render).collect())
 }
 
-/// Every GPU that is held, and who waits: what a create under exclusive sharing finds, in the same order.
+/// Every GPU that is held, and who waits: what a create under exclusive sharing finds, in the order in which it looks.
 ///
 /// # Errors
 /// The folders cannot be read or are not root's alone, or it is unknown which processes live.

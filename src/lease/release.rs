@@ -23,7 +23,7 @@ use super::{judge, paths};
 /// groups.
 ///
 /// # Errors
-/// Nothing of that name is held, or one of its GPUs must stay: then all of them do.
+/// Nothing called `name` holds a GPU, or one of its GPUs must stay held: then all of them stay.
 pub fn release(root: &Root, name: &str, force: bool) -> anyhow::Result<Vec<String>> {
     let paths = paths(root);
     let judge = judge(root, &paths)?;
@@ -105,7 +105,7 @@ fn lease_of(held: &Held) -> Option<&Lease> {
 /// Ends the creates of containers of this id that wait for GPUs, by removing their tickets, and returns how many.
 ///
 /// # Errors
-/// None waits.
+/// No create of a container with this id waits.
 pub fn cancel(root: &Root, id: &str) -> anyhow::Result<usize> {
     let paths = paths(root);
     let judge = judge(root, &paths)?;

@@ -10,18 +10,18 @@ use std::time::Duration;
 use nix::errno::Errno;
 use root::{Amount, Error, Failure};
 
-/// More than any file that is read so, and than any path.
+/// The most bytes in a frame: more than any path, or any file that is read this way, has.
 const LONGEST: u32 = 1 << 30;
 
-/// What [`root::Root::read`] attempts.
+/// The actions that an error of [`root::Root::read`] may name.
 const ACTIONS: [&str; 2] = ["read", "open"];
 
-/// From the process, before its first request: it has been started.
+/// Tells the program that asks, before the first request, that the reading process has started.
 pub(super) fn say_ready(to: &mut UnixStream) -> io::Result<()> {
     to.write_all(&[0])
 }
 
-/// The error is `WouldBlock` where the process has said nothing for so long.
+/// Waits for the byte of [`say_ready`]. The error is `WouldBlock` where it has not come within `patience`.
 pub(super) fn wait_until_ready(from: &mut UnixStream, patience: Duration) -> io::Result<()> {
     from.set_read_timeout(Some(patience))?;
     from.read_exact(&mut [0])

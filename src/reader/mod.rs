@@ -1,6 +1,6 @@
 //! Reads of driver's files by a process of its own. Such a read can wait for ever, in a state that no signal ends; a
-//! process with a thread in one does not end either. So this program asks another process, and leaves it where it does not
-//! answer in time: each file that hangs costs one process, which ends once its read comes back.
+//! process with a thread in one does not end either. So this program asks another process, and leaves it where it does
+//! not answer in time: each file that hangs costs one process, which ends once its read comes back.
 
 mod frame;
 
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_millis(400);
 /// A device that hangs has many files: the first one that does makes the next ones likely.
 const SHORTEST: Duration = Duration::from_millis(100);
 
-/// With so many processes in reads that have not come back, a device of which one file hangs is asked for no other. It is
+/// Once this many processes hang in a read, a device of which one file hangs is asked for no other file. The number is
 /// half of the daemon's `TasksMax=`. A device that does not hang costs no process, and is read.
 const MOST_HANGING: usize = 128;
 
@@ -33,7 +33,7 @@ pub const COMMAND: &str = "read-files";
 /// The processes that read files beneath a Root.
 #[derive(Debug)]
 pub struct Readers {
-    /// Where the Root lies on this machine.
+    /// The Root's path on this machine.
     path: PathBuf,
     state: Mutex<State>,
 }
@@ -137,7 +137,7 @@ impl State {
         }
     }
 
-    /// How many files of the path's device hang. What belongs to no device counts together.
+    /// How many files of the path's device hang. Files of no device count together.
     fn hanging_with(&self, path: &Path) -> usize {
         let device = stuck::device(path);
         self.hanging.iter().filter(|(other, _)| stuck::device(other) == device).count()
@@ -164,7 +164,7 @@ fn is_timeout(error: &io::Error) -> bool {
 
 impl Reader for Readers {
     fn read(&self, path: &Path, amount: Amount) -> Result<Vec<u8>, Failure> {
-        // One that was killed while it waited is replaced.
+        // A process that was killed while it waited is replaced by the second round.
         for _ in 0..2 {
             let (mut process, patience) = self.process(path)?;
             let asked = Instant::now();
@@ -232,7 +232,7 @@ impl Process {
         !read.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
     }
 
-    /// For one that reads nothing now.
+    /// Ends a process that has no read under way.
     fn end(self) {
         drop(self.stream);
         self.process.wait();
@@ -242,7 +242,7 @@ impl Process {
 /// What the reading process does: it reads what it is asked for, until the program that asks closes the socket.
 ///
 /// # Errors
-/// When its socket fails.
+/// The socket fails.
 pub fn serve(root: &Root, stream: &mut UnixStream) -> io::Result<()> {
     frame::say_ready(stream)?;
     while let Some((path, amount)) = frame::asked(stream)? {

@@ -8,7 +8,7 @@ use root::Root;
 use super::State;
 use crate::memory::{self, AppliedConfig, Memory};
 
-/// Which file is the configuration.
+/// Where the configuration is: the file that `--config` names, or the machine's own.
 #[derive(Debug, Default)]
 pub struct ConfigFile {
     /// `--config`, and the machine that its path is meant on.
@@ -28,24 +28,24 @@ pub enum Unreadable {
 }
 
 impl ConfigFile {
-    /// The file, as it is shown.
+    /// The configuration's path as users see it.
     pub fn path(&self, root: &Root) -> PathBuf {
         self.named.as_ref().map_or_else(|| root.shown(config::PATH), |(_, path)| path.clone())
     }
 
-    /// For a command that a person runs now: what the file says, whatever was applied before.
+    /// The configuration for a command that a person runs now: what the file says, whatever was applied before.
     pub fn asked_for(&self, root: &Root) -> Result<Config, Unreadable> {
         self.read(root, None)
     }
 
-    /// For the daemon, which looks at the file alone: an empty one does not count where the last apply went by one that
-    /// was not empty.
+    /// The configuration for the daemon, which looks at the file alone: an empty file does not count where the last
+    /// apply went by one that was not empty.
     pub fn unless_emptied(&self, root: &Root) -> Result<Config, Unreadable> {
         not_emptied(root, self.read(root, None)?)
     }
 
-    /// For boot, status and an upgrade: where no `--config` names a file, that of the last apply, which may withhold what
-    /// the machine's own gives.
+    /// The configuration for boot, status and an upgrade: where no `--config` names a file, the file of the last apply,
+    /// which may withhold what the machine's own gives.
     pub fn in_force(&self, root: &Root) -> Result<Config, Unreadable> {
         let last = Memory::read(root)?.config.and_then(|applied| applied.other);
         not_emptied(root, self.read(root, last.as_deref())?)
@@ -64,7 +64,7 @@ impl ConfigFile {
     }
 }
 
-/// In the place of a configuration that cannot be read, and may forbid restarts.
+/// Replaces a configuration that cannot be read and may forbid restarts.
 pub fn without_restarts(root: &Root) -> Result<Config, config::Error> {
     Config::parse(&root.shown(config::PATH), "restart: never\n")
 }
@@ -89,7 +89,7 @@ fn not_emptied(root: &Root, config: Config) -> Result<Config, Unreadable> {
     )))
 }
 
-/// Where the last apply's configuration was and where this one is, when their places differ and their texts too.
+/// The paths of the last apply's configuration and of this one, if both path and text differ.
 pub fn applied_elsewhere(root: &Root, config: &Config, memory: &Memory) -> Option<(PathBuf, PathBuf)> {
     let (last, now) = (memory.config.as_ref(), AppliedConfig::of(root, config));
     let place = |of: Option<&AppliedConfig>| of.and_then(|it| it.other.clone());

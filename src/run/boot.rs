@@ -12,22 +12,22 @@ use super::scope::{BOOT, Request};
 use super::{Error, Run, State};
 use crate::pending_gpus::{PendingGpu, pending_gpus};
 
-/// Between two looks at a machine whose driver is coming up. sysfs reports no changes and KFD's topology has no uevents,
-/// so that this polls; a look takes some milliseconds.
+/// Between two looks at a machine whose driver is coming up. sysfs reports no changes and KFD's topology has no
+/// uevents, so that this polls; a look takes some milliseconds.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl Run<'_> {
-    /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode, and
-    /// brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts and
-    /// installs nothing, and edits no engine's file. Where the machine is not set up it only takes out of a spec that was
-    /// left what is true no more. `is_known`: whether there is a configuration.
+    /// Waits for GPUs that are still coming up, as long as the configuration says; gives nodes their group and mode,
+    /// and brings the CDI spec, the wrapper's policy and the worker's tags to what the machine is now. It restarts and
+    /// installs nothing, and edits no engine's file. Where the machine is not set up it only takes out of a spec that
+    /// was left what is true no more. `is_known`: whether there is a configuration.
     ///
     /// # Errors
-    /// When the desired state is unknown: what was published and is still true stays. When the receipt cannot be
-    /// read or kept.
+    /// The desired state is unknown: what was published and is still true stays. Or the receipt cannot be read or
+    /// written.
     pub fn boot(&self, is_known: bool, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Outcome, Error> {
         let state = self.known(is_known)?;
-        // As it is before the first change: what is not there yet may come.
+        // Read before the first change: a GPU that is not there yet may still come.
         let published = &PublishedState::read(self.root, &state.receipt);
         if !state.is_applied() {
             // An undo that was killed may have left a spec.
@@ -67,7 +67,7 @@ impl Run<'_> {
         Ok(outcome)
     }
 
-    /// Without a configuration no memory is needed.
+    /// Reads the state. `is_known`: there is a configuration; only then an unreadable memory is an error.
     fn known(&self, is_known: bool) -> Result<State, Error> {
         if is_known { State::read(self.root) } else { State::of_receipt(self.root) }
     }
@@ -75,14 +75,14 @@ impl Run<'_> {
     fn missing(&self, published: &PublishedState, is_known: bool) -> Result<Vec<PendingGpu>, Error> {
         let mut facts = Facts::read(self.root).remembering(self.known(is_known)?.memory.pinned);
         if !is_known && published.is_true(&facts) {
-            // None of the others was published; of these udev may still have nodes to go over.
+            // No unusable GPU was published. udev may still have to set the nodes of usable ones.
             facts.inventory.gpus.retain(Gpu::usable);
         }
         Ok(pending_gpus(self.root, self.config, &facts))
     }
 }
 
-/// Of partitions there may be many: why the first is not there is mostly why none is.
+/// Names the first missing GPU and its problems: a card's partitions are mostly missing for one reason.
 pub(crate) fn named(missing: &[PendingGpu]) -> String {
     let Some(first) = missing.first() else { return String::new() };
     let why = format!("{}: {}", first.gpu, first.problems.join("; "));

@@ -55,16 +55,16 @@ impl Run<'_> {
     pub(super) fn adopt_reboot(
         &self,
         memory: &Memory,
-        work: &mut Transaction<'_>,
+        transaction: &mut Transaction<'_>,
     ) -> Result<(), reconcile::Error> {
         let Some(attempt) = &memory.reboot else { return Ok(()) };
-        let reason = work.pending().into_iter().find_map(|effect| match effect {
+        let reason = transaction.pending().into_iter().find_map(|effect| match effect {
             Effect::Reboot { reason, .. } => Some(reason),
             _ => None,
         });
         let reason =
             reason.unwrap_or_else(|| "another build of amdgpu was loaded than dkms had built".to_owned());
-        work.adopt_reboot(reason, attempt.clone(), self.now.seconds())
+        transaction.adopt_reboot(reason, attempt.clone(), self.now.seconds())
     }
 }
 
@@ -77,10 +77,10 @@ impl Execution<'_> {
 
     /// Forgets a restart of the machine that was to bring a driver which has gone.
     pub(super) fn forget_reboot(&mut self) -> Result<(), reconcile::Error> {
-        if self.work.receipt().entry(&Package::present(PACKAGE).resource()).is_some() {
+        if self.transaction.receipt().entry(&Package::present(PACKAGE).resource()).is_some() {
             return Ok(());
         }
-        self.work.forgive(is_reboot)
+        self.transaction.forgive(is_reboot)
     }
 
     /// Once packages have come: whether the driver among them is the one that runs, which is noted and remembered. A
@@ -89,7 +89,7 @@ impl Execution<'_> {
         if self.target.observed.is_none() {
             return Ok(());
         }
-        let (receipt, memory) = (self.work.receipt().clone(), self.target.memory.clone());
+        let (receipt, memory) = (self.transaction.receipt().clone(), self.target.memory.clone());
         let state = State::of(self.run.root, receipt, memory);
         let has_changed = self.outcome.changes.iter().any(|change| change.path.is_package());
         let is_due = has_changed || self.run.has_to_verify(&state);
@@ -116,7 +116,7 @@ impl Execution<'_> {
     fn verify_by_rocm_smi(&self) -> Option<Note> {
         let Run { programs: Some(programs), config, .. } = self.run else { return None };
         let facts = &self.target.observed.as_ref()?.facts;
-        let is_open = self.work.receipt().still_pending(self.run.root).any(|it| is_reboot(&it.effect))
+        let is_open = self.transaction.receipt().still_pending(self.run.root).any(|it| is_reboot(&it.effect))
             || self.outcome.notes.iter().any(|it| it.problem && it.about == ABOUT);
         if is_open || facts.inventory.amdgpu.loaded != Ok(true) {
             return None;
@@ -129,12 +129,12 @@ impl Execution<'_> {
     fn verify_build(&mut self, build: &Build, asked_for: Option<&Attempt>) -> Result<Option<Note>, Error> {
         let Run { root, programs: Some(programs), .. } = self.run else { return Ok(None) };
         let Target { observed: Some(observed), memory, .. } = &mut self.target else { return Ok(None) };
-        let (facts, work) = (&observed.facts, &mut self.work);
+        let (facts, transaction) = (&observed.facts, &mut self.transaction);
         let driver = Driver::read(root);
         if driver.packages.as_ref().is_ok_and(|there| !there.contains_key(PACKAGE)) {
-            // What kept it from coming has a finding of its own.
+            // A finding of its own says what kept the package from coming.
             memory.unverified = false;
-            work.forgive(is_reboot)?;
+            transaction.forgive(is_reboot)?;
             return Ok(None);
         }
         memory.unverified = true;
@@ -155,8 +155,8 @@ impl Execution<'_> {
         memory.unverified = !matches!(verdict, Ok(Verdict::Loaded | Verdict::Loadable | Verdict::Reboot(_)));
         Ok(match verdict {
             Ok(Verdict::Loaded) => {
-                if work.receipt().still_pending(root).any(|pending| is_reboot(&pending.effect)) {
-                    work.forgive(is_reboot)?;
+                if transaction.receipt().still_pending(root).any(|pending| is_reboot(&pending.effect)) {
+                    transaction.forgive(is_reboot)?;
                 }
                 match build {
                     Build::Release(_) => dissent(programs, facts, self.run.config),
@@ -173,9 +173,9 @@ impl Execution<'_> {
                      then"
                 );
                 let effect = Effect::Reboot { reason, module: Some(attempt) };
-                work.owe(effect.clone(), self.run.now.seconds())?;
+                transaction.owe(effect.clone(), self.run.now.seconds())?;
                 // A restart brings this release, and no longer the one before.
-                work.forgive(|it| is_reboot(it) && *it != effect)?;
+                transaction.forgive(|it| is_reboot(it) && *it != effect)?;
                 None
             }
             Ok(Verdict::Wrong(stop)) => Some(note(format!("{it} is not the one that runs: {stop}"), true)),

@@ -38,7 +38,7 @@ use config::Config;
 use host::timestamp::Timestamp;
 use scope::{APPLY, APPLY_EXPORTER, DAEMON, GENERATE, Request, UPGRADE};
 
-/// One run on one machine.
+/// A run on one machine, such as an apply, an undo or a look of the daemon.
 #[derive(Debug)]
 pub struct Run<'a> {
     pub root: &'a Root,
@@ -121,8 +121,8 @@ impl Run<'_> {
         Ok(if outcome.changes.is_empty() { Written::Unchanged } else { Written::Changed })
     }
 
-    /// Installs packages, where a run may.
-    fn hands(&self) -> Option<PackageManager> {
+    /// What installs packages; `None` where no program may run.
+    fn package_manager(&self) -> Option<PackageManager> {
         let proxy = self.config.packages.proxy.as_deref();
         self.programs.map(|programs| PackageManager::new(programs, DPKG_LOCK, proxy))
     }

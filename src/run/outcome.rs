@@ -32,7 +32,7 @@ pub struct Outcome {
     /// Whether the worker would have fewer tags, and whether they are kept for a while.
     pub is_lost: bool,
     pub is_held: bool,
-    /// What the run has left.
+    /// The state that the run has left.
     pub state: State,
     /// Which optional packages did not come, and why.
     pub lacks: Option<String>,
@@ -59,7 +59,7 @@ pub struct Differs {
     pub why: Why,
 }
 
-/// Why it is not changed.
+/// Why a run does not change what differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, SerializeDerive, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Why {
@@ -67,7 +67,7 @@ pub enum Why {
     Reported,
     /// Only an apply changes it: packages and the like, engines while no GPU is there, the daemon's own unit.
     Apply,
-    /// Tags whose GPUs have just gone.
+    /// Tags are kept for a while, because their GPUs have just gone.
     Settling,
 }
 

@@ -7,9 +7,9 @@ use root::Root;
 /// What a [`super::Run`] knows of its program.
 #[derive(Debug, Clone, Default)]
 pub struct Own {
-    /// Where it is and stays: units and later runs start it by this path.
+    /// The program's lasting path: units and later runs start it by this path.
     pub program: Option<PathBuf>,
-    /// Where the wrapper's program is of its build.
+    /// The path of the wrapper's program of the same build.
     pub beside: Option<PathBuf>,
     /// What waits for a unit that takes long to end: [`reconcile::Services::waiter`].
     pub waiter: Option<Vec<String>>,
@@ -21,7 +21,7 @@ impl Own {
         running().map_or_else(Self::default, |running| Self::at(&running, running.clone()))
     }
 
-    /// One that runs at a place which may go: `stays` is where the same is later.
+    /// A program that runs at a path which may go. `stays`: the lasting path of a copy.
     pub fn at(running: &Path, stays: PathBuf) -> Self {
         let waiter = stays.to_str().map(|program| vec![program.to_owned(), "settle".to_owned()]);
         let beside = running.parent().map(|folder| folder.join("runc-amd-wrapper"));
@@ -29,7 +29,7 @@ impl Own {
     }
 }
 
-/// Where the program is that runs.
+/// The path of this process's program, as the kernel knows it.
 pub fn running() -> Option<PathBuf> {
     std::env::current_exe().ok()
 }

@@ -16,7 +16,7 @@ pub(super) struct Execution<'r> {
     scope: &'static Scope,
     request: Request<'r>,
     pub(super) target: Target,
-    pub(super) work: Transaction<'r>,
+    pub(super) transaction: Transaction<'r>,
     pub(super) outcome: Outcome,
     on_progress: &'r mut dyn FnMut(Progress<'_>),
 }
@@ -50,7 +50,8 @@ impl Run<'_> {
             // A program that does not answer is not waited for twice.
             versions = Some(target.memory.versions);
         }
-        let work = Transaction::begin(self.root, on_progress)?.by(self.hands().filter(|_| scope.packages));
+        let transaction =
+            Transaction::begin(self.root, on_progress)?.by(self.package_manager().filter(|_| scope.packages));
         // Another run may have had the lock until now: an apply, an undo.
         if let Request::Reconcile { is_current, .. } = request
             && !is_current()
@@ -58,7 +59,7 @@ impl Run<'_> {
             return Ok(Outcome { stopped: Some(Stopped::Superseded), ..outcome });
         }
         let memory = self.state(&request)?.memory;
-        let mut state = State::of(self.root, work.receipt().clone(), memory);
+        let mut state = State::of(self.root, transaction.receipt().clone(), memory);
         state.memory.versions = versions.unwrap_or(state.memory.versions);
         outcome.state = state.clone();
         let mut target = match self.target(scope, &request, state)? {
@@ -66,21 +67,24 @@ impl Run<'_> {
             Err(stopped) => return Ok(Outcome { stopped: Some(stopped), ..outcome }),
         };
         if let Request::Configuration { saved: Some(_) } = request {
-            let plan = self.plan_for(&target, &request, work.receipt(), None);
-            self.expect_saved(&request, &plan, work.receipt())?;
+            let plan = self.plan_for(&target, &request, transaction.receipt(), None);
+            self.expect_saved(&request, &plan, transaction.receipt())?;
         }
-        let mut work = work.recorded(self.event(scope.command));
-        self.adopt_reboot(&target.state.memory, &mut work)?;
+        let mut transaction = transaction.recorded(self.event(scope.command));
+        self.adopt_reboot(&target.state.memory, &mut transaction)?;
         match request {
             Request::Configuration { .. } => {
                 target.memory.write(self.root)?;
-                work.restart_by(self.services().restarts);
+                transaction.restart_by(self.services().restarts);
             }
             Request::Reconcile { .. } => drop(target.memory.write(self.root)?),
             Request::Nothing { force, .. } => {
-                let plan = self.plan_for(&target, &request, work.receipt(), None);
-                let failed =
-                    if force { Vec::new() } else { self.hindrances(scope, &plan, &work, &target.desired) };
+                let plan = self.plan_for(&target, &request, transaction.receipt(), None);
+                let failed = if force {
+                    Vec::new()
+                } else {
+                    self.hindrances(scope, &plan, &transaction, &target.desired)
+                };
                 if !failed.is_empty() || (!scope.packages && !plan.left.is_empty()) {
                     let left = plan.left.into_iter().filter(|left| !failed.contains(left)).collect();
                     return Ok(Outcome { failed, left, ..outcome });
@@ -89,13 +93,14 @@ impl Run<'_> {
             }
             Request::Boot { .. } | Request::One(_) => {}
         }
-        let mut execution = Execution { run: self, scope, request, target, work, outcome, on_progress };
+        let mut execution =
+            Execution { run: self, scope, request, target, transaction, outcome, on_progress };
         let ran = execution.stages();
-        let Execution { mut target, mut work, mut outcome, .. } = execution;
-        let unrecorded = work.record().err();
-        ran.map_err(|error| error.after(work.made().len()))?;
+        let Execution { mut target, mut transaction, mut outcome, .. } = execution;
+        let unrecorded = transaction.record().err();
+        ran.map_err(|error| error.after(transaction.made().len()))?;
         if let Request::Nothing { .. } = request {
-            outcome.notes.extend(self.end_undo(scope, &mut target.memory, work.receipt()));
+            outcome.notes.extend(self.end_undo(scope, &mut target.memory, transaction.receipt()));
         }
         if let Some(error) = unrecorded {
             let text = format!("the changes are made, and the history lacks them: {error}");
@@ -106,7 +111,7 @@ impl Run<'_> {
                 _ => tracing::warn!("{text}"),
             }
         }
-        Ok(self.ended(outcome, target, work.receipt()))
+        Ok(self.ended(outcome, target, transaction.receipt()))
     }
 
     /// The receipt and the memory. No damaged memory stops an undo, or a boot without a configuration.
@@ -139,7 +144,7 @@ impl Run<'_> {
         }
     }
 
-    /// The outcome with what is known in the end.
+    /// Completes the outcome with what is known only in the end.
     fn ended(&self, mut outcome: Outcome, target: Target, receipt: &Receipt) -> Outcome {
         outcome.problem = target.unknown.and_then(|(_, problem)| problem);
         if outcome.scope.aim == Aim::Configured {
@@ -226,7 +231,7 @@ impl Execution<'_> {
     }
 
     fn select(&self, stage: Option<Stage>) -> Result<Selected, Error> {
-        self.run.select(self.scope, &self.request, &self.target, self.work.receipt(), stage)
+        self.run.select(self.scope, &self.request, &self.target, self.transaction.receipt(), stage)
     }
 
     /// What the first stage did may have changed what is true. False: nothing more is to be done.
@@ -238,7 +243,7 @@ impl Execution<'_> {
             config: known.config.clone(),
             ..self.target.state.memory.clone()
         };
-        let state = State::of(self.run.root, self.work.receipt().clone(), memory);
+        let state = State::of(self.run.root, self.transaction.receipt().clone(), memory);
         match self.run.target(self.scope, &self.request, state)? {
             Ok(now) => self.target = Target { memory: known, ..now },
             Err(stopped) => self.outcome.stopped = Some(stopped),
@@ -246,14 +251,15 @@ impl Execution<'_> {
         Ok(self.outcome.stopped.is_none())
     }
 
-    /// One stage with its effects. Whether anything was done.
+    /// Makes the changes of a stage, then executes its effects. Returns whether anything was done.
     fn stage(&mut self, stage: Option<Stage>, selected: Selected) -> Result<bool, Error> {
         let own: Vec<Effect> =
             selected.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
-        let (before, is_held) = (self.work.pending(), selected.is_held);
+        let (before, is_held) = (self.transaction.pending(), selected.is_held);
         let may_forget = self.is_apply() && !self.target.memory.unverified;
         if stage != Some(Stage::Shape) {
-            let lost = self.run.lost_runtimes(&self.target.desired, &selected.plan, self.work.receipt());
+            let lost =
+                self.run.lost_runtimes(&self.target.desired, &selected.plan, self.transaction.receipt());
             self.outcome.notes.extend(lost);
         }
         let effects = self.outcome.effects.len();
@@ -261,19 +267,21 @@ impl Execution<'_> {
         if let Request::Nothing { .. } = self.request {
             self.forget_reboot()?;
         }
-        let (run, receipt) = (self.run, self.work.receipt());
+        let (run, receipt) = (self.run, self.transaction.receipt());
         let services = run.services_of(self.scope, &self.request, &own, receipt);
         let allowed = |effect: &Effect| match self.request {
             Request::Reconcile { rules, .. } => run.may_execute(rules, &own, is_held, effect),
             _ => false,
         };
         // A restart that came and did not help is remembered until the driver runs.
-        let owed: Vec<Effect> = receipt.still_pending(run.root).map(|it| it.effect.clone()).collect();
-        let is_remembered = |effect: &Effect| is_reboot(effect) && !may_forget && !owed.contains(effect);
+        let still_pending: Vec<Effect> =
+            receipt.still_pending(run.root).map(|it| it.effect.clone()).collect();
+        let is_remembered =
+            |effect: &Effect| is_reboot(effect) && !may_forget && !still_pending.contains(effect);
         let is_due = |effect: &Effect| {
             self.scope.executes(effect, stage, (&own, &before), allowed) && !is_remembered(effect)
         };
-        let settled = self.work.run_effects(run.root, &services, is_due, self.on_progress)?;
+        let settled = self.transaction.run_effects(run.root, &services, is_due, self.on_progress)?;
         self.outcome.effects.extend(settled);
         Ok(has_changed || self.outcome.effects.len() > effects)
     }
@@ -281,7 +289,8 @@ impl Execution<'_> {
     /// Makes the selected changes; whether any was made.
     fn make(&mut self, mut selected: Selected) -> Result<bool, Error> {
         let now = self.run.now.seconds();
-        let Executed { done, failed, effects } = self.work.execute(&selected.plan, now, self.on_progress)?;
+        let Executed { done, failed, effects } =
+            self.transaction.execute(&selected.plan, now, self.on_progress)?;
         self.outcome.failed.extend(failed);
         self.outcome.effects.extend(effects);
         selected.forget_loss(&done);

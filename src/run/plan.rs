@@ -23,7 +23,9 @@ impl Run<'_> {
     /// Plans an apply, with apt's own simulation. Writes nothing that stays.
     pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let mut planned = self.plan(saved)?;
-        planned.rehearsal = self.hands().and_then(|hands| planned.plan.rehearse(self.root, &hands));
+        planned.rehearsal = self
+            .package_manager()
+            .and_then(|package_manager| planned.plan.rehearse(self.root, &package_manager));
         Ok(planned)
     }
 
@@ -32,7 +34,8 @@ impl Run<'_> {
         self.planned_by(&APPLY_EXPORTER, State::read(self.root)?)
     }
 
-    /// How the machine differs from what was applied, and the configuration's say in that.
+    /// How the machine differs from what an apply of this configuration would make, within the components of the last
+    /// apply.
     pub(crate) fn planned(&self, state: State) -> Result<Planned, Error> {
         self.planned_by(&STATUS, state)
     }
@@ -68,7 +71,7 @@ impl Run<'_> {
         Ok(planned)
     }
 
-    /// A plan with what it makes necessary, and by which rules.
+    /// A plan with the effects that it makes necessary, and the rules for units.
     pub(super) fn announced(&self, plan: Plan, receipt: &Receipt) -> Planned {
         self.announced_by(plan, receipt, &self.services())
     }

@@ -15,7 +15,7 @@ pub struct Planned {
     pub plan: Plan,
     /// What the changes make necessary, and what is pending of earlier ones.
     pub effects: Vec<Effect>,
-    /// By which rule units are restarted.
+    /// The rule by which units are restarted.
     pub restart: Option<Restarts>,
     pub config_sha256: String,
     pub notes: Vec<Note>,
@@ -24,7 +24,7 @@ pub struct Planned {
     /// What apt says that it would do; only where `apply --dry-run` asks for it and packages would come or go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehearsal: Option<Rehearsal>,
-    /// The effects as a person reads them, by what may be restarted here.
+    /// The effects in sentences for a person, which depend on what may be restarted here.
     #[serde(skip)]
     pub announced: Vec<String>,
 }
@@ -117,7 +117,7 @@ fn moved(path: &Resource, saved: Option<SavedChange>, now: Option<SavedChange>) 
     }
 }
 
-/// What only one of the two has.
+/// The elements that only one of the two slices has.
 fn differing<'a, T: PartialEq>(one: &'a [T], other: &'a [T]) -> impl Iterator<Item = &'a T> {
     let only_one = one.iter().filter(|it| !other.contains(it));
     only_one.chain(other.iter().filter(|it| !one.contains(it)))

@@ -1,5 +1,5 @@
 //! What was published to engines about GPUs, and how much of it is still true while the desired state is unknown:
-//! the configuration has a slip, a template is half written, a card that was chosen has gone.
+//! the configuration has a slip, a template is half written, a pinned card has gone.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use host::facts::Facts;
 use reconcile::{Action, Desired, Digest, Entry, Managed, Receipt, State, Store};
 use root::Root;
 
-/// The CDI spec and the worker's tags, as rocworker wrote them. What has been edited since is not among it.
+/// The CDI spec and the worker's tags, as rocworker wrote them. A file that was edited since is left out.
 #[derive(Debug, Clone)]
 pub(super) struct PublishedState {
     spec: Option<Published>,
@@ -31,7 +31,7 @@ pub fn siblings_at_apply(root: &Root, path: &Path) -> Siblings {
     Siblings::read(root, path, |spec| goes(root, &receipt, spec))
 }
 
-/// A managed file.
+/// A managed file with what was published in it.
 #[derive(Debug, Clone)]
 struct Published {
     entry: Entry,
@@ -63,20 +63,20 @@ impl PublishedState {
         let selection = Selection { gpus, listed: false, left_out: Vec::new() };
         let offers = tags::of_gpus(&selection).join(",");
         let tags = self.tags.as_ref().filter(|published| {
-            let said = EnvFile::parse(&published.text);
-            !loses(said.get(TAGS).unwrap_or_default(), &offers)
+            let env = EnvFile::parse(&published.text);
+            !loses(env.get(TAGS).unwrap_or_default(), &offers)
         });
         desired.actions.extend(tags.map(|it| it.says(it.text.clone())));
         desired
     }
 
-    /// Whether all of it is true.
+    /// Whether all that was published is true.
     pub(super) fn is_true(&self, facts: &Facts) -> bool {
         let published = self.spec.iter().chain(&self.tags);
         published.map(|it| it.says(it.text.clone())).eq(self.still_true(facts).actions)
     }
 
-    /// A receipt of this alone: a plan by it reverts nothing else.
+    /// A receipt with what was published alone: a plan for it reverts nothing else.
     pub(super) fn narrowed(&self, receipt: &Receipt) -> Receipt {
         let mut receipt = receipt.clone();
         let paths: Vec<_> = self.spec.iter().chain(&self.tags).map(|it| &it.entry.path).collect();
@@ -95,7 +95,7 @@ impl Published {
         is_managed.then(|| Self { entry: entry.clone(), text })
     }
 
-    /// The action that has the published file say this.
+    /// The action that gives the published file this text.
     fn says(&self, text: String) -> Action {
         let Entry { path, stage, reason, effects, component, uses, rival, .. } = self.entry.clone();
         Action { effects, component, uses, rival, ..Action::file(stage, path, text, &reason) }

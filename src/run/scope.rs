@@ -20,11 +20,11 @@ pub(super) struct Scope {
     /// Whether apt is asked, and packages come and go.
     pub(super) packages: bool,
     pub(super) effects: Effects,
-    /// Whether it restarts units, as far as the configuration, the daemon's [`Rules`] or the last apply allow.
+    /// Whether the run restarts units, as far as the configuration, the daemon's [`Rules`] or the last apply allow.
     pub(super) restarts: bool,
-    /// Whether it leaves a machine alone that is not set up.
+    /// Whether the run leaves a machine alone that is not set up.
     pub(super) needs_set_up: bool,
-    /// Whether it keeps what was published and is still true where the desired state is unknown; else it fails.
+    /// Whether the run keeps what was published and is still true where the desired state is unknown; else it fails.
     pub(super) keeps_published: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum Changes {
     Files,
 }
 
-/// Whose changes a run makes. What is managed of other components stays as it is.
+/// The components whose changes a run makes. What is managed of other components stays as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Components {
     All,
@@ -76,7 +76,7 @@ pub(super) enum Effects {
     None,
 }
 
-/// A person or a hook.
+/// An apply by a person or a hook.
 pub(super) const APPLY: Scope = Scope {
     command: "apply",
     aim: Aim::Configured,
@@ -99,7 +99,7 @@ pub(super) const UPGRADE: Scope = Scope {
     ..APPLY
 };
 
-/// What `status` compares a machine with.
+/// `status`: what an apply of the components of the last apply would change.
 pub(super) const STATUS: Scope = Scope { components: Components::AsApplied, ..APPLY };
 
 /// `apply --only exporter`: no engine is set up, and no other unit restarts.
@@ -110,7 +110,7 @@ pub(super) const APPLY_EXPORTER: Scope = Scope {
     ..APPLY
 };
 
-/// The unit that runs before engines start.
+/// The boot unit, which runs before engines start.
 pub(super) const BOOT: Scope = Scope {
     command: "boot",
     aim: Aim::Booted,
@@ -145,31 +145,31 @@ pub(super) const UNDO_EXPORTER: Scope =
 pub(super) const REMOVE: Scope =
     Scope { command: "remove", packages: false, effects: Effects::ButApts, ..UNDO };
 
-/// One file that a command writes by itself.
+/// `cdi generate`: a command that writes one file.
 pub(super) const GENERATE: Scope =
     Scope { command: "cdi generate", packages: false, effects: Effects::None, ..APPLY };
 
 /// What a run is asked for, beside its scope.
 #[derive(Clone, Copy)]
 pub(super) enum Request<'r> {
-    /// What the configuration says. `saved`: only if it is what this plan says.
+    /// The state that the configuration asks for. `saved`: only if it takes exactly the changes of this plan.
     Configuration {
         saved: Option<&'r Saved>,
     },
-    /// What the configuration says, for the GPUs of this boot. `published`: what was published before it. `is_known`:
-    /// whether there is a configuration.
+    /// The state that the configuration asks for, with the GPUs of this boot. `published`: what was published before
+    /// boot. `is_known`: whether there is a configuration.
     Boot {
         published: &'r PublishedState,
         is_known: bool,
     },
-    /// What the configuration says, as far as the daemon may change it. `is_current`: asked under the lock, whether it
-    /// is still to be done.
+    /// The state that the configuration asks for, as far as the daemon may make it. `is_current` is asked under the
+    /// lock, whether the run is still needed.
     Reconcile {
         rules: &'r Rules<'r>,
         is_current: &'r dyn Fn() -> bool,
     },
     One(&'r Action),
-    /// Nothing. `keeps`: what is there of this component stays managed. `force`: also what has been edited.
+    /// An undo. `keeps`: what is there of this component stays managed. `force`: reverts edited files too.
     Nothing {
         keeps: Option<Component>,
         force: bool,
@@ -180,9 +180,9 @@ pub(super) enum Request<'r> {
 #[derive(Debug, Clone, Copy)]
 pub struct Rules<'a> {
     pub enforce: bool,
-    /// What it may do with units whose configuration was changed.
+    /// What the daemon may do with units whose configuration was changed.
     pub restarts: Restarts,
-    /// Whether it also asks systemd about pending restarts: a person may have made them since.
+    /// Whether the daemon also asks systemd about pending restarts: a person may have made them since.
     pub closely: bool,
     /// Whether a worker may lose tags because GPUs have gone.
     pub tags_may_go: bool,

@@ -1,4 +1,4 @@
-//! Which changes of a plan a run makes, where it does not make all.
+//! Selects the changes of a plan that a run makes, where it does not make all.
 
 use std::path::Path;
 use std::time::Duration;
@@ -39,9 +39,9 @@ impl Run<'_> {
         })
     }
 
-    /// What is read by what starts next.
+    /// Selects the changes that matter to engines and units, which start next.
     fn select_for_boot(&self, target: &Target, mut plan: Plan) -> Plan {
-        // All else is for an apply to say.
+        // An apply reports what is blocked.
         plan.blocked.clear();
         // Without the drop-in that names their file, no unit reads the tags.
         let is_named = plan.changes.iter().all(|change| change.path != Path::new(DROP_IN));
@@ -53,7 +53,8 @@ impl Run<'_> {
         plan
     }
 
-    /// What names GPUs to engines, and what the wrapper may give: it follows the machine and waits for no apply.
+    /// Whether a change is to a file that names GPUs to engines or to the wrapper: such files follow the machine and
+    /// wait for no apply.
     fn is_of_gpus(&self, change: &Change) -> bool {
         let those = [&self.config.cdi.path, Path::new(ENV_FILE), Path::new(policy::PATH)];
         change.path.path().is_some_and(|path| those.contains(&path))

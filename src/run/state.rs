@@ -7,15 +7,15 @@ use serde::{Serialize, Serializer};
 use super::Error;
 use crate::memory::Memory;
 
-/// One value, from which status, boot, the daemon, the package's scripts and the charm answer. docs/json.md has its JSON:
-/// `status` prints it.
+/// What rocworker manages and what is pending: the value from which status, boot, the daemon, the package's scripts and
+/// the charm answer. `status` prints it as JSON (docs/json.md).
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct State {
     pub schema_version: u32,
     /// What is managed.
     #[serde(rename = "ours", serialize_with = "managed")]
     pub receipt: Receipt,
-    /// By which configuration the machine was set up last, and what that meant then.
+    /// The configuration of the last apply, and what its words meant then.
     #[serde(skip)]
     pub memory: Memory,
     /// Restarts and the like that are due.
@@ -40,7 +40,7 @@ impl State {
         Ok(Self::of(root, receipt, Memory::read(root)?))
     }
 
-    /// As [`State::read`], where a memory that cannot be read is to stop nothing.
+    /// Reads the state as [`State::read`] does, but takes a memory that cannot be read for an empty one.
     pub fn of_receipt(root: &Root) -> Result<Self, Error> {
         Ok(Self::of(root, Store::new(root).receipt()?, Memory::read(root).unwrap_or_default()))
     }
@@ -65,7 +65,7 @@ impl State {
     }
 }
 
-/// As `ours` of status lists it.
+/// An entry of the receipt as `status` prints it under the key `ours`.
 #[derive(Serialize)]
 struct Managed<'a> {
     path: &'a Resource,

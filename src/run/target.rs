@@ -30,12 +30,12 @@ use crate::memory::{AppliedConfig, Memory};
 use crate::observations::Observations;
 use crate::own_program;
 
-/// What should be, and what it was decided by.
+/// The desired state of a run, and what it was decided by.
 pub(super) struct Target {
-    /// As it was read.
+    /// The state as it was read before the run.
     pub(super) state: State,
     pub(super) desired: Desired,
-    /// What was observed, where that decides.
+    /// What was observed, where the desired state depends on it.
     pub(super) observed: Option<Observations>,
     /// What is remembered from now on.
     pub(super) memory: Memory,
@@ -46,7 +46,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    /// One that nothing on the machine decides about.
+    /// A target that needs no observation of the machine.
     fn fixed(state: State, desired: Desired) -> Self {
         let memory = state.memory.clone();
         Self { state, desired, observed: None, memory, unknown: None, has_lost_all: false }
@@ -56,7 +56,7 @@ impl Target {
     pub(super) fn receipt(&self, receipt: &Receipt, request: &Request<'_>) -> Receipt {
         match (&self.unknown, request) {
             (Some((published, _)), _) => published.narrowed(receipt),
-            // A person asks for it by name.
+            // A person asks for this path by name.
             (None, Request::One(action)) => receipt.clone().forgiving(&action.path),
             _ => receipt.clone(),
         }
@@ -112,7 +112,7 @@ impl Run<'_> {
                 if is_daemon {
                     // Whether a driver that was installed runs is for an apply to see.
                     memory.unverified = state.memory.unverified;
-                    // Its sandbox has mounts of its own.
+                    // The daemon's sandbox has mounts of its own.
                     memory.mounts.clone_from(&state.memory.mounts);
                 }
                 if scope.changes == Changes::ButPackages {

@@ -18,8 +18,8 @@ use super::{Error, Run};
 use crate::memory::Memory;
 
 impl Run<'_> {
-    /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration does not decide.
-    /// `keeps`: what is there of this component stays managed. `force`: also what has been edited since.
+    /// Reverts everything that is managed, the last first. It is an apply of nothing: the configuration does not
+    /// decide. `keeps`: what is there of this component stays managed. `force`: also what has been edited since.
     pub fn undo(
         &self,
         keeps: Option<Component>,
@@ -70,12 +70,13 @@ impl Run<'_> {
         &self,
         scope: &Scope,
         plan: &Plan,
-        work: &Transaction<'_>,
+        transaction: &Transaction<'_>,
         desired: &Desired,
     ) -> Vec<Finding> {
         let mut found = plan.hindered.clone();
         if !scope.packages {
-            let services = Services { restarts: self.restarts_of_undo(work.receipt()), ..self.services() };
+            let services =
+                Services { restarts: self.restarts_of_undo(transaction.receipt()), ..self.services() };
             let mut effects: Vec<&Effect> = plan.changes.iter().flat_map(|change| &change.effects).collect();
             effects.sort();
             effects.dedup();
@@ -89,9 +90,10 @@ impl Run<'_> {
         found
     }
 
-    /// Before the first change: where an undo is killed half-way, the daemon must not set everything up again.
+    /// Notes that an undo has begun, before its first change: if it is killed half-way, the daemon must not set
+    /// everything up again.
     pub(super) fn begin_undo(&self, scope: &Scope, memory: &mut Memory) {
-        // The rest stays set up.
+        // An undo of one component leaves the others set up.
         if scope.components != Components::All && memory.only.is_none() {
             return;
         }
@@ -136,7 +138,7 @@ impl Run<'_> {
         found
     }
 
-    /// How the engines are configured now. None of their programs is run.
+    /// What the engines' present configuration means for an undo. None of their programs is run.
     pub(super) fn undo_constraints(&self) -> UndoConstraints {
         let docker = Docker::find(self.root, &self.config.docker.config);
         let mut found = undo_constraints(self.root, self.config);

@@ -26,7 +26,7 @@ pub fn wait_and_start(root: &Root, programs: &Programs, unit: &str) -> Result<Ve
         let settled = Transaction::begin(root, &mut |_| {})?.run_effects(
             root,
             &services,
-            |owed| *owed == effect,
+            |pending| *pending == effect,
             &mut |_| {},
         )?;
         if settled.iter().all(|it| it.outcome != Outcome::Pending) {

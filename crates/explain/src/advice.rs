@@ -34,7 +34,7 @@ pub struct TakenDown {
     pub index: u32,
 }
 
-/// What to type, and what for.
+/// A command to type, and its purpose.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Command {
     #[serde(rename = "for")]
@@ -125,7 +125,7 @@ impl Advice {
         }
     }
 
-    /// Of a line without an address, from a log that may be another machine's.
+    /// The advice on a line that names no GPU, from a log that may be another machine's.
     #[must_use]
     pub fn of_any_machine(message: &Message, ids: Option<(u16, u16)>, here: &Here) -> Self {
         let card = here.card_of(message, ids);
@@ -147,7 +147,7 @@ impl Advice {
     }
 }
 
-/// Where no scheduler is to be asked.
+/// The advice where neither Concourse nor Kubernetes runs, which could drain the machine.
 const STOP: &str = "Stop the containers that use this GPU; wrapper.quarantine: true (docs/wrapper.md) keeps new ones \
                     off a GPU that is unhealthy.";
 
@@ -187,7 +187,7 @@ fn looks(message: &Message, gpu: Option<PciAddress>, card: Option<&Card>) -> Vec
     runs.map(|run| Command { purpose: Purpose::Look, run }).collect()
 }
 
-/// None on a machine without a scheduler.
+/// The commands that drain this machine: none where neither Concourse nor Kubernetes runs.
 fn drains(here: &Here) -> Vec<Command> {
     let name = |otherwise: &str| here.name.clone().unwrap_or_else(|| otherwise.to_owned());
     let worker = here.is_worker.then(|| format!("fly -t TARGET land-worker --worker {}", name("NAME")));

@@ -1,14 +1,14 @@
-//! Logs that are no text yet: by their first bytes, with the program that makes text of them.
+//! Recognizes compressed and binary logs by their first bytes, and names the program that makes text of them.
 
 struct Format {
     name: &'static str,
-    /// Where `magic` stands.
+    /// The offset of `magic` in the file.
     at: usize,
     magic: &'static [u8],
     text_by: &'static str,
 }
 
-/// As file(1) knows them; of bzip2 what follows the letters "BZh" and the block's size.
+/// The magic numbers are those of file(1). bzip2's stands behind the letters "BZh" and the block's size.
 const FORMATS: [Format; 5] = [
     Format { name: "gzip", at: 0, magic: b"\x1f\x8b", text_by: "zcat FILE" },
     Format { name: "xz", at: 0, magic: b"\xfd7zXZ\0", text_by: "xzcat FILE" },
@@ -23,7 +23,7 @@ const FORMATS: [Format; 5] = [
     },
 ];
 
-/// What to do with a log that begins so; `None`: it may be text.
+/// How to make text of a log that begins with `start`; `None`: it may be text.
 #[must_use]
 pub fn no_text(start: &[u8]) -> Option<String> {
     let is = |format: &&Format| start.get(format.at..).is_some_and(|start| start.starts_with(format.magic));

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::matches::Match;
 
-/// Messages and GPUs that are told apart. A log that is made to have more is not read by a person.
+/// How many pairs of message and GPU get an explanation of their own. A log that is made to have more is not read by a
+/// person.
 pub const MOST: usize = 256;
 
 /// The first of equal matches.
@@ -16,7 +17,7 @@ pub struct Group<'k> {
     pub last_time: Option<String>,
 }
 
-/// Of equal matches: the message, the GPU, and the PCI ids that the line has.
+/// What equal matches have in common: the message, the GPU, and the PCI ids in the line.
 type Key<'k> = (&'k str, Option<String>, Option<(String, String)>);
 
 #[derive(Debug, Default)]

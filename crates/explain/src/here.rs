@@ -16,7 +16,7 @@ const KUBELET: &str = "/var/lib/kubelet";
 /// The folder of amdgpu's messages in the kernel's tree.
 const AMDGPU: &str = "drivers/gpu/drm/amd/";
 
-/// Where AMD's packages and archives put their programs.
+/// The folders into which AMD's packages and archives put programs.
 const PROGRAMS: [&str; 3] = ["/usr/bin", "/usr/local/bin", "/opt/rocm/bin"];
 
 /// A machine's AMD cards, and the programs around them.
@@ -43,7 +43,7 @@ pub struct Here {
 #[derive(Debug, Clone)]
 pub struct Card {
     pub address: PciAddress,
-    /// In the order of their indexes; more than one on a partitioned card.
+    /// The card's GPUs in the order of their indexes; a partitioned card has more than one.
     pub entries: Vec<Entry>,
     /// The XGMI hive, where KFD names one.
     pub hive: Option<u64>,
@@ -61,7 +61,7 @@ pub struct Entry {
     pub render: Option<String>,
 }
 
-/// What an address of a log is on this machine.
+/// What the device at an address in a log is on this machine.
 #[derive(Debug)]
 pub enum Place<'h> {
     Card(&'h Card),

@@ -14,10 +14,11 @@ use serde::Deserialize;
 
 use super::matches::Line;
 
-/// Of one entry, as JSON. A message of the kernel's has 1,024 bytes at most, of which each becomes up to four characters.
+/// The most bytes of one entry's JSON. A message of the kernel's has 1,024 bytes at most, of which each becomes up to
+/// four characters.
 const LONGEST: u64 = 256 << 10;
 
-/// Where journald keeps journals, a folder for each machine (systemd-journald.service(8)).
+/// journald keeps each machine's journal in a folder beneath these (systemd-journald.service(8)).
 const JOURNALS: [&str; 2] = ["/run/log/journal", "/var/log/journal"];
 
 /// Why the journal was not read to its end.
@@ -27,8 +28,8 @@ pub enum Error {
     NoJournalctl,
     #[error("there is no journal: pipe the machine's log, such as dmesg's, to `rocworker explain -`")]
     NoJournal,
-    #[error("--since={since}: {said}")]
-    Since { since: String, said: String },
+    #[error("--since={since}: {reason}")]
+    Since { since: String, reason: String },
     #[error(
         "the journal is not for this user to read: run this as root, or as a member of group systemd-journal or adm"
     )]
@@ -41,25 +42,25 @@ pub enum Error {
     Read { after: u64, cause: io::Error },
     #[error(transparent)]
     Command(#[from] command::Error),
-    /// On another machine.
-    #[error("journalctl ended with exit status: {code}{}{said}", if said.is_empty() { "" } else { ": " })]
-    Failed { code: i32, said: String },
-    /// What takes the matches does not.
+    /// journalctl failed on another machine.
+    #[error("journalctl ended with exit status: {code}{}{reason}", if reason.is_empty() { "" } else { ": " })]
+    Failed { code: i32, reason: String },
+    /// The writer of the matches fails.
     #[error(transparent)]
     Write(io::Error),
 }
 
-/// What was read.
+/// What a reading of the journal found, beside the messages.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct JournalRead {
     pub totals: Totals,
     /// Entries that were no JSON, had no message, or were too long.
     pub damaged: u64,
-    /// What journalctl said of files that it could not read, a sentence each.
+    /// journalctl's sentences on stderr, such as one for each file that it could not read.
     pub warnings: Vec<String>,
 }
 
-/// As journalctl(1) writes it with `--output=json`.
+/// An entry as `journalctl --output=json` writes it (journalctl(1)).
 #[derive(Deserialize)]
 struct Entry {
     #[serde(rename = "MESSAGE")]
@@ -105,7 +106,7 @@ impl Message {
 pub struct Printed {
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// Its exit code; 127 where a shell found no journalctl.
+    /// journalctl's exit code; 127 where a shell found no journalctl.
     pub code: i32,
 }
 
@@ -119,10 +120,10 @@ pub fn argv(since: Option<&str>) -> Vec<String> {
     argv
 }
 
-/// Hands over each message that is known: of this boot, or from `since` on.
+/// Reads the journal of this boot, or from `since` on, and hands each known message to `each`.
 ///
 /// # Errors
-/// As [`Error`] has them. What was found before has been handed over.
+/// [`Error`] names each; `each` has received what was found before.
 pub fn read<'k>(
     root: &Root,
     programs: &Programs,
@@ -137,21 +138,21 @@ pub fn read<'k>(
     let ran = programs.stream(&argv, |stdout| ended = scan.run(stdout));
     let read = scan.read;
     ended?;
-    let said = match ran {
-        Ok(said) => said,
+    let stderr = match ran {
+        Ok(stderr) => stderr,
         Err(command::Error::NotFound(_)) => return Err(Error::NoJournalctl),
         Err(command::Error::Failed { reported, .. }) if is_known(&reported) => {
             return Err(failed(&reported, since));
         }
         Err(error) => return Err(error.into()),
     };
-    whole(read, &said, root)
+    whole(read, &stderr, root)
 }
 
 /// Reads what journalctl printed on another machine. `root`: that machine.
 ///
 /// # Errors
-/// As [`read`].
+/// [`Error`] names each; `each` has received what was found before.
 pub fn read_printed<'k>(
     root: &Root,
     printed: &Printed,
@@ -165,11 +166,11 @@ pub fn read_printed<'k>(
         0 => whole(scan.read, &printed.stderr, root),
         127 => Err(Error::NoJournalctl),
         code => {
-            let said = String::from_utf8_lossy(&printed.stderr);
-            let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-            match is_known(&said) {
+            let stderr = String::from_utf8_lossy(&printed.stderr);
+            let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
+            match is_known(&stderr) {
                 true => Err(failed(last, since)),
-                false => Err(Error::Failed { code, said: last.to_owned() }),
+                false => Err(Error::Failed { code, reason: last.to_owned() }),
             }
         }
     }
@@ -178,24 +179,24 @@ pub fn read_printed<'k>(
 const NO_RIGHT: &str = "insufficient permissions";
 const NO_TIME: &str = "Failed to parse timestamp";
 
-fn is_known(said: &str) -> bool {
-    [NO_RIGHT, NO_TIME].iter().any(|words| said.contains(words))
+fn is_known(stderr: &str) -> bool {
+    [NO_RIGHT, NO_TIME].iter().any(|words| stderr.contains(words))
 }
 
-/// Why a journalctl failed that says something known.
-fn failed(said: &str, since: Option<&str>) -> Error {
-    if said.contains(NO_RIGHT) {
+/// The error for a journalctl that failed with a message of which [`is_known`] is true.
+fn failed(reported: &str, since: Option<&str>) -> Error {
+    if reported.contains(NO_RIGHT) {
         return Error::NotAllowed;
     }
     let since = since.unwrap_or_default().to_owned();
-    Error::Since { since, said: said.trim_start_matches(": ").to_owned() }
+    Error::Since { since, reason: reported.trim_start_matches(": ").to_owned() }
 }
 
-/// What a journalctl that ended well has read. `said`: on stderr.
-fn whole(mut read: JournalRead, said: &[u8], root: &Root) -> Result<JournalRead, Error> {
-    let said = String::from_utf8_lossy(said);
+/// Judges what a journalctl with exit code 0 printed: it ends so also where it may read nothing.
+fn whole(mut read: JournalRead, stderr: &[u8], root: &Root) -> Result<JournalRead, Error> {
+    let stderr = String::from_utf8_lossy(stderr);
     // journalctl shows such a user their own messages alone, and ends well.
-    if read.totals.lines == 0 && said.contains("not seeing messages from other users") {
+    if read.totals.lines == 0 && stderr.contains("not seeing messages from other users") {
         return Err(Error::NotAllowed);
     }
     if read.damaged > 0 && read.damaged == read.totals.lines {
@@ -204,12 +205,13 @@ fn whole(mut read: JournalRead, said: &[u8], root: &Root) -> Result<JournalRead,
     if read.totals.lines == 0 && !is_kept(root) {
         return Err(Error::NoJournal);
     }
-    read.warnings = said.lines().filter(|line| !line.trim().is_empty()).take(20).map(str::to_owned).collect();
+    read.warnings =
+        stderr.lines().filter(|line| !line.trim().is_empty()).take(20).map(str::to_owned).collect();
     Ok(read)
 }
 
-/// Whether journald has a folder here for the journal of some machine. With `--output=json` journalctl does not say that
-/// it found none, and while files are rotated it may find none for a moment.
+/// Whether journald has a folder here for the journal of some machine. With `--output=json` journalctl does not say
+/// that it found none, and while files are rotated it may find none for a moment.
 fn is_kept(root: &Root) -> bool {
     JOURNALS.iter().any(|folder| root.list(folder).is_ok_and(|machines| !machines.is_empty()))
 }
@@ -255,7 +257,7 @@ impl Scan<'_, '_> {
         }
         let device = entry.device.as_ref().and_then(|device| device.as_str()).and_then(device);
         let origin = Origin::of_record(&text, device);
-        // As in kernel_log::kmsg: the kernel never leaves the device out of a record that begins with one.
+        // kernel_log::kmsg relies on this too: the kernel never leaves the device out of a record that begins with one.
         if device.is_none() && origin.device.is_some() {
             return Ok(());
         }
@@ -272,7 +274,7 @@ fn device(text: &str) -> Option<PciAddress> {
     text.strip_prefix("+pci:")?.parse().ok()
 }
 
-/// From microseconds since 1970.
+/// Formats the journal's microseconds since 1970.
 fn time(text: &str) -> Option<String> {
     let time = UNIX_EPOCH.checked_add(Duration::from_micros(text.parse().ok()?))?;
     Some(Timestamp::of(time).to_string())
@@ -341,15 +343,15 @@ mod tests {
         ] {
             let printed = Printed { stdout: stdout.into(), stderr: stderr.into(), code };
             let read = read_printed(&root, &printed, Some("tomorow"), &knowledge, &mut |_, _| Ok(()));
-            let said = read.map_or_else(
+            let answer = read.map_or_else(
                 |error| error.to_string(),
                 |read| format!("{} read, {} warnings", read.totals.lines, read.warnings.len()),
             );
-            assert_eq!(said, expected);
+            assert_eq!(answer, expected);
         }
     }
 
-    /// As systemd 252 writes them, and as nothing should.
+    /// Entries as systemd 252 writes them, and damaged ones that no version writes.
     #[test]
     fn texts_bytes_and_repeated_messages_are_read_and_what_is_damaged_is_counted() {
         let bytes: Vec<String> = [TIMEOUT.as_bytes(), b" \xff"].concat().iter().map(u8::to_string).collect();

@@ -21,10 +21,10 @@ const BEFORE: usize = 100;
 /// Messages and GPUs of which the advice is kept: more than a machine's log has.
 const KEPT: usize = 256;
 
-/// One line, as `-o json` has it.
+/// A line with a known message, as `explain -o json` prints it.
 #[derive(Debug, Clone, Serialize)]
 pub struct Match<'k> {
-    /// From 1: of a text its line, of a journal its message.
+    /// Counted from 1: the line in a text, or the message in a journal.
     pub line: u64,
     /// When journald got it, where it comes from the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,7 @@ fn as_it_is<S: serde::Serializer>(advice: &Rc<Advice>, serializer: S) -> Result<
     advice.as_ref().serialize(serializer)
 }
 
-/// Where a message stands.
+/// A line that may have a message.
 #[derive(Debug)]
 pub struct Line<'t> {
     pub number: u64,

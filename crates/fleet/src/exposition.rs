@@ -17,7 +17,7 @@ struct Answer {
     samples: Vec<Series>,
 }
 
-/// As `metrics -o json` has it, of this very version.
+/// A sample as this version's `metrics -o json` prints it.
 #[derive(Deserialize)]
 struct Series {
     metric: String,
@@ -25,7 +25,8 @@ struct Series {
     value: Option<f64>,
 }
 
-/// Of each machine its name, and what `metrics -o json` printed for it. One that printed no answer has no series.
+/// Joins the metrics of `hosts`: pairs of a machine's name and what `metrics -o json` printed for it. A machine that
+/// printed no answer has no series.
 pub fn joined<'h>(hosts: impl Iterator<Item = (&'h str, &'h [u8])>, format: Format) -> String {
     let mut samples = Vec::new();
     for (name, stdout) in hosts {

@@ -30,9 +30,9 @@ pub struct Reading {
     pub files: Files,
     /// When, by that machine's clock: seconds since 1970. `None`: `detect` does not ask.
     pub taken_at: Option<u64>,
-    /// Whether root read it.
+    /// Whether root ran the script.
     pub as_root: bool,
-    /// How journalctl ended there, where it was asked.
+    /// What journalctl printed on the machine, where it was asked.
     pub journal: Option<Printed>,
     /// The suspended cards, as the script lists them.
     pub asleep: String,
@@ -48,7 +48,7 @@ pub(super) fn parse(token: &str, stdout: &[u8]) -> Result<Reading, String> {
         let first = String::from_utf8_lossy(stdout.get(..200).unwrap_or(stdout)).into_owned();
         return Err(match first.trim() {
             "" => "it printed nothing: its shell may not run a script that comes by stdin".to_owned(),
-            said => format!("it did not run rocworker's script, and printed: {}", printable(said)),
+            text => format!("it did not run rocworker's script, and printed: {}", printable(text)),
         });
     };
     let rest = stdout.get(at + begin.len()..).unwrap_or_default();
@@ -87,7 +87,7 @@ struct Parser<'o> {
     frame: usize,
     /// How many paths and names have come.
     paths: usize,
-    /// Programs print each path with this in front.
+    /// The machine's Root, which precedes each path that programs print.
     prefix: Vec<u8>,
     files: Files,
     /// Contents of files and folders, which wait until every link is known.
@@ -101,8 +101,8 @@ impl<'o> Parser<'o> {
             return Err(Problem::Wrong("the first one does not say who reads"));
         }
         self.prefix = about.about.to_owned();
-        let said = str::from_utf8(about.bytes).unwrap_or_default();
-        let (uid, time) = said.split_once(' ').unwrap_or_default();
+        let text = str::from_utf8(about.bytes).unwrap_or_default();
+        let (uid, time) = text.split_once(' ').unwrap_or_default();
         let taken_at = if time.is_empty() { Ok(None) } else { time.parse().map(Some) };
         let (Ok(uid), Ok(taken_at)) = (uid.parse(), taken_at) else {
             return Err(Problem::Wrong("it says neither who reads nor when"));
@@ -166,7 +166,7 @@ impl<'o> Parser<'o> {
         Ok(taken)
     }
 
-    /// What comes before a mark.
+    /// Takes the bytes up to a mark.
     fn until(&mut self, mark: &[u8]) -> Result<&'o [u8], Problem> {
         let taken = self.take(find(self.rest, mark).ok_or(Problem::Ended)?)?;
         self.take(mark.len())?;
@@ -198,7 +198,7 @@ impl<'o> Parser<'o> {
         Ok(())
     }
 
-    /// Where the links at the end of a path lead, as far as they are known. `None`: in a circle.
+    /// Follows the links at the end of a path, as far as the script read them. `None`: they form a circle.
     fn end_of(&self, mut path: PathBuf) -> Option<PathBuf> {
         for _ in 0..MOST_LINKS {
             let Some(Entry { content: Content::Link(target), .. }) = self.files.entries.get(&path) else {
@@ -228,7 +228,7 @@ impl<'o> Parser<'o> {
         Ok(())
     }
 
-    /// What `ls -ldn` said of paths; with `-L` of what links lead to.
+    /// What `ls -ldn` prints for paths. `is_followed`: `ls` ran with `-L`, which describes what links lead to.
     fn listed(&mut self, frame: &Frame<'_>, is_followed: bool) -> Result<(), Problem> {
         let asked: Vec<&[u8]> = lines(frame.about).collect();
         let errors = errno::by_path(&asked, &self.prefix, frame.bytes).by_path;
@@ -246,7 +246,7 @@ impl<'o> Parser<'o> {
                     (Some(meta), Content::Link(short(target.as_os_str().as_bytes())?))
                 }
                 ls::Found::Other(meta) => (Some(meta), Content::Node),
-                ls::Found::Nothing => match errors.get(path).map(|said| errno::content(said)) {
+                ls::Found::Nothing => match errors.get(path).map(|message| errno::content(message)) {
                     Some(Content::Failed(Errno::EACCES)) => (None, Content::Unreachable(Errno::EACCES)),
                     Some(content) => (None, content),
                     None => (None, Content::Unread("ls says nothing of it".to_owned())),
@@ -268,9 +268,9 @@ impl<'o> Parser<'o> {
     /// Folders that had no name in them: what `ls` says of those that it could not list.
     fn empty_folders(&mut self, frame: &Frame<'_>) -> Result<(), Problem> {
         let asked: Vec<&[u8]> = lines(frame.about).collect();
-        for (path, said) in errno::by_path(&asked, &self.prefix, frame.bytes).by_path {
+        for (path, message) in errno::by_path(&asked, &self.prefix, frame.bytes).by_path {
             let path = self.path(path)?;
-            self.contents.push((path, errno::content(said)));
+            self.contents.push((path, errno::content(message)));
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ impl<'o> Parser<'o> {
             return Err(Problem::Wrong("a file has the script's mark in it"));
         }
         let mut failed = Vec::new();
-        let said = loop {
+        let stderr = loop {
             let frame = self.next()?;
             match frame.kind {
                 b"x" => failed.push((frame.about, frame.bytes)),
@@ -295,12 +295,12 @@ impl<'o> Parser<'o> {
                 _ => return Err(Problem::Wrong("it stands among files' contents")),
             }
         };
-        let words = errno::by_path(&asked, &self.prefix, said);
+        let words = errno::by_path(&asked, &self.prefix, stderr);
         failed.extend(words.by_path.iter().copied());
         let failed: BTreeMap<&[u8], &[u8]> = failed.into_iter().collect();
         for (path, bytes) in contents {
             let content = match failed.get(path) {
-                Some(said) => errno::content(said),
+                Some(message) => errno::content(message),
                 // A message that names no file may be about this one.
                 None if bytes.is_empty() && !words.others.is_empty() => {
                     Content::Unread(printable(&String::from_utf8_lossy(words.others)))
@@ -313,23 +313,23 @@ impl<'o> Parser<'o> {
         Ok(())
     }
 
-    /// What a command printed, what it said, and how it ended.
+    /// A command's stdout, and the frame with its stderr and exit code.
     fn stream(&mut self) -> Result<(&'o [u8], Frame<'o>), Problem> {
         let mark = format!("\n{}\n", self.token);
         let stdout = self.until(mark.as_bytes())?;
-        let said = self.next()?;
-        if said.kind != b"w" {
+        let ended = self.next()?;
+        if ended.kind != b"w" {
             Err(Problem::Wrong("it says nothing of a command"))
         } else {
-            Ok((stdout, said))
+            Ok((stdout, ended))
         }
     }
 
     fn kernel_log(&mut self) -> Result<(), Problem> {
-        let (records, said) = self.stream()?;
+        let (records, ended) = self.stream()?;
         // EAGAIN: the end of the log. After any other error the newest records are missing.
-        let failed = errno::by_path(&[b"/dev/kmsg"], &self.prefix, said.bytes).by_path;
-        let content = match failed.first().map(|(_, said)| errno::content(said)) {
+        let failed = errno::by_path(&[b"/dev/kmsg"], &self.prefix, ended.bytes).by_path;
+        let content = match failed.first().map(|(_, message)| errno::content(message)) {
             None | Some(Content::Failed(Errno::EAGAIN)) => Content::File(records.to_owned()),
             Some(failed) => failed,
         };
@@ -337,10 +337,10 @@ impl<'o> Parser<'o> {
     }
 
     fn journal(&mut self) -> Result<Printed, Problem> {
-        let (stdout, said) = self.stream()?;
-        let code = str::from_utf8(said.about).ok().and_then(|code| code.parse().ok());
+        let (stdout, ended) = self.stream()?;
+        let code = str::from_utf8(ended.about).ok().and_then(|code| code.parse().ok());
         let code = code.ok_or(Problem::Wrong("it does not say how journalctl ended"))?;
-        Ok(Printed { stdout: stdout.to_owned(), stderr: said.bytes.to_owned(), code })
+        Ok(Printed { stdout: stdout.to_owned(), stderr: ended.bytes.to_owned(), code })
     }
 }
 

@@ -1,4 +1,4 @@
-//! Other machines, over the system's ssh.
+//! Reads and sets up other machines by the system's ssh.
 //!
 //! `host`: a machine's name. `ssh`: one connection, its retries and time limit. `pool`: several machines at once.
 //! `script`, `frames`: read a machine's files in one round trip, and in further ones what an answer lacks.

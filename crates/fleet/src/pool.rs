@@ -1,4 +1,4 @@
-//! Several machines at once.
+//! Works on several machines at once.
 
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,8 +1,8 @@
 //! The script that reads a machine's files, in POSIX sh.
 //!
-//! Its parts are under read/. Builtins collect paths; `ls` describes links and nodes; one `cat`, started by `env`, prints
-//! all contents. See read/frames.sh for the format. Some paths are known only by an answer, such as an import that
-//! containerd's configuration names: a further script reads them too.
+//! The script's parts are under read/. Builtins collect paths; `ls` describes links and nodes; one `cat`, started by
+//! `env`, prints all contents. See read/frames.sh for the format. Some paths are known only by an answer, such as an
+//! import that containerd's configuration names: a further script reads them too.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -16,10 +16,10 @@ use root::Asked;
 
 use super::frames::{self, Reading};
 
-/// Of one command: a file may name a folder, whose files name others.
+/// How often one command connects to a machine: a file may name a folder, whose files name others.
 pub const MOST_CONNECTIONS: usize = 4;
 
-/// What a command reads there.
+/// What a command reads on another machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// `detect`
@@ -44,9 +44,10 @@ const UNITS: &str = include_str!("read/units.sh");
 /// What an answer lacks and a further script is to read.
 #[derive(Debug, Clone, Default)]
 pub struct Further {
-    /// One that is not UTF-8 is left out.
+    /// Paths that the script reads; a path that is not UTF-8 is left out.
     pub paths: BTreeMap<PathBuf, Asked>,
-    /// [`Reading::asleep`] of that answer: if other cards are suspended now, the script reads no partition in `paths`.
+    /// [`Reading::asleep`] of the answer that lacks them: if other cards are suspended now, the script reads no
+    /// partition in `paths`.
     pub asleep: String,
 }
 
@@ -67,9 +68,9 @@ impl Further {
 /// A script for one run.
 #[derive(Debug, Clone)]
 pub struct Script {
-    /// For `sh -s`.
+    /// What `sh -s` reads from stdin.
     pub text: String,
-    /// Random for each run.
+    /// A random text, so that no file's contents can look like the end of a frame.
     token: String,
 }
 
@@ -124,7 +125,7 @@ impl Script {
     }
 }
 
-/// As arguments of a command.
+/// Quotes the words as arguments of a shell command.
 fn words<'w>(words: impl Iterator<Item = &'w str>) -> String {
     words.map(quoted).collect::<Vec<_>>().join(" ")
 }

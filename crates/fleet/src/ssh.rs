@@ -1,4 +1,4 @@
-//! One command on one machine, by the system's ssh.
+//! Runs one command on one machine by the system's ssh.
 
 mod attempt;
 mod diagnosis;
@@ -14,16 +14,16 @@ use diagnosis::Diagnosis;
 
 pub use diagnosis::sudo_refused;
 
-/// How long a command may take there.
+/// How long a command may take on another machine.
 pub const LIMIT: Duration = Duration::from_secs(300);
 
-/// Of an answer. A machine whose GPUs have 64 partitions answers with one or two mebibytes.
+/// The most bytes of an answer. A machine whose GPUs have 64 partitions answers with one or two mebibytes.
 pub const MOST: usize = 64 << 20;
 
 /// The exit code of [`Rights::Root`] where sudo refuses.
 const NO_ROOT: i32 = 77;
 
-/// Between two looks at whether the caller wants it to end.
+/// The pause between two looks at whether the caller has interrupted the command.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// ssh's exit code for its own errors (ssh(1), EXIT STATUS).
@@ -51,16 +51,16 @@ pub enum Rights {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     pub stdout: Vec<u8>,
-    /// Also what was said before the script began: why sudo refused.
+    /// The script's stderr, after what came before the script began: it has the reason where sudo refused.
     pub stderr: Vec<u8>,
-    /// Its exit code there.
+    /// The script's exit code.
     pub code: i32,
 }
 
 impl Answer {
     /// The last line on stderr, as a terminal may be shown it; empty where there is none.
     #[must_use]
-    pub fn last_said(&self) -> String {
+    pub fn last_stderr_line(&self) -> String {
         diagnosis::last_line(&String::from_utf8_lossy(&self.stderr))
     }
 }
@@ -70,7 +70,7 @@ impl Answer {
 pub struct Connecting {
     /// Limit for connecting and key exchange, in whole seconds.
     pub limit: Duration,
-    /// Before the second and the third try.
+    /// The pauses before the second and the third try.
     pub pauses: [Duration; 2],
     /// Keepalive interval in whole seconds; three unanswered ones mean a lost connection.
     pub alive: Duration,
@@ -86,14 +86,14 @@ pub const CONNECTING: Connecting = Connecting {
 /// Why there is no answer. Each says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{host}: cannot connect, after {tries} tries: {said}")]
-    Connect { host: Host, tries: u32, said: String },
-    #[error("{host}: {said}")]
-    Refused { host: Host, said: String },
+    #[error("{host}: cannot connect, after {tries} tries: {problem}")]
+    Connect { host: Host, tries: u32, problem: String },
+    #[error("{host}: {problem}")]
+    Refused { host: Host, problem: String },
     #[error("{host}: the command did not finish within {} s: log in and find what hangs", limit.as_secs())]
     TimedOut { host: Host, limit: Duration },
-    #[error("{host}: connection lost while the command ran: {said}")]
-    Lost { host: Host, said: String },
+    #[error("{host}: connection lost while the command ran: {problem}")]
+    Lost { host: Host, problem: String },
     #[error("{host}: interrupted before the command finished")]
     Interrupted { host: Host },
 }
@@ -101,15 +101,15 @@ pub enum Error {
 /// Runs a script on the machine. It tries three times to connect, and never runs a script twice.
 ///
 /// # Errors
-/// As [`Error`] has them.
+/// [`Error`] names each.
 pub fn run(programs: &Programs, host: &Host, request: &Request<'_>) -> Result<Answer, Error> {
     run_by(programs, &CONNECTING, host, request)
 }
 
-/// As [`run`], with these limits.
+/// Does what [`run`] does, with limits of the caller's.
 ///
 /// # Errors
-/// As [`Error`] has them.
+/// [`Error`] names each.
 pub fn run_by(
     programs: &Programs,
     connecting: &Connecting,
@@ -122,7 +122,7 @@ pub fn run_by(
     Ok(Answer { stdout: streams.stdout, stderr: [before, streams.stderr].concat(), code })
 }
 
-/// Both streams of a program, as far as there is room.
+/// What a program printed, up to [`MOST`] bytes of stdout and less of stderr.
 #[derive(Debug, Default)]
 pub struct Streams {
     pub stdout: Vec<u8>,
@@ -130,7 +130,7 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// False where the answer has become too large: one that is cut off is none. Of stderr the start is enough.
+    /// False where stdout has become too large: half an answer is none. stderr is cut off at its limit.
     pub fn take(&mut self, stream: Stream, chunk: &[u8]) -> bool {
         let (kept, most) = match stream {
             Stream::Stdout => (&mut self.stdout, MOST),
@@ -152,10 +152,11 @@ pub fn too_large() -> String {
     )
 }
 
-/// As [`run`], and hands over what the script prints as it comes, up to [`MOST`] bytes. Gives its exit code.
+/// Runs a script as [`run`] does, but hands its output to `take` as it comes, up to [`MOST`] bytes. Returns the exit
+/// code.
 ///
 /// # Errors
-/// As [`Error`] has them; what came before has been handed over.
+/// [`Error`] names each; `take` has received what came before.
 pub fn follow(
     programs: &Programs,
     host: &Host,
@@ -174,11 +175,11 @@ pub fn follow(
     });
     match ended {
         Err(Error::Refused { host, .. }) if is_cut => {
-            let said = format!(
+            let problem = format!(
                 "its answer is larger than {} MiB, and the connection was closed: log in and run the command there",
                 MOST >> 20
             );
-            Err(Error::Refused { host, said })
+            Err(Error::Refused { host, problem })
         }
         ended => Ok(ended?.0),
     }
@@ -199,14 +200,14 @@ fn tried(
     let mut tries = 0;
     loop {
         tries += 1;
-        let said = match once(programs, connecting, host, request, take)? {
+        let problem = match once(programs, connecting, host, request, take)? {
             Once::Ended(code, before) => return Ok((code, before)),
-            Once::NoConnection(said) => said,
+            Once::NoConnection(problem) => problem,
         };
         let Some(pause) = pauses.next() else {
-            return Err(Error::Connect { host: host.clone(), tries, said });
+            return Err(Error::Connect { host: host.clone(), tries, problem });
         };
-        tracing::debug!("{host}: {said}; trying again in {} ms", pause.as_millis());
+        tracing::debug!("{host}: {problem}; trying again in {} ms", pause.as_millis());
         let until = Instant::now() + *pause;
         while Instant::now() < until && !programs.is_interrupted() {
             thread::sleep(GLANCE);
@@ -230,7 +231,7 @@ fn once(
     request: &Request<'_>,
     take: &mut dyn FnMut(Stream, &[u8]) -> bool,
 ) -> Result<Once, Error> {
-    let refused = |said: String| Err(Error::Refused { host: host.clone(), said });
+    let refused = |problem: String| Err(Error::Refused { host: host.clone(), problem });
     let argv = argv(connecting, host, request.rights);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     let input = attempt::input(request.script);
@@ -256,12 +257,12 @@ fn once(
     };
     match code {
         Some(SSH_ERROR) | None if has_begun => {
-            Err(Error::Lost { host: host.clone(), said: diagnosis::connection_lost(&attempt.last_line()) })
+            Err(Error::Lost { host: host.clone(), problem: diagnosis::connection_lost(&attempt.last_line()) })
         }
         Some(code) if has_begun => Ok(Once::Ended(code, attempt.before)),
         Some(SSH_ERROR) => match diagnosis::diagnose(host, &String::from_utf8_lossy(&attempt.before)) {
-            Diagnosis::NoConnection(said) => Ok(Once::NoConnection(said)),
-            Diagnosis::Refused(said) => refused(said),
+            Diagnosis::NoConnection(problem) => Ok(Once::NoConnection(problem)),
+            Diagnosis::Refused(problem) => refused(problem),
         },
         Some(NO_ROOT) => refused(diagnosis::sudo_refused(host, &attempt.last_line())),
         Some(_) | None => refused(attempt.not_begun()),
@@ -269,7 +270,8 @@ fn once(
 }
 
 /// The remote command is one word in single quotes without quote, backslash, exclamation mark or line end: every login
-/// shell reads that alike, csh and fish too. It reads its uid from /proc (proc_pid_status(5)): `id` is one process more.
+/// shell reads that alike, csh and fish too. It reads its uid from /proc (proc_pid_status(5)): `id` is one process
+/// more.
 fn argv(connecting: &Connecting, host: &Host, rights: Rights) -> Vec<String> {
     let otherwise = match rights {
         Rights::RootIfAllowed => "exec sh -s \"$U\"".to_owned(),

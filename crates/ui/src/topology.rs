@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use inventory::topology::{Kind, Link, Linked};
 use inventory::{PciAddress, Reading, Unknown};
 
-/// A word for each two units.
+/// The links between units: a word for each two.
 #[derive(Debug)]
 pub struct Matrix {
     pub units: Vec<Unit>,
@@ -15,7 +15,7 @@ pub struct Matrix {
     pub unknown: Vec<(usize, usize, String)>,
 }
 
-/// A card with its partitions, or one GPU.
+/// A unit of the matrix: a card with its partitions, or one GPU.
 #[derive(Debug)]
 pub struct Unit {
     pub pci: Option<PciAddress>,
@@ -23,15 +23,15 @@ pub struct Unit {
     pub gpus: Vec<u32>,
 }
 
-/// A unit and itself.
+/// The word for a unit and itself.
 pub const SELF: &str = "X";
-/// What is not known.
+/// The word for an unknown link.
 pub const UNKNOWN: &str = "?";
 
 /// A link's kind in one word, with the hops of XGMI where they are known.
 ///
 /// # Errors
-/// Why the kind is not known.
+/// Why a link's kind is not known.
 pub fn word(link: &Link) -> Reading<String> {
     Ok(match link.kind.as_ref().map_err(Clone::clone)? {
         Kind::Card => "CARD".to_owned(),
@@ -45,7 +45,7 @@ pub fn word(link: &Link) -> Reading<String> {
 }
 
 impl Matrix {
-    /// Between cards; a GPU without one stands for itself.
+    /// The matrix of links between cards; a GPU without a card is a unit of its own.
     pub fn of_cards(linked: Linked<'_>) -> Self {
         let mut units: Vec<Unit> = Vec::new();
         for (index, gpu) in linked.gpus() {
@@ -57,7 +57,7 @@ impl Matrix {
         Self::between(units, &linked.topology.links)
     }
 
-    /// Between all GPUs.
+    /// The matrix of links between all GPUs.
     pub fn of_gpus(linked: Linked<'_>) -> Self {
         let units = linked.gpus().map(|(index, gpu)| Unit { pci: gpu.pci, gpus: vec![index] });
         Self::between(units.collect(), &linked.topology.links)

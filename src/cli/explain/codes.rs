@@ -16,10 +16,10 @@ use crate::cli::table::{Cell, Columns};
 
 const NAME: Style = AnsiColor::Cyan.on_default();
 
-/// As AMD's documentation of AMD SMI names it.
+/// The source of the table, as AMD's documentation of AMD SMI names it.
 const DOCUMENT: &str = "document 70122, https://docs.amd.com/r/en-US/AMD_Field_ID_70122_v1.0/AFID-Event-List";
 
-/// Of a description, in the table.
+/// How many characters of a description the table shows.
 const SHORT: usize = 40;
 
 #[derive(Serialize)]
@@ -184,7 +184,7 @@ pub(super) fn text_of(code: &str) -> anyhow::Result<Option<String>> {
 }
 
 fn status_text(library: Library, status: &Status, table: &Table) -> String {
-    // As the headers write them: HIP's are decimal, and of the others the small ones.
+    // The numbers look as in the headers: HIP's are decimal, and so are small numbers of the other libraries.
     let number = match status.number {
         number if number >= 0x1000 && library != Library::Hip => format!("{number:#x}"),
         number => number.to_string(),

@@ -7,7 +7,7 @@ use std::io::{self, BufRead as _, Read, stdin};
 use std::rc::Rc;
 
 use anyhow::{anyhow, bail};
-use explain::codes::said_by_rocr;
+use explain::codes::code_reported_by_rocr;
 use explain::colours::Uncoloured;
 use explain::formats;
 use explain::groups::Groups;
@@ -41,7 +41,7 @@ pub(super) fn text(session: &Session, text: &str) -> anyhow::Result<Outcome> {
 
 /// What a text means that ROCr has written to a program's stderr.
 fn of_rocr(text: &str) -> anyhow::Result<Option<String>> {
-    let Some(code) = said_by_rocr(text)? else { return Ok(None) };
+    let Some(code) = code_reported_by_rocr(text)? else { return Ok(None) };
     let meaning = codes::text_of(&code)?;
     Ok(meaning
         .map(|meaning| format!("This is ROCr's message, not the kernel's. It means {code}.\n\n{meaning}")))
@@ -49,7 +49,7 @@ fn of_rocr(text: &str) -> anyhow::Result<Option<String>> {
 
 pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
     let mut stdin = stdin().lock();
-    // What cannot be read is said where it is read again.
+    // An error of this read occurs again below, where it is reported.
     let start = stdin.fill_buf().unwrap_or_default().to_vec();
     if let Some(problem) = formats::no_text(&start) {
         bail!(problem);
@@ -143,7 +143,7 @@ fn answer(
         });
         json.end(&read)?;
         let read = read?;
-        text::unstripped(&read).iter().for_each(|said| tracing::warn!("{said}"));
+        text::unstripped(&read).iter().for_each(|text| tracing::warn!("{text}"));
         warn(&read);
         return Ok(Outcome::Done);
     }
@@ -153,15 +153,15 @@ fn answer(
         Ok(())
     });
     if read.is_ok() || groups.matches > 0 {
-        let said = text::shown(&groups, read.as_ref().ok(), session.format, hint);
-        print_text(&session.options.on(&said))?;
+        let text = text::shown(&groups, read.as_ref().ok(), session.format, hint);
+        print_text(&session.options.on(&text))?;
     }
     warn(&read?);
     Ok(Outcome::Done)
 }
 
 fn warn(read: &JournalRead) {
-    read.warnings.iter().for_each(|said| tracing::warn!("journalctl: {}", printable(said)));
+    read.warnings.iter().for_each(|text| tracing::warn!("journalctl: {}", printable(text)));
 }
 
 /// Knows where reading failed, and that it was reading.

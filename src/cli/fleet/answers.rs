@@ -27,8 +27,8 @@ pub(super) enum Ended {
 pub(super) struct HostResult {
     pub(super) ended: Ended,
     stdout: Vec<u8>,
-    /// Its other lines on stderr.
-    pub(super) said: Vec<String>,
+    /// The lines on stderr that are not `error`.
+    pub(super) stderr_lines: Vec<String>,
     /// Why there is no answer, or no whole one.
     pub(super) error: Option<String>,
     pub(super) took: Duration,
@@ -37,18 +37,18 @@ pub(super) struct HostResult {
 impl HostResult {
     pub(super) fn new(host: &Host, ended: Ended, stdout: Vec<u8>, stderr: &[u8], took: Duration) -> Self {
         let stderr = String::from_utf8_lossy(stderr);
-        let mut said: Vec<String> =
+        let mut stderr_lines: Vec<String> =
             stderr.lines().filter(|line| !line.trim().is_empty()).map(printable).collect();
         let error = match &ended {
             Ended::Code(0 | 3) => None,
             Ended::Code(code) => Some(
-                last_of(&mut said, host)
+                last_of(&mut stderr_lines, host)
                     .unwrap_or_else(|| format!("rocworker exited with code {code} and no error message")),
             ),
             Ended::Interrupted => Some("interrupted before it finished".to_owned()),
             Ended::Failed(why) => Some(why.clone()),
         };
-        Self { ended, stdout, said, error, took }
+        Self { ended, stdout, stderr_lines, error, took }
     }
 
     pub(super) fn code(&self) -> i32 {
@@ -59,17 +59,17 @@ impl HostResult {
     }
 }
 
-/// As it came, if it is JSON.
+/// The output unchanged, if it is JSON.
 pub(super) fn json(stdout: &[u8]) -> Option<&RawValue> {
     serde_json::from_str(str::from_utf8(stdout).ok()?.trim()).ok()
 }
 
 /// The error's sentence, without the program's and the host's names: the last line that begins with `rocworker: `, or
 /// the last line. With `-v`, more lines follow it.
-fn last_of(said: &mut Vec<String>, host: &Host) -> Option<String> {
+fn last_of(stderr_lines: &mut Vec<String>, host: &Host) -> Option<String> {
     const PROGRAM: &str = "rocworker: ";
-    let of_program = said.iter().rposition(|line| line.starts_with(PROGRAM));
-    let line = said.remove(of_program.or(said.len().checked_sub(1))?);
+    let of_program = stderr_lines.iter().rposition(|line| line.starts_with(PROGRAM));
+    let line = stderr_lines.remove(of_program.or(stderr_lines.len().checked_sub(1))?);
     let text = line.strip_prefix(PROGRAM).unwrap_or(&line);
     Some(text.strip_prefix(&format!("{host}: ")).unwrap_or(text).to_owned())
 }

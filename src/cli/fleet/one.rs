@@ -1,4 +1,4 @@
-//! One machine.
+//! Commands for one other machine.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write as _};
@@ -85,9 +85,9 @@ fn read(
         let limit = ssh::LIMIT.saturating_sub(began.elapsed());
         reading(programs, host, &Script::new(wanted, since, further), limit)
     };
-    let (first, said) = connect(&Further::default())?;
+    let (first, stderr_line) = connect(&Further::default())?;
     if !first.as_root {
-        let why = ssh::sudo_refused(host, &said);
+        let why = ssh::sudo_refused(host, &stderr_line);
         let text = "data that only root can read is unknown, such as the kernel's log";
         writeln!(anstream::stderr(), "{host}: {text}: {why}").ok();
     }
@@ -129,7 +129,7 @@ fn lacking(session: &Session, wanted: Wanted) -> BTreeMap<PathBuf, Asked> {
     session.root.not_read()
 }
 
-/// Also the last line on stderr there.
+/// Runs the script and parses its output. The text is the last line of its stderr.
 fn reading(
     programs: &Programs,
     host: &Host,
@@ -138,16 +138,16 @@ fn reading(
 ) -> anyhow::Result<(Reading, String)> {
     let request = Request { script: &script.text, rights: Rights::RootIfAllowed, limit };
     let answer = ssh::run(programs, host, &request)?;
-    let said = answer.last_said();
+    let stderr_line = answer.last_stderr_line();
     if answer.code != 0 {
-        let said = if said.is_empty() { said } else { format!(" ({said})") };
+        let stderr_line = if stderr_line.is_empty() { stderr_line } else { format!(" ({stderr_line})") };
         bail!(
-            "{host}: the script exited with code {}{said}: check the machine's free memory and disk space",
+            "{host}: the script exited with code {}{stderr_line}: check the machine's free memory and disk space",
             answer.code
         );
     }
     let reading = script.parse(&answer.stdout).map_err(|problem| anyhow!("{host}: {problem}"))?;
-    Ok((reading, said))
+    Ok((reading, stderr_line))
 }
 
 /// Once this is true, a signal to end ends the program at once.

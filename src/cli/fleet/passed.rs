@@ -8,7 +8,7 @@ use printable::{printable, printable_json};
 use crate::cli::next::Options;
 use crate::cli::options::Format;
 
-/// Of a line without an end.
+/// How many bytes of a line are kept until its end comes.
 const MOST: usize = 1 << 20;
 
 pub(super) struct EscapedLines<'o, W> {
@@ -45,7 +45,7 @@ impl<'o, W: Write> EscapedLines<'o, W> {
         }
     }
 
-    /// A text that was cut off ends its line, so that what is said of it begins one.
+    /// A text that was cut off ends its line, so that the error about it begins one.
     ///
     /// # Errors
     /// What could not be written.

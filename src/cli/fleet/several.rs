@@ -19,7 +19,7 @@ use crate::cli::hosts::{Named, progress};
 use crate::cli::options::{Format, Options};
 use crate::cli::session::interrupt;
 
-/// Beyond what a program for one machine takes at most by itself: its tries to connect, and its answer.
+/// How long a program for one machine may take beyond its command: it tries to connect, and prints its answer.
 const MORE: Duration = Duration::from_secs(120);
 
 pub(super) fn run(
@@ -122,7 +122,7 @@ fn print_progress(named: &Named, answered: &HostResult, counted: (usize, usize))
     let error = answered.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
     // A closed stderr does not stop the other machines.
     writeln!(stderr, "{line}{error}").ok();
-    for line in &answered.said {
+    for line in &answered.stderr_lines {
         writeln!(stderr, "  {name}: {line}").ok();
     }
 }
@@ -142,7 +142,7 @@ fn interrupted(hosts: &[Named], answers: &[Option<HostResult>], writes: bool) ->
     if !unfinished.is_empty() {
         text += &format!("Interrupted, not finished: {unfinished}\n");
         if writes {
-            // With the inventory's user: a person may run it without this configuration.
+            // The hosts have the inventory's users: a person may run the command without this configuration.
             let hosts = joined(&is_unfinished, &|named| named.host.to_string());
             let status = format!("rocworker --host {hosts} status");
             text += &format!("apply may still be running there: check with `{status}`\n");

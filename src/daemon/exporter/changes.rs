@@ -15,7 +15,7 @@ const MOST_NAMED: usize = 3;
 /// The history has up to a thousand runs: it is read again when it is another file.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    /// With the file that they are of.
+    /// The changes that were read last, and the identity of the history file that had them.
     last: Option<(Identity, Vec<Change>)>,
 }
 
@@ -33,9 +33,10 @@ impl Changes {
     }
 }
 
-/// Neither who called nor by which configuration: that is for the machine's own users.
+/// A run of the history as it is published: without its caller and configuration, which only the machine's users may
+/// see.
 fn change(event: &Event) -> Change {
-    let named: Vec<String> = event.changed.iter().take(MOST_NAMED).map(said).collect();
+    let named: Vec<String> = event.changed.iter().take(MOST_NAMED).map(in_words).collect();
     let mut text = with_capital(&named.join(", "));
     match event.changed.len().saturating_sub(MOST_NAMED) {
         0 => {}
@@ -53,7 +54,7 @@ fn with_capital(text: &str) -> String {
     letters.next().map(|first| first.to_ascii_uppercase()).into_iter().chain(letters).collect()
 }
 
-fn said(changed: &Changed) -> String {
+fn in_words(changed: &Changed) -> String {
     let (_, done) = changed.change.words(&changed.path);
     format!("{done} {}", short(&changed.path))
 }

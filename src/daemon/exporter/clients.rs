@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use inventory::published::Client;
 use root::{Root, if_there};
 
-/// More nodes than are open on any machine that works; each is a read that the driver has to answer.
+/// How many open nodes are read, since the driver has to answer each read: more than are open on any machine that
+/// works.
 const MOST: usize = 1024;
 
-/// Of one process, so that none hides the others' nodes behind its own.
+/// How many nodes of one process are read: with no limit, one process could use up [`MOST`] alone.
 const MOST_OF_PROCESS: usize = 64;
 
 /// How many descriptors of one process are asked whether they lead to a driver: any file may be called /dev/dri/… in a
@@ -22,10 +23,10 @@ const MOST_ASKED: usize = 1024;
 /// A node that is closed as another is opened leaves the count as it was.
 const AGAIN: Duration = Duration::from_secs(60);
 
-/// In the place of a count: a driver that is built into the kernel has none.
+/// Stands in the place of the count of open nodes: a driver that is built into the kernel has none.
 const BUILT_IN: &str = "built in";
 
-/// Some twenty times what the driver prints of a client.
+/// The limit for a client's fdinfo: some twenty times what the driver prints.
 const LIMIT: usize = 64 << 10;
 
 /// What fdinfo says of a client of amdgpu's.
@@ -37,8 +38,8 @@ struct Fdinfo {
     vram_bytes: Option<u64>,
 }
 
-/// Where nodes are open. To look at every descriptor of a thousand processes takes tens of milliseconds: that is done when
-/// the count of open nodes has changed, and each minute.
+/// The descriptors by which processes have nodes open. A look at every descriptor of a thousand processes takes tens of
+/// milliseconds: it is done when the count of open nodes has changed, and each minute.
 #[derive(Debug, Default)]
 pub(in crate::daemon) struct Clients {
     nodes: Vec<Node>,
@@ -60,8 +61,8 @@ impl Node {
 }
 
 impl Clients {
-    /// In the order of their pids. Several clients of a process on a card count together; one that several processes
-    /// share counts with the first.
+    /// The clients in the order of their pids. Several clients of a process on a card count together; one that several
+    /// processes share counts with the first.
     pub(in crate::daemon) fn read(&mut self, root: &Root, now: Instant) -> Vec<Client> {
         self.look(root, now);
         let mut known = BTreeSet::new();
@@ -134,7 +135,7 @@ fn fdinfo(text: &str) -> Option<Fdinfo> {
     if value("drm-driver") != Some("amdgpu") {
         return None;
     }
-    // What is in VRAM now; older kernels call the same `memory`.
+    // The bytes in VRAM now, whose key older kernels call `memory`.
     let keys = ["drm-resident-vram", "drm-memory-vram", "drm-total-vram"];
     Some(Fdinfo {
         pci: value("drm-pdev")?.to_owned(),
@@ -143,7 +144,7 @@ fn fdinfo(text: &str) -> Option<Fdinfo> {
     })
 }
 
-/// A number, and none, `KiB` or `MiB` behind it.
+/// Parses a size such as `12 KiB`: a number, then no unit, `KiB` or `MiB`.
 fn bytes(text: &str) -> Option<u64> {
     let mut words = text.split_ascii_whitespace();
     let number: u64 = words.next()?.parse().ok()?;
@@ -164,12 +165,12 @@ mod tests {
 
     use super::*;
 
-    /// As amdgpu_fdinfo.c of Linux 6.1 prints it.
+    /// fdinfo as amdgpu_fdinfo.c of Linux 6.1 prints it.
     const OLD: &str = "pos:\t0\nflags:\t02100002\nmnt_id:\t26\nino:\t312\npasid:\t32770\ndrm-driver:\tamdgpu\n\
         drm-pdev:\t0000:03:00.0\ndrm-client-id:\t41\ndrm-memory-vram:\t1024 KiB\ndrm-memory-gtt: \t2048 KiB\n\
         drm-memory-cpu: \t0 KiB\ndrm-engine-gfx:\t13563 ns\n";
 
-    /// As amdgpu_fdinfo.c and drm_file.c of Linux 6.14 print it.
+    /// fdinfo as amdgpu_fdinfo.c and drm_file.c of Linux 6.14 print it.
     const NEW: &str = "pos:\t0\nflags:\t02100002\ndrm-driver:\tamdgpu\ndrm-client-id:\t42\ndrm-pdev:\t0000:03:00.0\n\
         pasid:\t32771\ndrm-total-vram:\t3 MiB\ndrm-shared-vram:\t0\ndrm-active-vram:\t0\ndrm-resident-vram:\t2 MiB\n\
         drm-purgeable-vram:\t0\ndrm-memory-vram:\t2048 KiB\namd-evicted-vram:\t0 KiB\n";
@@ -237,7 +238,8 @@ mod tests {
             put(format!("proc/{pid}/fdinfo/{fd}"), fdinfo);
         };
         put("proc/uptime".to_owned(), "1.0 1.0\n");
-        // Two clients, one of them by two descriptors; a socket; another vendor's card; a child that has one client too.
+        // Two clients, one of them by two descriptors; a socket; another vendor's card; a child that has one client
+        // too.
         opens(300, 3, "/dev/dri/renderD128", OLD);
         opens(300, 4, "/dev/dri/renderD128", OLD);
         opens(300, 5, "/dev/dri/card1", NEW);

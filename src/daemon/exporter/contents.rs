@@ -15,7 +15,7 @@ use crate::lease::{self, Held, HeldBy};
 /// `BuildPodLogsDirectory`).
 const PODS: &str = "/var/log/pods";
 
-/// More than kubelet runs on a node.
+/// How many pods are read: more than kubelet runs on a node.
 const MOST_PODS: usize = 1024;
 
 pub(super) fn gather(
@@ -62,7 +62,7 @@ fn pods(root: &Root) -> Vec<Pod> {
     folders.iter().filter_map(|name| pod(name.to_str()?)).take(MOST_PODS).collect()
 }
 
-/// Neither a namespace nor a name nor a uid has an underscore in it.
+/// Parses a folder's name, whose parts are joined by underscores: no namespace, name or uid has one.
 fn pod(folder: &str) -> Option<Pod> {
     let is_name = |part: &str| part.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.'));
     let parts: Vec<&str> = folder.split('_').collect();

@@ -7,7 +7,7 @@ use inventory::published::{Drift, DriftState, DriftingPath};
 use reconcile::Resource;
 
 use super::short;
-use crate::daemon::report::{Report, Said};
+use crate::daemon::report::{Remark, Report};
 use crate::run::{Differs, Why};
 
 /// At most this many paths are listed; all are counted.
@@ -48,12 +48,12 @@ impl Drifting {
             ),
             (DriftState::Blocked, &report.blocked, "rocworker cannot change it: rocworker status says why."),
         ];
-        let said = |(state, list, reason): (DriftState, &[Said], &'static str)| {
-            let paths: Vec<_> = list.iter().filter_map(|said| said.path.as_ref()).collect();
+        let of_list = |(state, list, reason): (DriftState, &[Remark], &'static str)| {
+            let paths: Vec<_> = list.iter().filter_map(|remark| remark.path.as_ref()).collect();
             paths.into_iter().map(move |path| listed(path, state, reason)).collect::<Vec<_>>()
         };
         let differs = |Differs { path, why }: &Differs| listed(path, DriftState::Differs, meaning(*why));
-        let paths = lists.into_iter().flat_map(said).chain(report.differs.iter().map(differs));
+        let paths = lists.into_iter().flat_map(of_list).chain(report.differs.iter().map(differs));
         Some(Self {
             counts,
             paths: paths.take(MOST).collect(),
@@ -82,9 +82,9 @@ mod tests {
     use super::*;
     use crate::daemon::report::{ConfigReport, Failing, Problem};
 
-    fn said(path: Option<&str>) -> Said {
+    fn remark(path: Option<&str>) -> Remark {
         let path = path.map(|path| Resource::Path(PathBuf::from(path)));
-        Said { path, text: "line 3: `password: secret`".to_owned() }
+        Remark { path, text: "line 3: `password: secret`".to_owned() }
     }
 
     fn report() -> Report {
@@ -98,10 +98,10 @@ mod tests {
                 since: 1,
                 times: 2,
                 again: None,
-                what: vec![said(None), said(Some("/etc/failed"))],
+                what: vec![remark(None), remark(Some("/etc/failed"))],
             }),
-            contested: vec![said(Some("/etc/contested"))],
-            blocked: vec![said(Some("/etc/blocked"))],
+            contested: vec![remark(Some("/etc/contested"))],
+            blocked: vec![remark(Some("/etc/blocked"))],
             differs: (0..100).map(differs).collect(),
             ..Report::default()
         }

@@ -9,8 +9,8 @@ pub(super) enum Change {
     Other(String),
 }
 
-/// Between two judgements. A GPU that was never judged before counts as healthy. `lacks`: why the wrapper keeps containers
-/// off no GPU; `None` where it does.
+/// What has changed between two judgements. A GPU that was never judged before counts as healthy. `lacks`: why the
+/// wrapper keeps containers off no GPU; `None` where it does.
 pub(super) fn between(before: Option<&Health>, now: &Health, lacks: Option<&str>) -> Vec<Change> {
     let (begun, ended) = match lacks {
         None => ("is quarantined now".to_owned(), "is no longer quarantined"),

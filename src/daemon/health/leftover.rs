@@ -1,5 +1,5 @@
-//! What is left on a GPU: processes that have ended and that the driver still knows there, or memory that nobody uses and
-//! that was not given back.
+//! What is left on a GPU: processes that have ended and that the driver still knows there, or memory that nobody uses
+//! and that was not given back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -27,7 +27,7 @@ pub(super) struct Leftovers {
     before: BTreeMap<PciAddress, Look>,
 }
 
-/// One look at a GPU.
+/// What one look at a card found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Look {
     /// Processes that have memory or queues there, and that /proc has no more.
@@ -41,8 +41,8 @@ impl Leftovers {
         Self { patient: Patient::new(root.place(), PATIENCE, DEADLINE), before: BTreeMap::new() }
     }
 
-    /// Looks, and notes in each GPU's health what was left on it now and at the last look. `limit`: so much VRAM may be in
-    /// use without a process.
+    /// Looks, and notes in each GPU's health what was left on it now and at the last look. `limit`: so much VRAM may be
+    /// in use without a process.
     pub(super) fn note(&mut self, memory: Vec<Memory>, limit: Option<u64>, health: &mut Health) {
         let now = self.patient.run(move |root| look(root, &memory, limit)).unwrap_or_default();
         for gpu in &mut health.gpus {
@@ -84,7 +84,8 @@ fn of_processes(pids: &[u32]) -> String {
     )
 }
 
-/// Nothing where /proc does not number processes as KFD does, or does not show all of them.
+/// Looks at the cards whose VRAM may have no living user. Empty where /proc does not number processes as KFD does, or
+/// does not show all of them.
 fn look(root: &Root, memory: &[Memory], limit: Option<u64>) -> BTreeMap<PciAddress, Look> {
     if is_first_pid_namespace(root) != Some(true) {
         return BTreeMap::new();
@@ -164,8 +165,8 @@ mod tests {
         }
     }
 
-    /// Synthetic, as kfd_process.c of Linux 6.12 and proc_ns.h lay these files out: a machine with one GPU, process 1, and
-    /// these files.
+    /// Synthetic, as kfd_process.c of Linux 6.12 and proc_ns.h lay these files out: a machine with one GPU, process 1,
+    /// and these files.
     fn looked(namespace: &str, files: &[(&str, &str)], used: Option<u64>) -> Option<Look> {
         let dir = tempfile::tempdir().unwrap();
         let top = dir.path();

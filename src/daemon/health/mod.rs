@@ -23,8 +23,8 @@ use rules::InForce;
 static FILE: File =
     File { path: PATH, thread: "health", lack: "the wrapper and the exporter do not get the GPUs' health" };
 
-/// Publishes while rocworker is set up. A daemon that starts publishes first what keeps GPUs from containers, as the last
-/// one has left it: to judge takes seconds while a GPU hangs.
+/// Publishes while rocworker is set up. A daemon that starts publishes first what keeps GPUs from containers, as the
+/// last one has left it: to judge takes seconds while a GPU hangs.
 pub fn publisher(root: Arc<Root>) -> std::io::Result<Publisher<()>> {
     let mut monitor = None;
     Publisher::start(root, &FILE, move |root, ()| {
@@ -73,7 +73,7 @@ impl Monitor {
         }
     }
 
-    /// What the last judgement says that lasts, before this daemon has judged: quarantines and what is left on a GPU.
+    /// Before this daemon's first judgement: the lasting parts of the last one, quarantines and what is left on a GPU.
     /// `None` where there is neither.
     fn unjudged(&self, now: u64) -> Option<Health> {
         let last = self.last.as_ref()?;

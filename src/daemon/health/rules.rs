@@ -10,7 +10,7 @@ pub(super) struct InForce {
     pub(super) rules: Rules,
     /// Why the operator's file does not count, and what does.
     pub(super) problem: Option<String>,
-    /// Of the file when it was read last; `None` where there was none.
+    /// The identity of the rules file when it was last read; `None` where there was none.
     read: Option<Identity>,
 }
 
@@ -21,8 +21,8 @@ impl Default for InForce {
 }
 
 impl InForce {
-    /// Reads the operator's file where it has changed. Of a wrong one nothing counts: the rules before it stay in force, and
-    /// no quarantine ends, which the file may hold for longer.
+    /// Reads the operator's file where it has changed. Of a wrong one nothing counts: the rules before it stay in
+    /// force, and no quarantine ends, which the file may hold for longer.
     pub(super) fn read_again(&mut self, root: &Root) {
         let found = if_there(root.identity(rules::PATH)).ok().flatten();
         if found == self.read {

@@ -18,7 +18,7 @@ pub(super) fn rules(text: &str) -> Result<(), String> {
     })
 }
 
-/// What follows a pair.
+/// Checks a pair of key and value at the start of `text`, and returns what follows it.
 fn pair(text: &str) -> Result<&str, &'static str> {
     const OPERATORS: [&str; 6] = ["==", "!=", "+=", "-=", ":=", "="];
     let end = text.find(|c: char| !c.is_ascii_uppercase() && c != '_').unwrap_or(text.len());

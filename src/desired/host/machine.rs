@@ -16,7 +16,7 @@ use super::{ABOUT, GROUP, check, lacks_group, rendered};
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
 const RIVALS: &str = "ClusterBloom, or AMD's package amdgpu-insecure-instinct-udev-rules";
 
-/// Where an unmanaged file is at the path that documents use.
+/// The managed file where an unmanaged file has the usual name of `module_load::PATH`.
 const LOAD_BESIDE: &str = "/etc/modules-load.d/rocworker-amdgpu.conf";
 
 /// modprobe.d(5). People write options themselves in /etc/modprobe.d/amdgpu.conf. Both files count; of a parameter
@@ -53,7 +53,7 @@ pub(super) fn actions(
     Ok(desired)
 }
 
-/// Where the driver's name goes, if it has to: an unmanaged file may load more than amdgpu, and stays.
+/// The file that shall load amdgpu; `None` where one does. An unmanaged file may load more than amdgpu, and stays.
 fn place(load: ModuleLoad) -> Option<&'static str> {
     match load {
         ModuleLoad::Free => Some(module_load::PATH),
@@ -81,7 +81,7 @@ fn rules(
         .contested_by(RIVALS))
 }
 
-/// What the rules are about, as sysfs names it.
+/// The sysfs folders of the devices that the udev rules are about.
 fn devices(facts: &Facts) -> Vec<PathBuf> {
     let render = facts.amd().filter_map(|gpu| gpu.render.as_ref()?.path.file_name());
     let render = render.map(|name| Path::new("/sys/class/drm").join(name));

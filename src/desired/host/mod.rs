@@ -19,12 +19,12 @@ use render::{Error, Templates};
 /// The group that owns render nodes, by systemd's own rules (50-udev-default.rules) too.
 pub const GROUP: &str = "render";
 
-/// What notes are about.
+/// The subject of this room's notes.
 const ABOUT: &str = "host";
 
-/// What should be so in the first stage: the same for a configuration that lists some of the GPUs only, since groups
-/// and modules are the machine's. Some machines have no group `render`.
-/// `has_boot_unit`: whether rocworker's boot unit sets a container's nodes at each start.
+/// The desired state of the first stage. It does not depend on which GPUs the configuration lists, since groups and
+/// modules are the machine's. Some machines have no group `render`. `has_boot_unit`: whether rocworker's boot unit sets
+/// a container's nodes at each start.
 ///
 /// # Errors
 /// When a template gives something that udev, modprobe or systemd-tmpfiles would not take.

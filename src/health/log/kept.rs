@@ -7,17 +7,18 @@ use gpu_health::known::Event;
 use gpu_health::rules::MOST_EVENTS;
 use inventory::PciAddress;
 
-/// Of one device so many are kept: thirty-two of each of eight messages.
+/// How many messages of one device are kept: thirty-two of each of eight messages.
 const MOST: usize = 256;
 
-/// Devices that are no card and no bridge above one, as a card that is about to come up: of so many messages are kept.
+/// How many other devices' messages are kept: a device that is no card and no bridge above one may be a card that is
+/// about to come up.
 const MOST_OTHERS: usize = 16;
 
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     /// The machine's cards and the bridges above them.
     devices: BTreeSet<PciAddress>,
-    /// By the device; `None` for messages that name none.
+    /// The messages by device; `None` has those that name no device.
     by_device: BTreeMap<Option<PciAddress>, Vec<Logged>>,
     added: u64,
 }
@@ -26,7 +27,7 @@ pub(super) struct Kept {
 struct Logged {
     nth: u64,
     since_boot: Duration,
-    /// Without its time: the clock may still be set.
+    /// The event has no time of day: the clock may still be set.
     event: Event,
 }
 
@@ -48,14 +49,14 @@ impl Kept {
         }
     }
 
-    /// In the order in which the kernel logged them.
+    /// The messages in the order in which the kernel logged them.
     pub(super) fn in_order(&self) -> impl Iterator<Item = (Duration, &Event)> {
         let mut all: Vec<&Logged> = self.by_device.values().flatten().collect();
         all.sort_by_key(|logged| logged.nth);
         all.into_iter().map(|logged| (logged.since_boot, &logged.event))
     }
 
-    /// Of other devices, those of which the kernel last logged something stay.
+    /// Drops the messages of other devices beyond [`MOST_OTHERS`]: the devices that the kernel logged last stay.
     fn end_others(&mut self) {
         let is_other = |device: &Option<PciAddress>| device.is_some_and(|it| !self.devices.contains(&it));
         let last = |logged: &Vec<Logged>| logged.last().map(|last| last.nth);

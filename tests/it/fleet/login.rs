@@ -42,7 +42,7 @@ fn real_a_script_and_its_bytes_pass_every_login_shell_and_its_start_files() {
         let (id, text) = answer.stdout.split_at(answer.stdout.iter().position(|byte| *byte == b'|').unwrap());
         assert_eq!(text, b"|a \"quote\", a \\\\ and a !bang|\xff\0\n", "{host}");
         assert_eq!(id == b"0", is_root, "{host}");
-        assert_eq!((answer.code, &*answer.last_said()), (7, "talk"), "{host}");
+        assert_eq!((answer.code, &*answer.last_stderr_line()), (7, "talk"), "{host}");
     }
 }
 
@@ -62,7 +62,7 @@ fn real_scripts_use_sudo_if_allowed_and_errors_name_the_fix() {
         let answer = asker.run(host, "id -u", RootIfAllowed).unwrap();
         assert_eq!(answer.stdout == b"0\n", is_root, "{host}");
         let said = String::from_utf8_lossy(&answer.stderr).contains("sudo");
-        assert_eq!(said, !is_root, "{host}: {}", answer.last_said());
+        assert_eq!(said, !is_root, "{host}: {}", answer.last_stderr_line());
         let as_root = asker.run(host, "id -u", Root);
         assert_eq!(as_root.is_ok_and(|answer| answer.stdout == b"0\n"), is_root, "{host}");
     }

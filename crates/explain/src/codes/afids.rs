@@ -12,7 +12,7 @@ pub const PATH: &str = "/etc/rocworker/afids.toml";
 
 const LIMIT: usize = 1 << 20;
 
-/// One row of it.
+/// One row of the user's table at [`PATH`].
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Afid {
@@ -103,8 +103,11 @@ mod tests {
             ("afids = []\n", 1, "unknown field `afids`"),
             ("[[afid]]\nid =\n", 2, ""),
         ] {
-            let (at, said) = parse(text.as_bytes()).unwrap_err();
-            assert!(at == line && said.contains(problem) && !said.contains('\n'), "{text}: {at}: {said}");
+            let (at, reported) = parse(text.as_bytes()).unwrap_err();
+            assert!(
+                at == line && reported.contains(problem) && !reported.contains('\n'),
+                "{text}: {at}: {reported}"
+            );
         }
         assert_eq!(parse(b"a = 1\n\xff\n").unwrap_err().0, 2);
     }

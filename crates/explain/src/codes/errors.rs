@@ -19,7 +19,7 @@ pub struct Error {
     /// What ROCr prints of it without a status code (core/runtime/runtime.cpp): in one line, all words of one of these.
     #[serde(default, skip_serializing)]
     pub says: Vec<Vec<String>>,
-    /// Of the kernel's messages that are evidence of this error.
+    /// The classes of the kernel's messages that are evidence of this error.
     pub classes: Vec<Class>,
     #[serde(default, rename(deserialize = "correction", serialize = "corrections"))]
     pub corrections: Vec<Correction>,
@@ -28,7 +28,7 @@ pub struct Error {
 impl Error {
     /// Whether ROCr prints such a text when it meets this error.
     #[must_use]
-    pub fn is_said_by(&self, text: &str) -> bool {
+    pub fn is_reported_in(&self, text: &str) -> bool {
         self.says.iter().any(|words| words.iter().all(|word| text.contains(word)))
     }
 }
@@ -44,7 +44,7 @@ pub struct Correction {
 /// All errors, by their numbers.
 ///
 /// # Errors
-/// None that can be met: a test reads the same text.
+/// The built-in table is damaged, which a test of this table excludes.
 pub fn all() -> Result<Vec<Error>, toml::de::Error> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]

@@ -6,18 +6,18 @@ pub mod statuses;
 
 use statuses::Library;
 
-/// The code of an error of which ROCr writes in words of its own to a program's stderr, as `explain` takes it: `hsa:0x29`,
-/// or `3`.
+/// The code of an error of which ROCr writes in words of its own to a program's stderr, as `explain` takes it:
+/// `hsa:0x29`, or `3`.
 ///
 /// # Errors
-/// None that can be met: tests read the same tables.
-pub fn said_by_rocr(text: &str) -> Result<Option<String>, toml::de::Error> {
+/// A built-in table is damaged, which tests of these tables exclude.
+pub fn code_reported_by_rocr(text: &str) -> Result<Option<String>, toml::de::Error> {
     let statuses = Library::Hsa.table()?.codes;
-    if let Some(status) = statuses.iter().find(|status| status.is_said_by(text)) {
+    if let Some(status) = statuses.iter().find(|status| status.is_reported_in(text)) {
         return Ok(Some(format!("hsa:{:#x}", status.number)));
     }
     let errors = errors::all()?;
-    Ok(errors.iter().find(|error| error.is_said_by(text)).map(|error| error.code.to_string()))
+    Ok(errors.iter().find(|error| error.is_reported_in(text)).map(|error| error.code.to_string()))
 }
 
 /// What a word on the command line asks for.
@@ -72,7 +72,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Digits, of any count: a number that is too large is asked for all the same.
+/// Whether a word is a number in decimal or hexadecimal digits, however many: one that is too large is looked up too.
 fn is_numeral(word: &str) -> bool {
     let hexadecimal = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X"));
     match hexadecimal {
@@ -84,7 +84,7 @@ fn is_numeral(word: &str) -> bool {
 /// The libraries of which this version knows a code of that number.
 ///
 /// # Errors
-/// As [`Library::table`].
+/// [`Library::table`] fails.
 pub fn libraries_with(number: &str) -> Result<Vec<&'static str>, toml::de::Error> {
     let mut found = Vec::new();
     for library in Library::ALL {

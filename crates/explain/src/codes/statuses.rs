@@ -3,7 +3,7 @@
 use kernel_log::knowledge::Blame;
 use serde::Deserialize;
 
-/// Whose codes they are.
+/// A library whose status codes `explain` knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Library {
     Hip,
@@ -11,11 +11,11 @@ pub enum Library {
     AmdSmi,
 }
 
-/// One of the files.
+/// The status codes of one library, as a file beside this one lists them.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// The header, and its release.
+    /// The library's header with the codes, and its release.
     pub source: String,
     #[serde(rename = "code")]
     pub codes: Vec<Status>,
@@ -26,7 +26,7 @@ pub struct Table {
 pub struct Status {
     pub number: u32,
     pub name: String,
-    /// Other names of the same number.
+    /// Other names of this number.
     #[serde(default)]
     pub also: Vec<String>,
     pub meaning: String,
@@ -62,7 +62,7 @@ impl Library {
     }
 
     /// # Errors
-    /// None that can be met: a test reads the same text.
+    /// The built-in table is damaged, which a test of this table excludes.
     pub fn table(self) -> Result<Table, toml::de::Error> {
         toml::from_str(match self {
             Self::Hip => include_str!("hip.toml"),
@@ -73,7 +73,7 @@ impl Library {
 }
 
 impl Table {
-    /// By number or name.
+    /// The code whose number or name `word` is.
     #[must_use]
     pub fn find(&self, word: &str) -> Option<&Status> {
         let number = super::number(word);
@@ -87,7 +87,7 @@ impl Table {
 impl Status {
     /// Whether the library prints such a text when it meets this code.
     #[must_use]
-    pub fn is_said_by(&self, text: &str) -> bool {
+    pub fn is_reported_in(&self, text: &str) -> bool {
         let is_word = |word: &str| self.names().any(|name| name == word);
         self.says.iter().any(|words| text.contains(words))
             || text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(is_word)

@@ -1,5 +1,5 @@
-//! What `cat`, `ls` and `dd` say of a path that they cannot read, in the C locale: `cat: /x: Invalid argument`, busybox's
-//! `cat: can't open '/x': Permission denied`, and of uutils `cat: /x: Invalid argument (os error 22)`.
+//! What `cat`, `ls` and `dd` say of a path that they cannot read, in the C locale: `cat: /x: Invalid argument`,
+//! busybox's `cat: can't open '/x': Permission denied`, and of uutils `cat: /x: Invalid argument (os error 22)`.
 
 use std::collections::BTreeMap;
 
@@ -47,20 +47,20 @@ const WORDS: [(&str, Errno); 35] = [
     ("Transport endpoint is not connected", Errno::ENOTCONN),
 ];
 
-/// What was said.
+/// What programs such as `ls` and `cat` printed on stderr about the paths that they were asked for.
 #[derive(Debug, Default)]
-pub(super) struct Said<'s> {
-    /// Each path that is named, with the words on it.
+pub(super) struct Messages<'s> {
+    /// Each asked path that a line names, and the error words behind it.
     pub(super) by_path: Vec<(&'s [u8], &'s [u8])>,
-    /// The last line that names none of them.
+    /// The last line that names no asked path.
     pub(super) others: &'s [u8],
 }
 
-/// `asked`: the paths that can be meant; `prefix`: what stands before each.
-pub(super) fn by_path<'s>(asked: &[&'s [u8]], prefix: &[u8], said: &'s [u8]) -> Said<'s> {
+/// Assigns error lines to the paths that the program was asked for. `prefix` precedes each path in `stderr`.
+pub(super) fn by_path<'s>(asked: &[&'s [u8]], prefix: &[u8], stderr: &'s [u8]) -> Messages<'s> {
     let known: BTreeMap<&[u8], &'s [u8]> = asked.iter().map(|path| (*path, *path)).collect();
-    let mut all = Said::default();
-    for line in super::lines(said) {
+    let mut all = Messages::default();
+    for line in super::lines(stderr) {
         match named(line, prefix).and_then(|(path, words)| Some((*known.get(path)?, words))) {
             Some(found) => all.by_path.push(found),
             None => all.others = line,
@@ -86,11 +86,11 @@ fn named<'s>(line: &'s [u8], prefix: &[u8]) -> Option<(&'s [u8], &'s [u8])> {
     Some((path.strip_prefix(prefix)?, words))
 }
 
-/// The words as the kernel's number, where they are known.
-pub(super) fn content(said: &[u8]) -> Content {
-    let said = String::from_utf8_lossy(said);
-    let words = said.rsplit(": ").next().unwrap_or_default().trim();
-    // uutils.
+/// The errno that the words of a message mean, or the words themselves where no table knows them.
+pub(super) fn content(message: &[u8]) -> Content {
+    let message = String::from_utf8_lossy(message);
+    let words = message.rsplit(": ").next().unwrap_or_default().trim();
+    // uutils prints the number behind its words.
     let number = words.strip_suffix(')').and_then(|it| it.rsplit_once(" (os error ")?.1.parse().ok());
     let known = WORDS.iter().find(|(known, _)| *known == words).map(|(_, errno)| *errno);
     let known = known.or(number.map(Errno::from_raw).filter(|errno| *errno != Errno::UnknownErrno));
@@ -114,12 +114,13 @@ mod tests {
             ("cat: read error: /r/a: b: Device timeout", asked[1], Errno::ETIME),
             ("cat: '/r/a: b': Remote I/O error", asked[1], Errno::EREMOTEIO),
         ] {
-            let said = by_path(&asked, b"/r", line.as_bytes());
-            let (found, words) = said.by_path.first().copied().unwrap_or_default();
+            let messages = by_path(&asked, b"/r", line.as_bytes());
+            let (found, words) = messages.by_path.first().copied().unwrap_or_default();
             assert_eq!((found, content(words)), (path, Content::Failed(errno)), "{line}");
         }
-        let said = by_path(&asked, b"/r", b"cat: read error: Invalid argument\ncat: /r/b: No such device");
-        assert!(said.by_path.is_empty() && !said.others.is_empty());
+        let messages =
+            by_path(&asked, b"/r", b"cat: read error: Invalid argument\ncat: /r/b: No such device");
+        assert!(messages.by_path.is_empty() && !messages.others.is_empty());
         assert_eq!(content(b"cat: /x: What\x1b?"), Content::Unread("What\\u{1b}?".to_owned()));
     }
 }

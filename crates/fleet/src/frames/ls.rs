@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use root::{Kind, Meta};
 
-/// What it says of a path.
+/// What `ls` printed about a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     Link(PathBuf, Meta),
@@ -16,11 +16,11 @@ pub(super) enum Found {
     Twice,
 }
 
-/// In the order of `asked`. `prefix`: what stands before each path.
-pub(super) fn found(asked: &[&[u8]], prefix: &[u8], said: &[u8]) -> Vec<Found> {
+/// What `ls -l` printed for each path, in the order of `asked`. `prefix` precedes each path in the output.
+pub(super) fn found(asked: &[&[u8]], prefix: &[u8], output: &[u8]) -> Vec<Found> {
     let mut by_path = std::collections::HashMap::<&[u8], Found>::new();
     let known: std::collections::HashSet<&[u8]> = asked.iter().copied().collect();
-    for line in super::lines(said) {
+    for line in super::lines(output) {
         let Some((meta, rest)) = meta(line) else { continue };
         let Some(name) = rest.strip_prefix(prefix) else { continue };
         let arrow = || memchr::memmem::find(name, b" -> ");
@@ -127,13 +127,13 @@ mod tests {
 
     #[test]
     fn a_link_whose_target_has_a_line_break_forges_no_owner() {
-        let said = "lrwxrwxrwx 1 9 9 3 Nov 23 22:11 /r/etc/evil -> x\n\
+        let output = "lrwxrwxrwx 1 9 9 3 Nov 23 22:11 /r/etc/evil -> x\n\
                     -rw-r--r-- 1 0 0 5 Nov 23 22:11 /r/etc/policy\n\
                     -rw-rw-rw- 1 9 9 5 Nov 23 22:11 /r/etc/policy\n\
                     lrwxrwxrwx 1 0 0 3 Nov 23 22:11 /r/etc/l -> ../a -> b\n\
                     -rw-rw-rw- 1 9 9 5 Nov 23 22:11 /r/etc/unasked\n";
         let asked: [&[u8]; 4] = [b"/etc/evil", b"/etc/policy", b"/etc/l", b"/etc/gone"];
-        let found = found(&asked, b"/r", said.as_bytes());
+        let found = found(&asked, b"/r", output.as_bytes());
         assert!(matches!(&found[0], Found::Link(target, _) if target.as_os_str() == "x"));
         assert_eq!(found[1], Found::Twice);
         assert!(matches!(&found[2], Found::Link(target, _) if target.as_os_str() == "../a -> b"));

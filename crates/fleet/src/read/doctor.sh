@@ -3,7 +3,7 @@ doctor() {
   meta / /etc /run /usr /usr/lib /usr/local /usr/local/lib /var /var/lib /lib
   meta /run/rocworker /var/lib/rocworker /usr/lib/rocworker
   owned /var/lib/rocworker/receipt.json /var/lib/rocworker/memory.json /var/lib/rocworker/history.json
-  # Of folders with keys and passwords, no more than doctor reads.
+  # These folders have keys and passwords: no more is read than doctor needs.
   folder /etc/rocworker
   owned /etc/rocworker/config.yaml /etc/rocworker/wrapper.json /etc/rocworker/concourse.env \
     /etc/rocworker/concourse-containerd.toml
@@ -15,7 +15,8 @@ doctor() {
   units
 }
 
-# Of programs, doctor reads the wrapper alone: whether it is whole. A folder's names tell of those that are not there.
+# The wrapper is the only program that doctor reads: whether it is whole. A folder's names tell
+# of those that are not there.
 programs() {
   owned /usr/lib/rocworker/runc-amd-wrapper /usr/local/lib/rocworker/runc-amd-wrapper
   meta /usr/local/lib/rocworker /usr/local/lib/rocworker/concourse-containerd /usr/local/lib/rocworker/shim \

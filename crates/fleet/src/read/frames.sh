@@ -100,7 +100,8 @@ described() {
   done
 }
 
-# The same with what is in it. A card that fell asleep since then may have one of the partitions.
+# Describes paths and reads their contents. A card that fell asleep since the earlier answer may have one of
+# the partitions.
 named() {
   for named_ do
     case $named_ in /sys/class/drm/*) [ "$sleeping" = "$asleep" ] || continue ;; esac
@@ -119,10 +120,10 @@ contents() {
   frame f "" "$AF"
   IFS=$N
   set -f
-  { said=$(env -i "R=$T" "$cat" $AC 2>&1 >&3 3>&-); } 3>&1
+  { errors=$(env -i "R=$T" "$cat" $AC 2>&1 >&3 3>&-); } 3>&1
   printf '\n'
   # busybox does not say which file it could not read: those that give nothing are tried one by one.
-  case $said in
+  case $errors in
     *"read error"*)
       for path in $AF; do
         read -r line <"$R$path" || [ -n "$line" ] || {
@@ -130,11 +131,11 @@ contents() {
           [ -z "$line" ] || frame x "$path" "$line"
         }
       done 2>/dev/null
-      said= ;;
+      errors= ;;
   esac
   set +f
   IFS=$W
-  frame w "" "$said"
+  frame w "" "$errors"
   AF= AC=
 }
 

@@ -4,21 +4,21 @@ kmsg() {
   [ -e "$R/dev/kmsg" ] || return 0
   for try in 1 2 3; do
     frame k '' ''
-    { said=$(dd "if=$R/dev/kmsg" iflag=nonblock bs=8192 2>&1 >&3 3>&-); } 3>&1
-    case $said in
+    { errors=$(dd "if=$R/dev/kmsg" iflag=nonblock bs=8192 2>&1 >&3 3>&-); } 3>&1
+    case $errors in
       *iflag*)
         # busybox' dd always waits for the next record.
-        said=$(dd "if=$R/dev/kmsg" bs=8192 count=0 2>&1)
-        case $said in
+        errors=$(dd "if=$R/dev/kmsg" bs=8192 count=0 2>&1)
+        case $errors in
           *"can't open"*) ;;
           *)
-            { said=$(follow 2>&1 >&3 3>&-); } 3>&1
-            case $said in *"read error: "*) said="cat: $R/dev/kmsg: ${said##*: }" ;; esac ;;
+            { errors=$(follow 2>&1 >&3 3>&-); } 3>&1
+            case $errors in *"read error: "*) errors="cat: $R/dev/kmsg: ${errors##*: }" ;; esac ;;
         esac ;;
     esac
     printf '\n%s\n' "$T"
-    frame w "" "$said"
-    case $said in *"Broken pipe"*) ;; *) break ;; esac
+    frame w "" "$errors"
+    case $errors in *"Broken pipe"*) ;; *) break ;; esac
   done
 }
 
@@ -51,15 +51,15 @@ journal() {
   folder /var/log/journal
 }
 
-# What a program prints, what it says, and how it ends; 127 where it is not there.
+# A frame with a program's stdout, then one with its stderr and exit code; 127 where it is not there.
 printed() {
   frame j '' ''
-  code=127 said=
+  code=127 errors=
   if command -v "$1" >/dev/null; then
-    { said=$("$@" 2>&1 >&3 3>&-); code=$?; } 3>&1
+    { errors=$("$@" 2>&1 >&3 3>&-); code=$?; } 3>&1
   fi
   printf '\n%s\n' "$T"
-  frame w "$code" "$said"
+  frame w "$code" "$errors"
 }
 
 # What advice on a message needs of the machine (src/explain/here.rs).

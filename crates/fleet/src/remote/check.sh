@@ -1,6 +1,6 @@
 facts
 if [ -x "$program" ]; then
-    if said=$("$program" exporter scrape --wait 0 2>&1); then
+    if output=$("$program" exporter scrape --wait 0 2>&1); then
         fact scrape "$(last)"
     else
         fact no-scrape "$(last)"

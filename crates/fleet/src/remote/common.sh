@@ -5,7 +5,7 @@ exec < /dev/null 3>&1 >&2
 umask 022
 PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive
 export PATH LC_ALL DEBIAN_FRONTEND
-# By their paths: busybox' sh has applets of these names, and prefers them.
+# Programs are called by their paths: busybox' sh has applets of these names, and prefers them.
 dpkg=/usr/bin/dpkg dpkg_deb=/usr/bin/dpkg-deb
 unit=rocm-exporter.service
 config=/etc/rocworker/config.yaml
@@ -14,7 +14,7 @@ program=/usr/bin/rocworker
 state=/var/lib/rocworker-remote
 work=$state.tmp
 # The output of the last command. A variable holds it, because the disk may be full.
-said=
+output=
 
 fact() {
     printf '%s\t%s\n' "$1" "$2" >&3
@@ -25,14 +25,14 @@ fail() {
     exit 1
 }
 
-# Its last line, without rocworker's own name.
+# The last line of $output, without rocworker's own name.
 last() {
-    printf '%s\n' "$said" | tail -n 1 | sed 's/^rocworker: //'
+    printf '%s\n' "$output" | tail -n 1 | sed 's/^rocworker: //'
 }
 
 # dpkg's reason: its last line names only the archive or the package.
 why() {
-    reason=$(printf '%s\n' "$said" | sed -n '/^dpkg: .*error/{p;n;p;q;}' | tr -s '\n ' '  ')
+    reason=$(printf '%s\n' "$output" | sed -n '/^dpkg: .*error/{p;n;p;q;}' | tr -s '\n ' '  ')
     printf '%s\n' "${reason:-$(last)}"
 }
 
@@ -68,7 +68,7 @@ facts() {
     if [ -d /run/systemd/system ]; then unit_facts; fi
 }
 
-# One run at a time: the lock leaves no file. It removes the folder of a killed run.
+# Takes a lock that leaves no file, so that one run works at a time, and removes the folder of a killed run.
 begin() {
     exec 9< /var/lib
     flock --wait 60 9 || fail "another \`rocworker remote\` is running on this machine: wait until it finishes"

@@ -5,17 +5,17 @@ use std::net::SocketAddr;
 use config::{Config, ExistingUnit};
 use yaml_serde::{Mapping, Value};
 
-/// Where the exporter is to listen.
+/// The address on which the exporter will listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Listen {
-    /// At this address, and nowhere else.
+    /// The person named this address: it replaces the configuration's.
     Asked(SocketAddr),
-    /// At this address, where the configuration says nothing.
+    /// This address applies unless the configuration names one.
     Default(SocketAddr),
 }
 
-/// The configuration's text with the key `exporter` at its end, all else byte for byte; `None` where it says the same
-/// already. `replaces`: rocworker's unit takes the place of another's.
+/// The configuration's text with the key `exporter` at its end, all else byte for byte; `None` where the key has these
+/// values already. `replaces`: rocworker's unit takes the place of another's.
 ///
 /// # Errors
 /// A sentence where a key `exporter` says something else, or the GPUs are off: rocworker never edits an
@@ -71,7 +71,7 @@ pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<
     }
 }
 
-/// The values of the key; empty if it is null.
+/// The values of the key `exporter`; empty if it is null.
 fn written(config: &Config) -> Option<Mapping> {
     let document: Value = yaml_serde::from_str(config.text()).ok()?;
     let value = document.as_mapping()?.get("exporter")?;

@@ -13,19 +13,19 @@ install() {
     keep_state || fail "cannot save the machine's state in $state (is the disk full?); the machine is unchanged"
     if [ "${had%% *}" != installed ]; then
         # dpkg also fails if the trigger of another package fails.
-        said=$("$dpkg" --install "$file" 2>&1) || [ "$(package_status | cut -d " " -f 1)" = installed ] ||
+        output=$("$dpkg" --install "$file" 2>&1) || [ "$(package_status | cut -d " " -f 1)" = installed ] ||
             give_up "dpkg cannot install the package: $(why)"
-        printf '%s\n' "$said"
+        printf '%s\n' "$output"
         has_exporter || give_up "rocworker $version_there is too old: name another package with --package"
     fi
     # Unquoted: each option is a word.
     # shellcheck disable=SC2086
-    said=$("$program" exporter configure --keep "$state/config.after" $options 2>&1) || give_up "$(last)"
+    output=$("$program" exporter configure --keep "$state/config.after" $options 2>&1) || give_up "$(last)"
     : > "$state/applied"
     applied=0
-    said=$("$program" apply --only exporter 2>&1) || applied=$?
+    output=$("$program" apply --only exporter 2>&1) || applied=$?
     if [ "$applied" -eq 2 ]; then give_up "$(last)"; fi
-    printf '%s\n' "$said"
+    printf '%s\n' "$output"
     fact package "$(package_status)"
     verify
     if [ "$applied" -ne 0 ]; then
@@ -45,7 +45,7 @@ unpack() {
         fail "the package was damaged in transfer; the machine is unchanged"
     fi
     # shellcheck disable=SC2016
-    said=$("$dpkg_deb" --show --showformat='${Package} ${Version} ${Architecture} ${Installed-Size}\n' "$file" 2>&1 \
+    output=$("$dpkg_deb" --show --showformat='${Package} ${Version} ${Architecture} ${Installed-Size}\n' "$file" 2>&1 \
         > "$work/control") || fail "dpkg-deb cannot read the package: $(last); the machine is unchanged"
     read -r name version_there architecture installed_size < "$work/control"
     if [ "$name" != rocworker ]; then
@@ -79,7 +79,7 @@ keep_state() {
 
 # Fails, after it has reverted what this run began.
 give_up() {
-    printf '%s\n' "$said"
+    printf '%s\n' "$output"
     if $fresh; then
         # Where the disk is full, dpkg needs room to remove.
         rm -f "$work/rocworker.deb"
@@ -94,7 +94,7 @@ verify() {
         journal
         fail "rocm-exporter.service is not rocworker's: the lines above say why"
     fi
-    if ! said=$("$program" exporter scrape --wait 10 2>&1); then
+    if ! output=$("$program" exporter scrape --wait 10 2>&1); then
         journal
         fail "the exporter does not answer: $(last); fix this and install again, or run \`rocworker remote uninstall\`"
     fi

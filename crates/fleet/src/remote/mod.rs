@@ -1,5 +1,5 @@
-//! The exporter on another machine: installed, checked, removed. Scripts in POSIX sh carry the package there, and keep how
-//! the machine was; the rocworker that is then there does the rest.
+//! The exporter on another machine: installed, checked, removed. Scripts in POSIX sh carry the package there, and keep
+//! how the machine was; the rocworker that is then there does the rest.
 
 pub mod exporter_config;
 pub mod package;
@@ -25,13 +25,13 @@ const INSTALL: &str = include_str!("install.sh");
 const CHECK: &str = include_str!("check.sh");
 const UNINSTALL: &str = include_str!("uninstall.sh");
 
-/// Of what a machine says on stderr, for a person.
+/// How many last lines of the script's stderr a person is shown.
 const LINES: usize = 40;
 
 /// How the exporter answers on its own machine: what `rocworker exporter scrape` prints there.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scrape {
-    /// As the configuration has it.
+    /// The address that the machine's configuration names.
     pub listen: SocketAddr,
     pub tls: bool,
 }
@@ -39,16 +39,16 @@ pub struct Scrape {
 /// What a machine has of the exporter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
-    /// As dpkg-query says: `installed 0.1.0-1`, `not-installed`.
+    /// The package's state by dpkg-query: `installed 0.1.0-1`, `not-installed`.
     pub package: String,
-    /// AMD's, by PCI.
+    /// The number of AMD's cards, by their PCI ids.
     pub cards: Option<u32>,
     /// rocm-exporter.service.
     pub unit: Unit,
-    /// As `systemctl is-active` says.
+    /// What `systemctl is-active` prints for the unit.
     pub active: Option<String>,
     pub scrape: Option<Scrape>,
-    /// Why it does not answer on its own machine.
+    /// Why the exporter does not answer on its own machine.
     pub no_scrape: Option<String>,
     /// Sentences on what was not restored, and why.
     pub kept: Vec<String>,
@@ -84,10 +84,10 @@ impl Error {
     }
 }
 
-/// What to install.
+/// What `install` puts on a machine.
 #[derive(Debug)]
 pub struct InstallOptions<'w> {
-    /// `None`: the machine has one.
+    /// The package; `None`: the machine has rocworker already.
     pub package: Option<&'w Package>,
     /// `None`: what the configuration there says, and else [`DEFAULT_LISTEN`].
     pub listen: Option<&'w str>,
@@ -109,15 +109,15 @@ pub(crate) const DEFAULT_LISTEN: &str = "0.0.0.0:9401";
 /// What the machine has, and whether the exporter can be installed there. Changes nothing.
 ///
 /// # Errors
-/// Where it cannot be asked, or lacks what the exporter needs.
+/// The machine cannot be asked, or lacks what the exporter needs.
 pub fn look(programs: &Programs, host: &Host) -> Result<Found, Error> {
     run(programs, host, &[COMMON, LOOK].concat())
 }
 
-/// How the exporter is there. Changes nothing.
+/// Asks the machine how its exporter is. Changes nothing.
 ///
 /// # Errors
-/// Where the machine cannot be asked.
+/// The machine cannot be asked.
 pub fn check(programs: &Programs, host: &Host) -> Result<Found, Error> {
     run(programs, host, &[COMMON, CHECK].concat())
 }
@@ -125,7 +125,7 @@ pub fn check(programs: &Programs, host: &Host) -> Result<Found, Error> {
 /// Installs and starts the exporter. A second time changes nothing.
 ///
 /// # Errors
-/// Says what has failed there, and whether it was reverted.
+/// The error says what has failed on the machine, and whether it was reverted.
 pub fn install(programs: &Programs, host: &Host, wanted: &InstallOptions<'_>) -> Result<Found, Error> {
     run(programs, host, &install_script(wanted))
 }
@@ -159,7 +159,7 @@ fn install_script(wanted: &InstallOptions<'_>) -> String {
 /// Removes what install has brought, and restores what was there before. `force`: also where the unit has been edited.
 ///
 /// # Errors
-/// Says what stays, and why.
+/// The error says what stays on the machine, and why.
 pub fn uninstall(programs: &Programs, host: &Host, force: bool) -> Result<Found, Error> {
     let call = if force { "uninstall --force\n" } else { "uninstall\n" };
     run(programs, host, &[COMMON, REVERT, UNINSTALL, call].concat())
@@ -168,9 +168,10 @@ pub fn uninstall(programs: &Programs, host: &Host, force: bool) -> Result<Found,
 fn run(programs: &Programs, host: &Host, script: &str) -> Result<Found, Error> {
     let request = Request { script, rights: Rights::Root, limit: ssh::LIMIT };
     let answer = ssh::run(programs, host, &request)?;
-    let said: Vec<String> = String::from_utf8_lossy(&answer.stderr).lines().map(printable).collect();
-    let said = said.get(said.len().saturating_sub(LINES)..).unwrap_or_default().to_vec();
-    let refused = |problem| Err(Error::Refused { host: host.clone(), problem, stderr: said.clone() });
+    let stderr_lines: Vec<String> = String::from_utf8_lossy(&answer.stderr).lines().map(printable).collect();
+    let stderr_lines =
+        stderr_lines.get(stderr_lines.len().saturating_sub(LINES)..).unwrap_or_default().to_vec();
+    let refused = |problem| Err(Error::Refused { host: host.clone(), problem, stderr: stderr_lines.clone() });
     match Found::parse(&String::from_utf8_lossy(&answer.stdout)) {
         // Each script says which package is there.
         Ok(found) if answer.code == 0 && found.package.is_empty() => {
@@ -178,7 +179,7 @@ fn run(programs: &Programs, host: &Host, script: &str) -> Result<Found, Error> {
         }
         Ok(found) if answer.code == 0 => Ok(found),
         Ok(_) => {
-            let last = said.last().map_or_else(String::new, |line| format!(": {line}"));
+            let last = stderr_lines.last().map_or_else(String::new, |line| format!(": {line}"));
             refused(format!("the script exited with code {}{last}", answer.code))
         }
         Err(problem) => refused(problem),
@@ -189,7 +190,7 @@ impl Found {
     /// Reads a script's answer.
     ///
     /// # Errors
-    /// The problem that it names.
+    /// The problem that the script's answer names.
     fn parse(stdout: &str) -> Result<Self, String> {
         let mut found = Self::default();
         let (mut file, mut runs, mut is_foreign) = (String::new(), String::new(), false);
@@ -211,7 +212,7 @@ impl Found {
                 "no-scrape" => found.no_scrape = Some(value),
                 "kept" => found.kept.push(value),
                 "nothing" => found.is_nothing = true,
-                // A later version's.
+                // A later version may print further keys.
                 _ => {}
             }
         }
@@ -272,7 +273,8 @@ impl Found {
         problems
     }
 
-    /// Where Prometheus finds the metrics, by the host's name as it was given. `None`: nowhere on another machine.
+    /// The URL at which Prometheus finds the metrics, with the host's name as it was given. `None`: it is unknown, or
+    /// the exporter listens on loopback alone.
     pub fn url(&self, host: &Host) -> Option<String> {
         let scrape = self.scrape.as_ref().filter(|scrape| !scrape.listen.ip().is_loopback())?;
         let port = scrape.listen.port();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-/// Far more than it has.
+/// The limit for a package's bytes: far more than rocworker's has.
 const LIMIT: usize = 512 << 20;
 
 /// How a Debian package begins (deb(5), ar(5)).
@@ -17,12 +17,12 @@ pub struct Package {
     pub bytes: Vec<u8>,
 }
 
-/// Why there is none.
+/// Why no package was found.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Unreadable(#[from] root::Error),
-    /// In /tmp, another user may have put it there.
+    /// A user other than root and the caller may have written the file: its folder may be /tmp.
     #[error("{0}; or name the file with --package, which needs no trust in its folder")]
     Untrusted(root::Error),
     #[error("{} is not a Debian package: name one with --package", .0.display())]
@@ -37,10 +37,11 @@ pub enum Error {
 
 impl Package {
     /// The file that is named, or else the first of this program's version in `folder`, its target/dist, and apt's
-    /// archives. There only root and the caller may have put it. `machine` is this machine's root.
+    /// archives. In these folders it counts only if nobody but root and the caller may have put it there. `machine` is
+    /// this machine's root.
     ///
     /// # Errors
-    /// As [`Error`] has them.
+    /// [`Error`] names each.
     pub fn find(machine: &Root, named: Option<&Path>, folder: &Path) -> Result<Self, Error> {
         if let Some(path) = named {
             return Self::of(path, machine.read(path, LIMIT)?);

@@ -18,8 +18,8 @@ revert_unit() {
         return 0
     fi
     if [ -e "$state/applied" ] && [ -x "$program" ]; then
-        said=$("$program" undo --only exporter "$@" 2>&1) || {
-            printf '%s\n' "$said"
+        output=$("$program" undo --only exporter "$@" 2>&1) || {
+            printf '%s\n' "$output"
             fail "the exporter's unit was not reverted: the lines above say why; after an edit, use \`rocworker remote uninstall --force\`"
         }
         systemctl reset-failed "$unit" 2> /dev/null || true
@@ -93,8 +93,8 @@ revert_package() {
     case $now in
     not-installed*) ;;
     *)
-        said=$("$dpkg" --force-remove-reinstreq "$how" rocworker 2>&1) || {
-            printf '%s\n' "$said"
+        output=$("$dpkg" --force-remove-reinstreq "$how" rocworker 2>&1) || {
+            printf '%s\n' "$output"
             fail "dpkg cannot remove rocworker: $(why)"
         }
         ;;

@@ -5,16 +5,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs}
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// For a whole scrape. It takes 20 ms at most (docs/monitoring.md); a machine under load is slower.
+/// The limit for a whole scrape, which takes 20 ms at most (docs/monitoring.md) unless the machine is under load.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Between two tries.
+/// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Of the answer: its first lines suffice.
+/// How many bytes of the answer are read: its first lines show that it is the exporter's.
 const MOST: usize = 64 << 10;
 
-/// Where a client on the same machine reaches what listens on this address.
+/// The address by which a client on the same machine reaches a server that listens on `listen`.
 pub fn nearest(listen: SocketAddr) -> SocketAddr {
     let ip = match listen.ip() {
         ip if !ip.is_unspecified() => ip,
@@ -24,8 +24,8 @@ pub fn nearest(listen: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, listen.port())
 }
 
-/// Asks until it answers or the time is over; at least once. HTTP's status is 200 or 401: one that wants a password answers
-/// too. Of TLS only the connection is tried.
+/// Asks until it answers or the time is over; at least once. HTTP's status is 200 or 401: one that wants a password
+/// answers too. Of TLS only the connection is tried.
 ///
 /// # Errors
 /// Why it has not answered, in a sentence without the address.
@@ -43,7 +43,7 @@ pub fn scrape(address: SocketAddr, tls: bool, wait: Duration) -> Result<(), Stri
 /// Asks a host by its name, each of its addresses once until one answers.
 ///
 /// # Errors
-/// As [`scrape`], and where there is no such name.
+/// The host's name has no address, or [`scrape`] fails at each.
 pub fn scrape_by_name(name: &str, port: u16, tls: bool) -> Result<(), String> {
     let addresses = (name, port).to_socket_addrs().map_err(|error| error.to_string())?;
     let mut why = "the name has no address".to_owned();
@@ -119,7 +119,7 @@ mod tests {
         ] {
             match (judged(answer), expected) {
                 (Ok(()), Ok(())) => {}
-                (Err(said), Err(expected)) => assert!(said.contains(expected), "{said}"),
+                (Err(error), Err(expected)) => assert!(error.contains(expected), "{error}"),
                 (got, _) => panic!("{answer:?}: {got:?}"),
             }
         }

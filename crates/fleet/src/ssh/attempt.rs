@@ -9,8 +9,9 @@ use super::diagnosis;
 /// The script's first line on both streams. A login shell's startup files print before it.
 const BEGUN: &str = "rocworker: the script begins";
 
-/// Of what comes before the script begins, and of a last line.
+/// How many bytes may come before the script begins.
 const MOST_BEFORE: usize = 256 << 10;
+/// How many bytes at the end of stderr are kept for its last line.
 const MOST_OF_LINE: usize = 4 << 10;
 
 /// The script as `sh -s` gets it: a shell runs a group of commands when it has read its end.
@@ -22,13 +23,13 @@ pub(super) struct Attempt<'t> {
     take: &'t mut dyn FnMut(Stream, &[u8]) -> bool,
     pub(super) has_begun: bool,
     has_begun_on_stderr: bool,
-    /// More came than there is room for.
+    /// More than [`MOST_BEFORE`] came before the script began.
     pub(super) is_flooded: bool,
-    /// What was said on stderr before the script began.
+    /// What stderr had before the script began.
     pub(super) before: Vec<u8>,
-    /// What was printed before the script began.
+    /// What stdout had before the script began.
     printed: Vec<u8>,
-    /// The end of stderr: since the script began, once it has.
+    /// The end of stderr; once the script has begun, only what came since.
     last: Vec<u8>,
 }
 
@@ -75,7 +76,7 @@ impl<'t> Attempt<'t> {
         rest.is_empty() || (self.take)(stream, &rest)
     }
 
-    /// What was last said, on one line that a terminal may be shown; empty where nothing was.
+    /// The last line of stderr, made safe for a terminal; empty where there is none.
     pub(super) fn last_line(&self) -> String {
         diagnosis::last_line(&String::from_utf8_lossy(&self.last).replace(BEGUN, ""))
     }
@@ -89,11 +90,11 @@ impl<'t> Attempt<'t> {
                 MOST_BEFORE >> 10
             );
         }
-        let said = match self.last_line() {
+        let printed = match self.last_line() {
             empty if empty.is_empty() => diagnosis::last_line(&String::from_utf8_lossy(&self.printed)),
-            said => said,
+            printed => printed,
         };
-        diagnosis::shell_refused(&said)
+        diagnosis::shell_refused(&printed)
     }
 }
 

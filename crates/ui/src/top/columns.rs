@@ -1,4 +1,4 @@
-//! The columns of both tables, by the width that there is.
+//! The columns of both tables, as many as the terminal's width has room for.
 
 use printable::cut;
 use ratatui::layout::Constraint;
@@ -7,14 +7,14 @@ use ratatui::text::{Line, Span, Text};
 use ratatui::widgets::Cell;
 use unicode_width::UnicodeWidthStr as _;
 
-/// Between two columns.
+/// The blanks between two columns.
 pub(super) const GAP: u16 = 1;
 
 #[derive(Debug, Clone)]
 pub(super) struct Column {
     pub(super) heading: String,
     pub(super) width: u16,
-    /// Flush right, as numbers are read.
+    /// Whether cells are flush right, as numbers are read.
     pub(super) is_right: bool,
 }
 

@@ -18,7 +18,7 @@ pub enum Event {
     Resized,
 }
 
-/// What a terminal's event means here; `None`: nothing.
+/// What a terminal's event means for `top`; `None`: nothing.
 #[must_use]
 pub fn of_terminal(event: &OfTerminal) -> Option<Event> {
     match event {

@@ -7,7 +7,7 @@ use inventory::snapshot::Snapshot;
 use super::rows::CardKey;
 use super::say;
 
-/// More than the widest sparkline shows.
+/// How many readings are kept: more than the widest sparkline shows.
 const MOST: usize = 32;
 
 /// The eight heights of a column of text.

@@ -20,7 +20,7 @@ pub enum Sort {
 }
 
 impl Sort {
-    /// As they stand from left to right.
+    /// The columns from left to right.
     pub const ALL: [Self; 6] = [Self::Pid, Self::Name, Self::Gpu, Self::Vram, Self::Units, Self::Owner];
 
     pub fn heading(self) -> &'static str {
@@ -97,7 +97,7 @@ pub(super) fn matches(process: &Process, text: &str) -> bool {
         || gpu.index.is_some_and(|gpu| format!("gpu {gpu}") == wanted)
 }
 
-/// In the order of the column; equal ones by their numbers.
+/// Sorts by a column. Equal processes are ordered by pid and GPU, so that their lines do not jump between readings.
 pub(super) fn sort(processes: &mut [&Process], sort: Sort, is_reversed: bool) {
     processes.sort_by(|one, other| {
         sort.compare(one, other, is_reversed).then(one.pid.cmp(&other.pid)).then(one.gpu.cmp(&other.gpu))

@@ -38,7 +38,7 @@ impl Reader {
     /// Reads the machine once.
     ///
     /// # Errors
-    /// As [`Patient::run`].
+    /// [`Patient::run`] fails.
     pub fn read(&mut self) -> Result<Reading, patient::Error> {
         // A clock before 1970 is as good as one that was never set.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
@@ -54,8 +54,8 @@ impl Reader {
         Ok(reading)
     }
 
-    /// Calls `on_due` for each reading that is due, until it answers false or nobody sends paces any more. `paces`: how often
-    /// from now on.
+    /// Calls `on_due` for each reading that is due, until it answers false or nobody sends paces any more. `paces`: how
+    /// often from now on.
     pub(super) fn run(
         mut self,
         mut pace: Pace,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use inventory::snapshot::{Card, Gpu, Process, Snapshot};
 
-/// What stays the same of a card from reading to reading: its address, or else the index of its first GPU.
+/// Identifies a card from reading to reading: its address, or else the index of its first GPU.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct CardKey(String);
 
@@ -22,11 +22,11 @@ pub(super) struct Key {
     pub(super) partition: Option<u32>,
 }
 
-/// A line.
+/// A line of the table of GPUs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row<'o> {
     pub(super) card: &'o Card,
-    /// `None`: the card's own line.
+    /// The partition of this line; `None`: the card's own line.
     pub(super) partition: Option<&'o Gpu>,
 }
 

@@ -13,7 +13,7 @@ const KIB: f64 = 1024.0;
 const MIB: f64 = KIB * 1024.0;
 const GIB: f64 = MIB * 1024.0;
 
-/// What is shown where nothing is known.
+/// Stands for an unknown value.
 pub const UNKNOWN: &str = "-";
 
 fn or_unknown(text: Option<String>) -> String {
@@ -24,20 +24,20 @@ pub fn percent(value: Option<f64>) -> String {
     or_unknown(value.map(|value| format!("{value:.0}%")))
 }
 
-/// One digit after the point where there is room for it.
+/// A number with one digit after the point below 100; a larger one leaves no room for it in a column.
 fn of_unit(value: f64) -> String {
     if value < 99.95 { format!("{value:.1}") } else { format!("{value:.0}") }
 }
 
 /// `17.0 GiB`.
 pub(crate) fn bytes(value: Option<u64>) -> String {
-    let said = |value: f64| match value {
+    let text = |value: f64| match value {
         _ if value >= GIB => format!("{} GiB", of_unit(value / GIB)),
         _ if value >= MIB => format!("{} MiB", of_unit(value / MIB)),
         _ if value >= KIB => format!("{} KiB", of_unit(value / KIB)),
         _ => format!("{value:.0} B"),
     };
-    or_unknown(value.map(float).map(said))
+    or_unknown(value.map(float).map(text))
 }
 
 /// Used and total, in GiB.
@@ -49,7 +49,7 @@ pub fn memory(used: Option<u64>, total: Option<u64>) -> String {
     }
 }
 
-/// Of the memory that the card works in.
+/// Used and total of the memory that the card works in.
 pub fn memory_of(card: &Card) -> String {
     let memory = card.readings.own_memory();
     self::memory(memory.and_then(|it| it.used_bytes), memory.and_then(|it| it.total_bytes))
@@ -62,7 +62,7 @@ pub(crate) fn memory_share(card: &Card) -> String {
     percent(parts.filter(|(_, total)| *total > 0).map(share))
 }
 
-/// Draw and limit.
+/// A card's power draw and its limit.
 pub fn power(watts: Option<f64>, limit: Option<f64>) -> String {
     match (watts, limit) {
         (None, None) => UNKNOWN.to_owned(),
@@ -108,7 +108,7 @@ pub fn health(card: &Card) -> &'static str {
     card.health.as_ref().map_or(UNKNOWN, |health| health.state.name())
 }
 
-/// Of four letters, for a narrow terminal.
+/// The health in at most four letters, for a narrow terminal.
 pub(crate) fn health_in_short(card: &Card) -> &'static str {
     match card.health.as_ref().map(|health| health.state) {
         Some(State::Healthy) => "ok",
@@ -123,12 +123,12 @@ pub(crate) fn health_in_short(card: &Card) -> &'static str {
 pub(crate) fn owner(process: &Process) -> String {
     let container = process.owner.container.as_deref().map(short);
     let pod = process.owner.pod_path();
-    let said = match (pod.as_deref(), container) {
+    let text = match (pod.as_deref(), container) {
         (Some(pod), Some(container)) => Some(format!("{pod} {container}")),
         (Some(one), None) | (None, Some(one)) => Some(one.to_owned()),
         (None, None) => process.owner.unit.clone(),
     };
-    printable(&or_unknown(said))
+    printable(&or_unknown(text))
 }
 
 /// The indexes of a card's GPUs: `3`, `8-15`.

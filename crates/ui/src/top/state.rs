@@ -14,7 +14,7 @@ use super::reader::Reading;
 use super::rows::{CardKey, Key, Row, rows};
 use super::say;
 
-/// What + and - step through, in milliseconds.
+/// The intervals that the keys + and - step through, in milliseconds.
 const INTERVALS_MS: [u64; 9] = [200, 500, 1_000, 2_000, 3_000, 5_000, 10_000, 30_000, 60_000];
 
 /// The intervals between two readings that `--interval` and the keys offer.
@@ -24,10 +24,10 @@ pub const INTERVALS: RangeInclusive<Duration> =
 /// A machine with more GPUs begins with its partitions folded.
 const FEW: usize = 16;
 
-/// A page, for the keys that move by one.
+/// How many lines PgUp and PgDn move by.
 const PAGE: usize = 10;
 
-/// Longer texts are not typed.
+/// The longest filter that can be typed.
 const LONGEST_FILTER: usize = 64;
 
 /// What an event asks of the program.
@@ -39,7 +39,7 @@ pub enum Effect {
     Stop,
 }
 
-/// What lies over the tables.
+/// A text that lies over the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Overlay {
     Help,
@@ -57,7 +57,7 @@ pub(super) enum Focus {
 pub struct State {
     pub interval: Duration,
     pub is_paused: bool,
-    /// Without colours, for NO_COLOR.
+    /// Whether to draw without colours, which NO_COLOR asks for.
     pub is_plain: bool,
     pub(super) reading: Option<Reading>,
     /// Why the last reading failed.
@@ -251,7 +251,7 @@ impl State {
         self.snapshot().map(|snapshot| rows(snapshot, &self.folded)).unwrap_or_default()
     }
 
-    /// Where the selected line is; where it is gone, its card's, or else the first.
+    /// The place of the selected line. Where that line is gone, the first of its card, or else the first of all.
     pub(super) fn selected_row(&self) -> usize {
         let Some(selected) = &self.selected else { return 0 };
         let rows = self.rows();

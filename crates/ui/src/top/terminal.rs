@@ -10,7 +10,8 @@ use ratatui::{DefaultTerminal, Frame};
 
 /// Raw mode and the alternate screen. Both end when it is dropped, and on a panic before its message is printed.
 pub(super) struct Screen {
-    /// Its own drop says on stderr that it cannot show the cursor, and panics where stderr has gone too.
+    /// Never dropped: ratatui's `drop` reports on stderr that it cannot show the cursor, and panics where stderr is
+    /// gone.
     terminal: ManuallyDrop<DefaultTerminal>,
     /// Whether `top` has the terminal; otherwise a shell does.
     is_entered: bool,
@@ -45,8 +46,8 @@ impl Screen {
         enable_raw_mode()?;
         execute!(io::stdout(), EnterAlternateScreen)?;
         self.is_entered = true;
-        // Paints everything anew. `Terminal::clear` asks the terminal where its cursor is, and the thread that reads keys
-        // would take the answer.
+        // Paints everything anew. `Terminal::clear` asks the terminal where its cursor is, and the thread that reads
+        // keys would take the answer.
         let size = self.terminal.size()?;
         self.terminal.resize(Rect::new(0, 0, size.width, size.height))
     }

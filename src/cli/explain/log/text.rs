@@ -15,7 +15,7 @@ use crate::cli::options::Format;
 use crate::cli::output::{BAD, DIM, HEADING, WARN, styled};
 use crate::cli::table::{Cell, Columns};
 
-/// `read`: `None` where reading failed, which is said elsewhere.
+/// `read`: `None` where reading failed, which the caller reports.
 pub(super) fn shown(
     groups: &Groups<'_>,
     read: Option<&JournalRead>,
@@ -55,8 +55,8 @@ fn ending(groups: &Groups<'_>, read: &JournalRead, hint: Option<&str>) -> String
     if read.totals.cut > 0 {
         writeln!(text, "{} too long: only the start was looked at.", count(read.totals.cut, "line")).ok();
     }
-    if let Some(said) = unstripped(read) {
-        writeln!(text, "{said}").ok();
+    if let Some(advice) = unstripped(read) {
+        writeln!(text, "{advice}").ok();
     }
     if read.damaged > 0 {
         writeln!(text, "{} of the journal could not be read.", count(read.damaged, "message")).ok();
@@ -76,7 +76,7 @@ pub(super) fn unstripped(read: &JournalRead) -> Option<String> {
     ))
 }
 
-/// One line for each GPU of the entries; the worst of its entries decides.
+/// A table with a line for each GPU that the entries name: its worst entry gives the severity.
 fn summary(entries: &[&Group<'_>], format: Format) -> String {
     let mut gpus: Vec<(&Group<'_>, u64, bool)> = Vec::new();
     for &entry in entries {

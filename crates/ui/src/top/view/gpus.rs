@@ -16,9 +16,9 @@ use crate::top::rows::{CardKey, Row};
 use crate::top::say;
 use crate::top::state::{Focus, State};
 
-/// Below this, bars and limits are left out.
+/// A terminal with fewer columns shows no bars and limits.
 const NARROW: u16 = 76;
-/// From here on, there is room for everything.
+/// A terminal with this many columns has room for everything.
 const WIDE: u16 = 110;
 
 /// Which temperatures a sparkline is of, in °C: from a cool room's to where chips limit themselves.
@@ -28,16 +28,16 @@ const CELSIUS: (f64, f64) = (25.0, 105.0);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Field {
     Index,
-    /// Of a card's partitions, the first one's.
+    /// The index of the card's first partition.
     FirstIndex,
     Name,
     Modes,
     Busy,
     Memory,
     MemoryShare,
-    /// With so many bars.
+    /// The temperature, and a sparkline of so many bars.
     Temperature(usize),
-    /// With the limit, and so many bars.
+    /// The power with its limit, and a sparkline of so many bars.
     Power(usize),
     PowerAlone,
     Processes,
@@ -195,7 +195,7 @@ fn most(history: Option<&Readings>) -> f64 {
     history.iter().flat_map(|it| &it.watts).flatten().copied().fold(0.0, f64::max)
 }
 
-/// With a sign where partitions can be shown or folded.
+/// The card's name, behind a sign where its partitions can be shown (`+`) or folded (`-`).
 fn name(state: &State, row: &Row<'_>, room: usize) -> String {
     let sign = match row.card.is_partitioned() {
         false => "",
@@ -233,8 +233,8 @@ pub(super) fn detail(state: &State, width: u16) -> Line<'static> {
     Line::from(Span::raw(text))
 }
 
-/// Why a card is not well, the gravest first as the daemon lists them. `is_enforced`: whether a quarantine keeps containers
-/// off it.
+/// Why a card is not well, the gravest first as the daemon lists them. `is_enforced`: whether a quarantine keeps
+/// containers off it.
 fn reasons(card: &Card, is_enforced: bool) -> Vec<String> {
     let unusable = |(head, problem): (String, &str)| format!("{head}: {}", printable(problem));
     let mut reasons: Vec<String> = card.problems().into_iter().map(unusable).collect();

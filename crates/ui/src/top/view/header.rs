@@ -1,4 +1,4 @@
-//! The first line, the last one, and what is to be said above it.
+//! The first line, the last line, and above it the status of the reading.
 
 use printable::{counted, cut, printable};
 use ratatui::text::{Line, Span};
@@ -7,13 +7,13 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{BOLD, DIM};
 use crate::top::state::{Focus, State};
 
-/// Between two parts of a line.
+/// Separates two parts of a line.
 const GAP: usize = 2;
 
 /// A part of the header, and the narrower the terminal, the lower the number has to be.
 type Part = (u8, String);
 
-/// Host, driver, GPUs, daemon, pace and time, as many as fit.
+/// The first line: host, driver, GPUs, daemon, pace and time, as many as fit.
 pub(super) fn header(state: &State, width: u16) -> Line<'static> {
     let mut parts: Vec<Part> = vec![(0, "rocworker top".to_owned())];
     if let Some(reading) = &state.reading {
@@ -74,13 +74,13 @@ fn daemon(state: &State) -> String {
     }
 }
 
-/// Of a day, in UTC: the machine may be in any place.
+/// The time of day in UTC: the machine may be in any time zone.
 fn time(seconds: u64) -> String {
     let text = allocation::rfc3339(seconds);
     format!("{} UTC", text.get(11..19).unwrap_or_default())
 }
 
-/// What is to be said of the reading; `None` where all is well.
+/// What is wrong with the reading; `None` where nothing is.
 pub(super) fn status(state: &State) -> Option<String> {
     if let Some(waiting) = state.waiting {
         return Some(format!("The reading under way has taken {} s: a file may hang.", waiting.as_secs()));
@@ -103,7 +103,7 @@ fn have(stuck: usize) -> String {
     if stuck == 1 { "1 read has".to_owned() } else { format!("{stuck} reads have") }
 }
 
-/// By what fewer processes are shown, in so many columns.
+/// The filters that hide processes, cut to `width` columns; `None` where all are shown.
 fn narrowed(state: &State, width: usize) -> Option<String> {
     const ALL: &str = " (Esc: all)";
     let filter = (!state.filter.is_empty()).then(|| format!("/{}", printable(&state.filter)));

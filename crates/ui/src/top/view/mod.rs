@@ -83,7 +83,7 @@ fn scrolled(selected: usize, count: usize, area: Rect) -> TableState {
     TableState::new().with_offset(offset).with_selected(selected)
 }
 
-/// Where the lines end that are shown: `1-12 of 72`; nothing where all are.
+/// Which lines of a table are visible: `1-12 of 72`; `None` where all are.
 fn range(selected: usize, count: usize, area: Rect) -> Option<String> {
     let shown = usize::from(area.height.saturating_sub(1));
     let first = scrolled(selected, count, area).offset();

@@ -13,7 +13,7 @@ use super::BOLD;
 use crate::top::say;
 use crate::top::state::{Overlay, State};
 
-/// Each key, and what it does. With the title, they fit the least size.
+/// Each key, and what it does. The list and its title fit the smallest terminal that `top` draws in, `LEAST`.
 const KEYS: [(&str, &str); 9] = [
     ("↑ ↓ j k", "move; PgUp PgDn Home End"),
     ("Tab", "switch tables"),
