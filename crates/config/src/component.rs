@@ -13,7 +13,7 @@ pub enum Component {
     Packages,
     /// The wrapper's program, where no package has put it.
     Wrapper,
-    /// Apart from the program: it stays as it is where it is unknown whether this is a worker.
+    /// The wrapper's policy, apart from its program: the policy stays where it is unknown whether this is a worker.
     Policy,
     /// The CDI spec.
     Cdi,

@@ -205,7 +205,7 @@ impl Document {
     }
 }
 
-/// `None`: nothing else is in it.
+/// The value without its nulls; `None`: nothing else is in it.
 fn without_nulls(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
@@ -239,7 +239,7 @@ fn too_deep(text: &str) -> Option<usize> {
     None
 }
 
-/// The line of a key's second appearance: of a duplicate the parser reports only where its mapping begins.
+/// The line of a key's second appearance: the parser reports only where a duplicate's mapping begins.
 fn second_of(text: &str, problem: &str) -> Option<usize> {
     let key = problem.split_once("duplicate field `")?.1.split('`').next()?;
     (1..).zip(text.lines()).filter(|(_, line)| is_of_key(line, key)).nth(1).map(|(number, _)| number)

@@ -48,7 +48,7 @@ pub struct Concourse {
 pub enum Existing {
     #[default]
     Leave,
-    /// rocworker's settings come after that tool's and win; its files stay as they are.
+    /// rocworker's settings come after the other tool's and win; the tool's files stay as they are.
     Adopt,
 }
 

@@ -16,7 +16,7 @@ pub struct CommandLine(Vec<String>);
 
 impl CommandLine {
     /// The command line by which systemd starts the unit. A word `$NAME` becomes the words of its value, and none where
-    /// nothing sets it (systemd.service(5)). It stays where a file that may set it cannot be read.
+    /// nothing sets it (systemd.service(5)). The word stays where a file that may set the variable cannot be read.
     pub(super) fn of(root: &Root, unit: &Unit) -> Self {
         Self(unit.exec_start.iter().flat_map(|word| resolved(root, unit, word)).collect())
     }
@@ -72,7 +72,7 @@ impl CommandLine {
         !self.values(&[option]).is_empty()
     }
 
-    /// A word that may name a file, by one of these options, and only systemd can resolve it.
+    /// The value of one of these options that may name a file and that only systemd can resolve.
     pub(super) fn unknown(&self, options: &[&str]) -> Option<&str> {
         let variable = self.0.iter().find(|word| word.contains('$')).map(String::as_str);
         variable.or_else(|| self.value(options).filter(|file| !file.starts_with('/')))

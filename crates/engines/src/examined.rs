@@ -39,9 +39,9 @@ pub struct Examined<'a> {
 
 /// What an engine that runs says of itself.
 pub(super) struct InEffect {
-    /// The program that our runtime runs; `None`: it has no such runtime.
+    /// The program that our runtime runs; `None`: the engine has no such runtime.
     pub(super) runtime: Option<String>,
-    /// The folders from which it reads CDI specs, or that it knows no CDI, in a sentence.
+    /// The folders from which the engine reads CDI specs, or a sentence that it knows no CDI.
     pub(super) spec_folders: Result<Vec<String>, String>,
 }
 

@@ -75,7 +75,7 @@ impl Program {
     /// as in [`Program::find`].
     ///
     /// # Errors
-    /// What came of running it.
+    /// Why the program does not run.
     pub fn that_runs(self, versions: &mut Versions<'_>, beside: Option<&Path>) -> Result<Self, String> {
         let source = match (&self.bytes, beside) {
             (None, _) => Some(self.path.as_path()),

@@ -137,7 +137,7 @@ pub fn named_by_default(
             );
             let programs = match default.program {
                 Some(program) => vec![program],
-                // The managed one by its name, and dockerd does not say which program it is.
+                // The runtime has the managed name, and dockerd does not tell its program.
                 None if default.name == config.docker.runtime => managed(),
                 None => Vec::new(),
             };

@@ -48,7 +48,7 @@ impl Facts {
         self.inventory.amd()
     }
 
-    /// Whether there is one that could ever compute: without it nothing is set up.
+    /// Whether the machine has a GPU of AMD's that could ever compute: without one nothing is set up.
     #[must_use]
     pub fn has_amd(&self) -> bool {
         self.amd().any(|gpu| gpu.never_computes().is_none())

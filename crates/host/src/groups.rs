@@ -33,7 +33,7 @@ pub struct Groups {
     known: Result<Vec<Group>, String>,
     /// Services of nsswitch.conf that no file answers for: `sss`, `ldap`.
     services: Vec<String>,
-    /// Whether getent(1) asked them.
+    /// Whether getent(1) asked `services`.
     asked: bool,
 }
 
@@ -41,7 +41,7 @@ pub struct Groups {
 struct Group {
     name: String,
     gid: u32,
-    /// The file that names it, or `getent`.
+    /// The file that names the group, or `getent`.
     source: String,
 }
 
@@ -108,7 +108,7 @@ impl Groups {
         self.find(|group| group.gid == gid).map(|group| group.name.as_str())
     }
 
-    /// What names a group, where that is not /etc/group: usermod(8) adds nobody to it there.
+    /// What names a group other than /etc/group: usermod(8) adds nobody to such a group.
     #[must_use]
     pub fn source_elsewhere(&self, name: &str) -> Option<&str> {
         self.find(|group| group.name == name).map(|group| group.source.as_str()).filter(|it| *it != FILE)

@@ -1,4 +1,4 @@
-//! The file that has the driver loaded at boot, where it is unmanaged.
+//! The file that has the driver loaded at boot, where rocworker does not manage that file.
 
 use root::Root;
 

@@ -16,8 +16,8 @@ use crate::timestamp::Timestamp;
 /// How long an engine may take to tell its version.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a program that did not tell it in time is left alone, in seconds: waiting for it again would keep every plan,
-/// status and hook as long.
+/// How long a program that did not tell its version in time is left alone, in seconds: waiting for it again would keep
+/// every plan, status and hook as long.
 const LEFT_ALONE_S: u64 = 60 * 60;
 
 /// A release: what follows these three numbers is the distributor's.
@@ -141,7 +141,7 @@ impl<'a> Versions<'a> {
     /// build is run once. Beneath another Root than `/` nothing is run.
     ///
     /// # Errors
-    /// What came of running it.
+    /// Why the program does not run.
     pub fn run(&mut self, path: &Path, own: &str) -> Result<(), String> {
         if self.programs.is_none() {
             return Ok(());

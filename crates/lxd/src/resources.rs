@@ -24,7 +24,7 @@ pub struct Card {
     pub product: Option<String>,
     #[serde(default, deserialize_with = "text")]
     pub pci_address: Option<String>,
-    /// What is bound to it.
+    /// The driver that is bound to the card.
     #[serde(default, deserialize_with = "text")]
     pub driver: Option<String>,
     /// Absent without a driver, and with one that makes no nodes, as vfio-pci.

@@ -17,7 +17,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// A tool, how it is asked for its GPUs, and how its answer is counted.
 struct Tool {
     argv: &'static [&'static str],
-    /// The key of the configuration that asks for it.
+    /// The key of the configuration that asks for the tool.
     asked_for: fn(&Config) -> Option<&'static str>,
     count: fn(&Value) -> Option<usize>,
 }

@@ -2,7 +2,8 @@
 //! checks promise is so: KFD answers inside, a granted GPU's render node opens, another GPU's is refused.
 //!
 //! No image and no network: the container has this machine's /usr, read-only, and this very program, whose hidden
-//! command `probe` does the opens. What is made for it has names of its own, and is gone afterwards.
+//! command `probe` does the opens. Everything made for the container has names of its own, and is removed
+//! afterwards.
 
 mod checks;
 pub mod kfd;
@@ -30,18 +31,18 @@ pub(crate) use sandbox::{PREFIX, Sandbox};
 
 pub const NAME: &str = "canary";
 
-/// What the wrapper may do.
+/// The wrapper's policy, in which the canary reads what a container may ask for.
 pub(crate) const POLICY: &str = "/etc/rocworker/wrapper.json";
 const POLICY_LIMIT: usize = 1 << 20;
 
 const LOCK: &str = "/run/rocworker/canary.lock";
-/// Another canary takes as long as its engines.
+/// How long to wait for another canary, which may take far longer: then this one gives up.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long an engine may take to answer, or to remove a container.
 pub(crate) const CALL: Duration = Duration::from_secs(15);
 
-/// A signal ended it early.
+/// A signal ended the canary early.
 #[derive(Debug, thiserror::Error)]
 #[error("doctor --canary was interrupted: the containers that it had started are removed")]
 pub struct Interrupted;
@@ -60,11 +61,11 @@ pub struct Canary<'a> {
     /// How long an engine may take to run its container, from its creation to its end.
     pub limit: Duration,
     pub leased: Leased,
-    /// Becomes true when it is to end.
+    /// Becomes true when the canary is to end.
     pub interrupt: &'a Arc<AtomicBool>,
 }
 
-/// What one engine starts its container with.
+/// What the function of one engine gets to start its container.
 pub(crate) struct CanaryContext<'a> {
     pub(crate) root: &'a Root,
     pub(crate) config: &'a Config,
@@ -165,7 +166,7 @@ impl CanaryContext<'_> {
         Program::find(self.root, None).map(|program| program.path)
     }
 
-    /// The wrapper's policy, by which it decides; `None` where there is none.
+    /// The wrapper's policy; `None` where there is none.
     fn policy(&self) -> Result<Option<Policy>, String> {
         let text = match self.root.read_trusted(POLICY, POLICY_LIMIT) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -196,7 +197,7 @@ impl CanaryContext<'_> {
         remove: impl Fn() -> Result<(), String>,
         start: impl FnOnce() -> Result<(), String>,
     ) -> Result<Vec<Check>, Check> {
-        // What a killed one left.
+        // A killed canary may have left containers.
         let stale = remove();
         let started = start();
         let left = stale.and(remove()).err();
@@ -209,7 +210,7 @@ impl CanaryContext<'_> {
         Ok(checks)
     }
 
-    /// `run` with its options, as docker has it and podman after it, up to the image or the root file system.
+    /// The command `run` of docker or podman with its options, up to the image or the root file system.
     pub(crate) fn docker_run(&self, program: &str, question: &Question) -> Vec<String> {
         let run = [program, "run", "--rm", "--name", &self.sandbox.name, "--network", "none"];
         let rights = ["--cap-add", "MKNOD", "--security-opt", "label=disable", "--log-driver", "none"];
@@ -232,7 +233,7 @@ impl CanaryContext<'_> {
     }
 }
 
-/// What a command came to, without its arguments, which are many and rocworker's own.
+/// The error of a command without its arguments, which are many and rocworker's own.
 pub(crate) fn without_arguments(error: &Error) -> String {
     let (Error::NotFound(argv)
     | Error::Start { argv, .. }

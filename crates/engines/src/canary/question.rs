@@ -71,8 +71,8 @@ impl Question {
         })
     }
 
-    /// Through the wrapper, as the policy of this machine lets a container: by its environment, else by what the policy
-    /// gives every container, else by CDI, where the engine knows it: `cdi` says why not.
+    /// Asks through the wrapper, in the way that this machine's policy allows: by the container's environment, else by
+    /// what the policy gives every container, else by CDI, where the engine knows it: `cdi` says why not.
     pub(crate) fn through_wrapper(
         context: &CanaryContext<'_>,
         cdi: impl FnOnce() -> Result<(), Check>,

@@ -81,7 +81,7 @@ impl Sandbox {
         self.mount(root, &self.folder.join("answer"), "/answer", true)
     }
 
-    /// Notes a mount. Engines take them as one word, in which some characters mean something.
+    /// Notes a mount. Engines take a mount as one word, in which some characters mean something.
     fn mount(&mut self, root: &Root, from: &Path, to: &str, writable: bool) -> Result<(), String> {
         if !root.exists(from) {
             return Ok(());

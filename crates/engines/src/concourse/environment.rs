@@ -9,24 +9,24 @@ use super::{ENV_FILE, UNIT};
 use crate::env_file::EnvFile;
 use crate::unit::{Unit, named, sets_environment_late};
 
-/// Some hundred times what a worker's has.
+/// Some hundred times the size of a worker's environment file.
 const LIMIT: usize = 256 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Environment {
     /// The variables that matter here, with the values that count.
     pub(super) variables: BTreeMap<String, String>,
-    /// What could not be read and systemd cannot read either, or leaves out, a sentence each.
+    /// A sentence for each part that systemd cannot read either, or skips.
     pub(super) unread: Vec<String>,
     /// Files that systemd may read and that are not read here, a sentence each.
     pub(super) unfollowed: Vec<String>,
-    /// A file without which systemd does not start the worker and that is not there now: what it would say is not
-    /// known. A sentence.
+    /// A sentence on an absent file without which systemd does not start the worker: what it would set is unknown.
     pub(super) lacking: Option<String>,
 }
 
 impl Environment {
-    /// `Environment=` first, then the files in their order, then what is taken away.
+    /// The environment that systemd gives the unit: `Environment=` first, then the files in their order, then what is
+    /// unset.
     pub(super) fn effective(root: &Root, unit: &Unit) -> Self {
         let mut found = Self { variables: unit.environment.iter().cloned().collect(), ..Self::default() };
         for file in unit.environment_files.iter().filter(|file| file.path != Path::new(ENV_FILE)) {
@@ -47,7 +47,7 @@ impl Environment {
                         found.lacking.get_or_insert_with(|| problem.clone());
                         found.unread.push(problem);
                     }
-                    // systemd takes nothing of it either.
+                    // systemd takes nothing from a file that is not text either.
                     root::Error::NotText { .. } => found.unread.push(problem),
                     _ => found.unfollowed.push(problem),
                 }

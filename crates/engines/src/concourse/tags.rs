@@ -73,7 +73,8 @@ pub(super) fn known(worker: &Worker) -> &str {
     worker.environment.get(VARIABLE).map_or("", String::as_str)
 }
 
-/// What the charm's mode for AMD's GPUs wrote is not the user's own, and its count is of every vendor's cards.
+/// Drops the tags that the charm's mode for AMD's GPUs wrote: they are not the user's own, and their count is of every
+/// vendor's cards.
 fn without_the_charms<'a>(tags: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const WORDS: [&str; 4] = ["gpu", "rocm", "compute-runtime=rocm", "gpu-type=amd"];
     let mut after_devices = false;

@@ -104,13 +104,13 @@ impl Daemon {
     fn remove(&self, context: &CanaryContext<'_>, ctr: &[&str]) -> Result<(), String> {
         let call = |arguments: &[&str]| context.call(&[ctr, arguments].concat());
         for id in call(&["containers", "list", "--quiet"])? {
-            // Whichever of them there is nothing for: what counts is that the container can be removed.
+            // There may be no task to kill or delete: what counts is that the container can be removed.
             call(&["tasks", "kill", "--signal", "SIGKILL", &id]).ok();
             call(&["tasks", "delete", "--force", &id]).ok();
             call(&["containers", "delete", &id])
                 .map_err(|why| format!("containerd keeps the container {id}: {why}"))?;
         }
-        // Another's, if it is not empty.
+        // A namespace that is not empty stays: another canary uses it.
         call(&["namespaces", "remove", NAMESPACE]).ok();
         for folder in self.listener.folders_of(context.root, NAMESPACE) {
             context.root.remove_empty_folder(folder).map_err(|error| error.to_string())?;

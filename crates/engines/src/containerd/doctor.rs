@@ -1,5 +1,5 @@
-//! The system's containerd: its files as they were meant, and its own `config dump`: what all of them and its defaults
-//! came to.
+//! Checks the system's containerd: its files, and its own `config dump`, which shows what its files and defaults amount
+//! to.
 
 use cdi::DEFAULT_FOLDERS;
 use check::{About, Check};
@@ -29,7 +29,7 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Res
     })
 }
 
-/// What containerd says that it would run with.
+/// The settings that containerd would run with, by its own word.
 fn in_effect(
     examined: &Examined<'_>,
     containerd: &Containerd,
@@ -57,7 +57,7 @@ fn in_effect(
         .map_err(|_| about().failed("its config dump is no TOML", "run it by hand"))?;
     let disabled = dump.get("disabled_plugins").map_or_else(Vec::new, folders);
     let is_disabled = disabled.iter().any(|id| SECTIONS.contains(&id.as_str()));
-    // The newest has it where an older one has a part of it, too.
+    // The newest section is the whole one: an older one may hold a part of the settings, too.
     let section = SECTIONS.iter().rev().find_map(|name| dump.get("plugins")?.get(name));
     let Some(section) = section.filter(|_| !is_disabled) else {
         return Err(about().skipped(

@@ -1,5 +1,5 @@
-//! containerd's configuration as it loads it: the main file, then what each file imports, in that order
-//! (`LoadConfig` in its cmd/containerd/server/config/config.go, services/server/config in 1.x).
+//! containerd's configuration files in the order in which containerd loads them: the main file, then what each file
+//! imports (`LoadConfig` in its cmd/containerd/server/config/config.go, services/server/config in 1.x).
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use serde_json::Value;
 use crate::File;
 use crate::glob::{self, MOST, clean, fits};
 
-/// `drop_in` is left out; the number says how many files are loaded before it, there yet or not: where none
-/// imports it, it is taken for the last import of the main file.
+/// Reads containerd's files without `drop_in`. The number says how many files are loaded before `drop_in`, which need
+/// not exist yet: where no file imports it, it counts as the last import of the main file.
 pub(super) fn read(root: &Root, main: &Path, drop_in: &Path) -> (Vec<File>, usize) {
     let mut files: Vec<File> = Vec::new();
     let mut before_drop_in = None;
@@ -65,13 +65,13 @@ impl File {
         }
     }
 
-    /// Whether one of its imports, other than `drop_in`, is this file or a pattern that matches it.
+    /// Whether this file imports `path`, by name or by a pattern. The import `drop_in` does not count.
     #[must_use]
     pub fn covers(&self, path: &Path, drop_in: &str) -> bool {
         self.imports().iter().filter(|import| *import != drop_in).any(|pattern| self.names(pattern, path))
     }
 
-    /// Whether an import of this file is that file or a pattern that matches it.
+    /// Whether `import` of this file is `path` or a pattern that matches `path`.
     fn names(&self, import: &str, path: &Path) -> bool {
         let pattern = resolved(&self.path, import);
         if !is_pattern(&pattern) {
@@ -85,7 +85,7 @@ impl File {
     }
 }
 
-/// Relative to the file that imports it.
+/// The absolute path of an import, which is relative to the importing file's folder.
 fn resolved(file: &Path, pattern: &str) -> PathBuf {
     clean(&file.parent().unwrap_or(Path::new("/")).join(pattern))
 }

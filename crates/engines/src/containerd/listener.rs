@@ -59,12 +59,12 @@ impl Listener {
     }
 }
 
-/// Concourse's own is in its package: /usr/local/concourse/bin, /var/lib/concourse/bin.
+/// Whether the program is Concourse's own containerd, by its folder: /usr/local/concourse/bin, /var/lib/concourse/bin.
 fn is_concourses(program: &Path) -> bool {
     program.components().any(|part| part.as_os_str() == "concourse")
 }
 
-/// `concourse worker` starts it.
+/// Whether `concourse worker` started the process.
 fn parent_is_concourse(root: &Root, pid: i32) -> bool {
     let status = root.read_text(format!("/proc/{pid}/status"), 64 << 10).unwrap_or_default();
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"));

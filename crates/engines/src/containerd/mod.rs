@@ -1,4 +1,4 @@
-//! The system's containerd: its program and version, its files as it would load them, its unit.
+//! The system's containerd: its program and version, the files that it would load, its unit.
 //!
 //! k3s, RKE2 and Concourse start containerds of their own, from folders that are not looked into here.
 
@@ -34,13 +34,13 @@ pub const UNIT: &str = "containerd.service";
 /// Our drop-in, beside the main file.
 const DROP_IN: &str = "conf.d/rocworker.toml";
 
-/// The Debian packages that carry it: the distributor's, and Docker's.
+/// The Debian packages that carry containerd: the distributor's, and Docker's.
 const PACKAGES: [&str; 2] = ["containerd", "containerd.io"];
 
 /// The runtime of pods where no file names one.
 const BUILT_IN: &str = "runc";
 
-/// Options by which its unit may name its main file.
+/// Options by which containerd's unit may name the main file.
 const CONFIG_OPTIONS: [&str; 2] = ["config", "c"];
 
 pub(super) const ENGINE: Engine = Engine {

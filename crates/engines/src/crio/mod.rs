@@ -1,4 +1,4 @@
-//! CRI-O: its program and version, its files as it would load them, its unit.
+//! CRI-O: its program and version, the files that it would load, its unit.
 
 pub mod desired;
 mod doctor;
@@ -96,13 +96,13 @@ pub struct Crio {
     pub folder: PathBuf,
     /// The files that CRI-O loads, in order. Our drop-in is not among them.
     pub files: Vec<File>,
-    /// How many of them are loaded before our drop-in; what the others say wins over it.
+    /// How many of `files` are loaded before our drop-in; the others win over it.
     pub before_drop_in: usize,
     /// Whether systemd starts it, as crio.service.
     pub unit: bool,
     /// What could not be read of its unit, each as a sentence.
     pub unread: Vec<String>,
-    /// What a person should know of how it is started.
+    /// Notes for a person on how CRI-O is started.
     pub notes: Vec<String>,
     /// Whether the wrapper finds a runc on PATH.
     pub has_runc: bool,
@@ -111,7 +111,7 @@ pub struct Crio {
 }
 
 impl Crio {
-    /// `None` where it is not installed. One that is not to be configured is not asked for its version.
+    /// Reads CRI-O; `None` where it is not installed. A CRI-O that is not to be configured is not run for its version.
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
         let mut found = Self::find(root, &config.crio.config)?;

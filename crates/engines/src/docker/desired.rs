@@ -146,7 +146,8 @@ fn start(config: &Config, known: &Value, unit: &str) -> Effect {
     Effect::NextStart { unit, ask: outlived(known).then(ask) }
 }
 
-/// Whether containers are to outlive dockerd. It takes that in on SIGHUP, so that the one that runs may not know it.
+/// Whether containers are to outlive dockerd, by its file. dockerd reads the setting on SIGHUP, so that the running one
+/// may not know it.
 fn outlived(known: &Value) -> bool {
     known.get("live-restore") == Some(&Value::Bool(true))
 }
@@ -177,7 +178,7 @@ fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Key, String
             ));
         }
     }
-    // Arguments that a person gave it stay as long as it does.
+    // Arguments that a person gave the runtime stay as long as the runtime.
     let set = Set::Entry {
         value: json!({ "path": path }),
         identity: "path".to_owned(),

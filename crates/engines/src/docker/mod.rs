@@ -127,7 +127,7 @@ pub struct Installed {
     pub unit: Option<CommandLine>,
     /// Units with which docker.service stops and restarts.
     pub ends_with: Vec<String>,
-    /// What a person should know of how it is started.
+    /// Notes for a person on how dockerd is started.
     pub notes: Vec<String>,
 }
 
@@ -189,7 +189,7 @@ impl Installed {
     }
 }
 
-/// What is not as it looks with the file. `config` is the configured one.
+/// Notes where dockerd reads, or may read, another file than `config`, which rocworker's configuration names.
 fn notes(config: &Path, named: Option<&Path>, unknown: Option<&str>, unread: &[String]) -> Vec<String> {
     let mut notes = Vec::new();
     for reason in unread {

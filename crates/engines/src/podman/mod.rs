@@ -1,4 +1,4 @@
-//! podman, which finds the GPUs by CDI: rocworker configures nothing of it.
+//! podman, which finds the GPUs by CDI, so that rocworker configures nothing of podman's.
 
 mod canary;
 
@@ -42,7 +42,7 @@ pub struct Podman {
 }
 
 impl Podman {
-    /// `None` where it is not installed.
+    /// Reads podman's files; `None` where podman is not installed.
     #[must_use]
     pub fn read(root: &Root) -> Option<Self> {
         on_path(root, NAME)?;

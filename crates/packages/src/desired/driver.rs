@@ -66,7 +66,7 @@ pub fn part(
         desired.problem(ABOUT, text);
         desired.leave(Component::Packages);
     } else {
-        // Every boot does by itself (modules-load.d). One that is loaded stays, whichever build it is.
+        // Every boot loads the module by itself (modules-load.d). A loaded module stays, whichever build it is.
         let load = Action::module("amdgpu", "the driver runs");
         desired.push(load.after(Package::present(PACKAGE).resource()));
     }

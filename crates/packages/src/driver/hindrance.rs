@@ -28,7 +28,7 @@ pub struct Hindrance {
 #[derive(Debug, Default)]
 pub struct Hindrances {
     pub found: Vec<Hindrance>,
-    /// What could not be read, by its path: it may keep amdgpu out.
+    /// Files that could not be read, by path: each may keep amdgpu out.
     pub unread: Vec<(String, Error)>,
 }
 

@@ -29,7 +29,7 @@ impl Kernel {
     pub fn read(root: &Root) -> Result<Self, Error> {
         let release = root.read_text("/proc/sys/kernel/osrelease", 256)?.trim().to_owned();
         let headers = if_there(root.stat(format!("/lib/modules/{release}/build/include")))?;
-        // A driver is built also where it is not known which compiler it was.
+        // A driver is built also where the kernel's compiler is unknown.
         let version = if_there(root.read_text("/proc/version", 4096))?.unwrap_or_default();
         let others = others(root, &release)?;
         Ok(Self { release, has_headers: headers.is_some(), compiler: compiler(&version), others })

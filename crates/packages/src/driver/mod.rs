@@ -64,7 +64,7 @@ pub struct Driver {
 pub struct Stop {
     /// A sentence without its end.
     pub why: String,
-    /// What to do about it.
+    /// What a person should do.
     pub remedy: String,
 }
 
@@ -73,7 +73,7 @@ impl Stop {
         Self { why: why.into(), remedy: remedy.into() }
     }
 
-    /// Something that decides it cannot be read.
+    /// Stops because a file that decides cannot be read.
     fn unreadable(why: impl Into<String>) -> Self {
         Self::new(why, "mend that, and apply again as root")
     }

@@ -15,10 +15,10 @@ use super::{Driver, Enrolled, Kernel, Offered, Signing, Stop, offered};
 /// AMD's driver as a package: its source, which dkms builds.
 pub const PACKAGE: &str = "amdgpu-dkms";
 
-/// What AMD has installed beside the driver; its scripts need it.
+/// The package that AMD's scripts for the driver need.
 pub(super) const SETUPTOOLS: &str = "python3-setuptools";
 
-/// A package that the driver takes. It stays named once it is installed: apply removes what is named no more.
+/// A package that the driver needs. An installed one stays named: apply removes what is named no more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bring {
     pub package: Package,
@@ -31,7 +31,7 @@ pub struct Bring {
 #[derive(Debug)]
 pub struct Ground {
     pub driver: Driver,
-    /// What apt has of the packages that are missing; `None`: it was not asked. Else why it does not tell.
+    /// The versions that apt offers of missing packages, or why apt does not tell; `None`: apt was not asked.
     pub offered: Result<Option<Offered>, String>,
 }
 
@@ -101,7 +101,7 @@ fn is_ubuntu(driver: &Driver) -> bool {
 /// of apt's sources already; apt reports nothing of one that is still to come.
 ///
 /// # Errors
-/// The first reason why it cannot end well.
+/// The first reason why the driver cannot be installed or loaded.
 pub fn preflight(
     wanted: &Release,
     around: Option<&Around>,

@@ -36,7 +36,7 @@ pub enum Signing {
         certificate: String,
         enrolled: Enrolled,
     },
-    /// Why rocworker does not know it.
+    /// Why rocworker does not know how modules are judged.
     Unknown(String),
 }
 

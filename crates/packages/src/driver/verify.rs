@@ -33,7 +33,7 @@ pub struct Seen<'a> {
     pub built: Option<&'a ModuleFile>,
     /// What modprobe finds.
     pub found: Option<&'a ModuleFile>,
-    /// What `modprobe amdgpu` does; `None`: it finds no such module.
+    /// What `modprobe amdgpu` does; `None`: modprobe finds no such module.
     pub modprobe: Option<&'a Modprobe>,
     pub is_loaded: bool,
     /// The loaded module's srcversion.
@@ -50,7 +50,8 @@ pub enum Verdict {
     Loaded,
     /// `modprobe amdgpu` loads it.
     Loadable,
-    /// Another build of amdgpu is loaded, and it cannot be taken out from under what uses it. To be remembered.
+    /// Another build of amdgpu is loaded, and cannot be unloaded while programs use it. The attempt is to be
+    /// remembered.
     Reboot(Attempt),
     /// Something that neither loading nor a reboot puts right.
     Wrong(Stop),
@@ -155,7 +156,7 @@ fn decide(seen: &Seen<'_>) -> Result<Verdict, Stop> {
     }
     match (seen.srcversion, &expected.srcversion) {
         (Some(loaded), Some(built)) if loaded == built => Ok(Verdict::Loaded),
-        // A module that shows none is not this one either.
+        // A loaded module without a srcversion is not this build either.
         (_, Some(_)) => reboot(seen, version),
         (_, None) => Err(Stop::new(
             format!(

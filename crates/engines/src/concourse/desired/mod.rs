@@ -50,7 +50,7 @@ pub fn actions(
     let mut desired = Desired::default();
     let adopts = config.concourse.existing == Existing::Adopt;
     let charms = concourse.worker.as_ref().is_some_and(|worker| worker.charm.is_in_force());
-    // Whether the charm has a part in it is unknown then either.
+    // An unknown worker may be the charm's, too.
     let may_be_charms = charms || concourse.unknown.is_some();
     let has_a_wish = !selection.gpus.is_empty() || !config.tags.is_empty() || (may_be_charms && adopts);
     if !config.concourse.managed.is_on() || !has_a_wish {
@@ -110,8 +110,8 @@ fn undecided(mut desired: Desired, problem: String) -> Desired {
     desired
 }
 
-/// Whether [`actions`] makes the containers of this machine's worker go through the wrapper. Not where there is no worker,
-/// it is left alone, or it cannot be given GPUs. `None`: that is unknown, and they stay as they are.
+/// Whether [`actions`] makes the containers of this machine's worker go through the wrapper: not where the worker is
+/// absent, left alone, or cannot be given GPUs. `None`: that is unknown, and the containers stay as they are.
 #[must_use]
 pub fn set_up(
     config: &Config,

@@ -32,7 +32,7 @@ pub fn actions(config: &Config, containerd: &Containerd, templates: &Templates, 
     })
 }
 
-/// What the two ways of configuring it need to know.
+/// What both ways to configure containerd need: the drop-in, and keys in its files.
 struct Wanted<'a> {
     containerd: &'a Containerd,
     templates: &'a Templates,
