@@ -9,9 +9,9 @@
 //! 2. [`request::Request::from_env`] reads the container's request from its environment;
 //! 3. [`policy::Policy::ask`] decides whether the request is honoured, and whether the default applies;
 //! 4. [`selection::Pool`] selects the GPUs: where GPUs are not shared, those that no [`lease`] holds; where
-//! the policy has quarantine, none that is [`withheld`];
+//!    the policy has quarantine, none that is [`withheld`];
 //! 5. the caller stats the GPUs' nodes, and [`gids::supplement`] finds the group that a process needs for
-//! each;
+//!    each;
 //! 6. [`bundle::Bundle::inject`] writes the edits, and leaves every other byte as it was.
 
 pub mod bundle;
