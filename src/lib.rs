@@ -1,7 +1,7 @@
 //! Turns a machine with AMD GPUs into a container worker.
 //!
-//! Data goes one way: [`facts`] are read from the machine beneath a Root, [`config`] says what is wanted,
-//! and what should be there ([`desired`]) is a pure function of the two. Only then is anything written.
+//! Data goes one way: [`observations`] are read from the machine beneath a Root, crate `config` says what is wanted, and what
+//! should be there ([`desired`]) is a pure function of the two. Only [`run`] has anything written.
 
 pub mod cli;
 pub mod daemon;

@@ -54,7 +54,7 @@ pub use wrapper_as_default::with_wrapper_as_default;
 pub static ALL: [Engine; 5] =
     [podman::ENGINE, containerd::ENGINE, docker::ENGINE, concourse::ENGINE, crio::ENGINE];
 
-/// What rocworker knows about an engine and asks of it. [`Engine::UNCONFIGURED`] has what an engine leaves out.
+/// What rocworker knows about an engine and asks of it. `Engine::UNCONFIGURED` has what an engine leaves out.
 #[derive(Debug)]
 pub struct Engine {
     /// In receipts, notes and checks, and its key of the configuration.

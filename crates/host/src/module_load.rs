@@ -21,7 +21,7 @@ pub enum ModuleLoad {
     Loads,
     /// The file says something else, or cannot be read.
     SaysElse,
-    /// Kubernetes' Kernel Module Management loads amdgpu: see [`crate::driver::kmm`].
+    /// Kubernetes' Kernel Module Management loads amdgpu: see `packages::driver::kmm`.
     Operators,
 }
 

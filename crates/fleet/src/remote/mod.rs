@@ -89,7 +89,7 @@ impl Error {
 pub struct InstallOptions<'w> {
     /// The package; `None`: the machine has rocworker already.
     pub package: Option<&'w Package>,
-    /// `None`: what the configuration there says, and else [`DEFAULT_LISTEN`].
+    /// `None`: what the configuration there says, and else `DEFAULT_LISTEN`.
     pub listen: Option<&'w str>,
     /// Whether a foreign unit is replaced.
     pub replaces: bool,
