@@ -7,7 +7,7 @@ use std::path::Path;
 
 use allocation::document::Document as _;
 use allocation::record::Record;
-use runc_amd_wrapper::store::{Key, valid_id};
+use lease::store::{Key, valid_id};
 use serde_json::Value;
 
 use crate::assert_fit_for_a_log;

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use runc_amd_wrapper::runtime_state::{Cgroup, State, has_nodes, init_of};
+use lease::runtime_state::{Cgroup, State, has_nodes, init_of};
 
 use crate::json::{elements, members, value};
 
