@@ -49,7 +49,7 @@ pub fn uses(records: &RunFolder, lock: &Lock, besides: Key<'_>, paths: &Paths) -
 /// The records of containers that live, by what they do; nothing is removed, so that it needs no lock.
 ///
 /// # Errors
-/// Those of [`all`].
+/// Fails where [`all`] fails.
 pub fn look(records: &RunFolder, judge: &Judge<'_>, paths: &Paths) -> Result<Vec<(Record, By)>, String> {
     let texts = records.entries()?.into_iter().filter_map(|(_, text)| text.ok());
     let read = texts.filter_map(|text| Record::parse(&text).ok());

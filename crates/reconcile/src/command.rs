@@ -145,7 +145,7 @@ impl Programs {
     /// the line feed or carriage return that ends it.
     ///
     /// # Errors
-    /// Those of [`Programs::run`].
+    /// Fails where [`Programs::run`] fails.
     pub fn follow(
         &self,
         argv: &[&str],

@@ -222,7 +222,7 @@ impl Root {
     /// Reads as [`Root::read`] does, as UTF-8.
     ///
     /// # Errors
-    /// Those of [`Root::read`], and when the file holds something other than text.
+    /// Fails where [`Root::read`] fails, and where the file holds something other than text.
     pub fn read_text(&self, path: impl AsRef<Path>, limit: usize) -> Result<String, Error> {
         let path = path.as_ref();
         String::from_utf8(self.read(path, limit)?).map_err(|_| Error::NotText { path: self.shown(path) })
@@ -272,7 +272,7 @@ impl Root {
     /// The metadata of a path; a link at its end is not followed.
     ///
     /// # Errors
-    /// Those of [`Root::stat`].
+    /// Fails where [`Root::stat`] fails.
     pub fn lstat(&self, path: impl AsRef<Path>) -> Result<Meta, Error> {
         self.meta(path.as_ref(), OFlag::O_NOFOLLOW)
     }
@@ -280,7 +280,7 @@ impl Root {
     /// The identity of the file at a path, with links followed.
     ///
     /// # Errors
-    /// Those of [`Root::stat`].
+    /// Fails where [`Root::stat`] fails.
     pub fn identity(&self, path: impl AsRef<Path>) -> Result<Identity, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;

@@ -25,7 +25,7 @@ enum Kind {
 
 impl Place {
     /// # Errors
-    /// Those of [`Root::open`]; for files in memory none.
+    /// Fails where [`Root::open`] fails; files in memory never do.
     pub fn open(&self) -> Result<Root, Error> {
         match &self.0 {
             Kind::Folder(path, reader) => Ok(Root { reader: reader.clone(), ..Root::open(path)? }),

@@ -34,7 +34,7 @@ impl Root {
     /// Puts a symbolic link in place of what is there, whole, as [`Root::write`] does a file.
     ///
     /// # Errors
-    /// Those of [`Root::write`].
+    /// Fails where [`Root::write`] fails.
     pub fn write_link(&self, path: impl AsRef<Path>, target: &Path) -> Result<Written, Error> {
         self.put(path.as_ref(), New::Link(target))
     }

@@ -32,7 +32,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 /// Runs all, as a part of `cargo xtask test --all`.
 ///
 /// # Errors
-/// Those of [`run`].
+/// Fails where [`run`] fails.
 pub(crate) fn all(privilege: Privilege) -> Result<()> {
     formatting()?;
     let targets: Vec<_> = TARGETS.iter().collect();

@@ -43,7 +43,7 @@ impl Bundle<'_> {
     /// The text with the injection in it, or None when it has all of it already. See [`Bundle::edit`].
     ///
     /// # Errors
-    /// Those of [`Bundle::edit`].
+    /// Fails where [`Bundle::edit`] fails.
     pub fn inject(&self, injection: &Injection<'_>) -> Result<Option<String>, Error> {
         self.edit(injection, &mut |_| {})
     }

@@ -94,7 +94,7 @@ impl GpuMetrics {
     /// Decodes a partition's `xcp_metrics`, as [`Self::decode`] does a card's file.
     ///
     /// # Errors
-    /// Those of [`Self::decode`].
+    /// Fails where [`Self::decode`] fails.
     pub fn decode_partition(bytes: &[u8]) -> Reading<Self> {
         decode(File::Partition, bytes)
     }

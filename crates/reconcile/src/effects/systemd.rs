@@ -207,7 +207,7 @@ impl Systemd<'_> {
     /// Waits, for hours if need be, until the run of a unit that got its signal to end has ended, or another one is there.
     ///
     /// # Errors
-    /// Those of [`Systemd::unit`].
+    /// Fails where [`Systemd::unit`] fails.
     pub(crate) fn wait_for_end(&self, unit: &str, draining: &Draining) -> Result<(), String> {
         loop {
             let now = self.unit(unit)?;

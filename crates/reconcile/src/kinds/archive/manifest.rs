@@ -92,7 +92,7 @@ impl Manifest {
     /// compiles beside its sources do not count.
     ///
     /// # Errors
-    /// Those of [`Manifest::of`].
+    /// Fails where [`Manifest::of`] fails.
     pub(crate) fn strangers(&self, root: &Root, folder: &Path) -> Result<Vec<PathBuf>, root::Error> {
         let mut strangers: Vec<PathBuf> = Vec::new();
         walk(root, folder, Path::new(""), &mut |path, mark| {
