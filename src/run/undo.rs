@@ -59,7 +59,7 @@ impl Run<'_> {
         let mut outcome = self.execute(&REMOVE, request, on_progress)?;
         // A file may have come to name the program meanwhile. A dockerd that hangs is not asked twice.
         if !outcome.falls_short() {
-            outcome.left.extend(self.naming(&undo_constraints(self.root, self.config)));
+            outcome.left.extend(self.naming(&undo_constraints(self.root, self.config, &self.docker())));
         }
         Ok(outcome)
     }
@@ -138,10 +138,14 @@ impl Run<'_> {
         found
     }
 
+    fn docker(&self) -> Docker {
+        Docker::find(self.root, &self.config.docker.config)
+    }
+
     /// What the engines' present configuration means for an undo. None of their programs is run.
     pub(super) fn undo_constraints(&self) -> UndoConstraints {
-        let docker = Docker::find(self.root, &self.config.docker.config);
-        let mut found = undo_constraints(self.root, self.config);
+        let docker = self.docker();
+        let mut found = undo_constraints(self.root, self.config, &docker);
         found.named.extend(named_by_dockerd(self.root, self.config, &docker));
         found
     }

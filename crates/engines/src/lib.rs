@@ -148,7 +148,7 @@ impl Engines {
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Self {
         let containerd = Containerd::read(root, config, versions);
         let docker = Docker::read(root, &config.docker.config, versions);
-        let undo_constraints = undo_constraints(root, config);
+        let undo_constraints = undo_constraints(root, config, &docker);
         let concourse = Concourse::read(root, versions);
         let (podman, crio) = (Podman::read(root), Crio::read(root, config, versions));
         Self { containerd, docker, podman, concourse, crio, undo_constraints }

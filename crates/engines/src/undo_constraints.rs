@@ -30,7 +30,7 @@ pub fn running() -> Vec<Running> {
 /// What limits an undo by the files beneath `root`, also for an engine that is not to be configured any more.
 /// [`named_by_dockerd`] has what a running dockerd adds.
 #[must_use]
-pub fn undo_constraints(root: &Root, config: &Config) -> UndoConstraints {
+pub fn undo_constraints(root: &Root, config: &Config, docker: &Docker) -> UndoConstraints {
     let mut found = UndoConstraints::default();
     found.running.insert(name(Component::Wrapper), running());
     for engine in &ALL {
@@ -43,7 +43,7 @@ pub fn undo_constraints(root: &Root, config: &Config) -> UndoConstraints {
         folders.iter().for_each(|folder| add_folder(&mut found, root, Path::new(folder)));
     }
     found.namers = sorted(found.namers);
-    let Some(docker) = &Docker::find(root, &config.docker.config).installed else { return found };
+    let Some(docker) = &docker.installed else { return found };
     let default = docker.unit.as_ref().and_then(|line| line.value(&["default-runtime"]));
     found.named.extend(default.map(|runtime| Named {
         component: name(Component::Docker),

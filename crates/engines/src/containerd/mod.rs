@@ -57,8 +57,9 @@ pub(super) const ENGINE: Engine = Engine {
     has_wrapper_as_default,
     files: |root, config| {
         // rocworker's configuration may name another main file than containerd's unit does.
-        let mains = [config.containerd.config.as_path(), Path::new(CONTAINERD_CONFIG)];
-        let found = mains.into_iter().filter_map(|main| Containerd::find(root, main));
+        let by_unit = Path::new(CONTAINERD_CONFIG);
+        let configured = Some(config.containerd.config.as_path()).filter(|main| *main != by_unit);
+        let found = configured.into_iter().chain([by_unit]).filter_map(|main| Containerd::find(root, main));
         found.flat_map(|containerd| containerd.files).map(|file| file.path).collect()
     },
     watched,

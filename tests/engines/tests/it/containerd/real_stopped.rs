@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use config::Config;
+use engines::Docker;
 use engines::undo_constraints::undo_constraints;
 use real_engines::containerd::Containerd;
 use real_engines::engine::releases;
@@ -61,7 +62,10 @@ fn real_a_container_can_be_stopped_after_undo() {
         fs::rename(program.with_extension("aside"), &program).unwrap();
 
         let config = Config::parse(Path::new("config.yaml"), "").unwrap();
-        let undo = Desired { undo_constraints: undo_constraints(&root, &config), ..Desired::default() };
+        let undo = Desired {
+            undo_constraints: undo_constraints(&root, &config, &Docker::default()),
+            ..Desired::default()
+        };
         let plan = bring_about(&root, &undo);
         let left = &plan.left[0];
         assert_eq!(left.path, Path::new(WRAPPER));
