@@ -2,7 +2,7 @@ use std::fmt::Write;
 
 use anstyle::Style;
 use host::facts::Facts;
-use inventory::{DeviceNode, Gpu, Inventory, Problem, Reading, Vendor, names};
+use inventory::{DeviceNode, Gpu, Inventory, Problem, Reading, Vendor};
 use printable::printable;
 
 use super::Outcome;
@@ -60,7 +60,7 @@ fn rows(gpus: &[Gpu], format: Format) -> String {
         let (verdict, style) = verdict(gpu);
         columns.row([
             or_none(gpu.index).into(),
-            names::of(gpu).unwrap_or_else(|| ids(gpu)).into(),
+            inventory::names::of(gpu).unwrap_or_else(|| ids(gpu)).into(),
             or_none(gpu.pci.as_ref()).into(),
             or_none(gpu.driver.as_ref()).into(),
             or_none(gpu.gfx.as_ref().ok()).into(),
@@ -89,24 +89,34 @@ fn partition(gpu: &Gpu) -> String {
     format!("{}/{} {}", mode(&partition.compute), mode(&partition.memory), partition.id)
 }
 
-/// Why a GPU is not usable, and why a field of one is not known: a line a reason, with the GPUs that it holds for.
+/// Why a GPU of AMD's is not usable, and why a field of one is not known: a line a reason, with the GPUs that it holds
+/// for.
 fn reasons(gpus: &[Gpu]) -> String {
-    let mut reasons: Vec<(&Problem, Vec<u32>)> = Vec::new();
-    for gpu in gpus {
-        let Some(index) = gpu.index else { continue };
+    let amd = || gpus.iter().filter(|gpu| gpu.vendor == Vendor::Amd);
+    let mut reasons: Vec<(&Problem, Vec<&Gpu>)> = Vec::new();
+    for gpu in amd() {
         for problem in &gpu.problems {
             match reasons.iter_mut().find(|(known, _)| *known == problem) {
-                Some((_, indexes)) => indexes.push(index),
-                None => reasons.push((problem, vec![index])),
+                Some((_, gpus)) => gpus.push(gpu),
+                None => reasons.push((problem, vec![gpu])),
             }
         }
     }
     let mut text = String::new();
-    for (problem, indexes) in reasons {
-        writeln!(text, "{} {}: {}", styled(BAD, "✗"), ranges(&indexes), printable(&problem.to_string())).ok();
+    for (problem, gpus) in reasons {
+        writeln!(text, "{} {}: {}", styled(BAD, "✗"), names(&gpus), printable(&problem.to_string())).ok();
     }
-    text.push_str(&unknown_memory(gpus));
+    text.push_str(&unknown_memory(amd()));
     if text.is_empty() { text } else { format!("\n{text}") }
+}
+
+/// The GPUs by index. The PCI address names one that has no index, because KFD nodes or PCI functions before it cannot
+/// be read.
+fn names(gpus: &[&Gpu]) -> String {
+    let indexes: Vec<u32> = gpus.iter().filter_map(|gpu| gpu.index).collect();
+    let others = gpus.iter().filter(|gpu| gpu.index.is_none()).map(|gpu| or_none(gpu.pci.as_ref()));
+    let indexes = Some(ranges(&indexes)).filter(|ranges| !ranges.is_empty());
+    indexes.into_iter().chain(others).collect::<Vec<_>>().join(", ")
 }
 
 /// Ascending numbers in the form that AMD_VISIBLE_DEVICES takes too: `0-3,5`.
@@ -119,19 +129,18 @@ pub(super) fn ranges(numbers: &[u32]) -> String {
     shown.collect::<Vec<_>>().join(",")
 }
 
-/// 63 partitions lack it for one reason: one line shows the first, and how many more.
-fn unknown_memory(gpus: &[Gpu]) -> String {
-    let unknown: Vec<_> =
-        gpus.iter().filter_map(|gpu| Some((gpu.index?, gpu.vram_bytes.as_ref().err()?))).collect();
-    let Some((index, reason)) = unknown.first() else { return String::new() };
+/// The first GPU whose memory is unknown, with the reason, and how many more there are: 63 partitions lack it for one
+/// reason.
+fn unknown_memory<'a>(amd: impl Iterator<Item = &'a Gpu>) -> String {
+    let unknown: Vec<_> = amd.filter_map(|gpu| Some((gpu, gpu.vram_bytes.as_ref().err()?))).collect();
+    let Some((gpu, reason)) = unknown.first() else { return String::new() };
     let more = match unknown.len() - 1 {
         0 => String::new(),
         more => format!("; and so for {more} more"),
     };
-    format!(
-        "{}\n",
-        styled(DIM, format_args!("? {index}: memory unknown, {}{more}", printable(&reason.to_string())))
-    )
+    let name = names(&[gpu]);
+    let unknown = format!("? {name}: memory unknown, {}{more}", printable(&reason.to_string()));
+    format!("{}\n", styled(DIM, unknown))
 }
 
 fn machine(inventory: &Inventory) -> String {

@@ -1,7 +1,10 @@
 //! What rocworker manages on a machine, which configuration is in force there, and what is pending.
 
+use std::path::Path;
+
 use reconcile::{Entry, KindName, Pending, Receipt, Resource, Stage, Store};
 use root::Root;
+use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
 use super::Error;
@@ -9,21 +12,19 @@ use crate::memory::Memory;
 
 /// What rocworker manages and what is pending: the value from which status, boot, the daemon, the package's scripts and
 /// the charm answer. `status` prints it as JSON (docs/json.md).
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default)]
 pub struct State {
-    pub schema_version: u32,
     /// What is managed.
-    #[serde(rename = "ours", serialize_with = "managed")]
     pub receipt: Receipt,
     /// The configuration of the last apply, and what its words meant then.
-    #[serde(skip)]
     pub memory: Memory,
     /// Restarts and the like that are due.
     pub pending: Vec<Pending>,
 }
 
 /// How far a machine is set up. Only an apply changes one that is not [`Phase::Applied`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Phase {
     /// No apply has run here, or nothing is left of it. `cdi generate` may have written a spec.
     Unmanaged,
@@ -47,7 +48,7 @@ impl State {
 
     pub(super) fn of(root: &Root, receipt: Receipt, memory: Memory) -> Self {
         let pending = receipt.still_pending(root).cloned().collect();
-        Self { schema_version: 1, receipt, memory, pending }
+        Self { receipt, memory, pending }
     }
 
     pub fn phase(&self) -> Phase {
@@ -65,6 +66,30 @@ impl State {
     }
 }
 
+impl Serialize for State {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let configuration = self.memory.config.as_ref().map(|config| Configuration {
+            path: config.other.as_deref().unwrap_or(config::PATH.as_ref()),
+            sha256: &config.sha256,
+        });
+        let managed: Vec<_> = self.receipt.entries.iter().map(Managed::of).collect();
+        let mut state = serializer.serialize_struct("State", 5)?;
+        state.serialize_field("schema_version", &1)?;
+        state.serialize_field("phase", &self.phase())?;
+        state.serialize_field("configuration", &configuration)?;
+        state.serialize_field("ours", &managed)?;
+        state.serialize_field("pending", &self.pending)?;
+        state.end()
+    }
+}
+
+/// The configuration of the last apply as `status` prints it.
+#[derive(Serialize)]
+struct Configuration<'a> {
+    path: &'a Path,
+    sha256: &'a str,
+}
+
 /// An entry of the receipt as `status` prints it under the key `ours`.
 #[derive(Serialize)]
 struct Managed<'a> {
@@ -76,12 +101,10 @@ struct Managed<'a> {
     repairs: u32,
 }
 
-fn managed<S: Serializer>(receipt: &Receipt, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(receipt.entries.iter().map(|entry: &Entry| Managed {
-        path: &entry.path,
-        kind: entry.managed.kind(),
-        stage: entry.stage,
-        reason: &entry.reason,
-        repairs: entry.repairs.count,
-    }))
+impl<'a> Managed<'a> {
+    fn of(entry: &'a Entry) -> Self {
+        let kind = entry.managed.kind();
+        let (stage, repairs) = (entry.stage, entry.repairs.count);
+        Self { path: &entry.path, kind, stage, reason: &entry.reason, repairs }
+    }
 }

@@ -81,3 +81,23 @@ fn what_an_apply_beneath_another_root_skips_is_no_drift() {
     laid.run(&["status"]).success();
     laid.run(&["plan", "--exit-code"]).success();
 }
+
+#[test]
+fn status_prints_the_phase_and_the_configuration_of_the_last_apply() {
+    let laid = Laid::demo("gpu-device-ids: 0\n");
+    let status = laid.json(&["status"]);
+    assert_eq!((&status["phase"], &status["configuration"]), (&json!("unmanaged"), &json!(null)));
+
+    laid.run(&["apply"]).success();
+    let status = laid.json(&["status"]);
+    let sha256 = &laid.json(&["plan"])["config_sha256"];
+    let configuration = json!({"path": "/etc/rocworker/config.yaml", "sha256": sha256});
+    assert_eq!((&status["phase"], &status["configuration"]), (&json!("applied"), &configuration));
+
+    // An undo keeps a file that somebody changed.
+    laid.put("etc/cdi/amd.json", "{}\n");
+    laid.run(&["undo"]);
+    assert_eq!(laid.json(&["status"])["phase"], json!("undone"));
+    laid.run(&["undo", "--force"]).success();
+    assert_eq!(laid.json(&["status"])["phase"], json!("unmanaged"));
+}

@@ -24,7 +24,7 @@ card() {
     [ -d "$chip" ] || continue
     chip=$1/hwmon/${chip##*/}
     folder "$chip"
-    for path in "$R$chip"/temp*_* "$R$chip"/power1_* "$R$chip"/freq*_* "$R$chip"/in*_* "$R$chip"/fan*_* \
+    for path in "$R$chip"/temp*_* "$R$chip"/power1_* "$R$chip"/energy1_* "$R$chip"/freq*_* "$R$chip"/in*_* "$R$chip"/fan*_* \
       "$R$chip"/name; do
       [ ! -f "$path" ] || file "$chip/${path##*/}"
     done
