@@ -13,7 +13,6 @@ pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     checks.extend(
         subject
             .cards()
-            .into_iter()
             .map(|(address, gpu)| bound(About::one(NAME, address.to_string()), subject, gpu)),
     );
     Ok(checks)
@@ -38,7 +37,7 @@ fn module(subject: &Subject<'_>) -> Check {
     }
     // Each card says what the kernel's command line lacks.
     let is_left = |gpu: &Gpu| gpu.never_computes().is_some() || left_to_radeon(gpu).is_some();
-    if subject.cards().iter().all(|(_, gpu)| is_left(gpu)) {
+    if subject.cards().all(|(_, gpu)| is_left(gpu)) {
         return about.skipped("not loaded: radeon has the cards");
     }
     let evidence = "not loaded";

@@ -96,14 +96,9 @@ impl<'a> Subject<'a> {
         computing.peek().is_some() && computing.all(lacks_kfd)
     }
 
-    /// AMD's cards, each with its first GPU: partitions share one.
-    pub(crate) fn cards(&self) -> Vec<(PciAddress, &'a Gpu)> {
-        let mut cards: Vec<(PciAddress, &Gpu)> = Vec::new();
-        for gpu in self.facts.amd() {
-            let new = gpu.pci.filter(|address| !cards.iter().any(|(known, _)| known == address));
-            cards.extend(new.map(|address| (address, gpu)));
-        }
-        cards
+    /// AMD's cards whose places sysfs tells, each with its first GPU.
+    pub(crate) fn cards(&self) -> impl Iterator<Item = (PciAddress, &'a Gpu)> {
+        self.facts.inventory.cards().into_iter().filter_map(|card| Some((card.pci?, card.first)))
     }
 
     /// AMD's nodes without duplicates: KFD's, then the render nodes, then the card nodes.

@@ -12,7 +12,6 @@ const NAME: &str = "pci";
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let mut checks: Vec<Check> = subject
         .cards()
-        .into_iter()
         .map(|(address, gpu)| About::one(NAME, address.to_string()).ok(described(gpu)))
         .collect();
     let inventory = &subject.facts.inventory;

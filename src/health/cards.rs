@@ -4,7 +4,7 @@ use amdgpu::bridges;
 use gpu_health::known::Card;
 use inventory::health::Health;
 use inventory::readings::CardReadings;
-use inventory::{Inventory, PciAddress};
+use inventory::PciAddress;
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 
@@ -97,16 +97,14 @@ fn keep_judged(read: &mut Read, last: Option<&Health>) {
 fn all(root: &Root) -> Read {
     let inventory = amdgpu::read(root);
     let mut read = Read::default();
-    for gpu in inventory.amd() {
-        let Some(pci) = gpu.pci.filter(|pci| !read.cards.iter().any(|card| card.pci == *pci)) else {
-            continue;
-        };
-        read.cards.push(if gpu.driver.as_deref() == Some("amdgpu") {
+    for card in inventory.cards() {
+        let Some(pci) = card.pci else { continue };
+        read.cards.push(if card.first.driver.as_deref() == Some("amdgpu") {
             let readings = amdgpu::readings::of_card(root, pci);
-            read.memory.push(memory(pci, &readings, &inventory));
+            read.memory.push(memory(pci, &readings, &card));
             driven(root, pci, readings)
         } else {
-            let unread = match &gpu.driver {
+            let unread = match &card.first.driver {
                 Some(driver) => format!("{driver} drives it: only amdgpu says how a GPU is"),
                 None => "No driver is bound to it: only amdgpu says how a GPU is".to_owned(),
             };
@@ -118,13 +116,12 @@ fn all(root: &Root) -> Read {
     Read { unanswered: inventory.unanswered().map(ToString::to_string).collect(), ..read }
 }
 
-fn memory(pci: PciAddress, readings: &CardReadings, inventory: &Inventory) -> Memory {
+fn memory(pci: PciAddress, readings: &CardReadings, card: &inventory::Card<'_>) -> Memory {
     let vram = readings.own_memory().filter(|memory| memory.pool == "vram");
-    let its = inventory.amd().filter(|gpu| gpu.pci == Some(pci));
     Memory {
         pci,
         vram_used_bytes: vram.and_then(|it| it.used_bytes),
-        kfd_nodes: its.filter_map(|gpu| gpu.kfd_node).collect(),
+        kfd_nodes: card.gpus.iter().filter_map(|gpu| gpu.kfd_node).collect(),
     }
 }
 

@@ -23,19 +23,7 @@ pub trait Document: Serialize + DeserializeOwned {
     /// The text is malformed, has unknown keys, or a newer schema version: the end of a sentence about the
     /// document.
     fn parse(text: &str) -> Result<Self, Error> {
-        #[derive(Deserialize)]
-        struct Version {
-            schema_version: u32,
-        }
-        let malformed = |error| malformed(&format!("is no {}", Self::NAME), &error);
-        let Version { schema_version } = serde_json::from_str(text).map_err(malformed)?;
-        if schema_version > Self::SCHEMA_VERSION {
-            return refuse(format!(
-                "has schema_version {schema_version} of a newer version (this one reads {})",
-                Self::SCHEMA_VERSION
-            ));
-        }
-        serde_json::from_str(text).map_err(malformed)
+        parse(text, Self::NAME, Self::SCHEMA_VERSION)
     }
 
     /// The document as text, one line.
@@ -45,4 +33,23 @@ pub trait Document: Serialize + DeserializeOwned {
     fn to_json(&self) -> Result<String, Error> {
         serde_json::to_string(self).map(|line| line + "\n").map_err(|error| Error::new(error.to_string()))
     }
+}
+
+/// Reads a document of this version or an older one. `name`: the document's name in messages.
+///
+/// # Errors
+/// The text is malformed or has a newer schema version: the end of a sentence about the document.
+pub fn parse<T: DeserializeOwned>(text: &str, name: &str, newest: u32) -> Result<T, Error> {
+    #[derive(Deserialize)]
+    struct Version {
+        schema_version: u32,
+    }
+    let malformed = |error| malformed(&format!("is no {name}"), &error);
+    let Version { schema_version } = serde_json::from_str(text).map_err(malformed)?;
+    if schema_version > newest {
+        return refuse(format!(
+            "has schema_version {schema_version} of a newer version (this one reads {newest})"
+        ));
+    }
+    serde_json::from_str(text).map_err(malformed)
 }

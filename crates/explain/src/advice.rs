@@ -17,7 +17,7 @@ pub struct Advice {
     pub if_of_this_machine: Option<Box<Advice>>,
     /// The GPU that the line names, or the one beneath the port that it names.
     pub gpu: Option<String>,
-    /// The indexes of all entries of its card; `None`: this machine has no such card.
+    /// The indexes of all GPUs of its card; `None`: this machine has no such card.
     pub indexes: Option<Vec<u32>>,
     /// The card's XGMI hive, in 16 hexadecimal digits.
     pub hive: Option<String>,
@@ -117,8 +117,8 @@ impl Advice {
             is_of_no_gpu: false,
             if_of_this_machine: None,
             gpu: gpu.map(|address| address.to_string()),
-            indexes: card.map(|card| card.entries.iter().map(|entry| entry.index).collect()),
-            hive: card.and_then(|card| card.hive).map(|hive| format!("{hive:016x}")),
+            indexes: card.map(|card| card.indexes().collect()),
+            hive: card.and_then(Card::hive).map(|hive| format!("{hive:016x}")),
             takes_down: taken.into_iter().flat_map(taken_down).collect(),
             commands,
             notes,
@@ -157,7 +157,7 @@ fn unread(why: &str) -> String {
 
 fn taken_down(card: &Card) -> impl Iterator<Item = TakenDown> {
     let gpu = card.address.to_string();
-    card.entries.iter().map(move |entry| TakenDown { gpu: gpu.clone(), index: entry.index })
+    card.indexes().map(move |index| TakenDown { gpu: gpu.clone(), index })
 }
 
 fn above(address: PciAddress, cards: &[&Card]) -> String {
@@ -171,11 +171,12 @@ fn above(address: PciAddress, cards: &[&Card]) -> String {
 /// The message's own commands; one for which something is not known is left out. A partitioned card's are for its first
 /// entry: the card's files are there.
 fn looks(message: &Message, gpu: Option<PciAddress>, card: Option<&Card>) -> Vec<Command> {
-    let entry = card.and_then(|card| card.entries.first());
+    let first = card.and_then(|card| card.gpus.first());
+    let render = first.and_then(|gpu| gpu.render.as_ref()?.path.file_name());
     let values = [
         ("{pci}", gpu.map(|address| address.to_string())),
-        ("{render}", entry.and_then(|entry| entry.render.clone())),
-        ("{index}", entry.map(|entry| entry.index.to_string())),
+        ("{render}", render.map(|name| name.to_string_lossy().into_owned())),
+        ("{index}", first.and_then(|gpu| gpu.index).map(|index| index.to_string())),
     ];
     let filled = |command: &String| {
         values.iter().try_fold(command.clone(), |text, (name, value)| match value {

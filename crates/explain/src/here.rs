@@ -5,7 +5,7 @@ use std::path::Path;
 use engines::concourse::UNIT as WORKER_UNIT;
 use engines::unit::Unit;
 use host::hostname;
-use inventory::PciAddress;
+use inventory::{Gpu, PciAddress};
 use kernel_log::knowledge::Message;
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
@@ -39,26 +39,35 @@ pub struct Here {
     pub unknown: Option<String>,
 }
 
-/// A card, with all that containers can be given of it.
+/// A card of [`inventory::Inventory::cards`] whose place and indexes are known, and where it is on the bus.
 #[derive(Debug, Clone)]
 pub struct Card {
     pub address: PciAddress,
-    /// The card's GPUs in the order of their indexes; a partitioned card has more than one.
-    pub entries: Vec<Entry>,
-    /// The XGMI hive, where KFD names one.
-    pub hive: Option<u64>,
-    /// PCI's vendor and device.
-    ids: Option<(u16, u16)>,
-    is_in_kfd: bool,
+    /// The card's GPUs, at least one, in the order of their indexes.
+    pub gpus: Vec<Gpu>,
     /// The ports and bridges between it and its root complex.
     above: Vec<PciAddress>,
 }
 
-#[derive(Debug, Clone)]
-pub struct Entry {
-    pub index: u32,
-    /// `renderD128`
-    pub render: Option<String>,
+impl Card {
+    /// The XGMI hive, where KFD names one.
+    #[must_use]
+    pub fn hive(&self) -> Option<u64> {
+        self.gpus.iter().find_map(|gpu| gpu.hive_id)
+    }
+
+    /// PCI's vendor and device.
+    fn ids(&self) -> Option<(u16, u16)> {
+        self.gpus.iter().find_map(|gpu| gpu.vendor_id.zip(gpu.device_id))
+    }
+
+    fn is_in_kfd(&self) -> bool {
+        self.gpus.iter().any(|gpu| gpu.kfd_node.is_some())
+    }
+
+    pub fn indexes(&self) -> impl Iterator<Item = u32> {
+        self.gpus.iter().filter_map(|gpu| gpu.index)
+    }
 }
 
 /// What the device at an address in a log is on this machine.
@@ -115,7 +124,7 @@ impl Here {
     /// The cards that a reset of this one resets: all of its hive (`amdgpu_device_gpu_recover` of amdgpu_device.c).
     #[must_use]
     pub fn reset_with(&self, card: &Card) -> Vec<&Card> {
-        let is_of_hive = |other: &&Card| card.hive.is_some() && other.hive == card.hive;
+        let is_of_hive = |other: &&Card| card.hive().is_some() && other.hive() == card.hive();
         self.cards.iter().filter(|other| other.address == card.address || is_of_hive(other)).collect()
     }
 
@@ -123,7 +132,7 @@ impl Here {
     /// amdgpu alone says this. `ids`: what a line of KFD's names in place of an address.
     #[must_use]
     pub fn card_of(&self, message: &Message, ids: Option<(u16, u16)>) -> Option<&Card> {
-        let may_be_it = |card: &&Card| ids.is_none() || (card.ids == ids && !card.is_in_kfd);
+        let may_be_it = |card: &&Card| ids.is_none() || (card.ids() == ids && !card.is_in_kfd());
         let mut cards = self.cards.iter().filter(may_be_it);
         cards.next().filter(|_| cards.next().is_none() && message.source.starts_with(AMDGPU))
     }
@@ -134,7 +143,7 @@ impl Here {
         let named = format!("{:04x}:{:04x}", ids.0, ids.1);
         let with = |is_in_kfd| {
             let cards =
-                self.cards.iter().filter(move |card| (card.ids, card.is_in_kfd) == (Some(ids), is_in_kfd));
+                self.cards.iter().filter(move |card| (card.ids(), card.is_in_kfd()) == (Some(ids), is_in_kfd));
             cards.map(|card| card.address.to_string()).collect::<Vec<_>>().join(", ")
         };
         let (inside, outside) = (with(true), with(false));
@@ -153,24 +162,13 @@ impl Here {
 }
 
 fn cards(root: &Root) -> Vec<Card> {
-    let mut cards: Vec<Card> = Vec::new();
-    for gpu in &amdgpu::read(root).gpus {
-        let (Some(index), Some(address)) = (gpu.index, gpu.pci) else { continue };
-        let render = gpu.render.as_ref().and_then(|node| node.path.file_name());
-        let entry = Entry { index, render: render.map(|name| name.to_string_lossy().into_owned()) };
-        match cards.iter_mut().find(|card| card.address == address) {
-            Some(card) => {
-                card.hive = card.hive.or(gpu.hive_id);
-                card.entries.push(entry);
-            }
-            None => {
-                let above = amdgpu::bridges(root, address);
-                let (ids, is_in_kfd) = (gpu.vendor_id.zip(gpu.device_id), gpu.kfd_node.is_some());
-                cards.push(Card { address, entries: vec![entry], hive: gpu.hive_id, ids, is_in_kfd, above });
-            }
-        }
-    }
-    cards
+    let inventory = amdgpu::read(root);
+    let cards = inventory.cards().into_iter().filter_map(|card| {
+        let (address, _) = card.pci.zip(card.first.index)?;
+        let gpus = card.gpus.into_iter().cloned().collect();
+        Some(Card { address, gpus, above: amdgpu::bridges(root, address) })
+    });
+    cards.collect()
 }
 
 fn addresses(root: &Root) -> Vec<PciAddress> {

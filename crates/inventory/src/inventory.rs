@@ -1,4 +1,4 @@
-use crate::{Around, Gpu, Kfd, Reading, Unread, UnreadOf, Vendor};
+use crate::{Around, Gpu, Kfd, PciAddress, Reading, Unread, UnreadOf, Vendor};
 
 /// The GPUs of a machine and what they need.
 #[derive(Debug)]
@@ -25,6 +25,26 @@ pub struct Module {
     pub srcversion: Reading<String>,
 }
 
+/// One of AMD's cards: the whole GPU that it is, or its partitions.
+#[derive(Debug)]
+pub struct Card<'m> {
+    /// `None` where sysfs does not tell the card of a GPU.
+    pub pci: Option<PciAddress>,
+    /// The card's first GPU.
+    pub first: &'m Gpu,
+    /// The card's GPUs, at least one, in the order of their indexes.
+    pub gpus: Vec<&'m Gpu>,
+}
+
+impl Card<'_> {
+    /// Whether containers may see parts of it: a card in SPX, or without partition modes, is one GPU.
+    #[must_use]
+    pub fn is_partitioned(&self) -> bool {
+        let mode = |gpu: &&Gpu| gpu.partition.as_ref().and_then(|partition| partition.compute.clone().ok());
+        self.gpus.len() > 1 || self.gpus.iter().filter_map(mode).any(|mode| mode != "SPX")
+    }
+}
+
 impl Inventory {
     /// Whether a failed read leaves open which GPUs there are.
     #[must_use]
@@ -48,5 +68,18 @@ impl Inventory {
     /// AMD's GPUs, in the order of their indexes.
     pub fn amd(&self) -> impl Iterator<Item = &Gpu> {
         self.gpus.iter().filter(|gpu| gpu.vendor == Vendor::Amd)
+    }
+
+    /// AMD's cards, in the order of their first GPUs. A GPU whose card sysfs does not tell stands alone.
+    #[must_use]
+    pub fn cards(&self) -> Vec<Card<'_>> {
+        let mut cards: Vec<Card<'_>> = Vec::new();
+        for gpu in self.amd() {
+            match cards.iter_mut().find(|card| card.pci.is_some() && card.pci == gpu.pci) {
+                Some(card) => card.gpus.push(gpu),
+                None => cards.push(Card { pci: gpu.pci, first: gpu, gpus: vec![gpu] }),
+            }
+        }
+        cards
     }
 }

@@ -34,7 +34,7 @@ pub use generation::{NeverComputes, SeaIslands};
 pub use gfx::Gfx;
 pub use gpu::Gpu;
 pub use identity::Identity;
-pub use inventory::{Inventory, Module};
+pub use inventory::{Card, Inventory, Module};
 pub use kfd::{Kfd, KfdParameter};
 pub use node::{Device, DeviceNode, NodeFault};
 pub use partition::Partition;

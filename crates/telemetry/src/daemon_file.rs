@@ -6,9 +6,9 @@
 
 use std::path::Path;
 
+use allocation::document::parse;
 use inventory::health::Age;
 use root::{Kind, Root};
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// The most bytes that are read of a file: the daemon writes less.
@@ -17,8 +17,9 @@ const LIMIT: usize = 1 << 20;
 /// A file that the daemon writes.
 pub trait DaemonFile: DeserializeOwned {
     const PATH: &'static str;
-    /// The only version that is read. A new field needs no new version: a reader ignores an unknown field and
-    /// takes a missing one for unknown.
+    /// The file's name in messages.
+    const NAME: &'static str;
+    /// The version that is written; older ones are read, too.
     const SCHEMA_VERSION: u32;
     /// Seconds after the write during which the file counts.
     const FRESH_S: u64;
@@ -46,7 +47,7 @@ pub fn read<T: DaemonFile>(root: &Root, now: u64) -> Result<Option<T>, String> {
 /// Reads the file that the daemon wrote last, however old; `None` where it wrote none.
 ///
 /// # Errors
-/// A sentence on why nothing of the file counts: it is damaged or of another version, or another user could
+/// A sentence on why nothing of the file counts: it is damaged or of a newer version, or another user could
 /// have written it.
 pub fn last<T: DaemonFile>(root: &Root) -> Result<Option<T>, String> {
     let folder = Path::new(T::PATH).parent().unwrap_or(Path::new("/"));
@@ -62,21 +63,7 @@ pub fn last<T: DaemonFile>(root: &Root) -> Result<Option<T>, String> {
         Err(error) if error.is_not_found() => return Ok(None),
         other => other.map_err(|error| error.to_string())?,
     };
-    parse(&bytes).map(Some).map_err(|why| format!("{} {why}", root.shown(T::PATH).display()))
-}
-
-fn parse<T: DaemonFile>(bytes: &[u8]) -> Result<T, String> {
-    #[derive(Deserialize)]
-    struct Version {
-        schema_version: u32,
-    }
-    let damaged = |error: serde_json::Error| format!("is damaged: {error}");
-    let Version { schema_version } = serde_json::from_slice(bytes).map_err(damaged)?;
-    if schema_version != T::SCHEMA_VERSION {
-        return Err(format!(
-            "has schema_version {schema_version}, not {}: use one version of rocworker",
-            T::SCHEMA_VERSION
-        ));
-    }
-    serde_json::from_slice(bytes).map_err(damaged)
+    let text = str::from_utf8(&bytes).map_err(|error| error.to_string());
+    let parsed = text.and_then(|text| Ok(parse(text, T::NAME, T::SCHEMA_VERSION)?));
+    parsed.map(Some).map_err(|why| format!("{} {why}", root.shown(T::PATH).display()))
 }

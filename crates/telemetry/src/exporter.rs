@@ -13,7 +13,6 @@ use root::Root;
 
 use crate::container::label;
 use crate::daemon_file::{self, DaemonFile};
-use crate::gpu;
 use crate::health;
 use crate::identity::{Identities, Place};
 use crate::links::Links;
@@ -48,10 +47,8 @@ impl Exporter {
         scrape.unread(&inventory);
         let health = scrape.of_daemon::<Health>();
         scrape.found.daemon = scrape.of_daemon();
-        let cards: Vec<(Card, gpu::Card<'_>)> = gpu::Card::all(&inventory)
-            .into_iter()
-            .filter_map(|card| Some((scrape.card(&card, health.as_ref())?, card)))
-            .collect();
+        let cards = inventory.cards();
+        let cards = cards.into_iter().map(|card| (scrape.card(&card, health.as_ref()), card)).collect();
         scrape.users(cards);
         let Scrape { mut found, places, .. } = scrape;
         found.unjudged = health.map(|health| health.unknown).unwrap_or_default();
@@ -110,11 +107,11 @@ impl Scrape<'_> {
     }
 
     /// Adds the processes on the GPUs that are awake.
-    fn users(&mut self, cards: Vec<(Card, gpu::Card<'_>)>) {
+    fn users(&mut self, cards: Vec<(Card, inventory::Card<'_>)>) {
         let awake = cards.iter().filter(|(card, _)| !card.readings.is_suspended());
         let gpus: Vec<(GpuId, &Gpu)> = awake
             .flat_map(|(card, read)| {
-                card.gpus.iter().map(|gpu| card.id_of(gpu)).zip(read.entries.iter().copied())
+                card.gpus.iter().map(|gpu| card.id_of(gpu)).zip(read.gpus.iter().copied())
             })
             .collect();
         let daemon = self.found.daemon.as_ref();
@@ -138,8 +135,8 @@ impl Scrape<'_> {
     }
 
     /// A card with its partitions.
-    fn card(&mut self, card: &gpu::Card<'_>, health: Option<&Health>) -> Option<Card> {
-        let first = *card.entries.first()?;
+    fn card(&mut self, card: &inventory::Card<'_>, health: Option<&Health>) -> Card {
+        let first = card.first;
         let mut readings = match first.pci {
             Some(address) if first.driver.as_deref() == Some("amdgpu") => {
                 amdgpu::readings::of_card(self.root, address)
@@ -156,13 +153,13 @@ impl Scrape<'_> {
         let health = judged.cloned();
         let mut found = Card { pci: first.pci, identity, readings, health, ..Card::default() };
         let has_parts = card.is_partitioned() || first.pci.is_none();
-        for gpu in &card.entries {
+        for gpu in &card.gpus {
             let part = has_parts.then(|| self.part(gpu, &found.readings));
             let xgmi_links = self.links(gpu, found.readings.is_suspended());
             let (index, problems) = (gpu.index, unusable(gpu));
             found.gpus.push(snapshot::Gpu { index, part, xgmi_links, problems, ..snapshot::Gpu::default() });
         }
-        Some(found)
+        found
     }
 
     fn part(&mut self, gpu: &Gpu, of_card: &CardReadings) -> Part {

@@ -12,6 +12,7 @@ use crate::sample::{Labelled, truth};
 
 impl DaemonFile for Health {
     const PATH: &'static str = PATH;
+    const NAME: &'static str = <Self as Document>::NAME;
     const SCHEMA_VERSION: u32 = <Self as Document>::SCHEMA_VERSION;
     const FRESH_S: u64 = FRESH_S;
 

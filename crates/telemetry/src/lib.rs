@@ -11,7 +11,6 @@ pub mod daemon_file;
 pub mod exporter;
 pub mod exposition;
 mod format;
-mod gpu;
 pub mod health;
 pub mod hostname;
 mod identity;

@@ -4,6 +4,7 @@ use crate::daemon_file::DaemonFile;
 
 impl DaemonFile for Published {
     const PATH: &'static str = PATH;
+    const NAME: &'static str = "file of the daemon";
     const SCHEMA_VERSION: u32 = SCHEMA_VERSION;
     const FRESH_S: u64 = FRESH_S;
 

@@ -92,15 +92,16 @@ fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
     let version = |number: u32| format!("\"schema_version\":{number}");
     let (ours, next) = (T::SCHEMA_VERSION, T::SCHEMA_VERSION + 1);
     let other = text.replace(&version(ours), &version(next));
-    let of_other = format!("has schema_version {next}, not {ours}: use one version of rocworker");
+    let of_other = format!("has schema_version {next} of a newer version (this one reads {ours})");
+    let no_file = format!("is no {}: ", T::NAME);
     let bare = format!("{{{}}}", version(ours));
     for (text, why) in [
         (other.as_str(), of_other.as_str()),
-        ("", "is damaged"),
-        (&text[..text.len() - 9], "is damaged"),
-        (bare.as_str(), "is damaged: missing field"),
-        ("[]", "is damaged"),
-        ("\u{0}", "is damaged"),
+        ("", no_file.as_str()),
+        (&text[..text.len() - 9], no_file.as_str()),
+        (bare.as_str(), "missing field"),
+        ("[]", no_file.as_str()),
+        ("\u{0}", no_file.as_str()),
     ] {
         fs::write(&path, text).unwrap();
         let problem = fault();
