@@ -257,7 +257,7 @@ fn wrapper_policy(
         desired.leave(Component::Policy);
         return Ok((policy, desired));
     }
-    desired.push(policy::action(policy::text(templates, &policy)?));
+    desired.push(policy::action(policy::text(templates, &policy)?, wish.wrapper));
     for (engine, (config_file, is)) in defaults.into_iter().flatten() {
         if let Some(remark) = policy::of_default_runtime(config, &policy) {
             let config_file = config_file.display();

@@ -1,7 +1,7 @@
 //! What the wrapper may do for containers: /etc/rocworker/wrapper.json.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use allocation::policy as parser;
 use cdi::{self, Node};
@@ -202,9 +202,13 @@ pub fn text(templates: &Templates, policy: &Policy) -> Result<String, render::Er
     unfit(format!("a policy that names other GPUs than it was asked for: {given} and not {asked}"))
 }
 
-/// The policy's file.
+/// The policy's file. The wrapper comes first: an older one refuses a newer policy.
 #[must_use]
-pub fn action(text: String) -> Action {
+pub fn action(text: String, wrapper: Option<&Path>) -> Action {
     let action = Action::file(Stage::Expose, PATH, text, "the wrapper reads here what containers may have");
-    Action { component: Component::Policy.as_ref().to_owned(), ..action }
+    let action = Action { component: Component::Policy.as_ref().to_owned(), ..action };
+    match wrapper {
+        Some(wrapper) => action.after(wrapper),
+        None => action,
+    }
 }

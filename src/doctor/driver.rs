@@ -11,9 +11,7 @@ const NAME: &str = "driver";
 pub(super) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
     let mut checks = vec![module(subject)];
     checks.extend(
-        subject
-            .cards()
-            .map(|(address, gpu)| bound(About::one(NAME, address.to_string()), subject, gpu)),
+        subject.cards().map(|(address, gpu)| bound(About::one(NAME, address.to_string()), subject, gpu)),
     );
     Ok(checks)
 }

@@ -2,9 +2,9 @@
 
 use amdgpu::bridges;
 use gpu_health::known::Card;
+use inventory::PciAddress;
 use inventory::health::Health;
 use inventory::readings::CardReadings;
-use inventory::PciAddress;
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 

@@ -7,6 +7,7 @@ use config::Component;
 use engines::concourse::tags::{VARIABLE as TAGS, loses};
 use engines::concourse::{DROP_IN, ENV_FILE};
 use engines::env_file::EnvFile;
+use engines::program::INSTALLED;
 use engines::unit::WANTS;
 use reconcile::{
     Change, Content, Desired, Effect, Finding, Kind, KindName, Plan, Receipt, Resource, Restarts, Services,
@@ -53,10 +54,11 @@ impl Run<'_> {
         plan
     }
 
-    /// Whether a change is to a file that names GPUs to engines or to the wrapper: such files follow the machine and
-    /// wait for no apply.
+    /// Whether a change is to a file that names GPUs to engines or to the wrapper, or to the wrapper's copy, which reads
+    /// one of them: such files follow the machine and wait for no apply.
     fn is_of_gpus(&self, change: &Change) -> bool {
-        let those = [&self.config.cdi.path, Path::new(ENV_FILE), Path::new(policy::PATH)];
+        let those =
+            [&self.config.cdi.path, Path::new(ENV_FILE), Path::new(policy::PATH), Path::new(INSTALLED)];
         change.path.path().is_some_and(|path| those.contains(&path))
     }
 

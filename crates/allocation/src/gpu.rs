@@ -5,8 +5,9 @@ use std::fmt;
 use inventory::PciAddress;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
-use crate::Render;
+use crate::path::clean;
 use crate::withheld::{Card, Withheld};
+use crate::{Quoted, Render, is_unsafe_to_show};
 
 /// Something that a container can be given: a GPU, or a partition of one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -32,9 +33,34 @@ pub struct Gpu {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Node {
+    /// A path beneath `/dev`, written in one way only.
+    #[serde(deserialize_with = "device_path")]
     pub path: String,
     /// The host's group that may open it; `None`: as the node has it.
+    #[serde(default, deserialize_with = "group")]
     pub gid: Option<u32>,
+}
+
+fn device_path<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let path = String::deserialize(deserializer)?;
+    let is_plain = path.starts_with("/dev/") && *clean(&path) == *path && !path.contains(is_unsafe_to_show);
+    if is_plain {
+        Ok(path)
+    } else {
+        Err(D::Error::custom(format!("{} is no path of a device node", Quoted(&path))))
+    }
+}
+
+/// runc refuses a group beyond this one (`maxGid` of moby/sys/user), and with it the container.
+const HIGHEST_GROUP: u32 = i32::MAX.cast_unsigned();
+
+fn group<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::Error> {
+    match Option::<u32>::deserialize(deserializer)? {
+        Some(gid) if gid > HIGHEST_GROUP => {
+            Err(D::Error::custom(format!("the gid {gid} is above {HIGHEST_GROUP}")))
+        }
+        gid => Ok(gid),
+    }
 }
 
 impl Node {

@@ -142,8 +142,10 @@ impl Here {
     pub fn cards_with(&self, ids: (u16, u16)) -> Option<String> {
         let named = format!("{:04x}:{:04x}", ids.0, ids.1);
         let with = |is_in_kfd| {
-            let cards =
-                self.cards.iter().filter(move |card| (card.ids(), card.is_in_kfd()) == (Some(ids), is_in_kfd));
+            let cards = self
+                .cards
+                .iter()
+                .filter(move |card| (card.ids(), card.is_in_kfd()) == (Some(ids), is_in_kfd));
             cards.map(|card| card.address.to_string()).collect::<Vec<_>>().join(", ")
         };
         let (inside, outside) = (with(true), with(false));

@@ -155,7 +155,7 @@ fn only_selected_gpus_stand_in_it() {
 
 #[test]
 fn its_file_is_roots_and_readable_by_all() {
-    let action = action("{}\n".to_owned());
+    let action = action("{}\n".to_owned(), None);
     let Kind::Owned(Content::File { bytes, attributes }) = &action.kind else { unreachable!("{action:?}") };
     assert_eq!((bytes.as_slice(), attributes.mode, action.stage), (&b"{}\n"[..], 0o644, Stage::Expose));
     assert_eq!(action.path, Path::new(PATH));

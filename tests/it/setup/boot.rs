@@ -1,6 +1,7 @@
 //! What `rocworker boot` changes and what it leaves to apply, beneath a Root: with a real systemd it is in real_boot.rs.
 
 use crate::setup::laid::{Laid, stands_where_it_can_run};
+use crate::setup::program::Program;
 
 const SPEC: &str = "etc/cdi/amd.json";
 const UNIT: &str = "etc/systemd/system/rocworker-boot.service";
@@ -40,6 +41,41 @@ fn engines_are_told_of_what_is_there_and_the_rest_is_applys() {
     let again = laid.json(&["boot"]);
     assert_eq!(paths(&again["changes"]), [""; 0]);
     assert_eq!(laid.times(), times, "where nothing is to be changed, nothing is written");
+}
+
+/// An older wrapper refuses a newer policy.
+#[test]
+fn real_the_policy_is_not_renewed_before_the_copy_of_the_wrapper_that_reads_it() {
+    if !support::real::require_root(&["chattr"]) {
+        return;
+    }
+    const COPY: &str = "usr/local/lib/rocworker/runc-amd-wrapper";
+    const POLICY: &str = "etc/rocworker/wrapper.json";
+    const OLDER: &str = "{\"schema_version\": 1, \"requests\": \"all\"}\n";
+    let (laid, program) = (Laid::demo(WITHOUT_WAIT), Program::new());
+    std::fs::remove_file(laid.path("usr/lib/rocworker/runc-amd-wrapper")).unwrap();
+    assert_eq!(program.run(&laid, &["apply"]).0, 0);
+    let (policy, older) = (laid.text(POLICY), std::fs::read(laid.path(COPY)).unwrap());
+
+    laid.put(POLICY, OLDER);
+    program.renew_wrapper();
+    let folder = laid.path("usr/local/lib/rocworker");
+    let flag = |option: &str| {
+        assert!(std::process::Command::new("chattr").arg(option).arg(&folder).status().unwrap().success())
+    };
+    flag("+i");
+    let (code, said) = program.run(&laid, &["apply"]);
+    flag("-i");
+    assert_eq!(code, 1, "{said}");
+    assert!(
+        said.contains("it needs /usr/local/lib/rocworker/runc-amd-wrapper, which could not be written"),
+        "{said}"
+    );
+    assert_eq!(laid.text(POLICY), OLDER, "{said}");
+
+    let (_, said) = program.run(&laid, &["boot"]);
+    assert_eq!(laid.text(POLICY), policy, "{said}");
+    assert_ne!(std::fs::read(laid.path(COPY)).unwrap(), older, "{said}");
 }
 
 /// The unit names no configuration: what another one withholds is not given at the next start.

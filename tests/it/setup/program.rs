@@ -23,6 +23,12 @@ impl Program {
         Self { dir }
     }
 
+    /// Puts another build of the wrapper beside the program.
+    pub(crate) fn renew_wrapper(&self) {
+        fs::write(self.dir.path().join("runc-amd-wrapper"), support::laid::WRAPPER.to_owned() + "newer")
+            .unwrap();
+    }
+
     pub(crate) fn path(&self) -> PathBuf {
         self.dir.path().join("rocworker")
     }

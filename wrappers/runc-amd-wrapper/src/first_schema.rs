@@ -1,5 +1,6 @@
 //! The GPUs of a policy of schema 1, which names render nodes alone, or none: then the machine's usable GPUs are meant.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
@@ -7,11 +8,13 @@ use allocation::Render;
 use allocation::gpu::{self, Gpu};
 use allocation::policy::Policy;
 use inventory::PciAddress;
+use lease::open;
+use rustix::fs::OFlags;
 
 use crate::nodes::{Devices, Node, Place};
 
-/// The driver whose cards are AMD's: it binds to no other vendor's (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
-const DRIVER: &str = "amdgpu";
+/// The most bytes of a KFD node's properties that are read: the kernel writes at most a page.
+const LIMIT: u64 = 64 << 10;
 
 /// The GPUs of such a policy, each with its card node, in the order of their indexes.
 #[must_use]
@@ -63,13 +66,21 @@ fn usable(devices: &Devices<'_>) -> Vec<Gpu> {
     let mut numbers: Vec<u32> =
         entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
     numbers.sort_unstable();
-    let properties = numbers.iter().filter_map(|number| {
-        let text = fs::read_to_string(nodes.join(number.to_string()).join("properties")).ok()?;
+    // A node that cannot be read may be a GPU: no index is known of those behind it.
+    let properties = numbers.iter().map_while(|number| {
+        let path = nodes.join(number.to_string()).join("properties");
+        let (file, found) = open::regular(&path, OFlags::empty()).ok()?;
+        String::from_utf8(open::bytes(&file, &found, LIMIT).ok()?).ok()
+    });
+    let with_render_node = properties.filter_map(|text| {
         // A processor has no render node.
         property(&text, "drm_render_minor ").filter(|minor| *minor != 0).map(|minor| (minor, text))
     });
-    let found = (0..).zip(properties).filter_map(|(index, (minor, text))| find(index, minor, &text, devices));
-    let found: Vec<Found> = found.collect();
+    let found =
+        (0..).zip(with_render_node).filter_map(|(index, (minor, text))| find(index, minor, &text, devices));
+    let mut found: Vec<Found> = found.collect();
+    let mut known = BTreeSet::new();
+    found.retain(|one| known.insert(one.render));
     let cards: Vec<_> =
         found.iter().filter_map(|one| Some((one.location?, PciAddress::parse(&one.place.parent)?))).collect();
     found.iter().map(|one| gpu(one, &cards, devices)).collect()
@@ -82,11 +93,10 @@ fn property(text: &str, name: &str) -> Option<u64> {
 fn find(index: u32, minor: u64, properties: &str, devices: &Devices<'_>) -> Option<Found> {
     let render = Render::parse(&format!("renderD{minor}"))?;
     let place = place_of(render, devices)?;
-    let driver = devices.sys.join("dev/char").join(&place.folder).join("driver");
-    let is_amdgpus = || fs::read_link(driver).is_ok_and(|driver| driver.ends_with(DRIVER));
-    if !place.is_partition() && (PciAddress::parse(&place.parent).is_none() || !is_amdgpus()) {
+    if !place.is_partition() && PciAddress::parse(&place.parent).is_none() {
         return None;
     }
+    devices.check_driver(&place).ok()?;
     let id = property(properties, "unique_id ").filter(|id| *id != 0);
     let location = property(properties, "location_id ").map(|location| (location & 0xffff) >> 3);
     let domain = property(properties, "domain ").unwrap_or_default();
@@ -161,6 +171,10 @@ mod tests {
             )
             .unwrap();
         }
+        // Two KFD nodes of one render node are one GPU.
+        fs::create_dir_all(sys.join("class/kfd/kfd/topology/nodes/11")).unwrap();
+        let node_of = |number: &str| sys.join("class/kfd/kfd/topology/nodes").join(number).join("properties");
+        fs::copy(node_of("10"), node_of("11")).unwrap();
         let devices = Devices::at(&sys, &dev);
         let policy = Policy::parse(r#"{"schema_version":1,"requests":"all"}"#).unwrap();
         let found: Vec<String> = gpus(&policy, &devices)
@@ -177,6 +191,9 @@ mod tests {
                 "3 (0000:64:00.0, renderD130) GPU-00000000000000ab,0000:64:00.0 /dev/dri/card30,/dev/dri/renderD130",
             ]
         );
+        fs::remove_file(node_of("2")).unwrap();
+        let before: Vec<u32> = gpus(&policy, &devices).iter().map(|gpu| gpu.index).collect();
+        assert_eq!(before, [0], "no index is known of a GPU behind a node that cannot be read");
         let listed = r#"{"schema_version":1,"gpus":[{"index":0,"pci":"0000:64:00.0","render":"renderD129"},
             {"index":1,"pci":"0000:66:00.0","render":"renderD140"}]}"#;
         let listed = gpus(&Policy::parse(listed).unwrap(), &devices);

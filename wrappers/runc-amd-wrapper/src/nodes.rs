@@ -40,6 +40,24 @@ pub struct Place {
 }
 
 impl<'a> Devices<'a> {
+    /// Checks that amdgpu drives the card. A further partition's platform device is amdgpu's by its name.
+    ///
+    /// # Errors
+    /// The end of a sentence: which driver has the card.
+    pub fn check_driver(&self, place: &Place) -> Result<(), String> {
+        if place.is_partition() {
+            return Ok(());
+        }
+        match std::fs::read_link(self.sys.join("dev/char").join(&place.folder).join("driver")) {
+            Ok(driver) if driver.ends_with(DRIVER) => Ok(()),
+            Ok(driver) => Err(format!(
+                "is driven by {}, not by {DRIVER}",
+                last(&driver.to_string_lossy()).escape_default()
+            )),
+            Err(error) => Err(format!("names no driver in sysfs: {error}")),
+        }
+    }
+
     pub fn at(sys: &'a Path, dev: &'a Path) -> Self {
         let open = |folder: &Path| File::open(folder).ok();
         Self { sys, dev: open(dev), chars: open(&sys.join("dev/char")) }
@@ -81,6 +99,9 @@ impl<'a> Devices<'a> {
         })
     }
 }
+
+/// The driver whose cards are AMD's: it binds to no other vendor's (drivers/gpu/drm/amd/amdgpu/amdgpu_drv.c).
+const DRIVER: &str = "amdgpu";
 
 /// A character device node as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +215,18 @@ impl Setting<'_> {
     /// # Errors
     /// The sentence that says which of its nodes cannot be given, and why.
     pub fn gpu<'g>(&self, gpu: &'g Gpu) -> Result<Vec<Examined<'g>>, String> {
-        let nodes = gpu.nodes.iter().map(|wanted| self.node(wanted, |place| place.check(&wanted.path, gpu)));
+        let nodes = gpu.nodes.iter().map(|wanted| {
+            self.node(wanted, |place| {
+                place.check(&wanted.path, gpu)?;
+                self.devices.check_driver(place).map_err(|problem| {
+                    format!(
+                        "the card {} of {} {problem}: {AGAIN}",
+                        place.parent.escape_default(),
+                        wanted.path
+                    )
+                })
+            })
+        });
         nodes.collect::<Result<_, _>>().map_err(|error| format!("the GPU {gpu} cannot be given: {error}"))
     }
 

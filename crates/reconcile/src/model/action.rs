@@ -237,8 +237,8 @@ impl Action {
         self
     }
 
-    /// Applies only once `path` exists: a file, or another action's package or module, which must have come in this run
-    /// or be right.
+    /// Applies only once `path` exists: a file, which this run must not have failed to write; or another action's package
+    /// or module, which must have come in this run or be right.
     #[must_use]
     pub fn after(mut self, path: impl Into<Resource>) -> Self {
         self.needs.push(path.into());

@@ -303,7 +303,8 @@ fn unmet(root: &Root, plan: &Plan, carried: &Executed, change: &Change) -> Optio
             let has_failed = || carried.failed.iter().any(|it| it.path == *needed);
             return match change.entry {
                 None => (root.lstat(path).is_err() || has_failed()).then(|| unreplaced(needed)),
-                Some(_) => (!root.exists(path)).then(|| format!("it needs {needed}, which is not there")),
+                Some(_) if !root.exists(path) => Some(format!("it needs {needed}, which is not there")),
+                Some(_) => has_failed().then(|| format!("it needs {needed}, which could not be written")),
             };
         }
         let is_named =

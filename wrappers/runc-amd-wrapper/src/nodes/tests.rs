@@ -71,6 +71,29 @@ fn a_node_is_the_card_that_the_kernel_says() {
 }
 
 #[test]
+fn a_card_that_another_driver_has_is_given_to_no_container() {
+    let sys = sysfs(&[
+        ("226:128", "../../devices/pci0000:00/0000:64:00.0/drm/renderD128"),
+        ("226:129", "../../devices/pci0000:00/0000:65:00.0/drm/renderD129"),
+        ("226:130", "../../devices/platform/amdgpu_xcp.1/drm/renderD130"),
+    ]);
+    let devices = Devices::at(sys.path(), Path::new("/dev"));
+    let checked = |minor: u32| {
+        let place = devices.place_of(&node(226, minor), Path::new("/dev/dri/x")).unwrap();
+        devices.check_driver(&place)
+    };
+    let drive = |card: &str, driver: &str| {
+        let folder = sys.path().join("dev/char/../../devices/pci0000:00").join(card);
+        symlink(format!("../../../bus/pci/drivers/{driver}"), folder.join("driver")).unwrap();
+    };
+    drive("0000:64:00.0", "nvidia");
+    assert_eq!(checked(128), Err("is driven by nvidia, not by amdgpu".to_owned()));
+    assert!(checked(129).unwrap_err().starts_with("names no driver in sysfs: "));
+    drive("0000:65:00.0", "amdgpu");
+    assert_eq!((checked(129), checked(130)), (Ok(()), Ok(())));
+}
+
+#[test]
 fn only_a_character_device_is_a_node() {
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("renderD128");
