@@ -36,7 +36,7 @@ pub fn keeps_program(run: &Run<'_>, forever: bool) -> Result<Vec<String>, Error>
             count => format!("it and {} more came", count - 1),
         };
         format!(
-            "{}: {what} by apt, of which dpkg can take nothing back while it is at work itself: run rocworker undo",
+            "{}: {what} by apt, and dpkg can remove none of it while dpkg itself is at work: run rocworker undo",
             first.shown(run.root)
         )
     });

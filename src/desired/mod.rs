@@ -239,11 +239,11 @@ fn wrapper_policy(
     let set_up = set_up(config, selection, concourse, templates);
     let script = replaced_script(config, concourse);
     let either = |known: Option<bool>| known.map_or(vec![false, true], |known| vec![known]);
-    let unchosen = either(defaults.ok().map(|defaults| !defaults.is_empty()));
+    let is_default = either(defaults.ok().map(|defaults| !defaults.is_empty()));
     let policies = either(set_up).into_iter().flat_map(|concourse| {
         let had_srv = concourse && script.is_some();
-        let of = move |unchosen: &bool| Callers { concourse, had_srv, unchosen: *unchosen };
-        unchosen.iter().map(move |unchosen| policy::policy(config, selection, inventory, of(unchosen)))
+        let of = move |is_default: &bool| Callers { concourse, had_srv, is_default_runtime: *is_default };
+        is_default.iter().map(move |is_default| policy::policy(config, selection, inventory, of(is_default)))
     });
     let mut policies: Vec<_> = policies.collect();
     policies.dedup();

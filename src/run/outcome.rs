@@ -114,8 +114,8 @@ impl Outcome {
         self.changes.extend(plan.changes.into_iter().filter(|change| done.contains(&change.path)));
     }
 
-    /// Notes what is optional and could not be applied, in place of calling it a failure.
-    pub(super) fn forgive_optional(&mut self, desired: &Desired) {
+    /// Turns the failures of optional actions into a note.
+    pub(super) fn accept_missing_optional(&mut self, desired: &Desired) {
         let optional: BTreeSet<&Resource> =
             desired.actions.iter().filter(|action| action.is_optional).map(|action| &action.path).collect();
         let is_optional = |finding: &mut Finding| optional.contains(&finding.path);

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cdi::{Siblings, may_replace};
-use config::selection::choose;
+use config::selection::pin;
 use config::{self, Component, Config};
 use engines::concourse::desired::{out_of_date, written_by};
 use engines::hidden::{hidden, mounts};
@@ -57,7 +57,7 @@ impl Target {
         match (&self.unknown, request) {
             (Some((published, _)), _) => published.narrowed(receipt),
             // A person asks for this path by name.
-            (None, Request::One(action)) => receipt.clone().forgiving(&action.path),
+            (None, Request::One(action)) => receipt.clone().without_repairs_of(&action.path),
             _ => receipt.clone(),
         }
     }
@@ -191,7 +191,7 @@ impl Run<'_> {
             return Ok(memory);
         }
         memory.only = scope.only(state).map(str::to_owned);
-        memory.pinned = choose(self.config, &observed.facts)?;
+        memory.pinned = pin(self.config, &observed.facts)?;
         memory.versions.clone_from(&observed.versions);
         memory.overrides = observed.templates.first_seen(&memory.overrides);
         memory.concourse = written_by(&observed.engines.concourse, memory.concourse);

@@ -102,7 +102,7 @@ fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desir
         }
         let effects = |of_cdi| if of_cdi { restart(config, &known) } else { vec![reload()] };
         // CDI that came earlier leaves with the rest.
-        action = action.taken_back_with(effects(has_cdi));
+        action = action.reverted_with(effects(has_cdi));
         action.effects = effects(is_cdi_new);
     } else {
         desired.note(

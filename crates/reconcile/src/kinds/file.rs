@@ -186,7 +186,7 @@ pub(super) fn revert(seen: &Observed<'_>, entry: &Entry, found: &Found, force: b
         return restore(seen, entry, found, force);
     }
     Err(Unchanged::Left(
-        "somebody has changed it since: it stays as it is; rocworker undo --force takes it back all the same"
+        "somebody has changed it since: it stays as it is; rocworker undo --force reverts it all the same"
             .to_owned(),
     ))
 }
