@@ -35,7 +35,7 @@ pub struct ExporterUnit {
     pub web_config: WebConfig,
 }
 
-/// Another's unit.
+/// A unit of the exporter's name that rocworker does not manage.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Foreign {
     pub path: PathBuf,

@@ -51,13 +51,14 @@ pub struct Memory {
     /// may have been killed, or have found what a person repairs later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unverified: bool,
-    /// Whether an undo has begun and no apply has come since: what it has left is not set up again by the daemon.
+    /// Whether an undo has begun and no apply has run since. If so, the daemon sets up nothing again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,
     /// The configuration of the last apply. `None`: the machine's own, which had no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<AppliedConfig>,
-    /// Which rocworker last set the machine up: two on one machine make two things of a configuration.
+    /// The version of rocworker that last set the machine up. Another version on the machine may make another thing of
+    /// one configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocworker: Option<String>,
     /// The mount points over files that may name the wrapper, as they were when this machine was first set up. `None`:

@@ -36,9 +36,11 @@ pub enum Error {
     Unanswered(String),
 }
 
+/// Refuses to plan while a driver file has not answered which GPUs there are.
+///
 /// # Errors
-/// When AMD's GPUs are wanted, and a driver's file that says which there are has not answered or cannot be read.
-pub fn certain(config: &Config, facts: &Facts) -> Result<(), Error> {
+/// When the configuration asks for AMD's GPUs, and a driver file that names them has not answered or cannot be read.
+pub fn require_known_gpus(config: &Config, facts: &Facts) -> Result<(), Error> {
     let unanswered = facts.inventory.unanswered().next().filter(|_| config.gpus.is_on());
     unanswered.map_or(Ok(()), |unread| Err(Error::Unanswered(unread.to_string())))
 }
@@ -58,7 +60,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         desired.extend(of_engines(&wish(config, observations, &selection?, None)));
         return Ok(desired);
     }
-    certain(config, facts)?;
+    require_known_gpus(config, facts)?;
     for path in templates.unknown() {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));

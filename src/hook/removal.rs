@@ -54,7 +54,8 @@ impl Machine<'_> {
             own_files::remove(self.root, &charm, is_needed)?;
         } else {
             // The program and the configuration are a part of it, whoever brought them.
-            let text = "what is set up here stays: it was applied without the charm, and rocworker undo reverts it";
+            let text =
+                "what is set up here stays: it was applied without the charm, and rocworker undo reverts it";
             self.tools.log(Level::Info, text)?;
         }
         if self.root.exists(REPORTS) {

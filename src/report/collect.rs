@@ -16,7 +16,7 @@ const TOTAL: usize = 16 << 20;
 const ENTRY: usize = 512;
 /// The record that holds them is read again under a limit.
 const NOTES: usize = 500;
-/// As the kernel follows (MAXSYMLINKS).
+/// The number of links that rocworker follows in one path, which is the kernel's own (MAXSYMLINKS).
 const LINKS: usize = 40;
 
 const SYS: &str = "/sys";

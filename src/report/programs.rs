@@ -16,7 +16,7 @@ use crate::doctor::KERNEL_LOG;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Beside the engines.
+/// The programs whose versions a report has, beside those of the engines.
 const ASKED: [&str; 4] = ["runc", "crun", "rocm-smi", "amd-smi"];
 
 const NO_COMMANDS: &str = "Skipped: commands are not run with --root.";

@@ -24,7 +24,7 @@ use super::published::{PublishedState, goes};
 use super::scope::{Changes, Components, Request, Scope};
 use super::{Error, Run, State};
 use crate::desired::own_unit::DAEMON;
-use crate::desired::{self, certain, desired};
+use crate::desired::{self, desired, require_known_gpus};
 use crate::exporter_unit::ExporterUnit;
 use crate::memory::{AppliedConfig, Memory};
 use crate::observations::Observations;
@@ -104,7 +104,7 @@ impl Run<'_> {
         let observed = self.observe(&state, scope.packages);
         let has_lost_all = self.config.gpus.is_on() && !observed.facts.has_amd();
         let wanted = is_known.then(|| {
-            certain(self.config, &observed.facts)?;
+            require_known_gpus(self.config, &observed.facts)?;
             Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?))
         });
         let problem = match wanted {

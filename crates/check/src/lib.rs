@@ -23,7 +23,7 @@ pub struct Check {
     pub on_host: Option<Box<OnHost>>,
 }
 
-/// What to do.
+/// What a person does about a check that fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remedy {
     text: String,

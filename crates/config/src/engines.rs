@@ -84,7 +84,7 @@ impl EngineDocument {
     }
 }
 
-/// What a [`Concourse`] says.
+/// The configuration's section `concourse`, as the file has it; [`Concourse`] is its checked form.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConcourseDocument {

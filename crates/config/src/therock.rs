@@ -9,7 +9,7 @@ use super::download::{SCHEMES, digest, url};
 use super::releases::{is_between, minor, rows};
 use super::{Error, Source};
 
-/// Which archive.
+/// The archive of TheRock that rocworker installs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TheRock {
     /// The version in the archive's name: `7.14.0`, `7.13.0a20260515`, `7.13.0rc2`.

@@ -12,7 +12,7 @@ pub const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 /// Path to which the wrapper is copied from beside this program, when no package has it.
 pub const INSTALLED: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 
-/// Folder in which Juju's agents of a machine's units have theirs.
+/// The folder that holds a folder for the agent of each Juju unit on the machine.
 pub const AGENTS: &str = "/var/lib/juju/agents";
 
 const REINSTALL: &str = "install rocworker again, then rocworker apply";

@@ -26,7 +26,7 @@ pub type WrapperAsDefault = (&'static str, NamedRuntime);
 /// The engines whose default runtime is the wrapper, or may be it.
 ///
 /// # Errors
-/// Why that is unknown.
+/// Says why rocworker cannot tell which engines these are.
 pub fn with_wrapper_as_default(
     root: &Root,
     config: &Config,
@@ -39,7 +39,7 @@ pub fn with_wrapper_as_default(
     ALL.iter().filter_map(|engine| of(engine).transpose()).collect()
 }
 
-/// Whether the runtime that has this name runs the wrapper. `entry`: what the engine says of it. `managed`: our name.
+/// Whether the runtime that has this name runs the wrapper. `entry`: what the engine says of it. `managed`: the managed runtime's name.
 pub(super) fn runs_wrapper(
     root: &Root,
     (name, managed): (&str, &str),

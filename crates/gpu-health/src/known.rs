@@ -52,7 +52,7 @@ pub struct Known<'a> {
     /// Seconds since 1970.
     pub now: u64,
     pub cards: &'a [Card],
-    /// Or why it cannot be read.
+    /// The kernel's log, or why the program cannot read it.
     pub log: Result<Log<'a>, &'a str>,
     /// The last judgement, however old.
     pub last: Option<&'a Health>,

@@ -22,7 +22,7 @@ pub enum Workload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitStatus {
     pub state: Workload,
-    /// A single line.
+    /// What Juju shows beside the state, in a single line.
     pub text: String,
 }
 
@@ -46,7 +46,7 @@ impl UnitStatus {
         Self::new(Workload::Blocked, text)
     }
 
-    /// After an error.
+    /// The status after a hook that ended with an error.
     pub fn failed(error: &anyhow::Error) -> Self {
         let is_wrong = error.is::<WrongConfig>() || error.is::<config::Error>();
         match error.to_string() {

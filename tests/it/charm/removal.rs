@@ -98,10 +98,7 @@ fn real_what_an_undo_by_action_has_left_is_told_until_it_is_gone() {
     laid.put(RULES, &rules);
     for _ in 0..2 {
         let told = unit.run(laid.top(), "hooks/update-status").status();
-        assert_eq!(
-            told,
-            "blocked: Reverted by the action undo: juju run rocworker/0 apply sets it up again"
-        );
+        assert_eq!(told, "blocked: Reverted by the action undo: juju run rocworker/0 apply sets it up again");
         assert!(!laid.path(RULES).exists());
     }
 }

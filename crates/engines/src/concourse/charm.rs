@@ -36,7 +36,7 @@ impl Charm {
         let runc = bin.join("runc");
         let links = [&*runc, Path::new("/opt/bin/runc")].into_iter().filter(|link| leads_to(link, SCRIPT));
         charm.signs = links.map(|link| format!("{} leads to {SCRIPT}", link.display())).collect();
-        // Both GPU modes name this file: by itself it says nothing of AMD's.
+        // The charm names this file in its GPU mode for NVIDIA too: by itself the file does not show the mode for AMD.
         let config =
             config.filter(|path| !charm.signs.is_empty() && path.file_name() == Some(CONFIG.as_ref()));
         charm.signs.extend(config.map(|path| format!("containerd's configuration is {}", path.display())));

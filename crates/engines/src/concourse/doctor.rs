@@ -1,4 +1,4 @@
-//! The Concourse worker: whether our environment file is there, and is the last that systemd reads.
+//! The Concourse worker: whether the managed environment file is there, and whether systemd reads it last.
 
 use std::path::Path;
 

@@ -100,7 +100,7 @@ impl Daemon {
         argv
     }
 
-    /// Removes all that our namespace holds, and the namespace.
+    /// Removes all that the canary's namespace holds, and the namespace.
     fn remove(&self, context: &CanaryContext<'_>, ctr: &[&str]) -> Result<(), String> {
         let call = |arguments: &[&str]| context.call(&[ctr, arguments].concat());
         for id in call(&["containers", "list", "--quiet"])? {

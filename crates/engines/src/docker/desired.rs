@@ -1,4 +1,4 @@
-//! What docker's configuration needs: our runtime, and CDI where docker supports it and has it not on yet. Its default
+//! What docker's configuration needs: the managed runtime, and CDI where docker supports it and has it not on yet. Its default
 //! runtime is never changed.
 
 use std::path::Path;
@@ -162,7 +162,7 @@ fn reload() -> Effect {
     Effect::Reload { unit: UNIT.to_owned() }
 }
 
-/// Our runtime; none where another program uses the name.
+/// The managed runtime's key. It fails where another program uses the runtime's name.
 fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Key, String> {
     let name = &config.docker.runtime;
     let path = wrapper.display().to_string();

@@ -10,7 +10,7 @@ const LIMIT: usize = 512 << 20;
 /// How a Debian package begins (deb(5), ar(5)).
 const MAGIC: &[u8] = b"!<arch>\ndebian-binary";
 
-/// A package, whole.
+/// A Debian package, with all its bytes.
 #[derive(Debug)]
 pub struct Package {
     pub path: PathBuf,

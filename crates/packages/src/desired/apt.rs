@@ -19,7 +19,7 @@ const PACKAGES: &str = "packages";
 /// The release of ROCm whose tools are taken where none is configured.
 pub const ROCM: &str = "7.2.4";
 
-/// Which packages come first.
+/// The preferences by which apt prefers packages of the managed repositories to others.
 const PIN: &str = "/etc/apt/preferences.d/rocworker-amd.pref";
 
 /// The key that signs AMD's repositories.
@@ -215,7 +215,7 @@ impl Source {
         found.sources.iter().filter(is_it)
     }
 
-    /// Which packages come first, and the repository.
+    /// The file of apt's preferences, and the file that names the repository.
     fn files(
         self,
         config: &Config,

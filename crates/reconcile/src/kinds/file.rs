@@ -208,7 +208,7 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
         State::Link { target } => {
             (Verb::Restore, Target::Put(Content::Link { target: target.clone() }), None)
         }
-        // Neither is ever replaced, so that neither was ever there.
+        // Rocworker replaces none of these with a file, so none of them was at the path before.
         State::Node { .. } | State::Loaded | State::Package { .. } | State::Other { .. } => {
             return Err(Unchanged::Gone);
         }
