@@ -54,7 +54,7 @@ pub enum WebConfig {
     Readable,
     /// The exporter, as a member of this group.
     ByGroup(u32),
-    /// Not the exporter: why.
+    /// The exporter cannot read it, for this reason.
     Unreadable(String),
 }
 

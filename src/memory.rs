@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 /// The path of the memory, and the newest schema_version that this version reads.
 pub const FORMAT: (&str, u32) = (PATH, VERSION);
 
-/// The file.
+/// The memory as its file holds it.
 #[derive(Serialize, Deserialize)]
 struct Stored<M> {
     schema_version: u32,
@@ -28,7 +28,7 @@ struct Stored<M> {
     memory: M,
 }
 
-/// Everything that is remembered.
+/// What rocworker remembers from one run to the next, beside the receipt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Which GPUs the words of gpu-device-ids meant when they were first applied.

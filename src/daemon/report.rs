@@ -147,7 +147,8 @@ impl Report {
         failed
     }
 
-    pub fn is_off(&self) -> bool {
+    /// Whether the report names a problem that a person should look at.
+    pub fn needs_attention(&self) -> bool {
         self.config.problem.is_some()
             || self.failing.is_some()
             || !self.contested.is_empty()

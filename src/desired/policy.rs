@@ -96,8 +96,8 @@ pub struct Callers {
     pub concourse: bool,
     /// The wrapper replaces a script of the Concourse charm's, which mounts the folders of /srv.
     pub had_srv: bool,
-    /// All containers of an engine whose default runtime is the wrapper. Nobody asked for the wrapper by name, and an
-    /// image that sets the variable would get a GPU.
+    /// The wrapper is an engine's default runtime, so all containers of that engine run by it. No container asked for the
+    /// wrapper by name, and an image that sets the variable would get a GPU.
     pub is_default_runtime: bool,
 }
 

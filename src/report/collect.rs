@@ -43,7 +43,7 @@ pub(crate) struct Collector<'a> {
     pub(crate) root: &'a Root,
     pub(crate) entries: BTreeMap<PathBuf, Entry>,
     pub(crate) nodes: Vec<RecordedNode>,
-    /// Path to reason.
+    /// The paths that the archive leaves out, each with the reason.
     left_out: BTreeMap<PathBuf, String>,
     size: usize,
     /// Folders of sysfs by a path that leads over links; `None` where it leads to none.

@@ -20,7 +20,7 @@ use render::Templates;
 
 use super::active::why_not_the_daemons;
 use super::outcome::Stopped;
-use super::published::{PublishedState, goes};
+use super::published::{PublishedState, is_removed_by_apply};
 use super::scope::{Changes, Components, Request, Scope};
 use super::{Error, Run, State};
 use crate::desired::own_unit::DAEMON;
@@ -167,8 +167,9 @@ impl Run<'_> {
             own_program: own_program::find(root, running),
             exporter: ExporterUnit::read(root, config, receipt, running, self.programs),
             wrapper: program.and_then(|program| program.that_runs(&mut versions, beside)),
-            cdi_place: may_replace(root, &config.cdi.path, false)
-                .map(|()| Siblings::read(root, &config.cdi.path, |path| goes(root, receipt, path))),
+            cdi_place: may_replace(root, &config.cdi.path, false).map(|()| {
+                Siblings::read(root, &config.cdi.path, |path| is_removed_by_apply(root, receipt, path))
+            }),
             templates: Templates::read(root),
             wrapper_as_default: with_wrapper_as_default(root, config, &engines),
             engines,

@@ -217,7 +217,7 @@ fn configured(
     if let Err(problem) = version.and_then(|version| configure(version, &mut desired)) {
         desired.problem(engine.name, format!("{daemon} is left alone: {problem}"));
     }
-    desired.of_or_undecided(engine.name)
+    desired.of_component_or_undecided(engine.name)
 }
 
 /// The folder of the CDI spec; `None` where engines look by themselves.

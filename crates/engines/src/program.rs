@@ -50,7 +50,7 @@ impl Program {
         if let Ok(meta) = root.lstat(PACKAGED)
             && meta.kind == Kind::Regular
         {
-            root.believe(Path::new(PACKAGED), &meta).map_err(|error| error.to_string())?;
+            root.check_owner(Path::new(PACKAGED), &meta).map_err(|error| error.to_string())?;
             let broken = |what: &str| Err(format!("{} {what}: {REINSTALL}", root.shown(PACKAGED).display()));
             if meta.mode & 0o100 == 0 {
                 return broken("is not executable");

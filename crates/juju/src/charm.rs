@@ -86,7 +86,7 @@ impl Charm {
 /// Waits until no other hook of this machine reads, changes and writes the state; several units can share a machine.
 /// `on_wait` is called with a sentence where another hook has the lock.
 pub fn lock(root: &Root, patience: Duration, on_wait: &mut dyn FnMut(String)) -> Result<Lock, Error> {
-    root.believe_folder(FOLDER)?;
+    root.check_folder_owner(FOLDER)?;
     match root.lock(LOCK, Duration::ZERO) {
         Err(Error::Locked { path, .. }) => on_wait(format!(
             "waiting up to {} s for another hook of this machine, which has {}",

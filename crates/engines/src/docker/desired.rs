@@ -41,7 +41,7 @@ pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
     if let Err(problem) = want(config, installed, wrapper, &mut desired) {
         desired.problem(NAME, problem);
     }
-    desired.of_or_undecided(NAME)
+    desired.of_component_or_undecided(NAME)
 }
 
 fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desired) -> Result<(), String> {

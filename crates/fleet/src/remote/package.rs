@@ -53,7 +53,7 @@ impl Package {
             let mut candidates = names.filter(|name| name.to_str().is_some_and(|name| is_of(name, version)));
             if let Some(name) = candidates.next() {
                 let path = folder.join(name);
-                let believed = machine.believe_folder(folder);
+                let believed = machine.check_folder_owner(folder);
                 let bytes = believed.and_then(|()| machine.read_trusted(&path, LIMIT));
                 return Self::of(&path, bytes.map_err(Error::Untrusted)?);
             }

@@ -13,7 +13,7 @@ use super::rocm;
 use crate::Packages;
 use crate::driver::{Bring, Distribution, PACKAGE};
 
-/// What notes are about.
+/// The subject of this module's notes.
 const PACKAGES: &str = "packages";
 
 /// The release of ROCm whose tools are taken where none is configured.
@@ -150,7 +150,7 @@ pub fn knows_driver(config: &Config, found: &Packages, distribution: &Distributi
 
 /// A package that should be there.
 struct Coming {
-    /// `None`: the distribution's own.
+    /// The managed repository that has the package. `None`: the distribution's own.
     source: Option<Source>,
     package: Package,
     reason: &'static str,
@@ -162,7 +162,7 @@ struct Coming {
 enum Source {
     ContainerToolkit,
     Rocm,
-    /// The driver's.
+    /// The repository of the kernel driver.
     Amdgpu,
 }
 

@@ -7,11 +7,11 @@ use reconcile::{Action, Content, Desired, Installer, Kind, Package, Resource, St
 
 use crate::driver::Bring;
 
-/// What notes are about.
+/// The subject of this module's notes.
 pub const ROCM: &str = "rocm";
 
 pub(super) const PACKAGE: &str = "amdgpu-install";
-/// What the package brings.
+/// The program of the package amdgpu-install.
 const PROGRAM: &str = "/usr/bin/amdgpu-install";
 
 /// ROCm by AMD's own installer, as ClusterBloom has it: its package, and what it is asked for. `suite`: the folder of the

@@ -26,12 +26,12 @@ pub fn asked_for(receipt: &Receipt) -> Option<&Attempt> {
 /// What is known once the driver is installed. Kmod is asked for the files ([`super::module`]); the rest is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
-    /// The running kernel.
+    /// The release of the running kernel.
     pub kernel: &'a str,
     pub dkms: &'a Dkms,
     /// What dkms has built for the running kernel.
     pub built: Option<&'a ModuleFile>,
-    /// What modprobe finds.
+    /// The file that modprobe finds for amdgpu.
     pub found: Option<&'a ModuleFile>,
     /// What `modprobe amdgpu` does; `None`: modprobe finds no such module.
     pub modprobe: Option<&'a Modprobe>,
@@ -48,7 +48,7 @@ pub struct Seen<'a> {
 pub enum Verdict {
     /// The driver that was built is loaded, and there is nothing to do.
     Loaded,
-    /// `modprobe amdgpu` loads it.
+    /// The driver is built and not loaded: `modprobe amdgpu` loads it.
     Loadable,
     /// Another build of amdgpu is loaded, and cannot be unloaded while programs use it. The attempt is to be
     /// remembered.
@@ -97,7 +97,7 @@ pub fn look(
     }))
 }
 
-/// Pure.
+/// Judges from what was read whether the driver that was installed runs. Pure.
 #[must_use]
 pub fn verify(seen: &Seen<'_>) -> Verdict {
     decide(seen).unwrap_or_else(Verdict::Wrong)

@@ -88,7 +88,7 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
 /// machine believes: another user could write the file.
 fn is_at(root: &Root, content: &Content, found: &Found) -> bool {
     let is_file = |wanted: &Attributes, mode: u32, uid: u32, gid: u32| {
-        let is_owner = wanted.owner.map_or_else(|| root.believes(uid), |owner| owner == (uid, gid));
+        let is_owner = wanted.owner.map_or_else(|| root.is_trusted_owner(uid), |owner| owner == (uid, gid));
         wanted.mode == mode && is_owner
     };
     match (content, found) {
