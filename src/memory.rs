@@ -108,7 +108,7 @@ pub enum Error {
 }
 
 impl Memory {
-    /// What is remembered; nothing where nothing is.
+    /// Reads the memory's file. Without a file the memory is empty.
     pub fn read(root: &Root) -> Result<Self, Error> {
         let bytes = match root.read_trusted(PATH, LIMIT) {
             Ok(bytes) => bytes,

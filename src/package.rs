@@ -71,7 +71,7 @@ fn daemon(run: &Run<'_>) -> Result<Option<String>, Error> {
     )))
 }
 
-/// What stays where no package can come or go.
+/// The managed packages, and the files by which apt finds them. A run that leaves packages alone cannot revert them.
 pub fn installed_by_apt(state: &State) -> Vec<Resource> {
     let entries = state.receipt.entries.iter();
     let of_packages = entries.filter(|entry| entry.component == Component::Packages.as_ref());

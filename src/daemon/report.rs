@@ -27,7 +27,7 @@ pub struct Report {
     pub sources: Sources,
     pub counts: Counts,
     pub last: Option<Last>,
-    /// What fails, and when it is tried again.
+    /// The task that fails, and when the daemon tries it again.
     pub failing: Option<Failing>,
     pub contested: Vec<Remark>,
     pub blocked: Vec<Remark>,

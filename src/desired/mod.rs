@@ -32,7 +32,7 @@ pub enum Error {
     Template(#[from] render::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
-    #[error("which GPUs there are is not known, so that nothing of theirs is changed: {0}")]
+    #[error("which GPUs there are is not known, so that rocworker changes nothing for them: {0}")]
     Unanswered(String),
 }
 

@@ -57,7 +57,7 @@ pub enum Status {
     Warning,
     /// A container that asks for a GPU does not get it.
     Failed,
-    /// Not looked at; the evidence says why.
+    /// rocworker did not check it; the evidence says why.
     Skipped,
 }
 

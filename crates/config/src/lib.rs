@@ -110,7 +110,7 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Devices {
     All,
-    /// All but the graphics of processors.
+    /// Every GPU that is no part of a processor.
     Discrete,
     /// Indexes, PCI addresses, uuids or render names, as they were written.
     Listed(Vec<String>),

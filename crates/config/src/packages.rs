@@ -48,7 +48,7 @@ pub struct Packages {
     pub proxy: Option<String>,
 }
 
-/// What a managed tool is to be.
+/// Whether rocworker installs a managed tool, and whether a worker is ready without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     /// Installed, in the version that is there or that apt offers (`packages`).
@@ -80,7 +80,7 @@ pub struct PackagesDocument {
 }
 
 impl PackagesDocument {
-    /// `needs_gpu`: `compute-runtime: rocm`.
+    /// `needs_gpu`: whether the configuration has `compute-runtime: rocm`.
     pub(super) fn check(
         self,
         gpus: Managed,

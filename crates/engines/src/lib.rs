@@ -258,10 +258,10 @@ fn drop_in(
 ) -> Result<(String, Value), String> {
     let text = templates.render(template, context).map_err(|error| error.to_string())?;
     let place = templates.place(template);
-    let said = Syntax::Toml.read(&text).map_err(|fault| format!("{place}: {fault}"))?;
-    let found = program.iter().try_fold(&said, |table, key| table.get(key)).and_then(Value::as_str);
+    let table = Syntax::Toml.read(&text).map_err(|fault| format!("{place}: {fault}"))?;
+    let found = program.iter().try_fold(&table, |table, key| table.get(key)).and_then(Value::as_str);
     if found != Some(wrapper) {
         return Err(format!("{place}: what it makes does not name the wrapper"));
     }
-    Ok((text, said))
+    Ok((text, table))
 }

@@ -17,7 +17,7 @@ pub const AGENTS: &str = "/var/lib/juju/agents";
 
 const REINSTALL: &str = "install rocworker again, then rocworker apply";
 
-/// More than the wrapper has in any build.
+/// The longest program that is read, in bytes: more than the wrapper has in any build.
 const LIMIT: usize = 256 << 20;
 
 /// How every program of Linux begins (elf(5)).
@@ -41,11 +41,11 @@ pub fn is_managed(path: &str) -> bool {
 }
 
 impl Program {
-    /// Finds the package's wrapper; else the one beside this program, to be copied; else the copy of an earlier apply.
-    /// A copy that was changed since is restored from a charm that still has it.
+    /// Finds the package's wrapper; else the wrapper beside this program, which an apply copies; else the copy of an
+    /// earlier apply. If somebody has changed that copy, the charm's wrapper replaces it.
     ///
     /// # Errors
-    /// When there is no wrapper, or it is not trusted: no engine then names it.
+    /// There is no wrapper, or a user other than root could have put it there. No engine then names the wrapper.
     pub fn find(root: &Root, beside: Option<&Path>) -> Result<Self, String> {
         if let Ok(meta) = root.lstat(PACKAGED)
             && meta.kind == Kind::Regular

@@ -14,7 +14,7 @@ const KNOWN: [&str; 6] = ["runc", "youki", "runsc", "krun", "ocijail", "amd-cont
 /// Runtimes with variants: each of these names, alone or followed by a dash and anything.
 const FAMILIES: [&str; 4] = ["kata", "nvidia", "sysbox", "crun"];
 
-/// More than a runtime has in any build.
+/// The longest program that is read, in bytes: more than a runtime has in any build.
 const LIMIT: usize = 256 << 20;
 
 /// The file in which an engine names its default runtime, and whether that `is` the wrapper or `may be` it.

@@ -7,7 +7,8 @@ use reconcile::{Digest, FOLDER};
 use root::{Attributes, Error, Lock, Root};
 use serde::{Deserialize, Serialize};
 
-/// Taken before the lock of an apply or an undo, and never while that one is held: no two wait for each other.
+/// The lock of the charm's own file. A process takes it before the lock of an apply or an undo, and never while it holds
+/// that one, so that no two processes wait for each other.
 const LOCK: &str = "/var/lib/rocworker/charm.lock";
 pub const PATH: &str = "/var/lib/rocworker/charm.json";
 const LIMIT: usize = 1 << 20;

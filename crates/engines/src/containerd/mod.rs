@@ -170,7 +170,8 @@ pub struct Containerd {
 }
 
 impl Containerd {
-    /// `None` where it is not installed. One that is not to be configured is not asked for its version.
+    /// Reads containerd; `None` where it is not installed. Rocworker asks for its version only if the configuration has
+    /// rocworker set containerd up.
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
         let mut found = Self::find(root, &config.containerd.config)?;

@@ -111,7 +111,8 @@ pub struct Crio {
 }
 
 impl Crio {
-    /// Reads CRI-O; `None` where it is not installed. A CRI-O that is not to be configured is not run for its version.
+    /// Reads CRI-O; `None` where it is not installed. Rocworker asks for its version only if the configuration has
+    /// rocworker set CRI-O up.
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
         let mut found = Self::find(root, &config.crio.config)?;

@@ -101,7 +101,7 @@ fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desir
             desired.note(NAME, WAITS);
         }
         let effects = |of_cdi| if of_cdi { restart(config, &known) } else { vec![reload()] };
-        // CDI that came earlier leaves with the rest.
+        // An undo also turns off CDI if an earlier apply turned it on.
         action = action.reverted_with(effects(has_cdi));
         action.effects = effects(is_cdi_new);
     } else {

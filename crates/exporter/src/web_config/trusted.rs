@@ -55,8 +55,8 @@ fn without_links(root: &Root, path: &Path) -> Result<PathBuf, Error> {
     Err(Error::NotAFile { path: root.shown(path), found: Kind::Link.described() })
 }
 
-/// A folder or link that only root, or whoever runs this program, can exchange. In a folder like /tmp no user renames what is
-/// another's.
+/// Checks that only root, or the user who runs this program, can exchange a folder or link. A folder like /tmp passes:
+/// there no user can rename another user's file.
 fn check_owner(root: &Root, path: &Path, found: &Meta) -> Result<(), Error> {
     const STICKY: u32 = 0o1000;
     let problem = if !root.is_trusted_owner(found.uid) {

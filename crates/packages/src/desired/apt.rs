@@ -28,8 +28,8 @@ const KEYRING: &str = "/etc/apt/keyrings/rocworker-amd.gpg";
 const CONTAINER_TOOLKIT: &str = "amd-container-toolkit";
 const ROCM_SMI: &str = "rocm-smi-lib";
 
-/// What should be so of packages. `driver`: the packages that the kernel driver needs; `None`: amdgpu-install is not to
-/// be run. `is_container`: the kernel is another's.
+/// The desired state of packages. `driver`: the packages that the kernel driver needs; `None`: rocworker is not to run
+/// amdgpu-install. `is_container`: the machine is a container, whose kernel is its host's.
 ///
 /// # Errors
 /// When a template does not give what apt reads.

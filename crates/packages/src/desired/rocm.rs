@@ -64,7 +64,7 @@ pub(super) fn headers(driver: &[Bring]) -> impl Iterator<Item = Resource> {
 /// The link at which ROCm's own programs look for ROCm.
 pub const LINK: &str = "/opt/rocm";
 
-/// What should be so of ROCm's archive.
+/// The desired state of ROCm's archive.
 pub fn archive(config: &Config) -> Desired {
     let mut desired = Desired::default();
     let Managed::On(Rocm::Archive(archive @ TheRock { sha256: Some(sha256), .. })) = &config.rocm else {

@@ -11,10 +11,10 @@ use super::dkms::{Dkms, State};
 use super::module::{self, Modprobe, ModuleFile};
 use super::{Driver, Stop};
 
-/// A reboot that was asked for, so that one that did not help is not asked for again.
+/// The reboot that an earlier run asked for. A run does not ask again for a reboot that did not help.
 pub type Attempt = ModuleBuild;
 
-/// The last one that was asked for.
+/// The last reboot that a run asked for.
 #[must_use]
 pub fn asked_for(receipt: &Receipt) -> Option<&Attempt> {
     receipt.pending.iter().find_map(|pending| match &pending.effect {
@@ -23,7 +23,8 @@ pub fn asked_for(receipt: &Receipt) -> Option<&Attempt> {
     })
 }
 
-/// What is known once the driver is installed. Kmod is asked for the files ([`super::module`]); the rest is read.
+/// What is known once the driver is installed. kmod names the module's files ([`super::module`]); rocworker reads the
+/// rest from the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     /// The release of the running kernel.
@@ -43,7 +44,7 @@ pub struct Seen<'a> {
     pub attempt: Option<&'a Attempt>,
 }
 
-/// What there is to do.
+/// Whether the installed driver runs, and what brings it to run otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The driver that was built is loaded, and there is nothing to do.

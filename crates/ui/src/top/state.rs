@@ -164,7 +164,7 @@ impl State {
             Pressed::Character('?' | 'h') => self.overlay = Some(Overlay::Help),
             Pressed::Character('u') => self.overlay = Some(Overlay::Unknown),
             Pressed::Character('q') => return Effect::Quit,
-            // What narrows the view goes first.
+            // Escape first removes what narrows the view, and quits only then.
             Pressed::Escape if self.only.is_some() => self.only = None,
             Pressed::Escape if !self.filter.is_empty() => self.filter.clear(),
             Pressed::Escape => return Effect::Quit,
