@@ -41,7 +41,7 @@ pub(crate) struct Session {
     pub(crate) remote: Option<Remote>,
 }
 
-/// What came from another machine besides its files.
+/// What a script read on another machine besides its files.
 #[derive(Debug)]
 pub(crate) struct Remote {
     /// When the files were read, by the other machine's clock; `None`: `detect` does not ask for the time.

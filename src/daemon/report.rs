@@ -33,7 +33,7 @@ pub struct Report {
     pub blocked: Vec<Remark>,
     pub left: Vec<Remark>,
     pub differs: Vec<Differs>,
-    /// Until when tags are kept whose GPUs have gone.
+    /// Until when the daemon keeps the tags of GPUs that have gone.
     pub tags_held_until: Option<u64>,
     pub pending: Vec<Pending>,
     /// What was configured and is not applied: an engine that is left alone, a GPU that is left out.

@@ -85,7 +85,7 @@ struct Parser<'o> {
     rest: &'o [u8],
     /// How many frames have begun.
     frame: usize,
-    /// How many paths and names have come.
+    /// How many paths and names the output has had so far.
     paths: usize,
     /// The machine's Root, which precedes each path that programs print.
     prefix: Vec<u8>,

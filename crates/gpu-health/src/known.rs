@@ -28,7 +28,7 @@ pub struct Event {
 pub struct Log<'a> {
     /// In the order in which the kernel logged them.
     pub events: &'a [Event],
-    /// Whether it goes back to boot without a gap.
+    /// Whether the log goes back to boot without a gap.
     pub is_whole: bool,
 }
 

@@ -62,8 +62,8 @@ impl Root {
     }
 
     /// The end of a path, without links. `None` where a link on the way may be another user's: each folder
-    /// that the walk passes has to be root's, and no other user may write to it. Then nobody else can change
-    /// the way before it is used. ostree has such links (`/usr/local`, `/opt`, `/home`). The target of a link
+    /// that the walk passes has to be root's, and no other user may write to it. Then no other user can
+    /// change the way before it is used. ostree has such links (`/usr/local`, `/opt`, `/home`). The target of a link
     /// has to exist.
     pub(crate) fn behind_roots_links(&self, path: &Path) -> Option<PathBuf> {
         let mut rest: VecDeque<OsString> = VecDeque::new();

@@ -37,8 +37,8 @@ pub enum Error {
 
 impl Package {
     /// The file that is named, or else the first of this program's version in `folder`, its target/dist, and apt's
-    /// archives. In these folders it counts only if nobody but root and the caller may have put it there. `machine` is
-    /// this machine's root.
+    /// archives. A file in these folders counts only if no user but root and the caller can have put it there.
+    /// `machine`: this machine's Root.
     ///
     /// # Errors
     /// [`Error`] names each.

@@ -60,7 +60,7 @@ pub struct Replacing {
     pub to: State,
 }
 
-/// An effect that is still to come.
+/// An effect that no run has executed yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     #[serde(flatten)]

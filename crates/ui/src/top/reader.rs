@@ -54,8 +54,8 @@ impl Reader {
         Ok(reading)
     }
 
-    /// Calls `on_due` for each reading that is due, until it answers false or nobody sends paces any more. `paces`: how
-    /// often from now on.
+    /// Calls `on_due` for each scrape that is due, until it answers false or no thread can send a pace any more.
+    /// `paces`: how often the machine is read from now on.
     pub(super) fn run(
         mut self,
         mut pace: Pace,
