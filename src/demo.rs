@@ -22,7 +22,7 @@ pub const TASK: &str = include_str!("../templates/demo/task.json");
 /// the nodes that the Root has, recorded ones too. `policy`: wrapper.json. `None` when it changes nothing.
 ///
 /// # Errors
-/// What the wrapper would say, too.
+/// The errors with which the wrapper itself would refuse the container.
 pub fn wrapped(root: &Root, policy: &str, bundle: &str) -> anyhow::Result<Option<String>> {
     let policy = Policy::parse(policy)?;
     let bundle = Bundle::parse(bundle)?;

@@ -5,7 +5,7 @@ use host::remarks::remarks;
 use inventory::Inventory;
 use serde::Serialize;
 
-/// The whole answer.
+/// What `detect` prints as JSON.
 #[derive(Debug, Serialize)]
 pub struct Detection<'f> {
     #[serde(flatten)]

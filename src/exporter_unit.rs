@@ -17,10 +17,10 @@ pub const FILE: &str = "/etc/systemd/system/rocm-exporter.service";
 /// How the template begins, whatever is configured.
 const OWN: &str = "# Written by rocworker:";
 
-/// More than any unit has.
+/// The longest unit that is read, in bytes: more than any unit has.
 const LIMIT: usize = 256 << 10;
 
-/// systemd answers at once.
+/// How long systemd may take for an answer: as a rule it answers at once.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What decides about the unit beside the configuration.
@@ -35,7 +35,7 @@ pub struct ExporterUnit {
     pub web_config: WebConfig,
 }
 
-/// Another's unit.
+/// A unit of the exporter's name that rocworker does not manage.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Foreign {
     pub path: PathBuf,
@@ -54,7 +54,7 @@ pub enum WebConfig {
     Readable,
     /// The exporter, as a member of this group.
     ByGroup(u32),
-    /// Not the exporter: why.
+    /// The exporter cannot read it, for this reason.
     Unreadable(String),
 }
 

@@ -20,7 +20,7 @@ const VERSION: u32 = 1;
 /// The path of the memory, and the newest schema_version that this version reads.
 pub const FORMAT: (&str, u32) = (PATH, VERSION);
 
-/// The file.
+/// The memory as its file holds it.
 #[derive(Serialize, Deserialize)]
 struct Stored<M> {
     schema_version: u32,
@@ -28,7 +28,7 @@ struct Stored<M> {
     memory: M,
 }
 
-/// Everything that is remembered.
+/// What rocworker remembers from one run to the next, beside the receipt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Which GPUs the words of gpu-device-ids meant when they were first applied.
@@ -51,13 +51,14 @@ pub struct Memory {
     /// may have been killed, or have found what a person repairs later.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unverified: bool,
-    /// Whether an undo has begun and no apply has come since: what it has left is not set up again by the daemon.
+    /// Whether an undo has begun and no apply has run since. If so, the daemon sets up nothing again.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undone: bool,
     /// The configuration of the last apply. `None`: the machine's own, which had no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config: Option<AppliedConfig>,
-    /// Which rocworker last set the machine up: two on one machine make two things of a configuration.
+    /// The version of rocworker that last set the machine up. Another version on the machine may make another thing of
+    /// one configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rocworker: Option<String>,
     /// The mount points over files that may name the wrapper, as they were when this machine was first set up. `None`:
@@ -107,7 +108,7 @@ pub enum Error {
 }
 
 impl Memory {
-    /// What is remembered; nothing where nothing is.
+    /// Reads the memory's file. Without a file the memory is empty.
     pub fn read(root: &Root) -> Result<Self, Error> {
         let bytes = match root.read_trusted(PATH, LIMIT) {
             Ok(bytes) => bytes,

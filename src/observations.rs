@@ -15,7 +15,7 @@ use render::Templates;
 
 use crate::exporter_unit::ExporterUnit;
 
-/// What [`crate::run::Run`] observes.
+/// What a [`crate::run::Run`] reads of the machine before it plans.
 #[derive(Debug)]
 pub struct Observations {
     pub facts: Facts,

@@ -75,9 +75,9 @@ fn stays(root: &Root, path: &Path) -> Result<(), String> {
         return Err(format!("{:?} is no path that a unit takes", path.display().to_string()));
     }
     let meta = root.lstat(path).map_err(|error| error.to_string())?;
-    root.believe(path, &meta).map_err(|error| error.to_string())?;
+    root.check_owner(path, &meta).map_err(|error| error.to_string())?;
     let mut folders = path.ancestors().skip(1);
-    folders.try_for_each(|folder| root.believe_folder(folder)).map_err(|error| error.to_string())
+    folders.try_for_each(|folder| root.check_folder_owner(folder)).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

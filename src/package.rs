@@ -36,7 +36,7 @@ pub fn keeps_program(run: &Run<'_>, forever: bool) -> Result<Vec<String>, Error>
             count => format!("it and {} more came", count - 1),
         };
         format!(
-            "{}: {what} by apt, of which dpkg can take nothing back while it is at work itself: run rocworker undo",
+            "{}: {what} by apt, and dpkg can remove none of it while dpkg itself is at work: run rocworker undo",
             first.shown(run.root)
         )
     });
@@ -71,7 +71,7 @@ fn daemon(run: &Run<'_>) -> Result<Option<String>, Error> {
     )))
 }
 
-/// What stays where no package can come or go.
+/// The managed packages, and the files by which apt finds them. A run that leaves packages alone cannot revert them.
 pub fn installed_by_apt(state: &State) -> Vec<Resource> {
     let entries = state.receipt.entries.iter();
     let of_packages = entries.filter(|entry| entry.component == Component::Packages.as_ref());

@@ -8,8 +8,8 @@ pub const RUN: &str = "/run/rocworker";
 
 /// Whether files in /run/rocworker may decide anything, as the wrapper asks too: it is a folder, no link, that root owns
 /// and only root can write to. Whoever needs a missing folder makes it.
-pub fn believe(root: &Root) -> Result<(), root::Error> {
-    root.believe_folder(RUN)?;
+pub fn check_owner(root: &Root) -> Result<(), root::Error> {
+    root.check_folder_owner(RUN)?;
     match root.lstat(RUN) {
         Ok(found) if found.kind != Kind::Directory => Err(root::Error::Io {
             action: "use as a folder of root's",

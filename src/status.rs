@@ -49,7 +49,7 @@ pub struct PinnedNow {
 }
 
 impl Status {
-    /// Writes nothing.
+    /// Reads the machine's state, and plans what an apply would change. It writes nothing.
     pub fn read(run: &Run<'_>) -> Result<Self, Error> {
         let state = State::read(run.root)?;
         let (mut planned, problem, wrong) = match run.planned(state.clone()) {
@@ -104,8 +104,8 @@ impl Status {
         }
     }
 
-    /// Whether the machine is not in sync.
-    pub fn is_off(&self) -> bool {
+    /// Whether the machine is not in sync, or the daemon has a problem.
+    pub fn needs_attention(&self) -> bool {
         self.problem.is_some()
             || self.notes.iter().any(|note| note.problem)
             || !self.drift.is_empty()
@@ -113,6 +113,6 @@ impl Status {
             || !self.blocked.is_empty()
             || !self.left.is_empty()
             || !self.state.pending.is_empty()
-            || matches!(&self.daemon, Some(Answer::Report(report)) if report.is_off())
+            || matches!(&self.daemon, Some(Answer::Report(report)) if report.needs_attention())
     }
 }

@@ -51,7 +51,7 @@ pub fn check(root: &Root) -> Verdict {
     verdict(renders, cards, access)
 }
 
-/// `access`: KFD's version.
+/// Judges the container by its render nodes, its cards and its KFD. `access`: KFD's version.
 fn verdict(
     renders: Result<Vec<PathBuf>, String>,
     cards: Result<Vec<PathBuf>, String>,

@@ -1,6 +1,6 @@
 //! The reading of runc's command line, of any bytes.
 
-use runc_amd_wrapper::args::{Call, Command, Reading, read};
+use runc_amd_wrapper::args::{Call, Command, ParsedCommandLine, read};
 
 /// A command line, an argument a line.
 pub fn check(data: &[u8]) {
@@ -8,8 +8,8 @@ pub fn check(data: &[u8]) {
     let reading = read(&line);
     assert_eq!(read(&line), reading);
     match &reading {
-        Reading::Certain(call) => stands_there(call, &line),
-        Reading::Doubtful(calls) => {
+        ParsedCommandLine::Certain(call) => stands_there(call, &line),
+        ParsedCommandLine::Doubtful(calls) => {
             assert!(calls.len() > 1, "in doubt between {calls:?}");
             assert!(calls.iter().all(|call| call.command != Command::Nothing), "{calls:?}");
             for (at, call) in calls.iter().enumerate() {
@@ -19,7 +19,7 @@ pub fn check(data: &[u8]) {
         }
     }
     let named = |line: &[&[u8]]| matches!(line, [name, ..] if *name == b"create" || *name == b"run");
-    if let (true, Reading::Certain(call)) = (named(&line), &reading) {
+    if let (true, ParsedCommandLine::Certain(call)) = (named(&line), &reading) {
         let may_be = matches!(call.command, Command::Create { .. } | Command::Run { .. } | Command::Nothing);
         assert!(may_be, "the subcommand stands first: {call:?}");
     }

@@ -15,7 +15,7 @@ use super::options::Format;
 use super::output::{BAD, GOOD, print_text, styled};
 use super::session::{Misuse, Session, absolute, caller, callers_file};
 use super::table::Columns;
-use crate::desired::{certain, spec_file};
+use crate::desired::{require_known_gpus, spec_file};
 use crate::run::siblings_at_apply;
 
 #[derive(Debug, Subcommand)]
@@ -56,7 +56,7 @@ struct Generated {
 fn generate(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let facts = session.facts()?;
-    certain(&config, &facts)?;
+    require_known_gpus(&config, &facts)?;
     let selection = select(&config, &facts)?;
     session.warn_of_left_out(&selection);
     let configured = session.root.shown(&config.cdi.path);

@@ -45,7 +45,7 @@ fn word(change: &Change, tense: Tense) -> &'static str {
     }
 }
 
-/// What changes and no line of a diff shows.
+/// The part of a change that no line of a diff shows.
 fn other_than_lines(change: &Change) -> Option<String> {
     let has_lines = change.diff.as_deref().is_some_and(|diff| !diff.is_empty());
     let attributes = attributes(change);
@@ -145,7 +145,7 @@ pub(crate) fn outcome(session: &Session, outcome: &run::Outcome) -> String {
         + &notes(session, &outcome.notes)
 }
 
-/// What was correct before rocworker came.
+/// A note for each path that was correct before rocworker managed anything there.
 pub(crate) fn found(session: &Session, found: &[Resource]) -> String {
     let line = |path: &Resource| {
         let path = printable(&path.shown(&session.root));

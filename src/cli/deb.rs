@@ -37,8 +37,9 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     }
 }
 
-/// What the last version left works on: an upgrade is not to fail because a card is gone or a configuration is wrong.
-/// That a newer version has stored something is another matter: this one must not go on.
+/// Applies after an upgrade of the package what this version does otherwise. What the last version set up works on, so
+/// the upgrade does not fail because a card is gone or a configuration is wrong. It fails if a newer version has stored
+/// a file that this version cannot read.
 fn renew(session: &Session) -> anyhow::Result<Outcome> {
     match State::read(&session.root).map(|state| state.phase()) {
         Ok(Phase::Unmanaged) => return Ok(Outcome::Done),

@@ -97,7 +97,7 @@ fn restored(session: &Session) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a person edits.
+/// The managed file that a person edits in the demo.
 const RULES: &str = "/etc/udev/rules.d/70-amdgpu.rules";
 
 /// What packages have put on the demo's machine. The programs are empty: nothing runs beneath another Root.

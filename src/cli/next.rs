@@ -74,7 +74,7 @@ pub(crate) const TAKE_HOST: [&str; 8] =
 /// The commands that ask no machine.
 const LOCAL: [&str; 6] = ["explain", "list-errors", "demo", "completions", "man", "remote"];
 
-/// Whether `--host` goes with a command. `text` begins with it.
+/// Whether a command takes `--host`. `text`: the command line, which begins with the command.
 fn takes_host(command: &str, text: &str) -> bool {
     TAKE_HOST.iter().any(|known| *known == command || known.contains(' ') && text.starts_with(known))
 }

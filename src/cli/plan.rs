@@ -70,7 +70,7 @@ pub(crate) fn shown(session: &Session, planned: &Planned, file: Option<&Path>, o
     listed(session, planned) + &end
 }
 
-/// What a plan has.
+/// The changes, effects and findings of a plan, as text.
 pub(crate) fn listed(session: &Session, planned: &Planned) -> String {
     let mut text = changes(session, &planned.plan.changes);
     if !planned.effects.is_empty() {

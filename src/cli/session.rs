@@ -7,7 +7,7 @@ use anyhow::bail;
 use config::selection::Selection;
 use config::{ClusterBloom, Config};
 use explain::journal::Printed;
-use fleet::frames::Reading;
+use fleet::frames::RemoteFiles;
 use host::facts::Facts;
 use host::timestamp::Timestamp;
 use printable::printable;
@@ -41,7 +41,7 @@ pub(crate) struct Session {
     pub(crate) remote: Option<Remote>,
 }
 
-/// What came from another machine besides its files.
+/// What a script read on another machine besides its files.
 #[derive(Debug)]
 pub(crate) struct Remote {
     /// When the files were read, by the other machine's clock; `None`: `detect` does not ask for the time.
@@ -71,8 +71,8 @@ impl Session {
 
     /// A machine whose files were read over ssh. It runs no command there and uses that machine's configuration:
     /// `--config` names this machine's file with the inventory.
-    pub(crate) fn of_reading(args: &options::Options, reading: Reading) -> Self {
-        let Reading { files, taken_at, journal, .. } = reading;
+    pub(crate) fn of_reading(args: &options::Options, reading: RemoteFiles) -> Self {
+        let RemoteFiles { files, taken_at, journal, .. } = reading;
         let taken_at = taken_at.and_then(|at| UNIX_EPOCH.checked_add(Duration::from_secs(at)));
         Self {
             root: Root::of_files(files),
@@ -251,7 +251,7 @@ mod tests {
     fn another_machine_has_its_own_clock_and_configuration_and_its_commands_name_it() {
         let line = ["rocworker", "--host", "amd@gpu7", "--config", "/inventory.yaml", "detect"];
         let args = crate::cli::args::Args::try_parse_from(line).unwrap().options;
-        let reading = Reading {
+        let reading = RemoteFiles {
             files: Files::default(),
             taken_at: Some(1_790_000_000),
             as_root: true,

@@ -30,7 +30,7 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
     if let Some(wrong) = status.wrong {
         return Err(wrong.into());
     }
-    Ok(if status.is_off() { Outcome::Findings } else { Outcome::Done })
+    Ok(if status.needs_attention() { Outcome::Findings } else { Outcome::Done })
 }
 
 fn shown(session: &Session, status: &Status) -> String {
@@ -96,7 +96,7 @@ fn end(status: &Status) -> String {
     let managed = counted(status.state.receipt.entries.len(), "managed path");
     let due = counted(status.drift.len(), "change");
     let next = "rocworker plan shows what differs, rocworker apply puts it right";
-    match (status.state.receipt.entries.len(), status.is_off()) {
+    match (status.state.receipt.entries.len(), status.needs_attention()) {
         (0, _) if status.problem.is_some() => {
             "rocworker manages nothing here, and the desired state is unknown\n".to_owned()
         }
@@ -138,7 +138,7 @@ fn daemon(answer: &Answer) -> String {
         Some(false) => "only reports (daemon.enforce: false)",
         None => "does nothing yet",
     };
-    let mark = if report.is_off() { styled(BAD, "problem:") + " " } else { String::new() };
+    let mark = if report.needs_attention() { styled(BAD, "problem:") + " " } else { String::new() };
     let mut text = format!("{mark}the daemon {does}: {}\n", printable(&report.sentence()));
     if let Some(failing) = &report.failing {
         let since = at(failing.since);

@@ -9,7 +9,7 @@ use root::{Attributes, Lock, Root};
 
 use super::socket::listener;
 use super::{LOCK, SOCKET};
-use crate::run_folder::{RUN, believe};
+use crate::run_folder::{RUN, check_owner};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -23,7 +23,7 @@ pub enum Error {
 pub struct Claim {
     /// `None` where it could not be bound: then `rocworker status` cannot ask.
     pub listener: Option<UnixListener>,
-    bound: Option<Node>,
+    bound: Option<FileId>,
     lock: Lock,
     /// Whether nothing failed when lock and socket were made.
     is_whole: bool,
@@ -36,11 +36,11 @@ const SELDOM: Duration = Duration::from_secs(5);
 const READABLE: u32 = 0o755;
 
 /// Device and inode: what distinguishes a file from another that was made in its place.
-type Node = (u64, u64);
+type FileId = (u64, u64);
 
 impl Claim {
     pub fn stake(root: &Root) -> Result<Self, Error> {
-        believe(root).and_then(|()| open_to_readers(root)).map_err(Error::Root)?;
+        check_owner(root).and_then(|()| open_to_readers(root)).map_err(Error::Root)?;
         let lock = match root.lock(LOCK, Duration::ZERO) {
             Err(root::Error::Locked { path, .. }) => return Err(Error::Second { path }),
             other => other.map_err(Error::Root)?,
@@ -92,7 +92,7 @@ impl Claim {
         }
         self.is_whole = bound.is_ok();
         self.listener = bound.ok();
-        self.bound = self.listener.as_ref().and_then(|_| node(root, SOCKET));
+        self.bound = self.listener.as_ref().and_then(|_| file_id(root, SOCKET));
     }
 
     /// Removes the socket, unless it is another daemon's by now.
@@ -114,11 +114,11 @@ fn open_to_readers(root: &Root) -> Result<(), root::Error> {
     }
 }
 
-/// Whether the file at the path is the one with this device and inode, and not a later one.
-fn is_at(root: &Root, path: &str, node_of: Option<Node>) -> bool {
-    node_of.is_some() && node(root, path) == node_of
+/// Whether the file at the path has this device and inode, and no other file has come in its place.
+fn is_at(root: &Root, path: &str, id: Option<FileId>) -> bool {
+    id.is_some() && file_id(root, path) == id
 }
 
-fn node(root: &Root, path: &str) -> Option<Node> {
+fn file_id(root: &Root, path: &str) -> Option<FileId> {
     root.identity(path).ok().map(|it| (it.device, it.inode))
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 /// The first time, which is no repair, and as many repairs as of a managed file before its path counts as contested.
 const TIMES: usize = 4;
 
-/// What was longer ago does not count: a day, as of files.
-const FORGIVEN: Duration = Duration::from_secs(24 * 60 * 60);
+/// The daemon counts no setting of a node that is longer ago. Repairs of files have this limit too.
+const REMEMBERED: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// When the daemon set each node. The key has the inode too, so that another node at the path begins with no entries.
 #[derive(Debug, Clone, Default)]
@@ -33,7 +33,7 @@ impl Nodes {
 }
 
 fn is_recent(at: Duration, now: Duration) -> bool {
-    now.saturating_sub(at) < FORGIVEN
+    now.saturating_sub(at) < REMEMBERED
 }
 
 #[cfg(test)]

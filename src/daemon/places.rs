@@ -35,7 +35,7 @@ pub fn places(root: &Root, config: Option<&Config>) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Which receipt there is.
+/// What identifies the receipt's file: it changes with each new receipt. `None`: there is no receipt.
 pub fn receipt(root: &Root) -> Option<Identity> {
     root.identity(Path::new(reconcile::FOLDER).join(RECEIPT)).ok()
 }

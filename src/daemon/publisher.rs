@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use root::{Attributes, Identity, Root};
 
-use crate::run_folder::{RUN, believe};
+use crate::run_folder::{RUN, check_owner};
 
 /// Twice in the time for which each file counts, and once more.
 const EVERY: Duration = Duration::from_secs(10);
@@ -25,7 +25,7 @@ pub struct File {
     pub path: &'static str,
     /// The name of the thread that writes the file.
     pub thread: &'static str,
-    /// The end of a sentence that says who lacks what while the file cannot be written.
+    /// The end of a sentence: what whom is missing while the daemon cannot write the file.
     pub lack: &'static str,
 }
 
@@ -89,19 +89,20 @@ impl<T: Clone + PartialEq + Send + 'static> Publisher<T> {
 
     /// Writes no more, and leaves the file.
     pub fn end(self) {
-        drop(self.over());
+        drop(self.stop());
     }
 
     /// Writes no more, and removes the file unless it is another daemon's by now.
     pub fn leave(self, root: &Root) {
-        let state = self.over();
+        let state = self.stop();
         if state.written.is_some() && state.written == root.identity(self.file.path).ok() {
             // A file that cannot be removed is soon too old to count.
             root.remove(self.file.path).ok();
         }
     }
 
-    fn over(&self) -> MutexGuard<'_, State<T>> {
+    /// Stops the thread that writes, and waits a while for a write that it has begun.
+    fn stop(&self) -> MutexGuard<'_, State<T>> {
         let mut state = self.shared.lock();
         state.is_over = true;
         self.shared.changed.notify_all();
@@ -155,7 +156,7 @@ fn run<T: Clone>(root: &Root, file: &File, shared: &Shared<T>, mut text: impl Fn
 }
 
 pub(super) fn write(root: &Root, file: &File, text: &str) -> Result<(), root::Error> {
-    believe(root)?;
+    check_owner(root)?;
     // A folder that was removed is made again by whoever holds the lock in it.
     if root.exists(RUN) {
         root.write(file.path, text.as_bytes(), Attributes { mode: 0o644, owner: None })?;

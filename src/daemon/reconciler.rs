@@ -214,7 +214,7 @@ impl Reconciler {
         }
     }
 
-    /// Looks once, and notes what came of it.
+    /// Looks at the machine once, and keeps the outcome in the report.
     fn look(&mut self, causes: BTreeSet<Cause>) {
         let (began, at) = (self.now(), Instant::now());
         let closely = [Cause::Start, Cause::Timer, Cause::Reload].iter().any(|it| causes.contains(it));

@@ -27,13 +27,13 @@ pub struct Report {
     pub sources: Sources,
     pub counts: Counts,
     pub last: Option<Last>,
-    /// What fails, and when it is tried again.
+    /// The task that fails, and when the daemon tries it again.
     pub failing: Option<Failing>,
     pub contested: Vec<Remark>,
     pub blocked: Vec<Remark>,
     pub left: Vec<Remark>,
     pub differs: Vec<Differs>,
-    /// Until when tags are kept whose GPUs have gone.
+    /// Until when the daemon keeps the tags of GPUs that have gone.
     pub tags_held_until: Option<u64>,
     pub pending: Vec<Pending>,
     /// What was configured and is not applied: an engine that is left alone, a GPU that is left out.
@@ -147,7 +147,8 @@ impl Report {
         failed
     }
 
-    pub fn is_off(&self) -> bool {
+    /// Whether the report names a problem that a person should look at.
+    pub fn needs_attention(&self) -> bool {
         self.config.problem.is_some()
             || self.failing.is_some()
             || !self.contested.is_empty()

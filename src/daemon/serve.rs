@@ -196,7 +196,7 @@ fn is_set_up(root: &Root) -> bool {
     State::read(root).map_or(true, |state| state.is_applied())
 }
 
-/// What gets a byte with each of these signals.
+/// A socket from which the daemon reads one byte for each of these signals.
 fn on(signals: &[i32]) -> std::io::Result<UnixStream> {
     let (heard, says) = pair()?;
     for signal in signals {

@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::report::Report;
 use super::{LOCK, SOCKET};
 
-/// The only request.
+/// The only request that the socket answers.
 const STATUS: &str = "status\n";
 
 /// How many bytes of a request are read: more than any has.

@@ -18,7 +18,7 @@ pub fn decide_alike(one: &Config, other: &Config) -> bool {
 pub enum TagGrace {
     #[default]
     NoLoss,
-    /// Tags would go, and are kept since then.
+    /// The worker would lose tags, and the daemon has kept them since this time.
     Kept(Duration),
     /// Tags may go, and are there still: the daemon may change nothing here, or could not.
     Left,
@@ -41,7 +41,7 @@ impl TagGrace {
         };
     }
 
-    /// When kept tags may go.
+    /// When the daemon may remove tags that it keeps.
     pub fn ends(self, lasting: Duration) -> Option<Duration> {
         match self {
             Self::Kept(since) => Some(since + lasting),

@@ -85,8 +85,8 @@ impl Watch {
         Ok(Self { inotify, watched: HashMap::new(), followed: BTreeMap::new() })
     }
 
-    /// Watches for these from now on, and for nothing else. What changes after this call is heard, also in folders that
-    /// came or went since the last call.
+    /// Watches these paths from now on, and no others. The watch notices what changes after this call, also in folders
+    /// that were made or removed since the last call.
     pub fn follow(&mut self, root: &Root, paths: &BTreeSet<PathBuf>) -> Result<(), String> {
         let is_folder = |path: &Path| root.stat(path).is_ok_and(|meta| meta.kind == Kind::Directory);
         let mut problem = None;

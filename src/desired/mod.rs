@@ -32,13 +32,15 @@ pub enum Error {
     Template(#[from] render::Error),
     #[error(transparent)]
     Cdi(#[from] cdi::Error),
-    #[error("which GPUs there are is not known, so that nothing of theirs is changed: {0}")]
+    #[error("which GPUs there are is not known, so that rocworker changes nothing for them: {0}")]
     Unanswered(String),
 }
 
+/// Refuses to plan while a driver file has not answered which GPUs there are.
+///
 /// # Errors
-/// When AMD's GPUs are wanted, and a driver's file that says which there are has not answered or cannot be read.
-pub fn certain(config: &Config, facts: &Facts) -> Result<(), Error> {
+/// When the configuration asks for AMD's GPUs, and a driver file that names them has not answered or cannot be read.
+pub fn require_known_gpus(config: &Config, facts: &Facts) -> Result<(), Error> {
     let unanswered = facts.inventory.unanswered().next().filter(|_| config.gpus.is_on());
     unanswered.map_or(Ok(()), |unread| Err(Error::Unanswered(unread.to_string())))
 }
@@ -58,7 +60,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         desired.extend(of_engines(&wish(config, observations, &selection?, None)));
         return Ok(desired);
     }
-    certain(config, facts)?;
+    require_known_gpus(config, facts)?;
     for path in templates.unknown() {
         let path = path.display();
         desired.note("templates", format!("{path} overrides no template: none has this name"));
@@ -239,11 +241,11 @@ fn wrapper_policy(
     let set_up = set_up(config, selection, concourse, templates);
     let script = replaced_script(config, concourse);
     let either = |known: Option<bool>| known.map_or(vec![false, true], |known| vec![known]);
-    let unchosen = either(defaults.ok().map(|defaults| !defaults.is_empty()));
+    let is_default = either(defaults.ok().map(|defaults| !defaults.is_empty()));
     let policies = either(set_up).into_iter().flat_map(|concourse| {
         let had_srv = concourse && script.is_some();
-        let of = move |unchosen: &bool| Callers { concourse, had_srv, unchosen: *unchosen };
-        unchosen.iter().map(move |unchosen| policy::policy(config, selection, inventory, of(unchosen)))
+        let of = move |is_default: &bool| Callers { concourse, had_srv, is_default_runtime: *is_default };
+        is_default.iter().map(move |is_default| policy::policy(config, selection, inventory, of(is_default)))
     });
     let mut policies: Vec<_> = policies.collect();
     policies.dedup();

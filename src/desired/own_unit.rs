@@ -138,7 +138,7 @@ impl OwnUnit {
         let mut unit = Action::file(self.stage, self.file, text, self.reason).with(Effect::SystemdReload);
         if self.is_service {
             let start = Effect::Start { unit: self.name.to_owned() };
-            unit = unit.with(start).taken_back_with(vec![Effect::SystemdReload, back]);
+            unit = unit.with(start).reverted_with(vec![Effect::SystemdReload, back]);
         }
         let mut desired = Desired::default();
         desired.push(unit);

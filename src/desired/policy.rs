@@ -96,17 +96,17 @@ pub struct Callers {
     pub concourse: bool,
     /// The wrapper replaces a script of the Concourse charm's, which mounts the folders of /srv.
     pub had_srv: bool,
-    /// All containers of an engine whose default runtime is the wrapper. Nobody asked for the wrapper by name, and an
-    /// image that sets the variable would get a GPU.
-    pub unchosen: bool,
+    /// The wrapper is an engine's default runtime, so all containers of that engine run by it. No container asked for the
+    /// wrapper by name, and an image that sets the variable would get a GPU.
+    pub is_default_runtime: bool,
 }
 
 /// What the wrapper should allow.
 #[must_use]
 pub fn policy(config: &Config, selection: &Selection<'_>, inventory: &Inventory, callers: Callers) -> Policy {
     let wrapper = &config.wrapper;
-    let Callers { concourse, had_srv, unchosen } = callers;
-    let is_denied = unchosen && !concourse;
+    let Callers { concourse, had_srv, is_default_runtime } = callers;
+    let is_denied = is_default_runtime && !concourse;
     let requests = wrapper.requests.unwrap_or(if is_denied { Requests::Deny } else { Requests::All });
     // The first container would hold every GPU.
     let everyone = concourse && wrapper.sharing == Sharing::Shared;

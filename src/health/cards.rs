@@ -19,7 +19,7 @@ pub(super) struct Cards {
     last: Option<Read>,
 }
 
-/// What a reading of all cards gives.
+/// The cards of the machine, as one look read them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Read {
     /// The cards in the order of their PCI addresses.

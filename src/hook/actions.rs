@@ -79,7 +79,7 @@ impl Machine<'_> {
             Err(wrong) => MachineStatus::without_configuration(self.root, wrong.to_string()),
         }?;
         let answer = Answer::new("rocworker status")
-            .with("as-it-should-be", !status.is_off())
+            .with("as-it-should-be", !status.needs_attention())
             .with("ours", status.state.receipt.entries.len())
             .with("drift", status.drift.len())
             .with("pending", status.state.pending.len())

@@ -76,8 +76,8 @@ fn remark(applied: &Outcome) -> Option<String> {
     let mut pending = applied.effects.iter().filter(|it| it.outcome == EffectOutcome::Pending);
     let pending = pending.next().map(|it| format!("pending: {}", it.effect));
     let contested = || applied.contested.first().map(|it| format!("contested: {}: {}", it.path, it.text));
-    let lacks = || applied.lacks.as_ref().map(|it| format!("not installed: {it}"));
-    pending.or_else(contested).or_else(lacks)
+    let missing = || applied.missing_optional.as_ref().map(|it| format!("not installed: {it}"));
+    pending.or_else(contested).or_else(missing)
 }
 
 #[cfg(test)]
@@ -150,7 +150,7 @@ mod tests {
     fn what_did_not_come_is_a_remark() {
         let mut applied = Outcome::default();
         assert_eq!(remark(&applied), None);
-        applied.lacks = Some("rocm-smi-lib: no network".to_owned());
+        applied.missing_optional = Some("rocm-smi-lib: no network".to_owned());
         assert_eq!(remark(&applied).unwrap(), "not installed: rocm-smi-lib: no network");
     }
 }

@@ -30,7 +30,7 @@ use crate::doctor;
 use crate::own_program::PACKAGED;
 use crate::run::{self, Outcome, Own, Run, State, applied_elsewhere};
 
-/// What a hook works with.
+/// The machine on which a hook runs, and the hook tools of Juju.
 #[derive(Debug)]
 pub struct Machine<'a> {
     pub root: &'a Root,

@@ -47,14 +47,14 @@ pub(super) fn put_configuration(root: &Root, charm: &mut Charm, config: &Config)
     Ok(())
 }
 
-/// Copies the program that runs to where it stays, unless a package has put one on this machine, or a person one
-/// there. `running`: its path on the machine that it runs on. Whether a process of an earlier build may run still: true
-/// until [`taken_over`] is called, also after a kill.
+/// Copies the program that runs to where it stays, unless a package has put a program on this machine, or a person has
+/// put one there. `running`: the program's path on the machine that it runs on. Returns whether a process of an earlier
+/// build may still run. It returns true until [`taken_over`] is called, also after a kill.
 pub(super) fn put_program(root: &Root, charm: &mut Charm, running: &Path) -> Result<bool, root::Error> {
     put(root, charm, running, [PACKAGED, PROGRAM], |charm| &mut charm.program)
 }
 
-/// Does for the exporter what [`put_program`] does for the program, where the charm has it beside the program that
+/// Copies the exporter as [`put_program`] copies the program, if the charm has the exporter beside the program that
 /// runs.
 pub(super) fn put_exporter(root: &Root, charm: &mut Charm, running: &Path) -> Result<bool, root::Error> {
     let beside = running.with_file_name(own_program::EXPORTER);

@@ -22,7 +22,7 @@ const CONFIGURATION_FOLDER: &str = "/etc/rocworker";
 
 impl Machine<'_> {
     pub(super) fn remove(&self) -> anyhow::Result<Ended> {
-        let status = match self.take_away() {
+        let status = match self.revert_unless_needed() {
             Ok(()) => return Ok(Ended::default()),
             Err(error) if error.is::<tools::Error>() => return Err(error),
             Err(error) => UnitStatus::removal_failed(&error.to_string()),
@@ -34,7 +34,7 @@ impl Machine<'_> {
 
     /// Reverts what the charm has applied, unless another unit of a charm is on this machine still. What a person has
     /// set up, before the charm could, stays as it is.
-    fn take_away(&self) -> anyhow::Result<()> {
+    fn revert_unless_needed(&self) -> anyhow::Result<()> {
         let (_lock, mut charm) = self.begin()?;
         charm.units.retain(|unit| *unit != self.unit_name() && self.has_agent(unit));
         if !charm.units.is_empty() {
@@ -54,7 +54,8 @@ impl Machine<'_> {
             own_files::remove(self.root, &charm, is_needed)?;
         } else {
             // The program and the configuration are a part of it, whoever brought them.
-            let text = "what is set up here stays: it was applied without the charm, and rocworker undo takes it back";
+            let text =
+                "what is set up here stays: it was applied without the charm, and rocworker undo reverts it";
             self.tools.log(Level::Info, text)?;
         }
         if self.root.exists(REPORTS) {

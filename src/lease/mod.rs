@@ -102,7 +102,7 @@ pub fn taken(root: &Root) -> Result<Vec<String>, String> {
 /// # Errors
 /// The folders cannot be read or are not root's alone, or it is unknown which processes live.
 pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
-    run_folder::believe(root)?;
+    run_folder::check_owner(root)?;
     let paths = paths(root);
     let judge = judge(root, &paths)?;
     let now_ms = lease::alive::since_boot_ms();

@@ -14,13 +14,14 @@ use std::time::{Duration, Instant};
 use reconcile::own_process::OwnProcess;
 use root::{Amount, Failure, Reader, Root, Stuck, stuck};
 
-/// A process is started from a disk that may be busy, by a processor of which this unit may have little.
+/// How long a reading process may take to start. Its disk may be busy, and its unit may get little time of a processor.
 const START: Duration = Duration::from_secs(5);
 
-/// A file of a driver answers within milliseconds.
+/// How long a read of a driver's file may take: such a file answers within milliseconds.
 const PATIENCE: Duration = Duration::from_millis(400);
 
-/// A device that hangs has many files: the first one that does makes the next ones likely.
+/// How long a read may take once another file of the device hangs. A device that hangs has many files, and the next ones
+/// are likely to hang too.
 const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Once this many processes hang in a read, a device of which one file hangs is asked for no other file. The number is

@@ -16,7 +16,7 @@ const TOTAL: usize = 16 << 20;
 const ENTRY: usize = 512;
 /// The record that holds them is read again under a limit.
 const NOTES: usize = 500;
-/// As the kernel follows (MAXSYMLINKS).
+/// The number of links that rocworker follows in one path, which is the kernel's own (MAXSYMLINKS).
 const LINKS: usize = 40;
 
 const SYS: &str = "/sys";
@@ -43,7 +43,7 @@ pub(crate) struct Collector<'a> {
     pub(crate) root: &'a Root,
     pub(crate) entries: BTreeMap<PathBuf, Entry>,
     pub(crate) nodes: Vec<RecordedNode>,
-    /// Path to reason.
+    /// The paths that the archive leaves out, each with the reason.
     left_out: BTreeMap<PathBuf, String>,
     size: usize,
     /// Folders of sysfs by a path that leads over links; `None` where it leads to none.

@@ -16,7 +16,7 @@ use crate::doctor::KERNEL_LOG;
 
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Beside the engines.
+/// The programs whose versions a report has, beside those of the engines.
 const ASKED: [&str; 4] = ["runc", "crun", "rocm-smi", "amd-smi"];
 
 const NO_COMMANDS: &str = "Skipped: commands are not run with --root.";
@@ -25,7 +25,7 @@ const WRAPPER_LOG: &str = "/logs/runc-amd-wrapper.log";
 
 const KERNEL: [&str; 9] =
     ["journalctl", "-k", "-o", "short-iso", "-n", "2000", "--no-pager", "--no-hostname", "-q"];
-/// Where there is no journal: the kernel's own buffer.
+/// Prints the kernel's own buffer, where there is no journal.
 const BUFFER: [&str; 1] = ["dmesg"];
 /// The engines log what their runtime writes: their units come in front of this.
 const WRAPPER: [&str; 7] = ["-o", "short-iso", "-n", "5000", "--no-pager", "--no-hostname", "-q"];
@@ -97,7 +97,7 @@ pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, r
         }
         return;
     };
-    // Without a line in it, journalctl succeeds too.
+    // journalctl also succeeds if the journal has no line of the kernel.
     let kernel = match programs.run(&KERNEL, LIMIT) {
         Ok(output) if !output.stdout.is_empty() => Ok(output),
         Ok(_) | Err(_) => programs.run(&BUFFER, LIMIT),

@@ -56,7 +56,7 @@ pub(super) fn collect(collector: &mut Collector<'_>, inventory: &Inventory) -> R
             collector.attributes(&folder, &CARD);
         }
     }
-    // With which the driver was loaded.
+    // The parameters with which the driver was loaded.
     for name in collector.names(Path::new(PARAMETERS)) {
         collector.attribute(&Path::new(PARAMETERS).join(name));
     }

@@ -75,12 +75,12 @@ impl Execution<'_> {
         self.target.memory.write(self.run.root).map(drop)
     }
 
-    /// Forgets a restart of the machine that was to bring a driver which has gone.
+    /// Drops the restart of the machine that would load a driver, once somebody has removed that driver's package.
     pub(super) fn forget_reboot(&mut self) -> Result<(), reconcile::Error> {
         if self.transaction.receipt().entry(&Package::present(PACKAGE).resource()).is_some() {
             return Ok(());
         }
-        self.transaction.forgive(is_reboot)
+        self.transaction.drop_pending(is_reboot)
     }
 
     /// Once packages have come: whether the driver among them is the one that runs, which is noted and remembered. A
@@ -134,7 +134,7 @@ impl Execution<'_> {
         if driver.packages.as_ref().is_ok_and(|there| !there.contains_key(PACKAGE)) {
             // A finding of its own says what kept the package from coming.
             memory.unverified = false;
-            transaction.forgive(is_reboot)?;
+            transaction.drop_pending(is_reboot)?;
             return Ok(None);
         }
         memory.unverified = true;
@@ -156,7 +156,7 @@ impl Execution<'_> {
         Ok(match verdict {
             Ok(Verdict::Loaded) => {
                 if transaction.receipt().still_pending(root).any(|pending| is_reboot(&pending.effect)) {
-                    transaction.forgive(is_reboot)?;
+                    transaction.drop_pending(is_reboot)?;
                 }
                 match build {
                     Build::Release(_) => dissent(programs, facts, self.run.config),
@@ -173,9 +173,9 @@ impl Execution<'_> {
                      then"
                 );
                 let effect = Effect::Reboot { reason, module: Some(attempt) };
-                transaction.owe(effect.clone(), self.run.now.seconds())?;
+                transaction.add_pending(effect.clone(), self.run.now.seconds())?;
                 // A restart brings this release, and no longer the one before.
-                transaction.forgive(|it| is_reboot(it) && *it != effect)?;
+                transaction.drop_pending(|it| is_reboot(it) && *it != effect)?;
                 None
             }
             Ok(Verdict::Wrong(stop)) => Some(note(format!("{it} is not the one that runs: {stop}"), true)),

@@ -23,9 +23,9 @@ pub struct Outcome {
     pub effects: Vec<Settled>,
     pub contested: Vec<Finding>,
     pub blocked: Vec<Finding>,
-    /// What stays, and why.
+    /// What the run did not revert, and why.
     pub left: Vec<Finding>,
-    /// What differs from the desired state, and is not this run's to change.
+    /// What differs from the desired state, and may not be changed by this run.
     pub differs: Vec<Differs>,
     /// GPUs that have not come: engines start without them.
     pub missing: Vec<PendingGpu>,
@@ -34,8 +34,8 @@ pub struct Outcome {
     pub is_held: bool,
     /// The state that the run has left.
     pub state: State,
-    /// Which optional packages did not come, and why.
-    pub lacks: Option<String>,
+    /// The optional packages that the run could not install, and why.
+    pub missing_optional: Option<String>,
     pub notes: Vec<Note>,
 }
 
@@ -114,8 +114,8 @@ impl Outcome {
         self.changes.extend(plan.changes.into_iter().filter(|change| done.contains(&change.path)));
     }
 
-    /// Notes what is optional and could not be applied, in place of calling it a failure.
-    pub(super) fn forgive_optional(&mut self, desired: &Desired) {
+    /// Turns the failures of optional actions into a note.
+    pub(super) fn accept_missing_optional(&mut self, desired: &Desired) {
         let optional: BTreeSet<&Resource> =
             desired.actions.iter().filter(|action| action.is_optional).map(|action| &action.path).collect();
         let is_optional = |finding: &mut Finding| optional.contains(&finding.path);
@@ -147,7 +147,7 @@ impl Outcome {
         );
         self.notes.push(Note { about: "packages".to_owned(), text: note, problem: false });
         // Beneath another Root apt is not asked, which the plan says.
-        self.lacks = (!packages.is_empty()).then_some(text);
+        self.missing_optional = (!packages.is_empty()).then_some(text);
     }
 
     /// Whether something failed that may succeed when it is tried again.

@@ -148,7 +148,7 @@ impl Run<'_> {
     fn ended(&self, mut outcome: Outcome, target: Target, receipt: &Receipt) -> Outcome {
         outcome.problem = target.unknown.and_then(|(_, problem)| problem);
         if outcome.scope.aim == Aim::Configured {
-            outcome.forgive_optional(&target.desired);
+            outcome.accept_missing_optional(&target.desired);
             outcome.notes.splice(0..0, target.desired.notes);
         }
         outcome.state = State::of(self.root, receipt.clone(), target.memory);

@@ -19,7 +19,7 @@ pub struct Planned {
     pub restart: Option<Restarts>,
     pub config_sha256: String,
     pub notes: Vec<Note>,
-    /// Why effects come to nothing here, when they do.
+    /// Why a run would execute no effects here. `None`: it would.
     pub skipped: Option<&'static str>,
     /// What apt says that it would do; only where `apply --dry-run` asks for it and packages would come or go.
     #[serde(skip_serializing_if = "Option::is_none")]

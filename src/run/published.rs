@@ -19,8 +19,8 @@ pub(super) struct PublishedState {
     tags: Option<Published>,
 }
 
-/// Whether a spec is one that rocworker wrote to an earlier `cdi.path`: an apply removes it.
-pub(super) fn goes(root: &Root, receipt: &Receipt, spec: &Path) -> bool {
+/// Whether the next apply removes a spec: rocworker wrote it to an earlier `cdi.path`.
+pub(super) fn is_removed_by_apply(root: &Root, receipt: &Receipt, spec: &Path) -> bool {
     receipt.entry(spec).is_some_and(|entry| Published::read(root, entry).is_some())
 }
 
@@ -28,7 +28,7 @@ pub(super) fn goes(root: &Root, receipt: &Receipt, spec: &Path) -> bool {
 #[must_use]
 pub fn siblings_at_apply(root: &Root, path: &Path) -> Siblings {
     let receipt = Store::new(root).receipt().unwrap_or_default();
-    Siblings::read(root, path, |spec| goes(root, &receipt, spec))
+    Siblings::read(root, path, |spec| is_removed_by_apply(root, &receipt, spec))
 }
 
 /// A managed file with what was published in it.
@@ -54,26 +54,28 @@ impl PublishedState {
         let mut desired = Desired::default();
         // A GPU whose files do not answer or cannot be read has not gone.
         if facts.inventory.may_lack_gpus() {
-            desired.actions.extend(self.spec.iter().chain(&self.tags).map(|it| it.says(it.text.clone())));
+            desired
+                .actions
+                .extend(self.spec.iter().chain(&self.tags).map(|it| it.action_with(it.text.clone())));
             return desired;
         }
         let spec = self.spec.as_ref().map(|spec| (spec, still_true(&spec.text, facts.usable())));
         let gpus = spec.as_ref().map(|(_, it)| it.gpus.clone()).unwrap_or_default();
-        desired.actions.extend(spec.and_then(|(published, it)| Some(published.says(it.text?))));
+        desired.actions.extend(spec.and_then(|(published, it)| Some(published.action_with(it.text?))));
         let selection = Selection { gpus, listed: false, left_out: Vec::new() };
         let offers = tags::of_gpus(&selection).join(",");
         let tags = self.tags.as_ref().filter(|published| {
             let env = EnvFile::parse(&published.text);
             !loses(env.get(TAGS).unwrap_or_default(), &offers)
         });
-        desired.actions.extend(tags.map(|it| it.says(it.text.clone())));
+        desired.actions.extend(tags.map(|it| it.action_with(it.text.clone())));
         desired
     }
 
     /// Whether all that was published is true.
     pub(super) fn is_true(&self, facts: &Facts) -> bool {
         let published = self.spec.iter().chain(&self.tags);
-        published.map(|it| it.says(it.text.clone())).eq(self.still_true(facts).actions)
+        published.map(|it| it.action_with(it.text.clone())).eq(self.still_true(facts).actions)
     }
 
     /// A receipt with what was published alone: a plan for it reverts nothing else.
@@ -96,7 +98,7 @@ impl Published {
     }
 
     /// The action that gives the published file this text.
-    fn says(&self, text: String) -> Action {
+    fn action_with(&self, text: String) -> Action {
         let Entry { path, stage, reason, effects, component, uses, rival, .. } = self.entry.clone();
         Action { effects, component, uses, rival, ..Action::file(stage, path, text, &reason) }
     }

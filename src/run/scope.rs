@@ -17,7 +17,7 @@ pub(super) struct Scope {
     pub(super) aim: Aim,
     pub(super) changes: Changes,
     pub(super) components: Components,
-    /// Whether apt is asked, and packages come and go.
+    /// Whether the run asks apt, and installs and removes packages.
     pub(super) packages: bool,
     pub(super) effects: Effects,
     /// Whether the run restarts units, as far as the configuration, the daemon's [`Rules`] or the last apply allow.
@@ -28,14 +28,14 @@ pub(super) struct Scope {
     pub(super) keeps_published: bool,
 }
 
-/// What is true in the end.
+/// The state of the machine that a run works towards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Aim {
-    /// The machine is as the configuration says.
+    /// The machine has what the configuration asks for.
     Configured,
     /// Engines start with the GPUs of this boot.
     Booted,
-    /// Nothing is managed any more.
+    /// Rocworker manages nothing on the machine.
     Reverted,
 }
 
@@ -89,7 +89,8 @@ pub(super) const APPLY: Scope = Scope {
     keeps_published: false,
 };
 
-/// dpkg, which has another version of this program in place and its lock still held.
+/// A run that dpkg starts once it has unpacked another version of this program. dpkg still holds its lock, so the run
+/// leaves packages alone.
 pub(super) const UPGRADE: Scope = Scope {
     command: "upgrade",
     changes: Changes::ButPackages,
@@ -123,6 +124,7 @@ pub(super) const BOOT: Scope = Scope {
     keeps_published: true,
 };
 
+/// The daemon, which repairs managed files and nodes as far as its [`Rules`] allow.
 pub(super) const DAEMON: Scope = Scope {
     command: "serve",
     aim: Aim::Configured,
@@ -141,7 +143,7 @@ pub(super) const UNDO: Scope = Scope { command: "undo", aim: Aim::Reverted, ..AP
 pub(super) const UNDO_EXPORTER: Scope =
     Scope { components: APPLY_EXPORTER.components, effects: APPLY_EXPORTER.effects, ..UNDO };
 
-/// dpkg, which removes this program and has its lock held.
+/// A run that dpkg starts before it removes this program. dpkg holds its lock, so the run leaves packages alone.
 pub(super) const REMOVE: Scope =
     Scope { command: "remove", packages: false, effects: Effects::ButApts, ..UNDO };
 
@@ -191,7 +193,7 @@ pub struct Rules<'a> {
 }
 
 impl Scope {
-    /// The stages of a run: what the first changes decides about the second.
+    /// The stages of a run. The run plans the second stage after the first, whose changes decide about it.
     pub(super) fn stages(&self) -> &'static [Option<Stage>] {
         match self.aim {
             Aim::Reverted => &[None],

@@ -14,7 +14,7 @@ use crate::memory::Memory;
 /// the charm answer. `status` prints it as JSON (docs/json.md).
 #[derive(Debug, Clone, Default)]
 pub struct State {
-    /// What is managed.
+    /// What rocworker manages on the machine.
     pub receipt: Receipt,
     /// The configuration of the last apply, and what its words meant then.
     pub memory: Memory,

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cdi::{Siblings, may_replace};
-use config::selection::choose;
+use config::selection::pin;
 use config::{self, Component, Config};
 use engines::concourse::desired::{out_of_date, written_by};
 use engines::hidden::{hidden, mounts};
@@ -20,11 +20,11 @@ use render::Templates;
 
 use super::active::why_not_the_daemons;
 use super::outcome::Stopped;
-use super::published::{PublishedState, goes};
+use super::published::{PublishedState, is_removed_by_apply};
 use super::scope::{Changes, Components, Request, Scope};
 use super::{Error, Run, State};
 use crate::desired::own_unit::DAEMON;
-use crate::desired::{self, certain, desired};
+use crate::desired::{self, desired, require_known_gpus};
 use crate::exporter_unit::ExporterUnit;
 use crate::memory::{AppliedConfig, Memory};
 use crate::observations::Observations;
@@ -57,7 +57,7 @@ impl Target {
         match (&self.unknown, request) {
             (Some((published, _)), _) => published.narrowed(receipt),
             // A person asks for this path by name.
-            (None, Request::One(action)) => receipt.clone().forgiving(&action.path),
+            (None, Request::One(action)) => receipt.clone().without_repairs_of(&action.path),
             _ => receipt.clone(),
         }
     }
@@ -104,7 +104,7 @@ impl Run<'_> {
         let observed = self.observe(&state, scope.packages);
         let has_lost_all = self.config.gpus.is_on() && !observed.facts.has_amd();
         let wanted = is_known.then(|| {
-            certain(self.config, &observed.facts)?;
+            require_known_gpus(self.config, &observed.facts)?;
             Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?))
         });
         let problem = match wanted {
@@ -167,8 +167,9 @@ impl Run<'_> {
             own_program: own_program::find(root, running),
             exporter: ExporterUnit::read(root, config, receipt, running, self.programs),
             wrapper: program.and_then(|program| program.that_runs(&mut versions, beside)),
-            cdi_place: may_replace(root, &config.cdi.path, false)
-                .map(|()| Siblings::read(root, &config.cdi.path, |path| goes(root, receipt, path))),
+            cdi_place: may_replace(root, &config.cdi.path, false).map(|()| {
+                Siblings::read(root, &config.cdi.path, |path| is_removed_by_apply(root, receipt, path))
+            }),
             templates: Templates::read(root),
             wrapper_as_default: with_wrapper_as_default(root, config, &engines),
             engines,
@@ -191,7 +192,7 @@ impl Run<'_> {
             return Ok(memory);
         }
         memory.only = scope.only(state).map(str::to_owned);
-        memory.pinned = choose(self.config, &observed.facts)?;
+        memory.pinned = pin(self.config, &observed.facts)?;
         memory.versions.clone_from(&observed.versions);
         memory.overrides = observed.templates.first_seen(&memory.overrides);
         memory.concourse = written_by(&observed.engines.concourse, memory.concourse);

@@ -1,4 +1,5 @@
-//! The documents: sentences that a person understands at the first reading, and links that lead somewhere.
+//! The documents: sentences that a person understands at the first reading, and links that lead somewhere. Paths in
+//! comments lead somewhere too.
 
 use std::fs;
 use std::path::PathBuf;
@@ -145,6 +146,45 @@ fn documents_link_to_what_exists() {
                 "{}: {target}",
                 path.display()
             );
+        }
+    }
+}
+
+/// The folders at the top that hold sources.
+const TOPS: [&str; 5] = ["crates", "src", "wrappers", "tests", "xtask"];
+
+/// Beginnings of paths that lead into the source of systemd and crun.
+const OTHERS: [&str; 2] = ["src/basic/", "src/libcrun/"];
+
+/// The paths from the top of the repository that a source file's comments name.
+fn paths_in_comments(text: &str) -> Vec<&str> {
+    let is_comment = |line: &&str| ["//", "#"].iter().any(|mark| line.trim_start().starts_with(mark));
+    let words = text.lines().filter(is_comment).flat_map(str::split_whitespace);
+    let plain = words.map(|word| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+        word.strip_suffix("'s").unwrap_or(word)
+    });
+    let is_path = |word: &&str| {
+        let is_below = |folder: &&str| word.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+        let is_other = OTHERS.iter().any(|other| word.starts_with(other));
+        // NAME stands for any name.
+        TOPS.iter().any(is_below) && !is_other && !word.contains("NAME")
+    };
+    plain.filter(is_path).collect()
+}
+
+#[test]
+fn comments_name_paths_that_exist() {
+    let mut folders = TOPS.map(|folder| top().join(folder)).to_vec();
+    while let Some(folder) = folders.pop() {
+        for path in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() && !path.ends_with("target") {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs" || ending == "sh") {
+                let text = fs::read_to_string(&path).unwrap();
+                let mut named = paths_in_comments(&text).into_iter();
+                assert_eq!(named.find(|named| !top().join(named).exists()), None, "{}", path.display());
+            }
         }
     }
 }

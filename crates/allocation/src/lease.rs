@@ -24,7 +24,7 @@ pub struct Lease {
     pub creator: Creator,
     /// `linux.cgroupsPath` as the bundle has it; None where it has none.
     pub cgroups_path: Option<String>,
-    /// When a decision first found the container idle (wrappers/runc-amd-wrapper/src/idle.rs), in
+    /// When a decision first found the container idle (crates/lease/src/idle.rs), in
     /// milliseconds after boot. `None`: the container was busy at the last look, or no decision looks.
     pub idle_since_ms: Option<u64>,
 }

@@ -30,7 +30,7 @@ pub struct Card {
     pci: PciAddress,
     /// Why no container gets it.
     pub quarantine: Option<String>,
-    /// Why nobody can lease it just now.
+    /// Why no container can lease it just now.
     pub leftover: Option<String>,
 }
 

@@ -6,8 +6,8 @@ use root::{Kind, Root};
 
 use super::spec::{KIND, Spec, Wanted};
 
-/// What is wrong with the text of a spec, in sentences: by CDI's grammar, and by the machine as it is now. `wanted` is what
-/// it would be made as now.
+/// What is wrong with the text of a spec, in sentences: by CDI's grammar, and by the machine as it is now. `wanted`: what
+/// rocworker would write into the spec now.
 #[must_use]
 pub fn check(root: &Root, text: &str, wanted: &Wanted) -> Vec<String> {
     let spec = match cdi::Spec::parse(text) {

@@ -11,7 +11,7 @@ use super::{LIMIT, OnlyKind};
 /// file that is broken at the configured place; a path that a person typed may be a slip.
 ///
 /// # Errors
-/// Says what is there.
+/// Says what is at the path, if a run may not write over it.
 pub fn may_replace(root: &Root, path: &Path, named_by_hand: bool) -> Result<(), String> {
     if root.lstat(path).is_err_and(|error| error.is_not_found()) {
         return Ok(());

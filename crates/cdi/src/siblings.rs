@@ -59,7 +59,7 @@ struct Sibling {
     names: Result<BTreeSet<String>, String>,
 }
 
-/// Another spec that has names of rocworker's.
+/// Another spec that names devices which rocworker's spec names too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conflict {
     /// The other spec's path, with the Root in front, as a person at a shell names it.
@@ -131,7 +131,8 @@ impl Siblings {
         self.others.iter().filter_map(of).collect()
     }
 
-    /// Which devices end that the spec at the path has and one with these names has not, where rocworker did not write it.
+    /// The devices that would disappear if a spec with these names replaced the one at the path. `None`: no device would,
+    /// or rocworker wrote the spec that is there.
     #[must_use]
     pub fn replaced<'n>(&self, names: impl Iterator<Item = &'n str>) -> Option<String> {
         let names: BTreeSet<&str> = names.collect();
@@ -218,7 +219,7 @@ impl Conflict {
         })
     }
 
-    /// What ends the conflict.
+    /// What a person does to end the conflict.
     #[must_use]
     pub fn remedy(&self) -> String {
         printable(&format!("remove {0}, or rename these devices in it", self.file.display()))

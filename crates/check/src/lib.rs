@@ -23,7 +23,7 @@ pub struct Check {
     pub on_host: Option<Box<OnHost>>,
 }
 
-/// What to do.
+/// What a person does about a check that fails.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Remedy {
     text: String,
@@ -57,7 +57,7 @@ pub enum Status {
     Warning,
     /// A container that asks for a GPU does not get it.
     Failed,
-    /// Not looked at; the evidence says why.
+    /// rocworker did not check it; the evidence says why.
     Skipped,
 }
 

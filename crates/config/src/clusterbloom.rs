@@ -52,7 +52,7 @@ impl ClusterBloom {
         self.0.get(name).map(String::as_str)
     }
 
-    /// The name of the one that is wrong, and why.
+    /// Checks the variables. The error is the name of the first wrong one, and why it is wrong.
     fn fit(&self) -> Result<(), (&'static str, String)> {
         let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '+' | '~');
         for (name, value) in &self.0 {
@@ -153,7 +153,7 @@ impl ClusterBloom {
     }
 }
 
-/// What came of an environment.
+/// What the configuration does with the variables of an environment that are no keys of its own.
 pub(super) struct Beside {
     /// Sentences that name the variables which are not used.
     pub(super) unused: Vec<String>,

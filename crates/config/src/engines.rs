@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, Managed, Off, Source, path};
 
-/// containerd's main file by default; the constants of the other engines are alike.
+/// containerd's main file, unless the configuration names another.
 pub const CONTAINERD_CONFIG: &str = "/etc/containerd/config.toml";
 pub const CRIO_CONFIG: &str = "/etc/crio/crio.conf";
 pub const DOCKER_CONFIG: &str = "/etc/docker/daemon.json";
@@ -84,7 +84,7 @@ impl EngineDocument {
     }
 }
 
-/// What a [`Concourse`] says.
+/// The configuration's section `concourse`, as the file has it; [`Concourse`] is its checked form.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ConcourseDocument {

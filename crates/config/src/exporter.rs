@@ -76,7 +76,7 @@ impl ExporterDocument {
 /// Parses an address on which the exporter may listen.
 ///
 /// # Errors
-/// Says what to write.
+/// Says what a person writes in place of a text that is no such address.
 pub fn address(text: &str) -> Result<SocketAddr, String> {
     let address = text.parse().ok().filter(|address| match address {
         // A scope is a specifier of systemd's in a unit.

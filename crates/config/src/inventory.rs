@@ -104,7 +104,7 @@ fn checked(key: &str, written: &[String], source: &Source) -> Result<Vec<Host>, 
     Ok(hosts)
 }
 
-/// What `--hosts` takes without quotes, and no option.
+/// Whether a shell passes the name to `--hosts` without quotes, and no program takes it for an option.
 fn is_word(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
     !name.is_empty() && !name.starts_with('-') && name.chars().all(fits)
@@ -114,7 +114,7 @@ impl Source {
     fn second_group(&self, name: &str) -> usize {
         let of_groups = self.line_of("inventory.groups");
         let lines = (1..).zip(self.text.lines()).skip(of_groups - 1);
-        // On one line both may stand.
+        // One line may name both groups.
         lines.filter(|(_, line)| is_of_key(line, name)).map(|(number, _)| number).nth(1).unwrap_or(of_groups)
     }
 

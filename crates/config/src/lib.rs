@@ -62,13 +62,14 @@ pub const PATH: &str = "/etc/rocworker/config.yaml";
 /// repairs what is broken.
 pub const CDI_SPEC: &str = "/etc/cdi/amd.json";
 
-/// Some hundred times what there is to say: the parser's time grows with the square of what it is given.
+/// The longest file that is parsed, in bytes: some hundred times what a configuration needs. The parser's time grows
+/// with the square of the length.
 const LIMIT: usize = 64 << 10;
 
 /// The configuration, checked, and resolved to what is managed and why not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// AMD's GPUs, and with them all but the worker's own tags.
+    /// Whether rocworker gives containers AMD's GPUs. If not, it manages only the worker's own tags.
     pub gpus: Managed,
     /// Whether a machine without a usable GPU is at fault (`compute-runtime: rocm`).
     pub needs_gpu: bool,
@@ -109,7 +110,7 @@ pub struct Config {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Devices {
     All,
-    /// All but the graphics of processors.
+    /// Every GPU that is no part of a processor.
     Discrete,
     /// Indexes, PCI addresses, uuids or render names, as they were written.
     Listed(Vec<String>),

@@ -34,7 +34,7 @@ pub enum Wanted {
     Auto,
     /// Installed, in whatever version is there or to be had.
     Install,
-    /// Whatever there is stays.
+    /// Rocworker leaves the package as it is, installed or not.
     Keep,
     Absent,
 }
@@ -48,7 +48,7 @@ pub struct Packages {
     pub proxy: Option<String>,
 }
 
-/// What a managed tool is to be.
+/// Whether rocworker installs a managed tool, and whether a worker is ready without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tool {
     /// Installed, in the version that is there or that apt offers (`packages`).
@@ -80,7 +80,7 @@ pub struct PackagesDocument {
 }
 
 impl PackagesDocument {
-    /// `needs_gpu`: `compute-runtime: rocm`.
+    /// `needs_gpu`: whether the configuration has `compute-runtime: rocm`.
     pub(super) fn check(
         self,
         gpus: Managed,
@@ -91,7 +91,7 @@ impl PackagesDocument {
         if let Some(proxy) = &self.proxy {
             source.check("packages.proxy", proxy, url(proxy, &["http", "https"]))?;
         }
-        // Apt would refuse our repository beside amdgpu-install's, which is the same one with another `Signed-By`.
+        // Apt would refuse rocworker's entry of the repository beside amdgpu-install's, which has another `Signed-By`.
         let comes_with_rocm = matches!(rocm, Managed::On(Rocm::Archive(_) | Rocm::Installer { .. }));
         let auto = Managed::of(needs_gpu.then_some(Tool::Optional), Off::Key("compute-runtime"));
         let smi = if comes_with_rocm { Managed::Off(Off::Key("rocm.install")) } else { auto };

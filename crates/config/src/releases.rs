@@ -1,4 +1,4 @@
-//! Releases of ROCm by their first two numbers, for the tables in src/config/data.
+//! Releases of ROCm by their first two numbers, for the tables in crates/config/src/data.
 
 /// The first two numbers of a release: of `7.10.0`, of `7.13.0rc2`.
 pub(super) fn minor(text: &str) -> Option<(u32, u32)> {

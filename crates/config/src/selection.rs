@@ -69,7 +69,7 @@ pub fn select<'a>(config: &Config, facts: &'a Facts) -> Result<Selection<'a>, Er
 ///
 /// # Errors
 /// When the configuration names a GPU that is not there, or not AMD's.
-pub fn choose(config: &Config, facts: &Facts) -> Result<PinnedDevices, Error> {
+pub fn pin(config: &Config, facts: &Facts) -> Result<PinnedDevices, Error> {
     select(config, facts)?;
     let Devices::Listed(words) = &config.devices else { return Ok(PinnedDevices::default()) };
     let mut pinned = PinnedDevices::default();

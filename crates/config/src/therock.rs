@@ -9,7 +9,7 @@ use super::download::{SCHEMES, digest, url};
 use super::releases::{is_between, minor, rows};
 use super::{Error, Source};
 
-/// Which archive.
+/// The archive of TheRock that rocworker installs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TheRock {
     /// The version in the archive's name: `7.14.0`, `7.13.0a20260515`, `7.13.0rc2`.
@@ -28,12 +28,12 @@ const FOLDERS: &str = include_str!("data/therock.txt");
 /// AMD's names for whose word an archive has.
 const RELEASES: [&str; 4] = ["stable", "nightlies", "prereleases", "devreleases"];
 
-/// What ROCm's own programs expect there.
+/// The folders of an archive that ROCm's own programs expect.
 const HOLDS: [&str; 3] = ["bin", "lib", "include"];
 
 impl TheRock {
-    /// The archive by the three words that AMD's own script takes. `release`: `None`: as the version is written. `folder`:
-    /// `None`: AMD's.
+    /// The archive by the three words that AMD's own script takes. `release`: `None`: the
+    /// release that the version's spelling means. `folder`: `None`: AMD's own.
     ///
     /// # Errors
     /// The name of the word that is wrong, and why.

@@ -18,7 +18,7 @@ const WRAPPER: &str = "runc-amd-wrapper";
 pub struct Wrapper {
     /// The real runc; the next one on PATH unless given.
     pub runtime: Option<PathBuf>,
-    /// `None`: all, unless the wrapper is an engine's default runtime (see crate::desired::policy).
+    /// `None`: all, unless the wrapper is an engine's default runtime (src/desired/policy.rs).
     pub requests: Option<Requests>,
     /// `None`: every GPU on a Concourse worker, else none.
     pub default: Option<DefaultGrant>,

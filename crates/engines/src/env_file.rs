@@ -87,7 +87,7 @@ fn value(chars: &mut impl Iterator<Item = char>) -> String {
     value
 }
 
-/// What is between quotes.
+/// Adds the text up to the closing `quote` to `value`.
 fn quoted(chars: &mut impl Iterator<Item = char>, quote: char, value: &mut String) {
     while let Some(c) = chars.next().filter(|c| *c != quote) {
         if c != '\\' || quote == '\'' {

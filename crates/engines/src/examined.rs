@@ -39,7 +39,7 @@ pub struct Examined<'a> {
 
 /// What an engine that runs says of itself.
 pub(super) struct InEffect {
-    /// The program that our runtime runs; `None`: the engine has no such runtime.
+    /// The program that the managed runtime runs; `None`: the engine has no such runtime.
     pub(super) runtime: Option<String>,
     /// The folders from which the engine reads CDI specs, or a sentence that it knows no CDI.
     pub(super) spec_folders: Result<Vec<String>, String>,

@@ -4,10 +4,10 @@ use std::path::{Component, Path, PathBuf};
 
 use root::Root;
 
-/// More than a folder of drop-ins has.
+/// The most paths that a pattern gives: more than a folder of drop-ins has.
 pub(super) const MOST: usize = 256;
 
-/// What is there by an absolute pattern. `fits`: whether one part of it matches a name.
+/// The paths that match an absolute pattern. `fits`: whether one part of it matches a name.
 pub(super) fn paths(root: &Root, pattern: &Path, fits: fn(&str, &str) -> bool) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("/")];
     for part in pattern.components().filter(|part| *part != Component::RootDir) {

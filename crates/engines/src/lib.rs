@@ -76,23 +76,24 @@ pub struct Engine {
     pub settings: fn(&Config) -> Option<&config::Engine>,
     /// Why rocworker does not configure it, and doctor and the canary pass over it.
     pub off: fn(&Config) -> Option<Off>,
-    /// What rocworker configures of it.
+    /// What rocworker configures of the engine.
     pub desired: fn(&Wish<'_>) -> Desired,
-    /// Where it says that its default runtime is the wrapper, or why that is unknown. `None`: a container has to name the
-    /// wrapper to run by it.
+    /// Where the engine says that its default runtime is the wrapper, or why that is unknown. `None`: a container has to
+    /// name the wrapper to run by it.
     pub(crate) has_wrapper_as_default: fn(&Root, &Config, &Engines) -> Result<Option<NamedRuntime>, String>,
     /// The runc that the wrapper has to run, where that is not the one on PATH.
     pub real_runc: fn(&Wish<'_>) -> Option<PathBuf>,
     /// The files that the engine reads now, wherever its unit and rocworker's configuration have them. Each may name a
     /// default runtime.
     pub(crate) files: fn(&Root, &Config) -> Vec<PathBuf>,
-    /// What the daemon watches beside its unit: what it reads, and its programs.
+    /// What the daemon watches beside the engine's unit: the files that the engine reads, and its programs.
     pub watched: fn(&Root, &Config) -> Vec<Watched>,
-    /// Names of its containers that were made with one of these runtimes, and do not start again without it.
+    /// Names of the engine's containers that were made with one of these runtimes. They do not start again without it.
     pub made_with: fn(&Root, &Config, &[String]) -> Vec<String>,
-    /// Whether its configuration is in effect. It is not asked of one that is not to be configured, nor is the canary.
+    /// Checks whether the engine's configuration is in effect. doctor calls neither this nor the canary for an engine
+    /// that rocworker is not to configure. The error is the one check that says why there is nothing to look at.
     pub doctor: fn(&Examined<'_>, &mut Versions<'_>) -> Result<Vec<Check>, Check>,
-    /// Starts a container through it. Both give their checks, or the one that says why there is nothing to look at.
+    /// Starts a container through the engine. The error is the one check that says why no container could start.
     pub(crate) canary: fn(&CanaryContext<'_>) -> Result<Vec<Check>, Check>,
 }
 
@@ -131,15 +132,17 @@ pub struct Wish<'a> {
 
 #[derive(Debug)]
 pub struct Engines {
-    /// `None`: it is not installed. One that is not to be configured is not asked for its version.
+    /// `None`: containerd is not installed. Rocworker asks for its version only if the configuration has rocworker set
+    /// containerd up.
     pub containerd: Option<Containerd>,
     pub docker: Docker,
-    /// As containerd.
+    /// `None`: podman is not installed.
     pub podman: Option<Podman>,
     pub concourse: Concourse,
-    /// As containerd.
+    /// `None`: CRI-O is not installed. Rocworker asks for its version only if the configuration has rocworker set CRI-O
+    /// up.
     pub crio: Option<Crio>,
-    /// What limits an undo of their configuration, by their files.
+    /// What limits an undo of the engines' configuration, as the engines' files show it.
     pub undo_constraints: UndoConstraints,
 }
 
@@ -158,7 +161,7 @@ impl Engines {
 /// Starts a container through each of them.
 ///
 /// # Errors
-/// When it was interrupted.
+/// When a signal interrupted the canary.
 pub fn canary(canary: &Canary<'_>) -> Result<Vec<Check>, Interrupted> {
     let tries = ALL.iter().map(|engine| {
         let try_it = |context: &CanaryContext<'_>| match (engine.off)(context.config) {
@@ -184,8 +187,8 @@ fn on_path(root: &Root, name: &str) -> Option<PathBuf> {
     FOLDERS.iter().map(|folder| Path::new(folder).join(name)).find(|path| root.exists(path))
 }
 
-/// What a default names that would name nothing if our runtime went: an engine with such a default does not start.
-/// `key`: where a file says it.
+/// The use of the managed runtime as an engine's default: without that runtime, the engine would not start. `key`: where
+/// a file names the default.
 fn default_runtime(file: &Path, format: Syntax, key: &[&str], runtime: &str) -> Use {
     let key = key.iter().map(|part| (*part).to_owned()).collect();
     Use { file: file.to_owned(), format, key, value: runtime.to_owned() }
@@ -214,7 +217,7 @@ fn configured(
     if let Err(problem) = version.and_then(|version| configure(version, &mut desired)) {
         desired.problem(engine.name, format!("{daemon} is left alone: {problem}"));
     }
-    desired.of_or_undecided(engine.name)
+    desired.of_component_or_undecided(engine.name)
 }
 
 /// The folder of the CDI spec; `None` where engines look by themselves.
@@ -238,7 +241,7 @@ fn folder_beside(managed: &str) -> Set {
     Set::Beside { member: managed.into(), default: DEFAULT_FOLDERS.map(Value::from).to_vec() }
 }
 
-/// What a runtime of our name runs, where that is not the wrapper.
+/// What a runtime of the managed name runs, where that is not the wrapper.
 fn other_program<'a>(program: Option<&'a str>, wrapper: &str) -> Option<&'a str> {
     match program.filter(|program| !program.is_empty()) {
         Some(program) => Some(program).filter(|it| *it != wrapper && !is_managed(it)),
@@ -255,10 +258,10 @@ fn drop_in(
 ) -> Result<(String, Value), String> {
     let text = templates.render(template, context).map_err(|error| error.to_string())?;
     let place = templates.place(template);
-    let said = Syntax::Toml.read(&text).map_err(|fault| format!("{place}: {fault}"))?;
-    let found = program.iter().try_fold(&said, |table, key| table.get(key)).and_then(Value::as_str);
+    let table = Syntax::Toml.read(&text).map_err(|fault| format!("{place}: {fault}"))?;
+    let found = program.iter().try_fold(&table, |table, key| table.get(key)).and_then(Value::as_str);
     if found != Some(wrapper) {
         return Err(format!("{place}: what it makes does not name the wrapper"));
     }
-    Ok((text, said))
+    Ok((text, table))
 }

@@ -12,12 +12,12 @@ pub const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 /// Path to which the wrapper is copied from beside this program, when no package has it.
 pub const INSTALLED: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 
-/// Folder in which Juju's agents of a machine's units have theirs.
+/// The folder that holds a folder for the agent of each Juju unit on the machine.
 pub const AGENTS: &str = "/var/lib/juju/agents";
 
 const REINSTALL: &str = "install rocworker again, then rocworker apply";
 
-/// More than the wrapper has in any build.
+/// The longest program that is read, in bytes: more than the wrapper has in any build.
 const LIMIT: usize = 256 << 20;
 
 /// How every program of Linux begins (elf(5)).
@@ -41,16 +41,16 @@ pub fn is_managed(path: &str) -> bool {
 }
 
 impl Program {
-    /// Finds the package's wrapper; else the one beside this program, to be copied; else the copy of an earlier apply.
-    /// A copy that was changed since is restored from a charm that still has it.
+    /// Finds the package's wrapper; else the wrapper beside this program, which an apply copies; else the copy of an
+    /// earlier apply. If somebody has changed that copy, the charm's wrapper replaces it.
     ///
     /// # Errors
-    /// When there is no wrapper, or it is not trusted: no engine then names it.
+    /// There is no wrapper, or a user other than root could have put it there. No engine then names the wrapper.
     pub fn find(root: &Root, beside: Option<&Path>) -> Result<Self, String> {
         if let Ok(meta) = root.lstat(PACKAGED)
             && meta.kind == Kind::Regular
         {
-            root.believe(Path::new(PACKAGED), &meta).map_err(|error| error.to_string())?;
+            root.check_owner(Path::new(PACKAGED), &meta).map_err(|error| error.to_string())?;
             let broken = |what: &str| Err(format!("{} {what}: {REINSTALL}", root.shown(PACKAGED).display()));
             if meta.mode & 0o100 == 0 {
                 return broken("is not executable");

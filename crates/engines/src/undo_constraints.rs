@@ -1,6 +1,6 @@
 //! What limits an undo of engines' configuration, whoever wrote it and wherever rocworker's own keys are now: settings
-//! that name our runtime or the wrapper, and whether an engine may be restarted. Files may have moved since an apply, and a
-//! daemon may run with what its file said once.
+//! that name the managed runtime or the wrapper, and whether an engine may be restarted. Files may have moved since an apply, and a
+//! daemon may run with an earlier text of its file.
 
 use std::path::{Path, PathBuf};
 

@@ -26,7 +26,7 @@ pub const FOLDERS: [&str; 5] = [
     "/lib/systemd/system",
 ];
 
-/// More than any unit has.
+/// The longest unit that is read, in bytes: more than any unit has.
 const LIMIT: usize = 256 << 10;
 
 /// A service, without what a managed drop-in says.

@@ -14,7 +14,7 @@ const KNOWN: [&str; 6] = ["runc", "youki", "runsc", "krun", "ocijail", "amd-cont
 /// Runtimes with variants: each of these names, alone or followed by a dash and anything.
 const FAMILIES: [&str; 4] = ["kata", "nvidia", "sysbox", "crun"];
 
-/// More than a runtime has in any build.
+/// The longest program that is read, in bytes: more than a runtime has in any build.
 const LIMIT: usize = 256 << 20;
 
 /// The file in which an engine names its default runtime, and whether that `is` the wrapper or `may be` it.
@@ -26,7 +26,7 @@ pub type WrapperAsDefault = (&'static str, NamedRuntime);
 /// The engines whose default runtime is the wrapper, or may be it.
 ///
 /// # Errors
-/// Why that is unknown.
+/// Says why rocworker cannot tell which engines these are.
 pub fn with_wrapper_as_default(
     root: &Root,
     config: &Config,
@@ -39,7 +39,7 @@ pub fn with_wrapper_as_default(
     ALL.iter().filter_map(|engine| of(engine).transpose()).collect()
 }
 
-/// Whether the runtime that has this name runs the wrapper. `entry`: what the engine says of it. `managed`: our name.
+/// Whether the runtime that has this name runs the wrapper. `entry`: what the engine says of it. `managed`: the managed runtime's name.
 pub(super) fn runs_wrapper(
     root: &Root,
     (name, managed): (&str, &str),

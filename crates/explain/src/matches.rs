@@ -97,7 +97,7 @@ type Subject = (String, Option<PciAddress>, Option<(u16, u16)>);
 #[derive(Debug)]
 pub struct Explainer<'h> {
     here: &'h Here,
-    /// The log is this machine's own, and not one that somebody brought.
+    /// Whether the log is this machine's own, and not a log of another machine.
     is_own_log: bool,
     advice: HashMap<Subject, Rc<Advice>>,
 }

@@ -23,7 +23,7 @@ const MAY_GO: Duration = Duration::from_secs(1);
 /// How long clients wait for room before they are refused. Clients behind them wait too.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// All open connections.
+/// The open connections of all clients.
 #[derive(Default)]
 pub(crate) struct Connections {
     open: Rc<RefCell<BTreeMap<u64, Rc<State>>>>,

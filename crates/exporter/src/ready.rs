@@ -7,7 +7,7 @@ use std::os::unix::net::{SocketAddr, UnixDatagram};
 /// Says that the exporter answers; nothing where systemd did not start it.
 ///
 /// # Errors
-/// `NOTIFY_SOCKET` is no address, or nobody reads there.
+/// `NOTIFY_SOCKET` is no address, or no process reads there.
 #[expect(clippy::disallowed_methods, reason = "systemd names its socket by this variable alone")]
 pub(crate) fn tell_systemd() -> io::Result<()> {
     let Some(name) = std::env::var("NOTIFY_SOCKET").ok().filter(|name| !name.is_empty()) else {

@@ -50,7 +50,7 @@ struct Request {
     reply: oneshot::Sender<Result<Bytes, String>>,
 }
 
-/// The thread's front.
+/// Hands requests to the thread that scrapes.
 pub(crate) struct Scraper {
     requests: Sender<Request>,
 }

@@ -24,11 +24,11 @@ const LONGEST_PATH: usize = 4095;
 /// Links behind one path, as the kernel follows them (MAXSYMLINKS).
 const MOST_LINKS: usize = 40;
 
-/// What a machine answered.
+/// The files that a script read on another machine, and how it read them.
 #[derive(Debug)]
-pub struct Reading {
+pub struct RemoteFiles {
     pub files: Files,
-    /// When, by that machine's clock: seconds since 1970. `None`: `detect` does not ask.
+    /// When the script read them, by that machine's clock: seconds since 1970. `None`: `detect` does not ask.
     pub taken_at: Option<u64>,
     /// Whether root ran the script.
     pub as_root: bool,
@@ -42,7 +42,7 @@ pub struct Reading {
 ///
 /// # Errors
 /// Says in a sentence at which frame the output is no script's, or that it ended too early.
-pub(super) fn parse(token: &str, stdout: &[u8]) -> Result<Reading, String> {
+pub(super) fn parse(token: &str, stdout: &[u8]) -> Result<RemoteFiles, String> {
     let begin = format!("\nrocworker-frames 1 {token}\n");
     let Some(at) = find(stdout, begin.as_bytes()) else {
         let first = String::from_utf8_lossy(stdout.get(..200).unwrap_or(stdout)).into_owned();
@@ -85,7 +85,7 @@ struct Parser<'o> {
     rest: &'o [u8],
     /// How many frames have begun.
     frame: usize,
-    /// How many paths and names have come.
+    /// How many paths and names the output has had so far.
     paths: usize,
     /// The machine's Root, which precedes each path that programs print.
     prefix: Vec<u8>,
@@ -95,7 +95,7 @@ struct Parser<'o> {
 }
 
 impl<'o> Parser<'o> {
-    fn all(&mut self) -> Result<Reading, Problem> {
+    fn all(&mut self) -> Result<RemoteFiles, Problem> {
         let about = self.next()?;
         if about.kind != b"about" {
             return Err(Problem::Wrong("the first one does not say who reads"));
@@ -131,7 +131,13 @@ impl<'o> Parser<'o> {
                 self.entry(end).content = content;
             }
         }
-        Ok(Reading { files: std::mem::take(&mut self.files), taken_at, as_root: uid == 0, journal, asleep })
+        Ok(RemoteFiles {
+            files: std::mem::take(&mut self.files),
+            taken_at,
+            as_root: uid == 0,
+            journal,
+            asleep,
+        })
     }
 
     fn next(&mut self) -> Result<Frame<'o>, Problem> {

@@ -14,7 +14,7 @@ use explain::journal::argv;
 use printable::quoted;
 use root::Asked;
 
-use super::frames::{self, Reading};
+use super::frames::{self, RemoteFiles};
 
 /// How often one command connects to a machine: a file may name a folder, whose files name others.
 pub const MOST_CONNECTIONS: usize = 4;
@@ -46,7 +46,7 @@ const UNITS: &str = include_str!("read/units.sh");
 pub struct Further {
     /// Paths that the script reads; a path that is not UTF-8 is left out.
     pub paths: BTreeMap<PathBuf, Asked>,
-    /// [`Reading::asleep`] of the answer that lacks them: if other cards are suspended now, the script reads no
+    /// [`RemoteFiles::asleep`] of the answer that lacks them: if other cards are suspended now, the script reads no
     /// partition in `paths`.
     pub asleep: String,
 }
@@ -120,7 +120,7 @@ impl Script {
     ///
     /// # Errors
     /// Says in a sentence at which frame the output is no script's, or that it ended too early.
-    pub fn parse(&self, stdout: &[u8]) -> Result<Reading, String> {
+    pub fn parse(&self, stdout: &[u8]) -> Result<RemoteFiles, String> {
         frames::parse(&self.token, stdout)
     }
 }

@@ -43,7 +43,7 @@ pub struct Request<'r> {
 pub enum Rights {
     /// root by `sudo -n`, or ssh's user where sudo refuses. `id -u` tells the script which.
     RootIfAllowed,
-    /// root by `sudo -n`, or nobody.
+    /// root by `sudo -n`; the script does not run where sudo refuses.
     Root,
 }
 

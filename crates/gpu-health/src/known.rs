@@ -28,7 +28,7 @@ pub struct Event {
 pub struct Log<'a> {
     /// In the order in which the kernel logged them.
     pub events: &'a [Event],
-    /// Whether it goes back to boot without a gap.
+    /// Whether the log goes back to boot without a gap.
     pub is_whole: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct Known<'a> {
     /// Seconds since 1970.
     pub now: u64,
     pub cards: &'a [Card],
-    /// Or why it cannot be read.
+    /// The kernel's log, or why the program cannot read it.
     pub log: Result<Log<'a>, &'a str>,
     /// The last judgement, however old.
     pub last: Option<&'a Health>,

@@ -108,7 +108,7 @@ impl Groups {
         self.find(|group| group.gid == gid).map(|group| group.name.as_str())
     }
 
-    /// What names a group other than /etc/group: usermod(8) adds nobody to such a group.
+    /// What names a group other than /etc/group: usermod(8) adds no user to such a group.
     #[must_use]
     pub fn source_elsewhere(&self, name: &str) -> Option<&str> {
         self.find(|group| group.name == name).map(|group| group.source.as_str()).filter(|it| *it != FILE)

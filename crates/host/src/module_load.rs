@@ -8,7 +8,7 @@ pub const PATH: &str = "/etc/modules-load.d/amdgpu.conf";
 /// How a managed file begins.
 const HEADER: &str = "# Written by rocworker";
 
-/// More than anybody lists.
+/// The longest file that is read, in bytes: more than any list of modules has.
 const LIMIT: usize = 64 << 10;
 
 /// An unmanaged file at [`PATH`].
@@ -26,7 +26,7 @@ pub enum ModuleLoad {
 }
 
 impl ModuleLoad {
-    /// Looks beneath `root`.
+    /// Finds out which file is at [`PATH`] beneath `root`.
     #[must_use]
     pub fn read(root: &Root) -> Self {
         if root.lstat(PATH).is_err_and(|error| error.is_not_found()) {

@@ -17,7 +17,7 @@ pub struct Unserved {
 }
 
 impl Unserved {
-    /// A sentence.
+    /// A sentence that names the engine and its file.
     #[must_use]
     pub fn described(&self) -> String {
         format!("{} is here and {}; rocworker does not configure {}", self.name, self.is, self.file.display())

@@ -76,7 +76,7 @@ pub struct Known {
 #[serde(rename_all = "lowercase")]
 pub enum Answer {
     Version(Version),
-    /// No version: the program did not answer within our patience, or is not there.
+    /// No version: the program is missing, or did not answer in time.
     Late {
         /// Seconds since 1970.
         at: u64,

@@ -1,6 +1,6 @@
 //! Cards whose generation never computes, whichever driver is bound to them.
 //!
-//! Generations are told apart by PCI device id, as amdgpu_drv.c lists them: `pciidlist` has each chip of GCN
+//! Generations differ by PCI device id, as amdgpu_drv.c lists them: `pciidlist` has each chip of GCN
 //! 1 and GCN 2, `amdgpu_unsupported_pciidlist` has the older ones. Of all these chips KFD knows Kaveri and
 //! Hawaii alone (kgd2kfd_probe() in kfd_device.c). No id between the ends of a range belongs to a newer chip.
 

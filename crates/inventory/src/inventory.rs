@@ -60,7 +60,7 @@ impl Inventory {
     /// Sentences on what is wrong with the machine and belongs to no one GPU.
     #[must_use]
     pub fn problems(&self) -> Vec<String> {
-        // A node in /dev is its GPU's, which says so.
+        // A node in /dev belongs to one GPU, whose problems name it.
         let unread = self.unread.iter().filter(|unread| unread.of != UnreadOf::Device);
         unread.map(ToString::to_string).chain(self.contradictions.iter().cloned()).collect()
     }

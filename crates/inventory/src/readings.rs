@@ -167,7 +167,7 @@ pub struct RetiredPages {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Xgmi {
     pub links: Vec<XgmiLink>,
-    /// Lanes.
+    /// The number of lanes of a link.
     pub width: Option<u32>,
     /// Bits per second of a lane.
     pub speed: Option<f64>,

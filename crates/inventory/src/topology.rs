@@ -51,7 +51,7 @@ pub struct Link {
     pub peer_access: Option<bool>,
 }
 
-/// What a link goes over.
+/// The hardware that a link goes over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
     /// Two partitions of one card.

@@ -7,7 +7,8 @@ use reconcile::{Digest, FOLDER};
 use root::{Attributes, Error, Lock, Root};
 use serde::{Deserialize, Serialize};
 
-/// Taken before the lock of an apply or an undo, and never while that one is held: no two wait for each other.
+/// The lock of the charm's own file. A process takes it before the lock of an apply or an undo, and never while it holds
+/// that one, so that no two processes wait for each other.
 const LOCK: &str = "/var/lib/rocworker/charm.lock";
 pub const PATH: &str = "/var/lib/rocworker/charm.json";
 const LIMIT: usize = 1 << 20;
@@ -86,7 +87,7 @@ impl Charm {
 /// Waits until no other hook of this machine reads, changes and writes the state; several units can share a machine.
 /// `on_wait` is called with a sentence where another hook has the lock.
 pub fn lock(root: &Root, patience: Duration, on_wait: &mut dyn FnMut(String)) -> Result<Lock, Error> {
-    root.believe_folder(FOLDER)?;
+    root.check_folder_owner(FOLDER)?;
     match root.lock(LOCK, Duration::ZERO) {
         Err(Error::Locked { path, .. }) => on_wait(format!(
             "waiting up to {} s for another hook of this machine, which has {}",

@@ -95,7 +95,7 @@ impl Tools {
         self.output(argv).map(drop)
     }
 
-    /// `None`: `null`.
+    /// The tool's answer. `None`: the tool answered `null`.
     fn answer(&self, tool: &'static str) -> Result<Option<Map<String, Value>>, Error> {
         let output = self.output(&[tool, "--format=json"])?;
         serde_json::from_slice(&output).map_err(|error| Error::of_answer(tool, error))

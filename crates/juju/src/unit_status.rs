@@ -22,7 +22,7 @@ pub enum Workload {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnitStatus {
     pub state: Workload,
-    /// A single line.
+    /// What Juju shows beside the state, in a single line.
     pub text: String,
 }
 
@@ -46,7 +46,7 @@ impl UnitStatus {
         Self::new(Workload::Blocked, text)
     }
 
-    /// After an error.
+    /// The status after a hook that ended with an error.
     pub fn failed(error: &anyhow::Error) -> Self {
         let is_wrong = error.is::<WrongConfig>() || error.is::<config::Error>();
         match error.to_string() {
@@ -67,7 +67,7 @@ impl UnitStatus {
     pub fn undone(unit: &str, but_for: Option<&str>) -> Self {
         let but_for = but_for.map_or_else(String::new, |what| format!(", but for {what}"));
         Self::blocked(&format!(
-            "Taken back by the action undo{but_for}: juju run {unit} apply sets it up again"
+            "Reverted by the action undo{but_for}: juju run {unit} apply sets it up again"
         ))
     }
 
@@ -79,8 +79,8 @@ impl UnitStatus {
     /// A person has applied on the machine after the action undo.
     pub fn applied_since_undo(unit: &str) -> Self {
         Self::blocked(&format!(
-            "Taken back by the action undo, and set up since by rocworker apply on the machine: juju run {unit} apply keeps \
-             it, juju run {unit} undo takes it back"
+            "Reverted by the action undo, and set up since by rocworker apply on the machine: juju run {unit} apply keeps \
+             it, juju run {unit} undo reverts it"
         ))
     }
 
@@ -106,7 +106,7 @@ impl UnitStatus {
             Progress::Begins(change) | Progress::Made(change)
                 if matches!(change.change, Verb::Remove | Verb::Restore) =>
             {
-                format!("taking back {}", change.path)
+                format!("reverting {}", change.path)
             }
             Progress::Begins(change) | Progress::Made(change) => {
                 format!("{}: {}", change.path, change.reason)

@@ -182,7 +182,7 @@ fn without(indent: usize, line: &[u8]) -> &[u8] {
     line.get(indent..).filter(|_| blanks(line) >= indent).unwrap_or(line)
 }
 
-/// By how many blanks somebody has indented a text. dmesg and journalctl indent the second line of a record
+/// The number of blanks by which a person has indented a text. dmesg and journalctl indent the second line of a record
 /// by a stamp's width, which is more than this. Such a line may come first where a program has selected lines
 /// of a log.
 fn indent(text: &[u8]) -> usize {

@@ -49,7 +49,7 @@ pub struct Kind {
 pub type Text = Result<String, open::Error>;
 
 impl RunFolder {
-    /// The lock checked the folder above, and the one of records.
+    /// The folder of this kind. A holder of the lock has checked the run folder and the folder of records already.
     pub fn of(paths: &Paths, kind: Kind, lock: Option<&Lock>) -> Self {
         Self {
             run: paths.run.clone(),
@@ -183,7 +183,7 @@ impl RunFolder {
         let written =
             written.and_then(|()| replace().map_err(|error| failed(what, &path, "put in its place", error)));
         if written.is_err() {
-            // The next writer takes it away where this one cannot.
+            // The next writer removes the temporary file where this one cannot.
             let _ = std::fs::remove_file(&temporary);
         }
         written

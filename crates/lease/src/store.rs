@@ -62,7 +62,7 @@ pub fn valid_id(id: &[u8]) -> Option<&str> {
     (!id.is_empty() && id.bytes().all(|b| plain(&b)) && id != "." && id != "..").then_some(id)
 }
 
-/// This process, as which runc goes on.
+/// This process, in whose place the wrapper executes runc.
 ///
 /// # Errors
 /// A sentence that names what proc lacks.

@@ -19,7 +19,7 @@ const AMD_CDI: &str = "gpu_cdi_amd";
 /// The client that is there, LXD's before Incus's, or the one that is wanted.
 ///
 /// # Errors
-/// When there is none.
+/// Neither client is installed, or the wanted one is not.
 pub fn client(programs: &Programs, wanted: Option<Client>) -> anyhow::Result<Client> {
     let candidates = [Client::Lxc, Client::Incus].into_iter();
     let mut candidates = candidates.filter(|client| wanted.is_none_or(|wanted| wanted == *client));

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 /// The longest answer that is read. A server of 512 threads has about 2 MB, most of it flags of its CPUs.
 pub const LIMIT: usize = 16 << 20;
 
-/// More cards than any machine has.
+/// The most cards that an answer may have: more than any machine has.
 const MOST_CARDS: usize = 1024;
 
 /// A card as LXD sees it.

@@ -37,7 +37,7 @@ const TOOLS: [Tool; 2] = [
 /// `programs`: `None` beneath another Root than `/`, where no command is run.
 #[must_use]
 pub fn check(programs: Option<&Programs>, facts: &Facts, config: &Config) -> Vec<Check> {
-    // Both tools list what amdgpu drives, one entry for each partition.
+    // rocm-smi and amd-smi list what amdgpu drives, one entry for each partition.
     let driven = facts.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu")).count();
     let check =
         |tool: &Tool| tool.check(programs, driven, (tool.asked_for)(config)).unwrap_or_else(|check| check);

@@ -34,11 +34,11 @@ pub const TMPFILES: &str = "tmpfiles/rocworker.conf";
 /// A repository of apt's, and which of its packages come first.
 pub const APT_SOURCES: &str = "apt/repository.sources";
 pub const APT_PIN: &str = "apt/repository.pref";
-/// What runs before engines start.
+/// The unit that runs before engines start.
 pub const BOOT: &str = "systemd/rocworker-boot.service";
-/// What runs all the time.
+/// The daemon's unit.
 pub const DAEMON: &str = "systemd/rocworker.service";
-/// What tells Prometheus of the GPUs.
+/// The unit that serves the GPUs' metrics to Prometheus.
 pub const EXPORTER: &str = "systemd/rocm-exporter.service";
 
 /// The drop-in of containerd 2.

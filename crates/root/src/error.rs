@@ -5,7 +5,7 @@ use nix::errno::Errno;
 /// What was attempted, on which path, and the answer. Paths are spelt as at a shell of this machine.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum Error {
-    /// The kernel refused.
+    /// The kernel refused a system call.
     #[error("cannot {action} {}: {}{}", path.display(), errno.desc(), remedy(*errno))]
     Io {
         /// The verb: `open`, `read`, `list`, …

@@ -25,7 +25,7 @@ impl Root {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
         if let Some(tree) = self.memory() {
-            return tree.read_trusted(path, limit, |meta| self.believe(path, meta)).map(<[u8]>::to_owned);
+            return tree.read_trusted(path, limit, |meta| self.check_owner(path, meta)).map(<[u8]>::to_owned);
         }
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
         let file = match self.open_at(path, flags) {
@@ -37,33 +37,33 @@ impl Root {
             Err(errno) => return Err(Error::io("open", self.shown(path), errno)),
         };
         let stat = fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
-        self.believe(path, &Meta::from_stat(&stat))?;
+        self.check_owner(path, &Meta::from_stat(&stat))?;
         read_up_to(&file, limit, || self.shown(path))
     }
 
-    /// Whether files of this user count: root, the Root's owner, the program's user. In another machine's
+    /// Whether files of this user may decide anything: root, the Root's owner, the program's user. In another machine's
     /// files: root, and the user who read them there.
     #[must_use]
-    pub fn believes(&self, uid: u32) -> bool {
+    pub fn is_trusted_owner(&self, uid: u32) -> bool {
         uid == 0 || uid == self.owner() || (uid == geteuid().as_raw() && !self.is_in_memory())
     }
 
-    /// Checks that the files of a folder may count: the folder belongs to a believed user, and no other user
-    /// can write to it. A missing folder passes.
+    /// Checks that a folder belongs to a trusted owner, and that no other user can write to it. A missing folder
+    /// passes.
     ///
     /// # Errors
     /// Says which attribute is wrong and how to put it right.
-    pub fn believe_folder(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+    pub fn check_folder_owner(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         match self.lstat(path) {
             Err(error) if error.is_not_found() => Ok(()),
-            meta => self.believe_kind(path, &meta?, Kind::Directory),
+            meta => self.check_owner_and_mode(path, &meta?, Kind::Directory),
         }
     }
 
     /// The end of a path, without links. `None` where a link on the way may be another user's: each folder
-    /// that the walk passes has to be root's, and no other user may write to it. Then nobody else can change
-    /// the way before it is used. ostree has such links (`/usr/local`, `/opt`, `/home`). The target of a link
+    /// that the walk passes has to be root's, and no other user may write to it. Then no other user can
+    /// change the way before it is used. ostree has such links (`/usr/local`, `/opt`, `/home`). The target of a link
     /// has to exist.
     pub(crate) fn behind_roots_links(&self, path: &Path) -> Option<PathBuf> {
         let mut rest: VecDeque<OsString> = VecDeque::new();
@@ -88,7 +88,7 @@ impl Root {
             match self.lstat(&place) {
                 Ok(meta) if meta.kind == Kind::Link => {
                     links += 1;
-                    if links > MOST_LINKS || !self.believes(meta.uid) {
+                    if links > MOST_LINKS || !self.is_trusted_owner(meta.uid) {
                         return None;
                     }
                     let target = self.read_link(&place).ok()?;
@@ -119,24 +119,24 @@ impl Root {
         if let Some(tree) = self.memory().filter(|_| meta.uid == Meta::UNKNOWN_OWNER) {
             tree.not_read(Asked::Meta, &way());
         }
-        meta.kind == Kind::Directory && self.believes(meta.uid) && meta.mode & 0o022 == 0
+        meta.kind == Kind::Directory && self.is_trusted_owner(meta.uid) && meta.mode & 0o022 == 0
     }
 
-    /// Checks that a file with these attributes may count.
+    /// Checks that `path` is a regular file of a trusted owner, and that no other user can write to it.
     ///
     /// # Errors
     /// Says which attribute is wrong and how to put it right.
-    pub fn believe(&self, path: &Path, meta: &Meta) -> Result<(), Error> {
+    pub fn check_owner(&self, path: &Path, meta: &Meta) -> Result<(), Error> {
         if meta.kind != Kind::Regular {
             return Err(Error::NotAFile { path: self.shown(path), found: meta.kind.described() });
         }
-        self.believe_kind(path, meta, Kind::Regular)
+        self.check_owner_and_mode(path, meta, Kind::Regular)
     }
 
-    fn believe_kind(&self, path: &Path, meta: &Meta, writable: Kind) -> Result<(), Error> {
+    fn check_owner_and_mode(&self, path: &Path, meta: &Meta, writable: Kind) -> Result<(), Error> {
         let problem = if meta.uid == Meta::UNKNOWN_OWNER {
             "has an owner that was not read, and only root's is believed: ls -ld".to_owned()
-        } else if !self.believes(meta.uid) {
+        } else if !self.is_trusted_owner(meta.uid) {
             format!("belongs to uid {}, and only root's is believed: chown root", meta.uid)
         } else if meta.kind == writable && meta.mode & 0o022 != 0 {
             format!("can be written by others (mode {:04o}): chmod go-w", meta.mode)

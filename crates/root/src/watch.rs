@@ -21,9 +21,9 @@ pub trait Watch: Send + Sync {
 }
 
 /// A read that has begun.
-pub(crate) struct Reading<'r>(Option<&'r dyn Watch>);
+pub(crate) struct PendingRead<'r>(Option<&'r dyn Watch>);
 
-impl Drop for Reading<'_> {
+impl Drop for PendingRead<'_> {
     fn drop(&mut self) {
         if let Some(watch) = self.0 {
             watch.end();
@@ -41,10 +41,10 @@ impl Root {
 
     /// Begins every read but those of a [`crate::Reader`]. The read lasts until the returned value is
     /// dropped.
-    pub(crate) fn reading(&self, path: &Path) -> Result<Reading<'_>, Error> {
+    pub(crate) fn reading(&self, path: &Path) -> Result<PendingRead<'_>, Error> {
         self.keep_look(path);
-        let Some(watch) = &self.watch else { return Ok(Reading(None)) };
+        let Some(watch) = &self.watch else { return Ok(PendingRead(None)) };
         watch.begin(path).map_err(|waited| Error::NoAnswer { path: self.shown(path), waited })?;
-        Ok(Reading(Some(watch.as_ref())))
+        Ok(PendingRead(Some(watch.as_ref())))
     }
 }

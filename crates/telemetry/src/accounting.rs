@@ -15,7 +15,7 @@ const MOST: usize = 4096;
 #[derive(Debug, Clone)]
 pub struct Holding {
     pub owner: Owner,
-    /// KFD's.
+    /// KFD's number of the GPU.
     pub gpu_id: u32,
     /// Seconds since the process started; one of unknown age adds no time.
     pub age: Option<f64>,

@@ -58,7 +58,7 @@ pub fn last<T: DaemonFile>(root: &Root) -> Result<Option<T>, String> {
         }
         _ => {}
     }
-    root.believe_folder(folder).map_err(|error| error.to_string())?;
+    root.check_folder_owner(folder).map_err(|error| error.to_string())?;
     let bytes = match root.read_trusted(T::PATH, LIMIT) {
         Err(error) if error.is_not_found() => return Ok(None),
         other => other.map_err(|error| error.to_string())?,

@@ -78,7 +78,7 @@ struct Now {
     /// The path of the current read, or of the last one.
     path: PathBuf,
     since: Option<Instant>,
-    /// Whether the worker is abandoned: nobody waits for it any more.
+    /// Whether the worker is abandoned: no caller waits for it any more.
     left: bool,
 }
 

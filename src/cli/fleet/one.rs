@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{anyhow, bail};
 use config::Host;
-use fleet::frames::Reading;
+use fleet::frames::RemoteFiles;
 use fleet::script::{Further, MOST_CONNECTIONS, Script, Wanted};
 use fleet::ssh::{self, Request, Rights};
 use printable::quoted;
@@ -135,7 +135,7 @@ fn reading(
     host: &Host,
     script: &Script,
     limit: Duration,
-) -> anyhow::Result<(Reading, String)> {
+) -> anyhow::Result<(RemoteFiles, String)> {
     let request = Request { script: &script.text, rights: Rights::RootIfAllowed, limit };
     let answer = ssh::run(programs, host, &request)?;
     let stderr_line = answer.last_stderr_line();

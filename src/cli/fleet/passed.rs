@@ -48,7 +48,7 @@ impl<'o, W: Write> EscapedLines<'o, W> {
     /// A text that was cut off ends its line, so that the error about it begins one.
     ///
     /// # Errors
-    /// What could not be written.
+    /// Standard output failed while the texts were printed.
     pub(super) fn end(mut self) -> io::Result<()> {
         let is_line = self.format != Format::Json && !self.begun.is_empty();
         self.write(if is_line { "\n" } else { "" });

@@ -55,7 +55,7 @@ fn leases(root: &Root) -> Option<Vec<Lease>> {
 }
 
 fn pods(root: &Root) -> Vec<Pod> {
-    if root.believe_folder(PODS).is_err() {
+    if root.check_folder_owner(PODS).is_err() {
         return Vec::new();
     }
     let folders = root.list(PODS).unwrap_or_default();

@@ -65,7 +65,7 @@ pub(super) fn actions(
         );
     }
     for (path, device) in nodes {
-        // Also where a node is right already: apply reverts what is no longer wanted.
+        // Rocworker also wants a node that is right already: apply reverts what is no longer wanted.
         let kind = Kind::Node { mode: config.permissions.mode(), gid: render_gid.unwrap_or(device.gid) };
         let reason = "who may open it: it was passed in with the group and mode of the container's manager";
         desired.push(Action::new(Stage::Shape, path, kind, reason));

@@ -36,7 +36,7 @@ pub fn stage(machine: &Machine, policy: &str) -> Stage {
 /// The output of a look in a container with these GPUs of the demo machine, each of its nodes with this
 /// outcome.
 pub fn seen_on_demo(indexes: impl IntoIterator<Item = u32>, outcome: &str) -> String {
-    // crates/layout/src/sample.rs: card1 and renderD129 are the W7900, card2 and renderD130 on the partitions.
+    // tests/layout/src/sample.rs: card1 and renderD129 are the W7900, card2 and renderD130 on the partitions.
     let gpus: Vec<(u32, u32)> = indexes.into_iter().map(|index| (1 + index, 129 + index)).collect();
     // KFD's major in that machine is 241.
     seen(&gpus, 241, outcome)
@@ -44,7 +44,7 @@ pub fn seen_on_demo(indexes: impl IntoIterator<Item = u32>, outcome: &str) -> St
 
 /// The output of a look in a container with the 64 partitions of [`Machine::instinct`]`(8, 8)`.
 pub fn seen_on_instinct(outcome: &str) -> String {
-    // crates/layout/src/sample.rs: cards are numbered through from 1, each card has 16 render minors reserved; KFD's
+    // tests/layout/src/sample.rs: cards are numbered through from 1, each card has 16 render minors reserved; KFD's
     // major is 511.
     let gpus: Vec<(u32, u32)> = (0..64).map(|n| (1 + n, 128 + 16 * (n / 8) + n % 8)).collect();
     seen(&gpus, 511, outcome)

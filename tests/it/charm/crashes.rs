@@ -82,6 +82,6 @@ fn an_undo_by_action_that_was_killed_is_ended_by_the_next_hook() {
         let status = unit.run(&laid, "hooks/update-status");
         let off = laid.tree().differences(&[if is_begun { &undone } else { &set_up_tree }]);
         assert!(off.is_empty(), "crashed at {} of {}: {off:?}", point.call, point.path.display());
-        assert_eq!(status.starts_with("blocked: Taken back by the action undo: "), is_begun, "{status}");
+        assert_eq!(status.starts_with("blocked: Reverted by the action undo: "), is_begun, "{status}");
     }
 }

@@ -268,10 +268,10 @@ fn real_an_undo_by_action_holds_until_the_action_apply() {
     let run = |path: &str| unit.run(laid.top(), path);
     run("hooks/install").well();
     unit.parameters(r#"{"force":false}"#);
-    let taken_back = "blocked: Taken back by the action undo: juju run rocworker/0 apply sets it up again";
-    assert_eq!(run("actions/undo").status(), taken_back);
+    let reverted = "blocked: Reverted by the action undo: juju run rocworker/0 apply sets it up again";
+    assert_eq!(run("actions/undo").status(), reverted);
     for path in ["hooks/update-status", "hooks/config-changed", "hooks/start", "hooks/upgrade-charm"] {
-        assert_eq!(run(path).status(), taken_back, "{path}");
+        assert_eq!(run(path).status(), reverted, "{path}");
         assert!(!laid.path("etc/cdi/amd.json").exists(), "{path}");
     }
     assert_eq!(run("actions/apply").status(), READY);

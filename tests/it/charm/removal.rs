@@ -66,7 +66,7 @@ fn real_a_removal_that_leaves_something_of_ours_fails_until_it_is_put_right() {
         let told = ran.calls.iter().rfind(|call| call.name() == "status-set").unwrap().words().join(" ");
         for part in [
             "blocked Removal failed: /etc/udev/rules.d/70-amdgpu.rules: somebody has changed it since",
-            "rocworker undo --force takes it back all the same; put that right on the machine, then juju resolved rocworker/0",
+            "rocworker undo --force reverts it all the same; put that right on the machine, then juju resolved rocworker/0",
         ] {
             assert!(told.contains(part), "{told}");
         }
@@ -91,17 +91,14 @@ fn real_what_an_undo_by_action_has_left_is_told_until_it_is_gone() {
     laid.put(RULES, &(rules.clone() + "# mine\n"));
     for path in ["actions/undo", "hooks/update-status", "hooks/config-changed"] {
         let told = unit.run(laid.top(), path).status();
-        let begin = "blocked: Taken back by the action undo, but for /etc/udev/rules.d/70-amdgpu.rules: somebody has changed";
+        let begin = "blocked: Reverted by the action undo, but for /etc/udev/rules.d/70-amdgpu.rules: somebody has changed";
         assert!(told.starts_with(begin), "{path}: {told}");
         assert!(!laid.path("etc/cdi/amd.json").exists());
     }
     laid.put(RULES, &rules);
     for _ in 0..2 {
         let told = unit.run(laid.top(), "hooks/update-status").status();
-        assert_eq!(
-            told,
-            "blocked: Taken back by the action undo: juju run rocworker/0 apply sets it up again"
-        );
+        assert_eq!(told, "blocked: Reverted by the action undo: juju run rocworker/0 apply sets it up again");
         assert!(!laid.path(RULES).exists());
     }
 }
@@ -177,13 +174,13 @@ fn real_what_somebody_applies_after_the_action_undo_stays_until_they_are_asked()
     for path in ["hooks/update-status", "hooks/config-changed"] {
         let told = unit.run(laid.top(), path).status();
         let begin =
-            "blocked: Taken back by the action undo, and set up since by rocworker apply on the machine: ";
+            "blocked: Reverted by the action undo, and set up since by rocworker apply on the machine: ";
         assert!(told.starts_with(begin), "{path}: {told}");
         assert_eq!(laid.tree(), by_hand, "{path}");
     }
     unit.run(laid.top(), "actions/undo").well();
     let told = unit.run(laid.top(), "hooks/update-status").status();
-    assert!(told.starts_with("blocked: Taken back by the action undo: juju run"), "{told}");
+    assert!(told.starts_with("blocked: Reverted by the action undo: juju run"), "{told}");
     assert!(!laid.path("etc/cdi/amd.json").exists());
 
     Unit::by_hand(laid.top(), &["apply"]).well();
@@ -210,7 +207,7 @@ fn real_a_generated_spec_keeps_no_hook_from_applying_and_stays_after_an_undo() {
     generate();
     for path in ["hooks/update-status", "hooks/config-changed"] {
         let told = unit.run(laid.top(), path).status();
-        assert!(told.starts_with("blocked: Taken back by the action undo: "), "{path}: {told}");
+        assert!(told.starts_with("blocked: Reverted by the action undo: "), "{path}: {told}");
         assert!(laid.path("etc/cdi/amd.json").exists(), "{path}");
     }
 }

@@ -138,7 +138,7 @@ fn each_partition_names_the_card_that_its_node_must_be_of() {
 
 #[test]
 fn a_hive_is_the_number_that_kfd_gives_it() {
-    // crates/layout/src/sample.rs: the partitioned card's nodes have hive_id 0x5ca1ab1effffffff.
+    // tests/layout/src/sample.rs: the partitioned card's nodes have hive_id 0x5ca1ab1effffffff.
     let policy = of(&Machine::demo(), "", false);
     let hives: Vec<_> = policy.gpus.iter().filter_map(|gpu| gpu.hive.as_deref()).collect();
     assert!(

@@ -92,7 +92,7 @@ fn real_a_canary_through_podman_tells_the_granted_gpu_from_another_and_leaves_no
     let said = run(&stage, &format!("$ROCWORKER cdi generate >&2\n{DOCTOR}\necho LEFT\n{LEFT}"));
     let said = stdout(&said);
     let (answer, left) = said.split_once("\nLEFT\n").unwrap();
-    // crates/layout/src/sample.rs: renderD129 is the W7900, 130 the first partition; KFD's major is 241. No driver of
+    // tests/layout/src/sample.rs: renderD129 is the W7900, 130 the first partition; KFD's major is 241. No driver of
     // this kernel answers to any of them: past the device cgroup the answer is ENXIO.
     let expected = [
         (

@@ -50,7 +50,7 @@ fn nodes(seen: &str) -> BTreeSet<String> {
 
 /// Card and render node of the demo machine's GPU with this index, as stat prints them: in hexadecimal.
 fn gpu(index: u32) -> [String; 2] {
-    // crates/layout/src/sample.rs: card1 and renderD129 are the W7900, card2 and renderD130 on the partitions.
+    // tests/layout/src/sample.rs: card1 and renderD129 are the W7900, card2 and renderD130 on the partitions.
     let (card, render) = (1 + index, 129 + index);
     [format!("/dev/dri/card{card} e2:{card:x}"), format!("/dev/dri/renderD{render} e2:{render:x}")]
 }
@@ -188,7 +188,7 @@ type Users<'a> = (&'a str, &'a str, [bool; 2]);
 
 const USER: &str = "--user 2000:2000";
 const OTHER: &str = "--user 3000:3000";
-/// In the groups of the demo machine's nodes (crates/layout/src/drm.rs), by the image's own files.
+/// In the groups of the demo machine's nodes (tests/layout/src/drm.rs), by the image's own files.
 const MEMBER: &str = "--user member";
 
 /// Holds what two users of a container may open: the one whom it runs as, and one who comes later by `podman exec`.

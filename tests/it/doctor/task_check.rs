@@ -26,7 +26,7 @@ const fn node(path: &'static str, major: u32, minor: u32) -> Node {
     Node { path, number: (major, minor), allowed: true }
 }
 
-/// crates/layout/src/sample.rs: the W7900's, a further partition's of the MI300X, NVIDIA's, and KFD.
+/// tests/layout/src/sample.rs: the W7900's, a further partition's of the MI300X, NVIDIA's, and KFD.
 pub(super) const RENDER: Node = node("/dev/dri/renderD129", 226, 129);
 pub(super) const CARD: Node = node("/dev/dri/card1", 226, 1);
 pub(super) const PARTITION: Node = node("/dev/dri/renderD131", 226, 131);

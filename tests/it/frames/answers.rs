@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use config::Config;
 use explain::here::Here;
-use fleet::frames::Reading;
+use fleet::frames::RemoteFiles;
 use fleet::script::{Further, MOST_CONNECTIONS, Wanted};
 use host::facts::Facts;
 use host::timestamp::Timestamp;
@@ -96,7 +96,7 @@ pub(crate) fn whole(shell: &Shell, folder: &Path, wanted: Wanted) -> Root {
 }
 
 /// What was read, with the device nodes that a laid-out machine has recorded: an ordinary user makes none.
-pub(crate) fn with_nodes(mut reading: Reading, folder: &Path) -> Reading {
+pub(crate) fn with_nodes(mut reading: RemoteFiles, folder: &Path) -> RemoteFiles {
     let Ok(text) = std::fs::read_to_string(folder.join(CAPTURE_FILE.trim_start_matches('/'))) else {
         return reading;
     };

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use fleet::frames::Reading;
+use fleet::frames::RemoteFiles;
 use fleet::script::{Further, Script, Wanted};
 use support::real;
 use tempfile::TempDir;
@@ -70,13 +70,13 @@ impl Shell {
 
     /// What it reads of a machine that is laid out beneath a folder.
     #[track_caller]
-    pub(crate) fn read(&self, folder: &Path, wanted: Wanted) -> Reading {
+    pub(crate) fn read(&self, folder: &Path, wanted: Wanted) -> RemoteFiles {
         self.read_further(folder, wanted, &Further::default())
     }
 
     /// Reads what an earlier answer lacked as well.
     #[track_caller]
-    pub(crate) fn read_further(&self, folder: &Path, wanted: Wanted, further: &Further) -> Reading {
+    pub(crate) fn read_further(&self, folder: &Path, wanted: Wanted, further: &Further) -> RemoteFiles {
         let script = Script::beneath(folder, wanted, None, further);
         let output = self.run(&script.text);
         let said = String::from_utf8_lossy(&output.stderr);

@@ -113,7 +113,7 @@ fn sixty_three_partitions_are_one_device_each_and_one_kfd_for_all() {
     for key in ["major", "minor", "type", "uid"] {
         assert!(!text.contains(key), "{key} has no place in it");
     }
-    // Each node's own group: video for cards, render for the rest (crates/layout/src/drm.rs).
+    // Each node's own group: video for cards, render for the rest (tests/layout/src/drm.rs).
     for node in device(&spec, "all")["deviceNodes"].as_array().unwrap() {
         let group = if node["path"].as_str().unwrap().contains("/card") { 44 } else { 992 };
         assert_eq!(node["gid"], group, "{node}");

@@ -1,7 +1,7 @@
 # The steps in systemd's machine, once it has started; a unit runs them.
 . /test/steps.sh
 
-# show UNIT…: what tests/it/init/units.rs reads.
+# show UNIT…: what tests/qemu/tests/it/init/units.rs reads.
 show() {
     systemctl show --property=Id,ActiveState,Result,MainPID,NRestarts --property=InactiveExitTimestampMonotonic \
         --property=ActiveEnterTimestampMonotonic,ActiveExitTimestampMonotonic,InactiveEnterTimestampMonotonic \

@@ -410,7 +410,8 @@ impl Create<'_> {
         Ok(pool.select(request, reap::uses(records, lock, key, &self.paths.lease))?)
     }
 
-    /// A decision that looks at no other container's record takes some away of those that are gone.
+    /// Removes some records of containers that are gone. A decision that reads no other container's record calls this, for
+    /// it would remove none otherwise.
     fn reap(&self, own: Key<'_>, records: &RunFolder, lock: &Lock) {
         reap::some(records, lock, &self.paths.lease, |record| own.is_of(record));
     }

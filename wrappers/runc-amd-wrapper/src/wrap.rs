@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use allocation::policy::Default;
 
-use crate::args::{self, Call, Command, Reading};
+use crate::args::{self, Call, Command, ParsedCommandLine};
 use crate::container::Container;
 use crate::create::Create;
 use crate::environment::Environment;
@@ -52,10 +52,10 @@ struct Wrapper<'a> {
 }
 
 impl Wrapper<'_> {
-    fn prepare(&self, reading: &Reading<'_>) -> Result<(PathBuf, u32), String> {
+    fn prepare(&self, reading: &ParsedCommandLine<'_>) -> Result<(PathBuf, u32), String> {
         let depth = runtime::next_depth(self.environment.get(runtime::DEPTH))?;
         let wanted_runtime = match reading {
-            Reading::Certain(
+            ParsedCommandLine::Certain(
                 call @ Call { command: Command::Create { bundle, id } | Command::Run { bundle, id }, .. },
             ) => {
                 let container = self.container(call, id);
@@ -76,11 +76,11 @@ impl Wrapper<'_> {
                     PolicyFile::Absent | PolicyFile::NotRoots(_) => None,
                 }
             }
-            Reading::Certain(call) => {
+            ParsedCommandLine::Certain(call) => {
                 self.prepare_other(call)?;
                 policy_file::runtime(&self.paths.policy, self.paths.lease.owner).flatten()
             }
-            Reading::Doubtful(calls) => {
+            ParsedCommandLine::Doubtful(calls) => {
                 match policy_file::runtime(&self.paths.policy, self.paths.lease.owner) {
                     None => None,
                     Some(runtime) => {

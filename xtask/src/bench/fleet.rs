@@ -77,7 +77,7 @@ fn check(fleet: &Fleet, script: &str) -> Result<()> {
     let said = read("root/said");
     ended.with_context(|| said.lines().last().unwrap_or("it said nothing").to_owned())?;
     let answer: Value = serde_json::from_str(&read("root/answer")).context("reading the answer")?;
-    // With several machines the answer is a list of theirs.
+    // With several machines the answer is a list of their answers.
     let answer = answer.pointer("/hosts/0/answer").unwrap_or(&answer);
     let gpus = answer["gpus"].as_array().context("the answer has no gpus")?;
     let usable = gpus.iter().filter(|gpu| gpu["usable"] == Value::Bool(true)).count();

@@ -41,7 +41,7 @@ pub struct Bundle<'a> {
 }
 
 impl<'a> Bundle<'a> {
-    /// Finds what matters.
+    /// Finds the parts of a bundle's text that the wrapper reads or edits.
     ///
     /// # Errors
     /// The text is not one JSON object. Or it has a key that matters twice, or with a value of another type.

@@ -1,4 +1,4 @@
-//! The comments of a text, by which a revert tells which of them it takes away.
+//! The comments of a text: by them a revert decides which ones it removes.
 
 const QUOTES: [&str; 4] = ["\"\"\"", "'''", "\"", "'"];
 

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use serde_json::{Value, json};
 
-/// Lines of each style in which our keys' tables can be there already; which of them go together, the parser says.
+/// Lines of each style in which the managed keys' tables can be there already; which of them go together, the parser says.
 const TOP: [&str; 12] = [
     "version = 2",
     "version = 0x2 # hex",
@@ -92,7 +92,7 @@ fn read(text: &str) -> Value {
     Format::Toml.read(text).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
 }
 
-/// What a text says beside our keys and the empty tables on the way to them.
+/// What a text says beside the managed keys and the empty tables on the way to them.
 fn theirs(mut document: Value, before: &Value) -> Value {
     for key in &ours().keys {
         let pointer = |path: &[String]| path.iter().map(|name| format!("/{name}")).collect::<String>();

@@ -1,4 +1,4 @@
-//! TOML that is somebody else's: our keys go in and out, and everything else stays byte for byte.
+//! TOML of another program: the managed keys go in and out, and everything else stays byte for byte.
 
 use edit::{Edit, Format, Key, Set};
 use serde_json::{Value, json};

@@ -36,7 +36,7 @@ pub(crate) const POLICY: &str = "/etc/rocworker/wrapper.json";
 const POLICY_LIMIT: usize = 1 << 20;
 
 const LOCK: &str = "/run/rocworker/canary.lock";
-/// How long to wait for another canary, which may take far longer: then this one gives up.
+/// How long a canary waits for another one. It gives up if the other, which may take far longer, still runs.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long an engine may take to answer, or to remove a container.
@@ -50,7 +50,7 @@ pub struct Interrupted;
 /// Names of the render nodes that a container has by a lease.
 pub type Leased = fn(&Root) -> Result<Vec<String>, String>;
 
-/// What a canary is made of.
+/// The machine, the configuration and the programs with which canaries run.
 #[derive(Debug)]
 pub struct Canary<'a> {
     pub root: &'a Root,

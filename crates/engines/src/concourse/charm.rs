@@ -11,9 +11,9 @@ pub struct Charm {
     pub signs: Vec<String>,
     /// The script of the charm's that is in runc's place. It also mounts the folders of /srv into every container.
     pub script: Option<&'static str>,
-    /// The runc behind a script of the charm's that is in its place, where there is such a script. That one gives the
-    /// GPUs of every vendor a second time, and /srv's folders too, so that the wrapper's policy should name this one. Not
-    /// the charm's copy in /opt/bin, which no upgrade refreshes. `None`: the runc on PATH is the right one.
+    /// The real runc beside a script of the charm's that stands in runc's place. The script gives the GPUs of every
+    /// vendor a second time, and /srv's folders too, so the wrapper's policy should name the real runc. It is not the
+    /// charm's copy in /opt/bin, which no upgrade refreshes. `None`: the runc on PATH is the right one.
     pub real_runc: Option<PathBuf>,
     /// The script for AMD's GPUs replaces runc, and there is no real one beside it.
     pub lacks_real_runc: bool,
@@ -36,7 +36,7 @@ impl Charm {
         let runc = bin.join("runc");
         let links = [&*runc, Path::new("/opt/bin/runc")].into_iter().filter(|link| leads_to(link, SCRIPT));
         charm.signs = links.map(|link| format!("{} leads to {SCRIPT}", link.display())).collect();
-        // Both GPU modes name this file: by itself it says nothing of AMD's.
+        // The charm names this file in its GPU mode for NVIDIA too: by itself the file does not show the mode for AMD.
         let config =
             config.filter(|path| !charm.signs.is_empty() && path.file_name() == Some(CONFIG.as_ref()));
         charm.signs.extend(config.map(|path| format!("containerd's configuration is {}", path.display())));

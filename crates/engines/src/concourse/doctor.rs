@@ -1,4 +1,4 @@
-//! The Concourse worker: whether our environment file is there, and is the last that systemd reads.
+//! The Concourse worker: whether the managed environment file is there, and whether systemd reads it last.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Res
 /// What systemd says that it will read: its last reload counts, not the files.
 fn by_systemd(examined: &Examined<'_>) -> Check {
     let about = About::one(CHECKS, NAME);
-    // What sd_booted(3) asks.
+    // sd_booted(3) looks for this folder.
     let booted = examined.root.exists("/run/systemd/system");
     let Some(programs) = examined.programs.filter(|_| booted) else {
         return about.skipped("systemd does not run here: what it would read is not asked");

@@ -84,7 +84,8 @@ fn meant(ignored: &[String]) -> impl Iterator<Item = &String> {
     })
 }
 
-/// Whether a drop-in names environment files or takes variables away: after our drop-in it can undo what that says.
+/// Whether a drop-in names environment files or unsets variables. If systemd reads it after rocworker's drop-in, it can
+/// undo what that one says.
 pub(super) fn sets_late(root: &Root, drop_in: &Path) -> bool {
     root.read_text(drop_in, LIMIT).is_ok_and(|text| sets_environment_late(&text))
 }

@@ -29,7 +29,7 @@ const NAME: &str = "concourse";
 
 /// The unit that is configured; the charm's, and that of Concourse's own documentation.
 pub const UNIT: &str = "concourse-worker.service";
-/// Our drop-in among the unit's. By its name it comes after every other that is likely.
+/// Rocworker's drop-in of the unit. By its name it comes after every other that is likely.
 pub const DROP_IN: &str = "/etc/systemd/system/concourse-worker.service.d/zz-rocworker.conf";
 /// The environment file that the drop-in names.
 pub const ENV_FILE: &str = "/etc/rocworker/concourse.env";
@@ -113,11 +113,12 @@ pub struct Worker {
     pub written_config: Option<String>,
     /// The configuration of containerd that another program has given the worker, and its text.
     pub own_config: Option<(PathBuf, Result<String, String>)>,
-    /// Whether our environment file names a configuration of containerd now: its version could read the managed one.
+    /// Whether the managed environment file names a configuration of containerd now. If so, the worker's containerd is of
+    /// a version that reads the managed one.
     pub was_given_config: bool,
     /// What the Concourse charm's own GPU mode has done.
     pub charm: Charm,
-    /// Drop-ins that come after rocworker's and name environment files or take variables away.
+    /// Drop-ins that come after rocworker's and name environment files or unset variables.
     pub later: Vec<PathBuf>,
     /// The last of the worker's environment files, in which a person would set a variable.
     pub settings_file: Option<PathBuf>,

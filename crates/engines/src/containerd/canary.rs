@@ -66,7 +66,7 @@ fn address(context: &CanaryContext<'_>) -> PathBuf {
 
 impl Daemon {
     fn check(&self, context: &CanaryContext<'_>, remedy: &str) -> Result<Vec<Check>, Check> {
-        // The one beside the daemon's program, else the one on PATH.
+        // The ctr beside the daemon's program, else the ctr on PATH.
         let beside = self.listener.program.with_file_name("ctr");
         let program = if context.root.exists(&beside) { beside } else { PathBuf::from("ctr") };
         let program = program.display().to_string();
@@ -100,7 +100,7 @@ impl Daemon {
         argv
     }
 
-    /// Removes all that our namespace holds, and the namespace.
+    /// Removes all that the canary's namespace holds, and the namespace.
     fn remove(&self, context: &CanaryContext<'_>, ctr: &[&str]) -> Result<(), String> {
         let call = |arguments: &[&str]| context.call(&[ctr, arguments].concat());
         for id in call(&["containers", "list", "--quiet"])? {

@@ -31,7 +31,7 @@ pub(super) const NAME: &str = "containerd";
 
 pub const UNIT: &str = "containerd.service";
 
-/// Our drop-in, beside the main file.
+/// Rocworker's drop-in, beside the main file.
 const DROP_IN: &str = "conf.d/rocworker.toml";
 
 /// The Debian packages that carry containerd: the distributor's, and Docker's.
@@ -156,10 +156,10 @@ pub struct Containerd {
     pub program: PathBuf,
     /// containerd's version, or why it is unknown.
     pub version: Result<Version, String>,
-    /// The main file and what it imports, in the order in which containerd loads them, the main file first. Our drop-in
-    /// is not among them.
+    /// The main file and what it imports, in the order in which containerd loads them, the main file first. Rocworker's
+    /// drop-in is not among them.
     pub files: Vec<File>,
-    /// How many of them are loaded before our drop-in; what the others say wins over it.
+    /// How many of them are loaded before rocworker's drop-in; what the others say wins over it.
     pub before_drop_in: usize,
     /// Whether systemd starts it, as containerd.service.
     pub unit: bool,
@@ -170,7 +170,8 @@ pub struct Containerd {
 }
 
 impl Containerd {
-    /// `None` where it is not installed. One that is not to be configured is not asked for its version.
+    /// Reads containerd; `None` where it is not installed. Rocworker asks for its version only if the configuration has
+    /// rocworker set containerd up.
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
         let mut found = Self::find(root, &config.containerd.config)?;
@@ -219,7 +220,7 @@ impl Containerd {
     /// need none in them. `text`: what a file of this path and text would say, where keys of it are managed.
     #[must_use]
     pub fn without_managed(mut self, text: impl Fn(&Path, &str) -> Option<String>) -> Self {
-        // containerd 1.x keeps our keys where they are.
+        // containerd 1.x keeps the managed keys where they are.
         if self.version.as_ref().is_ok_and(|version| version.major > 1) {
             for file in &mut self.files {
                 let without = file.text.as_ref().ok().and_then(|it| text(&file.path, it.as_deref()?));
@@ -238,7 +239,7 @@ impl Containerd {
     }
 }
 
-/// The path of our drop-in for this main file.
+/// The path of rocworker's drop-in for this main file.
 #[must_use]
 pub fn drop_in(main: &Path) -> PathBuf {
     main.parent().unwrap_or(Path::new("/etc/containerd")).join(DROP_IN)

@@ -1,7 +1,7 @@
-//! What CRI-O needs: a runtime that is the wrapper, and the folder of our CDI spec. Both are in the managed drop-in.
+//! What CRI-O needs: a runtime that is the wrapper, and the folder of rocworker's CDI spec. Both are in the managed drop-in.
 //!
-//! CRI-O takes each setting from the last file that has it, and a runtime whole: a later file's runtime of our name
-//! replaces it, and our file takes nothing away from another (`UpdateFromDropInFile` of its pkg/config).
+//! CRI-O takes each setting from the last file that has it, and a runtime whole: a later file's runtime of the managed
+//! name replaces it, and rocworker's file removes nothing of another (`UpdateFromDropInFile` of its pkg/config).
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ use crate::{CommandLine, Engines, File, configured, drop_in, other_program, spec
 /// The first release that reads CDI specs (`cdi_spec_dirs`).
 const OLDEST: Version = Version { major: 1, minor: 23, patch: 0 };
 
-/// What our runtime has in common with the runtime that other containers get: who watches a container, and what its pod
+/// What the managed runtime has in common with the runtime that other containers get: who watches a container, and what its pod
 /// may ask for. Without `monitor_path` CRI-O looks for conmon on PATH, and does not start where there is none.
 const INHERITED: [&str; 5] = [
     "monitor_path",

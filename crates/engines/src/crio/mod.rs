@@ -24,7 +24,7 @@ pub const UNIT: &str = "crio.service";
 
 /// Folder in which CRI-O looks for drop-ins by default.
 const FOLDER: &str = "/etc/crio/crio.conf.d";
-/// The name of our drop-in, which sorts after most.
+/// The name of rocworker's drop-in, which sorts after most.
 const DROP_IN: &str = "99-rocworker.conf";
 
 /// CRI-O's own packages, of pkgs.k8s.io and later of download.opensuse.org.
@@ -94,9 +94,9 @@ pub struct Crio {
     pub main: PathBuf,
     /// The folder of CRI-O's drop-ins.
     pub folder: PathBuf,
-    /// The files that CRI-O loads, in order. Our drop-in is not among them.
+    /// The files that CRI-O loads, in order. Rocworker's drop-in is not among them.
     pub files: Vec<File>,
-    /// How many of `files` are loaded before our drop-in; the others win over it.
+    /// How many of `files` are loaded before rocworker's drop-in; the others win over it.
     pub before_drop_in: usize,
     /// Whether systemd starts it, as crio.service.
     pub unit: bool,
@@ -111,7 +111,8 @@ pub struct Crio {
 }
 
 impl Crio {
-    /// Reads CRI-O; `None` where it is not installed. A CRI-O that is not to be configured is not run for its version.
+    /// Reads CRI-O; `None` where it is not installed. Rocworker asks for its version only if the configuration has
+    /// rocworker set CRI-O up.
     #[must_use]
     pub fn read(root: &Root, config: &Config, versions: &mut Versions<'_>) -> Option<Self> {
         let mut found = Self::find(root, &config.crio.config)?;

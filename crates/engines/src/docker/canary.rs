@@ -34,7 +34,7 @@ pub(super) fn check(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
     context.checks(&question, (&remedy, "dockerd"), || remove(context), start)
 }
 
-/// Asks through our runtime where dockerd has it, else by the CDI spec alone.
+/// Asks through the managed runtime where dockerd has it, else by the CDI spec alone.
 fn question(context: &CanaryContext<'_>, info: &Value, remedy: &str) -> Result<Question, Check> {
     let runtime = &context.config.docker.runtime;
     if info.get("Runtimes").and_then(|runtimes| runtimes.get(runtime)).is_some() {

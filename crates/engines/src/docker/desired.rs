@@ -1,4 +1,4 @@
-//! What docker's configuration needs: our runtime, and CDI where docker supports it and has it not on yet. Its default
+//! What docker's configuration needs: the managed runtime, and CDI where docker supports it and has it not on yet. Its default
 //! runtime is never changed.
 
 use std::path::Path;
@@ -41,7 +41,7 @@ pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
     if let Err(problem) = want(config, installed, wrapper, &mut desired) {
         desired.problem(NAME, problem);
     }
-    desired.of_or_undecided(NAME)
+    desired.of_component_or_undecided(NAME)
 }
 
 fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desired) -> Result<(), String> {
@@ -101,8 +101,8 @@ fn want(config: &Config, docker: &Installed, wrapper: &Path, desired: &mut Desir
             desired.note(NAME, WAITS);
         }
         let effects = |of_cdi| if of_cdi { restart(config, &known) } else { vec![reload()] };
-        // CDI that came earlier leaves with the rest.
-        action = action.taken_back_with(effects(has_cdi));
+        // An undo also turns off CDI if an earlier apply turned it on.
+        action = action.reverted_with(effects(has_cdi));
         action.effects = effects(is_cdi_new);
     } else {
         desired.note(
@@ -162,7 +162,7 @@ fn reload() -> Effect {
     Effect::Reload { unit: UNIT.to_owned() }
 }
 
-/// Our runtime; none where another program uses the name.
+/// The managed runtime's key. It fails where another program uses the runtime's name.
 fn runtime(config: &Config, known: &Value, wrapper: &Path) -> Result<Key, String> {
     let name = &config.docker.runtime;
     let path = wrapper.display().to_string();

@@ -37,12 +37,12 @@ fn without_links(root: &Root, path: &Path) -> Result<PathBuf, Error> {
             })?;
             match found.kind {
                 Kind::Link => {
-                    believe(root, &checked, &found)?;
+                    check_owner(root, &checked, &found)?;
                     let link = root.read_link(&checked)?;
                     checked.pop();
                     target = Some(link.join(parts.as_path()));
                 }
-                Kind::Directory => believe(root, &checked, &found)?,
+                Kind::Directory => check_owner(root, &checked, &found)?,
                 // The file itself: it is checked when it is open.
                 _ => {}
             }
@@ -55,11 +55,11 @@ fn without_links(root: &Root, path: &Path) -> Result<PathBuf, Error> {
     Err(Error::NotAFile { path: root.shown(path), found: Kind::Link.described() })
 }
 
-/// A folder or link that only root, or whoever runs this program, can exchange. In a folder like /tmp no user renames what is
-/// another's.
-fn believe(root: &Root, path: &Path, found: &Meta) -> Result<(), Error> {
+/// Checks that only root, or the user who runs this program, can exchange a folder or link. A folder like /tmp passes:
+/// there no user can rename another user's file.
+fn check_owner(root: &Root, path: &Path, found: &Meta) -> Result<(), Error> {
     const STICKY: u32 = 0o1000;
-    let problem = if !root.believes(found.uid) {
+    let problem = if !root.is_trusted_owner(found.uid) {
         format!("belongs to uid {}, who could exchange the file: chown root", found.uid)
     } else if found.kind == Kind::Directory && found.mode & 0o022 != 0 && found.mode & STICKY == 0 {
         format!("can be written by others (mode {:04o}), who could exchange the file: chmod go-w", found.mode)

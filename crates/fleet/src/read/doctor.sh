@@ -28,7 +28,7 @@ programs() {
       runc youki runsc krun ocijail amd-container-runtime; do
       ! there $at/$name || meta $at/$name
     done
-    # The runtimes of src/engines/wrapper_as_default.rs that come under several names.
+    # The runtimes of crates/engines/src/wrapper_as_default.rs that come under several names.
     for path in "$R$at"/kata* "$R$at"/nvidia* "$R$at"/sysbox* "$R$at"/crun* "$R$at"/containerd-shim*; do
       ! there "$at/${path##*/}" || meta "$at/${path##*/}"
     done
@@ -37,7 +37,7 @@ programs() {
   workers
 }
 
-# A Concourse worker's own programs, and the scripts that its charm puts in runc's place (src/engines/concourse).
+# A Concourse worker's own programs, and the scripts that its charm puts in runc's place (crates/engines/src/concourse).
 workers() {
   for at in /var/lib/concourse/bin /usr/local/concourse/bin; do
     meta $at $at/concourse $at/containerd $at/runc $at/runc.real

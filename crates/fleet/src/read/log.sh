@@ -62,7 +62,7 @@ printed() {
   frame w "$code" "$errors"
 }
 
-# What advice on a message needs of the machine (src/explain/here.rs).
+# What advice on a message needs of the machine (crates/explain/src/here.rs).
 here() {
   for at in /usr/bin /usr/local/bin /opt/rocm/bin; do meta $at/amd-smi $at/rocm-smi; done
   meta /var/lib/kubelet

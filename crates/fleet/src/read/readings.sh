@@ -1,4 +1,4 @@
-# How the cards are, as crates/amdgpu reads it in src/readings: never pcie_bw, which takes a second, and never xgmi_error,
+# How the cards are, as crates/amdgpu/src/readings reads it: never pcie_bw, which takes a second, and never xgmi_error,
 # whose read clears the state in the hardware.
 readings() {
   folder /sys/class/devcoredump

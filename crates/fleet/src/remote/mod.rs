@@ -43,7 +43,7 @@ pub struct Found {
     pub package: String,
     /// The number of AMD's cards, by their PCI ids.
     pub cards: Option<u32>,
-    /// rocm-exporter.service.
+    /// Who wrote the machine's rocm-exporter.service.
     pub unit: Unit,
     /// What `systemctl is-active` prints for the unit.
     pub active: Option<String>,

@@ -10,7 +10,7 @@ const LIMIT: usize = 512 << 20;
 /// How a Debian package begins (deb(5), ar(5)).
 const MAGIC: &[u8] = b"!<arch>\ndebian-binary";
 
-/// A package, whole.
+/// A Debian package, with all its bytes.
 #[derive(Debug)]
 pub struct Package {
     pub path: PathBuf,
@@ -37,8 +37,8 @@ pub enum Error {
 
 impl Package {
     /// The file that is named, or else the first of this program's version in `folder`, its target/dist, and apt's
-    /// archives. In these folders it counts only if nobody but root and the caller may have put it there. `machine` is
-    /// this machine's root.
+    /// archives. A file in these folders counts only if no user but root and the caller can have put it there.
+    /// `machine`: this machine's Root.
     ///
     /// # Errors
     /// [`Error`] names each.
@@ -53,7 +53,7 @@ impl Package {
             let mut candidates = names.filter(|name| name.to_str().is_some_and(|name| is_of(name, version)));
             if let Some(name) = candidates.next() {
                 let path = folder.join(name);
-                let believed = machine.believe_folder(folder);
+                let believed = machine.check_folder_owner(folder);
                 let bytes = believed.and_then(|()| machine.read_trusted(&path, LIMIT));
                 return Self::of(&path, bytes.map_err(Error::Untrusted)?);
             }

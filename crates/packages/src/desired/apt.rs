@@ -13,13 +13,13 @@ use super::rocm;
 use crate::Packages;
 use crate::driver::{Bring, Distribution, PACKAGE};
 
-/// What notes are about.
+/// The subject of this module's notes.
 const PACKAGES: &str = "packages";
 
 /// The release of ROCm whose tools are taken where none is configured.
 pub const ROCM: &str = "7.2.4";
 
-/// Which packages come first.
+/// The preferences by which apt prefers packages of the managed repositories to others.
 const PIN: &str = "/etc/apt/preferences.d/rocworker-amd.pref";
 
 /// The key that signs AMD's repositories.
@@ -28,8 +28,8 @@ const KEYRING: &str = "/etc/apt/keyrings/rocworker-amd.gpg";
 const CONTAINER_TOOLKIT: &str = "amd-container-toolkit";
 const ROCM_SMI: &str = "rocm-smi-lib";
 
-/// What should be so of packages. `driver`: the packages that the kernel driver needs; `None`: amdgpu-install is not to
-/// be run. `is_container`: the kernel is another's.
+/// The desired state of packages. `driver`: the packages that the kernel driver needs; `None`: rocworker is not to run
+/// amdgpu-install. `is_container`: the machine is a container, whose kernel is its host's.
 ///
 /// # Errors
 /// When a template does not give what apt reads.
@@ -150,7 +150,7 @@ pub fn knows_driver(config: &Config, found: &Packages, distribution: &Distributi
 
 /// A package that should be there.
 struct Coming {
-    /// `None`: the distribution's own.
+    /// The managed repository that has the package. `None`: the distribution's own.
     source: Option<Source>,
     package: Package,
     reason: &'static str,
@@ -162,7 +162,7 @@ struct Coming {
 enum Source {
     ContainerToolkit,
     Rocm,
-    /// The driver's.
+    /// The repository of the kernel driver.
     Amdgpu,
 }
 
@@ -215,7 +215,7 @@ impl Source {
         found.sources.iter().filter(is_it)
     }
 
-    /// Which packages come first, and the repository.
+    /// The file of apt's preferences, and the file that names the repository.
     fn files(
         self,
         config: &Config,

@@ -10,7 +10,7 @@ use super::rocm::{self, ROCM};
 use crate::Packages;
 use crate::driver::{Bring, Ground, PACKAGE, Stop, ingredients, pairing, preflight};
 
-/// What notes are about.
+/// The subject of this module's notes.
 pub const ABOUT: &str = "driver";
 
 /// What to bring for the driver of the release `wanted` on this machine, by [`preflight`].

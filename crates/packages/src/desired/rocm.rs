@@ -7,11 +7,11 @@ use reconcile::{Action, Content, Desired, Installer, Kind, Package, Resource, St
 
 use crate::driver::Bring;
 
-/// What notes are about.
+/// The subject of this module's notes.
 pub const ROCM: &str = "rocm";
 
 pub(super) const PACKAGE: &str = "amdgpu-install";
-/// What the package brings.
+/// The program of the package amdgpu-install.
 const PROGRAM: &str = "/usr/bin/amdgpu-install";
 
 /// ROCm by AMD's own installer, as ClusterBloom has it: its package, and what it is asked for. `suite`: the folder of the
@@ -64,7 +64,7 @@ pub(super) fn headers(driver: &[Bring]) -> impl Iterator<Item = Resource> {
 /// The link at which ROCm's own programs look for ROCm.
 pub const LINK: &str = "/opt/rocm";
 
-/// What should be so of ROCm's archive.
+/// The desired state of ROCm's archive.
 pub fn archive(config: &Config) -> Desired {
     let mut desired = Desired::default();
     let Managed::On(Rocm::Archive(archive @ TheRock { sha256: Some(sha256), .. })) = &config.rocm else {

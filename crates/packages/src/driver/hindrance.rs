@@ -33,7 +33,7 @@ pub struct Hindrances {
 }
 
 impl Hindrances {
-    /// Looks beneath `root`.
+    /// Finds the lines beneath `root` that keep modprobe from loading the driver.
     #[must_use]
     pub fn read(root: &Root) -> Self {
         let mut hindrances = Self::default();

@@ -8,7 +8,7 @@ use root::Root;
 /// The option that gives amdgpu a KFD (drivers/gpu/drm/amd/amdkfd/Kconfig).
 pub const HSA_AMD: &str = "CONFIG_HSA_AMD";
 
-/// Debian's has 300 kB.
+/// The longest kernel configuration that is read, in bytes. Debian's has 300 kB.
 const LIMIT: usize = 4 << 20;
 
 /// An answer, and the file that gave it.

@@ -59,7 +59,7 @@ pub struct Driver {
     pub rocm: Option<Release>,
 }
 
-/// Why the driver cannot be installed, or is not the one that runs.
+/// Why rocworker cannot install the driver, or why another driver runs in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
     /// A sentence without its end.

@@ -168,7 +168,7 @@ pub fn ingredients(build: &Build, ground: &Ground) -> Result<Vec<Bring>, Stop> {
 struct Part {
     package: String,
     why: &'static str,
-    /// Whether the package is brought where it is not installed.
+    /// Whether rocworker installs the package where it is missing.
     is_wanted: bool,
     /// Why nothing is installed where apt cannot bring the package; `None`: most machines do without.
     else_stop: Option<Stop>,

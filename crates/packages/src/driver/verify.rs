@@ -11,10 +11,10 @@ use super::dkms::{Dkms, State};
 use super::module::{self, Modprobe, ModuleFile};
 use super::{Driver, Stop};
 
-/// A reboot that was asked for, so that one that did not help is not asked for again.
+/// The reboot that an earlier run asked for. A run does not ask again for a reboot that did not help.
 pub type Attempt = ModuleBuild;
 
-/// The last one that was asked for.
+/// The last reboot that a run asked for.
 #[must_use]
 pub fn asked_for(receipt: &Receipt) -> Option<&Attempt> {
     receipt.pending.iter().find_map(|pending| match &pending.effect {
@@ -23,15 +23,16 @@ pub fn asked_for(receipt: &Receipt) -> Option<&Attempt> {
     })
 }
 
-/// What is known once the driver is installed. Kmod is asked for the files ([`super::module`]); the rest is read.
+/// What is known once the driver is installed. kmod names the module's files ([`super::module`]); rocworker reads the
+/// rest from the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
-    /// The running kernel.
+    /// The release of the running kernel.
     pub kernel: &'a str,
     pub dkms: &'a Dkms,
     /// What dkms has built for the running kernel.
     pub built: Option<&'a ModuleFile>,
-    /// What modprobe finds.
+    /// The file that modprobe finds for amdgpu.
     pub found: Option<&'a ModuleFile>,
     /// What `modprobe amdgpu` does; `None`: modprobe finds no such module.
     pub modprobe: Option<&'a Modprobe>,
@@ -43,12 +44,12 @@ pub struct Seen<'a> {
     pub attempt: Option<&'a Attempt>,
 }
 
-/// What there is to do.
+/// Whether the installed driver runs, and what brings it to run otherwise.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// The driver that was built is loaded, and there is nothing to do.
     Loaded,
-    /// `modprobe amdgpu` loads it.
+    /// The driver is built and not loaded: `modprobe amdgpu` loads it.
     Loadable,
     /// Another build of amdgpu is loaded, and cannot be unloaded while programs use it. The attempt is to be
     /// remembered.
@@ -97,7 +98,7 @@ pub fn look(
     }))
 }
 
-/// Pure.
+/// Judges from what was read whether the driver that was installed runs. Pure.
 #[must_use]
 pub fn verify(seen: &Seen<'_>) -> Verdict {
     decide(seen).unwrap_or_else(Verdict::Wrong)

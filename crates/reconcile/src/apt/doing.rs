@@ -16,7 +16,7 @@ pub(crate) const SIMULATED: [&str; 3] = ["-o", "Dir::Log::Planner=/dev/null", "-
 pub(crate) struct Simulated {
     /// Names and versions that would be there and are not.
     pub(crate) comes: Vec<(String, String)>,
-    /// Names, the version that is there, and the one that would be.
+    /// Names, each with the version that is there and the version that would replace it.
     pub(crate) replaced: Vec<(String, String, String)>,
     /// Names that would be there no longer.
     pub(crate) goes: Vec<String>,

@@ -79,7 +79,7 @@ impl Programs {
                     }
                 }
                 Err(RecvTimeoutError::Timeout) => {}
-                // Both streams have ended, and the command is about to end.
+                // The command's two streams have ended, and the command is about to end.
                 Err(RecvTimeoutError::Disconnected) => {
                     let left = until.saturating_duration_since(Instant::now()).min(GLANCE);
                     if handle.wait_timeout(left)?.is_some() {

@@ -19,8 +19,8 @@ use ran::{PATIENCE, Ran, done, pending, skipped};
 pub(crate) use reboot::unrecord;
 use systemd::Systemd;
 
-/// How long a run waits for a unit that got its signal to end once its work is done, which may take hours.
-/// After that a unit of rocworker's own waits.
+/// How long a run itself waits for a unit that it has asked to end after its work, which may take hours. After that
+/// time a unit of rocworker's own waits in the run's place.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
 /// Runs the effects of changes.
@@ -29,7 +29,7 @@ pub struct Services<'a> {
     /// `None` beneath another Root than `/`, where nothing is started.
     pub programs: Option<&'a Programs>,
     pub restarts: Restarts,
-    /// How long a run waits for a unit that got its signal to end once its work is done: [`DRAIN`].
+    /// How long a run waits for a unit that it has asked to end after its work: [`DRAIN`].
     pub drain: Duration,
     /// The command that waits longer: it calls [`Services::wait_for_end`], and then settles what is pending
     /// for the unit. The unit's name is added as its last argument.

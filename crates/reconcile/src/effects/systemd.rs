@@ -38,7 +38,7 @@ pub(crate) struct Unit {
 }
 
 impl Unit {
-    /// What `systemctl show` said; `None` where it said nothing of a state.
+    /// What `systemctl show` printed; `None` where it printed no state.
     fn parse(shown: &str) -> Option<Self> {
         let mut unit = Self::default();
         for (key, value) in shown.lines().filter_map(|line| line.split_once('=')) {

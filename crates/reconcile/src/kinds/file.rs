@@ -88,7 +88,7 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
 /// machine believes: another user could write the file.
 fn is_at(root: &Root, content: &Content, found: &Found) -> bool {
     let is_file = |wanted: &Attributes, mode: u32, uid: u32, gid: u32| {
-        let is_owner = wanted.owner.map_or_else(|| root.believes(uid), |owner| owner == (uid, gid));
+        let is_owner = wanted.owner.map_or_else(|| root.is_trusted_owner(uid), |owner| owner == (uid, gid));
         wanted.mode == mode && is_owner
     };
     match (content, found) {
@@ -186,7 +186,7 @@ pub(super) fn revert(seen: &Observed<'_>, entry: &Entry, found: &Found, force: b
         return restore(seen, entry, found, force);
     }
     Err(Unchanged::Left(
-        "somebody has changed it since: it stays as it is; rocworker undo --force takes it back all the same"
+        "somebody has changed it since: it stays as it is; rocworker undo --force reverts it all the same"
             .to_owned(),
     ))
 }
@@ -208,7 +208,7 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
         State::Link { target } => {
             (Verb::Restore, Target::Put(Content::Link { target: target.clone() }), None)
         }
-        // Neither is ever replaced, so that neither was ever there.
+        // Rocworker replaces none of these with a file, so none of them was at the path before.
         State::Node { .. } | State::Loaded | State::Package { .. } | State::Other { .. } => {
             return Err(Unchanged::Gone);
         }

@@ -247,7 +247,7 @@ impl Action {
 
     /// Sets the effects that reverting this action needs, in place of those of a change.
     #[must_use]
-    pub fn taken_back_with(mut self, effects: Vec<Effect>) -> Self {
+    pub fn reverted_with(mut self, effects: Vec<Effect>) -> Self {
         self.back = Some(effects);
         self
     }

@@ -48,9 +48,9 @@ pub enum Verb {
     Repair,
     /// A node gets its group and mode.
     Permissions,
-    /// The state before the apply comes back.
+    /// rocworker restores the state before the apply.
     Restore,
-    /// The path goes, because it was absent before.
+    /// rocworker removes the path, because it was absent before.
     Remove,
 }
 
@@ -123,8 +123,8 @@ pub(crate) enum Doing {
     Install { version: Option<String> },
     /// Installs the package from a file, and runs the program in it.
     InstallBy(Installer),
-    /// Removes these packages and nothing else, those of `purge` with their configuration. `force`: what has
-    /// changed of them since the apply goes too.
+    /// Removes these packages and nothing else, those of `purge` with their configuration. `force`: also
+    /// what somebody has changed of them since the apply.
     Remove { names: Vec<String>, purge: Vec<String>, force: bool },
 }
 

@@ -58,10 +58,10 @@ impl Desired {
         self
     }
 
-    /// Assigns every action to one component. Where there is no action but a problem, the component's desired state is
-    /// not known: that a program does not say its version once is no reason to revert everything.
+    /// Assigns every action to one component. Where there is a problem and no action, the component's desired state
+    /// counts as unknown, so that no run reverts the component because a program once did not print its version.
     #[must_use]
-    pub fn of_or_undecided(self, component: impl AsRef<str>) -> Self {
+    pub fn of_component_or_undecided(self, component: impl AsRef<str>) -> Self {
         let mut part = self.of(&component);
         if part.actions.is_empty() && part.notes.iter().any(|note| note.problem) {
             part.leave(component);

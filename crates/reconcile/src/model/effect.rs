@@ -78,7 +78,7 @@ pub struct Ask {
 pub enum Restarts {
     #[default]
     Never,
-    /// Once their work is done.
+    /// A unit restarts once its work is done.
     Drain,
     Now,
 }

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::{Action, Effect, Kind, KindName, Resource, Stage, State, Use};
 use crate::digest::Digest;
 
-/// After so many repairs of a path within [`FORGIVEN_S`], rocworker assumes that another program keeps
+/// After so many repairs of a path within [`REMEMBERED_S`], rocworker assumes that another program keeps
 /// writing it.
 const REPAIRS: u32 = 3;
 
-/// Repairs longer ago than this, in seconds, say nothing any more: a day.
-const FORGIVEN_S: u64 = 24 * 60 * 60;
+/// Rocworker counts no repairs that are longer ago than this, in seconds: a day.
+const REMEMBERED_S: u64 = 24 * 60 * 60;
 
 /// A managed resource.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,7 +213,7 @@ impl Repairs {
             return None;
         }
         // Later than now: the clock was wrong when it was kept.
-        let recent = if now.abs_diff(self.last) > FORGIVEN_S { 0 } else { self.count };
+        let recent = if now.abs_diff(self.last) > REMEMBERED_S { 0 } else { self.count };
         Some(Self { count: recent + 1, last: now })
     }
 }

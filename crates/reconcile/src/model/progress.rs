@@ -8,7 +8,7 @@ pub enum Progress<'a> {
     Begins(&'a Change),
     /// A change is made.
     Made(&'a Change),
-    /// A change that takes long has come so far.
+    /// A change that takes long has reached this step.
     Comes(&'a Change, Step),
     /// Something else has to end first: a sentence that says what, and for how long it is waited for.
     Waits(String),

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Effect, Finding};
 
-/// A key of a file that would name nothing if it held this value and what it names were gone.
+/// A key of a file that uses something which rocworker manages. `value` is the name by which the key uses it. An undo
+/// that removed the named thing would leave the key without what it names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Use {
     pub file: PathBuf,
@@ -20,7 +21,7 @@ pub struct Use {
 /// Constraints as the machine's files show them now.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UndoConstraints {
-    /// The files of a component in which a use of it can be, beside those in which it could when its parts came.
+    /// The files that may use a component, beside those that may have used it when rocworker set the component up.
     pub files: BTreeMap<String, Vec<PathBuf>>,
     /// Uses elsewhere than at a key of a file.
     pub named: Vec<Named>,

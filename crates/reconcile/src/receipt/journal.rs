@@ -113,11 +113,11 @@ impl<'a> Journal<'a> {
             let held = self.receipt.entry(&change.path).map(|held| held.effects.clone()).unwrap_or_default();
             let is_read = |effect: &Effect| matches!(effect, Effect::AptUpdate { .. });
             let held: Vec<Effect> = held.into_iter().filter(is_read).collect();
-            self.receipt.owe(&held, self.root, now);
+            self.receipt.add_pending(&held, self.root, now);
             let mount = place(&change.path).map(|place| self.root.mount_of(place));
             self.receipt.put(Entry { mount, ..(**entry).clone() });
         }
-        self.receipt.owe(&change.effects, self.root, now);
+        self.receipt.add_pending(&change.effects, self.root, now);
         self.receipt.writing = Some(change.path.clone());
         self.receipt.replacing = Some(Replacing { from: change.from.clone(), to: change.to.clone() });
         self.note_run(Some(change));
@@ -129,7 +129,7 @@ impl<'a> Journal<'a> {
     pub(crate) fn end(&mut self, change: &Change, now: u64) {
         // A unit that restarted between the plan and the write has not read this change: the effect begins
         // now.
-        self.receipt.owe(&change.effects, self.root, clock().max(now));
+        self.receipt.add_pending(&change.effects, self.root, clock().max(now));
         if change.entry.is_none() {
             self.drop_entry(&change.path);
         } else if let Some(entry) = self.receipt.entry_mut(&change.path) {

@@ -60,7 +60,7 @@ pub struct Replacing {
     pub to: State,
 }
 
-/// An effect that is still to come.
+/// An effect that no run has executed yet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     #[serde(flatten)]
@@ -161,9 +161,9 @@ impl Receipt {
         self.writing.is_some() || !self.pending.is_empty() || !self.unrecorded.is_empty()
     }
 
-    /// Forgets the repairs of a path, because a person asks for it by name.
+    /// The receipt without the repairs that it has counted of a path, because a person names that path.
     #[must_use]
-    pub fn forgiving(mut self, path: &Resource) -> Self {
+    pub fn without_repairs_of(mut self, path: &Resource) -> Self {
         if let Some(entry) = self.entry_mut(path) {
             entry.repairs = Repairs::default();
         }
@@ -186,9 +186,9 @@ impl Receipt {
         self.pending.iter_mut().find(|pending| pending.effect == *effect)
     }
 
-    /// Remembers effects until they are done. `now`: when what they follow was or will be written, in seconds since
-    /// 1970.
-    pub(crate) fn owe(&mut self, effects: &[Effect], root: &Root, now: u64) {
+    /// Adds effects, which stay pending until a run carries them out. `now`: when rocworker writes the change that they
+    /// follow, in seconds since 1970.
+    pub(crate) fn add_pending(&mut self, effects: &[Effect], root: &Root, now: u64) {
         let uptime = Uptime::now(root);
         for effect in effects {
             self.pending.retain(|pending| !effect.replaces(&pending.effect));

@@ -44,8 +44,8 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When another run holds the lock for more than a minute, or the folder cannot be written.
     pub fn lock(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<Lock, Error> {
-        self.root.believe_folder(FOLDER)?;
-        self.root.believe_folder(BEFORE)?;
+        self.root.check_folder_owner(FOLDER)?;
+        self.root.check_folder_owner(BEFORE)?;
         match self.root.lock(LOCK, Duration::ZERO) {
             Err(root::Error::Locked { path, .. }) => {
                 let (path, limit) = (path.display(), PATIENCE.as_secs());
@@ -70,7 +70,7 @@ impl<'a> Store<'a> {
             Err(error) if error.is_denied() => return Err(Error::Denied(error)),
             way => way?,
         }
-        self.root.believe_folder(FOLDER)?;
+        self.root.check_folder_owner(FOLDER)?;
         let damaged = |path, problem| Error::Damaged { path, problem };
         match read_document(self.root, Path::new(RECEIPT), VERSION, damaged) {
             Err(Error::Root(error)) if error.is_denied() => Err(Error::Denied(error)),

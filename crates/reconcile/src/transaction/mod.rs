@@ -241,18 +241,18 @@ impl<'a> Transaction<'a> {
         failed
     }
 
-    /// Keeps that something is to be done, which only showed once changes were made.
+    /// Adds an effect that rocworker found necessary only after it had made its changes.
     ///
     /// # Errors
     /// When the receipt cannot be written.
-    pub fn owe(&mut self, effect: Effect, now: u64) -> Result<(), Error> {
+    pub fn add_pending(&mut self, effect: Effect, now: u64) -> Result<(), Error> {
         let root = self.journal.root;
-        self.journal.receipt_mut().owe(&[effect], root, now);
+        self.journal.receipt_mut().add_pending(&[effect], root, now);
         self.journal.save()
     }
 
-    /// Owes a restart of the machine that was asked for in the boot that `module` names, in place of the one that pends:
-    /// that boot says whether it came since.
+    /// Adds a restart of the machine, which an earlier run asked for, in place of the one that is pending. `module` names
+    /// the boot of that run: once another boot runs, the machine has restarted.
     pub fn adopt_reboot(&mut self, reason: String, module: ModuleBuild, now: u64) -> Result<(), Error> {
         let pending = &mut self.journal.receipt_mut().pending;
         let is_reboot = |pending: &Pending| matches!(pending.effect, Effect::Reboot { .. });
@@ -265,11 +265,11 @@ impl<'a> Transaction<'a> {
         self.journal.save()
     }
 
-    /// Forgets what was pending for something that has been reverted.
+    /// Drops the pending effects for which `is_it` holds: no run carries them out any more.
     ///
     /// # Errors
     /// When the receipt cannot be written, or the files that announce it cannot be restored.
-    pub fn forgive(&mut self, is_it: impl Fn(&Effect) -> bool) -> Result<(), Error> {
+    pub fn drop_pending(&mut self, is_it: impl Fn(&Effect) -> bool) -> Result<(), Error> {
         let pending = &mut self.journal.receipt.pending;
         let is_reboot = |effect: &Effect| matches!(effect, Effect::Reboot { .. });
         let (count, was_pending) = (pending.len(), pending.iter().any(|it| is_reboot(&it.effect)));

@@ -87,7 +87,7 @@ impl Node {
         Self { above, name, meta: None, content: None, children: BTreeMap::new(), is_there: false }
     }
 
-    /// `None`: not known.
+    /// The node's kind. `None`: unknown, since the script sent neither attributes nor content of the node.
     fn kind(&self) -> Option<Kind> {
         let of_content = match &self.content {
             Some(Content::File(_)) => Some(Kind::Regular),

@@ -26,12 +26,12 @@ impl Tree {
         Ok(bytes.get(..count).unwrap_or(bytes).to_owned())
     }
 
-    /// Reads a file if `believe` accepts its metadata.
+    /// Reads a file if `check` accepts its metadata.
     pub(crate) fn read_trusted(
         &self,
         path: &Path,
         limit: usize,
-        believe: impl FnOnce(&Meta) -> Result<(), Error>,
+        check: impl FnOnce(&Meta) -> Result<(), Error>,
     ) -> Result<&[u8], Error> {
         let is_link = || Error::NotAFile { path: shown(path), found: Kind::Link.described() };
         let node = match self.get("open", path, Links::NotAtTheEnd) {
@@ -46,7 +46,7 @@ impl Tree {
         if let Some(Content::Failed(_) | Content::Unread(_)) = node.content {
             self.bytes(node, path)?;
         }
-        believe(&node.meta().ok_or_else(|| self.why_unknown(Asked::Content, node, path))?)?;
+        check(&node.meta().ok_or_else(|| self.why_unknown(Asked::Content, node, path))?)?;
         self.read(path, limit)
     }
 

@@ -5,13 +5,13 @@ use std::time::Duration;
 use ratatui::crossterm::event::{Event as OfTerminal, KeyEventKind};
 
 use super::keys::{Key, key};
-use super::reader::Reading;
+use super::reader::Scrape;
 
 #[derive(Debug)]
 pub enum Event {
     Key(Key),
     /// The machine was read, or why it was not.
-    Read(Box<Result<Reading, String>>),
+    Read(Box<Result<Scrape, String>>),
     /// The reading that is under way takes so long already.
     Waiting(Duration),
     /// The screen has another size.

@@ -76,7 +76,7 @@ fn owner(process: &Process) -> Option<String> {
     Some(say::owner(process)).filter(|owner| owner != say::UNKNOWN)
 }
 
-/// What is unknown comes last either way.
+/// Orders two values. An unknown value comes last, in ascending and in descending order.
 fn known<T: Ord>(one: Option<T>, other: Option<T>, is_descending: bool) -> Ordering {
     match (one, other) {
         (Some(one), Some(other)) if is_descending => other.cmp(&one),

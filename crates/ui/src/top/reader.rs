@@ -8,9 +8,9 @@ use root::Place;
 use telemetry::exporter::Exporter;
 use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
 
-/// What one reading gives.
+/// What one scrape of the machine gives.
 #[derive(Debug, Clone, Default)]
-pub struct Reading {
+pub struct Scrape {
     pub snapshot: Snapshot,
     /// What the machine calls itself; `None` where nothing says so.
     pub host: Option<String>,
@@ -25,7 +25,7 @@ pub type Pace = Option<Duration>;
 #[derive(Debug)]
 pub struct Reader {
     exporter: Exporter,
-    patient: Patient<(Exporter, Reading)>,
+    patient: Patient<(Exporter, Scrape)>,
 }
 
 impl Reader {
@@ -39,7 +39,7 @@ impl Reader {
     ///
     /// # Errors
     /// [`Patient::run`] fails.
-    pub fn read(&mut self) -> Result<Reading, patient::Error> {
+    pub fn read(&mut self) -> Result<Scrape, patient::Error> {
         // A clock before 1970 is as good as one that was never set.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
         // A thread that is left behind has a copy: what it finds later changes nothing.
@@ -47,15 +47,15 @@ impl Reader {
         let (exporter, mut reading) = self.patient.run(move |root| {
             root.ask_again();
             let snapshot = exporter.scrape(root, now);
-            (exporter, Reading { snapshot, host: host::hostname(root), stuck: root.stuck() })
+            (exporter, Scrape { snapshot, host: host::hostname(root), stuck: root.stuck() })
         })?;
         self.exporter = exporter;
         reading.stuck += self.patient.stuck();
         Ok(reading)
     }
 
-    /// Calls `on_due` for each reading that is due, until it answers false or nobody sends paces any more. `paces`: how
-    /// often from now on.
+    /// Calls `on_due` for each scrape that is due, until it answers false or no thread can send a pace any more.
+    /// `paces`: how often the machine is read from now on.
     pub(super) fn run(
         mut self,
         mut pace: Pace,

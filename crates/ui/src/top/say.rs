@@ -159,7 +159,7 @@ pub fn modes(card: &Card) -> Option<String> {
     }
 }
 
-/// What is unknown without the daemon.
+/// The sentence that says what is unknown without the daemon.
 pub const NO_DAEMON: &str = "rocworker's daemon publishes nothing: leases, drift and pod names are unknown.";
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::event::Event;
 use super::history::History;
 use super::keys::Key as Pressed;
 use super::processes::{self, Sort};
-use super::reader::Reading;
+use super::reader::Scrape;
 use super::rows::{CardKey, Key, Row, rows};
 use super::say;
 
@@ -59,7 +59,7 @@ pub struct State {
     pub is_paused: bool,
     /// Whether to draw without colours, which NO_COLOR asks for.
     pub is_plain: bool,
-    pub(super) reading: Option<Reading>,
+    pub(super) reading: Option<Scrape>,
     /// Why the last reading failed.
     pub(super) failure: Option<String>,
     pub(super) waiting: Option<Duration>,
@@ -116,7 +116,7 @@ impl State {
         Effect::Draw
     }
 
-    fn read(&mut self, read: Result<Reading, String>) {
+    fn read(&mut self, read: Result<Scrape, String>) {
         self.waiting = None;
         match read {
             // The one that was under way.
@@ -164,7 +164,7 @@ impl State {
             Pressed::Character('?' | 'h') => self.overlay = Some(Overlay::Help),
             Pressed::Character('u') => self.overlay = Some(Overlay::Unknown),
             Pressed::Character('q') => return Effect::Quit,
-            // What narrows the view goes first.
+            // Escape first removes what narrows the view, and quits only then.
             Pressed::Escape if self.only.is_some() => self.only = None,
             Pressed::Escape if !self.filter.is_empty() => self.filter.clear(),
             Pressed::Escape => return Effect::Quit,

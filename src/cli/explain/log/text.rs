@@ -64,7 +64,7 @@ fn ending(groups: &Groups<'_>, read: &JournalRead, hint: Option<&str>) -> String
     text
 }
 
-/// What to do where words of a message stand behind a front that nobody knows: they prove nothing.
+/// What a person does about a line whose front rocworker does not know: a message's words behind it prove nothing.
 pub(super) fn unstripped(read: &JournalRead) -> Option<String> {
     let totals = read.totals;
     let first = totals.first_unstripped?;

@@ -44,7 +44,7 @@ fn real_rocworker_sees_the_hardware_of_the_machine_that_it_runs_in() {
     for (system, machine) in systems::both() {
         machine.put_program(&program, "/usr/bin/rocworker");
         let seen = machine.call(&["rocworker", "--output", "json", "detect"]).well();
-        // crates/layout/src/sample.rs
+        // tests/layout/src/sample.rs
         assert!(seen.contains("\"/dev/dri/renderD129\""), "{system}: {seen}");
     }
 }

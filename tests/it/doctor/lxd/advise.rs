@@ -255,7 +255,7 @@ fn a_partition_in_a_file_is_told_from_a_stranger_by_the_root_beneath_which_it_is
     Machine::instinct(1, 8).lay_out(root.path(), Nodes::Recorded).unwrap();
     let bare = |card: u32, render: u32| json!({"drm": {"id": card, "card_name": format!("card{card}"), "render_name": format!("renderD{render}")}});
     let amd = answer()["gpu"]["cards"][1].clone();
-    // crates/layout/src/sample.rs: a server's first card has renderD128 to renderD135.
+    // tests/layout/src/sample.rs: a server's first card has renderD128 to renderD135.
     let cards = json!({"gpu": {"cards": [amd, bare(3, 130), bare(40, 190)]}});
     let (code, said, err) = advise(&["--root", root.path().to_str().unwrap(), "--json", "-"], &cards);
     assert_eq!(code, 0, "{err}");

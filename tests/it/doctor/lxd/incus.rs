@@ -84,7 +84,7 @@ impl Incus {
 
 const RENDER: &str = "root:x:0:\nrender:x:992:\n";
 
-/// crates/layout/src/sample.rs: card0 and renderD128 are NVIDIA's, card1 the W7900's, the others the MI300X's eight
+/// tests/layout/src/sample.rs: card0 and renderD128 are NVIDIA's, card1 the W7900's, the others the MI300X's eight
 /// partitions', of which Incus knows a PCI address only of the first.
 const ADVISED: &str = "\
 incus config device add c1 kfd unix-char source=/dev/kfd path=/dev/kfd gid=992 mode=0660

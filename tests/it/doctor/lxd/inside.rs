@@ -71,7 +71,7 @@ fn doctor_tells_a_gpu_that_came_without_kfd_from_one_that_did_not_come() {
     }
 }
 
-/// What passes the demo's machine into a container: crates/layout/src/sample.rs.
+/// What passes the demo's machine into a container: tests/layout/src/sample.rs.
 fn commands(name: &str) -> Vec<String> {
     let rest = "gid=992 mode=0660";
     let add = |rest: String| format!("lxc config device add {name} {rest}");

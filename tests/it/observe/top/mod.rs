@@ -13,7 +13,7 @@ use root::Root;
 use support::laid::Laid;
 use telemetry::exporter::Exporter;
 use ui::top::keys::Key;
-use ui::top::reader::Reading;
+use ui::top::reader::Scrape;
 use ui::top::{Event, State, view};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -59,7 +59,7 @@ fn use_gpu(laid: &Laid, (pid, name, cgroup, gpu, gib, units): &Uses<'_>) {
     }
 }
 
-fn reading(laid: &Laid) -> Reading {
+fn reading(laid: &Laid) -> Scrape {
     let root = Root::open(laid.top()).unwrap();
     let now = telemetry::sample::count(JUDGED_AT);
     let mut snapshot = Exporter::default().scrape(&root, now);
@@ -71,7 +71,7 @@ fn reading(laid: &Laid) -> Reading {
     for fault in &mut snapshot.faults {
         fault.reason = fault.reason.clone().within(|reason| reason.replace(top, ""));
     }
-    Reading { snapshot, host: host::hostname(&root), stuck: 0 }
+    Scrape { snapshot, host: host::hostname(&root), stuck: 0 }
 }
 
 /// What top shows of a machine after one reading.

@@ -15,7 +15,7 @@ use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::style::{Color, Modifier};
 use support::laid::Laid;
-use ui::top::reader::Reading;
+use ui::top::reader::Scrape;
 use ui::top::{Event, State, view};
 
 use super::{press, reading};
@@ -95,7 +95,7 @@ fn state() -> State {
     let mut state = State::new(Duration::from_secs(1), false);
     for load in LOAD {
         let snapshot = invented(first.snapshot.clone(), load);
-        state.on(Event::Read(Box::new(Ok(Reading { snapshot, ..first.clone() }))));
+        state.on(Event::Read(Box::new(Ok(Scrape { snapshot, ..first.clone() }))));
     }
     press(&mut state, "jjj");
     state

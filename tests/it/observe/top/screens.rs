@@ -4,7 +4,7 @@ use layout::{JUDGED_AT, Machine, health};
 use support::captures;
 use support::laid::Laid;
 use ui::top::keys::Key;
-use ui::top::reader::Reading;
+use ui::top::reader::Scrape;
 use ui::top::{Event, State};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -192,7 +192,7 @@ fn a_reading_that_fails_keeps_what_was_known() {
     state.on(Event::Waiting(std::time::Duration::from_millis(3200)));
     let text = screen(&state, 80, 24);
     assert!(text.contains("The reading under way has taken 3 s: a file may hang."), "{text}");
-    let stuck = Reading { stuck: 2, ..reading(&laid) };
+    let stuck = Scrape { stuck: 2, ..reading(&laid) };
     state.on(Event::Read(Box::new(Ok(stuck))));
     assert!(screen(&state, 80, 24).contains("2 reads have not come back"), "{}", screen(&state, 80, 24));
 }

@@ -26,7 +26,7 @@ const HINDRANCES: [Hindrance; 6] = [
             worker.rocworker(&["undo", "--force"]).well();
         },
         said: &[
-            "rocworker undo --force takes it back",
+            "rocworker undo --force reverts it",
             "Package kept; nothing was reverted",
             "then remove it again",
         ],

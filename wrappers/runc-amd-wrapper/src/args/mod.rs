@@ -9,7 +9,7 @@
 //! A newer runc may have flags that the tables lack, and whether such a flag takes a value decides which
 //! operand is the id. The line is then read in every possible way, and readings that runc would refuse
 //! (`create` wants exactly one operand) are dropped. For create, run and delete one reading is left, so that
-//! an unknown flag does no harm. A line that stays in doubt is [`Reading::Doubtful`], with all its meanings:
+//! an unknown flag does no harm. A line that stays in doubt is [`ParsedCommandLine::Doubtful`], with all its meanings:
 //! the caller acts as plain runc unless one of their containers asks for something.
 
 mod flags;
@@ -23,14 +23,14 @@ const UNKNOWN_FLAGS: usize = 6;
 
 /// The meaning of a command line.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Reading<'a> {
+pub enum ParsedCommandLine<'a> {
     /// The line has one meaning.
     Certain(Call<'a>),
     /// Flags that only a newer runc knows leave several meanings; each is listed once.
     Doubtful(Vec<Call<'a>>),
 }
 
-impl<'a> Reading<'a> {
+impl<'a> ParsedCommandLine<'a> {
     /// The global flags: of the one meaning, or of the first.
     pub fn global(&self) -> Global<'a> {
         match self {
@@ -82,7 +82,7 @@ pub enum Command<'a> {
 }
 
 /// Reads the arguments of a call, without the program's own name.
-pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
+pub fn read<'a>(arguments: &[&'a [u8]]) -> ParsedCommandLine<'a> {
     let mut calls: Vec<Call<'a>> = Vec::with_capacity(1);
     meanings(arguments, 0, false, &mut calls);
     if calls.iter().all(|call| call.command == Command::Nothing) {
@@ -100,9 +100,9 @@ pub fn read<'a>(arguments: &[&'a [u8]]) -> Reading<'a> {
         calls.retain(|call| call.command != Command::Nothing);
     }
     match calls.as_slice() {
-        [] => Reading::Certain(Call::default()),
-        [call] => Reading::Certain(*call),
-        _ => Reading::Doubtful(calls),
+        [] => ParsedCommandLine::Certain(Call::default()),
+        [call] => ParsedCommandLine::Certain(*call),
+        _ => ParsedCommandLine::Doubtful(calls),
     }
 }
 

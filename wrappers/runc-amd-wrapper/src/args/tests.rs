@@ -6,8 +6,8 @@ fn words(line: &str) -> Vec<&[u8]> {
 
 fn certain(line: &str) -> Call<'_> {
     match read(&words(line)) {
-        Reading::Certain(call) => call,
-        doubtful @ Reading::Doubtful(_) => panic!("{line}: {doubtful:?}"),
+        ParsedCommandLine::Certain(call) => call,
+        doubtful @ ParsedCommandLine::Doubtful(_) => panic!("{line}: {doubtful:?}"),
     }
 }
 
@@ -105,7 +105,9 @@ fn an_unknown_flag_leaves_one_meaning_where_runc_wants_one_operand() {
 
 #[test]
 fn an_unknown_flag_that_changes_the_container_leaves_a_doubt_with_every_meaning() {
-    let Reading::Doubtful(calls) = read(&words("exec -p F --new c1 c2")) else { panic!("no doubt") };
+    let ParsedCommandLine::Doubtful(calls) = read(&words("exec -p F --new c1 c2")) else {
+        panic!("no doubt")
+    };
     let commands: Vec<_> = calls.iter().map(|call| call.command).collect();
     assert_eq!(commands, [exec(Some("F"), "c1"), exec(Some("F"), "c2")]);
 }
@@ -113,10 +115,13 @@ fn an_unknown_flag_that_changes_the_container_leaves_a_doubt_with_every_meaning(
 #[test]
 fn bytes_that_are_no_text_are_an_id_or_a_bundle_like_any_other() {
     let line: [&[u8]; 4] = [b"create", b"--bundle=\xff\xfe", b"-b=\xff", b"\x80id"];
-    assert_eq!(read(&line), Reading::Certain(Call { global: Global::default(), command: Command::Nothing }));
+    assert_eq!(
+        read(&line),
+        ParsedCommandLine::Certain(Call { global: Global::default(), command: Command::Nothing })
+    );
     let line: [&[u8]; 3] = [b"create", b"--bundle=\xff\xfe", b"\x80id"];
     let command = Command::Create { bundle: Some(b"\xff\xfe"), id: b"\x80id" };
-    assert_eq!(read(&line), Reading::Certain(Call { global: Global::default(), command }));
+    assert_eq!(read(&line), ParsedCommandLine::Certain(Call { global: Global::default(), command }));
 }
 
 #[test]
@@ -127,6 +132,6 @@ fn a_hundred_unknown_flags_end_soon() {
     line.push(b"c1");
     assert_eq!(
         read(&line),
-        Reading::Certain(Call { global: Global::default(), command: create(None, "c1") })
+        ParsedCommandLine::Certain(Call { global: Global::default(), command: create(None, "c1") })
     );
 }

@@ -44,7 +44,7 @@ pub(super) enum Turn<'a> {
 }
 
 impl<'a> Exclusive<'a> {
-    /// Decides once.
+    /// Makes one decision under the lock.
     pub(super) fn turn(
         &self,
         lock: &Lock,

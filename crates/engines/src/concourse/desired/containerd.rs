@@ -55,7 +55,7 @@ pub(super) enum Hindrance {
     Unknown(String),
 }
 
-/// The way for this worker; `None` where its own configuration of containerd names our folder already.
+/// The way for this worker; `None` where its own configuration of containerd names the managed folder already.
 ///
 /// # Errors
 /// Why the worker's containers cannot be given GPUs, or why that is unknown.

@@ -83,7 +83,8 @@ pub fn actions(
     let tags = tags::wanted(config, selection, worker, through.is_some());
     let is_tag_unknown = tags.is_some() && !worker.options.has("tag") && !worker.unfollowed.is_empty();
     if is_tag_unknown && through.is_some() {
-        // Our file holds the worker's tags: without them in it, a worker that has a GPU would lose the tags of it.
+        // The managed environment file holds the worker's tags. Written without them, it would take from the worker
+        // the tags of a GPU that it has.
         let problem = worker.unfollowed.join("; ");
         return undecided(
             desired,

@@ -1,11 +1,12 @@
-//! Which Concourse wrote the configuration of containerd that the managed one is made of. Once the worker has that one,
-//! it writes none any more: after an upgrade what is there is the older release's.
+//! Which version of Concourse wrote the configuration of containerd from which rocworker makes the managed one. A worker
+//! that has the managed configuration writes none of its own. After an upgrade of Concourse, the file that is there is
+//! still the older release's.
 
 use host::version::Version;
 
 use crate::concourse::{Concourse, Worker};
 
-/// The version of that Concourse, to be remembered for later runs. `before`: the remembered version.
+/// The version of Concourse that wrote the worker's configuration of containerd. Rocworker remembers it for later runs. `before`: the remembered version.
 #[must_use]
 pub fn written_by(concourse: &Concourse, before: Option<Version>) -> Option<Version> {
     match &concourse.worker {

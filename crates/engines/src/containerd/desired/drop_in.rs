@@ -1,4 +1,4 @@
-//! containerd 2: our drop-in, and at most an import of it in the main file.
+//! containerd 2: rocworker's drop-in, and at most an import of it in the main file.
 
 use std::path::{Path, PathBuf};
 
@@ -72,7 +72,8 @@ pub(super) fn want(wanted: &Wanted<'_>, settings: &Settings, desired: &mut Desir
     Ok(())
 }
 
-/// What files that are loaded after our drop-in say that is not what we mean: the last of each setting counts.
+/// Settings that differ from the wanted ones in files that containerd loads after rocworker's drop-in. The last file
+/// that has a setting counts.
 fn overridden<'a>(wanted: &Wanted<'_>, settings: &'a Settings) -> Vec<(&'a Path, String)> {
     let last = |pointer: &str| {
         let of = |(path, cri): &'a (PathBuf, Value)| Some((path.as_path(), cri.pointer(pointer)?));
@@ -96,7 +97,7 @@ fn overridden<'a>(wanted: &Wanted<'_>, settings: &'a Settings) -> Vec<(&'a Path,
     found.map(|(path, key, value)| (path, format!("{key} = {value}"))).collect()
 }
 
-/// The whole list, where it lacks our folder: containerd's default is replaced by what a file says.
+/// The whole list of folders, where it lacks the spec's folder: a list in a file replaces containerd's default.
 fn cdi_dirs(wanted: &Wanted<'_>, settings: &Settings) -> Vec<Value> {
     let Some(folder) = wanted.cdi_dir else { return Vec::new() };
     let is_there = settings.cdi_dirs().is_some_and(|dirs| dirs.iter().any(|it| it == folder));

@@ -1,4 +1,4 @@
-//! containerd 1.x: our keys in the CRI section that counts.
+//! containerd 1.x: the managed keys in the CRI section that counts.
 
 use edit::{Edit, Format, Key, Moved, Set};
 use reconcile::{Action, Desired, Stage};

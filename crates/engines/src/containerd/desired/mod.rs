@@ -1,8 +1,8 @@
 //! What the system's containerd needs: a runtime that is the wrapper, and CDI. Nothing of the user's loses its effect.
 //!
-//! containerd 2 merges drop-ins key by key, so there our drop-in is enough, and the main file at most gets one
+//! containerd 2 merges drop-ins key by key, so there rocworker's drop-in is enough, and the main file at most gets one
 //! import. containerd 1.x takes a plugin's whole section from the last file that has one, and the defaults of what that
-//! leaves out: there our keys go into the section that counts.
+//! leaves out: there the managed keys go into the section that counts.
 
 mod drop_in;
 mod in_place;
@@ -39,7 +39,7 @@ struct Wanted<'a> {
     version: Version,
     runtime: &'a str,
     wrapper: &'a str,
-    /// The folder of our CDI spec, where containerd does not look by itself.
+    /// The folder of rocworker's CDI spec, where containerd does not look by itself.
     cdi_dir: Option<&'a str>,
 }
 

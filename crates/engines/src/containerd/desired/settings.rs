@@ -20,14 +20,14 @@ pub(super) struct Settings {
     pub(super) main_is_empty: bool,
     /// The CRI section that is in effect, without defaults.
     pub(super) cri: Value,
-    /// The CRI section that is to have our runtime.
+    /// The CRI section that is to have the managed runtime.
     pub(super) section: &'static str,
     /// For containerd 1.x: which of its files has the section, or would have it.
     pub(super) host: usize,
     pub(super) cri_is_disabled: bool,
-    /// For containerd 2: the CRI section of each file that is loaded after our drop-in.
+    /// For containerd 2: the CRI section of each file that is loaded after rocworker's drop-in.
     pub(super) later: Vec<(PathBuf, Value)>,
-    /// Whether our keys go into these files: beside our drop-in nothing in them is managed.
+    /// Whether the managed keys go into these files. Where rocworker has a drop-in, it manages nothing in them.
     is_in_place: bool,
 }
 
@@ -109,7 +109,7 @@ impl Settings {
     }
 
     /// What a runtime of this name runs, where that is not the wrapper. One that names no program runs the runtime's own:
-    /// in a file that our keys are in, it may be a managed one without the program that a person removed. The
+    /// in a file that the managed keys are in, it may be a managed one without the program that a person removed. The
     /// receipt says whose it is.
     pub(super) fn runs_other(&self, name: &str, wrapper: &str) -> Option<&str> {
         let runtime = self.runtimes()?.get(name)?;
@@ -132,7 +132,7 @@ impl Settings {
     }
 }
 
-/// Whether a runtime is of our runtime's kind, whichever program it runs.
+/// Whether a runtime is of the managed runtime's kind, whichever program it runs.
 fn runs_runc(runtime: &Value) -> bool {
     let kind = runtime.get("runtime_type").and_then(Value::as_str).unwrap_or_default();
     runtime.is_object() && ["", RUNTIME_TYPE].contains(&kind)
@@ -149,7 +149,7 @@ fn most(version: Version) -> u64 {
 
 /// The section in which a drop-in of containerd 2 names a runtime. Files of version 2 have the old name, but only if
 /// they name a runtime already: *observed* with 2.1.9, what they say of snapshotters is migrated only then
-/// (`migrateConfig` of plugins/cri/images), so that our runtime under the old name would bring to life what had no
+/// (`migrateConfig` of plugins/cri/images), so that the managed runtime under the old name would bring to life what had no
 /// effect. Under the new name it is kept by the migration of the runtime plugin.
 fn section(version: Option<u64>, names_runtimes: bool) -> &'static str {
     if version == Some(2) && names_runtimes { CRI_2 } else { CRI_3 }
@@ -168,8 +168,8 @@ fn sections(file: Option<u64>, version: Version) -> &'static [&'static str] {
 }
 
 /// Refuses files of several versions. Up to containerd 2.2 the files are merged first and then migrated from the
-/// version that the last one names: files of several versions lose settings, and which ones would change with our
-/// drop-in.
+/// version that the last one names: files of several versions lose settings, and which ones would change with
+/// rocworker's drop-in.
 fn one_version(containerd: &Containerd, version: Version, versions: &[Option<u64>]) -> Result<(), String> {
     let main = versions.first().copied().flatten();
     if main == Some(1) {

@@ -228,7 +228,7 @@ fn in_sync_is_said_only_where_the_configuration_is_in_force_and_applied() {
 
 #[test]
 fn the_policy_names_the_style_that_is_there_and_nothing_else() {
-    // Chromium shows that the digest is right: it applies the style (tests/it/page).
+    // Chromium shows that the digest is right: it applies the style (crates/exporter/tests/it/page).
     assert!(POLICY.starts_with("default-src 'none'; style-src 'sha256-"), "{}", *POLICY);
     assert!(!POLICY.contains("unsafe") && !POLICY.contains("script-src"), "{}", *POLICY);
     assert!(!STYLE.contains("url(") && !STYLE.contains("@import") && !STYLE.contains('<'));

@@ -80,7 +80,7 @@ pub enum Error {
 #[derive(Debug)]
 pub struct Database {
     status: String,
-    /// The newest first.
+    /// The texts of dpkg's folder of updates, the newest first.
     updates: Vec<String>,
     native: Option<String>,
 }

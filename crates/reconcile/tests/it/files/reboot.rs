@@ -37,7 +37,7 @@ fn booted(boot: &str) -> Machine {
 }
 
 #[test]
-fn it_is_owed_and_told_until_the_boot_is_another() {
+fn it_is_pending_and_announced_until_the_next_boot() {
     let machine = booted("first");
     for _ in 0..2 {
         let settled = apply(&machine, &wanted());
@@ -54,7 +54,7 @@ fn it_is_owed_and_told_until_the_boot_is_another() {
 
 /// A reboot that became pending again in this boot is settled only by the next one.
 #[test]
-fn a_change_in_the_next_boot_owes_it_anew() {
+fn a_change_in_the_next_boot_adds_it_anew() {
     let machine = booted("first");
     apply(&machine, &wanted());
     machine.put(BOOT, "second\n");
@@ -105,25 +105,25 @@ fn a_module_that_another_boot_has_loaded_is_left_without_a_word() {
     }
 }
 
-fn forgive(machine: &Machine) {
+fn drop_reboot(machine: &Machine) {
     let root = machine.root();
     let mut work = Transaction::begin(&root, &mut |_| {}).unwrap();
-    work.forgive(|effect| matches!(effect, Effect::Reboot { .. })).unwrap();
+    work.drop_pending(|effect| matches!(effect, Effect::Reboot { .. })).unwrap();
     assert!(work.pending().is_empty());
 }
 
 #[test]
-fn what_is_forgiven_is_told_no_more_and_what_others_have_said_stays() {
+fn a_dropped_restart_is_announced_no_more_and_what_others_announce_stays() {
     let machine = booted("first");
     apply(&machine, &wanted());
-    forgive(&machine);
+    drop_reboot(&machine);
     assert!(!machine.path(REQUIRED).exists() && !machine.path(PACKAGES).exists());
     machine.put(REQUIRED, "*** System restart required ***\n");
     machine.put(PACKAGES, "linux-base\n");
     machine.put("etc/ours", "somebody's\n");
     apply(&machine, &wanted());
     assert_eq!(machine.text(PACKAGES), "linux-base\nrocworker\n");
-    forgive(&machine);
+    drop_reboot(&machine);
     assert_eq!(machine.text(PACKAGES), "linux-base\n");
     assert_eq!(machine.text(REQUIRED), "*** System restart required ***\n");
 }

@@ -146,7 +146,7 @@ fn real_a_canary_through_plain_runc_in_the_wrappers_place_fails_and_says_what_to
 
 #[test]
 fn real_a_canary_notices_a_policy_that_gives_another_gpu() {
-    // The policy's GPU 0 is the machine's GPU 2 (crates/layout/src/sample.rs).
+    // The policy's GPU 0 is the machine's GPU 2 (tests/layout/src/sample.rs).
     const ANOTHER: &str = r#"{"schema_version":1,"requests":"all","default":"none","sharing":"shared","gpus":[
         {"index":0,"pci":"0000:c1:00.0","render":"/dev/dri/renderD130","uuid":null,"card":"0000:c1:00.0","hive":null}]}"#;
     for (engine, unpacked, program) in every(&[CONTAINERD_2_1]) {

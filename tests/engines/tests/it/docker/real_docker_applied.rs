@@ -29,7 +29,7 @@ impl Docker {
         let (folder, rootfs) = (stage.folder(), machine::rootfs(&stage));
         look::lay_out(&rootfs);
         fs::create_dir_all(rootfs.join("etc")).unwrap();
-        // The group of the demo machine's render nodes (crates/layout/src/drm.rs).
+        // The group of the demo machine's render nodes (tests/layout/src/drm.rs).
         fs::write(rootfs.join("etc/group"), "root:x:0:\nrender:x:992:\n").unwrap();
         fs::create_dir(folder.join("bin")).unwrap();
         fs::copy(program, folder.join("bin/rocworker")).unwrap();

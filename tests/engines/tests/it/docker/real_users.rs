@@ -12,7 +12,7 @@ const CDI: &str = r#""features": {"cdi": true}, "#;
 const BY_CDI: &[&str] = &["--device", "amd.com/gpu=1"];
 const BY_WRAPPER: &[&str] = &["--runtime", "amd", "--env", "AMD_VISIBLE_DEVICES=1"];
 const USER: &[&str] = &["--user", "1000:1000"];
-/// The groups of card and render nodes on the demo machine (crates/layout/src/drm.rs).
+/// The groups of card and render nodes on the demo machine (tests/layout/src/drm.rs).
 const GROUPS: &[&str] = &["--group-add", "44", "--group-add", "992"];
 
 /// The GPUs that a container with these flags sees, and those that `docker exec` with these flags sees in it.

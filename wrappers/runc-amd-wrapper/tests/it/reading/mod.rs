@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command as Process, Stdio};
 
-use runc_amd_wrapper::args::{Call, Command, Reading, read};
+use runc_amd_wrapper::args::{Call, Command, ParsedCommandLine, read};
 
 pub(crate) const BUNDLES: &[&str] = &["b1", "b2", "create", "-b3"];
 pub(crate) const ROOTS: &[&str] = &["R", "S"];
@@ -62,8 +62,8 @@ pub(crate) fn compare(line: &[String], newer: bool, seen: &Seen, place: &Place) 
     let arguments: Vec<&[u8]> = line.iter().map(|word| word.as_bytes()).collect();
     let reading = read(&arguments);
     let calls: &[Call<'_>] = match &reading {
-        Reading::Certain(call) => std::slice::from_ref(call),
-        Reading::Doubtful(calls) => calls,
+        ParsedCommandLine::Certain(call) => std::slice::from_ref(call),
+        ParsedCommandLine::Doubtful(calls) => calls,
     };
     let agreed = calls.iter().any(|call| agrees(call, seen, place)) || newer && seen.refused();
     assert!(agreed, "{line:?}\nread as {calls:?}\nseen {seen:?}");
