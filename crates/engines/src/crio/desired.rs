@@ -35,7 +35,7 @@ const INHERITED: [&str; 5] = [
 pub fn actions(config: &Config, crio: &Crio, templates: &Templates, wrapper: &Path) -> Desired {
     let Crio { notes, unread, version, .. } = crio;
     let wrapper = wrapper.display().to_string();
-    configured((&ENGINE, "CRI-O"), config, notes, unread, version, |version, desired| {
+    configured((&ENGINE, "CRI-O"), notes, unread, version, |version, desired| {
         want(config, crio, templates, (version, &wrapper), desired)
     })
 }

@@ -72,7 +72,7 @@ fn desired(wish: &Wish<'_>) -> Desired {
 
 /// CRI-O's packages bring a runc that is not on PATH.
 fn real_runc(wish: &Wish<'_>) -> Option<PathBuf> {
-    let crio = wish.engines.crio.as_ref().filter(|_| wish.config.crio.managed.is_on())?;
+    let crio = wish.engines.crio.as_ref()?;
     crio.own_runc.clone().filter(|_| !crio.has_runc)
 }
 

@@ -136,7 +136,7 @@ fn tags_prints_what_apply_writes_and_the_same_afterwards() {
 fn where_apply_writes_no_tags_this_is_said_beside_them() {
     let machine = laid(machine(V7_8), "concourse: {configure: never}\ntag: a");
     let never = run(&machine, &["tags"]).success().stdout(format!("a,{OURS}\n"));
-    assert!(stderr(&never).contains("concourse.configure is never: rocworker apply writes no tags"));
+    assert!(stderr(&never).contains("alone (concourse.configure: never): rocworker apply writes no tags"));
     machine.put("etc/rocworker/config.yaml", "");
     let unit = "etc/systemd/system/concourse-worker.service";
     machine.put(unit, &UNIT.replace("worker\n", "worker --tag=x --tag y,z\n"));
