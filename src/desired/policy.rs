@@ -13,9 +13,6 @@ use render::{self, Templates};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The only place where wrappers/runc-amd-wrapper looks for its policy.
-pub const PATH: &str = "/etc/rocworker/wrapper.json";
-
 /// The folder whose folders Concourse's charm mounts into every container.
 pub const SRV: &str = "/srv";
 
@@ -205,6 +202,7 @@ pub fn text(templates: &Templates, policy: &Policy) -> Result<String, render::Er
 /// The policy's file.
 #[must_use]
 pub fn action(text: String) -> Action {
-    let action = Action::file(Stage::Expose, PATH, text, "the wrapper reads here what containers may have");
+    let action =
+        Action::file(Stage::Expose, parser::PATH, text, "the wrapper reads here what containers may have");
     Action { component: Component::Policy.as_ref().to_owned(), ..action }
 }

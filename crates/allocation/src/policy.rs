@@ -19,6 +19,12 @@ use crate::{
     request::{GPU_COUNT, Request, VISIBLE_DEVICES},
 };
 
+/// The only place where the wrapper looks for its policy.
+pub const PATH: &str = "/etc/rocworker/wrapper.json";
+
+/// The most bytes that are read of a policy: one of a thousand GPUs has less.
+pub const LIMIT: usize = 1 << 20;
+
 /// The schema version that rocworker writes. Version 1, which has neither card nodes nor groups, is read too.
 pub const SCHEMA_VERSION: u32 = 2;
 
