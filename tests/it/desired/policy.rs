@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use allocation::policy::{Default as Grant, PATH, Policy as Parsed, Requests, Sharing};
+use allocation::policy::{DefaultGrant as Grant, PATH, Policy as Parsed, Requests, Sharing};
 use allocation::{request::Request, selection::Pool};
 use config::Config;
 use config::selection::select;
