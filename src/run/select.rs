@@ -6,8 +6,8 @@ use std::time::Duration;
 use config::Component;
 use engines::concourse::tags::{VARIABLE as TAGS, loses};
 use engines::concourse::{DROP_IN, ENV_FILE};
-use engines::env_file::EnvFile;
-use engines::unit::WANTS;
+use host::env_file::EnvFile;
+use host::unit::WANTS;
 use reconcile::{
     Change, Content, Desired, Effect, Finding, Kind, KindName, Plan, Receipt, Resource, Restarts, Services,
     Stage, Verb,

@@ -7,16 +7,13 @@ pub mod concourse;
 pub mod containerd;
 pub mod crio;
 pub mod docker;
-pub mod env_file;
 mod examined;
 mod file;
-mod glob;
 pub mod hidden;
 mod podman;
 pub mod program;
 mod reported;
 pub mod undo_constraints;
-pub mod unit;
 mod wrapper_as_default;
 
 use std::path::{Path, PathBuf};

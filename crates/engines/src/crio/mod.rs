@@ -13,10 +13,10 @@ use host::version::{Version, Versions};
 use reconcile::Desired;
 use root::{Kind, Root};
 
-use super::glob::MOST;
-use super::unit::Unit;
 use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, on_path};
 use crate::canary::CanaryContext;
+use host::glob::MOST;
+use host::unit::Unit;
 
 const NAME: &str = "crio";
 

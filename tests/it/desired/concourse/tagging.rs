@@ -125,7 +125,7 @@ fn tags_prints_what_apply_writes_and_the_same_afterwards() {
         let files = ["etc/rocworker/concourse.env", ENVIRONMENT_FILE];
         let texts = files.map(|file| fs::read_to_string(machine.root().join(file)).unwrap_or_default());
         let written = texts.iter().find_map(|text| {
-            let file = engines::env_file::EnvFile::parse(text);
+            let file = host::env_file::EnvFile::parse(text);
             file.get("CONCOURSE_TAG").map(str::to_owned)
         });
         assert_eq!(written.unwrap_or_default(), expected, "{what}: {texts:?}");

@@ -216,7 +216,7 @@ fn shown_effect(effect: &Effect) -> String {
 /// The value that rocworker's environment file of the worker gives a variable.
 pub(crate) fn value(desired: &Desired, name: &str) -> Option<String> {
     let text = text(desired, "/etc/rocworker/concourse.env")?;
-    engines::env_file::EnvFile::parse(&text).get(name).map(str::to_owned)
+    host::env_file::EnvFile::parse(&text).get(name).map(str::to_owned)
 }
 
 /// The text of a file that should be there.

@@ -19,8 +19,8 @@ use serde_json::json;
 
 use super::tags::{self, VARIABLE as TAGS};
 use super::{Concourse, DROP_IN, ENV_FILE, NAME, UNIT, Worker};
-use crate::env_file::{self, EnvFile};
 use containerd::{Hindrance, Way, way};
+use host::env_file::{self, EnvFile};
 
 pub use tagged::{Tagged, tagged};
 pub use written::{out_of_date, written_by};

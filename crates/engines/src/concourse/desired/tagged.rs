@@ -9,7 +9,7 @@ use reconcile::{Content, Desired, Kind};
 use super::super::tags::{self, VARIABLE};
 use super::super::{Concourse, DROP_IN, ENV_FILE, NAME};
 use super::managed;
-use crate::env_file::EnvFile;
+use host::env_file::EnvFile;
 
 /// Tags, and why apply does not write them, or why there are none: a sentence.
 #[derive(Debug, PartialEq, Eq)]
