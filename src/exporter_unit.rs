@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use config::{Config, ExistingUnit};
-use engines::unit::{FOLDERS, Unit};
+use host::unit::{FOLDERS, Unit};
 use reconcile::command::Programs;
 use reconcile::{Effect, Receipt};
 use root::Root;

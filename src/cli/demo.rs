@@ -1,3 +1,4 @@
+use allocation::policy;
 use anyhow::{Context, ensure};
 use root::{Attributes, Root};
 use similar::TextDiff;
@@ -9,7 +10,6 @@ use super::output::{DIM, HEADING, print_text, styled};
 use super::session::Session;
 use super::{Outcome, apply, cdi, detect, doctor, history, plan, status, tags, undo};
 use crate::demo::{TASK, lay_out, nodes, wrapped};
-use crate::desired::policy;
 
 /// Runs the commands' functions on a built-in synthetic machine beneath a temporary Root. Nothing of this machine is
 /// read or written.
@@ -119,12 +119,9 @@ fn put_engines(root: &Root) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// More than the policy of a machine with 64 partitions.
-const POLICY_LIMIT: usize = 1 << 20;
-
 /// A container's bundle before and after runc-amd-wrapper.
 fn bundle(root: &Root) -> anyhow::Result<()> {
-    let policy = root.read_text(policy::PATH, POLICY_LIMIT)?;
+    let policy = root.read_text(policy::PATH, policy::LIMIT)?;
     let after =
         wrapped(root, &policy, TASK)?.context("the wrapper left a bundle alone that asks for a GPU")?;
     heading(

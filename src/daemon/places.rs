@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use config::{self, Config};
-use engines::unit::FOLDERS;
 use engines::{ALL, Watched};
+use host::unit::FOLDERS;
 use reconcile::Store;
 use root::{Identity, Root};
 

@@ -230,7 +230,7 @@ impl Reconciler {
                 self.report.failing.as_ref().map(|failing| failing.what.clone()).unwrap_or_default()
             }
             Ok(outcome) => {
-                self.tag_grace.saw(now, outcome.is_lost, outcome.is_held);
+                self.tag_grace.saw(now, outcome.tags);
                 if outcome.changes.iter().any(|change| !change.effects.is_empty()) {
                     self.changed = now;
                 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use config::Config;
 
+use crate::run::TagLoss;
+
 /// Whether two configurations give a machine's GPUs equal tags. If not, a person decided so, and tags change at once.
 pub fn decide_alike(one: &Config, other: &Config) -> bool {
     (&one.gpus, one.needs_gpu) == (&other.gpus, other.needs_gpu)
@@ -31,13 +33,13 @@ impl TagGrace {
         lasting.is_zero() || self == Self::Left || self.ends(lasting).is_some_and(|ends| ends <= now)
     }
 
-    /// Notes the result of a look. `is_lost`: whether tags would go. `is_held`: whether the look has kept them.
-    pub fn saw(&mut self, now: Duration, is_lost: bool, is_held: bool) {
-        *self = match (is_lost, is_held, *self) {
-            (false, ..) => Self::NoLoss,
-            (true, true, Self::NoLoss) => Self::Kept(now),
-            (true, true, loss) => loss,
-            (true, false, _) => Self::Left,
+    /// Notes the result of a look.
+    pub fn saw(&mut self, now: Duration, loss: TagLoss) {
+        *self = match (loss, *self) {
+            (TagLoss::NoLoss, _) => Self::NoLoss,
+            (TagLoss::Held, Self::NoLoss) => Self::Kept(now),
+            (TagLoss::Held, before) => before,
+            (TagLoss::Due, _) => Self::Left,
         };
     }
 
@@ -64,32 +66,32 @@ mod tests {
     fn tags_go_once_their_loss_has_lasted_and_a_return_begins_anew() {
         let mut grace = TagGrace::default();
         assert!(!grace.may_go(s(1000), LASTING), "nothing is known of a loss yet");
-        grace.saw(s(100), true, true);
-        grace.saw(s(110), true, true);
+        grace.saw(s(100), TagLoss::Held);
+        grace.saw(s(110), TagLoss::Held);
         assert_eq!(
             (grace.ends(LASTING), grace.may_go(s(129), LASTING), grace.may_go(s(130), LASTING)),
             (Some(s(130)), false, true)
         );
         // The GPU came back at the last moment, and goes again.
-        grace.saw(s(129), false, false);
+        grace.saw(s(129), TagLoss::NoLoss);
         assert_eq!(grace.ends(LASTING), None);
-        grace.saw(s(131), true, true);
+        grace.saw(s(131), TagLoss::Held);
         assert_eq!((grace.may_go(s(160), LASTING), grace.may_go(s(161), LASTING)), (false, true));
     }
 
     #[test]
     fn what_might_go_and_could_not_does_not_wait_again_while_the_loss_lasts() {
         let mut grace = TagGrace::default();
-        grace.saw(s(100), true, true);
+        grace.saw(s(100), TagLoss::Held);
         for now in [130, 131, 500] {
             assert!(grace.may_go(s(now), LASTING));
-            grace.saw(s(now), true, false);
+            grace.saw(s(now), TagLoss::Due);
             assert_eq!(grace.ends(LASTING), None, "nothing is kept any more");
         }
-        grace.saw(s(501), false, false);
+        grace.saw(s(501), TagLoss::NoLoss);
         assert!(!grace.may_go(s(1000), LASTING), "the next loss is another one");
         // What a person has configured did not wait, nor does it where it could not be written.
-        grace.saw(s(1000), true, false);
+        grace.saw(s(1000), TagLoss::Due);
         assert!(grace.may_go(s(1001), LASTING));
     }
 

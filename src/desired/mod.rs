@@ -57,7 +57,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     let selection = select(config, facts);
     if let Managed::Off(why) = config.gpus {
         desired.note("rocworker", format!("{why}: nothing is set up"));
-        desired.extend(of_engines(&wish(config, observations, &selection?, None)));
+        desired.extend(engines::desired(&wish(config, observations, &selection?, None)));
         return Ok(desired);
     }
     require_known_gpus(config, facts)?;
@@ -103,7 +103,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     if !has_amd {
         desired
             .note("gpu", format!("this machine has no AMD GPU{}: nothing is set up", without_compute(facts)));
-        desired.extend(of_engines(&wish(config, observations, &selection, None)));
+        desired.extend(engines::desired(&wish(config, observations, &selection, None)));
         return Ok(desired);
     }
     desired.extend(spec(config, observations, &selection)?);
@@ -132,13 +132,6 @@ fn without_compute(facts: &Facts) -> String {
         [] => String::new(),
         never => format!(" that can compute ({})", never.join("; ")),
     }
-}
-
-/// The desired state of each engine. Without the wrapper's program, only what needs no wrapper.
-fn of_engines(wish: &Wish<'_>) -> Desired {
-    let mut desired = Desired::default();
-    engines::ALL.iter().for_each(|engine| desired.extend((engine.desired)(wish)));
-    desired
 }
 
 fn wish<'a>(
@@ -226,7 +219,7 @@ fn runtime(
                     set daemon.unit to true, or run `rocworker serve`";
         desired.note("wrapper", text);
     }
-    desired.extend(of_engines(&wish));
+    desired.extend(engines::desired(&wish));
     Ok(desired)
 }
 
@@ -251,8 +244,7 @@ fn wrapper_policy(
     policies.dedup();
     let is_known = policies.len() == 1 && (set_up.is_some() || config.wrapper.runtime.is_some());
     let mut policy = policies.swap_remove(0);
-    let real_runc = || engines::ALL.iter().find_map(|engine| (engine.real_runc)(wish));
-    policy.runtime = policy.runtime.or_else(real_runc);
+    policy.runtime = policy.runtime.or_else(|| engines::real_runc(wish));
     let mut desired = Desired::default();
     if !is_known {
         // Containers go on getting what they get. Without a policy the wrapper gives nothing.

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use config::{Component, Config};
-use engines::unit::Unit;
 use host::facts::Facts;
+use host::unit::Unit;
 use minijinja::{Value, context};
 use reconcile::{Action, Content, Desired, Effect, Kind, Stage};
 use render::{self, Templates};

@@ -13,9 +13,6 @@ use render::{self, Templates};
 use serde::Serialize;
 use serde_json::Value;
 
-/// The only place where wrappers/runc-amd-wrapper looks for its policy.
-pub const PATH: &str = "/etc/rocworker/wrapper.json";
-
 /// The folder whose folders Concourse's charm mounts into every container.
 pub const SRV: &str = "/srv";
 
@@ -205,7 +202,8 @@ pub fn text(templates: &Templates, policy: &Policy) -> Result<String, render::Er
 /// The policy's file. The wrapper comes first: an older one refuses a newer policy.
 #[must_use]
 pub fn action(text: String, wrapper: Option<&Path>) -> Action {
-    let action = Action::file(Stage::Expose, PATH, text, "the wrapper reads here what containers may have");
+    let reason = "the wrapper reads here what containers may have";
+    let action = Action::file(Stage::Expose, parser::PATH, text, reason);
     let action = Action { component: Component::Policy.as_ref().to_owned(), ..action };
     match wrapper {
         Some(wrapper) => action.after(wrapper),

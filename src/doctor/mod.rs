@@ -32,7 +32,7 @@ pub(crate) use check::About;
 pub use check::{Check, Status};
 pub(crate) use kfd_log::KERNEL_LOG;
 
-use config::{Config, Managed, Off};
+use config::{Config, Managed};
 use host::facts::Facts;
 use host::groups::Groups;
 use host::timestamp::Timestamp;
@@ -81,13 +81,9 @@ pub fn examine(
     beside: Option<&Path>,
     now: Timestamp,
 ) -> Diagnosis {
-    let checks = if let Managed::Off(off) = config.gpus {
-        let why = match off {
-            Off::Cuda => "compute-runtime is cuda: AMD's GPUs are left alone",
-            _ => "compute-runtime is none: no GPU is offered",
-        };
+    let checks = if let Managed::Off(why) = config.gpus {
         let names = COMPONENTS.iter().map(|(name, _)| *name).chain([engines::CHECKS, "tools", "toolkit"]);
-        names.map(|name| About::all(name).skipped(why)).collect()
+        names.map(|name| About::all(name).skipped(why.to_string())).collect()
     } else {
         let (groups, likely_name) = (groups(root, facts, programs), on_host::likely_name(root));
         let subject = Subject { root, config, facts, groups, likely_name, programs, beside, now };

@@ -6,6 +6,7 @@ use config::Config;
 use host::facts::Facts;
 use inventory::{Gpu, names};
 use juju::answer::Answer;
+use juju::charm::Undo;
 use juju::options::WrongConfig;
 use juju::tools;
 use reconcile::{Change, Finding, Outcome as EffectOutcome, Settled};
@@ -108,8 +109,8 @@ impl Machine<'_> {
     /// What the hook config-changed does, and from now on does again after an undo.
     pub(super) fn apply_again(&self) -> anyhow::Result<Answer> {
         let (_lock, mut charm) = self.begin()?;
-        if charm.is_undone {
-            charm.is_undone = false;
+        if charm.undo != Undo::None {
+            charm.undo = Undo::None;
             charm.write(self.root)?;
         }
         let (status, applied) = self.follow_options(&mut charm)?;
@@ -136,7 +137,7 @@ impl Machine<'_> {
             }
         };
         let (_lock, mut charm) = self.begin()?;
-        (charm.is_undone, charm.undo_ended) = (true, false);
+        charm.undo = Undo::Begun;
         charm.write(self.root)?;
         let undone = self.undo(force)?;
         if let Ok(config) = self.config() {

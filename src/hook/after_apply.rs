@@ -32,10 +32,7 @@ pub(super) fn status(found: &Found, applied: &Outcome) -> UnitStatus {
     let ready = found.version.map_or_else(|| "Worker ready".to_owned(), |it| format!("Worker ready (v{it})"));
     let text = match (found.role, found.off) {
         (Role::Web, _) => "Web node: no GPU is set up here".to_owned(),
-        (_, Some(why)) => {
-            let word = if why == Off::Cuda { "cuda" } else { "none" };
-            format!("{ready} (no GPU: compute-runtime is {word})")
-        }
+        (_, Some(why)) => format!("{ready}; {why}"),
         (_, None) if gpus == 0 => {
             let why = found.why_no_gpu.as_deref().unwrap_or("see rocworker doctor");
             return UnitStatus::blocked(&format!("No usable GPU: {why}"));
@@ -106,14 +103,14 @@ mod tests {
             (Found { version, ..with(1) }, "active: Worker ready (v7.14.2) (GPU: 1x AMD)"),
             (
                 Found { version, off: Some(Off::Cuda), ..with(0) },
-                "active: Worker ready (v7.14.2) (no GPU: compute-runtime is cuda)",
+                "active: Worker ready (v7.14.2); the configuration leaves AMD's GPUs alone (compute-runtime: cuda)",
             ),
             (Found { version, role: Role::Web, ..with(1) }, "active: Web node: no GPU is set up here"),
             (with(2), "active: Worker ready (GPU: 2x AMD)"),
             (Found { role: Role::Machine, ..with(63) }, "active: Worker ready (GPU: 63x AMD)"),
             (
                 Found { off: Some(Off::NoGpu), ..with(0) },
-                "active: Worker ready (no GPU: compute-runtime is none)",
+                "active: Worker ready; the configuration leaves AMD's GPUs alone (compute-runtime: none)",
             ),
             (
                 Found { role: Role::Web, off: Some(Off::NoGpu), ..with(0) },

@@ -12,7 +12,7 @@ use host::facts::Facts;
 use host::runs_systemd;
 use host::timestamp::Timestamp;
 use juju::Event;
-use juju::charm::{self, Charm};
+use juju::charm::{self, Charm, Undo};
 use juju::options::{Options, Role, WrongConfig, has_unit};
 use juju::tools::{self, Level, Tools};
 use juju::unit_status::{Steps, UnitStatus, Workload, first_remedy};
@@ -138,7 +138,7 @@ impl Machine<'_> {
         if matches!(self.event, Event::Install | Event::UpgradeCharm) {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
-        if charm.is_undone {
+        if charm.undo != Undo::None {
             self.follow_port(charm, &config)?;
             return Ok((self.after_action_undo(charm)?, None));
         }
@@ -253,7 +253,7 @@ impl Machine<'_> {
     /// The command by which a person set the machine up: before the charm came, or since by a configuration of another
     /// place, which may withhold what the charm's gives. `None`: the machine is the charm's to apply.
     fn set_up_by(&self, charm: &Charm, config: &Config) -> anyhow::Result<Option<String>> {
-        if charm.is_undone {
+        if charm.undo != Undo::None {
             return Ok(None);
         }
         let state = State::read(self.root)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::bail;
 use config::Component;
 use engines::program::AGENTS;
-use juju::charm::{self, Charm};
+use juju::charm::{self, Charm, Undo};
 use juju::options::Options;
 use juju::tools::{self, Level};
 use juju::unit_status::UnitStatus;
@@ -43,7 +43,7 @@ impl Machine<'_> {
                 format!("what is set up here stays: {} is on this machine too", charm.units.join(", "));
             return Ok(self.tools.log(Level::Info, &text)?);
         }
-        let is_managed = charm.has_applied && !(charm.is_undone && self.is_applied_since_undo(&charm)?);
+        let is_managed = charm.has_applied && !self.is_applied_since_undo(&charm)?;
         // A driver may stay without the program, as after an undo. So may a spec that `cdi generate` wrote: it sets up
         // no worker.
         let needs_program =
@@ -90,7 +90,7 @@ impl Machine<'_> {
         if state.receipt.entries.iter().all(stays) {
             return Ok(UnitStatus::undone(self.unit_name(), None));
         }
-        if charm.undo_ended {
+        if charm.undo == Undo::Ended {
             match State::read(self.root)?.phase() {
                 Phase::Applied => return Ok(UnitStatus::applied_since_undo(self.unit_name())),
                 // Nothing is left of the undo: what is there came since, by `cdi generate`, and is its caller's.
@@ -113,7 +113,7 @@ impl Machine<'_> {
         if undone.state.is_applied() {
             return Ok(UnitStatus::undo_refused(&kept.unwrap_or_default()));
         }
-        charm.undo_ended = true;
+        charm.undo = Undo::Ended;
         charm.write(self.root)?;
         Ok(UnitStatus::undone(self.unit_name(), kept.as_deref()))
     }
@@ -151,7 +151,7 @@ impl Machine<'_> {
 
     /// Whether a person has applied on the machine after the action undo.
     fn is_applied_since_undo(&self, charm: &Charm) -> anyhow::Result<bool> {
-        Ok(charm.undo_ended && State::read(self.root)?.is_applied())
+        Ok(charm.undo == Undo::Ended && State::read(self.root)?.is_applied())
     }
 }
 

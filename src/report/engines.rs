@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use config::KEYS as ROCWORKER;
 use engines::containerd::CONFIG_KEYS as CONTAINERD;
-use engines::unit::{FOLDERS as OF_UNITS, Unit, named};
 use engines::{self, Format, Reported};
+use host::unit::{FOLDERS as OF_UNITS, Unit, named};
 
 use super::collect::Collector;
 use super::redact::{CDI, POLICY, Redactor};

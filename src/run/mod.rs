@@ -24,7 +24,7 @@ use root::{Root, Written};
 
 pub use active::{ConfigFile, Unreadable, applied_elsewhere, without_restarts};
 pub(crate) use boot::named;
-pub use outcome::{Differs, Outcome, Stopped, Why};
+pub use outcome::{Differs, Outcome, Stopped, TagLoss, Why};
 pub use own::{Own, caller, running};
 pub use planned::{Planned, Saved};
 pub use published::siblings_at_apply;

@@ -29,9 +29,7 @@ pub struct Outcome {
     pub differs: Vec<Differs>,
     /// GPUs that have not come: engines start without them.
     pub missing: Vec<PendingGpu>,
-    /// Whether the worker would have fewer tags, and whether they are kept for a while.
-    pub is_lost: bool,
-    pub is_held: bool,
+    pub tags: TagLoss,
     /// The state that the run has left.
     pub state: State,
     /// The optional packages that the run could not install, and why.
@@ -71,13 +69,23 @@ pub enum Why {
     Settling,
 }
 
+/// Whether a worker would have fewer tags, because their GPUs are gone.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum TagLoss {
+    #[default]
+    NoLoss,
+    /// Nothing keeps them: they wait for what the daemon may not do, or could not.
+    Due,
+    /// They are kept for a while.
+    Held,
+}
+
 /// A plan as far as a run executes it, and what it leaves of it.
 #[derive(Debug, Default)]
 pub(super) struct Selected {
     pub(super) plan: Plan,
     pub(super) differs: Vec<Differs>,
-    pub(super) is_lost: bool,
-    pub(super) is_held: bool,
+    pub(super) tags: TagLoss,
 }
 
 impl From<Plan> for Selected {
@@ -99,7 +107,7 @@ impl Outcome {
 
     /// Adds a plan that was executed as far as `done`.
     pub(super) fn add(&mut self, selected: Selected, done: &[Resource]) {
-        let Selected { plan, differs, is_lost, is_held } = selected;
+        let Selected { plan, differs, tags } = selected;
         match self.scope.aim {
             Aim::Configured => self.notes.extend(notes_of(&plan)),
             Aim::Reverted => self.notes.extend(plan.linked.iter().map(note)),
@@ -109,8 +117,7 @@ impl Outcome {
         self.blocked.extend(plan.blocked);
         self.left.extend(plan.left);
         self.differs.extend(differs);
-        self.is_lost |= is_lost;
-        self.is_held |= is_held;
+        self.tags = self.tags.max(tags);
         self.changes.extend(plan.changes.into_iter().filter(|change| done.contains(&change.path)));
     }
 

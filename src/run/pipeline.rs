@@ -131,7 +131,7 @@ impl Run<'_> {
                 plan.is_empty() && !receipt.is_unfinished() && is_known
             }
             Request::Reconcile { rules, .. } => {
-                let is_due = |effect| self.may_execute(rules, &[], selected.is_held, effect);
+                let is_due = |effect| self.may_execute(rules, &[], selected.tags, effect);
                 let is_idle = plan.changes.is_empty()
                     && target.memory == *memory
                     && receipt.writing.is_none()
@@ -255,7 +255,7 @@ impl Execution<'_> {
     fn stage(&mut self, stage: Option<Stage>, selected: Selected) -> Result<bool, Error> {
         let own: Vec<Effect> =
             selected.plan.changes.iter().flat_map(|change| change.effects.clone()).collect();
-        let (before, is_held) = (self.transaction.pending(), selected.is_held);
+        let (before, tags) = (self.transaction.pending(), selected.tags);
         let may_forget = self.is_apply() && !self.target.memory.unverified;
         if stage != Some(Stage::Shape) {
             let lost =
@@ -270,7 +270,7 @@ impl Execution<'_> {
         let (run, receipt) = (self.run, self.transaction.receipt());
         let services = run.services_of(self.scope, &self.request, &own, receipt);
         let allowed = |effect: &Effect| match self.request {
-            Request::Reconcile { rules, .. } => run.may_execute(rules, &own, is_held, effect),
+            Request::Reconcile { rules, .. } => run.may_execute(rules, &own, tags, effect),
             _ => false,
         };
         // A restart that came and did not help is remembered until the driver runs.

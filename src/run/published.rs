@@ -7,7 +7,7 @@ use cdi::{self, Siblings, still_true};
 use config::selection::Selection;
 use engines::concourse::ENV_FILE;
 use engines::concourse::tags::{self, VARIABLE as TAGS, loses};
-use engines::env_file::EnvFile;
+use host::env_file::EnvFile;
 use host::facts::Facts;
 use reconcile::{Action, Desired, Digest, Entry, Managed, Receipt, State, Store};
 use root::Root;

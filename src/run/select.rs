@@ -6,19 +6,18 @@ use std::time::Duration;
 use config::Component;
 use engines::concourse::tags::{VARIABLE as TAGS, loses};
 use engines::concourse::{DROP_IN, ENV_FILE};
-use engines::env_file::EnvFile;
 use engines::program::INSTALLED;
-use engines::unit::WANTS;
+use host::env_file::EnvFile;
+use host::unit::WANTS;
 use reconcile::{
     Change, Content, Desired, Effect, Finding, Kind, KindName, Plan, Receipt, Resource, Restarts, Services,
     Stage, Verb,
 };
 
-use super::outcome::{Differs, Selected, Why};
+use super::outcome::{Differs, Selected, TagLoss, Why};
 use super::scope::{Changes, Request, Rules, Scope};
 use super::target::Target;
 use super::{Error, Run};
-use crate::desired::policy;
 
 impl Run<'_> {
     /// The plan for the desired state, as far as this run executes it.
@@ -57,8 +56,8 @@ impl Run<'_> {
     /// Whether a change is to a file that names GPUs to engines or to the wrapper, or to the wrapper's copy, which reads
     /// one of them: such files follow the machine and wait for no apply.
     fn is_of_gpus(&self, change: &Change) -> bool {
-        let those =
-            [&self.config.cdi.path, Path::new(ENV_FILE), Path::new(policy::PATH), Path::new(INSTALLED)];
+        let policy = Path::new(allocation::policy::PATH);
+        let those = [&self.config.cdi.path, Path::new(ENV_FILE), policy, Path::new(INSTALLED)];
         change.path.path().is_some_and(|path| those.contains(&path))
     }
 
@@ -74,9 +73,9 @@ impl Run<'_> {
             let entry = || receipt.entry(path).map(|entry| entry.component.as_str());
             action(path).map(|action| action.component.as_str()).or_else(entry).unwrap_or_default()
         };
-        let is_lost = self.loses_tags(&target.desired, &plan);
-        let keeps_tags = !rules.tags_may_go && is_lost;
-        let mut selected = Selected { is_lost, ..plan.into() };
+        let tags = self.tag_loss(&target.desired, &plan);
+        let keeps_tags = !rules.tags_may_go && tags != TagLoss::NoLoss;
+        let mut selected = Selected { tags, ..plan.into() };
         for change in std::mem::take(&mut selected.plan.changes) {
             let (path, component) = (change.path.clone(), component(&change.path));
             let goes = (is_removal(&change) || change.change == Verb::Edit) && action(&path).is_none();
@@ -85,7 +84,7 @@ impl Run<'_> {
             } else if keeps_tags
                 && (component == Component::Concourse.as_ref() || path == Path::new(ENV_FILE))
             {
-                selected.is_held = true;
+                selected.tags = TagLoss::Held;
                 Why::Settling
             } else if path.path().is_some_and(|path| rules.given_up.contains(path)) {
                 let text = "something else keeps setting its group and mode: they are set no more until the node is \
@@ -121,10 +120,10 @@ impl Run<'_> {
     }
 
     /// Whether the worker would have fewer GPUs to offer by this plan.
-    fn loses_tags(&self, desired: &Desired, plan: &Plan) -> bool {
+    fn tag_loss(&self, desired: &Desired, plan: &Plan) -> TagLoss {
         let is_changed = plan.changes.iter().any(|change| change.path == Path::new(ENV_FILE));
         let Some(now) = self.root.read_text(ENV_FILE, 1 << 20).ok().filter(|_| is_changed) else {
-            return false;
+            return TagLoss::NoLoss;
         };
         let after = desired.actions.iter().find(|action| action.path == Path::new(ENV_FILE));
         let after = after.and_then(|action| match &action.kind {
@@ -132,7 +131,7 @@ impl Run<'_> {
             _ => None,
         });
         let tags = |text: &str| EnvFile::parse(text).get(TAGS).unwrap_or_default().to_owned();
-        loses(&tags(&now), &after.map(tags).unwrap_or_default())
+        if loses(&tags(&now), &after.map(tags).unwrap_or_default()) { TagLoss::Due } else { TagLoss::NoLoss }
     }
 
     /// Whether the daemon may execute an effect. `own`: the effects of its changes.
@@ -140,14 +139,14 @@ impl Run<'_> {
         &self,
         rules: &Rules<'_>,
         own: &[Effect],
-        is_held: bool,
+        tags: TagLoss,
         effect: &Effect,
     ) -> bool {
         match effect {
             Effect::AptUpdate { .. } | Effect::Reboot { .. } => false,
             Effect::Udev { .. } | Effect::SystemdReload | Effect::Start { .. } | Effect::Stop { .. } => true,
             Effect::Reload { .. } | Effect::Restart { .. } | Effect::NextStart { .. } => {
-                let may = rules.restarts != Restarts::Never && !is_held;
+                let may = rules.restarts != Restarts::Never && tags != TagLoss::Held;
                 self.programs.is_none() || may || rules.closely || own.contains(effect)
             }
         }
@@ -182,7 +181,9 @@ impl Run<'_> {
 impl Selected {
     /// Tags that were just taken are no loss to come.
     pub(super) fn forget_loss(&mut self, done: &[Resource]) {
-        self.is_lost &= !done.iter().any(|path| path == Path::new(ENV_FILE));
+        if done.iter().any(|path| path == Path::new(ENV_FILE)) {
+            self.tags = TagLoss::NoLoss;
+        }
     }
 }
 

@@ -8,7 +8,7 @@ mod edits;
 pub use edits::{Edits, GFX_OVERRIDE, UNLIMITED, is_gfx_version};
 
 use raw_json::{Member, Text};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::{
@@ -18,6 +18,12 @@ use crate::{
     path::clean,
     request::{GPU_COUNT, Request, VISIBLE_DEVICES},
 };
+
+/// The only place where the wrapper looks for its policy.
+pub const PATH: &str = "/etc/rocworker/wrapper.json";
+
+/// The most bytes that are read of a policy: one of a thousand GPUs has less.
+pub const LIMIT: usize = 1 << 20;
 
 /// The schema version that rocworker writes. Version 1, which has neither card nodes nor groups, is read too.
 pub const SCHEMA_VERSION: u32 = 2;
@@ -29,7 +35,7 @@ const KFD: &str = "/dev/kfd";
 pub const LONGEST_WAIT_S: u32 = 60;
 
 /// Which requests the wrapper honours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Requests {
     /// No request: a container that asks for a GPU is refused.
@@ -43,9 +49,9 @@ pub enum Requests {
 }
 
 /// What a container without a request gets.
-#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Default {
+pub enum DefaultGrant {
     #[default]
     None,
     /// Every GPU of the policy that is available.
@@ -53,7 +59,7 @@ pub enum Default {
 }
 
 /// Whether several containers may have one GPU at the same time.
-#[derive(Clone, Copy, Debug, std::default::Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sharing {
     #[default]
@@ -63,7 +69,7 @@ pub enum Sharing {
 }
 
 /// A policy that this version can keep.
-#[derive(Clone, Debug, std::default::Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
     /// The real runc, absolute; None: the next one on PATH.
     pub runtime: Option<String>,
@@ -71,7 +77,7 @@ pub struct Policy {
     pub requests: Option<Requests>,
     /// Which requests of Kubernetes' containers are honoured; `None`: the scheduler alone decides.
     pub pods: Option<Requests>,
-    pub default: Default,
+    pub default: DefaultGrant,
     pub sharing: Sharing,
     /// The GPUs of the policy in the order of their indexes. `None`: the machine's usable GPUs, which only
     /// schema 1 can express.
@@ -115,14 +121,14 @@ pub enum Ask<'r> {
 }
 
 /// The contents of the file. `null` is as good as absent.
-#[derive(std::default::Default, Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File<'a> {
     schema_version: Option<u32>,
     runtime: Option<String>,
     requests: Option<Requests>,
     pods: Option<Requests>,
-    default: Option<Default>,
+    default: Option<DefaultGrant>,
     sharing: Option<Sharing>,
     #[serde(borrow)]
     gpus: Option<&'a RawValue>,
@@ -164,7 +170,7 @@ impl Policy {
     /// Whether the policy grants no GPU: then the wrapper is plain runc but for [`Policy::folders`].
     #[must_use]
     pub fn says_nothing(&self) -> bool {
-        self.requests.is_none() && self.pods.is_none() && self.default == Default::None
+        self.requests.is_none() && self.pods.is_none() && self.default == DefaultGrant::None
     }
 
     /// Decides what the wrapper does for a container with this request.
@@ -178,7 +184,7 @@ impl Policy {
         let Some(request) = request else {
             let skipped = setting.kubernetes || setting.concourse_resource;
             return Ok(match self.default {
-                Default::All if !skipped => Ask::Default,
+                DefaultGrant::All if !skipped => Ask::Default,
                 _ => Ask::Nothing,
             });
         };
@@ -208,7 +214,7 @@ impl File<'_> {
     fn into_policy(self) -> Result<Policy, Error> {
         let is_first = self.schema_version == Some(1);
         let (sharing, default) = (self.sharing.unwrap_or_default(), self.default.unwrap_or_default());
-        if (sharing, default) == (Sharing::Exclusive, Default::All) {
+        if (sharing, default) == (Sharing::Exclusive, DefaultGrant::All) {
             return refuse(
                 "default: all does not go with sharing: exclusive, where the first container would take every GPU: \
                  write none",

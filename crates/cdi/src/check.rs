@@ -21,7 +21,7 @@ pub fn check(root: &Root, text: &str, wanted: &Wanted) -> Vec<String> {
     findings.extend(untrue_nodes(root, &spec));
     findings.extend(match wanted {
         Wanted::Spec(wanted) => differences(wanted, &spec),
-        Wanted::Off(_) => vec!["it offers GPUs that the configuration leaves alone (compute-runtime): remove it".to_owned()],
+        Wanted::Off(why) => vec![format!("it offers GPUs, and {why}: remove it")],
         Wanted::NoGpu => {
             vec!["it offers GPUs, and none of this machine's can be given to a container: see rocworker detect".to_owned()]
         }

@@ -32,6 +32,7 @@ use reconcile::Restarts;
 use root::Root;
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use allocation::policy::{DefaultGrant, Requests, Sharing};
 pub use clusterbloom::ClusterBloom;
 pub use component::Component;
 pub use compute_runtime::ComputeRuntime;
@@ -53,7 +54,7 @@ pub use scalar::Word;
 pub use ssh_host::Host;
 pub use therock::TheRock;
 pub use units::{Boot, Daemon};
-pub use wrapper::{DefaultGrant, Edits, Requests, Sharing, Wrapper};
+pub use wrapper::{Edits, Wrapper};
 
 /// Path of the configuration beneath a Root.
 pub const PATH: &str = "/etc/rocworker/config.yaml";

@@ -61,9 +61,8 @@ impl<T> Managed<T> {
 impl Display for Off {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Cuda | Self::NoGpu => {
-                f.write_str("the configuration leaves AMD's GPUs alone (compute-runtime)")
-            }
+            Self::Cuda => f.write_str("the configuration leaves AMD's GPUs alone (compute-runtime: cuda)"),
+            Self::NoGpu => f.write_str("the configuration leaves AMD's GPUs alone (compute-runtime: none)"),
             Self::Never(engine) => {
                 write!(f, "the configuration leaves it alone ({engine}.configure: never)")
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use allocation::policy::{LONGEST_WAIT_S, is_gfx_version};
+use allocation::policy::{DefaultGrant, LONGEST_WAIT_S, Requests, Sharing, is_gfx_version};
 use serde::{Deserialize, Serialize};
 
 use super::scalar::Size;
@@ -39,30 +39,6 @@ pub struct Wrapper {
     pub folders: Option<Vec<PathBuf>>,
     #[serde(deserialize_with = "super::or_default", skip_serializing_if = "super::is_default")]
     pub edits: Edits,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Requests {
-    Deny,
-    Named,
-    Count,
-    All,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DefaultGrant {
-    None,
-    All,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Sharing {
-    #[default]
-    Shared,
-    Exclusive,
 }
 
 /// What containers with a GPU get beside it.

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use root::Root;
 
-use super::env_file::EnvFile;
-use super::unit::{Unit, named, words};
+use host::env_file::EnvFile;
+use host::unit::{Unit, named, words};
 
 /// Some hundred times what an environment file has.
 const LIMIT: usize = 256 << 10;

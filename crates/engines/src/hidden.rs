@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use reconcile::{Finding, UndoConstraints};
 use root::Root;
 
-use super::unit::{self, drop_in_folders};
 use super::{ALL, Containerd};
+use host::unit::{self, drop_in_folders};
 
 /// Mount points of the file systems that hold what may name the wrapper. A mount that shows its own folder is none.
 #[must_use]

@@ -7,16 +7,13 @@ pub mod concourse;
 pub mod containerd;
 pub mod crio;
 pub mod docker;
-pub mod env_file;
 mod examined;
 mod file;
-mod glob;
 pub mod hidden;
 mod podman;
 pub mod program;
 mod reported;
 pub mod undo_constraints;
-pub mod unit;
 mod wrapper_as_default;
 
 use std::path::{Path, PathBuf};
@@ -76,13 +73,13 @@ pub struct Engine {
     pub settings: fn(&Config) -> Option<&config::Engine>,
     /// Why rocworker does not configure it, and doctor and the canary pass over it.
     pub off: fn(&Config) -> Option<Off>,
-    /// What rocworker configures of the engine.
-    pub desired: fn(&Wish<'_>) -> Desired,
+    /// What rocworker configures of the engine. Like `real_runc`, not called for an engine that is off.
+    pub(crate) desired: fn(&Wish<'_>) -> Desired,
     /// Where the engine says that its default runtime is the wrapper, or why that is unknown. `None`: a container has to
     /// name the wrapper to run by it.
     pub(crate) has_wrapper_as_default: fn(&Root, &Config, &Engines) -> Result<Option<NamedRuntime>, String>,
     /// The runc that the wrapper has to run, where that is not the one on PATH.
-    pub real_runc: fn(&Wish<'_>) -> Option<PathBuf>,
+    pub(crate) real_runc: fn(&Wish<'_>) -> Option<PathBuf>,
     /// The files that the engine reads now, wherever its unit and rocworker's configuration have them. Each may name a
     /// default runtime.
     pub(crate) files: fn(&Root, &Config) -> Vec<PathBuf>,
@@ -130,7 +127,7 @@ pub struct Wish<'a> {
     pub wrapper: Option<&'a Path>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Engines {
     /// `None`: containerd is not installed. Rocworker asks for its version only if the configuration has rocworker set
     /// containerd up.
@@ -156,6 +153,24 @@ impl Engines {
         let (podman, crio) = (Podman::read(root), Crio::read(root, config, versions));
         Self { containerd, docker, podman, concourse, crio, undo_constraints }
     }
+}
+
+/// What rocworker configures of the engines. Without the wrapper's program, only what needs no wrapper.
+#[must_use]
+pub fn desired(wish: &Wish<'_>) -> Desired {
+    let mut desired = Desired::default();
+    managed(wish.config).for_each(|engine| desired.extend((engine.desired)(wish)));
+    desired
+}
+
+/// The runc that the wrapper has to run, where an engine needs another one than PATH has.
+#[must_use]
+pub fn real_runc(wish: &Wish<'_>) -> Option<PathBuf> {
+    managed(wish.config).find_map(|engine| (engine.real_runc)(wish))
+}
+
+fn managed(config: &Config) -> impl Iterator<Item = &'static Engine> {
+    ALL.iter().filter(|engine| (engine.off)(config).is_none())
 }
 
 /// Starts a container through each of them.
@@ -194,20 +209,16 @@ fn default_runtime(file: &Path, format: Syntax, key: &[&str], runtime: &str) -> 
     Use { file: file.to_owned(), format, key, value: runtime.to_owned() }
 }
 
-/// What rocworker configures of an engine that is installed: what `configure` adds, or why it is left alone. `unread`:
+/// What rocworker configures of an engine that is installed: what `configure` adds, or a problem with it. `unread`:
 /// what could not be read of its unit.
 fn configured(
     (engine, daemon): (&Engine, &str),
-    config: &Config,
     notes: &[String],
     unread: &[String],
     version: &Result<Version, String>,
     configure: impl FnOnce(Version, &mut Desired) -> Result<(), String>,
 ) -> Desired {
     let mut desired = Desired::default();
-    if (engine.off)(config).is_some() {
-        return desired;
-    }
     notes.iter().for_each(|note| desired.note(engine.name, note.as_str()));
     let (unread, unit) = (unread.join("; "), engine.unit.unwrap_or_default());
     let version = match unread.as_str() {

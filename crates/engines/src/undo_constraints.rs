@@ -11,9 +11,9 @@ use root::{Kind, Root};
 use super::containerd::UNIT;
 use super::docker::desired::{restart_now, restart_with};
 use super::docker::{self, DefaultRuntime, Installed};
-use super::unit::{Unit, named};
 use super::{ALL, Docker};
 use crate::program::{INSTALLED, PACKAGED};
+use host::unit::{Unit, named};
 
 /// The files in which containerd's shims name the wrapper of a running container. A shim writes its options and the
 /// runtime's path there (`WriteOptions` and `WriteRuntime` of runtime/v2/runc), and calls that path to stop a

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use engines::concourse::UNIT as WORKER_UNIT;
-use engines::unit::Unit;
 use host::hostname;
+use host::unit::{CONCOURSE_WORKER, Unit};
 use inventory::{Gpu, PciAddress};
 use kernel_log::knowledge::Message;
 use root::Root;
@@ -90,7 +89,7 @@ impl Here {
         let has = |name: &str| PROGRAMS.iter().any(|folder| root.exists(Path::new(folder).join(name)));
         let around = Self {
             is_beneath_root: !root.is_host(),
-            is_worker: Unit::read(root, WORKER_UNIT, None).is_ok_and(|unit| unit.is_some()),
+            is_worker: Unit::read(root, CONCOURSE_WORKER, None).is_ok_and(|unit| unit.is_some()),
             is_node: root.exists(KUBELET),
             name: hostname(root),
             has_amd_smi: has("amd-smi"),

@@ -1,12 +1,15 @@
 //! The machine around its GPUs: [`facts`] is everything that decides what should be on it, read once; [`groups`] and
 //! [`version`] answer what only a program of the machine knows.
 
+pub mod env_file;
 pub mod facts;
+pub mod glob;
 pub mod groups;
 pub mod module_load;
 pub mod pinned_devices;
 pub mod remarks;
 pub mod timestamp;
+pub mod unit;
 pub mod unserved;
 pub mod version;
 

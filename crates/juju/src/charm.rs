@@ -22,12 +22,8 @@ pub struct Charm {
     /// Units whose hooks ran here: several of one charm can share a machine.
     #[serde(default)]
     pub units: Vec<String>,
-    /// Whether the action undo has been run, and apply not since.
-    #[serde(default, rename = "is_taken_back")]
-    pub is_undone: bool,
-    /// Whether the action undo has come to its end: a person made what is set up afterwards.
-    #[serde(default)]
-    pub undo_ended: bool,
+    #[serde(flatten)]
+    pub undo: Undo,
     /// Whether a hook or an action has applied here: only then does the charm revert what is set up. A version that
     /// applied at once wrote files without it.
     #[serde(default = "at_once")]
@@ -49,6 +45,43 @@ pub struct Charm {
 
 fn at_once() -> bool {
     true
+}
+
+/// How far the action undo has come, which the action apply ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "UndoKeys", into = "UndoKeys")]
+pub enum Undo {
+    #[default]
+    None,
+    /// It was killed or could not begin, unless it runs still: the next hook tries it again.
+    Begun,
+    /// A person made what is set up afterwards.
+    Ended,
+}
+
+/// What the record has of [`Undo`].
+#[derive(Serialize, Deserialize)]
+struct UndoKeys {
+    #[serde(default)]
+    is_taken_back: bool,
+    #[serde(default)]
+    undo_ended: bool,
+}
+
+impl From<UndoKeys> for Undo {
+    fn from(keys: UndoKeys) -> Self {
+        match (keys.is_taken_back, keys.undo_ended) {
+            (false, _) => Self::None,
+            (true, false) => Self::Begun,
+            (true, true) => Self::Ended,
+        }
+    }
+}
+
+impl From<Undo> for UndoKeys {
+    fn from(undo: Undo) -> Self {
+        Self { is_taken_back: undo != Undo::None, undo_ended: undo == Undo::Ended }
+    }
 }
 
 impl Charm {
@@ -116,6 +149,26 @@ pub fn around(present: Option<&[u8]>, next: &[u8]) -> Vec<String> {
 #[allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_record_says_of_an_undo_what_it_always_said() {
+        for (undo, keys) in [
+            (Undo::None, r#""is_taken_back":false,"undo_ended":false"#),
+            (Undo::Begun, r#""is_taken_back":true,"undo_ended":false"#),
+            (Undo::Ended, r#""is_taken_back":true,"undo_ended":true"#),
+        ] {
+            let text = format!(
+                r#"{{"schema_version":1,"units":["u/0"],{keys},"has_applied":true,"configuration":[],"program":[],"exporter":[],"ports":[9400]}}"#
+            );
+            let charm: Charm = serde_json::from_str(&text).unwrap();
+            assert_eq!(charm.undo, undo);
+            assert_eq!(serde_json::to_string(&charm).unwrap(), text);
+        }
+        // An apply after an undo left the second key as it was.
+        let after = r#"{"schema_version":1,"is_taken_back":false,"undo_ended":true}"#;
+        assert_eq!(serde_json::from_str::<Charm>(after).unwrap().undo, Undo::None);
+        assert_eq!(serde_json::from_str::<Charm>(r#"{"schema_version":1}"#).unwrap().undo, Undo::None);
+    }
 
     #[test]
     fn whoever_waits_too_long_says_for_what() {

@@ -6,7 +6,7 @@ use config::{
     ComputeRuntime, Config, Document, DriverDocument, Error, ExporterDocument, Install, PackagesDocument,
     RepositoriesDocument, RocmDocument, Wanted, Word, Words, Wrapper,
 };
-use engines::unit::FOLDERS;
+use host::unit::FOLDERS;
 use root::Root;
 use serde::de::{self, DeserializeOwned, IntoDeserializer as _};
 use serde_json::{Map, Value};

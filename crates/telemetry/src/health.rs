@@ -1,7 +1,7 @@
 //! Samples of the daemon's judgement of a card, and of whether the wrapper acts on it.
 
 use allocation::document::Document;
-use allocation::policy::Policy;
+use allocation::policy::{self, Policy};
 use inventory::health::{FRESH_S, GpuHealth, Health, PATH, State};
 
 use root::Root;
@@ -21,17 +21,11 @@ impl DaemonFile for Health {
     }
 }
 
-/// The wrapper's policy, which apply writes.
-const POLICY: &str = "/etc/rocworker/wrapper.json";
-
-/// The most bytes that are read of the policy: apply writes less.
-const LIMIT: usize = 1 << 20;
-
 /// Whether the wrapper's policy keeps containers off an unhealthy GPU; `None` where the policy cannot be
 /// read.
 #[must_use]
 pub fn is_quarantine_enforced(root: &Root) -> Option<bool> {
-    match root.read_trusted(POLICY, LIMIT) {
+    match root.read_trusted(policy::PATH, policy::LIMIT) {
         Err(error) => error.is_not_found().then_some(false),
         Ok(bytes) => Some(Policy::parse(str::from_utf8(&bytes).ok()?).ok()?.quarantine),
     }

@@ -1,7 +1,8 @@
 //! Configurations, written anew with the plain values of known keys ([`super::value`]). Comments go: they hold anything.
 
-use engines::env_file::{self, EnvFile};
-use engines::{Format, Keys, unit};
+use engines::{Format, Keys};
+use host::env_file::{self, EnvFile};
+use host::unit;
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
 

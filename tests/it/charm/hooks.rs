@@ -42,7 +42,7 @@ fn real_a_unit_from_install_to_remove_leaves_the_machine_as_it_was() {
     unit.options(r#"{"compute-runtime":"none","gpu-device-ids":"all"}"#);
     assert_eq!(
         hook("hooks/config-changed").status(),
-        "active: Worker ready (no GPU: compute-runtime is none)"
+        "active: Worker ready; the configuration leaves AMD's GPUs alone (compute-runtime: none)"
     );
     assert!(!laid.path("etc/cdi/amd.json").exists());
     unit.options(r#"{"compute-runtime":"rocm","gpu-device-ids":"0"}"#);

@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use config::Config;
 use edit::{Edit, Format};
 use engines::containerd::desired::actions;
-use engines::{Containerd, Versions};
+use engines::{Containerd, Engines, Versions};
 use reconcile::{Content, Desired, Effect, Kind};
 use render::Templates;
 use root::Root;
 use tempfile::TempDir;
+
+use super::of_engines;
 
 const WRAPPER: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 const CRI_2: &str = "io.containerd.grpc.v1.cri";
@@ -207,10 +209,12 @@ fn what_is_no_text_of_its_own_is_left_alone() {
 #[test]
 fn nothing_is_wanted_where_nothing_is_offered_or_there() {
     let machine = Machine::with("2.1.9");
-    for config in ["compute-runtime: cuda", "compute-runtime: none", "containerd: {configure: never}"] {
-        assert_eq!(machine.wanted_with(config), Desired::default(), "{config}");
-    }
     let config = Config::parse(Path::new("config.yaml"), "").unwrap();
+    let there = Engines { containerd: machine.found(&config), ..Engines::default() };
+    assert!(!of_engines("", &there).actions.is_empty());
+    for config in ["compute-runtime: cuda", "compute-runtime: none", "containerd: {configure: never}"] {
+        assert_eq!(of_engines(config, &there), Desired::default(), "{config}");
+    }
     fs::remove_file(machine.0.path().join("usr/bin/containerd")).unwrap();
     assert!(machine.found(&config).is_none());
     // k3s brings one of its own, which is not the system's.

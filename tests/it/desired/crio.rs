@@ -8,12 +8,14 @@ use std::path::Path;
 use config::Config;
 use edit::Format;
 use engines::crio::desired::actions;
-use engines::{Crio, Versions};
+use engines::{Crio, Engines, Versions};
 use reconcile::{Content, Desired, Effect, Kind};
 use render::Templates;
 use root::Root;
 use serde_json::Value;
 use tempfile::TempDir;
+
+use super::of_engines;
 
 const WRAPPER: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 
@@ -262,10 +264,12 @@ fn a_runc_that_is_not_on_path_stands_behind_the_wrapper() {
 #[test]
 fn nothing_is_wanted_where_crio_is_not_or_is_to_be_left_alone() {
     let machine = Machine::with("1.34.2");
+    let default = Config::parse(Path::new("config.yaml"), "").unwrap();
+    let there = Engines { crio: machine.found(&default), ..Engines::default() };
+    assert!(!of_engines("", &there).actions.is_empty());
     for config in ["crio: {configure: never}", "compute-runtime: none"] {
-        let desired = machine.wanted(config);
-        assert!(desired.actions.is_empty() && desired.notes.is_empty(), "{config}: {desired:#?}");
+        assert_eq!(of_engines(config, &there), Desired::default(), "{config}");
     }
     machine.remove("usr/bin/crio");
-    assert_eq!(machine.found(&Config::parse(Path::new("config.yaml"), "").unwrap()), None);
+    assert_eq!(machine.found(&default), None);
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use allocation::policy::{Default as Grant, Policy as Parsed, Requests, Sharing};
+use allocation::policy::{DefaultGrant as Grant, PATH, Policy as Parsed, Requests, Sharing};
 use allocation::{request::Request, selection::Pool};
 use config::Config;
 use config::selection::select;
@@ -10,7 +10,7 @@ use host::facts::Facts;
 use layout::{Machine, Nodes, XcpNames};
 use reconcile::{Content, Kind, Stage};
 use render::{self, Templates};
-use rocworker::desired::policy::{Callers, PATH, Policy, action, policy, text};
+use rocworker::desired::policy::{Callers, Policy, action, policy, text};
 use root::Root;
 use support::captures;
 use support::detect::scratch;

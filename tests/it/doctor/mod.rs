@@ -232,7 +232,7 @@ fn where_rocworker_has_nothing_to_do_everything_is_skipped_with_that_reason() {
         assert_eq!(code, 0);
         assert!(checks(&answer).len() > 5, "{answer:#}");
         for check in checks(&answer) {
-            assert_check(check, "skipped", &format!("compute-runtime is {runtime}"), "");
+            assert_check(check, "skipped", &format!("alone (compute-runtime: {runtime})"), "");
         }
     }
 }

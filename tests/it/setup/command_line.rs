@@ -322,7 +322,7 @@ fn a_list_without_a_spec_says_what_is_missing_on_this_machine() {
         (captures::rtx4080(0, 128), "", NO_GPU),
         (captures::a380(), "", NO_GPU),
         (Machine::new(), "", NO_GPU),
-        (captures::phoenix(), "compute-runtime: none", "leaves AMD's GPUs alone (compute-runtime)\n"),
+        (captures::phoenix(), "compute-runtime: none", "leaves AMD's GPUs alone (compute-runtime: none)\n"),
         (captures::phoenix().remove("/dev/kfd"), "", "detect says why\n"),
         (captures::phoenix(), "", "apply writes it\n"),
     ] {

@@ -26,7 +26,7 @@ use allocation::container::{is_concourse_resource, is_kubernetes};
 use allocation::document::Document as _;
 use allocation::folder::Folder;
 use allocation::gpu::Gpu;
-use allocation::policy::{Ask, Default, Edits, Policy, Setting, Sharing};
+use allocation::policy::{Ask, DefaultGrant, Edits, Policy, Setting, Sharing};
 use allocation::record::Record;
 use allocation::request::{self, Request, Selector};
 use allocation::selection::Pool;
@@ -73,7 +73,7 @@ impl Create<'_> {
                 self.log.warn(warning);
                 Ok(())
             }
-            PolicyFile::Broken(reason) => self.refuse_if_it_asks(reason, Default::All),
+            PolicyFile::Broken(reason) => self.refuse_if_it_asks(reason, DefaultGrant::All),
             PolicyFile::Good(policy) if policy.says_nothing() && policy.folders.is_empty() => Ok(()),
             PolicyFile::Good(policy) => self.prepare_under(policy),
         }
@@ -83,7 +83,7 @@ impl Create<'_> {
     ///
     /// # Errors
     /// A sentence with the reason, if the container asks for GPUs.
-    pub fn refuse_if_it_asks(&self, reason: &str, default: Default) -> Result<(), String> {
+    pub fn refuse_if_it_asks(&self, reason: &str, default: DefaultGrant) -> Result<(), String> {
         let path = config::path_in(self.bundle);
         match config::asks(&path) {
             Ok(asks) => self.goes_without(reason, asks, default),
@@ -103,11 +103,11 @@ impl Create<'_> {
 
     /// Lets the container start without GPUs, for this reason: an error if it asks for GPUs, a warning if the
     /// default should have given it some.
-    fn goes_without(&self, reason: &str, asks: bool, default: Default) -> Result<(), String> {
+    fn goes_without(&self, reason: &str, asks: bool, default: DefaultGrant) -> Result<(), String> {
         if asks {
             return Err(format!("the container asks for GPUs, but {reason}"));
         }
-        if default == Default::All {
+        if default == DefaultGrant::All {
             self.log.warn(&format!("the container asks for no GPU and starts without, since {reason}"));
         }
         Ok(())
@@ -139,7 +139,7 @@ impl Create<'_> {
             self.mount_folders(policy, &config);
             return Ok(());
         }
-        if policy.default == Default::None && !request::may_be_in(&config.bytes) {
+        if policy.default == DefaultGrant::None && !request::may_be_in(&config.bytes) {
             self.mount_folders(policy, &config);
             return self.give_nothing();
         }

@@ -21,7 +21,7 @@ impl Paths {
     /// The paths of a running machine.
     pub fn system() -> Self {
         Self {
-            policy: PathBuf::from("/etc/rocworker/wrapper.json"),
+            policy: PathBuf::from(allocation::policy::PATH),
             health: PathBuf::from(inventory::health::PATH),
             dev: PathBuf::from("/dev"),
             own: PathBuf::from("/proc/self/exe"),

@@ -6,8 +6,7 @@ use allocation::policy::{self, Policy};
 
 use lease::open;
 
-/// The most bytes that are read of the policy: one of a thousand GPUs has less.
-pub const LIMIT: u64 = 1024 * 1024;
+const LIMIT: u64 = policy::LIMIT as u64;
 
 /// The policy's file.
 #[derive(Debug)]

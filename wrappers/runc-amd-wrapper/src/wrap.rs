@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use allocation::policy::Default;
+use allocation::policy::DefaultGrant;
 
 use crate::args::{self, Call, Command, ParsedCommandLine};
 use crate::container::Container;
@@ -132,7 +132,7 @@ impl Wrapper<'_> {
         match call.command {
             Command::Create { bundle, .. } | Command::Run { bundle, .. } => {
                 Create { bundle, container: None, paths: self.paths, log: self.log }
-                    .refuse_if_it_asks(DOUBT, Default::None)
+                    .refuse_if_it_asks(DOUBT, DefaultGrant::None)
             }
             Command::Exec { process: Some(_), id }
                 if self.container(call, id).is_some_and(|container| container.has_record(self.paths)) =>

@@ -54,7 +54,7 @@ fn exclusive_sharing_comes_with_a_wait_and_a_grace() {
     let policy = Policy::parse(policy).unwrap();
     assert_eq!(
         (policy.sharing, policy.default, policy.wait_limit_s, policy.idle_grace_s),
-        (Sharing::Exclusive, Default::None, 60, Some(600))
+        (Sharing::Exclusive, DefaultGrant::None, 60, Some(600))
     );
 }
 

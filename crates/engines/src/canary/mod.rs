@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use allocation::policy::Policy;
+use allocation::policy::{self, Policy};
 use check::{About, Check, NO_COMMANDS};
 use config::Config;
 use host::facts::Facts;
@@ -30,10 +30,6 @@ pub(crate) use question::Question;
 pub(crate) use sandbox::{PREFIX, Sandbox};
 
 pub const NAME: &str = "canary";
-
-/// The wrapper's policy, in which the canary reads what a container may ask for.
-pub(crate) const POLICY: &str = "/etc/rocworker/wrapper.json";
-const POLICY_LIMIT: usize = 1 << 20;
 
 const LOCK: &str = "/run/rocworker/canary.lock";
 /// How long a canary waits for another one. It gives up if the other, which may take far longer, still runs.
@@ -168,12 +164,12 @@ impl CanaryContext<'_> {
 
     /// The wrapper's policy; `None` where there is none.
     fn policy(&self) -> Result<Option<Policy>, String> {
-        let text = match self.root.read_trusted(POLICY, POLICY_LIMIT) {
+        let text = match self.root.read_trusted(policy::PATH, policy::LIMIT) {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) => return Err(error.to_string()),
         };
-        Policy::parse(&text).map(Some).map_err(|error| format!("{POLICY}: {error}"))
+        Policy::parse(&text).map(Some).map_err(|error| format!("{}: {error}", policy::PATH))
     }
 
     /// Runs a command of the engine's, to the container's end.

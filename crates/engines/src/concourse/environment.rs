@@ -6,8 +6,8 @@ use std::path::Path;
 use root::Root;
 
 use super::{ENV_FILE, UNIT};
-use crate::env_file::EnvFile;
-use crate::unit::{Unit, named, sets_environment_late};
+use host::env_file::EnvFile;
+use host::unit::{Unit, named, sets_environment_late};
 
 /// Some hundred times the size of a worker's environment file.
 const LIMIT: usize = 256 << 10;

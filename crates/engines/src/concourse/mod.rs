@@ -17,18 +17,18 @@ use host::version::{Version, Versions};
 use root::{Kind, Root};
 
 use super::containerd::check_concourses;
-use super::env_file::EnvFile;
-use super::glob::clean;
-use super::unit::{FOLDERS, Unit};
 use super::{CommandLine, Engine, Watched, Wish};
+use host::env_file::EnvFile;
+use host::glob::clean;
+use host::unit::{CONCOURSE_WORKER, FOLDERS, Unit};
 
 pub use charm::Charm;
 use environment::Environment;
 
 const NAME: &str = "concourse";
 
-/// The unit that is configured; the charm's, and that of Concourse's own documentation.
-pub const UNIT: &str = "concourse-worker.service";
+/// The unit that is configured.
+pub const UNIT: &str = CONCOURSE_WORKER;
 /// Rocworker's drop-in of the unit. By its name it comes after every other that is likely.
 pub const DROP_IN: &str = "/etc/systemd/system/concourse-worker.service.d/zz-rocworker.conf";
 /// The environment file that the drop-in names.

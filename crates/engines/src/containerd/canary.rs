@@ -3,12 +3,13 @@
 
 use std::path::{Path, PathBuf};
 
+use allocation::policy;
 use check::Check;
 use edit::Format;
 use host::version::Version;
 
 use super::listener::Listener;
-use crate::canary::{CanaryContext, POLICY, Question, words};
+use crate::canary::{CanaryContext, Question, words};
 
 /// Socket on which the system's containerd and Concourse's listen by default.
 const ADDRESS: &str = "/run/containerd/containerd.sock";
@@ -41,7 +42,7 @@ pub(super) fn check(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
         "rocworker status says what differs, rocworker apply puts it right: {} has to be the wrapper, and {} has to \
          offer that GPU and no other",
         wrapper.display(),
-        POLICY
+        policy::PATH
     );
     Daemon { address, wrapper: Some(wrapper), listener }.check(context, &remedy)
 }

@@ -8,7 +8,7 @@ use root::Root;
 use serde_json::Value;
 
 use crate::File;
-use crate::glob::{self, MOST, clean, fits};
+use host::glob::{self, MOST, clean, fits};
 
 /// Reads containerd's files without `drop_in`. The number says how many files are loaded before `drop_in`, which need
 /// not exist yet: where no file imports it, it counts as the last import of the main file.

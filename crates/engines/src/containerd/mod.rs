@@ -20,9 +20,9 @@ use root::Root;
 use serde_json::Value;
 
 use super::docker;
-use super::unit::Unit;
 use super::wrapper_as_default::{NamedRuntime, of_runc, runs_wrapper};
 use super::{CommandLine, Engine, Engines, File, Watched, Wish, default_runtime, on_path};
+use host::unit::Unit;
 
 pub(super) use canary::check_concourses;
 pub use report::KEYS as CONFIG_KEYS;

@@ -13,9 +13,9 @@ use root::Root;
 use serde_json::{Map, Value, json};
 
 use super::{Crio, ENGINE, NAME, UNIT};
-use crate::unit::Unit;
 use crate::wrapper_as_default::{NamedRuntime, of_runc, runs_wrapper};
 use crate::{CommandLine, Engines, File, configured, drop_in, other_program, spec_folder, with_folder};
+use host::unit::Unit;
 
 /// The first release that reads CDI specs (`cdi_spec_dirs`).
 const OLDEST: Version = Version { major: 1, minor: 23, patch: 0 };
@@ -35,7 +35,7 @@ const INHERITED: [&str; 5] = [
 pub fn actions(config: &Config, crio: &Crio, templates: &Templates, wrapper: &Path) -> Desired {
     let Crio { notes, unread, version, .. } = crio;
     let wrapper = wrapper.display().to_string();
-    configured((&ENGINE, "CRI-O"), config, notes, unread, version, |version, desired| {
+    configured((&ENGINE, "CRI-O"), notes, unread, version, |version, desired| {
         want(config, crio, templates, (version, &wrapper), desired)
     })
 }

@@ -13,10 +13,10 @@ use host::version::{Version, Versions};
 use reconcile::Desired;
 use root::{Kind, Root};
 
-use super::glob::MOST;
-use super::unit::Unit;
 use super::{CommandLine, Engine, File, Watched, Wish, default_runtime, on_path};
 use crate::canary::CanaryContext;
+use host::glob::MOST;
+use host::unit::Unit;
 
 const NAME: &str = "crio";
 
@@ -72,7 +72,7 @@ fn desired(wish: &Wish<'_>) -> Desired {
 
 /// CRI-O's packages bring a runc that is not on PATH.
 fn real_runc(wish: &Wish<'_>) -> Option<PathBuf> {
-    let crio = wish.engines.crio.as_ref().filter(|_| wish.config.crio.managed.is_on())?;
+    let crio = wish.engines.crio.as_ref()?;
     crio.own_runc.clone().filter(|_| !crio.has_runc)
 }
 

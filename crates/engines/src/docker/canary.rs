@@ -1,5 +1,6 @@
 //! docker: an image of a few links, made and removed here; the GPU through the configured runtime, or by CDI.
 
+use allocation::policy::PATH as POLICY;
 use check::Check;
 use host::version::Version;
 use root::Attributes;
@@ -8,7 +9,7 @@ use tar::{Builder, EntryType, Header};
 
 use super::desired::CDI;
 use super::doctor::info;
-use crate::canary::{CALL, CanaryContext, POLICY, PREFIX, Question, words};
+use crate::canary::{CALL, CanaryContext, PREFIX, Question, words};
 
 /// Rocworker's alone; each canary's has a tag of its own.
 const IMAGE: &str = "rocworker-canary";

@@ -27,9 +27,6 @@ const CDI_BY_DEFAULT: Version = Version { major: 28, minor: 2, patch: 0 };
 #[must_use]
 pub fn actions(config: &Config, docker: &Docker, wrapper: &Path) -> Desired {
     let mut desired = Desired::default();
-    if !config.docker.managed.is_on() {
-        return desired;
-    }
     if docker.is_snap {
         desired.note(
             NAME,

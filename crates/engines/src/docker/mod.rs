@@ -16,9 +16,9 @@ use reconcile::Desired;
 use root::{Kind, Root};
 use serde_json::{Value, json};
 
-use super::unit::Unit;
 use super::wrapper_as_default::{NamedRuntime, of_runc, runs_wrapper};
 use super::{CommandLine, Engine, Engines, Watched, Wish, default_runtime};
+use host::unit::Unit;
 
 pub use running::DefaultRuntime;
 

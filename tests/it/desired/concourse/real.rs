@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use engines::concourse::{DROP_IN, UNIT as NAME};
-use engines::env_file::EnvFile;
-use engines::unit::{FOLDERS, Unit};
+use host::env_file::EnvFile;
+use host::unit::{FOLDERS, Unit};
 use root::Root;
 use support::real;
 

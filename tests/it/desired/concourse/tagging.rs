@@ -125,7 +125,7 @@ fn tags_prints_what_apply_writes_and_the_same_afterwards() {
         let files = ["etc/rocworker/concourse.env", ENVIRONMENT_FILE];
         let texts = files.map(|file| fs::read_to_string(machine.root().join(file)).unwrap_or_default());
         let written = texts.iter().find_map(|text| {
-            let file = engines::env_file::EnvFile::parse(text);
+            let file = host::env_file::EnvFile::parse(text);
             file.get("CONCOURSE_TAG").map(str::to_owned)
         });
         assert_eq!(written.unwrap_or_default(), expected, "{what}: {texts:?}");
@@ -136,7 +136,7 @@ fn tags_prints_what_apply_writes_and_the_same_afterwards() {
 fn where_apply_writes_no_tags_this_is_said_beside_them() {
     let machine = laid(machine(V7_8), "concourse: {configure: never}\ntag: a");
     let never = run(&machine, &["tags"]).success().stdout(format!("a,{OURS}\n"));
-    assert!(stderr(&never).contains("concourse.configure is never: rocworker apply writes no tags"));
+    assert!(stderr(&never).contains("alone (concourse.configure: never): rocworker apply writes no tags"));
     machine.put("etc/rocworker/config.yaml", "");
     let unit = "etc/systemd/system/concourse-worker.service";
     machine.put(unit, &UNIT.replace("worker\n", "worker --tag=x --tag y,z\n"));

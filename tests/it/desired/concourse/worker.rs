@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use config::Config;
 use config::selection::select;
 use engines::concourse::Concourse;
-use engines::concourse::desired::{actions, set_up};
-use engines::{Answer, Known, Version, Versions};
+use engines::concourse::desired::set_up;
+use engines::{Answer, Engines, Known, Version, Versions, Wish};
 use host::facts::Facts;
 use reconcile::command::Programs;
 use reconcile::{Action, Content, Desired, Effect, Kind};
@@ -139,7 +139,9 @@ impl Machine {
         let config = Config::parse(Path::new("config.yaml"), config).unwrap();
         let facts = Facts::read(&root);
         let selection = select(&config, &facts).unwrap();
-        actions(&config, &selection, &self.concourse(), &Templates::built_in(), wrapper).of("concourse")
+        let engines = Engines { concourse: self.concourse(), ..Engines::default() };
+        let (templates, engines, selection) = (&Templates::built_in(), &engines, &selection);
+        engines::desired(&Wish { config: &config, engines, templates, selection, wrapper })
     }
 
     /// Whether the worker's containers go through the wrapper, in a word.
@@ -214,7 +216,7 @@ fn shown_effect(effect: &Effect) -> String {
 /// The value that rocworker's environment file of the worker gives a variable.
 pub(crate) fn value(desired: &Desired, name: &str) -> Option<String> {
     let text = text(desired, "/etc/rocworker/concourse.env")?;
-    engines::env_file::EnvFile::parse(&text).get(name).map(str::to_owned)
+    host::env_file::EnvFile::parse(&text).get(name).map(str::to_owned)
 }
 
 /// The text of a file that should be there.

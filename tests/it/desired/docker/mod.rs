@@ -10,9 +10,11 @@ use std::path::Path;
 use config::Config;
 use engines::docker::desired::actions;
 use engines::docker::{Docker, Installed};
-use engines::{CommandLine, Version, Versions};
+use engines::{CommandLine, Engines, Version, Versions};
 use reconcile::{Action, Ask, Desired, Effect, Kind};
 use root::Root;
+
+use super::of_engines;
 
 const WRAPPER: &str = "/usr/bin/runc-amd-wrapper";
 
@@ -278,9 +280,10 @@ fn a_file_that_cannot_be_edited_is_left_and_said() {
 #[test]
 fn nothing_is_wanted_of_docker_where_it_is_not_there_or_not_ours_to_configure() {
     assert_eq!(of(&Docker::default()), Desired::default());
-    let there = docker("26.1.5", None);
+    let there = Engines { docker: docker("26.1.5", None), ..Engines::default() };
+    assert!(!of_engines("", &there).actions.is_empty());
     for text in ["docker: {configure: never}", "compute-runtime: none", "compute-runtime: cuda"] {
-        assert_eq!(actions(&config(text), &there, Path::new(WRAPPER)), Desired::default(), "{text}");
+        assert_eq!(of_engines(text, &there), Desired::default(), "{text}");
     }
     let snap = of(&Docker { installed: None, is_snap: true });
     assert!(snap.actions.is_empty() && snap.notes.len() == 1, "{snap:?}");
@@ -424,8 +427,9 @@ fn a_unit_that_cannot_be_read_is_said() {
 
 #[test]
 fn an_idle_grace_is_said_to_end_no_container_of_docker() {
+    let there = Engines { docker: docker("26.1.5", None), ..Engines::default() };
     let told = |text: &str| {
-        let desired = actions(&config(text), &docker("26.1.5", None), Path::new(WRAPPER));
+        let desired = of_engines(text, &there);
         said(&desired).into_iter().any(|(problem, text)| !problem && text.contains("wrapper.idle-grace-s"))
     };
     for (text, expected) in [

@@ -19,8 +19,8 @@ use serde_json::json;
 
 use super::tags::{self, VARIABLE as TAGS};
 use super::{Concourse, DROP_IN, ENV_FILE, NAME, UNIT, Worker};
-use crate::env_file::{self, EnvFile};
 use containerd::{Hindrance, Way, way};
+use host::env_file::{self, EnvFile};
 
 pub use tagged::{Tagged, tagged};
 pub use written::{out_of_date, written_by};
@@ -53,7 +53,7 @@ pub fn actions(
     // An unknown worker may be the charm's, too.
     let may_be_charms = charms || concourse.unknown.is_some();
     let has_a_wish = !selection.gpus.is_empty() || !config.tags.is_empty() || (may_be_charms && adopts);
-    if !config.concourse.managed.is_on() || !has_a_wish {
+    if !has_a_wish {
         return desired;
     }
     for note in &concourse.notes {
@@ -135,12 +135,10 @@ pub fn set_up(
     }
 }
 
-/// The worker that rocworker sets up, if there is one: neither left alone by the configuration, nor the charm's.
-#[must_use]
-pub fn managed<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Worker> {
+/// The worker that rocworker sets up where Concourse is managed at all: not the charm's, unless it is adopted.
+pub(crate) fn managed<'a>(config: &Config, concourse: &'a Concourse) -> Option<&'a Worker> {
     let adopts = config.concourse.existing == Existing::Adopt;
-    let worker = concourse.worker.as_ref().filter(|worker| adopts || !worker.charm.is_in_force());
-    worker.filter(|_| config.concourse.managed.is_on())
+    concourse.worker.as_ref().filter(|worker| adopts || !worker.charm.is_in_force())
 }
 
 /// The script of the charm's that the wrapper replaces on an adopted worker, and the runc that the wrapper runs in its

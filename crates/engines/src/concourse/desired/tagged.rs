@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use config::Config;
 use config::selection::Selection;
+use config::{Config, Managed};
 use reconcile::{Content, Desired, Kind};
 
 use super::super::tags::{self, VARIABLE};
 use super::super::{Concourse, DROP_IN, ENV_FILE, NAME};
 use super::managed;
-use crate::env_file::EnvFile;
+use host::env_file::EnvFile;
 
 /// Tags, and why apply does not write them, or why there are none: a sentence.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,9 +30,8 @@ pub fn tagged(
     desired: &Desired,
 ) -> Result<Tagged, String> {
     let unwritten = |tags, why: String| Ok(Tagged { tags, unwritten: Some(why) });
-    if !config.concourse.managed.is_on() {
-        let why = "concourse.configure is never: rocworker apply writes no tags";
-        return unwritten(tags::tags(config, selection), why.to_owned());
+    if let Managed::Off(why) = config.concourse.managed {
+        return unwritten(tags::tags(config, selection), format!("{why}: rocworker apply writes no tags"));
     }
     if concourse.worker.is_none() && concourse.unknown.is_none() {
         let why = "no Concourse worker is here: rocworker apply writes no tags";

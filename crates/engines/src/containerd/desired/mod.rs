@@ -26,7 +26,7 @@ const RUNTIME_TYPE: &str = "io.containerd.runc.v2";
 pub fn actions(config: &Config, containerd: &Containerd, templates: &Templates, wrapper: &Path) -> Desired {
     let Containerd { notes, unread, version, .. } = containerd;
     let (wrapper, runtime) = (&*wrapper.display().to_string(), config.containerd.runtime.as_str());
-    configured((&ENGINE, NAME), config, notes, unread, version, |version, desired| {
+    configured((&ENGINE, NAME), notes, unread, version, |version, desired| {
         let cdi_dir = spec_folder(config);
         want(&Wanted { containerd, templates, version, runtime, wrapper, cdi_dir }, desired)
     })

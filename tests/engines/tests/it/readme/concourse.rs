@@ -4,7 +4,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
-use engines::env_file::EnvFile;
+use host::env_file::EnvFile;
 use layout::Machine;
 use real_engines::containerd::{Containerd, Start};
 use real_engines::engine::CONTAINERD_2_1;

@@ -5,10 +5,10 @@ use std::path::{Component, Path, PathBuf};
 use root::Root;
 
 /// The most paths that a pattern gives: more than a folder of drop-ins has.
-pub(super) const MOST: usize = 256;
+pub const MOST: usize = 256;
 
 /// The paths that match an absolute pattern. `fits`: whether one part of it matches a name.
-pub(super) fn paths(root: &Root, pattern: &Path, fits: fn(&str, &str) -> bool) -> Vec<PathBuf> {
+pub fn paths(root: &Root, pattern: &Path, fits: fn(&str, &str) -> bool) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::from("/")];
     for part in pattern.components().filter(|part| *part != Component::RootDir) {
         let part = part.as_os_str().to_string_lossy();
@@ -26,7 +26,7 @@ pub(super) fn paths(root: &Root, pattern: &Path, fits: fn(&str, &str) -> bool) -
 }
 
 /// A path without `.` and `..`, as Go's filepath.Clean has it.
-pub(super) fn clean(path: &Path) -> PathBuf {
+pub fn clean(path: &Path) -> PathBuf {
     path.components().fold(PathBuf::new(), |mut clean, part| {
         match part {
             Component::ParentDir => _ = clean.pop(),
@@ -38,7 +38,7 @@ pub(super) fn clean(path: &Path) -> PathBuf {
 }
 
 /// Go's path.Match for one name: `*`, `?`, `[a-z]`, `[^a-z]` and `\`; a leading dot is no exception.
-pub(super) fn fits(pattern: &str, name: &str) -> bool {
+pub fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     let (mut pattern, mut name) = (pattern.as_slice(), name.as_slice());
     // Only the last star is tried again at each place, so that many take no longer than their product with the name.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use root::{Kind, Root};
 
-use super::glob;
+use crate::{env_file, glob};
 pub use text::{lines, words};
 
 /// What `systemctl enable` links for a start of the whole machine.
@@ -25,6 +25,9 @@ pub const FOLDERS: [&str; 5] = [
     "/usr/lib/systemd/system",
     "/lib/systemd/system",
 ];
+
+/// The unit of a Concourse worker: the charm's, and that of Concourse's own documentation.
+pub const CONCOURSE_WORKER: &str = "concourse-worker.service";
 
 /// The longest unit that is read, in bytes: more than any unit has.
 const LIMIT: usize = 256 << 10;
@@ -127,7 +130,7 @@ impl Unit {
                 ("Service", "Environment") => {
                     self.environment.extend(words(&value).into_iter().filter_map(|word| {
                         let (name, value) = word.split_once('=')?;
-                        super::env_file::is_name(name).then(|| (name.to_owned(), value.replace("%%", "%")))
+                        env_file::is_name(name).then(|| (name.to_owned(), value.replace("%%", "%")))
                     }));
                 }
                 ("Service", "UnsetEnvironment") if reset => self.unset.clear(),
@@ -148,7 +151,7 @@ fn find(root: &Root, name: &str) -> Option<PathBuf> {
 
 /// Names of the folders of a unit's drop-ins beneath each of [`FOLDERS`]: its own, the most particular first, and the one of
 /// all units of its kind.
-pub(crate) fn drop_in_folders(name: &str) -> (Vec<String>, String) {
+pub fn drop_in_folders(name: &str) -> (Vec<String>, String) {
     let (stem, kind) = name.rsplit_once('.').unwrap_or((name, "service"));
     let dashes = stem.char_indices().rev().filter(|(at, c)| *c == '-' && at + 1 < stem.len());
     let shorter = dashes.filter_map(|(at, _)| Some(format!("{}.{kind}.d", stem.get(..=at)?)));
