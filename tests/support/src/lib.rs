@@ -8,6 +8,7 @@
     reason = "tests alone stand on this: they fail by panicking, and read captures and PATH as they are"
 )]
 
+pub mod alone;
 pub mod booted;
 pub mod booted_worker;
 pub mod captures;

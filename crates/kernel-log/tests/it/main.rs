@@ -9,4 +9,5 @@
 mod captured;
 mod forged;
 mod known;
+mod memory;
 mod oracle;

@@ -10,4 +10,5 @@
 
 mod files;
 mod machine;
+mod no_threads;
 mod packages;

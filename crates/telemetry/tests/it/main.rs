@@ -11,6 +11,7 @@
 mod alerts;
 mod compare;
 mod daemon_files;
+mod hanging_reads;
 mod health;
 mod index;
 mod processes;

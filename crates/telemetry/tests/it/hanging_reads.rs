@@ -1,9 +1,4 @@
 //! Reads that hang, in a real file system: FUSE leaves a read unanswered, as a driver does whose device is gone.
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "tests fail by panicking, and lay out files of their own"
-)]
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! Imports point one way: no two modules of one folder need each other, by themselves or by way of others.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test reads the source")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

@@ -1,15 +1,10 @@
-//! Measures the memory that a search takes. It is alone in its file: the kernel reports the peak of a whole
-//! process.
-#![allow(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "tests may panic; it looks at the real /proc"
-)]
+//! The memory that a search takes.
 
 use std::io::{self, Read};
 
 use kernel_log::knowledge::Knowledge;
 use kernel_log::scan::{LONGEST_LINE, Totals, scan};
+use support::alone::alone;
 
 const GIGABYTE: u64 = 1_000_000_000;
 const MIB: u64 = 1 << 20;
@@ -39,6 +34,9 @@ fn peak() -> u64 {
 
 #[test]
 fn a_gigabyte_takes_less_than_two_blocks_of_memory() {
+    if !alone("memory::a_gigabyte_takes_less_than_two_blocks_of_memory") {
+        return;
+    }
     let knowledge = Knowledge::built_in().unwrap();
     let sample = knowledge.messages()[0].patterns[0].sample.as_bytes();
     let ordinary = b"Jan  7 10:00:25 host systemd[1]: Started a service that has little to do with a GPU.\n";

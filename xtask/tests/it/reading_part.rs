@@ -1,6 +1,5 @@
 //! The code that reads a machine in other people's processes cannot write: it is built without crates/root's
 //! feature `write`.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "a test asks cargo")]
 
 use std::process::Command;
 
