@@ -125,7 +125,7 @@ fn a_judgement_comes_and_goes_with_its_file_and_its_age() {
     assert_eq!(none, [""; 0]);
     let [fault] = &scraped.faults[..] else { panic!("{scraped:#?}") };
     assert_eq!(fault.file.to_str(), Some("/run/rocworker/health.json"));
-    assert!(fault.reason.to_string().contains("health.json is damaged: "), "{}", fault.reason);
+    assert!(fault.reason.to_string().contains("health.json is no health file: "), "{}", fault.reason);
     let samples = samples(&scraped);
     let errors =
         samples.iter().find(|sample| sample.metric.name == "rocm_exporter_read_errors_total").unwrap();
