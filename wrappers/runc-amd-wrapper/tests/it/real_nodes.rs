@@ -216,17 +216,19 @@ fn real_what_is_given_is_what_the_node_and_the_policy_say() {
     }
     for policy in [policy("all", "none"), policy_of_schema_1("all", "none"), of_the_machine.clone()] {
         stage.write("wrapper.json", policy.to_string());
-        let card = stage.path("sys/devices/pci0000:00/0000:64:00.0");
-        std::fs::create_dir_all(&card).unwrap();
-        let driver = card.join("driver");
-        if policy == of_the_machine {
-            // Only GPUs that amdgpu drives are usable.
-            symlink("../../../bus/pci/drivers/nvidia", &driver).unwrap();
-            let foreign = stage.create(config(ASKING));
-            assert!(failed_with(&foreign, "the policy has no GPU \"0\""), "{foreign:?}");
+        let driver = stage.path("sys/devices/pci0000:00/0000:64:00.0/driver");
+        let drive = |name: &str| {
             std::fs::remove_file(&driver).unwrap();
-            symlink("../../../bus/pci/drivers/amdgpu", &driver).unwrap();
-        }
+            symlink(format!("../../../bus/pci/drivers/{name}"), &driver).unwrap();
+        };
+        drive("nvidia");
+        let foreign = stage.create(config(ASKING));
+        let why = match policy == of_the_machine {
+            true => "the policy has no GPU \"0\"",
+            false => "is driven by nvidia, not by amdgpu",
+        };
+        assert!(failed_with(&foreign, why), "{foreign:?}");
+        drive("amdgpu");
         let outcome = stage.create(config(ASKING));
         assert!(outcome.runs() && outcome.log.is_empty(), "{outcome:?}");
         let given: serde_json::Value = serde_json::from_slice(&stage.config()).unwrap();
