@@ -12,9 +12,11 @@ as_udev_does() {
     chgrp 44 /dev/dri/card0 && chmod 660 /dev/dri/card0
 }
 
-# The one thing that is made up: /sys/dev/char is a copy in which the number of vgem's render node leads to the
-# PCI device of AMD's. All else in it is the kernel's.
+# Two things are made up: /sys/dev/char is a copy in which the number of vgem's render node leads to the PCI device of
+# AMD's, and amdgpu drives that device. All else in the copy is the kernel's.
 make_vgem_the_cards() {
+    mkdir /tmp/card && ln -s ../../../bus/pci/drivers/amdgpu /tmp/card/driver
+    mount --bind /tmp/card /sys/devices/pci0000:00/0000:00:05.0
     mkdir /tmp/char && cp -P /sys/dev/char/* /tmp/char/
     ln -snf ../../devices/pci0000:00/0000:00:05.0/drm/renderD128 /tmp/char/226:128
     mount -t tmpfs none /sys/dev/char && cp -P /tmp/char/* /sys/dev/char/
