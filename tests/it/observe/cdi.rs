@@ -232,7 +232,7 @@ fn switched_off_there_is_an_answer_and_a_spec_that_still_offers_gpus_is_named() 
     let laid = Laid::out(&captures::phoenix(), "");
     laid.run(&["cdi", "generate"]).success();
     fs::write(laid.path("etc/rocworker/config.yaml"), "compute-runtime: none").unwrap();
-    assert!(laid.findings().iter().any(|finding| finding.contains("leaves alone")));
+    assert!(laid.findings().iter().any(|finding| finding.contains("leaves AMD's GPUs alone")));
 }
 
 #[test]
