@@ -48,7 +48,7 @@ pub fn parse<T: DeserializeOwned>(text: &str, name: &str, newest: u32) -> Result
     let Version { schema_version } = serde_json::from_str(text).map_err(malformed)?;
     if schema_version > newest {
         return refuse(format!(
-            "has schema_version {schema_version} of a newer version (this one reads {newest})"
+            "has schema_version {schema_version} of a newer version (this one reads {newest}): use one version of rocworker"
         ));
     }
     serde_json::from_str(text).map_err(malformed)

@@ -92,7 +92,9 @@ fn hold<T: DaemonFile + Serialize + Clone + Debug + PartialEq>(content: &T) {
     let version = |number: u32| format!("\"schema_version\":{number}");
     let (ours, next) = (T::SCHEMA_VERSION, T::SCHEMA_VERSION + 1);
     let other = text.replace(&version(ours), &version(next));
-    let of_other = format!("has schema_version {next} of a newer version (this one reads {ours})");
+    let of_other = format!(
+        "has schema_version {next} of a newer version (this one reads {ours}): use one version of rocworker"
+    );
     let no_file = format!("is no {}: ", T::NAME);
     let bare = format!("{{{}}}", version(ours));
     for (text, why) in [

@@ -65,7 +65,9 @@ fn without_a_daemon_or_with_a_newer_one_the_page_says_what_to_do() {
     assert!(!running.get("/").text().contains(unreported));
     fs::write(&file, text.replace("\"schema_version\":1", "\"schema_version\":2")).unwrap();
     let page = running.get("/");
-    for sentence in [unreported, "schema_version 2, not 1: use one version of rocworker"] {
+    for sentence in
+        [unreported, "schema_version 2 of a newer version (this one reads 1): use one version of rocworker"]
+    {
         assert!(page.text().contains(sentence), "{sentence}: {}", page.text());
     }
     fs::remove_file(&file).unwrap();
