@@ -98,7 +98,7 @@ impl<'a> Subject<'a> {
 
     /// AMD's cards whose places sysfs tells, each with its first GPU.
     pub(crate) fn cards(&self) -> impl Iterator<Item = (PciAddress, &'a Gpu)> {
-        self.facts.inventory.cards().into_iter().filter_map(|card| Some((card.pci?, card.first)))
+        self.facts.inventory.cards().into_iter().filter_map(|card| Some((card.first.pci?, card.first)))
     }
 
     /// AMD's nodes without duplicates: KFD's, then the render nodes, then the card nodes.

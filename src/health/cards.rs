@@ -98,7 +98,7 @@ fn all(root: &Root) -> Read {
     let inventory = amdgpu::read(root);
     let mut read = Read::default();
     for card in inventory.cards() {
-        let Some(pci) = card.pci else { continue };
+        let Some(pci) = card.first.pci else { continue };
         read.cards.push(if card.first.driver.as_deref() == Some("amdgpu") {
             let readings = amdgpu::readings::of_card(root, pci);
             read.memory.push(memory(pci, &readings, &card));

@@ -4,6 +4,7 @@
 //! The files outlive an update of the program that wrote them. So the version is read first, and a newer one
 //! is reported as such, whatever else is new in the file.
 
+use inventory::published::{self, Published};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,19 @@ pub trait Document: Serialize + DeserializeOwned {
     /// The text is malformed, has unknown keys, or a newer schema version: the end of a sentence about the
     /// document.
     fn parse(text: &str) -> Result<Self, Error> {
-        parse(text, Self::NAME, Self::SCHEMA_VERSION)
+        #[derive(Deserialize)]
+        struct Version {
+            schema_version: u32,
+        }
+        let malformed = |error| malformed(&format!("is no {}", Self::NAME), &error);
+        let Version { schema_version } = serde_json::from_str(text).map_err(malformed)?;
+        if schema_version > Self::SCHEMA_VERSION {
+            return refuse(format!(
+                "has schema_version {schema_version} of a newer version (this one reads {}): use one version of rocworker",
+                Self::SCHEMA_VERSION
+            ));
+        }
+        serde_json::from_str(text).map_err(malformed)
     }
 
     /// The document as text, one line.
@@ -35,21 +48,7 @@ pub trait Document: Serialize + DeserializeOwned {
     }
 }
 
-/// Reads a document of this version or an older one. `name`: the document's name in messages.
-///
-/// # Errors
-/// The text is malformed or has a newer schema version: the end of a sentence about the document.
-pub fn parse<T: DeserializeOwned>(text: &str, name: &str, newest: u32) -> Result<T, Error> {
-    #[derive(Deserialize)]
-    struct Version {
-        schema_version: u32,
-    }
-    let malformed = |error| malformed(&format!("is no {name}"), &error);
-    let Version { schema_version } = serde_json::from_str(text).map_err(malformed)?;
-    if schema_version > newest {
-        return refuse(format!(
-            "has schema_version {schema_version} of a newer version (this one reads {newest}): use one version of rocworker"
-        ));
-    }
-    serde_json::from_str(text).map_err(malformed)
+impl Document for Published {
+    const SCHEMA_VERSION: u32 = published::SCHEMA_VERSION;
+    const NAME: &'static str = "file of the daemon";
 }

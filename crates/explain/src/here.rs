@@ -165,7 +165,7 @@ impl Here {
 fn cards(root: &Root) -> Vec<Card> {
     let inventory = amdgpu::read(root);
     let cards = inventory.cards().into_iter().filter_map(|card| {
-        let (address, _) = card.pci.zip(card.first.index)?;
+        let (address, _) = card.first.pci.zip(card.first.index)?;
         let gpus = card.gpus.into_iter().cloned().collect();
         Some(Card { address, gpus, above: amdgpu::bridges(root, address) })
     });

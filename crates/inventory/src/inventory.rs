@@ -1,4 +1,4 @@
-use crate::{Around, Gpu, Kfd, PciAddress, Reading, Unread, UnreadOf, Vendor};
+use crate::{Around, Gpu, Kfd, Reading, Unread, UnreadOf, Vendor};
 
 /// The GPUs of a machine and what they need.
 #[derive(Debug)]
@@ -28,9 +28,7 @@ pub struct Module {
 /// One of AMD's cards: the whole GPU that it is, or its partitions.
 #[derive(Debug)]
 pub struct Card<'m> {
-    /// `None` where sysfs does not tell the card of a GPU.
-    pub pci: Option<PciAddress>,
-    /// The card's first GPU.
+    /// The card's first GPU, whose `pci` is the card's address.
     pub first: &'m Gpu,
     /// The card's GPUs, at least one, in the order of their indexes.
     pub gpus: Vec<&'m Gpu>,
@@ -75,9 +73,9 @@ impl Inventory {
     pub fn cards(&self) -> Vec<Card<'_>> {
         let mut cards: Vec<Card<'_>> = Vec::new();
         for gpu in self.amd() {
-            match cards.iter_mut().find(|card| card.pci.is_some() && card.pci == gpu.pci) {
+            match cards.iter_mut().find(|card| card.first.pci.is_some() && card.first.pci == gpu.pci) {
                 Some(card) => card.gpus.push(gpu),
-                None => cards.push(Card { pci: gpu.pci, first: gpu, gpus: vec![gpu] }),
+                None => cards.push(Card { first: gpu, gpus: vec![gpu] }),
             }
         }
         cards

@@ -6,21 +6,16 @@
 
 use std::path::Path;
 
-use allocation::document::parse;
+use allocation::document::Document;
 use inventory::health::Age;
 use root::{Kind, Root};
-use serde::de::DeserializeOwned;
 
 /// The most bytes that are read of a file: the daemon writes less.
 const LIMIT: usize = 1 << 20;
 
 /// A file that the daemon writes.
-pub trait DaemonFile: DeserializeOwned {
+pub trait DaemonFile: Document {
     const PATH: &'static str;
-    /// The file's name in messages.
-    const NAME: &'static str;
-    /// The version that is written; older ones are read, too.
-    const SCHEMA_VERSION: u32;
     /// Seconds after the write during which the file counts.
     const FRESH_S: u64;
 
@@ -63,7 +58,7 @@ pub fn last<T: DaemonFile>(root: &Root) -> Result<Option<T>, String> {
         Err(error) if error.is_not_found() => return Ok(None),
         other => other.map_err(|error| error.to_string())?,
     };
-    let text = str::from_utf8(&bytes).map_err(|error| error.to_string());
-    let parsed = text.and_then(|text| Ok(parse(text, T::NAME, T::SCHEMA_VERSION)?));
+    let text = str::from_utf8(&bytes).map_err(|error| format!("is no {}: {error}", T::NAME));
+    let parsed = text.and_then(|text| Ok(T::parse(text)?));
     parsed.map(Some).map_err(|why| format!("{} {why}", root.shown(T::PATH).display()))
 }

@@ -1,6 +1,5 @@
 //! Samples of the daemon's judgement of a card, and of whether the wrapper acts on it.
 
-use allocation::document::Document;
 use allocation::policy::{self, Policy};
 use inventory::health::{FRESH_S, GpuHealth, Health, PATH, State};
 
@@ -12,8 +11,6 @@ use crate::sample::{Labelled, truth};
 
 impl DaemonFile for Health {
     const PATH: &'static str = PATH;
-    const NAME: &'static str = <Self as Document>::NAME;
-    const SCHEMA_VERSION: u32 = <Self as Document>::SCHEMA_VERSION;
     const FRESH_S: u64 = FRESH_S;
 
     fn written_at(&self) -> u64 {

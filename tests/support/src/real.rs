@@ -161,7 +161,7 @@ fn skip(reason: &str) {
 /// libtest names a test's thread after the test, except where it runs it on the main thread
 /// (one test at a time); nextest gives the name as an argument after `--exact`.
 #[track_caller]
-fn test_name() -> String {
+pub(crate) fn test_name() -> String {
     let thread = std::thread::current();
     if let Some(name) = thread.name().filter(|name| *name != "main") {
         return name.to_owned();

@@ -34,7 +34,7 @@ fn peak() -> u64 {
 
 #[test]
 fn a_gigabyte_takes_less_than_two_blocks_of_memory() {
-    if !alone("memory::a_gigabyte_takes_less_than_two_blocks_of_memory") {
+    if !alone() {
         return;
     }
     let knowledge = Knowledge::built_in().unwrap();

@@ -8,7 +8,7 @@ use support::alone::alone;
 
 #[test]
 fn a_command_for_whose_output_there_is_no_thread_is_an_error() {
-    if !alone("no_threads::a_command_for_whose_output_there_is_no_thread_is_an_error") {
+    if !alone() {
         return;
     }
     let programs = Programs::in_folders("/usr/bin:/bin");

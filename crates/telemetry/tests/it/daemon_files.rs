@@ -5,6 +5,7 @@ use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use std::path::Path;
 
+use allocation::document::Document as _;
 use inventory::PciAddress;
 use inventory::health::{GpuHealth, Health, State};
 use inventory::published::{Client, Published};
@@ -40,7 +41,7 @@ fn nothing_counts_of_health_json_that_is_old_or_damaged_or_from_elsewhere() {
     };
     let gpus = vec![gpu];
     hold(&Health {
-        schema_version: <Health as DaemonFile>::SCHEMA_VERSION,
+        schema_version: Health::SCHEMA_VERSION,
         written_at: WRITTEN_AT,
         gpus,
         ..Health::default()
