@@ -64,12 +64,12 @@ impl KfdLog {
             Ok(knowledge) => knowledge,
             Err(error) => return Self { unread: Some(error.to_string()), ..log },
         };
-        log.unread = log.of_kernel(root, &knowledge).err();
+        log.unread = log.of_kernel(root, knowledge).err();
         // amdgpu is loaded at boot, and long logs lose their beginning first.
         if log.unread.is_some() && log.lines.is_empty() {
             let read = match programs {
-                Some(programs) => log.of_journal(root, programs, &knowledge),
-                None => log.of_report(root, &knowledge),
+                Some(programs) => log.of_journal(root, programs, knowledge),
+                None => log.of_report(root, knowledge),
             };
             if read {
                 log.unread = None;

@@ -1,15 +1,13 @@
 //! AMD's cards as health is judged by them.
 
-use amdgpu::bridges;
-use gpu_health::known::Card;
-use inventory::PciAddress;
+use std::path::PathBuf;
+
+use inventory::Unknown;
 use inventory::health::Health;
-use inventory::readings::CardReadings;
+use inventory::readings::{CardReadings, Fault};
+use inventory::snapshot::Card;
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
-
-/// How many files of one card that gave no value are named.
-const MOST_UNREAD: usize = 8;
 
 /// Reads the cards in a thread of its own, which a file that hangs does not keep.
 #[derive(Debug)]
@@ -24,21 +22,10 @@ pub(super) struct Cards {
 pub(super) struct Read {
     /// The cards in the order of their PCI addresses.
     pub(super) cards: Vec<Card>,
-    pub(super) memory: Vec<Memory>,
     /// Why nothing is known of any card.
     pub(super) problem: Option<String>,
     /// Why there may be more cards: files that have not answered.
-    pub unanswered: Vec<String>,
-}
-
-/// How much of a card's own memory is in use, whoever uses it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Memory {
-    pub pci: PciAddress,
-    /// `None` for an APU, while it is suspended, and where it is unknown.
-    pub vram_used_bytes: Option<u64>,
-    /// The card's nodes in KFD's topology: one for each partition.
-    pub kfd_nodes: Vec<u32>,
+    pub(super) unanswered: Vec<String>,
 }
 
 impl Cards {
@@ -68,11 +55,7 @@ impl Cards {
             read
         });
         for card in &mut read.cards {
-            card.readings = CardReadings::default();
-            card.unread = vec![why.to_owned()];
-        }
-        for memory in &mut read.memory {
-            memory.vram_used_bytes = None;
+            card.readings = unreadable([why.to_owned()]);
         }
         if read.cards.is_empty() {
             read.problem = Some(why.to_owned());
@@ -84,58 +67,28 @@ impl Cards {
 /// A card that was judged and is not among what was read has not gone where files do not answer.
 fn keep_judged(read: &mut Read, last: Option<&Health>) {
     for gpu in last.map_or(&[][..], |health| &health.gpus) {
-        if read.cards.iter().all(|card| card.pci != gpu.pci) {
+        if read.cards.iter().all(|card| card.pci != Some(gpu.pci)) {
             // Which driver it has is not known: that the kernel's log is silent about it says nothing.
-            let unread = read.unanswered.iter().take(MOST_UNREAD).cloned().collect();
-            let (bridges, readings) = (Vec::new(), CardReadings::default());
-            read.cards.push(Card { pci: gpu.pci, bridges, is_driven: false, readings, unread });
+            let readings = unreadable(read.unanswered.clone());
+            read.cards.push(Card { pci: Some(gpu.pci), readings, ..Card::default() });
         }
     }
     read.cards.sort_by_key(|card| card.pci);
 }
 
+/// The readings of a card whose folder cannot be found, for these reasons.
+fn unreadable(why: impl IntoIterator<Item = String>) -> CardReadings {
+    let file = PathBuf::from("/sys/bus/pci/devices");
+    let fault = |why| Fault { file: file.clone(), reason: Unknown::because(why) };
+    CardReadings { faults: why.into_iter().map(fault).collect(), ..CardReadings::default() }
+}
+
 fn all(root: &Root) -> Read {
     let inventory = amdgpu::read(root);
-    let mut read = Read::default();
-    for card in inventory.cards() {
-        let Some(pci) = card.first.pci else { continue };
-        read.cards.push(if card.first.driver.as_deref() == Some("amdgpu") {
-            let readings = amdgpu::readings::of_card(root, pci);
-            read.memory.push(memory(pci, &readings, &card));
-            driven(root, pci, readings)
-        } else {
-            let unread = match &card.first.driver {
-                Some(driver) => format!("{driver} drives it: only amdgpu says how a GPU is"),
-                None => "No driver is bound to it: only amdgpu says how a GPU is".to_owned(),
-            };
-            let (bridges, readings) = (bridges(root, pci), CardReadings::default());
-            Card { pci, bridges, is_driven: false, readings, unread: vec![unread] }
-        });
-    }
-    read.cards.sort_by_key(|card| card.pci);
-    Read { unanswered: inventory.unanswered().map(ToString::to_string).collect(), ..read }
-}
-
-fn memory(pci: PciAddress, readings: &CardReadings, card: &inventory::Card<'_>) -> Memory {
-    let vram = readings.own_memory().filter(|memory| memory.pool == "vram");
-    Memory {
-        pci,
-        vram_used_bytes: vram.and_then(|it| it.used_bytes),
-        kfd_nodes: card.gpus.iter().filter_map(|gpu| gpu.kfd_node).collect(),
-    }
-}
-
-fn driven(root: &Root, pci: PciAddress, readings: CardReadings) -> Card {
-    let mut unread: Vec<String> = readings.faults.iter().map(|fault| fault.reason.to_string()).collect();
-    if unread.len() > MOST_UNREAD {
-        let more = unread.len() - MOST_UNREAD;
-        unread.truncate(MOST_UNREAD);
-        unread.push(format!("{more} more files gave no value: see rocworker metrics -v"));
-    }
-    if readings.is_suspended() {
-        unread.push("It is suspended: no reading wakes it, and the kernel's log alone was judged".to_owned());
-    }
-    Card { pci, bridges: bridges(root, pci), is_driven: true, readings, unread }
+    let mut cards: Vec<Card> =
+        inventory.cards().iter().map(|card| amdgpu::snapshot::card(root, card)).collect();
+    cards.sort_by_key(|card| card.pci);
+    Read { cards, problem: None, unanswered: inventory.unanswered().map(ToString::to_string).collect() }
 }
 
 #[cfg(test)]
@@ -175,7 +128,10 @@ mod tests {
     fn a_reading_that_fails_changes_nothing_but_what_was_read() {
         let (_folder, root, mut observer) = observer();
         let before = observer.cards.read(None);
-        assert_eq!(before.cards.iter().map(|card| card.is_driven).collect::<Vec<_>>(), [true, true, false]);
+        assert_eq!(
+            before.cards.iter().map(Card::is_driven_by_amdgpu).collect::<Vec<_>>(),
+            [true, true, false]
+        );
         assert!(before.cards[0].readings.power.watts.is_some());
         let Judgement { health, .. } = observer.judge(&root, &Rules::built_in(), None, 1_790_000_000);
         let expected = [State::Healthy, State::Healthy, State::Unknown];
@@ -183,17 +139,20 @@ mod tests {
 
         hang(&mut observer);
         let after = observer.cards.read(None);
-        let kept = |card: &Card| (card.pci, card.is_driven, card.bridges.clone());
+        let kept = |card: &Card| (card.pci, card.driver.clone(), card.bridges.clone());
         assert_eq!(
             after.cards.iter().map(kept).collect::<Vec<_>>(),
             before.cards.iter().map(kept).collect::<Vec<_>>()
         );
-        assert!(after.cards.iter().all(|card| card.readings == CardReadings::default()), "{after:?}");
+        let is_empty = |card: &Card| {
+            CardReadings { faults: Vec::new(), ..card.readings.clone() } == CardReadings::default()
+        };
+        assert!(after.cards.iter().all(is_empty), "{after:?}");
         let last = Some(&health);
-        let Judgement { health, memory } = observer.judge(&root, &Rules::built_in(), last, 1_790_000_010);
+        let Judgement { health, cards } = observer.judge(&root, &Rules::built_in(), last, 1_790_000_010);
         assert_eq!(states(&health), expected, "by the kernel's log alone: {health:#?}");
         assert!(health.gpus[0].unknown[0].starts_with("The GPUs cannot be read: "), "{health:#?}");
-        assert!(memory.iter().all(|card| card.vram_used_bytes.is_none()) && memory.len() == 2, "{memory:?}");
+        assert!(cards.len() == 3 && cards.iter().all(|card| card.readings.memory.is_empty()), "{cards:?}");
     }
 
     #[test]

@@ -4,7 +4,8 @@ mod kept;
 
 use std::time::Duration;
 
-use gpu_health::known::{Card, Event};
+use gpu_health::known::Event;
+use inventory::snapshot::Card;
 use kernel_log::kmsg::{self, Kmsg, Record};
 use kernel_log::knowledge::Knowledge;
 use kernel_log::origin::Origin;
@@ -27,7 +28,7 @@ pub(super) struct KernelLog {
 #[derive(Debug)]
 struct Reader {
     kmsg: Kmsg,
-    knowledge: Knowledge,
+    knowledge: &'static Knowledge,
     logged: Kept,
     /// Whether the log has every record since boot; `None` before the first record.
     is_whole: Option<bool>,
@@ -48,9 +49,7 @@ impl KernelLog {
             Some(reader) => reader,
             None => Reader::open(root)?,
         };
-        reader
-            .logged
-            .devices(cards.iter().flat_map(|card| [card.pci].into_iter().chain(card.bridges.clone())));
+        reader.logged.devices(cards.iter().flat_map(|card| card.pci.into_iter().chain(card.bridges.clone())));
         // A reader that fails is opened again, and reads again from the beginning.
         reader.more()?;
         let Some(is_whole) = reader.is_whole else {
@@ -87,8 +86,8 @@ fn uptime(root: &Root) -> Option<Duration> {
 
 impl Reader {
     fn open(root: &Root) -> Result<Self, String> {
-        let knowledge = Knowledge::built_in().map_err(|error| error.to_string())?;
         let kmsg = Kmsg::open(root)?;
+        let knowledge = Knowledge::built_in().map_err(ToString::to_string)?;
         Ok(Self { kmsg, knowledge, logged: Kept::default(), is_whole: None, last: Duration::ZERO })
     }
 

@@ -10,9 +10,9 @@ use gpu_health::judge::Judge;
 use gpu_health::known::{Known, Log};
 use gpu_health::rules::Rules;
 use inventory::health::Health;
+use inventory::snapshot::Card;
 use root::Root;
 
-pub use cards::Memory;
 use cards::{Cards, Read};
 use log::KernelLog;
 
@@ -35,8 +35,8 @@ pub struct Observer {
 #[derive(Debug)]
 pub struct Judgement {
     pub health: Health,
-    /// The memory of each card that amdgpu drives, of the reading that `health` judges.
-    pub memory: Vec<Memory>,
+    /// The cards whose readings `health` judges.
+    pub cards: Vec<Card>,
 }
 
 impl Observer {
@@ -49,13 +49,13 @@ impl Observer {
     /// or what an earlier process left in the file, however old. `now`: seconds since 1970.
     pub fn judge(&mut self, root: &Root, rules: &Rules, last: Option<&Health>, now: u64) -> Judgement {
         root.ask_again();
-        let Read { cards, memory, problem, unanswered } = self.cards.read(last);
+        let Read { cards, problem, unanswered } = self.cards.read(last);
         let events = self.log.read(root, &cards, now);
         let log = events.as_ref().map(|(events, is_whole)| Log { events, is_whole: *is_whole });
         let known = Known { now, cards: &cards, log: log.map_err(String::as_str), last };
         let mut health = self.judge.judge(rules, known);
         health.unknown.extend(problem.into_iter().chain(unanswered));
-        Judgement { health, memory }
+        Judgement { health, cards }
     }
 }
 

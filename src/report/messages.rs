@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn kept(line: &str) -> Option<String> {
-        reported(&Knowledge::built_in().unwrap(), line)
+        reported(Knowledge::built_in().unwrap(), line)
     }
 
     const TIME: &str = "2026-11-22T18:40:01+00:00 kernel: ";

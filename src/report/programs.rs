@@ -110,7 +110,7 @@ pub(super) fn logs(collector: &mut Collector<'_>, programs: Option<&Programs>, r
     let argv: Vec<&str> = ["journalctl"].into_iter().chain(units).chain(WRAPPER).collect();
     let wrapper = programs.run(&argv, LIMIT);
     for (path, output, redacted) in [
-        (KERNEL_LOG, kernel, &(|line: &str| reported(&knowledge, line)) as &dyn Fn(&str) -> Option<String>),
+        (KERNEL_LOG, kernel, &(|line: &str| reported(knowledge, line)) as &dyn Fn(&str) -> Option<String>),
         (WRAPPER_LOG, wrapper, &|line| redactor.wrapper_line(line)),
     ] {
         match output {

@@ -18,6 +18,7 @@ mod partition;
 mod pci;
 pub mod processes;
 pub mod readings;
+pub mod snapshot;
 mod topology;
 mod virtualization;
 

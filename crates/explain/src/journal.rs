@@ -296,7 +296,7 @@ mod tests {
             lines.push((line.number, text, found.device.map(|it| it.to_string()), line.time));
             Ok(())
         };
-        let mut scan = Scan { knowledge: &knowledge, each: &mut each, read: JournalRead::default() };
+        let mut scan = Scan { knowledge, each: &mut each, read: JournalRead::default() };
         scan.run(text.as_bytes()).unwrap();
         let read = scan.read;
         (lines, read)
@@ -342,7 +342,7 @@ mod tests {
             ("", "No space left\n", 1, "journalctl ended with exit status: 1: No space left"),
         ] {
             let printed = Printed { stdout: stdout.into(), stderr: stderr.into(), code };
-            let read = read_printed(&root, &printed, Some("tomorow"), &knowledge, &mut |_, _| Ok(()));
+            let read = read_printed(&root, &printed, Some("tomorow"), knowledge, &mut |_, _| Ok(()));
             let answer = read.map_or_else(
                 |error| error.to_string(),
                 |read| format!("{} read, {} warnings", read.totals.lines, read.warnings.len()),

@@ -57,7 +57,7 @@ impl History {
         self.series.retain(|(pci, id, _), series| {
             let (at, _) = series.last;
             let is_recent = at <= known.now && known.now - at <= series.within_s;
-            let is_there = known.cards.iter().any(|card| card.pci == *pci);
+            let is_there = known.cards.iter().any(|card| card.pci == Some(*pci));
             let is_asked = rules.rules.iter().any(|rule| {
                 let When::Metric(of) = &rule.when else { return false };
                 rule.id == *id && matches!(of.is, Is::Grown { .. })

@@ -1,12 +1,14 @@
 //! Judges how well each GPU of a machine is, from readings, messages and the last judgement.
 
 use allocation::document::Document as _;
+use inventory::PciAddress;
 use inventory::health::{Deduction, GpuHealth, Health, State};
+use inventory::snapshot::Card;
 
 use crate::history::History;
-use crate::known::{Card, Known};
+use crate::known::Known;
 use crate::rules::{Is, OfMetric, Rule, Rules, When};
-use crate::{messages, quarantine, readings};
+use crate::{messages, quarantine, readings, unread};
 
 /// What must be kept between two judgements: earlier values of what the rules want the growth of.
 #[derive(Debug, Default)]
@@ -18,14 +20,15 @@ pub struct Judge {
 
 impl Judge {
     pub fn judge(&mut self, rules: &Rules, known: Known<'_>) -> Health {
-        let mut gpus: Vec<GpuHealth> = known.cards.iter().map(|card| self.gpu(rules, &known, card)).collect();
+        let judged = known.cards.iter().filter_map(|card| Some(self.gpu(rules, &known, card, card.pci?)));
+        let mut gpus: Vec<GpuHealth> = judged.collect();
         gpus.sort_by_key(|gpu| gpu.pci);
         self.history.end(rules, &known);
         let unknown = messages::unknown(rules, &known);
         Health { schema_version: Health::SCHEMA_VERSION, written_at: known.now, boot_id: None, gpus, unknown }
     }
 
-    fn gpu(&mut self, rules: &Rules, known: &Known<'_>, card: &Card) -> GpuHealth {
+    fn gpu(&mut self, rules: &Rules, known: &Known<'_>, card: &Card, pci: PciAddress) -> GpuHealth {
         let messages = messages::of(card, known);
         let mut holding: Vec<(&Rule, Deduction)> = Vec::new();
         let began = *self.began.get_or_insert(known.now);
@@ -35,7 +38,10 @@ impl Judge {
         for rule in &rules.rules {
             let verdict = match &rule.when {
                 When::Log(of) => messages::judge(of, messages.as_deref(), card, known.now),
-                When::Metric(of) => readings::judge(of, rule, card, known.now, &mut self.history),
+                When::Metric(of) => {
+                    let counter = (pci, rule.id.as_str());
+                    readings::judge(of, counter, &card.readings, known.now, &mut self.history)
+                }
             };
             is_judged |= verdict.is_some();
             let sees_all = match &rule.when {
@@ -64,7 +70,7 @@ impl Judge {
         };
         let lacks_log =
             known.log.is_err() && rules.rules.iter().any(|rule| matches!(rule.when, When::Log(_)));
-        let mut unknown = card.unread.clone();
+        let mut unknown = unread::sentences(card);
         let (state, score) = match seen {
             State::Unknown => {
                 unknown.push("Neither a reading that a rule names nor the kernel's log is known.".to_owned());
@@ -77,7 +83,6 @@ impl Judge {
             }
             _ => (seen, score),
         };
-        let pci = card.pci;
         let last = known.last.and_then(|health| health.gpus.iter().find(|gpu| gpu.pci == pci));
         let last = last.and_then(|gpu| gpu.quarantine.as_ref());
         let is_judged = |id: &String| !unjudged.contains(&id);

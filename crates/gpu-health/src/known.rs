@@ -1,8 +1,8 @@
-//! What is known of a machine's GPUs at one time: readings of each card, and the kernel's log.
+//! What is known of a machine's GPUs at one time: its cards' snapshot, and the kernel's log.
 
 use inventory::PciAddress;
 use inventory::health::Health;
-use inventory::readings::CardReadings;
+use inventory::snapshot::Card;
 use kernel_log::knowledge::{Class, Ended, Severity};
 
 /// A message that the kernel has logged.
@@ -32,25 +32,13 @@ pub struct Log<'a> {
     pub is_whole: bool,
 }
 
-/// A card, and what was read of it.
-#[derive(Debug, Clone)]
-pub struct Card {
-    pub pci: PciAddress,
-    /// Bridges above the card on the PCI bus: what the kernel says of their links is about this card too.
-    pub bridges: Vec<PciAddress>,
-    /// Whether amdgpu drives it. A log that says nothing of another card says nothing about how well that is.
-    pub is_driven: bool,
-    /// What was read of the card: nothing that a rule names while the card is suspended, or where nothing can be read.
-    pub readings: CardReadings,
-    /// What could not be read, a sentence each.
-    pub unread: Vec<String>,
-}
-
 /// What is known at one time.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
     /// Seconds since 1970.
     pub now: u64,
+    /// Of a card that is suspended, or that cannot be read, there is no reading that a rule names. A card without an
+    /// address is not judged.
     pub cards: &'a [Card],
     /// The kernel's log, or why the program cannot read it.
     pub log: Result<Log<'a>, &'a str>,

@@ -1,11 +1,11 @@
-//! Judges how well AMD GPUs are, by rules that are data (rules.toml), from readings and the kernel's log. Pure: nothing
+//! Judges how well AMD GPUs are, by rules that are data (rules.toml), from a snapshot's cards and the kernel's log. Pure: nothing
 //! here reads a file.
 
 mod history;
 pub mod judge;
-mod knowledge;
 pub mod known;
 mod messages;
 mod quarantine;
 mod readings;
 pub mod rules;
+mod unread;

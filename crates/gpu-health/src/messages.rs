@@ -1,8 +1,9 @@
 //! Judges a card by the messages in the kernel's log.
 
+use inventory::snapshot::Card;
 use kernel_log::knowledge::{Class, Ended, Severity};
 
-use crate::known::{Card, Event, Known};
+use crate::known::{Event, Known};
 use crate::rules::{OfLog, Rules, Verdict, When};
 
 /// A message, and whether no later one ends what it says.
@@ -14,7 +15,7 @@ pub(crate) struct Logged<'a> {
 /// A card's messages; `None` where the log cannot be read. A message that names no GPU is the only card's.
 pub(crate) fn of<'a>(card: &Card, known: &Known<'a>) -> Option<Vec<Logged<'a>>> {
     let is_its = |event: &&Event| match event.gpu {
-        Some(gpu) => gpu == card.pci || card.bridges.contains(&gpu),
+        Some(gpu) => card.pci == Some(gpu) || card.bridges.contains(&gpu),
         None => !is_nobodys(event, known),
     };
     known.log.ok().map(|log| logged(log.events.iter().filter(is_its)))
@@ -64,7 +65,7 @@ pub(crate) fn judge(of: &OfLog, messages: Option<&[Logged<'_>]>, card: &Card, no
             count => format!("{count} messages, the last: {}", last.event.line),
         })),
         // The log has nothing on a card that no driver of AMD's drives, so the rule cannot be judged.
-        _ => card.is_driven.then_some(None),
+        _ => card.is_driven_by_amdgpu().then_some(None),
     }
 }
 
@@ -82,7 +83,7 @@ pub(crate) fn hang(messages: Option<&[Logged<'_>]>, card: &Card, known: &Known<'
         return None;
     }
     let is_recovery = |logged: &Logged<'_>| logged.event.ends.contains(&Ended::Class(Class::Hang));
-    let is_silent = card.is_driven && log.is_whole;
+    let is_silent = card.is_driven_by_amdgpu() && log.is_whole;
     (is_silent || has_no_dump || messages.iter().any(is_recovery)).then_some(false)
 }
 

@@ -1,12 +1,20 @@
 //! Tests a rule against a card's readings.
 
+use inventory::PciAddress;
+use inventory::readings::CardReadings;
 use inventory::series::{Label, Value};
 
 use crate::history::History;
-use crate::known::Card;
-use crate::rules::{Is, OfMetric, Rule, Selector, Span, Verdict};
+use crate::rules::{Is, OfMetric, Selector, Span, Verdict};
 
-pub(crate) fn judge(when: &OfMetric, rule: &Rule, card: &Card, now: u64, history: &mut History) -> Verdict {
+/// `rule`: the card and the rule's id, by which `history` keeps a counter's earlier values.
+pub(crate) fn judge(
+    when: &OfMetric,
+    (pci, rule): (PciAddress, &str),
+    card: &CardReadings,
+    now: u64,
+    history: &mut History,
+) -> Verdict {
     let OfMetric { of, is } = when;
     let mut is_judged = false;
     let mut holds = Vec::new();
@@ -22,7 +30,7 @@ pub(crate) fn judge(when: &OfMetric, rule: &Rule, card: &Card, now: u64, history
             Is::BelowOther(other) => beside(&it, of, other, card)
                 .map(|limit| compared((of, &it), "below", (other, &limit), value < limit.value)),
             Is::Grown { by, within_s } => {
-                let grown = history.grown((card.pci, &rule.id, &it.labels), *within_s, (now, value));
+                let grown = history.grown((pci, rule, &it.labels), *within_s, (now, value));
                 grown.map(|(grown, seconds)| {
                     let evidence = || format!("{} grew by {grown} within {}", named(of, &it), Span(seconds));
                     (grown >= *by).then(evidence)
@@ -39,8 +47,8 @@ pub(crate) fn judge(when: &OfMetric, rule: &Rule, card: &Card, now: u64, history
 }
 
 /// The values that a rule names. What is no number is no reading.
-fn values(of: &Selector, card: &Card) -> Vec<Value> {
-    let mut values = (of.series.values)(&card.readings);
+fn values(of: &Selector, card: &CardReadings) -> Vec<Value> {
+    let mut values = (of.series.values)(card);
     values.retain(|it| {
         let has = |wanted: &(String, String)| {
             it.labels.iter().any(|(name, value)| *name == wanted.0 && *value == wanted.1)
@@ -51,7 +59,7 @@ fn values(of: &Selector, card: &Card) -> Vec<Value> {
 }
 
 /// The value of `other` that stands beside this one: labels that both have, and that no selector names, are equal.
-fn beside(it: &Value, of: &Selector, other: &Selector, card: &Card) -> Option<Value> {
+fn beside(it: &Value, of: &Selector, other: &Selector, card: &CardReadings) -> Option<Value> {
     let is_free = |(name, _): &&Label| !of.labels.iter().chain(&other.labels).any(|(named, _)| named == name);
     values(other, card).into_iter().find(|candidate| {
         it.labels.iter().filter(is_free).all(|(name, value)| {

@@ -41,6 +41,10 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Default)]
 pub struct Card {
     pub pci: Option<PciAddress>,
+    /// The kernel driver that is bound to it. Only amdgpu gives readings.
+    pub driver: Option<String>,
+    /// The bridges above it on the PCI bus, the root port first: a kernel's message about their links concerns the card.
+    pub bridges: Vec<PciAddress>,
     pub identity: Identity,
     /// The readings; a suspended card has its power state alone.
     pub readings: CardReadings,
@@ -58,6 +62,8 @@ pub struct Gpu {
     /// The number that `rocworker detect` gives; `None` where a KFD node that cannot be read may come before
     /// it.
     pub index: Option<u32>,
+    /// The GPU's number among the nodes of KFD's topology.
+    pub kfd_node: Option<u32>,
     /// How the GPU differs from its card; `None` for a whole card.
     pub part: Option<Part>,
     pub xgmi_links: Option<u32>,
@@ -216,6 +222,11 @@ impl GpuId {
 }
 
 impl Card {
+    #[must_use]
+    pub fn is_driven_by_amdgpu(&self) -> bool {
+        self.driver.as_deref() == Some("amdgpu")
+    }
+
     /// Whether containers get the card's partitions, not the card.
     #[must_use]
     pub fn is_partitioned(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use inventory::PciAddress;
@@ -192,12 +193,14 @@ pub struct Error {
 }
 
 impl Knowledge {
-    /// The knowledge of messages.toml.
+    /// The knowledge of messages.toml, which a program parses once: that takes megabytes for a moment.
     ///
     /// # Errors
     /// None in practice: a test parses that text, too.
-    pub fn built_in() -> Result<Self, Error> {
-        Self::parse("messages.toml", BUILT_IN)
+    pub fn built_in() -> Result<&'static Self, &'static Error> {
+        static PARSED: LazyLock<Result<Knowledge, Error>> =
+            LazyLock::new(|| Knowledge::parse("messages.toml", BUILT_IN));
+        PARSED.as_ref()
     }
 
     /// `name`: what an error calls the text.

@@ -7,7 +7,7 @@ use std::time::Instant;
 use inventory::health::Health;
 use inventory::published::Published;
 use inventory::readings::{CardReadings, Fault, PartitionReadings};
-use inventory::snapshot::{self, Card, GpuId, Part, Snapshot};
+use inventory::snapshot::{Card, GpuId, Part, Snapshot};
 use inventory::{Gpu, Identity, Inventory, Problem, Unknown, Unread};
 use root::Root;
 
@@ -137,29 +137,21 @@ impl Scrape<'_> {
     /// A card with its partitions.
     fn card(&mut self, card: &inventory::Card<'_>, health: Option<&Health>) -> Card {
         let first = card.first;
-        let mut readings = match first.pci {
-            Some(address) if first.driver.as_deref() == Some("amdgpu") => {
-                amdgpu::readings::of_card(self.root, address)
-            }
-            _ => CardReadings::default(),
-        };
+        let mut read = amdgpu::snapshot::card(self.root, card);
         let place = Place::of(first, None);
-        let seen = (Identity::of(first, false), readings.vbios_version.take());
-        let (identity, vbios_version) = self.exporter.identities.complete(place.clone(), seen);
-        readings.vbios_version = vbios_version;
-        self.failed(Some(&place), &readings.faults);
+        let seen = (Identity::of(first, false), read.readings.vbios_version.take());
+        (read.identity, read.readings.vbios_version) = self.exporter.identities.complete(place.clone(), seen);
+        self.failed(Some(&place), &read.readings.faults);
         self.places.push(place);
         let judged = health.and_then(|health| health.gpus.iter().find(|gpu| Some(gpu.pci) == first.pci));
-        let health = judged.cloned();
-        let mut found = Card { pci: first.pci, identity, readings, health, ..Card::default() };
+        read.health = judged.cloned();
         let has_parts = card.is_partitioned() || first.pci.is_none();
-        for gpu in &card.gpus {
-            let part = has_parts.then(|| self.part(gpu, &found.readings));
-            let xgmi_links = self.links(gpu, found.readings.is_suspended());
-            let (index, problems) = (gpu.index, unusable(gpu));
-            found.gpus.push(snapshot::Gpu { index, part, xgmi_links, problems, ..snapshot::Gpu::default() });
+        for (to, gpu) in read.gpus.iter_mut().zip(&card.gpus) {
+            to.part = has_parts.then(|| self.part(gpu, &read.readings));
+            to.xgmi_links = self.links(gpu, read.readings.is_suspended());
+            to.problems = unusable(gpu);
         }
-        found
+        read
     }
 
     fn part(&mut self, gpu: &Gpu, of_card: &CardReadings) -> Part {

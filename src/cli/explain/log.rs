@@ -133,7 +133,7 @@ fn answer(
     let mut explainer = Explainer::new(&here, is_own_log);
     if session.format.is_json() {
         let mut json = Json::new();
-        let read = read(&knowledge, &mut |line, found| {
+        let read = read(knowledge, &mut |line, found| {
             let mut found = explainer.explain(line, found);
             // A person who pastes a command is not on the machine beneath --root.
             for command in &mut Rc::make_mut(&mut found.advice).commands {
@@ -148,7 +148,7 @@ fn answer(
         return Ok(Outcome::Done);
     }
     let mut groups = Groups::default();
-    let read = read(&knowledge, &mut |line, found| {
+    let read = read(knowledge, &mut |line, found| {
         groups.add(explainer.explain(line, found));
         Ok(())
     });

@@ -9,12 +9,12 @@ use inventory::PciAddress;
 use inventory::health::Health;
 use inventory::processes::Use;
 use inventory::published::Client;
+use inventory::snapshot::Card;
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 use telemetry::processes::is_first_pid_namespace;
 
 use super::super::exporter::clients::Clients;
-use crate::health::Memory;
 
 /// At most this many processes are named.
 const MOST_NAMED: usize = 4;
@@ -43,8 +43,8 @@ impl Leftovers {
 
     /// Looks, and notes in each GPU's health what was left on it now and at the last look. `limit`: so much VRAM may be
     /// in use without a process.
-    pub(super) fn note(&mut self, memory: Vec<Memory>, limit: Option<u64>, health: &mut Health) {
-        let now = self.patient.run(move |root| look(root, &memory, limit)).unwrap_or_default();
+    pub(super) fn note(&mut self, cards: Vec<Card>, limit: Option<u64>, health: &mut Health) {
+        let now = self.patient.run(move |root| look(root, &cards, limit)).unwrap_or_default();
         for gpu in &mut health.gpus {
             if let Some((before, now)) = self.before.get(&gpu.pci).zip(now.get(&gpu.pci)) {
                 gpu.leftover = left(before, now, limit);
@@ -86,7 +86,7 @@ fn of_processes(pids: &[u32]) -> String {
 
 /// Looks at the cards whose VRAM may have no living user. Empty where /proc does not number processes as KFD does, or
 /// does not show all of them.
-fn look(root: &Root, memory: &[Memory], limit: Option<u64>) -> BTreeMap<PciAddress, Look> {
+fn look(root: &Root, cards: &[Card], limit: Option<u64>) -> BTreeMap<PciAddress, Look> {
     if is_first_pid_namespace(root) != Some(true) {
         return BTreeMap::new();
     }
@@ -94,28 +94,35 @@ fn look(root: &Root, memory: &[Memory], limit: Option<u64>) -> BTreeMap<PciAddre
     let uses = uses_without_units(root, &mut faults).unwrap_or_default();
     let (alive, gone): (Vec<Use>, Vec<Use>) =
         uses.into_iter().filter(Use::holds).partition(|it| root.exists(format!("/proc/{}", it.pid)));
-    let on = |memory: &Memory, uses: &[Use]| -> BTreeSet<u32> {
-        let nodes = memory.kfd_nodes.iter();
-        let ids: Vec<u32> = nodes.filter_map(|node| gpu_id(root, *node, &mut Vec::new())).collect();
+    let on = |card: &Card, uses: &[Use]| -> BTreeSet<u32> {
+        let nodes = card.gpus.iter().filter_map(|gpu| gpu.kfd_node);
+        let ids: Vec<u32> = nodes.filter_map(|node| gpu_id(root, node, &mut Vec::new())).collect();
         uses.iter().filter(|it| ids.contains(&it.gpu_id)).map(|it| it.pid).collect()
     };
-    let is_suspect = |memory: &&Memory| {
-        let is_full = memory.vram_used_bytes.zip(limit).is_some_and(|(used, limit)| used > limit);
-        is_full && faults.is_empty() && on(memory, &alive).is_empty()
+    let is_suspect = |card: &&Card| {
+        let is_full = vram_used(card).zip(limit).is_some_and(|(used, limit)| used > limit);
+        is_full && faults.is_empty() && on(card, &alive).is_empty()
     };
-    let suspects: Vec<PciAddress> = memory.iter().filter(is_suspect).map(|it| it.pci).collect();
+    let suspects: Vec<PciAddress> = cards.iter().filter(is_suspect).filter_map(|card| card.pci).collect();
     // To look through all processes takes tens of milliseconds. Root sees nothing of others without CAP_SYS_PTRACE.
     let sees_clients = !suspects.is_empty() && root.list("/proc/1/fd").is_ok();
     let clients = sees_clients.then(|| Clients::default().read(root, Instant::now()));
-    let is_unused = |memory: &Memory| {
-        let uses_it = |clients: &Vec<Client>| clients.iter().any(|it| uses_card(it, memory.pci));
-        suspects.contains(&memory.pci) && clients.as_ref().is_some_and(|clients| !uses_it(clients))
+    let is_unused = |pci: PciAddress| {
+        let uses_it = |clients: &Vec<Client>| clients.iter().any(|it| uses_card(it, pci));
+        suspects.contains(&pci) && clients.as_ref().is_some_and(|clients| !uses_it(clients))
     };
-    let look = |memory: &Memory| {
-        let unused_bytes = memory.vram_used_bytes.filter(|_| is_unused(memory));
-        (memory.pci, Look { gone: on(memory, &gone), unused_bytes })
+    let look = |card: &Card| {
+        let pci = card.pci.filter(|_| card.is_driven_by_amdgpu())?;
+        let unused_bytes = vram_used(card).filter(|_| is_unused(pci));
+        Some((pci, Look { gone: on(card, &gone), unused_bytes }))
     };
-    memory.iter().map(look).collect()
+    cards.iter().filter_map(look).collect()
+}
+
+/// How much of the card's own memory is in use, whoever uses it. `None` for an APU, while the card is suspended, and where
+/// that is unknown.
+fn vram_used(card: &Card) -> Option<u64> {
+    card.readings.own_memory().filter(|memory| memory.pool == "vram")?.used_bytes
 }
 
 /// A client with no memory only looks. Of one whose memory is unknown it is unknown whether it has some.
@@ -128,6 +135,9 @@ fn uses_card(client: &Client, pci: PciAddress) -> bool {
 mod tests {
     use std::fs;
     use std::os::unix::fs::symlink;
+
+    use inventory::readings::{CardReadings, MemoryPool};
+    use inventory::snapshot::Gpu;
 
     use super::*;
 
@@ -182,8 +192,15 @@ mod tests {
         fs::create_dir_all(top.join("proc/8/fd")).unwrap();
         symlink("/dev/dri/renderD128", top.join("proc/8/fd/3")).unwrap();
         let pci: PciAddress = "0000:03:00.0".parse().unwrap();
-        let memory = Memory { pci, vram_used_bytes: used, kfd_nodes: vec![1] };
-        look(&Root::open(top).unwrap(), &[memory], Some(LIMIT)).remove(&pci)
+        let pool = MemoryPool { pool: "vram", total_bytes: None, used_bytes: used };
+        let card = Card {
+            pci: Some(pci),
+            driver: Some("amdgpu".to_owned()),
+            readings: CardReadings { memory: vec![pool], is_apu: Some(false), ..CardReadings::default() },
+            gpus: vec![Gpu { kfd_node: Some(1), ..Gpu::default() }],
+            ..Card::default()
+        };
+        look(&Root::open(top).unwrap(), &[card], Some(LIMIT)).remove(&pci)
     }
 
     #[test]

@@ -94,10 +94,10 @@ impl Monitor {
     fn judge(&mut self, root: &Root) -> &Health {
         self.rules.read_again(root);
         let rules = &self.rules.rules;
-        let Judgement { mut health, memory } = self.observer.judge(root, rules, self.last.as_ref(), now());
+        let Judgement { mut health, cards } = self.observer.judge(root, rules, self.last.as_ref(), now());
         health.boot_id.clone_from(&self.boot_id);
         health.unknown.extend(self.rules.problem.clone());
-        self.leftovers.note(memory, rules.leftover_bytes, &mut health);
+        self.leftovers.note(cards, rules.leftover_bytes, &mut health);
         let lacks = why_not_quarantined(is_quarantine_enforced(root));
         for change in changes::between(self.last.as_ref(), &health, lacks) {
             match change {

@@ -86,6 +86,8 @@ fn serve(rocworker: &Path, work: &Path, runs: usize) -> Result<Measured> {
     let shown = root.display().to_string();
     Command::new([rocworker]).arguments(["--root", &shown, "apply"]).read()?;
     let mut daemon = std::process::Command::new(rocworker);
+    // A backtrace for each error, as a developer asks for it, costs the daemon memory and time.
+    daemon.env_remove("RUST_BACKTRACE");
     daemon.args(["--root", &shown, "serve"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     let daemon = Daemon(daemon.spawn().with_context(|| format!("starting {}", rocworker.display()))?);
     until("it serves", || Ok(root.join("run/rocworker/daemon.sock").exists()))?;

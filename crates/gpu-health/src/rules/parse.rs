@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use inventory::series::{self, Series};
-use kernel_log::knowledge::{Class, Severity};
+use kernel_log::knowledge::{Class, Knowledge, Severity};
 use serde::Deserialize;
 use toml::Spanned;
 
 use super::unfit::{self, Fault};
 use super::{Is, MOST_EVENTS, OfLog, OfMetric, Rule, Rules, Selector, When};
-use crate::knowledge::IDS;
 
 /// A month: what a rule looks back and a quarantine lasts at most.
 const LONGEST_S: i64 = 30 * 86_400;
@@ -169,8 +168,12 @@ fn log(raw: &RawLog) -> Result<OfLog, Fault> {
 /// The id of a known message of this class.
 fn message(id: &Spanned<String>, class: Class) -> Result<String, Fault> {
     let wanted = id.get_ref();
-    let of_class = IDS.iter().filter(|(of, _)| *of == class);
-    let ids: Vec<&str> = of_class.map(|(_, id)| id.as_str()).collect();
+    let messages = match Knowledge::built_in() {
+        Ok(knowledge) => knowledge.messages(),
+        Err(error) => return fault(id, error.to_string()),
+    };
+    let of_class = messages.iter().filter(|message| message.class == class);
+    let ids: Vec<&str> = of_class.map(|message| message.id.as_str()).collect();
     if ids.contains(&wanted.as_str()) {
         return Ok(wanted.clone());
     }

@@ -1,8 +1,9 @@
 //! Each built-in rule, with inputs that just make it hold and inputs that just do not.
 
-use gpu_health::known::{Card, Event, Log};
+use gpu_health::known::{Event, Log};
 use gpu_health::rules::Rules;
 use inventory::health::State;
+use inventory::snapshot::Card;
 use kernel_log::knowledge::{Blame, Class, Knowledge, Severity};
 
 use crate::{Sample, card, event, judged, of, rules_of, sample};
@@ -141,7 +142,7 @@ fn a_reading_takes_off_what_the_table_says() {
     for (samples, takes, score) in cases {
         let shown = format!("{samples:?}");
         // Of this card the log says nothing.
-        let silent = Card { is_driven: false, ..card(samples) };
+        let silent = Card { driver: Some("vfio-pci".to_owned()), ..card(samples) };
         let gpu = of(&silent, &[]);
         assert_eq!((rules_of(&gpu), gpu.score), (takes.to_vec(), score), "{shown}");
         assert_eq!(gpu.state == State::Unknown, score.is_none(), "{shown}");

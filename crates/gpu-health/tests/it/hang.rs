@@ -1,7 +1,8 @@
 //! Tests whether a card counts as hanging.
 
-use gpu_health::known::{Card, Log};
+use gpu_health::known::Log;
 use gpu_health::rules::Rules;
+use inventory::snapshot::Card;
 use kernel_log::knowledge::{Class, Severity};
 
 use crate::{card, event, judged, of, rules_of, sample};
@@ -63,6 +64,6 @@ fn a_hang_that_recovered_degrades_for_an_hour_and_a_new_one_is_a_hang_again() {
 
 #[test]
 fn nothing_is_known_of_a_hang_of_a_card_that_amdgpu_does_not_drive() {
-    let card = Card { is_driven: false, ..card(Vec::new()) };
+    let card = Card { driver: Some("vfio-pci".to_owned()), ..card(Vec::new()) };
     assert_eq!(of(&card, &[]).hang, None);
 }

@@ -13,12 +13,13 @@ mod which_card;
 use std::sync::LazyLock;
 
 use gpu_health::judge::Judge;
-use gpu_health::known::{Card, Event, Known, Log};
+use gpu_health::known::{Event, Known, Log};
 use gpu_health::rules::Rules;
 use inventory::PciAddress;
 use inventory::health::{GpuHealth, Health};
 use inventory::readings::{CardReadings, RasBlock, Temperature, XgmiLink};
 use inventory::series;
+use inventory::snapshot::Card;
 use kernel_log::knowledge::{Class, Ended, Severity};
 
 static BUILT_IN: LazyLock<Rules> = LazyLock::new(Rules::built_in);
@@ -42,11 +43,11 @@ fn card(samples: Vec<Sample>) -> Card {
         assert!(found.is_some_and(|it| it.value.total_cmp(&value).is_eq()), "{name} {labels:?} {value}");
     }
     Card {
-        pci: address("0000:03:00.0"),
+        pci: Some(address("0000:03:00.0")),
+        driver: Some("amdgpu".to_owned()),
         bridges: vec![address("0000:00:01.1")],
-        is_driven: true,
         readings,
-        unread: Vec::new(),
+        ..Card::default()
     }
 }
 

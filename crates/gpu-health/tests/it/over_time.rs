@@ -1,9 +1,10 @@
 //! Tests that need several judgements: counters that grow, and quarantine.
 
 use gpu_health::judge::Judge;
-use gpu_health::known::{Card, Event, Known, Log};
+use gpu_health::known::{Event, Known, Log};
 use gpu_health::rules::Rules;
 use inventory::health::{GpuHealth, Health, State};
+use inventory::snapshot::Card;
 use kernel_log::knowledge::Class;
 
 use crate::{NOW, card, event, rules_of, sample};
@@ -36,7 +37,7 @@ impl Over {
 /// A card about which the log can have no messages, with so many corrected errors.
 fn corrected(count: f64) -> Card {
     let errors = sample("rocm_ras_errors_total", &[("block", "umc"), ("severity", "correctable")], count);
-    Card { is_driven: false, ..card(vec![errors]) }
+    Card { driver: Some("vfio-pci".to_owned()), ..card(vec![errors]) }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Properties that hold for every input.
 
 use gpu_health::judge::Judge;
-use gpu_health::known::{Card, Event, Known, Log};
+use gpu_health::known::{Event, Known, Log};
 use inventory::health::{Health, State};
+use inventory::snapshot::Card;
 use kernel_log::knowledge::{Class, Severity};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -2,8 +2,9 @@
 //! the score and whether the GPU hangs, at several times.
 
 use gpu_health::judge::Judge;
-use gpu_health::known::{Card, Event, Known, Log};
+use gpu_health::known::{Event, Known, Log};
 use inventory::health::State;
+use inventory::snapshot::Card;
 use kernel_log::knowledge::Knowledge;
 
 use crate::{BUILT_IN, NOW, address, card};
@@ -49,7 +50,7 @@ fn judged(cards: &[Card], lines: &[(u64, String)], after: u64) -> String {
 }
 
 fn another() -> Card {
-    Card { pci: address("0000:43:00.0"), bridges: vec![address("0000:40:01.1")], ..card(Vec::new()) }
+    Card { pci: Some(address("0000:43:00.0")), bridges: vec![address("0000:40:01.1")], ..card(Vec::new()) }
 }
 
 /// `G ` begins a line of the card at 0000:03:00.0, `O ` one of the other, `P ` one of the bridge above the first.

@@ -1,15 +1,17 @@
 //! Which card a message belongs to, and the answer for a card about which nothing is known.
 
 use gpu_health::judge::Judge;
-use gpu_health::known::{Card, Event, Known, Log};
+use gpu_health::known::{Event, Known, Log};
 use gpu_health::rules::Rules;
 use inventory::health::State;
+use inventory::readings::CardReadings;
+use inventory::snapshot::Card;
 use kernel_log::knowledge::Class;
 
 use crate::{NOW, address, card, event, health, of, rules_of};
 
 fn another() -> Card {
-    Card { pci: address("0000:43:00.0"), bridges: vec![address("0000:40:01.1")], ..card(Vec::new()) }
+    Card { pci: Some(address("0000:43:00.0")), bridges: vec![address("0000:40:01.1")], ..card(Vec::new()) }
 }
 
 #[test]
@@ -54,7 +56,10 @@ fn a_message_without_a_gpu_is_the_only_cards_and_of_several_it_is_nobodys() {
 
 #[test]
 fn a_card_of_which_nothing_is_known_has_no_score_and_says_so() {
-    let suspended = Card { unread: vec!["It is suspended.".to_owned()], ..card(Vec::new()) };
+    const SUSPENDED: &str = "It is suspended: no reading wakes it, and the kernel's log alone was judged";
+    let power_state = Some("suspended".to_owned());
+    let suspended =
+        Card { readings: CardReadings { power_state, ..CardReadings::default() }, ..card(Vec::new()) };
     let cards = [suspended];
     let known = Known { now: NOW, cards: &cards, log: Err("no permission"), last: None };
     let health = Judge::default().judge(&Rules::built_in(), known);
@@ -62,17 +67,17 @@ fn a_card_of_which_nothing_is_known_has_no_score_and_says_so() {
     assert_eq!((gpu.state, gpu.score, gpu.hang), (State::Unknown, None, None));
     assert_eq!(
         gpu.unknown,
-        ["It is suspended.", "Neither a reading that a rule names nor the kernel's log is known."]
+        [SUSPENDED, "Neither a reading that a rule names nor the kernel's log is known."]
     );
     assert_eq!(health.unknown, ["The kernel's log is not judged: no permission"]);
     // With a log, the suspended card is judged by the log alone.
     let gpu = of(&cards[0], &[]);
-    assert_eq!((gpu.score, &gpu.unknown[..]), (Some(100), &["It is suspended.".to_owned()][..]));
+    assert_eq!((gpu.score, &gpu.unknown[..]), (Some(100), &[SUSPENDED.to_owned()][..]));
 }
 
 #[test]
 fn a_log_that_is_silent_of_a_card_without_amdgpu_says_nothing_of_it() {
-    let idle = Card { is_driven: false, ..card(Vec::new()) };
+    let idle = Card { driver: Some("vfio-pci".to_owned()), ..card(Vec::new()) };
     assert_eq!((of(&idle, &[]).state, of(&idle, &[]).score), (State::Unknown, None));
     let failed = of(&idle, &[event(Class::InitFailed, 5)]);
     assert_eq!((failed.state, failed.score), (State::Unhealthy, Some(0)));

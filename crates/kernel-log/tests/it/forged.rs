@@ -196,7 +196,7 @@ fn known(knowledge: &Knowledge, record: &str) -> Option<String> {
 #[test]
 fn no_record_with_a_name_that_a_user_chooses_is_a_message() {
     let knowledge = Knowledge::built_in().unwrap();
-    let messages = messages(&knowledge);
+    let messages = messages(knowledge);
     let mut believed = Vec::new();
     let mut tried = 0;
     for (file, record) in RECORDS {
@@ -219,7 +219,7 @@ fn no_record_with_a_name_that_a_user_chooses_is_a_message() {
             }
             tried += forged.len();
             believed.extend(
-                forged.iter().filter_map(|it| known(&knowledge, it)).map(|it| format!("{file}: {it}")),
+                forged.iter().filter_map(|it| known(knowledge, it)).map(|it| format!("{file}: {it}")),
             );
         }
     }
@@ -245,7 +245,7 @@ fn no_name_of_a_process_in_a_message_of_amdgpus_makes_another_of_it() {
         ("amdgpu 0000:03:00.0: amdgpu:  in process COMM pid 1 thread NICK pid 2)", "fault-process"),
         ("amdgpu 0000:03:00.0: amdgpu:  for process COMM pid 1 thread NICK pid 2)", "fault-process"),
     ] {
-        for message in messages(&knowledge) {
+        for message in messages(knowledge) {
             for at in 1..=COMM {
                 let comm = cut(&message, at);
                 let rest = message.get(comm.len()..).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use kernel_log::knowledge::{Class, Found, Knowledge, Message, Severity};
 
-fn built_in() -> Knowledge {
+fn built_in() -> &'static Knowledge {
     Knowledge::built_in().unwrap()
 }
 

@@ -46,7 +46,7 @@ fn a_gigabyte_takes_less_than_two_blocks_of_memory() {
         let (before, length) = (peak(), text.len() as u64);
         let mut hits = 0;
         let input = Repeated { text: &text, at: 0 }.take(GIGABYTE / length * length);
-        let totals = scan(&knowledge, input, &mut |hit| {
+        let totals = scan(knowledge, input, &mut |hit| {
             assert!(hit.text.len() <= LONGEST_LINE);
             hits += 1;
             Ok(())

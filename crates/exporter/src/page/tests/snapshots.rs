@@ -41,6 +41,8 @@ fn card(number: u8, partitions: u8) -> Card {
     let vram = MemoryPool { pool: "vram", used_bytes: Some(17 * GIB), total_bytes: Some(192 * GIB) };
     Card {
         pci: PciAddress::parse(&format!("0000:{number:02x}:00.0")),
+        driver: Some("amdgpu".to_owned()),
+        bridges: Vec::new(),
         identity: Identity {
             product: Some("AMD Instinct MI300X OAM".to_owned()),
             gfx: Some("gfx942".to_owned()),
