@@ -90,7 +90,7 @@ impl<'a> Subject<'a> {
 
     /// Whether amdgpu drives GPUs that can compute, and KFD has none of them.
     fn kfd_lacks_all(&self) -> bool {
-        let is_driven = |gpu: &&Gpu| gpu.kfd_node.is_some() || gpu.driver.as_deref() == Some("amdgpu");
+        let is_driven = |gpu: &&Gpu| gpu.kfd_node.is_some() || gpu.is_driven_by_amdgpu();
         let mut computing =
             self.facts.amd().filter(is_driven).filter(|gpu| gpu.never_computes().is_none()).peekable();
         computing.peek().is_some() && computing.all(lacks_kfd)
@@ -123,9 +123,7 @@ impl<'a> Subject<'a> {
     /// been passed in. That is the operator's choice, not a fault of the GPU.
     pub(crate) fn is_left_outside(&self, gpu: &Gpu) -> bool {
         let missing = |node: &DeviceNode| matches!(node.state, Err(NodeFault::Missing(_)));
-        self.in_container()
-            && gpu.driver.as_deref() == Some("amdgpu")
-            && gpu.render.as_ref().is_some_and(missing)
+        self.in_container() && gpu.is_driven_by_amdgpu() && gpu.render.as_ref().is_some_and(missing)
     }
 }
 

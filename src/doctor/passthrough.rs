@@ -20,8 +20,7 @@ pub(super) fn check(name: &'static str, subject: &Subject<'_>) -> Option<Check> 
         return None;
     }
     // The driver's check reports a GPU without a render node, which no host could pass into a container.
-    let is_driven =
-        |gpu: &&Gpu| gpu.driver.as_deref() == Some("amdgpu") && gpu.render.is_some() && !lacks_kfd(gpu);
+    let is_driven = |gpu: &&Gpu| gpu.is_driven_by_amdgpu() && gpu.render.is_some() && !lacks_kfd(gpu);
     let driven: Vec<&Gpu> = subject.facts.amd().filter(is_driven).collect();
     if driven.is_empty() {
         return None;

@@ -1,11 +1,11 @@
 //! AMD's cards as health is judged by them.
 
-use std::path::PathBuf;
+use std::path::Path;
 
-use inventory::Unknown;
 use inventory::health::Health;
 use inventory::readings::{CardReadings, Fault};
 use inventory::snapshot::Card;
+use inventory::{PciAddress, Unknown};
 use root::Root;
 use telemetry::patient::{DEADLINE, PATIENCE, Patient};
 
@@ -20,7 +20,7 @@ pub(super) struct Cards {
 /// The cards of the machine, as one look read them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Read {
-    /// The cards in the order of their PCI addresses.
+    /// Cards whose PCI address is known.
     pub(super) cards: Vec<Card>,
     /// Why nothing is known of any card.
     pub(super) problem: Option<String>,
@@ -55,7 +55,7 @@ impl Cards {
             read
         });
         for card in &mut read.cards {
-            card.readings = unreadable([why.to_owned()]);
+            card.readings = unread(card.pci, [why.to_owned()]);
         }
         if read.cards.is_empty() {
             read.problem = Some(why.to_owned());
@@ -69,34 +69,36 @@ fn keep_judged(read: &mut Read, last: Option<&Health>) {
     for gpu in last.map_or(&[][..], |health| &health.gpus) {
         if read.cards.iter().all(|card| card.pci != Some(gpu.pci)) {
             // Which driver it has is not known: that the kernel's log is silent about it says nothing.
-            let readings = unreadable(read.unanswered.clone());
+            let readings = unread(Some(gpu.pci), read.unanswered.clone());
             read.cards.push(Card { pci: Some(gpu.pci), readings, ..Card::default() });
         }
     }
-    read.cards.sort_by_key(|card| card.pci);
 }
 
-/// The readings of a card whose folder cannot be found, for these reasons.
-fn unreadable(why: impl IntoIterator<Item = String>) -> CardReadings {
-    let file = PathBuf::from("/sys/bus/pci/devices");
+/// Readings without a value, and why nothing was read of the card.
+fn unread(pci: Option<PciAddress>, why: impl IntoIterator<Item = String>) -> CardReadings {
+    let address = pci.map(|pci| pci.to_string()).unwrap_or_default();
+    let file = Path::new("/sys/bus/pci/devices").join(address);
     let fault = |why| Fault { file: file.clone(), reason: Unknown::because(why) };
     CardReadings { faults: why.into_iter().map(fault).collect(), ..CardReadings::default() }
 }
 
 fn all(root: &Root) -> Read {
     let inventory = amdgpu::read(root);
-    let mut cards: Vec<Card> =
-        inventory.cards().iter().map(|card| amdgpu::snapshot::card(root, card)).collect();
-    cards.sort_by_key(|card| card.pci);
+    let cards = inventory.cards();
+    // The partitions of a card that does not answer are no cards of their own.
+    let addressed = cards.iter().filter(|card| card.first.pci.is_some());
+    let cards = addressed.map(|card| amdgpu::snapshot::card(root, card)).collect();
     Read { cards, problem: None, unanswered: inventory.unanswered().map(ToString::to_string).collect() }
 }
 
 #[cfg(test)]
+#[allow(clippy::disallowed_methods, reason = "a test lays out files")]
 mod tests {
+    use std::fs;
     use std::path::PathBuf;
 
     use gpu_health::rules::Rules;
-    use inventory::PciAddress;
     use inventory::health::State;
     use layout::{Gpu, Machine, Nodes};
 
@@ -132,10 +134,13 @@ mod tests {
             before.cards.iter().map(Card::is_driven_by_amdgpu).collect::<Vec<_>>(),
             [true, true, false]
         );
-        assert!(before.cards[0].readings.power.watts.is_some());
+        assert!(
+            before.cards[0].readings.power.watts.is_some() && !before.cards[0].readings.memory.is_empty()
+        );
         let Judgement { health, .. } = observer.judge(&root, &Rules::built_in(), None, 1_790_000_000);
         let expected = [State::Healthy, State::Healthy, State::Unknown];
         assert_eq!(states(&health), expected, "{health:#?}");
+        assert_eq!(health.gpus[2].unknown[0], "vfio-pci drives it: only amdgpu says how a GPU is");
 
         hang(&mut observer);
         let after = observer.cards.read(None);
@@ -169,5 +174,30 @@ mod tests {
         let Judgement { health: found, .. } = later.judge(&root, &Rules::built_in(), None, now);
         assert_eq!(found.gpus, []);
         assert!(found.unknown.iter().any(|it| it.starts_with("The GPUs cannot be read: ")), "{found:#?}");
+    }
+
+    #[test]
+    fn a_card_that_does_not_answer_stays_one_card_whose_driver_is_not_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = Machine::instinct_with_readings(1, 8).put("/dev/kmsg", LOG);
+        machine.lay_out(folder.path(), Nodes::Recorded).unwrap();
+        let root = Root::open(folder.path()).unwrap();
+        let mut observer = Observer::new(&root);
+        let rules = Rules::built_in();
+        let Judgement { health, .. } = observer.judge(&root, &rules, None, 1_790_000_000);
+        let pci = health.gpus[0].pci;
+        // A folder gives no text.
+        for name in ["uevent", "class"] {
+            let file = folder.path().join(format!("sys/bus/pci/devices/{pci}")).join(name);
+            fs::remove_file(&file).unwrap();
+            fs::create_dir(&file).unwrap();
+        }
+        // KFD still names its partitions, which are no cards of their own.
+        assert!(amdgpu::read(&root).cards().iter().any(|card| card.first.pci.is_none()));
+        let Judgement { health, cards } = observer.judge(&root, &rules, Some(&health), 1_790_000_010);
+        assert_eq!(cards.iter().map(|card| card.pci).collect::<Vec<_>>(), [Some(pci)]);
+        let unknown = &health.gpus[0].unknown;
+        assert!(unknown[0].starts_with(&format!("PCI device {pci} cannot be read: ")), "{health:#?}");
+        assert!(!unknown.iter().any(|it| it.contains("driver")), "{health:#?}");
     }
 }

@@ -54,7 +54,7 @@ pub fn read(root: &Root) -> Inventory {
     unread.extend(failed.map(|reason| Unread { of: UnreadOf::Device, reason }));
     let mut nodes = Vec::new();
     for node in topology.nodes {
-        match survey.why_not_amds(&node) {
+        match survey.why_no_amd_gpu(&node) {
             None => nodes.push(node),
             Some(problem) => {
                 // The node may be of a function that cannot be read.
@@ -84,7 +84,7 @@ pub fn read(root: &Root) -> Inventory {
         let gpu = survey.with_nodes(gpu, survey.render_of(&parent));
         gpus.push(Gpu { problems: vec![Problem::NotAmd], ..gpu });
     }
-    let is_bound = gpus.iter().any(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
+    let is_bound = gpus.iter().any(|gpu| gpu.is_driven_by_amdgpu());
     Inventory {
         gpus,
         kfd: survey.kfd,
@@ -222,7 +222,7 @@ impl Survey<'_> {
 
     /// Why a KFD node is not taken for a GPU: its render node belongs to no AMD card. Without this check an
     /// error in KFD's tree could offer another vendor's GPU.
-    fn why_not_amds(&self, node: &Node) -> Option<String> {
+    fn why_no_amd_gpu(&self, node: &Node) -> Option<String> {
         let (id, minor) = (node.id, node.render_minor);
         if minor == 0 {
             return Some(format!(
@@ -312,7 +312,7 @@ impl Survey<'_> {
             (Ok(()), Ok(_)) => {}
             (Ok(()), Err(fault)) => problems.push(Problem::Kfd(fault.clone())),
             (Err(reason), _) if gpu.render.is_none() => problems.push(self.no_kfd(reason)),
-            // The caller reports the missing KFD of a GPU with a render node.
+            // `unknown_to_kfd` reports the missing KFD of a GPU with a render node.
             (Err(_), _) => {}
         }
         problems

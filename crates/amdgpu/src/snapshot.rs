@@ -1,12 +1,12 @@
-//! Reads what a snapshot says of a card.
+//! Reads a card for a snapshot.
 
 use inventory::snapshot::{Card, Gpu};
 use root::Root;
 
 use crate::{pci, readings};
 
-/// Reads a card as it is now. Identity, partitions' readings, processes and health are the caller's to add: they need what
-/// earlier snapshots said, or other programs' files.
+/// Reads a card's driver, bridges and readings, and the numbers of its GPUs. The caller adds the rest; until then an empty
+/// [`Gpu::problems`] does not mean that a GPU is usable.
 #[must_use]
 pub fn card(root: &Root, card: &inventory::Card<'_>) -> Card {
     let first = card.first;

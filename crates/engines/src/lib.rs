@@ -54,14 +54,14 @@ pub static ALL: [Engine; 5] =
 /// What rocworker knows about an engine and asks of it. `Engine::UNCONFIGURED` has what an engine leaves out.
 #[derive(Debug)]
 pub struct Engine {
-    /// In receipts, notes and checks, and its key of the configuration.
+    /// In receipts, notes and checks, and the key of the configuration of an engine that has one.
     pub name: &'static str,
     /// The unit of systemd that starts it. The daemon watches it, and a report has it.
     pub unit: Option<&'static str>,
     /// The program whose version a report has.
     pub program: Option<&'static str>,
-    /// Where a runtime's program may be named for it, in any case: files, and folders of files. `None`: nowhere, nor by
-    /// its unit.
+    /// The files, and folders of files, in which a person may name a runtime's program for the engine, whatever
+    /// rocworker's configuration says. `None`: neither they nor its unit do.
     pub(crate) names_programs_in: Option<(&'static [&'static str], &'static [&'static str])>,
     /// Where it keeps the bundles of containers that run: their shims call the wrapper by its path.
     pub(crate) bundles: Option<&'static str>,

@@ -71,8 +71,7 @@ impl Traffic {
 /// The cards that amdgpu drives.
 fn cards(root: &Root) -> BTreeSet<PciAddress> {
     let gpus = amdgpu::read(root).gpus;
-    let driven =
-        gpus.iter().filter(|gpu| gpu.vendor == Vendor::Amd && gpu.driver.as_deref() == Some("amdgpu"));
+    let driven = gpus.iter().filter(|gpu| gpu.vendor == Vendor::Amd && gpu.is_driven_by_amdgpu());
     driven.filter_map(|gpu| gpu.pci).collect()
 }
 

@@ -39,8 +39,7 @@ impl Judge {
             let verdict = match &rule.when {
                 When::Log(of) => messages::judge(of, messages.as_deref(), card, known.now),
                 When::Metric(of) => {
-                    let counter = (pci, rule.id.as_str());
-                    readings::judge(of, counter, &card.readings, known.now, &mut self.history)
+                    readings::judge(of, (pci, &rule.id), &card.readings, known.now, &mut self.history)
                 }
             };
             is_judged |= verdict.is_some();

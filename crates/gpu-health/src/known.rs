@@ -37,8 +37,8 @@ pub struct Log<'a> {
 pub struct Known<'a> {
     /// Seconds since 1970.
     pub now: u64,
-    /// Of a card that is suspended, or that cannot be read, there is no reading that a rule names. A card without an
-    /// address is not judged.
+    /// Cards whose PCI address is known. Of a card that is suspended, or that cannot be read, there is no reading that a
+    /// rule names.
     pub cards: &'a [Card],
     /// The kernel's log, or why the program cannot read it.
     pub log: Result<Log<'a>, &'a str>,

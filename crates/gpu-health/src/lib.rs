@@ -1,5 +1,5 @@
-//! Judges how well AMD GPUs are, by rules that are data (rules.toml), from a snapshot's cards and the kernel's log. Pure: nothing
-//! here reads a file.
+//! Judges how well AMD GPUs are, by rules that are data (rules.toml), from a snapshot's cards and the kernel's log. Pure:
+//! nothing here reads a file.
 
 mod history;
 pub mod judge;

@@ -7,27 +7,27 @@ use inventory::series::{Label, Value};
 use crate::history::History;
 use crate::rules::{Is, OfMetric, Selector, Span, Verdict};
 
-/// `rule`: the card and the rule's id, by which `history` keeps a counter's earlier values.
+/// `pci` and `rule`, the rule's id: by them `history` keeps a counter's earlier values.
 pub(crate) fn judge(
     when: &OfMetric,
     (pci, rule): (PciAddress, &str),
-    card: &CardReadings,
+    readings: &CardReadings,
     now: u64,
     history: &mut History,
 ) -> Verdict {
     let OfMetric { of, is } = when;
     let mut is_judged = false;
     let mut holds = Vec::new();
-    for it in values(of, card) {
+    for it in values(of, readings) {
         let value = it.value;
         let verdict = match is {
             Is::Above(number) => Some(against(of, &it, "above", *number, value > *number)),
             Is::AtLeast(number) => Some(against(of, &it, "at least", *number, value >= *number)),
             Is::Below(number) => Some(against(of, &it, "below", *number, value < *number)),
-            Is::AboveOther(other) => beside(&it, of, other, card)
+            Is::AboveOther(other) => beside(&it, of, other, readings)
                 .filter(|limit| limit.value > 0.0)
                 .map(|limit| compared((of, &it), "above", (other, &limit), value > limit.value)),
-            Is::BelowOther(other) => beside(&it, of, other, card)
+            Is::BelowOther(other) => beside(&it, of, other, readings)
                 .map(|limit| compared((of, &it), "below", (other, &limit), value < limit.value)),
             Is::Grown { by, within_s } => {
                 let grown = history.grown((pci, rule, &it.labels), *within_s, (now, value));
@@ -47,8 +47,8 @@ pub(crate) fn judge(
 }
 
 /// The values that a rule names. What is no number is no reading.
-fn values(of: &Selector, card: &CardReadings) -> Vec<Value> {
-    let mut values = (of.series.values)(card);
+fn values(of: &Selector, readings: &CardReadings) -> Vec<Value> {
+    let mut values = (of.series.values)(readings);
     values.retain(|it| {
         let has = |wanted: &(String, String)| {
             it.labels.iter().any(|(name, value)| *name == wanted.0 && *value == wanted.1)
@@ -59,9 +59,9 @@ fn values(of: &Selector, card: &CardReadings) -> Vec<Value> {
 }
 
 /// The value of `other` that stands beside this one: labels that both have, and that no selector names, are equal.
-fn beside(it: &Value, of: &Selector, other: &Selector, card: &CardReadings) -> Option<Value> {
+fn beside(it: &Value, of: &Selector, other: &Selector, readings: &CardReadings) -> Option<Value> {
     let is_free = |(name, _): &&Label| !of.labels.iter().chain(&other.labels).any(|(named, _)| named == name);
-    values(other, card).into_iter().find(|candidate| {
+    values(other, readings).into_iter().find(|candidate| {
         it.labels.iter().filter(is_free).all(|(name, value)| {
             candidate.labels.iter().all(|(its_name, its_value)| its_name != name || its_value == value)
         })

@@ -66,6 +66,11 @@ impl Gpu {
         }
     }
 
+    #[must_use]
+    pub fn is_driven_by_amdgpu(&self) -> bool {
+        self.driver.as_deref() == Some("amdgpu")
+    }
+
     /// Whether a container can use the GPU: it has no problem. No other code decides this.
     #[must_use]
     pub fn usable(&self) -> bool {

@@ -1,5 +1,6 @@
-//! Every reason why a container cannot use a GPU. crates/amdgpu finds them and adds them to
-//! [`crate::Gpu::problems`]; a GPU without one is usable.
+//! Every reason for which a GPU is not usable, worded here and in the types that a reason holds. crates/amdgpu finds the
+//! reasons and adds them to [`crate::Gpu::problems`]; a GPU without one is usable. Quarantine, leases and the configured
+//! selection keep usable GPUs from containers: they are decided in crates/allocation and crates/config.
 
 use std::fmt;
 

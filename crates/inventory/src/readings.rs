@@ -110,7 +110,7 @@ pub struct MemoryPool {
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Voltage {
-    /// `vddgfx`, `vddnb`, `soc`, `mem`.
+    /// hwmon's label, `vddgfx` or `vddnb`; of `gpu_metrics` `vddgfx`, `soc`, `mem`.
     pub rail: String,
     pub volts: f64,
 }

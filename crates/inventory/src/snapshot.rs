@@ -41,7 +41,7 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Default)]
 pub struct Card {
     pub pci: Option<PciAddress>,
-    /// The kernel driver that is bound to it. Only amdgpu gives readings.
+    /// The kernel driver that is bound to it; `None`: no driver is, or which one is not known. Only amdgpu gives readings.
     pub driver: Option<String>,
     /// The bridges above it on the PCI bus, the root port first: a kernel's message about their links concerns the card.
     pub bridges: Vec<PciAddress>,

@@ -38,7 +38,7 @@ const TOOLS: [Tool; 2] = [
 #[must_use]
 pub fn check(programs: Option<&Programs>, facts: &Facts, config: &Config) -> Vec<Check> {
     // rocm-smi and amd-smi list what amdgpu drives, one entry for each partition.
-    let driven = facts.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu")).count();
+    let driven = facts.amd().filter(|gpu| gpu.is_driven_by_amdgpu()).count();
     let check =
         |tool: &Tool| tool.check(programs, driven, (tool.asked_for)(config)).unwrap_or_else(|check| check);
     TOOLS.iter().map(check).collect()

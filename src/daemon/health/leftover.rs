@@ -112,7 +112,7 @@ fn look(root: &Root, cards: &[Card], limit: Option<u64>) -> BTreeMap<PciAddress,
         suspects.contains(&pci) && clients.as_ref().is_some_and(|clients| !uses_it(clients))
     };
     let look = |card: &Card| {
-        let pci = card.pci.filter(|_| card.is_driven_by_amdgpu())?;
+        let pci = card.pci?;
         let unused_bytes = vram_used(card).filter(|_| is_unused(pci));
         Some((pci, Look { gone: on(card, &gone), unused_bytes }))
     };

@@ -1,6 +1,5 @@
 //! What commands answer about a Root.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
@@ -46,15 +45,8 @@ pub(crate) fn answer(root: &Root, wanted: Wanted, named: &Path) -> String {
         }
         Wanted::Health => {
             let inventory = amdgpu::read(root);
-            let driven = inventory.amd().filter(|gpu| gpu.driver.as_deref() == Some("amdgpu"));
-            let cards: BTreeSet<_> = driven.filter_map(|gpu| gpu.pci).collect();
-            let read: Vec<_> = cards.into_iter().map(|pci| amdgpu::readings::of_card(root, pci)).collect();
-            let bridges: Vec<_> = inventory
-                .gpus
-                .iter()
-                .filter_map(|gpu| gpu.pci)
-                .map(|pci| amdgpu::bridges(root, pci))
-                .collect();
+            let cards = inventory.cards();
+            let read: Vec<_> = cards.iter().map(|card| amdgpu::snapshot::card(root, card)).collect();
             let last = daemon_file::last::<inventory::health::Health>(root);
             let log = Kmsg::open(root).and_then(|mut log| log.read()).map(|read| read.records.len());
             let judged = Observer::new(root).judge(root, &rules::in_force(root).0, None, JUDGED_AT).health;
@@ -63,7 +55,7 @@ pub(crate) fn answer(root: &Root, wanted: Wanted, named: &Path) -> String {
             let uptime = root.read_text("/proc/uptime", 4096).is_ok();
             let policy =
                 root.read_trusted("/etc/rocworker/wrapper.json", 1 << 20).map_err(|error| error.to_string());
-            format!("{read:#?}\n{bridges:?}\n{last:#?}\n{log:?}\n{rules:?}\n{policy:?}\n{judged:#?} {uptime}")
+            format!("{read:#?}\n{last:#?}\n{log:?}\n{rules:?}\n{policy:?}\n{judged:#?} {uptime}")
         }
         Wanted::Doctor => {
             let config = Config::read(root).unwrap();

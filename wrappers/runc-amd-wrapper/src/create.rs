@@ -79,7 +79,7 @@ impl Create<'_> {
         }
     }
 
-    /// For a bundle that cannot be edited: fails if the bundle's container asks for GPUs.
+    /// Where the wrapper can give no GPU, fails if the bundle's container asks for some.
     ///
     /// # Errors
     /// A sentence with the reason, if the container asks for GPUs.

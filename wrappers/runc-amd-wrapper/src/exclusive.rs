@@ -76,7 +76,7 @@ enum Wanted<'a> {
 
 impl<'a> Exclusive<'a> {
     /// Decides, and waits where the container and the policy want that. `lock` is let go meanwhile. The GPUs are this
-    /// container's once [`Exclusive::write`] has written it down under the lock that is answered. None: nothing is to be
+    /// container's once [`Exclusive::write`] has written it down under the lock that is returned. None: nothing is to be
     /// done, since runc refuses the id, or this process has been here before.
     ///
     /// # Errors

@@ -101,7 +101,7 @@ mod tests {
     }
 
     /// `a0` is a partition of card a with no use, in the hive of its case: all of A to M in one, N to Z in another. `z0` is
-    /// a processor's own.
+    /// an APU.
     fn candidates(text: &str) -> Vec<Candidate<'static>> {
         let candidate = |word: &str| {
             let (card_letter, uses) = word.split_at(1);
@@ -146,7 +146,7 @@ mod tests {
             // Within one hive the larger card first.
             ("A0 N0 O0 O0 P0", 3, &[1, 2, 3]),
             ("N0 O0 O0 P0 P0 P0", 5, &[1, 2, 3, 4, 5]),
-            // A processor's own comes last, wherever it is listed and however used the cards are.
+            // An APU comes last, wherever it is listed and however used the cards are.
             ("z0 a0", 1, &[1]),
             ("a1 z0", 1, &[0]),
             ("z0 a7 b9", 2, &[1, 2]),
@@ -194,7 +194,7 @@ mod tests {
             // No card has room for all: the largest first.
             (&[(b'a', "x."), (b'b', "...")], 4, &[1, 2, 3, 4]),
             (&[(b'a', "x")], 1, &[]),
-            // A processor's own only where no card is free.
+            // An APU only where no card is free.
             (&[(b'z', "."), (b'a', "."), (b'b', "x")], 1, &[1]),
             (&[(b'z', "."), (b'a', "x")], 1, &[0]),
         ];

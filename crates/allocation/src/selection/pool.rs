@@ -146,7 +146,7 @@ impl Pool {
         self.quarantined.iter().find(|(render, _)| *render == gpu.render).map(|(_, why)| why.as_str())
     }
 
-    /// `count` of the GPUs that are free, a processor's own last: from the fullest card that has room for them,
+    /// `count` of the GPUs that are free, an APU's last: from the fullest card that has room for them,
     /// so that whole cards stay whole; else from cards that are close to each other. None: fewer are free.
     #[must_use]
     pub fn pick_free(&self, count: u32, is_free: impl Fn(&Gpu) -> bool) -> Option<Vec<&Gpu>> {

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use crate::{BUILT_IN, NOW, Sample, card, event, judged, sample};
 
-const CLASSES: [Class; 16] = [
+const CLASSES: [Class; 17] = [
     Class::AccessDenied,
     Class::MemoryUncorrectable,
     Class::MemoryCorrectable,
@@ -27,6 +27,7 @@ const CLASSES: [Class; 16] = [
     Class::Firmware,
     Class::InitFailed,
     Class::HardwareEvent,
+    Class::Kfd,
 ];
 
 fn events() -> impl Strategy<Value = Vec<Event>> {

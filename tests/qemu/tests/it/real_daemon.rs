@@ -33,7 +33,8 @@ const INIT: &str = concat!(
 );
 const SPEC: &str = "/etc/cdi/amd.json";
 
-/// The number of timed loads, none of which may take longer than a second. In a machine in software each costs seconds.
+/// The number of timed loads, none of which may take longer than a second of the machine's clock. QEMU in software needs
+/// seconds of the host's time for each.
 const LOADS: usize = 40;
 const BURST: u32 = 10_000;
 
