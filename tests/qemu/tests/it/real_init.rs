@@ -173,7 +173,8 @@ fn reloaded_and_ended(answers: &Answers) {
     let stopped = Units::parse(answers.said("stop"));
     let [began, ended] = ["ActiveExit", "InactiveEnter"].map(|key| stopped.us("rocworker", key));
     eprintln!("ended {} ms after systemd stopped it", (ended - began) / 1000);
-    assert!(ended - began < 1_000_000, "{stopped:#?}");
+    // This machine's clock goes on while the host computes other things: real_daemon.rs holds the second where it does not.
+    assert!(ended - began < 3_000_000, "{stopped:#?}");
     assert_eq!(stopped.of("rocworker", "Result"), "success", "{stopped:#?}");
 }
 
