@@ -24,10 +24,10 @@ pub(crate) fn judge(
             Is::Above(number) => Some(against(of, &it, "above", *number, value > *number)),
             Is::AtLeast(number) => Some(against(of, &it, "at least", *number, value >= *number)),
             Is::Below(number) => Some(against(of, &it, "below", *number, value < *number)),
-            Is::AboveOther(other) => beside(&it, of, other, readings)
+            Is::AboveOther(other) => compared_value(&it, of, other, readings)
                 .filter(|limit| limit.value > 0.0)
                 .map(|limit| compared((of, &it), "above", (other, &limit), value > limit.value)),
-            Is::BelowOther(other) => beside(&it, of, other, readings)
+            Is::BelowOther(other) => compared_value(&it, of, other, readings)
                 .map(|limit| compared((of, &it), "below", (other, &limit), value < limit.value)),
             Is::Grown { by, within_s } => {
                 let grown = history.grown((pci, rule, &it.labels), *within_s, (now, value));
@@ -58,8 +58,8 @@ fn values(of: &Selector, readings: &CardReadings) -> Vec<Value> {
     values
 }
 
-/// The value of `other` that stands beside this one: labels that both have, and that no selector names, are equal.
-fn beside(it: &Value, of: &Selector, other: &Selector, readings: &CardReadings) -> Option<Value> {
+/// The value of `other` with which a rule compares this one: labels that both have, and that no selector names, are equal.
+fn compared_value(it: &Value, of: &Selector, other: &Selector, readings: &CardReadings) -> Option<Value> {
     let is_free = |(name, _): &&Label| !of.labels.iter().chain(&other.labels).any(|(named, _)| named == name);
     values(other, readings).into_iter().find(|candidate| {
         it.labels.iter().filter(is_free).all(|(name, value)| {
