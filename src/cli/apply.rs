@@ -60,7 +60,7 @@ fn shown(session: &Session, applied: &run::Outcome) -> String {
         0 => "Already in sync; no changes.\n".to_owned(),
         n if is_revert => format!("{} reverted.\n", counted(n, "change")),
         n => {
-            format!("{} made. To revert: {}\n", counted(n, "change"), session.with_options("rocworker undo"))
+            format!("{} made. To revert: rocworker undo\n", counted(n, "change"))
         }
     });
     text

@@ -132,7 +132,7 @@ pub(crate) enum Person {
     },
     /// Say how well each GPU is, from 0 to 100, and why; ends with 3 when one is unhealthy
     Health {
-        /// Judge by these rules (a path of this machine) instead of the daemon's
+        /// Judge by these rules (a path of this machine, or - for stdin) instead of the daemon's
         #[arg(long, value_name = "FILE")]
         rules: Option<PathBuf>,
     },
@@ -199,6 +199,9 @@ pub(crate) enum Script {
     Exporter(super::exporter::Command),
     #[command(hide = true)]
     Probe(super::probe::Probe),
+    /// Print a snapshot of the machine for each line of stdin. `rocworker --host HOST top` runs it there
+    #[command(hide = true)]
+    Snapshots,
     /// Read files for the rocworker that has started this one (src/reader)
     #[command(hide = true)]
     ReadFiles,

@@ -29,18 +29,16 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
 }
 
 fn shown(session: &Session, booted: &run::Outcome) -> String {
-    let mut text = settled(session, &booted.effects);
+    let mut text = settled(&booted.effects);
     text.push_str(&findings(session, "failed", &booted.failed));
     for differs in &booted.differs {
         let path = printable(&differs.path.shown(&session.root));
-        let next = session.with_options("differs from what should be: rocworker apply");
+        let next = "differs from what should be: rocworker apply";
         text.push_str(&format!("{} {path} {next}\n", styled(WARN, "pending:")));
     }
     text.push_str(&match booted.changes.len() {
         0 if !booted.state.is_applied() => {
-            session
-                .with_options("nothing is set up here, and nothing was changed: rocworker apply sets it up")
-                + "\n"
+            "nothing is set up here, and nothing was changed: rocworker apply sets it up\n".to_owned()
         }
         0 => "The published GPUs are those of this machine; no changes.\n".to_owned(),
         n => format!("{} made before engines start\n", counted(n, "change")),

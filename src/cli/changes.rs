@@ -127,7 +127,7 @@ pub(crate) fn changes(session: &Session, changes: &[Change]) -> String {
 pub(crate) fn findings(session: &Session, what: &str, findings: &[Finding]) -> String {
     let line = |finding: &Finding| {
         let path = finding.path.shown(&session.root);
-        format!("{} {path}: {}\n", styled(BAD, what), session.with_options(&finding.text))
+        format!("{} {path}: {}\n", styled(BAD, what), printable(&finding.text))
     };
     findings.iter().map(line).collect()
 }
@@ -140,9 +140,9 @@ pub(crate) fn outcome(session: &Session, outcome: &run::Outcome) -> String {
         ("contested", &outcome.contested),
         ("left", &outcome.left),
     ];
-    settled(session, &outcome.effects)
+    settled(&outcome.effects)
         + &found.map(|(what, of)| findings(session, what, of)).concat()
-        + &notes(session, &outcome.notes)
+        + &notes(&outcome.notes)
 }
 
 /// A note for each path that was correct before rocworker managed anything there.
@@ -154,15 +154,15 @@ pub(crate) fn found(session: &Session, found: &[Resource]) -> String {
     found.iter().map(line).collect()
 }
 
-pub(crate) fn notes(session: &Session, notes: &[Note]) -> String {
+pub(crate) fn notes(notes: &[Note]) -> String {
     let line = |note: &Note| {
         let word = if note.problem { styled(BAD, "problem:") } else { styled(DIM, "note:") };
-        format!("{word} {}: {}\n", note.about, session.with_options(&note.text))
+        format!("{word} {}: {}\n", note.about, printable(&note.text))
     };
     notes.iter().map(line).collect()
 }
 
-pub(crate) fn settled(session: &Session, effects: &[Settled]) -> String {
+pub(crate) fn settled(effects: &[Settled]) -> String {
     let line = |settled: &Settled| {
         let word = match settled.outcome {
             Outcome::Done => styled(GOOD, "done:"),
@@ -170,7 +170,7 @@ pub(crate) fn settled(session: &Session, effects: &[Settled]) -> String {
             Outcome::Pending => styled(WARN, "pending:"),
             Outcome::Failed => styled(BAD, "failed:"),
         };
-        format!("{word} {}\n", session.with_options(&settled.text))
+        format!("{word} {}\n", printable(&settled.text))
     };
     effects.iter().map(line).collect()
 }

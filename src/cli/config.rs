@@ -2,6 +2,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use config::{ClusterBloom, Config};
+use printable::printable;
 use serde::Serialize;
 
 use super::Outcome;
@@ -36,7 +37,7 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     let answer = Answer { schema_version: 1, path, valid: problem.is_none(), problem };
     // main prints the error, once.
     if session.format.is_json() || answer.valid {
-        session.format.print(&answer, || shown(session, &answer, file.is_none()))?;
+        session.format.print(&answer, || shown(&answer, file.is_none()))?;
     }
     read.map(|_| Outcome::Done)
 }
@@ -48,9 +49,9 @@ fn read(session: &Session, file: Option<&Path>) -> anyhow::Result<Config> {
     }
 }
 
-fn shown(session: &Session, answer: &Answer, is_own: bool) -> String {
-    let path = session.with_options(&answer.path.display().to_string());
-    let next = session.with_options(if is_own { "; rocworker plan shows what it changes" } else { "" });
+fn shown(answer: &Answer, is_own: bool) -> String {
+    let path = printable(&answer.path.display().to_string());
+    let next = if is_own { "; rocworker plan shows what it changes" } else { "" };
     if answer.path.exists() {
         format!("{path} is valid{next}\n")
     } else {

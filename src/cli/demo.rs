@@ -4,7 +4,6 @@ use root::{Attributes, Root};
 use similar::TextDiff;
 
 use super::changes::diff_lines;
-use super::next::Options;
 use super::options::Format;
 use super::output::{DIM, HEADING, print_text, styled};
 use super::session::Session;
@@ -22,9 +21,7 @@ pub(crate) fn run() -> anyhow::Result<Outcome> {
         config: None,
         format: Format::Table,
         verbose: false,
-        options: Options::default(),
         programs: None,
-        remote: None,
     };
     print_text(&format!(
         "A synthetic machine is laid out in {}: an NVIDIA card, an AMD card, and an AMD card in eight partitions.\n\

@@ -1,5 +1,5 @@
 use std::fmt::Write;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anstyle::Style;
 use config::Config;
@@ -39,27 +39,18 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
         diagnosis.add(engines::canary(&canary)?);
         shown.end()?;
     }
-    session.format.print(&diagnosis, || text(session, &diagnosis))?;
+    session.format.print(&diagnosis, || text(&diagnosis))?;
     Ok(if diagnosis.failed > 0 { Outcome::Findings } else { Outcome::Done })
 }
 
 fn diagnosis(session: &Session, config: &Config, facts: &Facts) -> Diagnosis {
-    // The programs beside this one belong to this machine.
-    let beside = Own::find().beside.filter(|_| session.remote.is_none());
-    let (root, programs, now) = (&session.root, session.programs.as_ref(), Timestamp::of(session.now()));
+    let beside = Own::find().beside;
+    let (root, programs, now) = (&session.root, session.programs.as_ref(), Timestamp::of(SystemTime::now()));
     examine(root, config, facts, programs, beside.as_deref(), now)
 }
 
-/// Asks the Root for all that the checks read: its record then names what is missing.
-pub(crate) fn examine_for_paths(session: &Session) {
-    // What is wrong with the configuration is the answer's to say.
-    if let (Ok(config), Ok(facts)) = (session.config(), session.facts()) {
-        diagnosis(session, &config, &facts);
-    }
-}
-
 /// The answer for people: the checks beneath their component, what is wrong with its remedy below it.
-fn text(session: &Session, diagnosis: &Diagnosis) -> String {
+fn text(diagnosis: &Diagnosis) -> String {
     let mut text = String::new();
     for component in diagnosis.checks.chunk_by(|a, b| a.name == b.name) {
         let name = component.first().map_or("", |check| check.name);
@@ -67,7 +58,7 @@ fn text(session: &Session, diagnosis: &Diagnosis) -> String {
         let alike = alike(component);
         let width = alike.iter().map(|checks| subject(checks).width()).max().unwrap_or(0);
         for checks in &alike {
-            text.push_str(&line(session, checks, width));
+            text.push_str(&line(checks, width));
         }
     }
     writeln!(text, "\n{}", summary(diagnosis)).ok();
@@ -96,7 +87,7 @@ fn is_alike(a: &Check, b: &Check) -> bool {
         && (a.status, &a.evidence, &a.remedy) == (b.status, &b.evidence, &b.remedy)
 }
 
-fn line(session: &Session, checks: &[&Check], width: usize) -> String {
+fn line(checks: &[&Check], width: usize) -> String {
     let Some(check) = checks.first() else { return String::new() };
     let (sign, style) = sign(check.status);
     let subject = subject(checks);
@@ -112,7 +103,7 @@ fn line(session: &Session, checks: &[&Check], width: usize) -> String {
     )
     .ok();
     if let Some(remedy) = &check.remedy {
-        writeln!(line, "      → {}", session.with_options(remedy)).ok();
+        writeln!(line, "      → {}", printable(remedy)).ok();
     }
     line
 }

@@ -1,19 +1,22 @@
-//! `--host` and `--hosts`: a command for other machines.
+//! `--host` and `--hosts`: the rocworker on other machines answers a command.
 
 mod answers;
+mod escaped;
 mod one;
-mod passed;
 mod several;
+mod watched;
 
-use fleet::script::Wanted;
+use anyhow::anyhow;
+use clap::parser::ValueSource;
+use clap::{ArgAction, ArgMatches, CommandFactory as _};
+use fleet::program::{Own, Which};
 
-use super::Outcome;
 use super::args::{Args, Command, Person};
 use super::hosts::hosts;
 use super::metrics::TextFormat;
-use super::next::TAKE_HOST;
-use super::options::Only;
-use super::session::{Misuse, Session};
+use super::options::Options;
+use super::session::{Misuse, Session, absolute, caller};
+use super::{Outcome, cdi, config, lease, lxd, report};
 
 /// Whether the command runs for other machines. `remote` takes their names itself.
 pub(crate) fn is_meant(Args { options, command }: &Args) -> bool {
@@ -21,122 +24,191 @@ pub(crate) fn is_meant(Args { options, command }: &Args) -> bool {
     names_hosts && !matches!(command, Command::Person(Person::Remote(_)))
 }
 
-/// Runs the command for the machines that the arguments name.
-pub(crate) fn run(args: Args) -> anyhow::Result<Outcome> {
-    let Command::Person(command) = args.command else { return refused(HERE) };
-    let asked = RemoteCommand::of(&command)?;
+/// Runs the command for the machines that the arguments name. `matches`: clap's, of the same arguments.
+pub(crate) fn run(args: &Args, matches: &ArgMatches) -> anyhow::Result<Outcome> {
+    let Command::Person(command) = &args.command else { return Err(refused(HERE)) };
+    let asked = RemoteCommand::of(command, matches)?;
     let session = Session::new(&args.options)?;
     let programs = session.programs.as_ref();
     let programs = programs.ok_or_else(|| Misuse("--host cannot be used with --root".to_owned()))?;
     let hosts = hosts(&session, &args.options, &[])?;
-    match (&*args.options.host, &*hosts) {
-        ([_], [host]) => one::run(programs, &args.options, host, &asked, command),
-        _ => several::run(programs, &args.options, &hosts, &asked),
+    let own = Own::read()?;
+    match (&*args.options.host, &*hosts, command) {
+        ([_], [host], Person::Top(top)) if !top.once => {
+            watched::run(programs.clone(), own, &session, host.host.clone(), top)
+        }
+        (_, _, Person::Top(top)) if !top.once => {
+            Err(Misuse("top watches one machine: name one, or give --once".to_owned()).into())
+        }
+        ([_], [host], _) => one::run(programs, &own, &args.options, host, &asked),
+        _ => several::run(programs, &own, &args.options, &hosts, &asked),
     }
 }
 
-/// How a command runs for another machine.
+/// A command as the rocworker on another machine gets it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct RemoteCommand {
-    method: Method,
-    /// The command's arguments, which this program and the one on the other machine both get.
+    which: Which,
     words: Vec<String>,
+    /// What the program reads from stdin.
+    input: Vec<u8>,
     /// The text that metrics of several machines become.
     metrics: Option<TextFormat>,
+    /// Where this machine keeps the report.
+    report: Option<report::Destination>,
     /// Whether it may change a machine.
     writes: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Method {
-    /// A shell on the other machine reads its files, and this program answers from them.
-    Read { wanted: Wanted, since: Option<String> },
-    /// The rocworker that the other machine has answers.
-    Installed,
-}
-
 impl RemoteCommand {
-    fn of(command: &Person) -> anyhow::Result<Self> {
-        let read = |wanted| Method::Read { wanted, since: None };
-        let mut metrics = None;
-        let mut writes = false;
-        let (method, words): (_, Vec<&str>) = match command {
-            Person::Detect => (read(Wanted::Machine), vec!["detect"]),
-            Person::Metrics { format } => {
-                metrics = Some(format.unwrap_or(TextFormat::Prometheus));
-                (read(Wanted::Readings), vec!["metrics"])
+    fn of(command: &Person, matches: &ArgMatches) -> anyhow::Result<Self> {
+        let which = which(command)?;
+        let mut words = words(&Args::command(), matches)?;
+        let mut input = Vec::new();
+        if let Person::Health { rules: Some(rules) } = command {
+            crate::health::rules::of_file(&caller()?, &absolute(rules)?).map_err(Misuse)?;
+            input = caller()?.read(absolute(rules)?, crate::health::rules::LIMIT)?;
+            replace(&mut words, "--rules", "-");
+        }
+        let report = match command {
+            Person::Report { file } => {
+                replace(&mut words, "--file", "-");
+                Some(report::Destination::of(file.as_deref())?)
             }
-            Person::Health { rules: None } => (read(Wanted::Health), vec!["health"]),
-            Person::Health { rules: Some(rules) } => {
-                let Some(rules) = rules.to_str() else { return refused("--rules: its name is no UTF-8") };
-                (read(Wanted::Health), vec!["health", "--rules", rules])
-            }
-            Person::Doctor { canary: false, .. } => (read(Wanted::Doctor), vec!["doctor"]),
-            Person::Doctor { .. } => {
-                return refused("doctor --canary starts containers: run it on the machine itself");
-            }
-            Person::Explain(args) if args.journal => {
-                let since = args.since.clone();
-                let words = match &args.since {
-                    Some(since) => vec!["explain", "--journal", "--since", since],
-                    None => vec!["explain", "--journal"],
-                };
-                (Method::Read { wanted: Wanted::Journal, since }, words)
-            }
-            Person::Explain(_) => {
-                return refused("explain takes --host only with --journal: add --journal, or remove --host");
-            }
-            Person::Status => (Method::Installed, vec!["status"]),
-            Person::Plan { save: Some(_), .. } => {
-                return refused(
-                    "plan --save works on this machine only: save the output of `rocworker --host HOST -o json plan`, \
-                     and apply that file on HOST",
-                );
-            }
-            Person::Plan { exit_code, save: None, only } => {
-                installed("plan", exit_code.then_some("--exit-code"), *only)
-            }
-            Person::Apply { file: Some(_), .. } => {
-                return refused(
-                    "apply FILE works on this machine only: copy FILE to HOST, and run `apply FILE` there",
-                );
-            }
-            Person::Apply { dry_run, file: None, only } => {
-                writes = !dry_run;
-                installed("apply", dry_run.then_some("--dry-run"), *only)
-            }
-            _ => return refused(HERE),
+            _ => None,
         };
-        Ok(Self { method, words: words.into_iter().map(str::to_owned).collect(), metrics, writes })
+        let metrics = match command {
+            Person::Metrics { format } => Some(format.unwrap_or(TextFormat::Prometheus)),
+            _ => None,
+        };
+        let writes =
+            matches!(command, Person::Apply { dry_run: false, .. } | Person::Undo { dry_run: false, .. });
+        Ok(Self { which, words, input, metrics, report, writes })
+    }
+
+    /// The words of the command line there.
+    fn argv(&self, options: &Options, is_joined: bool) -> Vec<String> {
+        // The metrics of several machines are joined from values.
+        let format = if is_joined && self.metrics.is_some() { "json" } else { options.output.name() };
+        let output = ["-o", format].map(str::to_owned);
+        let verbose = (0..options.verbose).map(|_| "-v".to_owned());
+        self.words.iter().cloned().chain(output).chain(verbose).collect()
     }
 }
 
-fn installed<'w>(command: &'w str, option: Option<&'w str>, only: Option<Only>) -> (Method, Vec<&'w str>) {
-    let only = only.map(|Only::Exporter| "--only=exporter");
-    (Method::Installed, [command].into_iter().chain(option).chain(only).collect())
+/// Gives an option another value, or adds it.
+fn replace(words: &mut Vec<String>, option: &str, value: &str) {
+    words.retain(|word| !word.starts_with(&format!("{option}=")));
+    words.push(format!("{option}={value}"));
+}
+
+/// Which rocworker answers a command on another machine.
+fn which(command: &Person) -> anyhow::Result<Which> {
+    Ok(match command {
+        Person::Detect
+        | Person::Doctor { .. }
+        | Person::Metrics { .. }
+        | Person::Health { .. }
+        | Person::Top(_)
+        | Person::Topology(_)
+        | Person::Report { .. }
+        | Person::Cdi(cdi::Command::List | cdi::Command::Validate { file: None })
+        | Person::Config(config::Command::Validate { file: None })
+        | Person::Lxd(lxd::Command::Advise { json: None, .. }) => Which::Same,
+        Person::Explain(args) if args.journal => Which::Same,
+        Person::Status
+        | Person::History
+        | Person::Tags { .. }
+        | Person::Lease(lease::Command::List)
+        | Person::Plan { save: None, .. } => Which::Any,
+        Person::Apply { file: None, .. } | Person::Undo { .. } => Which::Installed,
+        Person::Explain(_) => {
+            return Err(refused("explain takes --host only with --journal: add --journal, or remove --host"));
+        }
+        Person::Plan { .. } => {
+            return Err(refused(
+                "plan --save works on this machine only: save the output of `rocworker --host HOST -o json plan`, and \
+                 apply that file on HOST",
+            ));
+        }
+        Person::Apply { .. } => {
+            return Err(refused(
+                "apply FILE works on this machine only: copy FILE to HOST, and run `apply FILE` there",
+            ));
+        }
+        _ => return Err(refused(HERE)),
+    })
 }
 
 const HERE: &str = "this command works on this machine only";
 
-fn refused<T>(why: &str) -> anyhow::Result<T> {
-    let commands = TAKE_HOST.join(", ");
-    Err(Misuse(format!("{why}. Commands that take --host and --hosts: {commands}")).into())
+/// The commands for other machines.
+const TAKE_HOST: &str = "detect, doctor, metrics, health, top, topology, explain --journal, report, status, plan, history, \
+                         tags, lease list, cdi list, cdi validate, config validate, lxd advise, apply, undo";
+
+fn refused(why: &str) -> anyhow::Error {
+    Misuse(format!("{why}. Commands that take --host and --hosts: {TAKE_HOST}")).into()
+}
+
+/// The command and its own arguments, without the options that every command takes.
+fn words(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<Vec<String>> {
+    let Some((name, matches)) = matches.subcommand() else { return Ok(Vec::new()) };
+    let command = command.find_subcommand(name).ok_or_else(|| anyhow!("{name} is no command"))?;
+    let mut words = vec![name.to_owned()];
+    for argument in command.get_arguments() {
+        let id = argument.get_id().as_str();
+        if matches.value_source(id) != Some(ValueSource::CommandLine) {
+            continue;
+        }
+        let option = argument.get_long().map(|long| format!("--{long}"));
+        if let (ArgAction::SetTrue, Some(option)) = (argument.get_action(), &option) {
+            words.push(option.clone());
+            continue;
+        }
+        for value in matches.get_raw(id).into_iter().flatten() {
+            let value = value.to_str().ok_or_else(|| Misuse(format!("an argument of {name} is no UTF-8")))?;
+            words.push(option.as_ref().map_or(value.to_owned(), |option| format!("{option}={value}")));
+        }
+    }
+    words.extend(self::words(command, matches)?);
+    Ok(words)
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::Parser as _;
+    use clap::FromArgMatches as _;
 
     use super::*;
 
+    fn asked(line: &str) -> RemoteCommand {
+        let words = ["rocworker", "--host", "gpu1"].into_iter().chain(line.split(' '));
+        let matches = Args::command().try_get_matches_from(words).unwrap();
+        let Command::Person(command) = Args::from_arg_matches(&matches).unwrap().command else {
+            panic!("{line} is a script's");
+        };
+        RemoteCommand::of(&command, &matches).unwrap_or_else(|error| panic!("{line}: {error}"))
+    }
+
     #[test]
     fn each_command_that_is_said_to_take_host_takes_it() {
-        for command in TAKE_HOST {
-            let words = ["rocworker", "--host", "gpu1"].into_iter().chain(command.split(' '));
-            let args = Args::try_parse_from(words).unwrap();
-            let Command::Person(asked) = &args.command else { panic!("{command} is a script's") };
-            let asked = RemoteCommand::of(asked).unwrap_or_else(|error| panic!("{command}: {error}"));
-            assert_eq!(asked.words, command.split(' ').collect::<Vec<_>>());
+        for line in TAKE_HOST.split(", ") {
+            let words = asked(line).words;
+            assert!(line == "report" || words.join(" ") == line, "{line}: {words:?}");
         }
+    }
+
+    #[test]
+    fn arguments_pass_and_options_of_this_program_and_files_of_this_machine_do_not() {
+        for (line, words) in [
+            ("explain --journal --since yesterday", "explain --journal --since=yesterday"),
+            ("plan --exit-code --only exporter -o json", "plan --exit-code --only=exporter"),
+            ("-v tags --env", "tags --env"),
+            ("report --file /srv/x.tar.gz", "report --file=-"),
+            ("doctor --canary --canary-limit 9", "doctor --canary --canary-limit=9"),
+            ("lease list", "lease list"),
+        ] {
+            assert_eq!(asked(line).words.join(" "), words);
+        }
+        assert!(asked("undo --force").writes && !asked("undo --dry-run").writes);
     }
 }

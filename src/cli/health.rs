@@ -1,7 +1,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anstyle::Style;
 use inventory::health::{Deduction, GpuHealth, Health, Quarantine, State};
@@ -58,7 +58,7 @@ struct Entry<'h> {
 
 pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Outcome> {
     // A clock before 1970 is as good as one that was never set.
-    let now = session.now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let (source, health) = health(session, rules, now)?;
     let inventory = Patient::new(session.root.place(), PATIENCE, DEADLINE).run(amdgpu::read)?;
     let gpus = health.gpus.iter().map(|gpu| entry(gpu, &inventory)).collect();
@@ -75,7 +75,7 @@ pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Out
         gpus,
         unknown,
     };
-    session.format.print(&answer, || session.options.on(&text(&answer, session.format)))?;
+    session.format.print(&answer, || text(&answer, session.format))?;
     let is_unhealthy = health.gpus.iter().any(|gpu| gpu.state == State::Unhealthy);
     Ok(if is_unhealthy { Outcome::Findings } else { Outcome::Done })
 }
@@ -85,7 +85,11 @@ fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(S
     let root = &session.root;
     let (rules, last, by) = match file {
         Some(file) => {
-            let rules = rules::of_file(&caller()?, &absolute(file)?).map_err(Misuse)?;
+            let rules = match file == Path::new("-") {
+                true => rules::of_stdin(),
+                false => rules::of_file(&caller()?, &absolute(file)?),
+            };
+            let rules = rules.map_err(Misuse)?;
             (rules, None, format!("Judged now by {}, from one reading.", file.display()))
         }
         None => {

@@ -1,5 +1,5 @@
 use std::collections::BTreeMap;
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::ValueEnum;
 use inventory::readings::Fault;
@@ -62,7 +62,7 @@ pub(crate) fn run(session: &Session, format: Option<TextFormat>) -> anyhow::Resu
         );
     }
     // A clock before 1970 is as good as one that was never set.
-    let now = session.now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // A thread that reads a file that hangs does not keep this process: main's end is its end.
     let mut patient = Patient::new(session.root.place(), PATIENCE, DEADLINE);
     let mut snapshot = patient.run(move |root| Exporter::default().scrape(root, now.as_secs_f64()))?;

@@ -21,7 +21,6 @@ mod lease;
 mod lxd;
 mod manual;
 mod metrics;
-mod next;
 mod options;
 mod output;
 mod plan;
@@ -48,14 +47,13 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::Parser;
 use clap::error::ErrorKind;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use printable::printable;
 
 use crate::desired;
 use crate::run::{self, Unreadable};
 use args::{Args, Command, Person, Script};
-use next::Options;
 use session::Session;
 
 /// How a command ended, when nothing failed.
@@ -78,8 +76,10 @@ pub fn main() -> ExitCode {
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
     // A write beyond a limit on the size of files then fails with EFBIG, and its temporary file is removed (setrlimit(2)).
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).ok();
-    let args = match Args::try_parse() {
-        Ok(args) => args,
+    let parsed = Args::command().try_get_matches();
+    let parsed = parsed.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, matches)));
+    let (args, matches) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => {
             // Help and version are answers; anything else is a wrong argument.
             let wanted = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
@@ -87,12 +87,12 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if wanted { 0 } else { 2 });
         }
     };
+    args.options.color.write_global();
     // What a daemon does is for the journal.
     let talk = u8::from(matches!(args.command, Command::Script(Script::Serve)));
     session::log_to_stderr(args.options.verbose.saturating_add(talk));
     let verbose = args.options.verbose > 0;
-    let options = Options::of(&args.options);
-    match run(args) {
+    match run(args, &matches) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(3),
         Ok(Outcome::FellShort) => ExitCode::from(1),
@@ -101,9 +101,9 @@ pub fn main() -> ExitCode {
         Err(error) => {
             let mut stderr = anstream::stderr();
             let text = printable(&format!("{error:#}").replace('\n', " "));
-            writeln!(stderr, "rocworker: {}", options.on(&text)).ok();
+            writeln!(stderr, "rocworker: {text}").ok();
             if verbose && error.source().is_some() {
-                writeln!(stderr, "{}", options.on(&format!("{error:?}"))).ok();
+                writeln!(stderr, "{error:?}").ok();
             }
             ExitCode::from(if is_misuse(&error) { 2 } else { 1 })
         }
@@ -120,9 +120,9 @@ fn is_misuse(error: &anyhow::Error) -> bool {
     error.is::<session::Misuse>() || error.chain().any(is_of_configuration)
 }
 
-fn run(args: Args) -> anyhow::Result<Outcome> {
+fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Outcome> {
     if fleet::is_meant(&args) {
-        return fleet::run(args);
+        return fleet::run(&args, matches);
     }
     if let Command::Script(Script::ReadFiles) = args.command {
         return read_files::run(&args.options.root);
@@ -136,7 +136,7 @@ fn run(args: Args) -> anyhow::Result<Outcome> {
     };
     // The answer is there, without what these files would say.
     for text in readers.iter().flat_map(|readers| readers.complaints()) {
-        writeln!(anstream::stderr(), "{}", Options::of(&args.options).on(&printable(&text))).ok();
+        writeln!(anstream::stderr(), "{}", printable(&text)).ok();
     }
     outcome
 }
@@ -179,6 +179,7 @@ fn for_script(session: &Session, command: Script) -> anyhow::Result<Outcome> {
         Script::Deb(command) => deb::run(session, &command),
         Script::Hook { name, guest } => hook::run(session, name.as_deref(), guest),
         Script::Probe(args) => probe::run(&args),
+        Script::Snapshots => top::print_snapshots(session),
         Script::Settle { unit } => settle::run(session, &unit),
         Script::Therock(archive) => therock::run(session, &archive),
         // `run` has dealt with these.

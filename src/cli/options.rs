@@ -27,6 +27,9 @@ pub(crate) struct Options {
     #[arg(long, global = true, value_name = "GROUP", conflicts_with_all = ["root", "host"])]
     pub(crate) hosts: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) color: colorchoice_clap::Color,
+
     /// Say more on stderr; twice for everything
     #[arg(short, long, global = true, action = ArgAction::Count)]
     pub(crate) verbose: u8,

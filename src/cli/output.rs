@@ -5,7 +5,7 @@ use anyhow::Context as _;
 use printable::{printable_json, printable_lines};
 use serde::Serialize;
 
-use super::options::Format;
+use super::options::{Format, Options};
 
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
@@ -16,6 +16,11 @@ pub(crate) const HEADING: Style = Style::new().bold();
 /// Text in a style; anstream takes the colours out again where they are not wanted (a pipe, NO_COLOR).
 pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
+}
+
+/// Whether the answer on stdout keeps its colours.
+pub(crate) fn has_colour(options: &Options) -> bool {
+    !options.output.is_json() && anstream::stdout().current_choice() != anstream::ColorChoice::Never
 }
 
 impl Format {

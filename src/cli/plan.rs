@@ -62,7 +62,7 @@ pub(crate) fn shown(session: &Session, planned: &Planned, file: Option<&Path>, o
         (None, Some(Only::Exporter)) => " --only exporter".to_owned(),
         (None, None) => String::new(),
     };
-    let command = session.with_options(&format!("rocworker apply{file}"));
+    let command = printable(&format!("rocworker apply{file}"));
     let end = match planned.plan.changes.len() {
         0 => "nothing to change\n".to_owned(),
         n => format!("{}: {command} makes {}\n", counted(n, "change"), if n == 1 { "it" } else { "them" }),
@@ -84,7 +84,7 @@ pub(crate) fn listed(session: &Session, planned: &Planned) -> String {
     if session.verbose {
         text.push_str(&found(session, &planned.plan.found));
     }
-    text + &notes(session, &planned.notes)
+    text + &notes(&planned.notes)
 }
 
 /// What apt would do, in apt's own words.

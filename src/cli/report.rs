@@ -4,10 +4,12 @@ use std::io::{IsTerminal, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use anyhow::ensure;
 use host::timestamp::Timestamp;
 use serde::Serialize;
 
 use super::Outcome;
+use super::options::Format;
 use super::output::{DIM, styled};
 use super::session::{Misuse, Session, absolute, callers_file};
 use crate::report::{LeftOut, Report, default_name, new_file, take};
@@ -60,6 +62,77 @@ pub(crate) fn run(session: &Session, file: Option<PathBuf>) -> anyhow::Result<Ou
     Ok(Outcome::Done)
 }
 
+/// Where this machine keeps another one's report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Stdout,
+    File(PathBuf),
+    /// A file for each machine in this folder.
+    Folder(PathBuf),
+}
+
+/// What is known of another machine's report without unpacking it.
+#[derive(Serialize)]
+struct Received<'a> {
+    schema_version: u32,
+    path: &'a Path,
+    bytes: usize,
+}
+
+impl Destination {
+    pub(crate) fn of(file: Option<&Path>) -> anyhow::Result<Self> {
+        Ok(match file {
+            Some(file) if file == Path::new("-") => Self::Stdout,
+            Some(file) => Self::File(callers_file(file)?),
+            None => Self::Folder(absolute(Path::new("."))?),
+        })
+    }
+
+    /// Several reports fit into no one file.
+    pub(crate) fn require_folder(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Folder(_) => Ok(()),
+            Self::Stdout | Self::File(_) => Err(Misuse(
+                "--file: several machines get a file each in this folder, so leave --file out".into(),
+            )
+            .into()),
+        }
+    }
+
+    /// Keeps the archive that a machine of this name has sent, and returns what is printed.
+    pub(crate) fn save(&self, host: &str, archive: &[u8], format: Format) -> anyhow::Result<String> {
+        // gzip's first bytes (RFC 1952, 2.3.1).
+        ensure!(archive.starts_with(b"\x1f\x8b"), "its answer is no report: update rocworker there");
+        let path = match self {
+            Self::Stdout => {
+                let mut stdout = std::io::stdout().lock();
+                stdout.write_all(archive)?;
+                stdout.flush()?;
+                return Ok(String::new());
+            }
+            Self::File(path) => path.clone(),
+            Self::Folder(folder) => {
+                let moment = Timestamp::of(SystemTime::now()).compact();
+                folder.join(format!("rocworker-report-{host}-{moment}.tar.gz"))
+            }
+        };
+        new_file(&path, archive)?;
+        if format.is_json() {
+            let answer = Received { schema_version: 1, path: &path, bytes: archive.len() };
+            return Ok(serde_json::to_string_pretty(&answer)? + "\n");
+        }
+        Ok(format!(
+            "{} ({} KiB), readable by you alone\n{}\n",
+            path.display(),
+            archive.len().div_ceil(1024),
+            styled(DIM, HINT)
+        ))
+    }
+}
+
+const HINT: &str =
+    "Look through it before you send it. Unpacked, it is a machine: rocworker --root FOLDER detect";
+
 fn text(path: &Path, report: &Report) -> String {
     let mut text = String::new();
     let kib = report.bytes.len().div_ceil(1024);
@@ -78,8 +151,6 @@ fn text(path: &Path, report: &Report) -> String {
     if let Some(more @ 1..) = report.left_out.len().checked_sub(SHOWN) {
         writeln!(text, "  and {more} more, which capture.json in the archive lists").ok();
     }
-    let hint =
-        "Look through it before you send it. Unpacked, it is a machine: rocworker --root FOLDER detect";
-    writeln!(text, "{}", styled(DIM, hint)).ok();
+    writeln!(text, "{}", styled(DIM, HINT)).ok();
     text
 }

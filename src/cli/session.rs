@@ -1,23 +1,19 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use anyhow::bail;
 use config::selection::Selection;
 use config::{ClusterBloom, Config};
-use explain::journal::Printed;
-use fleet::frames::RemoteFiles;
 use host::facts::Facts;
 use host::timestamp::Timestamp;
-use printable::printable;
 use reconcile::command::Programs;
 use render::Templates;
 use root::Root;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use tracing::level_filters::LevelFilter;
 
-use super::next::Options;
 use super::options::{self, Format};
 use crate::memory::Memory;
 use crate::reader::Readers;
@@ -33,21 +29,8 @@ pub(crate) struct Session {
     pub(crate) format: Format,
     /// Whether everything is to be shown.
     pub(crate) verbose: bool,
-    /// What the commands that are printed for a person need beside their names.
-    pub(crate) options: Options,
     /// `None` beneath another Root than `/`.
     pub(crate) programs: Option<Programs>,
-    /// What came from another machine; `None`: the session is about this one.
-    pub(crate) remote: Option<Remote>,
-}
-
-/// What a script read on another machine besides its files.
-#[derive(Debug)]
-pub(crate) struct Remote {
-    /// When the files were read, by the other machine's clock; `None`: `detect` does not ask for the time.
-    taken_at: Option<SystemTime>,
-    /// What its journalctl printed, for `explain --journal`.
-    pub(crate) journal: Option<Printed>,
 }
 
 /// The command line names something that cannot be worked with.
@@ -64,36 +47,8 @@ impl Session {
             None => root,
         };
         let programs = Programs::of(&root);
-        let (verbose, options) = (args.verbose > 0, Options::of(args));
-        let config = args.config.clone();
-        Ok(Self { root, readers, config, format: args.output, verbose, options, programs, remote: None })
-    }
-
-    /// A machine whose files were read over ssh. It runs no command there and uses that machine's configuration:
-    /// `--config` names this machine's file with the inventory.
-    pub(crate) fn of_reading(args: &options::Options, reading: RemoteFiles) -> Self {
-        let RemoteFiles { files, taken_at, journal, .. } = reading;
-        let taken_at = taken_at.and_then(|at| UNIX_EPOCH.checked_add(Duration::from_secs(at)));
-        Self {
-            root: Root::of_files(files),
-            readers: None,
-            config: None,
-            format: args.output,
-            verbose: args.verbose > 0,
-            options: Options::of(args),
-            programs: None,
-            remote: Some(Remote { taken_at, journal }),
-        }
-    }
-
-    /// The time by the machine's clock. For another machine: when its files were read.
-    pub(crate) fn now(&self) -> SystemTime {
-        self.remote.as_ref().and_then(|remote| remote.taken_at).unwrap_or_else(SystemTime::now)
-    }
-
-    /// A text for people, on one line, whose commands work as they are printed.
-    pub(crate) fn with_options(&self, text: &str) -> String {
-        self.options.on(&printable(text))
+        let (config, verbose) = (args.config.clone(), args.verbose > 0);
+        Ok(Self { root, readers, config, format: args.output, verbose, programs })
     }
 
     /// The configuration that a person asks for: `--config`'s, or the machine's own.
@@ -117,14 +72,12 @@ impl Session {
     pub(crate) fn config_file(&self) -> anyhow::Result<ConfigFile> {
         let named =
             self.config.as_deref().map(|path| anyhow::Ok((caller()?, absolute(path)?))).transpose()?;
-        // This machine's environment says nothing of another one.
-        let here = |name: &str| variable(name).filter(|_| self.remote.is_none());
-        Ok(ConfigFile { named, environment: ClusterBloom::of(here).map_err(Misuse)? })
+        Ok(ConfigFile { named, environment: ClusterBloom::of(variable).map_err(Misuse)? })
     }
 
     /// The pipeline by this configuration.
     pub(crate) fn pipeline<'s>(&'s self, config: &'s Config) -> anyhow::Result<Run<'s>> {
-        let now = Timestamp::of(self.now());
+        let now = Timestamp::of(SystemTime::now());
         let caller = crate::run::caller(&caller()?);
         Ok(Run { root: &self.root, config, programs: self.programs.as_ref(), own: Own::find(), now, caller })
     }
@@ -238,34 +191,4 @@ pub(crate) fn log_to_stderr(verbose: u8) {
         .with_target(false)
         .without_time()
         .init();
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser as _;
-    use root::files::Files;
-
-    use super::*;
-
-    #[test]
-    fn another_machine_has_its_own_clock_and_configuration_and_its_commands_name_it() {
-        let line = ["rocworker", "--host", "amd@gpu7", "--config", "/inventory.yaml", "detect"];
-        let args = crate::cli::args::Args::try_parse_from(line).unwrap().options;
-        let reading = RemoteFiles {
-            files: Files::default(),
-            taken_at: Some(1_790_000_000),
-            as_root: true,
-            journal: None,
-            asleep: String::new(),
-        };
-        let session = Session::of_reading(&args, reading);
-        assert_eq!(Timestamp::of(session.now()).to_string(), "2026-09-21T14:13:20Z");
-        assert!(!session.root.is_host() && session.programs.is_none());
-        let ConfigFile { named, environment } = session.config_file().unwrap();
-        assert!(named.is_none() && environment == ClusterBloom::default());
-        assert_eq!(
-            session.with_options("rocworker apply, then rocworker lease list"),
-            "rocworker --host amd@gpu7 --config /inventory.yaml apply, then ssh amd@gpu7 rocworker lease list"
-        );
-    }
 }

@@ -13,7 +13,7 @@ pub(crate) fn run(session: &Session, unit: &str) -> anyhow::Result<Outcome> {
         .as_ref()
         .ok_or_else(|| Misuse("settle: nothing is started beneath another root than /".to_owned()))?;
     let settled = wait_and_start(&session.root, programs, unit)?;
-    print_text(&changes::settled(session, &settled))?;
+    print_text(&changes::settled(&settled))?;
     let has_failed = settled.iter().any(|it| it.outcome == EffectOutcome::Failed);
     Ok(if has_failed { Outcome::FellShort } else { Outcome::Done })
 }

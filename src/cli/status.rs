@@ -36,18 +36,16 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
 fn shown(session: &Session, status: &Status) -> String {
     let mut text = rows(session, status);
     let problem = status.problem.as_deref();
-    text.extend(
-        problem.map(|problem| format!("{} {}\n", styled(BAD, "problem:"), session.with_options(problem))),
-    );
+    text.extend(problem.map(|problem| format!("{} {}\n", styled(BAD, "problem:"), printable(problem))));
     text.extend(status.pinned.iter().map(pinned));
     text.extend(open(status).map(|(what, of)| findings(session, what, of)));
     text.extend(status.state.pending.iter().map(pending));
     if session.verbose {
         text.push_str(&found(session, &status.found));
     }
-    text.push_str(&notes(session, &status.notes));
+    text.push_str(&notes(&status.notes));
     text.extend(status.daemon.as_ref().map(daemon));
-    text + &session.options.on(&end(status))
+    text + &&end(status)
 }
 
 fn open(status: &Status) -> [(&'static str, &[Finding]); 3] {

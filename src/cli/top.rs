@@ -1,13 +1,13 @@
 use std::fmt::Write as _;
-use std::io::{IsTerminal as _, stdin, stdout};
+use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::time::Duration;
 
 use anstyle::Style;
 use inventory::health::State as Health;
-use inventory::snapshot::{Card, Snapshot};
+use inventory::snapshot::{Card, Shown, Snapshot};
 use printable::printable;
 use serde::Serialize;
-use ui::top::reader::Reader;
+use ui::top::reader::{Read, Reader};
 use ui::top::{INTERVALS, Sort, State, live, say};
 
 use super::Outcome;
@@ -20,10 +20,10 @@ use super::table::{Cell, Columns};
 pub(crate) struct Args {
     /// Print one view as text, for scripts and pipes; with --output json for programs
     #[arg(long)]
-    once: bool,
+    pub(super) once: bool,
     /// Read the GPUs this often, 0.2 to 60
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = interval, conflicts_with = "once")]
-    interval: Duration,
+    pub(super) interval: Duration,
 }
 
 fn interval(text: &str) -> Result<Duration, String> {
@@ -39,25 +39,46 @@ struct Answer<'o> {
     schema_version: u32,
     host: Option<&'o str>,
     #[serde(flatten)]
-    snapshot: &'o Snapshot,
+    snapshot: Shown<'o>,
 }
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     let place = session.root.place();
     if args.once {
         let reading = Reader::new(place).read()?;
-        let answer = Answer { schema_version: 1, host: reading.host.as_deref(), snapshot: &reading.snapshot };
+        let answer =
+            Answer { schema_version: 1, host: reading.host.as_deref(), snapshot: Shown(&reading.snapshot) };
         session.format.print(&answer, || text(&reading.snapshot, session.format))?;
         return Ok(Outcome::Done);
     }
     needs_a_terminal(session)?;
+    let mut reader = Reader::new(place);
+    watch(args, Box::new(move || reader.read_again()))
+}
+
+/// Shows what `read` gives until a person ends it.
+pub(super) fn watch(args: &Args, read: Read) -> anyhow::Result<Outcome> {
     // no-color.org: whatever its value, unless that is empty.
     let is_plain = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
-    live::run(place, State::new(args.interval, is_plain))?;
+    live::run(read, State::new(args.interval, is_plain))?;
     Ok(Outcome::Done)
 }
 
-fn needs_a_terminal(session: &Session) -> Result<(), Misuse> {
+/// Prints what the machine's reader gives, for each line of stdin: JSON that only this version reads.
+pub(crate) fn print_snapshots(session: &Session) -> anyhow::Result<Outcome> {
+    let mut reader = Reader::new(session.root.place());
+    for line in stdin().lock().lines() {
+        line?;
+        let scrape = reader.read().map_err(|error| error.to_string());
+        let mut stdout = stdout().lock();
+        serde_json::to_writer(&mut stdout, &scrape)?;
+        stdout.write_all(b"\n")?;
+        stdout.flush()?;
+    }
+    Ok(Outcome::Done)
+}
+
+pub(super) fn needs_a_terminal(session: &Session) -> Result<(), Misuse> {
     let (why, instead) = match variable("TERM").as_deref() {
         _ if session.format == Format::Json => ("--output json prints one view", "top --once -o json"),
         _ if !stdin().is_terminal() || !stdout().is_terminal() => {

@@ -28,7 +28,7 @@ pub(crate) fn run(
 }
 
 fn would(session: &Session, planned: &run::Planned, force: bool) -> String {
-    let command = session.with_options(if force { "rocworker undo --force" } else { "rocworker undo" });
+    let command = if force { "rocworker undo --force" } else { "rocworker undo" };
     let end = match planned.plan.changes.len() {
         0 if planned.plan.left.is_empty() => NOTHING.to_owned(),
         0 => "Nothing to revert.\n".to_owned(),

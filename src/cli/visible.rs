@@ -55,16 +55,3 @@ fn is_option(command: &Command, name: &str) -> bool {
         || matches!(name, "--help" | "--version")
         || command.get_subcommands().any(|command| is_option(command, name))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::next::COMMANDS;
-
-    #[test]
-    fn the_commands_that_an_answer_may_name_are_those_of_the_command_line() {
-        let command = command();
-        let names: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
-        assert_eq!(names, COMMANDS);
-    }
-}

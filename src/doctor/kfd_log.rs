@@ -57,9 +57,6 @@ impl KfdLog {
     /// `programs`: `None` beneath another Root than `/`.
     pub(super) fn read(root: &Root, programs: Option<&Programs>) -> Self {
         let mut log = Self::default();
-        if root.is_in_memory() {
-            return Self { unread: Some("it is not read with --host".to_owned()), ..log };
-        }
         let knowledge = match Knowledge::built_in() {
             Ok(knowledge) => knowledge,
             Err(error) => return Self { unread: Some(error.to_string()), ..log },

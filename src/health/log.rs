@@ -68,20 +68,11 @@ impl KernelLog {
 
 /// The clock by which the kernel stamps its records. A captured machine's stands at its last record.
 fn clock(root: &Root, last: Duration) -> Result<Duration, String> {
-    if root.is_in_memory() {
-        return Ok(uptime(root).map_or(last, |uptime| uptime.max(last)));
-    }
     if !root.is_host() {
         return Ok(last);
     }
     let now = clock_gettime(ClockId::CLOCK_MONOTONIC).map_err(|errno| format!("no clock: {errno}"))?;
     Ok(Duration::from(now))
-}
-
-/// The time since boot of another machine when its files were read, without the time that it slept (proc_uptime(5)).
-fn uptime(root: &Root) -> Option<Duration> {
-    let text = root.read_text("/proc/uptime", 4096).ok()?;
-    Duration::try_from_secs_f64(text.split_whitespace().next()?.parse().ok()?).ok()
 }
 
 impl Reader {
@@ -133,29 +124,5 @@ impl Reader {
             line,
         };
         self.logged.add(record.since_boot, event);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::path::PathBuf;
-
-    use root::files::{Content, Entry, Files};
-
-    use super::*;
-
-    #[test]
-    fn another_machines_clock_is_its_uptime_and_never_behind_its_log() {
-        for (uptime, last, expected) in [
-            (Some("86400.50 600000.00\n"), 7, 86_400),
-            (Some("5.00 9.00\n"), 7, 7),
-            (Some("NaN"), 7, 7),
-            (None, 7, 7),
-        ] {
-            let entry = |text: &str| Entry { meta: None, content: Content::File(text.into()) };
-            let entries = uptime.map(|text| (PathBuf::from("/proc/uptime"), entry(text)));
-            let root = Root::of_files(Files { entries: entries.into_iter().collect(), reader: 0 });
-            assert_eq!(clock(&root, Duration::from_secs(last)).unwrap().as_secs(), expected, "{uptime:?}");
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! Which rules are in force: the operator's, or the built-in ones.
 
+use std::io::{Read as _, stdin};
 use std::path::Path;
 
 use gpu_health::rules::{self, Rules};
 use root::{Kind, Root};
 
 /// The limit for a rules file's bytes: more than any has.
-const LIMIT: usize = 256 << 10;
+pub(crate) const LIMIT: usize = 256 << 10;
 
 /// The operator's rules, or the built-in ones with the reason why the operator's do not count.
 #[must_use]
@@ -41,6 +42,21 @@ pub fn of_file(here: &Root, path: &Path) -> Result<Rules, String> {
     }
     let bytes = here.read(path, LIMIT).map_err(|error| error.to_string())?;
     parse(path, bytes)
+}
+
+/// Rules from stdin.
+///
+/// # Errors
+/// What is wrong with them, in a sentence.
+pub fn of_stdin() -> Result<Rules, String> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(LIMIT).unwrap_or(u64::MAX);
+    stdin()
+        .lock()
+        .take(limit)
+        .read_to_end(&mut bytes)
+        .map_err(|error| format!("cannot read stdin: {error}"))?;
+    parse(Path::new("stdin"), bytes)
 }
 
 fn parse(path: &Path, bytes: Vec<u8>) -> Result<Rules, String> {

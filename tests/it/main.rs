@@ -14,7 +14,6 @@ mod daemon;
 mod desired;
 mod doctor;
 mod fleet;
-mod frames;
 mod observe;
 mod packages;
 mod remote;

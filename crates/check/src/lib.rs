@@ -2,7 +2,7 @@ use lxd::on_host::OnHost;
 use serde::Serialize;
 
 /// Why a check that takes a command is skipped beneath another Root than `/`.
-pub const NO_COMMANDS: &str = "commands are not run with --root or --host";
+pub const NO_COMMANDS: &str = "commands are not run with --root";
 /// The remedy of what an apply mends.
 pub const APPLY: &str = "rocworker apply";
 

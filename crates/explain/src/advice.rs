@@ -108,10 +108,7 @@ impl Advice {
         }
         let runs_there = |command: &Command| !command.run.starts_with("rocworker ");
         if here.is_beneath_root && commands.iter().any(runs_there) {
-            notes.push(
-                "With --root or --host, run the commands on that machine; only rocworker's run here."
-                    .to_owned(),
-            );
+            notes.push("With --root, run the commands on that machine.".to_owned());
         }
         Self {
             is_of_no_gpu: false,

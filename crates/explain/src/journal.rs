@@ -42,9 +42,6 @@ pub enum Error {
     Read { after: u64, cause: io::Error },
     #[error(transparent)]
     Command(#[from] command::Error),
-    /// journalctl failed on another machine.
-    #[error("journalctl ended with exit status: {code}{}{reason}", if reason.is_empty() { "" } else { ": " })]
-    Failed { code: i32, reason: String },
     /// The writer of the matches fails.
     #[error(transparent)]
     Write(io::Error),
@@ -101,18 +98,8 @@ impl Message {
     }
 }
 
-/// What journalctl printed on another machine, run there by [`argv`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Printed {
-    pub stdout: Vec<u8>,
-    pub stderr: Vec<u8>,
-    /// journalctl's exit code; 127 where a shell found no journalctl.
-    pub code: i32,
-}
-
 /// How journalctl is run, and what its answer is read as: of this boot, or from `since` on.
-#[must_use]
-pub fn argv(since: Option<&str>) -> Vec<String> {
+fn argv(since: Option<&str>) -> Vec<String> {
     let period = since.map_or_else(|| "--boot".to_owned(), |since| format!("--since={since}"));
     let fields = "--output-fields=MESSAGE,_KERNEL_DEVICE,_TRANSPORT,SYSLOG_FACILITY";
     let mut argv = ["journalctl", "--no-pager", "--output=json", "--all", fields].map(str::to_owned).to_vec();
@@ -147,33 +134,6 @@ pub fn read<'k>(
         Err(error) => return Err(error.into()),
     };
     whole(read, &stderr, root)
-}
-
-/// Reads what journalctl printed on another machine. `root`: that machine.
-///
-/// # Errors
-/// [`Error`] names each; `each` has received what was found before.
-pub fn read_printed<'k>(
-    root: &Root,
-    printed: &Printed,
-    since: Option<&str>,
-    knowledge: &'k Knowledge,
-    each: &mut dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()>,
-) -> Result<JournalRead, Error> {
-    let mut scan = Scan { knowledge, each, read: JournalRead::default() };
-    scan.run(printed.stdout.as_slice())?;
-    match printed.code {
-        0 => whole(scan.read, &printed.stderr, root),
-        127 => Err(Error::NoJournalctl),
-        code => {
-            let stderr = String::from_utf8_lossy(&printed.stderr);
-            let last = stderr.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
-            match is_known(&stderr) {
-                true => Err(failed(last, since)),
-                false => Err(Error::Failed { code, reason: last.to_owned() }),
-            }
-        }
-    }
 }
 
 const NO_RIGHT: &str = "insufficient permissions";
@@ -300,55 +260,6 @@ mod tests {
         scan.run(text.as_bytes()).unwrap();
         let read = scan.read;
         (lines, read)
-    }
-
-    #[test]
-    fn what_another_machines_journalctl_printed_has_its_errors_and_warnings() {
-        let entry = format!(r#"{{"MESSAGE":"{TIMEOUT}"}}"#);
-        let knowledge = Knowledge::built_in().unwrap();
-        let root = Root::of_files(root::files::Files::default());
-        for (stdout, stderr, code, expected) in [
-            (&*entry, "Journal file x is truncated, ignoring file.\n\n", 0, "1 read, 1 warnings"),
-            (
-                "",
-                "sh: journalctl: not found",
-                127,
-                "journalctl is not installed: pipe a log to `rocworker explain -`",
-            ),
-            (
-                "",
-                "Failed to parse timestamp: tomorow\n",
-                1,
-                "--since=tomorow: Failed to parse timestamp: tomorow",
-            ),
-            (
-                "",
-                "Hint: You are currently not seeing messages from other users and the system.\n",
-                0,
-                "the journal is not for this user to read: run this as root, or as a member of group systemd-journal or adm",
-            ),
-            (
-                "x\n",
-                "",
-                0,
-                "none of the 1 messages that journalctl printed could be read: compare with journalctl --boot -k --output=json",
-            ),
-            (
-                "",
-                "",
-                0,
-                "there is no journal: pipe the machine's log, such as dmesg's, to `rocworker explain -`",
-            ),
-            ("", "No space left\n", 1, "journalctl ended with exit status: 1: No space left"),
-        ] {
-            let printed = Printed { stdout: stdout.into(), stderr: stderr.into(), code };
-            let read = read_printed(&root, &printed, Some("tomorow"), knowledge, &mut |_, _| Ok(()));
-            let answer = read.map_or_else(
-                |error| error.to_string(),
-                |read| format!("{} read, {} warnings", read.totals.lines, read.warnings.len()),
-            );
-            assert_eq!(answer, expected);
-        }
     }
 
     /// Entries as systemd 252 writes them, and damaged ones that no version writes.

@@ -3,6 +3,7 @@
 mod attempt;
 mod diagnosis;
 
+use std::sync::mpsc::{Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ pub use diagnosis::sudo_refused;
 /// How long a command may take on another machine.
 pub const LIMIT: Duration = Duration::from_secs(300);
 
-/// The most bytes of an answer. A machine whose GPUs have 64 partitions answers with one or two mebibytes.
+/// The most bytes of an answer. The metrics of 64 partitions have less than a mebibyte, a report some mebibytes.
 pub const MOST: usize = 64 << 20;
 
 /// The exit code of [`Rights::Root`] where sudo refuses.
@@ -38,14 +39,20 @@ pub struct Request<'r> {
     pub limit: Duration,
 }
 
-/// Which user runs a script, where ssh's user is not root.
+/// Which user runs a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
-    /// root by `sudo -n`, or ssh's user where sudo refuses. `id -u` tells the script which.
-    RootIfAllowed,
-    /// root by `sudo -n`; the script does not run where sudo refuses.
+    /// The user who logs in.
+    Login,
+    /// root, by `sudo -n` where ssh's user is another one; the script does not run where sudo refuses.
     Root,
 }
+
+/// Receives a script's output as it comes, and may write to the script's stdin. Answers false to end the connection.
+pub type Take<'t> = dyn FnMut(Stream, &[u8], &mut Stdin) -> bool + 't;
+
+/// The script's stdin; it ends once the sender is dropped.
+pub type Stdin = Option<Sender<Vec<u8>>>;
 
 /// The output of a script that ended by itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,14 +62,6 @@ pub struct Answer {
     pub stderr: Vec<u8>,
     /// The script's exit code.
     pub code: i32,
-}
-
-impl Answer {
-    /// The last line on stderr, as a terminal may be shown it; empty where there is none.
-    #[must_use]
-    pub fn last_stderr_line(&self) -> String {
-        diagnosis::last_line(&String::from_utf8_lossy(&self.stderr))
-    }
 }
 
 /// How a machine is reached.
@@ -98,7 +97,8 @@ pub enum Error {
     Interrupted { host: Host },
 }
 
-/// Runs a script on the machine. It tries three times to connect, and never runs a script twice.
+/// Runs a script on the machine, and returns its output: up to [`MOST`] bytes of stdout, and the start of stderr. It
+/// tries three times to connect, and never runs a script twice.
 ///
 /// # Errors
 /// [`Error`] names each.
@@ -116,82 +116,38 @@ pub fn run_by(
     host: &Host,
     request: &Request<'_>,
 ) -> Result<Answer, Error> {
-    let mut streams = Streams::default();
-    let (code, before) =
-        tried(programs, connecting, host, request, &mut |stream, chunk| streams.take(stream, chunk))?;
-    Ok(Answer { stdout: streams.stdout, stderr: [before, streams.stderr].concat(), code })
-}
-
-/// What a program printed, up to [`MOST`] bytes of stdout and less of stderr.
-#[derive(Debug, Default)]
-pub struct Streams {
-    pub stdout: Vec<u8>,
-    pub stderr: Vec<u8>,
-}
-
-impl Streams {
-    /// False where stdout has become too large: half an answer is none. stderr is cut off at its limit.
-    pub fn take(&mut self, stream: Stream, chunk: &[u8]) -> bool {
-        let (kept, most) = match stream {
-            Stream::Stdout => (&mut self.stdout, MOST),
-            Stream::Stderr => (&mut self.stderr, MOST / 64),
-        };
-        let is_room = kept.len() + chunk.len() <= most;
-        if is_room {
-            kept.extend(chunk);
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let (code, before) = tried(programs, connecting, host, request, &mut |stream, chunk, _| {
+        match stream {
+            Stream::Stdout => stdout.extend(chunk),
+            Stream::Stderr if stderr.len() < MOST / 64 => stderr.extend(chunk),
+            Stream::Stderr => {}
         }
-        is_room || stream == Stream::Stderr
-    }
+        stdout.len() <= MOST
+    })?;
+    Ok(Answer { stdout, stderr: [before, stderr].concat(), code })
 }
 
-pub fn too_large() -> String {
-    format!(
-        "its answer is larger than {} MiB and was discarded: for explain --journal, name a later --since; for other commands, \
-         find the large file there by `find /etc /var/lib -size +8M`",
-        MOST >> 20
-    )
-}
-
-/// Runs a script as [`run`] does, but hands its output to `take` as it comes, up to [`MOST`] bytes. Returns the exit
-/// code.
+/// Runs a script as [`run`] does, and hands its output to `take` as it comes. Returns the exit code.
 ///
 /// # Errors
 /// [`Error`] names each; `take` has received what came before.
-pub fn follow(
+pub fn talk(
     programs: &Programs,
     host: &Host,
     request: &Request<'_>,
-    take: &mut dyn FnMut(Stream, &[u8]),
+    take: &mut Take<'_>,
 ) -> Result<i32, Error> {
-    let mut left = MOST;
-    let mut is_cut = false;
-    let ended = tried(programs, &CONNECTING, host, request, &mut |stream, chunk| {
-        is_cut = chunk.len() > left;
-        left = left.saturating_sub(chunk.len());
-        if !is_cut {
-            take(stream, chunk);
-        }
-        !is_cut
-    });
-    match ended {
-        Err(Error::Refused { host, .. }) if is_cut => {
-            let problem = format!(
-                "its answer is larger than {} MiB, and the connection was closed: log in and run the command there",
-                MOST >> 20
-            );
-            Err(Error::Refused { host, problem })
-        }
-        ended => Ok(ended?.0),
-    }
+    Ok(tried(programs, &CONNECTING, host, request, take)?.0)
 }
 
-/// The exit code, and stderr before the script began. `take`: false where the output is too large.
+/// The exit code, and stderr before the script began.
 fn tried(
     programs: &Programs,
     connecting: &Connecting,
     host: &Host,
     request: &Request<'_>,
-    take: &mut dyn FnMut(Stream, &[u8]) -> bool,
+    take: &mut Take<'_>,
 ) -> Result<(i32, Vec<u8>), Error> {
     // BatchMode does not reach the ssh that connects to a jump host. OpenSSH 8.4 and later ask this program alone.
     let programs =
@@ -229,20 +185,24 @@ fn once(
     connecting: &Connecting,
     host: &Host,
     request: &Request<'_>,
-    take: &mut dyn FnMut(Stream, &[u8]) -> bool,
+    take: &mut Take<'_>,
 ) -> Result<Once, Error> {
     let refused = |problem: String| Err(Error::Refused { host: host.clone(), problem });
     let argv = argv(connecting, host, request.rights);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-    let input = attempt::input(request.script);
-    let mut attempt = Attempt::new(take);
-    let call = Call { argv: &argv, input: input.as_bytes(), limit: request.limit };
+    let (stdin, input) = channel();
+    stdin.send(attempt::input(request.script).into_bytes()).ok();
+    let mut attempt = Attempt::new(stdin, take);
+    let call = Call { argv: &argv, input, limit: request.limit };
     let ended = programs.call(call, &mut |stream, chunk| attempt.take(stream, chunk));
     let Attempt { has_begun, is_flooded, .. } = attempt;
     let code = match ended {
         Ok(status) => status.code(),
         Err(_) if is_flooded && has_begun => {
-            return refused(too_large());
+            return refused(format!(
+                "its answer is larger than {} MiB, and the connection was closed: log in and run the command there",
+                MOST >> 20
+            ));
         }
         Err(_) if is_flooded => return refused(attempt.not_begun()),
         Err(CommandError::NotFound(_)) => return refused(diagnosis::NO_SSH.to_owned()),
@@ -273,15 +233,14 @@ fn once(
 /// shell reads that alike, csh and fish too. It reads its uid from /proc (proc_pid_status(5)): `id` is one process
 /// more.
 fn argv(connecting: &Connecting, host: &Host, rights: Rights) -> Vec<String> {
-    let otherwise = match rights {
-        Rights::RootIfAllowed => "exec sh -s \"$U\"".to_owned(),
-        Rights::Root => format!("exit {NO_ROOT}"),
+    let command = match rights {
+        Rights::Login => "sh -s".to_owned(),
+        Rights::Root => format!(
+            "sh -c 'U=; while read -r K U R; do test \"$K\" = Uid: && break; done </proc/self/status; \
+             test \"$U\" = 0 && exec sh -s; \
+             sudo -n sh -c : </dev/null && exec sudo -n sh -s; exit {NO_ROOT}'"
+        ),
     };
-    let command = format!(
-        "sh -c 'U=; while read -r K U R; do test \"$K\" = Uid: && break; done </proc/self/status; \
-         test \"$U\" = 0 && exec sh -s 0; \
-         sudo -n sh -c : </dev/null && exec sudo -n sh -s 0; {otherwise}'"
-    );
     let options = [
         "BatchMode=yes".to_owned(),
         format!("ConnectTimeout={}", connecting.limit.as_secs().max(1)),
@@ -326,7 +285,7 @@ mod tests {
         let path = format!("{}:/usr/bin:/bin", folder.path().display());
         let programs = Programs::in_folders(path).interrupted_by(Arc::clone(&stop));
         let connecting = Connecting { pauses: [Duration::from_secs(60); 2], ..CONNECTING };
-        let request = Request { script: "true", rights: Rights::RootIfAllowed, limit: LIMIT };
+        let request = Request { script: "true", rights: Rights::Login, limit: LIMIT };
         let before = Instant::now();
         let error = thread::scope(|scope| {
             let ran = scope.spawn(|| run_by(&programs, &connecting, &"gpu1".parse().unwrap(), &request));

@@ -90,9 +90,6 @@ const HOMES: [&str; 2] = ["/home", "/var/home"];
 /// dockerd-rootless-setuptool.sh writes the unit into the user's own folder. Homes that may never answer are not looked at:
 /// those behind a network, autofs or a link.
 fn rootless(root: &Root) -> Option<Unserved> {
-    if root.is_in_memory() {
-        return None;
-    }
     let is_folder = |path: &Path| root.lstat(path).is_ok_and(|meta| meta.kind == Kind::Directory);
     let homes_in = |folder: &'static str| {
         let is_asked = root.is_local(folder) && is_folder(Path::new(folder));

@@ -1,13 +1,15 @@
 use crate::{Gpu, names};
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Identifies a GPU: a card, or one partition of a card. The kernel reports less of a suspended GPU.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     pub uuid: Option<String>,
     /// The driver's name for the product, which it does not tell while the card is suspended.
     pub product: Option<String>,
     /// The PCI id database's name for the chip.
-    pub chip: Option<&'static str>,
+    pub chip: Option<Cow<'static, str>>,
     pub gfx: Option<String>,
     /// Four hexadecimal digits.
     pub device_id: Option<String>,
@@ -26,7 +28,7 @@ impl Identity {
         Self {
             uuid: uuid.map(|uuid| uuid.to_string()),
             product: gpu.product_name.clone().ok(),
-            chip: names::of_chip(gpu),
+            chip: names::of_chip(gpu).map(Cow::Borrowed),
             gfx: gpu.gfx.as_ref().ok().map(ToString::to_string),
             device_id: gpu.device_id.map(|id| format!("{id:04x}")),
             compute_partition: partition.and_then(|partition| partition.compute.clone().ok()),
@@ -37,7 +39,7 @@ impl Identity {
     /// The product's name, else the chip's.
     #[must_use]
     pub fn model(&self) -> Option<&str> {
-        self.product.as_deref().or(self.chip)
+        self.product.as_deref().or(self.chip.as_deref())
     }
 
     /// Whether no uuid or device id contradicts that both are one GPU. Another card may have taken the slot.

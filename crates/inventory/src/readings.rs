@@ -3,6 +3,8 @@
 //! A value that is absent, unsupported or unreadable is `None` or not in its list. Why a file that is there gave nothing
 //! stands in [`CardReadings::faults`].
 
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use crate::Unknown;
@@ -17,7 +19,7 @@ pub fn is_asleep(power_state: &str) -> bool {
 }
 
 /// The readings of a card. Its partitions have [`PartitionReadings`] of their own.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CardReadings {
     /// `power/runtime_status`: `active`, `suspended`, `suspending`, `resuming`, `error`, `unsupported`. Nothing else is
     /// read of a card that is suspended.
@@ -57,14 +59,14 @@ pub struct CardReadings {
 }
 
 /// A file that is there and gave no value, or not all of its values.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// Beneath the Root: `/sys/bus/pci/devices/0000:64:00.0/gpu_metrics`.
     pub file: PathBuf,
     pub reason: Unknown,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Temperature {
     /// The kernel's label: `edge`, `junction`, `mem`; of `gpu_metrics` beyond those: `vrgfx`, `vrsoc`, `vrmem`, `hbm0`….
     pub sensor: String,
@@ -73,7 +75,7 @@ pub struct Temperature {
     pub emergency_celsius: Option<f64>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Power {
     pub watts: Option<f64>,
     pub cap_watts: Option<f64>,
@@ -82,40 +84,40 @@ pub struct Power {
     pub cap_max_watts: Option<f64>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Clock {
     /// The driver's name: `sclk`, `mclk`, `fclk`, `socclk`, `vclk`, `dclk`.
-    pub domain: &'static str,
+    pub domain: Cow<'static, str>,
     /// The number of the XCC or engine, where the card has several.
     pub instance: Option<u32>,
     pub hertz: f64,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Engine {
     /// `gfx`, `vcn`, `jpeg`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     pub instance: Option<u32>,
     /// 0 to 1.
     pub busy: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryPool {
     /// `vram`, `visible_vram`, `gtt`.
-    pub pool: &'static str,
+    pub pool: Cow<'static, str>,
     pub total_bytes: Option<u64>,
     pub used_bytes: Option<u64>,
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Voltage {
     /// hwmon's label, `vddgfx` or `vddnb`; of `gpu_metrics` `vddgfx`, `soc`, `mem`.
     pub rail: String,
     pub volts: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Fan {
     /// hwmon's number of the fan, from 1.
     pub number: u32,
@@ -124,7 +126,7 @@ pub struct Fan {
 }
 
 /// Counters are the hardware's or the firmware's: they need not begin at 0 when the driver loads.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pcie {
     /// Transfers per second of a lane.
     pub speed: Option<f64>,
@@ -141,13 +143,13 @@ pub struct Pcie {
 }
 
 /// At most so much a card received and sent in one second: packets times their maximum payload.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PcieTraffic {
     pub received_bytes_per_second: f64,
     pub sent_bytes_per_second: f64,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RasBlock {
     /// `umc`, `sdma`, `gfx`, `mmhub`, `pcie_bif`, `xgmi_wafl`….
     pub block: String,
@@ -157,14 +159,14 @@ pub struct RasBlock {
 }
 
 /// Bad pages of VRAM (`ras/gpu_vram_bad_pages`).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetiredPages {
     pub retired: u64,
     pub pending: u64,
     pub unreservable: u64,
 }
 
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Xgmi {
     pub links: Vec<XgmiLink>,
     /// The number of lanes of a link.
@@ -173,7 +175,7 @@ pub struct Xgmi {
     pub speed: Option<f64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct XgmiLink {
     pub link: u32,
     pub up: Option<bool>,
@@ -182,20 +184,20 @@ pub struct XgmiLink {
     pub written_bytes: Option<u64>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Throttle {
     /// Whether the firmware limits the clocks now because of `thermal`, `power`, `current` or `other`. A
     /// cause is missing where the firmware does not report it, or not reliably.
-    pub status: Vec<(&'static str, bool)>,
+    pub status: Vec<(Cow<'static, str>, bool)>,
     /// Firmware samples in which a limit was active: `prochot`, `power`, `socket_thermal`, `vr_thermal`, `hbm_thermal`.
-    pub residency: Vec<(&'static str, u64)>,
+    pub residency: Vec<(Cow<'static, str>, u64)>,
     /// Firmware samples taken.
     pub samples: Option<u64>,
 }
 
 /// What a partition reports beside its card: `xcp/xcp_metrics`, and for the first partition its share of the
 /// card's `gpu_metrics`.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PartitionReadings {
     pub busy_percent: Option<f64>,
     pub clocks: Vec<Clock>,

@@ -91,10 +91,10 @@ pub static MEMORY_TOTAL: Series = Series::new("rocm_memory_total", &[], |card| {
     one(card.own_memory().and_then(|it| it.total_bytes).map(count))
 });
 pub static MEMORY_POOL_USED: Series = Series::new("rocm_memory_pool_used_bytes", &["pool"], |card| {
-    all(card.memory.iter().map(|it| ([("pool", it.pool)], it.used_bytes.map(count))))
+    all(card.memory.iter().map(|it| ([("pool", &*it.pool)], it.used_bytes.map(count))))
 });
 pub static MEMORY_POOL_SIZE: Series = Series::new("rocm_memory_pool_size_bytes", &["pool"], |card| {
-    all(card.memory.iter().map(|it| ([("pool", it.pool)], it.total_bytes.map(count))))
+    all(card.memory.iter().map(|it| ([("pool", &*it.pool)], it.total_bytes.map(count))))
 });
 pub static POWER_USAGE: Series = Series::new("rocm_power_usage", &[], |card| one(card.power.watts));
 pub static POWER_LIMIT: Series = Series::new("rocm_power_limit_watts", &["limit"], |card| {
@@ -116,10 +116,10 @@ pub static FAN_MAX: Series = Series::new("rocm_fan_max_rpm", &["fan"], |card| {
     all(card.fans.iter().map(|it| ([("fan", it.number.to_string())], it.max_rpm)))
 });
 pub static THROTTLE_STATUS: Series = Series::new("rocm_gpu_throttle_status", &["reason"], |card| {
-    by("reason", card.throttle.status.iter().map(|(reason, is_active)| (*reason, Some(truth(*is_active)))))
+    by("reason", card.throttle.status.iter().map(|(reason, is_active)| (&**reason, Some(truth(*is_active)))))
 });
 pub static THROTTLE_RESIDENCY: Series = Series::new("rocm_throttle_residency_total", &["reason"], |card| {
-    by("reason", card.throttle.residency.iter().map(|(reason, samples)| (*reason, Some(count(*samples)))))
+    by("reason", card.throttle.residency.iter().map(|(reason, samples)| (&**reason, Some(count(*samples)))))
 });
 pub static THROTTLE_SAMPLES: Series =
     Series::new("rocm_throttle_samples_total", &[], |card| one(card.throttle.samples.map(count)));
@@ -192,13 +192,13 @@ pub static FIRMWARE: Series = Series::new("rocm_firmware_info", &["firmware", "v
 /// The values of [`ENGINE_BUSY`], of a card's engines or of a partition's.
 #[must_use]
 pub fn engines(engines: &[Engine]) -> Vec<Value> {
-    engines.iter().map(|it| of_instance(("engine", it.name), it.instance, it.busy)).collect()
+    engines.iter().map(|it| of_instance(("engine", &*it.name), it.instance, it.busy)).collect()
 }
 
 /// The values of [`CLOCK`].
 #[must_use]
 pub fn clocks(clocks: &[Clock]) -> Vec<Value> {
-    clocks.iter().map(|it| of_instance(("clock", it.domain), it.instance, it.hertz)).collect()
+    clocks.iter().map(|it| of_instance(("clock", &*it.domain), it.instance, it.hertz)).collect()
 }
 
 fn of_instance((name, of): (&'static str, &str), instance: Option<u32>, value: f64) -> Value {

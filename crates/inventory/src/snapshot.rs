@@ -1,13 +1,15 @@
 //! How the AMD GPUs of a machine are at one moment, and who uses them. What is unknown is `None`, never 0.
 
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 use crate::health::GpuHealth;
 use crate::published::{Client, Published};
 use crate::readings::{CardReadings, Fault, PartitionReadings, PcieTraffic};
+pub use crate::snapshot_json::Shown;
 use crate::{Identity, PciAddress};
 
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Seconds since 1970.
     pub taken_at: f64,
@@ -38,7 +40,7 @@ pub struct Snapshot {
 }
 
 /// A card, and what containers can get of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Card {
     pub pci: Option<PciAddress>,
     /// The kernel driver that is bound to it; `None`: no driver is, or which one is not known. Only amdgpu gives readings.
@@ -57,7 +59,7 @@ pub struct Card {
 }
 
 /// What a container can get: a card, or a partition of one.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Gpu {
     /// The number that `rocworker detect` gives; `None` where a KFD node that cannot be read may come before
     /// it.
@@ -76,7 +78,7 @@ pub struct Gpu {
 }
 
 /// A partition, or a GPU of which sysfs does not tell the card.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Part {
     /// The partition's number on its card.
     pub number: Option<u32>,
@@ -86,7 +88,7 @@ pub struct Part {
 }
 
 /// Names one GPU of a snapshot.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct GpuId {
     pub index: Option<u32>,
     /// The address of the GPU's card.
@@ -95,7 +97,7 @@ pub struct GpuId {
 }
 
 /// The owner of a process; fields that do not apply are `None`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Owner {
     pub container: Option<String>,
     /// The namespace of a Kubernetes pod whose name is known.
@@ -107,7 +109,7 @@ pub struct Owner {
 }
 
 /// A process on a GPU.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Process {
     pub pid: u32,
     pub name: Option<String>,
@@ -119,7 +121,7 @@ pub struct Process {
 }
 
 /// What an owner has used of a GPU.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Account {
     pub owner: Owner,
     pub gpu: GpuId,

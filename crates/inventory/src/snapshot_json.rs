@@ -9,19 +9,26 @@ use crate::published::Published;
 use crate::series::count;
 use crate::snapshot::{Card, Gpu, Process, Snapshot};
 
-impl Serialize for Snapshot {
+/// A snapshot as `top --once --output json` prints it. Between two rocworkers of one version it passes as it is.
+#[derive(Debug)]
+pub struct Shown<'s>(pub &'s Snapshot);
+
+impl Serialize for Shown<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let snapshot = self.0;
         let cards: Vec<OfSnapshot<'_, &Card>> =
-            self.cards.iter().map(|card| OfSnapshot { snapshot: self, part: card }).collect();
+            snapshot.cards.iter().map(|card| OfSnapshot { snapshot, part: card }).collect();
+        let processes: Vec<OfSnapshot<'_, &Process>> =
+            snapshot.processes.iter().map(|process| OfSnapshot { snapshot, part: process }).collect();
         let mut object = serializer.serialize_struct("Snapshot", 8)?;
-        object.serialize_field("taken_at", &self.taken_at)?;
+        object.serialize_field("taken_at", &snapshot.taken_at)?;
         object.serialize_field("cards", &cards)?;
-        object.serialize_field("may_lack_cards", &self.may_lack_cards())?;
-        object.serialize_field("driver_version", &self.driver_version)?;
-        object.serialize_field("processes", &self.processes)?;
-        object.serialize_field("quarantine_enforced", &self.quarantine_enforced)?;
-        object.serialize_field("daemon", &self.daemon.as_ref().map(Daemon))?;
-        object.serialize_field("unknown", &self.unknown())?;
+        object.serialize_field("may_lack_cards", &snapshot.may_lack_cards())?;
+        object.serialize_field("driver_version", &snapshot.driver_version)?;
+        object.serialize_field("processes", &processes)?;
+        object.serialize_field("quarantine_enforced", &snapshot.quarantine_enforced)?;
+        object.serialize_field("daemon", &snapshot.daemon.as_ref().map(Daemon))?;
+        object.serialize_field("unknown", &snapshot.unknown())?;
         object.end()
     }
 }
@@ -73,19 +80,20 @@ impl Serialize for OfSnapshot<'_, (&Card, &Gpu)> {
     }
 }
 
-impl Serialize for Process {
+impl Serialize for OfSnapshot<'_, &Process> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let process = self.part;
         let mut object = serializer.serialize_struct("Process", 10)?;
-        object.serialize_field("pid", &self.pid)?;
-        object.serialize_field("name", &self.name)?;
-        object.serialize_field("gpu", &self.gpu.index)?;
-        object.serialize_field("pci", &self.gpu.pci)?;
-        object.serialize_field("partition", &self.gpu.partition)?;
-        object.serialize_field("container", &self.owner.container)?;
-        object.serialize_field("pod", &self.owner.pod_path())?;
-        object.serialize_field("unit", &self.owner.unit)?;
-        object.serialize_field("vram_bytes", &self.vram_bytes.map(count))?;
-        object.serialize_field("compute_units", &self.compute_units.map(count))?;
+        object.serialize_field("pid", &process.pid)?;
+        object.serialize_field("name", &process.name)?;
+        object.serialize_field("gpu", &process.gpu.index)?;
+        object.serialize_field("pci", &process.gpu.pci)?;
+        object.serialize_field("partition", &process.gpu.partition)?;
+        object.serialize_field("container", &process.owner.container)?;
+        object.serialize_field("pod", &process.owner.pod_path())?;
+        object.serialize_field("unit", &process.owner.unit)?;
+        object.serialize_field("vram_bytes", &process.vram_bytes.map(count))?;
+        object.serialize_field("compute_units", &process.compute_units.map(count))?;
         object.end()
     }
 }

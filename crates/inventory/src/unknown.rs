@@ -1,16 +1,17 @@
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// A value, or why there is none.
 pub type Reading<T> = Result<T, Unknown>;
 
 /// Why a value is not known, in words for a person: absent, unsupported, unreadable, or not what it should be.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unknown {
     reason: String,
     cause: Cause,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 enum Cause {
     Absent,
     Hidden,

@@ -25,6 +25,26 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, is_escaped, |c, to| to.extend(c.escape_default()))
 }
 
+/// Escapes what would steer a terminal, but for colours and styles (ECMA-48, SGR), whose escape sequences have digits and
+/// semicolons alone.
+pub fn printable_styled(line: &str) -> String {
+    const BEGIN: &str = "\u{1b}[";
+    let (mut shown, mut rest) = (String::with_capacity(line.len()), line);
+    while let Some((before, after)) = rest.split_once(BEGIN) {
+        shown.push_str(&printable(before));
+        let end = after.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(after.len());
+        let (style, behind) = after.split_at(end);
+        if let Some(behind) = behind.strip_prefix('m') {
+            shown.extend([BEGIN, style, "m"]);
+            rest = behind;
+        } else {
+            shown.push_str(&printable(BEGIN));
+            rest = after;
+        }
+    }
+    shown + &printable(rest)
+}
+
 fn escaped(
     text: &str,
     is_escaped: impl Fn(char) -> bool,
@@ -91,6 +111,19 @@ mod tests {
         assert_eq!(serde_json::from_str::<[String; 1]>(&shown).unwrap(), [name]);
         assert_eq!(printable_lines("\u{1b}[31ma\u{2066}b\u{1b}[0m\n"), "\u{1b}[31ma\\u{2066}b\u{1b}[0m\n");
         assert!(matches!(printable_lines("größe\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn styles_stay_and_other_escape_sequences_do_not() {
+        for (line, shown) in [
+            ("\u{1b}[1;31mbad\u{1b}[0m", "\u{1b}[1;31mbad\u{1b}[0m"),
+            ("\u{1b}[2Ja\u{1b}]0;t\u{7}", "\\u{1b}[2Ja\\u{1b}]0;t\\u{7}"),
+            ("\u{1b}[31\u{1b}[m", "\\u{1b}[31\u{1b}[m"),
+            ("\u{1b}[", "\\u{1b}["),
+            ("\u{9b}31m", "\\u{9b}31m"),
+        ] {
+            assert_eq!(printable_styled(line), shown);
+        }
     }
 
     #[test]

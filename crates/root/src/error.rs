@@ -40,12 +40,6 @@ pub enum Error {
     /// The read was not tried: too many processes or threads already wait for reads that hang.
     #[error("{} was not read: too many reads have not come back; look for the driver's messages: journalctl -k", path.display())]
     NotAsked { path: PathBuf },
-    /// The path was neither read nor listed on the machine whose files these are: whether it is there is not known.
-    #[error("{} was not read from that machine", path.display())]
-    NotRead { path: PathBuf },
-    /// A read on another machine failed, with words that are none of the kernel's.
-    #[error("cannot read {}: {words}", path.display())]
-    Unread { path: PathBuf, words: String },
     /// The record of a capture's nodes cannot be believed.
     #[error("{}: {problem}", path.display())]
     Capture { path: PathBuf, problem: String },

@@ -34,10 +34,6 @@ impl Root {
     /// The error that a try would give.
     pub fn check_replaceable(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
-        // Flags and mounts of another machine were not read.
-        if self.is_in_memory() {
-            return Ok(());
-        }
         let folder = match self.folder(path.parent().unwrap_or(path)) {
             Err(error) if error.is_not_found() => return Ok(()),
             folder => folder?,

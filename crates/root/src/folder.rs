@@ -30,25 +30,9 @@ impl Root {
     /// The error that [`Root::write`] would give.
     pub fn check_way(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         for folder in path.as_ref().ancestors().skip(1) {
-            let found = match self.memory() {
-                Some(tree) => {
-                    let found = match tree.check_folder(folder) {
-                        Err(Error::Io { errno: Errno::ELOOP, .. }) => {
-                            let way = self.behind_roots_links(folder);
-                            tree.check_folder(way.as_deref().unwrap_or(folder))
-                        }
-                        found => found,
-                    };
-                    found.map_err(|error| match error {
-                        Error::Io { errno, .. } => self.no_folder(folder, errno),
-                        error => error,
-                    })
-                }
-                None => self.folder(folder).map(drop),
-            };
-            match found {
+            match self.folder(folder) {
                 Err(error) if error.is_not_found() => {}
-                other => return other,
+                other => return other.map(drop),
             }
         }
         Ok(())
@@ -72,10 +56,6 @@ impl Root {
         let path = path.as_ref();
         let failed = |errno| Error::io("open", self.shown(path), errno);
         let (parent, name) = self.split(path, "open")?;
-        if let Some(tree) = self.memory() {
-            let way = self.behind_roots_links(parent).map(|parent| parent.join(name));
-            return tree.open_to_read(way.as_deref().unwrap_or(path));
-        }
         Ok(open_in(&self.folder(parent)?, name).map_err(failed)?.into())
     }
 
@@ -88,9 +68,6 @@ impl Root {
                           each folder on its way to root alone",
             },
             Errno::ENOTDIR => Error::Folder { path, problem: "it is not a folder; move it out of the way" },
-            Errno::EROFS if self.is_in_memory() => {
-                Error::Folder { path, problem: "it is another machine's, whose files are only read here" }
-            }
             errno => Error::io("open the folder", path, errno),
         }
     }

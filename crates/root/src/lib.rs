@@ -7,14 +7,12 @@
 #[cfg(feature = "write")]
 mod change;
 mod error;
-pub mod files;
 #[cfg(feature = "write")]
 mod flags;
 mod folder;
 mod links;
 #[cfg(feature = "write")]
 mod lock;
-mod memory;
 mod meta;
 #[cfg(feature = "write")]
 mod node;
@@ -54,7 +52,6 @@ use nix::sys::stat::{self, Mode};
 pub use error::{Error, if_there};
 #[cfg(feature = "write")]
 pub use lock::Lock;
-pub use memory::Asked;
 pub use meta::{Identity, Kind, Meta};
 pub use reader::{Amount, Failure, Reader};
 pub use reads::Kept;
@@ -67,13 +64,12 @@ pub use watch::Watch;
 #[cfg(feature = "write")]
 pub use write::Written;
 
-use memory::Tree;
 use open::read_up_to;
 use reads::Reads;
 
 /// The directory that everything is beneath: `/`, or a machine laid out somewhere else.
 pub struct Root {
-    beneath: Beneath,
+    dir: OwnedFd,
     is_host: bool,
     path: PathBuf,
     /// Device nodes by path; none on the running machine.
@@ -84,12 +80,6 @@ pub struct Root {
     watch: Option<Arc<dyn Watch>>,
     reader: Option<Arc<dyn Reader>>,
     reads: Option<Reads>,
-}
-
-/// The place of a Root's files.
-enum Beneath {
-    Folder(OwnedFd),
-    Memory(Arc<Tree>),
 }
 
 impl fmt::Debug for Root {
@@ -110,8 +100,18 @@ impl Root {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let dir = openat(AT_FDCWD, path, flags, Mode::empty()).map_err(failed)?;
         let owner = stat::fstat(&dir).map_err(failed)?.st_uid;
-        let mut root = Self::of(Beneath::Folder(dir), path, owner);
-        root.is_host = path.is_absolute() && path.components().count() == 1;
+        let mut root = Self {
+            dir,
+            is_host: path.is_absolute() && path.components().count() == 1,
+            path: path.to_owned(),
+            recorded: BTreeMap::new(),
+            owner,
+            #[cfg(feature = "write")]
+            on_change: None,
+            watch: None,
+            reader: None,
+            reads: None,
+        };
         if !root.is_host {
             root.open_at(Path::new("/"), OFlag::O_PATH).map_err(|errno| match errno {
                 Errno::ENOSYS | Errno::EPERM => Error::Capture {
@@ -126,21 +126,6 @@ impl Root {
             root.recorded = recorded::load(&root)?;
         }
         Ok(root)
-    }
-
-    fn of(beneath: Beneath, path: &Path, owner: u32) -> Self {
-        Self {
-            beneath,
-            is_host: false,
-            path: path.to_owned(),
-            recorded: BTreeMap::new(),
-            owner,
-            #[cfg(feature = "write")]
-            on_change: None,
-            watch: None,
-            reader: None,
-            reads: None,
-        }
     }
 
     /// Whether this is the running machine, `/`. With any other Root nothing outside that Root may happen.
@@ -177,9 +162,6 @@ impl Root {
             return read;
         }
         let _reading = self.reading(path)?;
-        if let Some(tree) = self.memory() {
-            return tree.read(path, limit).map(<[u8]>::to_owned);
-        }
         // O_NONBLOCK: a fifo planted in a capture must not hang the reader.
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         read_up_to(&file, limit, || self.shown(path))
@@ -202,9 +184,6 @@ impl Root {
             return read;
         }
         let _reading = self.reading(path)?;
-        if let Some(tree) = self.memory() {
-            return tree.read_start(path, count);
-        }
         let file = self.open_file("open", path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
         let mut bytes = vec![0; count];
         loop {
@@ -235,9 +214,6 @@ impl Root {
     pub fn list(&self, path: impl AsRef<Path>) -> Result<Vec<OsString>, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
-        if let Some(tree) = self.memory() {
-            return tree.list(path);
-        }
         let failed = |errno| Error::io("list", self.shown(path), errno);
         let mut names: Vec<OsString> = Vec::new();
         let recorded = self.recorded.keys().filter(|node| node.parent() == Some(path));
@@ -284,9 +260,6 @@ impl Root {
     pub fn identity(&self, path: impl AsRef<Path>) -> Result<Identity, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
-        if let Some(tree) = self.memory() {
-            return tree.identity(path);
-        }
         let file = self.open_file("stat", path, OFlag::O_PATH)?;
         let stat = stat::fstat(&file).map_err(|errno| Error::io("stat", self.shown(path), errno))?;
         Ok(Identity::from_stat(&stat))
@@ -299,9 +272,6 @@ impl Root {
     pub fn read_link(&self, path: impl AsRef<Path>) -> Result<PathBuf, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
-        if let Some(tree) = self.memory() {
-            return tree.read_link(path);
-        }
         let target = if self.is_host() {
             nix::fcntl::readlink(path)
         } else {
@@ -321,27 +291,13 @@ impl Root {
     /// Whether anything is at a path, links followed.
     #[must_use]
     pub fn exists(&self, path: impl AsRef<Path>) -> bool {
-        let path = path.as_ref();
-        match self.memory() {
-            Some(tree) => {
-                self.keep_look(path);
-                tree.is_there(path, true)
-            }
-            None => self.stat(path).is_ok(),
-        }
+        self.stat(path).is_ok()
     }
 
     /// Whether anything is at a path, a link at its end not followed.
     #[must_use]
     pub fn is_there(&self, path: impl AsRef<Path>) -> bool {
-        let path = path.as_ref();
-        match self.memory() {
-            Some(tree) => {
-                self.keep_look(path);
-                tree.is_there(path, false)
-            }
-            None => self.lstat(path).is_ok(),
-        }
+        self.lstat(path).is_ok()
     }
 
     fn meta(&self, path: &Path, follow: OFlag) -> Result<Meta, Error> {
@@ -349,9 +305,6 @@ impl Root {
             return Ok(*node);
         }
         let _reading = self.reading(path)?;
-        if let Some(tree) = self.memory() {
-            return tree.meta(path, !follow.contains(OFlag::O_NOFOLLOW));
-        }
         let failed = |errno| Error::io("stat", self.shown(path), errno);
         let stat = if self.is_host() {
             let flags = if follow.contains(OFlag::O_NOFOLLOW) {

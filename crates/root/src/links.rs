@@ -22,9 +22,6 @@ impl Root {
         mut found: impl FnMut(&OsStr, &[u8]),
     ) -> Result<(), Error> {
         let path = folder.as_ref();
-        if let Some(tree) = self.memory() {
-            return tree.each_link(path, found);
-        }
         let folder = self.open_file("list", path, OFlag::O_RDONLY | OFlag::O_DIRECTORY)?;
         let mut entries = [MaybeUninit::uninit(); 4096];
         let mut entries = RawDir::new(&folder, &mut entries);

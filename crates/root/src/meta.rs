@@ -44,9 +44,6 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// The uid and gid of a file in memory whose owner was not read. No file has it: chown(2) takes -1 for no change.
-    pub const UNKNOWN_OWNER: u32 = u32::MAX;
-
     pub(crate) fn from_stat(stat: &FileStat) -> Self {
         let kind = match SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT {
             SFlag::S_IFREG => Kind::Regular,

@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::sys::stat::Mode;
 
-use crate::{Beneath, Error, Root, inside};
+use crate::{Error, Root, inside};
 
 /// The most tries of an open: even a machine that mounts without pause needs fewer, and each takes some
 /// microseconds.
@@ -37,8 +37,6 @@ impl Root {
         mode: Mode,
         resolve: ResolveFlag,
     ) -> Result<OwnedFd, Errno> {
-        // A Root in memory opens no file.
-        let Beneath::Folder(dir) = &self.beneath else { return Err(Errno::EROFS) };
         let flags = flags | OFlag::O_CLOEXEC;
         if self.is_host && resolve.is_empty() {
             return openat(AT_FDCWD, path, flags, mode);
@@ -53,7 +51,7 @@ impl Root {
         // could not prove that it stayed inside (openat2(2)). Nothing is wrong with the path: walk again.
         let mut tries = 0;
         loop {
-            match openat2(dir, beneath, how) {
+            match openat2(&self.dir, beneath, how) {
                 Err(Errno::EAGAIN) if tries < RETRIES => tries += 1,
                 other => return other,
             }

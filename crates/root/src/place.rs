@@ -7,7 +7,7 @@ use nix::fcntl::{OFlag, ResolveFlag};
 use nix::sys::stat::Mode;
 use rustix::fs::{AtFlags, StatxAttributes, StatxFlags, statx};
 
-use crate::{Beneath, Root};
+use crate::Root;
 
 impl Root {
     /// Where the path's file system begins: the nearest mount at the path or on the way to it (statx(2),
@@ -63,15 +63,11 @@ impl Root {
     /// or /proc is not mounted.
     #[must_use]
     pub fn without_links(&self, path: impl AsRef<Path>) -> Option<PathBuf> {
-        let dir = match &self.beneath {
-            Beneath::Folder(dir) => dir,
-            Beneath::Memory(tree) => return tree.without_links(path.as_ref()),
-        };
         let path_of = |fd: BorrowedFd<'_>| {
             nix::fcntl::readlink(&*format!("/proc/self/fd/{}", fd.as_raw_fd())).map(PathBuf::from).ok()
         };
         let opened = self.open_at(path.as_ref(), OFlag::O_PATH).ok()?;
-        let beneath = path_of(opened.as_fd())?.strip_prefix(path_of(dir.as_fd())?).ok()?.to_owned();
+        let beneath = path_of(opened.as_fd())?.strip_prefix(path_of(self.dir.as_fd())?).ok()?.to_owned();
         Some(Path::new("/").join(beneath))
     }
 

@@ -7,7 +7,6 @@ use nix::fcntl::OFlag;
 use nix::sys::stat::fstat;
 use nix::unistd::geteuid;
 
-use crate::memory::Asked;
 use crate::open::read_up_to;
 use crate::{Error, Kind, Meta, Root};
 
@@ -24,9 +23,6 @@ impl Root {
     pub fn read_trusted(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
         let _reading = self.reading(path)?;
-        if let Some(tree) = self.memory() {
-            return tree.read_trusted(path, limit, |meta| self.check_owner(path, meta)).map(<[u8]>::to_owned);
-        }
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
         let file = match self.open_at(path, flags) {
             Ok(file) => file,
@@ -41,11 +37,10 @@ impl Root {
         read_up_to(&file, limit, || self.shown(path))
     }
 
-    /// Whether files of this user may decide anything: root, the Root's owner, the program's user. In another machine's
-    /// files: root, and the user who read them there.
+    /// Whether files of this user may decide anything: root, the Root's owner, the program's user.
     #[must_use]
     pub fn is_trusted_owner(&self, uid: u32) -> bool {
-        uid == 0 || uid == self.owner() || (uid == geteuid().as_raw() && !self.is_in_memory())
+        uid == 0 || uid == self.owner() || uid == geteuid().as_raw()
     }
 
     /// Checks that a folder belongs to a trusted owner, and that no other user can write to it. A missing folder
@@ -70,12 +65,7 @@ impl Root {
         follow(path, &mut rest);
         let (mut place, mut links, mut of_link) = (PathBuf::from("/"), 0, 0_usize);
         while let Some(name) = rest.pop_front() {
-            let way = || {
-                let mut way = place.join(&name);
-                way.extend(&rest);
-                way
-            };
-            if !self.is_roots_alone(&self.lstat(&place).ok()?, way) {
+            if !self.is_roots_alone(&self.lstat(&place).ok()?) {
                 return None;
             }
             let is_of_link = of_link > 0;
@@ -108,17 +98,12 @@ impl Root {
             }
         }
         // A file is for its reader to judge.
-        let is_others =
-            |meta: &Meta| meta.kind == Kind::Directory && !self.is_roots_alone(meta, || place.clone());
+        let is_others = |meta: &Meta| meta.kind == Kind::Directory && !self.is_roots_alone(meta);
         self.lstat(&place).is_ok_and(|meta| !is_others(&meta)).then_some(place)
     }
 
-    /// Whether only root can change what is in a folder. Where the owner of another machine's folder was not
-    /// read, it is noted for the next connection to ask, with the rest of the way.
-    fn is_roots_alone(&self, meta: &Meta, way: impl FnOnce() -> PathBuf) -> bool {
-        if let Some(tree) = self.memory().filter(|_| meta.uid == Meta::UNKNOWN_OWNER) {
-            tree.not_read(Asked::Meta, &way());
-        }
+    /// Whether only root can change what is in a folder.
+    fn is_roots_alone(&self, meta: &Meta) -> bool {
         meta.kind == Kind::Directory && self.is_trusted_owner(meta.uid) && meta.mode & 0o022 == 0
     }
 
@@ -134,9 +119,7 @@ impl Root {
     }
 
     fn check_owner_and_mode(&self, path: &Path, meta: &Meta, writable: Kind) -> Result<(), Error> {
-        let problem = if meta.uid == Meta::UNKNOWN_OWNER {
-            "has an owner that was not read, and only root's is believed: ls -ld".to_owned()
-        } else if !self.is_trusted_owner(meta.uid) {
+        let problem = if !self.is_trusted_owner(meta.uid) {
             format!("belongs to uid {}, and only root's is believed: chown root", meta.uid)
         } else if meta.kind == writable && meta.mode & 0o022 != 0 {
             format!("can be written by others (mode {:04o}): chmod go-w", meta.mode)

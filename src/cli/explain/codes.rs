@@ -86,7 +86,7 @@ pub(super) fn list(session: &Session) -> anyhow::Result<Outcome> {
         }
         let more = "\nAMD gives these errors no numbers. For codes of AMD's libraries: rocworker explain hip:N, \
                     hsa:N or amdsmi:N\n";
-        table.shown(session.format) + &session.options.on(more)
+        table.shown(session.format) + &more
     })?;
     Ok(Outcome::Done)
 }
@@ -106,7 +106,7 @@ fn error(session: &Session, code: &str) -> anyhow::Result<Outcome> {
         )));
     };
     let answer = OneError { schema_version: 1, error };
-    session.format.print(&answer, || session.options.on(&error_text(error)))?;
+    session.format.print(&answer, || error_text(error))?;
     Ok(Outcome::Done)
 }
 
@@ -150,7 +150,7 @@ fn status(session: &Session, library: Library, code: &str) -> anyhow::Result<Out
         )));
     };
     let answer = OneStatus { schema_version: 1, status: answer(library, status, &table) };
-    session.format.print(&answer, || session.options.on(&status_text(library, status, &table)))?;
+    session.format.print(&answer, || status_text(library, status, &table))?;
     Ok(Outcome::Done)
 }
 

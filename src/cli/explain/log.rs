@@ -4,7 +4,6 @@ mod json;
 mod text;
 
 use std::io::{self, BufRead as _, Read, stdin};
-use std::rc::Rc;
 
 use anyhow::{anyhow, bail};
 use explain::codes::code_reported_by_rocr;
@@ -70,11 +69,6 @@ pub(super) fn from_stdin(session: &Session) -> anyhow::Result<Outcome> {
 const UTF_8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) fn journal(session: &Session, since: Option<&str>) -> anyhow::Result<Outcome> {
-    if let Some(printed) = session.remote.as_ref().and_then(|remote| remote.journal.as_ref()) {
-        return answer(session, true, None, |knowledge, each| {
-            journal::read_printed(&session.root, printed, since, knowledge, each).map_err(of_journal)
-        });
-    }
     let Some(programs) = &session.programs else {
         let folder = session.root.shown("/var/log/journal");
         let folder = quoted(&folder.to_string_lossy());
@@ -133,14 +127,7 @@ fn answer(
     let mut explainer = Explainer::new(&here, is_own_log);
     if session.format.is_json() {
         let mut json = Json::new();
-        let read = read(knowledge, &mut |line, found| {
-            let mut found = explainer.explain(line, found);
-            // A person who pastes a command is not on the machine beneath --root.
-            for command in &mut Rc::make_mut(&mut found.advice).commands {
-                command.run = session.options.on(&command.run);
-            }
-            json.add(&found)
-        });
+        let read = read(knowledge, &mut |line, found| json.add(&explainer.explain(line, found)));
         json.end(&read)?;
         let read = read?;
         text::unstripped(&read).iter().for_each(|text| tracing::warn!("{text}"));
@@ -153,8 +140,7 @@ fn answer(
         Ok(())
     });
     if read.is_ok() || groups.matches > 0 {
-        let text = text::shown(&groups, read.as_ref().ok(), session.format, hint);
-        print_text(&session.options.on(&text))?;
+        print_text(&text::shown(&groups, read.as_ref().ok(), session.format, hint))?;
     }
     warn(&read?);
     Ok(Outcome::Done)

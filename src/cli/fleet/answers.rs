@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use config::Host;
 use fleet::exposition;
-use printable::printable;
+use printable::{printable, printable_json, printable_styled};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -35,14 +34,21 @@ pub(super) struct HostResult {
 }
 
 impl HostResult {
-    pub(super) fn new(host: &Host, ended: Ended, stdout: Vec<u8>, stderr: &[u8], took: Duration) -> Self {
+    /// An answer that is to be JSON and is not fails.
+    pub(super) fn new(ended: Ended, stdout: Vec<u8>, stderr: &[u8], took: Duration, format: Format) -> Self {
+        let ended = match ended {
+            Ended::Code(0 | 3) if format.is_json() && json(&stdout).is_none() => {
+                Ended::Failed("its answer is not JSON".to_owned())
+            }
+            ended => ended,
+        };
         let stderr = String::from_utf8_lossy(stderr);
         let mut stderr_lines: Vec<String> =
-            stderr.lines().filter(|line| !line.trim().is_empty()).map(printable).collect();
+            stderr.lines().filter(|line| !line.trim().is_empty()).map(printable_styled).collect();
         let error = match &ended {
             Ended::Code(0 | 3) => None,
             Ended::Code(code) => Some(
-                last_of(&mut stderr_lines, host)
+                last_of(&mut stderr_lines)
                     .unwrap_or_else(|| format!("rocworker exited with code {code} and no error message")),
             ),
             Ended::Interrupted => Some("interrupted before it finished".to_owned()),
@@ -60,18 +66,17 @@ impl HostResult {
 }
 
 /// The output unchanged, if it is JSON.
-pub(super) fn json(stdout: &[u8]) -> Option<&RawValue> {
+fn json(stdout: &[u8]) -> Option<&RawValue> {
     serde_json::from_str(str::from_utf8(stdout).ok()?.trim()).ok()
 }
 
-/// The error's sentence, without the program's and the host's names: the last line that begins with `rocworker: `, or
-/// the last line. With `-v`, more lines follow it.
-fn last_of(stderr_lines: &mut Vec<String>, host: &Host) -> Option<String> {
+/// The error's sentence, without the program's name: the last line that begins with `rocworker: `, or the last line.
+/// With `-v`, more lines follow it.
+fn last_of(stderr_lines: &mut Vec<String>) -> Option<String> {
     const PROGRAM: &str = "rocworker: ";
     let of_program = stderr_lines.iter().rposition(|line| line.starts_with(PROGRAM));
     let line = stderr_lines.remove(of_program.or(stderr_lines.len().checked_sub(1))?);
-    let text = line.strip_prefix(PROGRAM).unwrap_or(&line);
-    Some(text.strip_prefix(&format!("{host}: ")).unwrap_or(text).to_owned())
+    Some(line.strip_prefix(PROGRAM).unwrap_or(&line).to_owned())
 }
 
 #[derive(Serialize)]
@@ -152,14 +157,20 @@ impl<'h> OrderedOutput<'h> {
         let joined = Joined { schema_version: 1, hosts: hosts.collect() };
         let mut json = serde_json::to_string_pretty(&joined)?;
         json.push('\n');
-        print_text(&json)
+        print_text(&printable_json(&json))
     }
 }
 
-/// The machine's name, its answer as it came, and what is wrong.
+/// The machine's name, its answer, and what is wrong.
 fn text(named: &Named, answered: &HostResult) -> String {
     let heading = styled(HEADING, format_args!("==> {} <==", printable(&named.name)));
-    let answer = String::from_utf8_lossy(&answered.stdout);
+    let answer: String = String::from_utf8_lossy(&answered.stdout)
+        .split_inclusive('\n')
+        .map(|line| match line.strip_suffix('\n') {
+            Some(line) => printable_styled(line) + "\n",
+            None => printable_styled(line),
+        })
+        .collect();
     let end = if answer.is_empty() || answer.ends_with('\n') { "" } else { "\n" };
     let error = answered.error.as_ref().map(|error| format!("{} {error}\n", styled(BAD, "✗")));
     format!("{heading}\n{answer}{end}{}", error.unwrap_or_default())

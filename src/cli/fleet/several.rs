@@ -1,54 +1,45 @@
-//! Several machines: this program runs once for each of them, with `--host NAME`.
+//! A command for several machines.
 
 use std::io::Write as _;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use anyhow::Context as _;
-use config::Host;
+use fleet::program::Own;
 use fleet::{pool, ssh};
 use printable::printable;
-use reconcile::command::{Call, Error as CommandError, Programs};
+use reconcile::command::{Programs, Stream};
 
 use super::RemoteCommand;
-use super::answers::{self, Ended, HostResult};
+use super::answers::{Ended, HostResult, OrderedOutput};
+use super::one::{Heard, ask};
 use crate::cli::Outcome;
 use crate::cli::hosts::{Named, progress};
-use crate::cli::options::{Format, Options};
+use crate::cli::options::Options;
+use crate::cli::output::has_colour;
 use crate::cli::session::interrupt;
-
-/// How long a program for one machine may take beyond its command: it tries to connect, and prints its answer.
-const MORE: Duration = Duration::from_secs(120);
 
 pub(super) fn run(
     programs: &Programs,
+    own: &Own,
     options: &Options,
     hosts: &[Named],
     asked: &RemoteCommand,
 ) -> anyhow::Result<Outcome> {
+    if let Some(report) = &asked.report {
+        report.require_folder()?;
+    }
     let stop = interrupt()?;
     let programs = programs.interrupted_by(Arc::clone(&stop));
-    let program = std::env::current_exe().context("where this program is")?;
-    let program = program.to_str().context("this program's path is no UTF-8")?;
-    let format = match asked.metrics {
-        // The metrics of hosts are joined from values.
-        Some(_) => Format::Json,
-        None => options.output,
-    };
-    let config =
-        options.config.as_deref().map(|path| path.to_str().context("the path of --config is no UTF-8"));
-    let config = config.transpose()?;
-    let argv = |host: &Host| argv((program, config), options, format, host, asked);
-    let mut shown = answers::OrderedOutput::new(hosts, options.output, asked.metrics);
+    let words = asked.argv(options, true);
+    let mut shown = OrderedOutput::new(hosts, options.output, asked.metrics);
     let mut ended = 0;
     let mut failed = Ok(());
     let answers = pool::each(
         hosts,
         pool::AT_ONCE,
         &stop,
-        |named: &Named| ask(&programs, &argv(&named.host), format, &named.host),
+        |named: &Named| answer(&programs, own, options, named, asked, &words),
         |place, answered| {
             ended += 1;
             if let Some(named) = hosts.get(place) {
@@ -60,7 +51,7 @@ pub(super) fn run(
         },
     );
     if stop.load(Ordering::Relaxed) {
-        write!(anstream::stderr(), "{}", interrupted(hosts, &answers, asked.writes)).ok();
+        write!(anstream::stderr(), "{}", interrupted(hosts, &answers, asked)).ok();
     }
     failed?;
     shown.end(&answers)?;
@@ -72,46 +63,36 @@ pub(super) fn run(
     })
 }
 
-fn argv(
-    (program, config): (&str, Option<&str>),
+fn answer(
+    programs: &Programs,
+    own: &Own,
     options: &Options,
-    format: Format,
-    host: &Host,
+    Named { host, .. }: &Named,
     asked: &RemoteCommand,
-) -> Vec<String> {
-    let mut argv: Vec<String> =
-        [program, "-o", format.name(), "--host", &host.to_string()].map(str::to_owned).to_vec();
-    argv.extend((0..options.verbose).map(|_| "-v".to_owned()));
-    if let Some(config) = config {
-        argv.extend(["--config", config].map(str::to_owned));
-    }
-    argv.extend(asked.words.iter().cloned());
-    argv
-}
-
-fn ask(programs: &Programs, argv: &[String], format: Format, host: &Host) -> HostResult {
-    let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-    let mut streams = ssh::Streams::default();
-    let mut is_whole = true;
+    words: &[String],
+) -> HostResult {
     let before = Instant::now();
-    let call = Call { argv: &argv, input: b"", limit: ssh::LIMIT + MORE };
-    let status = programs.call(call, &mut |stream, chunk| {
-        is_whole = streams.take(stream, chunk);
-        if is_whole { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let code = ask(programs, own, host, asked, words, has_colour(options), &mut |heard| match heard {
+        Heard::Word(text) => stderr.extend(format!("{text}\n").into_bytes()),
+        Heard::Output(Stream::Stdout, chunk) => stdout.extend(chunk),
+        Heard::Output(Stream::Stderr, chunk) => stderr.extend(chunk),
     });
-    let ended = match status {
-        Ok(status) => match status.code() {
-            Some(0 | 3) if format.is_json() && answers::json(&streams.stdout).is_none() => {
-                Ended::Failed("its answer is not JSON".to_owned())
-            }
-            Some(code) => Ended::Code(code),
-            None => Ended::Failed(format!("it ended with {status}")),
-        },
-        Err(_) if !is_whole => Ended::Failed(ssh::too_large()),
-        Err(CommandError::Interrupted { .. }) => Ended::Interrupted,
-        Err(error) => Ended::Failed(error.to_string()),
+    let mut ended = match code {
+        Ok(code) => Ended::Code(code),
+        Err(ssh::Error::Interrupted { .. }) => Ended::Interrupted,
+        Err(error) => {
+            let text = error.to_string();
+            Ended::Failed(text.strip_prefix(&format!("{host}: ")).unwrap_or(&text).to_owned())
+        }
     };
-    HostResult::new(host, ended, streams.stdout, &streams.stderr, before.elapsed())
+    if let (Some(report), Ended::Code(0)) = (&asked.report, &ended) {
+        match report.save(&host.name, &stdout, options.output) {
+            Ok(text) => stdout = text.into_bytes(),
+            Err(error) => ended = Ended::Failed(format!("{error:#}")),
+        }
+    }
+    HostResult::new(ended, stdout, &stderr, before.elapsed(), options.output)
 }
 
 /// Prints how the machine ended, then what its program wrote to stderr.
@@ -128,7 +109,7 @@ fn print_progress(named: &Named, answered: &HostResult, counted: (usize, usize))
 }
 
 /// After a signal: which machines did not finish, and which rocworker did not ask. A machine that failed is neither.
-fn interrupted(hosts: &[Named], answers: &[Option<HostResult>], writes: bool) -> String {
+fn interrupted(hosts: &[Named], answers: &[Option<HostResult>], asked: &RemoteCommand) -> String {
     let joined = |holds: &dyn Fn(&Option<HostResult>) -> bool, word: &dyn Fn(&Named) -> String| {
         let those = hosts.iter().zip(answers).filter(|(_, answer)| holds(answer));
         those.map(|(named, _)| word(named)).collect::<Vec<_>>().join(",")
@@ -141,11 +122,12 @@ fn interrupted(hosts: &[Named], answers: &[Option<HostResult>], writes: bool) ->
     let unfinished = joined(&is_unfinished, &name);
     if !unfinished.is_empty() {
         text += &format!("Interrupted, not finished: {unfinished}\n");
-        if writes {
+        if asked.writes {
             // The hosts have the inventory's users: a person may run the command without this configuration.
             let hosts = joined(&is_unfinished, &|named| named.host.to_string());
             let status = format!("rocworker --host {hosts} status");
-            text += &format!("apply may still be running there: check with `{status}`\n");
+            let command = asked.words.first().map_or("it", String::as_str);
+            text += &format!("{command} may still be running there: check with `{status}`\n");
         }
     }
     let not_begun = joined(&Option::is_none, &name);
@@ -157,17 +139,30 @@ fn interrupted(hosts: &[Named], answers: &[Option<HostResult>], writes: bool) ->
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use fleet::program::Which;
+
     use super::*;
+    use crate::cli::options::Format;
 
     #[test]
     fn of_interrupted_machines_those_that_failed_by_themselves_are_not_named() {
         let hosts = ["gpu1", "gpu2", "gpu3", "gpu4"]
             .map(|name| Named { name: name.to_owned(), host: format!("ops@{name}").parse().unwrap() });
-        let answer = |ended| Some(HostResult::new(&hosts[0].host, ended, Vec::new(), b"", Duration::ZERO));
+        let answer = |ended| Some(HostResult::new(ended, Vec::new(), b"", Duration::ZERO, Format::Table));
         let failed = Ended::Failed("ssh is not installed".to_owned());
         let answers = [answer(Ended::Code(0)), answer(failed), answer(Ended::Interrupted), None];
+        let asked = RemoteCommand {
+            which: Which::Installed,
+            words: vec!["apply".to_owned()],
+            input: Vec::new(),
+            metrics: None,
+            report: None,
+            writes: true,
+        };
         assert_eq!(
-            interrupted(&hosts, &answers, true),
+            interrupted(&hosts, &answers, &asked),
             "Interrupted, not finished: gpu3\napply may still be running there: check with `rocworker --host ops@gpu3 \
              status`\nInterrupted, not asked: gpu4\n"
         );

@@ -192,7 +192,7 @@ mod tests {
         fs::create_dir_all(top.join("proc/8/fd")).unwrap();
         symlink("/dev/dri/renderD128", top.join("proc/8/fd/3")).unwrap();
         let pci: PciAddress = "0000:03:00.0".parse().unwrap();
-        let pool = MemoryPool { pool: "vram", total_bytes: None, used_bytes: used };
+        let pool = MemoryPool { pool: "vram".into(), total_bytes: None, used_bytes: used };
         let card = Card {
             pci: Some(pci),
             driver: Some("amdgpu".to_owned()),

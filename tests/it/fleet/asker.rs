@@ -20,6 +20,11 @@ pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 
+/// Of a machine on which rocworker is installed: this very program.
+pub(crate) fn install() -> String {
+    format!("ln -s {PROGRAM} /usr/local/bin/rocworker")
+}
+
 /// ssh as the asker runs it.
 pub(crate) struct Asker {
     folder: tempfile::TempDir,

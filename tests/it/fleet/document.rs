@@ -4,16 +4,15 @@ use support::captures;
 use support::document::{consoles, fenced, text};
 use support::machines::{self, Fleet, Sudo};
 
-use crate::fleet::asker::PROGRAM;
+use crate::fleet::asker::{PROGRAM, install};
 
 const PAGE: &str = "docs/fleet.md";
 
 /// gpu1 to gpu3 answer; each of the others has one of the troubles that the page explains.
 fn set_up(fleet: &Fleet) {
-    fleet.machine("gpu1", |m| m.laid(layout::Machine::instinct_with_readings(2, 1)));
+    fleet.machine("gpu1", |m| m.laid(layout::Machine::instinct_with_readings(2, 1)).prepare(&install()));
     fleet.machine("gpu2", |m| {
-        let m = m.laid(captures::phoenix()).user("ops", Sudo::NoPassword).user("guest", Sudo::No);
-        m.user("sleepy", Sudo::No).prepare("usermod --shell /usr/sbin/nologin sleepy")
+        m.laid(captures::phoenix()).user("ops", Sudo::NoPassword).user("guest", Sudo::No).prepare(&install())
     });
     fleet.machine("gpu3", |m| m);
     fleet.machine("gpu4", |m| m.sshd("PubkeyAuthentication no"));
@@ -21,6 +20,12 @@ fn set_up(fleet: &Fleet) {
     fleet.machine("gpu6", |m| m);
     fleet.shell("sed -i '/^gpu6 /d' /root/.ssh/known_hosts").well();
     fleet.machine("gpu7", |m| m).change_key();
+    fleet.machine("gpu8", |m| {
+        m.prepare(
+            "printf '#!/bin/sh\\necho aarch64\\n' > /usr/local/bin/uname; chmod 755 /usr/local/bin/uname",
+        )
+    });
+    fleet.machine("gpu9", |m| m.prepare("mkdir -p /root/.cache/rocworker; chmod 777 /root/.cache/rocworker"));
     let page = text(PAGE);
     let inventory = fenced(&page).find(|(kind, _)| *kind == "yaml").unwrap().1;
     fleet.put("etc/rocworker/config.yaml", inventory);
@@ -40,6 +45,12 @@ fn timeless(line: &str) -> String {
         None => ("", line),
     };
     let is_time = |word: &str| word.contains('.') && word.parse::<f64>().is_ok();
+    // How large this build is.
+    if let Some((copying, _)) =
+        rest.split_once(" (").filter(|(text, _)| text.contains("copying this rocworker"))
+    {
+        return copying.to_owned();
+    }
     let words: Vec<&str> = rest.split(' ').map(|word| if is_time(word) { "TIME" } else { word }).collect();
     if line.starts_with('[') && !place.is_empty() {
         format!("[/{place}] {}", words.join(" "))

@@ -1,16 +1,12 @@
-//! `rocworker --host gpu1 COMMAND` prints byte for byte what the same program prints on gpu1 itself.
+//! `rocworker --host gpu1 COMMAND` prints byte for byte what the rocworker on gpu1 prints there.
 
 use std::process::Stdio;
 
-use layout::{Machine as Laid, XcpNames};
-use nix::errno::Errno;
-use serde_json::Value;
-use support::fuse::{Fault, Served};
-use support::machines::{self, Fleet, Machine, Shell, Sudo};
+use layout::Machine as Laid;
+use support::machines::{self, Fleet, Machine, Setup, Shell, Sudo};
 use support::said::Said;
-use support::{captures, fuse};
 
-use crate::fleet::asker::PROGRAM;
+use crate::fleet::asker::{PROGRAM, install};
 
 /// rocworker on the machine that asks.
 fn asks(fleet: &Fleet, arguments: &[&str]) -> Said {
@@ -23,276 +19,124 @@ fn says(machine: &Machine<'_>, user: &str, arguments: &[&str]) -> Said {
     command.stdin(Stdio::null()).output().unwrap().into()
 }
 
-const READ: [&[&str]; 6] = [
-    &["-o", "json", "detect"],
-    &["-o", "wide", "detect"],
-    &["-o", "json", "metrics"],
-    &["-o", "table", "metrics"],
-    &["-o", "json", "health"],
-    &["-o", "table", "health"],
+/// Each command that takes `--host`, but for those whose answers differ from one run to the next.
+const COMMANDS: [&str; 15] = [
+    "-o json detect",
+    "-o wide detect",
+    "-o json doctor",
+    "doctor",
+    "health",
+    "topology",
+    "-o json topology --tree",
+    "status",
+    "plan --exit-code",
+    "-o json plan",
+    "history",
+    "tags",
+    "lease list",
+    "cdi list",
+    "config validate",
 ];
 
 /// Compares every command for a user. All differences are told at once.
 #[track_caller]
-fn assert_equal(fleet: &Fleet, machine: &Machine<'_>, user: &str) {
-    let host = if user == "root" { machine.name().to_owned() } else { format!("{user}@{}", machine.name()) };
+fn assert_equal(fleet: &Fleet, machine: &Machine<'_>, (login, user): (&str, &str), commands: &[&str]) {
+    let host = format!("{login}@{}", machine.name());
     let mut differences = Vec::new();
-    for arguments in READ {
-        let there = says(machine, user, arguments);
-        let here = asks(fleet, &[&["--host", &host], arguments].concat());
-        // The commands that an answer advises name the machine: here they run over ssh.
-        let here =
-            Said { stdout: here.stdout.replace(&format!("rocworker --host {host} "), "rocworker "), ..here };
+    for line in commands {
+        let arguments: Vec<&str> = line.split(' ').collect();
+        let there = says(machine, user, &arguments);
+        let here = asks(fleet, &[&["--host", &host], &arguments[..]].concat());
         let [there, here] = [there, here].map(|said| Said { stdout: timeless(&said.stdout), ..said });
         let is_equal = (there.status.code(), &there.stdout) == (here.status.code(), &here.stdout);
-        if !is_equal || there.stdout.is_empty() {
-            differences.push(format!("{host}: {arguments:?}: {}", difference(&there, &here)));
+        // An error's sentence begins with the program's name, there as here.
+        let has_its_talk = there.stderr.lines().all(|line| here.stderr.contains(line));
+        if !is_equal || !has_its_talk || (there.stdout.is_empty() && there.stderr.is_empty()) {
+            differences.push(format!("{host}: {line}:\nthere {there:#?}\nhere {here:#?}"));
         }
     }
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Without what differs between two readings of one machine: when, and how long the reading took.
+/// Without the moment at which health judged a GPU.
 fn timeless(text: &str) -> String {
-    let name = "rocm_exporter_scrape_duration_seconds";
-    let mut is_near = false;
-    let line = |line: &str| {
-        is_near = line.contains(name) || is_near;
-        let is_value = is_near && (line.starts_with(name) || line.trim_start().starts_with("\"value\":"));
-        is_near &= !is_value;
-        let is_time =
-            ["\"written_at\":", "\"unhealthy_at\":"].iter().any(|key| line.trim_start().starts_with(key));
-        let line = line.split_once(", last unhealthy ").map_or(line, |(start, _)| start);
-        if is_value || is_time { "a time\n".to_owned() } else { format!("{line}\n") }
-    };
+    let line =
+        |line: &str| line.split_once(", last unhealthy ").map_or(line, |(start, _)| start).to_owned() + "\n";
     text.lines().map(line).collect()
 }
 
-fn difference(there: &Said, here: &Said) -> String {
-    let lines = there.stdout.lines().zip(here.stdout.lines());
-    let differing: Vec<_> = lines
-        .filter(|(there, here)| there != here)
-        .take(12)
-        .map(|(a, b)| format!("  there {a}\n  here  {b}"))
-        .collect();
-    format!(
-        "{} of {} bytes there, {} of {} bytes here\n{}\n  stderr there: {}\n  stderr here: {}",
-        there.status,
-        there.stdout.len(),
-        here.status,
-        here.stdout.len(),
-        differing.join("\n"),
-        there.stderr,
-        here.stderr
-    )
-}
-
 #[test]
-fn real_machine_of_eight_gpus_with_readings_says_the_same_over_ssh() {
+fn real_every_command_says_over_ssh_what_it_says_there() {
     if !machines::require() {
         return;
     }
     let fleet = Fleet::new();
-    for (name, shell) in [("dash", Shell::Dash), ("busybox", Shell::Busybox)] {
-        let machine = fleet.machine(name, |m| m.laid(Laid::instinct_in_trouble(8, 1)).shell(shell));
-        assert_equal(&fleet, &machine, "root");
-    }
+    let set_up = |m: Setup| {
+        m.laid(Laid::instinct_in_trouble(2, 2))
+            .user("ops", Sudo::NoPassword)
+            .user("guest", Sudo::No)
+            .prepare(&install())
+    };
+    let dash = fleet.machine("dash", set_up);
+    assert_equal(&fleet, &dash, ("root", "root"), &COMMANDS);
+    // By sudo -n it is root that reads.
+    let some = ["-o json detect", "doctor", "status"];
+    assert_equal(&fleet, &dash, ("ops", "root"), &some);
+    assert_equal(&fleet, &dash, ("guest", "guest"), &some);
+    let busybox = fleet.machine("busybox", |m| set_up(m).shell(Shell::Busybox));
+    assert_equal(&fleet, &busybox, ("root", "root"), &some);
+    assert_equal(&fleet, &busybox, ("guest", "guest"), &some);
 }
 
 #[test]
-#[ignore = "cargo xtask test --all"]
-fn real_partitions_and_captured_machines_say_the_same_over_ssh() {
-    if !machines::require() {
-        return;
-    }
-    let fleet = Fleet::new();
-    let laid = [
-        ("partitions", Laid::instinct_with_readings(2, 8)),
-        ("mi300x", captures::mi300x(XcpNames::Dot)),
-        ("phoenix", captures::phoenix_beside_rtx4080()),
-        ("vangogh", captures::vangogh()),
-        ("rx9070", captures::rx9070()),
-        ("without", Laid::new()),
-    ];
-    for (name, laid) in laid {
-        let machine = fleet.machine(name, |m| m.laid(laid));
-        assert_equal(&fleet, &machine, "root");
-    }
-}
-
-#[test]
-#[ignore = "cargo xtask test --all"]
-fn real_users_read_what_their_rights_allow_over_ssh() {
-    if !machines::require() {
-        return;
-    }
-    let fleet = Fleet::new();
-    for (name, shell) in [("dash", Shell::Dash), ("busybox", Shell::Busybox)] {
-        let machine = fleet.machine(name, |m| {
-            m.laid(Laid::instinct_in_trouble(2, 1))
-                .shell(shell)
-                .user("ops", Sudo::NoPassword)
-                .user("asked", Sudo::Password)
-                .user("guest", Sudo::No)
-                .prepare("chmod 600 /sys/bus/pci/devices/*/gpu_metrics")
-        });
-        // With sudo -n it is root that reads.
-        for arguments in READ {
-            let there = says(&machine, "root", arguments);
-            let here = asks(&fleet, &[&["--host", &format!("ops@{name}")], arguments].concat());
-            assert_eq!(timeless(&there.stdout), timeless(&here.stdout), "{arguments:?}: {}", here.stderr);
-        }
-        assert_equal(&fleet, &machine, "asked");
-        assert_equal(&fleet, &machine, "guest");
-    }
-}
-
-/// sysfs files that fail as a driver's do: EINVAL of a sensor that a card lacks, EIO of a card that is gone, EBUSY and EPERM.
-#[test]
-fn real_sysfs_with_failing_files_and_binary_metrics_says_the_same_over_ssh() {
-    if !fuse::require() || !machines::require() {
-        return;
-    }
-    let folder = support::detect::scratch();
-    let laid = Laid::instinct_with_readings(2, 1);
-    laid.lay_out(folder.path(), layout::Nodes::Real).unwrap();
-    let served = Served::new(folder.path());
-    let device = "/sys/bus/pci/devices/0000:05:00.0";
-    let mut faulty = 0;
-    let names = std::fs::read_dir(folder.path().join(device.trim_start_matches('/'))).unwrap();
-    let mut names: Vec<String> = names.map(|it| it.unwrap().file_name().into_string().unwrap()).collect();
-    names.sort();
-    let errors = [Errno::EINVAL, Errno::EIO, Errno::EBUSY, Errno::EPERM, Errno::ENODATA];
-    for (name, errno) in
-        names.iter().filter(|it| it.contains("mem_info") || it.contains("busy")).zip(errors.iter().cycle())
-    {
-        served.fault(&format!("{device}/{name}"), Fault::Errno(*errno));
-        faulty += 1;
-    }
-    assert!(faulty > 5, "{names:?}");
-    // In this order: what is served outlives the machines.
-    let fleet = Fleet::new();
-    for (name, shell) in [("dash", Shell::Dash), ("busybox", Shell::Busybox)] {
-        let machine = fleet.machine(name, |m| m.files(served.path()).shell(shell));
-        assert_equal(&fleet, &machine, "root");
-    }
-    drop(fleet);
-}
-
-/// A suspended card is not read, here or there: reading it would wake it.
-#[test]
-fn real_suspended_card_says_the_same_over_ssh_and_is_not_woken() {
-    if !fuse::require() || !machines::require() {
-        return;
-    }
-    let folder = support::detect::scratch();
-    let device = "/sys/bus/pci/devices/0000:05:00.0";
-    Laid::instinct_with_readings(2, 8).lay_out(folder.path(), layout::Nodes::Real).unwrap();
-    let status = folder.path().join(device.trim_start_matches('/')).join("power/runtime_status");
-    std::fs::write(status, "suspended\n").unwrap();
-    let served = Served::new(folder.path());
-    let fleet = Fleet::new();
-    let machine = fleet.machine("gpu1", |m| m.files(served.path()));
-    assert_equal(&fleet, &machine, "root");
-    served.take_log();
-    for command in ["detect", "metrics", "health", "doctor"] {
-        asks(&fleet, &["--host", "gpu1", command]);
-    }
-    let waking = ["gpu_metrics", "temp1_input", "power1_average", "gpu_busy_percent", "pcie_bw"];
-    let real = served.real(device);
-    let log = served.take_log();
-    let woken: Vec<_> = log
-        .iter()
-        .filter(|(operation, path)| {
-            *operation == fuse::Operation::Read
-                && path.starts_with(&real)
-                && path.file_name().is_some_and(|name| waking.iter().any(|it| name == *it))
-        })
-        .collect();
-    assert!(woken.is_empty(), "{woken:?}");
-    let read = |name: &str| log.iter().any(|(_, path)| path.ends_with(name));
-    assert!(read("runtime_status") && read("gpu_metrics"), "the other card is read");
-    let partition =
-        |render: u32| served.real(&format!("/sys/class/drm/renderD{render}/device/xcp/xcp_metrics"));
-    let is_read = |render| log.iter().any(|(_, path)| *path == partition(render));
-    assert!((145..152).all(is_read) && !(129..136).any(is_read), "partitions of the other card alone");
-    assert!(!read("pcie_bw"), "its counter takes a second of the driver's time");
-    drop(fleet);
-}
-
-/// What `explain --journal` advises depends on the machine: its name, its programs, whether a kubelet runs there.
-#[test]
-fn real_advice_on_a_journal_says_the_same_over_ssh() {
+fn real_metrics_rules_and_a_journal_pass() {
     if !machines::require() {
         return;
     }
     let fleet = Fleet::new();
     let message = r#"{"MESSAGE":"amdgpu 0000:05:00.0: amdgpu: ring gfx_0.0.0 timeout, signaled seq=1, emitted seq=2","_KERNEL_DEVICE":"+pci:0000:05:00.0"}"#;
     let machine = fleet.machine("gpu1", |m| {
-        m.laid(Laid::instinct_with_readings(2, 1)).prepare(&format!(
-            "mkdir -p /opt/rocm/bin /var/lib/kubelet; touch /opt/rocm/bin/amd-smi
-             printf '%s\n' '#!/bin/sh' \"echo '{}'\" > /usr/local/bin/journalctl; chmod 755 /usr/local/bin/journalctl",
+        m.laid(Laid::instinct_with_readings(2, 1)).prepare(&install()).prepare(&format!(
+            "printf '%s\n' '#!/bin/sh' \"echo '{}'\" > /usr/local/bin/journalctl; chmod 755 /usr/local/bin/journalctl",
             message.replace('"', "\\\"")
         ))
     });
-    let arguments = ["-o", "json", "explain", "--journal"];
-    let there = says(&machine, "root", &arguments);
-    let here = asks(&fleet, &[&["--host", "gpu1"], &arguments[..]].concat());
-    let value = |said: &Said| {
-        let text = said.stdout.replace("rocworker --host gpu1 ", "rocworker ");
-        let mut value: Value =
-            serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {said:?}"));
-        without(&mut value, "With --root or --host, run the commands on that machine");
-        value
-    };
-    let (there_value, here_value) = (value(&there), value(&here));
-    assert_eq!(there_value, here_value);
-    let text = here_value.to_string();
-    assert!(text.contains("amd-smi") && text.contains("kubectl drain"), "{text}");
+    let is_equal = |line: &&str| !line.starts_with('#') && !line.contains("scrape");
+    let series = |text: &str| text.lines().filter(is_equal).map(str::to_owned).collect::<Vec<_>>();
+    let there = series(&says(&machine, "root", &["metrics"]).well());
+    assert!(there.len() > 20, "{there:?}");
+    assert_eq!(series(&asks(&fleet, &["--host", "gpu1", "metrics"]).well()), there);
+
+    let arguments = ["-o", "json", "explain", "--journal", "--since", "2 hours ago"];
+    let said = asks(&fleet, &[&["--host", "gpu1"], &arguments[..]].concat()).well();
+    assert_eq!(said, says(&machine, "root", &arguments).well());
+    assert!(said.contains("gfx_0.0.0"), "{said}");
+
+    fleet.put("root/rules.toml", "no rules\n");
+    let said = asks(&fleet, &["--host", "gpu1", "health", "--rules", "/root/rules.toml"]);
+    assert_eq!(said.status.code(), Some(2), "{said:?}");
+    assert!(said.stderr.starts_with("rocworker: /root/rules.toml"), "{said:?}");
 }
 
-/// Takes away the sentences of a list that begin so.
-fn without(value: &mut Value, start: &str) {
-    match value {
-        Value::Array(all) => {
-            all.retain(|it| !it.as_str().is_some_and(|text| text.starts_with(start)));
-            all.iter_mut().for_each(|it| without(it, start));
-        }
-        Value::Object(all) => all.values_mut().for_each(|it| without(it, start)),
-        _ => {}
-    }
-}
-
-/// Each check that needs no command there.
 #[test]
-fn real_doctor_says_the_same_over_ssh() {
+fn real_a_report_becomes_a_file_of_the_machine_that_asks() {
     if !machines::require() {
         return;
     }
     let fleet = Fleet::new();
-    // Where the package puts it: a program without one takes the wrapper that cargo built beside it.
-    let machine = fleet.machine("gpu1", |m| {
-        m.laid(Laid::instinct_in_trouble(2, 1))
-            .prepare("mkdir -p /usr/lib/rocworker && cp /bin/busybox /usr/lib/rocworker/runc-amd-wrapper")
-            .prepare("mkdir -p /etc/rocworker && echo 'cdi: {path: /srv/cdi/amd.json}' > /etc/rocworker/config.yaml")
-            .prepare("mkdir -p /srv/cdi && echo {} > /srv/cdi/amd.json")
-    });
-    let arguments = ["-o", "json", "doctor"];
-    let checks = |said: Said| -> Vec<Value> {
-        let answer: Value =
-            serde_json::from_str(&said.stdout).unwrap_or_else(|error| panic!("{error}: {said:?}"));
-        answer["checks"].as_array().unwrap().clone()
-    };
-    let there = checks(says(&machine, "root", &arguments));
-    let here = checks(asks(&fleet, &[&["--host", "gpu1"], &arguments[..]].concat()));
-    let is_same =
-        |a: &Value, b: &Value| ["name", "subject", "status", "evidence"].iter().all(|key| a[key] == b[key]);
-    let mut compared = 0;
-    for check in here.iter().filter(|check| check["status"] != "skipped") {
-        assert!(there.iter().any(|own| is_same(own, check)), "only here: {check:#}\nthere: {there:#?}");
-        compared += 1;
+    for name in ["gpu1", "gpu2"] {
+        fleet.machine(name, |m| m.laid(Laid::instinct(2, 1)).prepare(&install()));
     }
-    assert!(compared > 5, "{compared}: {here:#?}");
-    let text = serde_json::to_string(&here).unwrap();
-    assert!(text.contains("/srv/cdi/amd.json") && !text.contains("was not read"), "{text}");
+    let ask = |words: &str| fleet.shell(&format!("mkdir -p /root/here; cd /root/here; {PROGRAM} {words}"));
+    let said = ask("--host gpu1 report --file one.tar.gz").well();
+    assert!(said.starts_with("/root/here/one.tar.gz (") && said.contains("readable by you alone"), "{said}");
+    let unpacked = ask("--host gpu1 report --file - | tar xz; stat -c %a one.tar.gz");
+    assert_eq!(unpacked.well(), "600\n");
+    let said = fleet.shell(&format!("{PROGRAM} --root /root/here/rocworker-report-* detect")).well();
+    assert!(said.contains("2 of 2 AMD GPUs"), "{said}");
+    let said = ask("--host gpu1,gpu2 -o json report").well();
+    assert!(said.contains("/root/here/rocworker-report-gpu2-"), "{said}");
+    assert_eq!(fleet.shell("ls /root/here").well().matches("rocworker-report-gpu").count(), 2);
+    let said = ask("--host gpu1,gpu2 report --file x.tar.gz").badly();
+    assert!(said.contains("leave --file out"), "{said}");
 }

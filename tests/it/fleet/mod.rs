@@ -2,10 +2,11 @@
 
 mod asker;
 mod connecting;
+mod copied;
 mod document;
 mod equal;
-mod further;
 mod installed;
 mod login;
 mod middle;
 mod several;
+mod watched;

@@ -13,7 +13,6 @@ mod explain_kfd;
 mod explain_lines;
 mod forged_log;
 mod health;
-mod in_memory;
 mod metrics;
 mod metrics_by_hand;
 mod metrics_over_time;

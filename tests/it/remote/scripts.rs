@@ -19,6 +19,11 @@ fn install(options: &str, size: usize, sha256: &str) -> String {
     [COMMON, REVERT, INSTALL, &call].concat()
 }
 
+fn program() -> String {
+    let variables = "which=same version='rocworker 1' digest=x machine=x86_64 colour='' host=gpu1\n";
+    [variables, include_str!("../../../crates/fleet/src/program.sh"), "main detect\n"].concat()
+}
+
 fn uninstall() -> String {
     [COMMON, REVERT, UNINSTALL, "uninstall\n"].concat()
 }
@@ -32,6 +37,7 @@ fn real_shellcheck_finds_nothing_in_the_assembled_scripts() {
     for (name, script) in [
         ("install", install("--listen 0.0.0.0:9401", 1, "")),
         ("uninstall", uninstall()),
+        ("program", program()),
         ("look", [COMMON, include_str!("../../../crates/fleet/src/remote/look.sh")].concat()),
         ("check", [COMMON, include_str!("../../../crates/fleet/src/remote/check.sh")].concat()),
     ] {

@@ -18,7 +18,6 @@ pub mod crashes;
 pub mod detect;
 pub mod document;
 pub mod exposition;
-pub mod files;
 pub mod fuse;
 mod group;
 pub mod killed;

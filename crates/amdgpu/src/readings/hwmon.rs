@@ -110,7 +110,7 @@ impl Files<'_, '_> {
         let label = self.label(&format!("freq{n}_label"))?;
         let domain = ["sclk", "mclk"].into_iter().find(|domain| *domain == label)?;
         let hertz = self.scaled(&format!("freq{n}_input"), 1.0)?;
-        Some(Clock { domain, instance: None, hertz })
+        Some(Clock { domain: domain.into(), instance: None, hertz })
     }
 
     fn voltage(&mut self, n: u32) -> Option<Voltage> {

@@ -20,7 +20,7 @@ pub(super) fn fill(source: &mut Source<'_>, clocks: &mut Vec<Clock>) {
             continue;
         }
         if let Some(megahertz) = source.parsed_or_empty(file, "list of levels", active).flatten() {
-            clocks.push(Clock { domain, instance: None, hertz: megahertz as f64 * 1e6 });
+            clocks.push(Clock { domain: domain.into(), instance: None, hertz: megahertz as f64 * 1e6 });
         }
     }
 }

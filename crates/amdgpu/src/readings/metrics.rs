@@ -111,8 +111,8 @@ fn clocks(metrics: &GpuMetrics, is_instinct: bool, known: &mut Vec<Clock>) {
     for (field, domain, instance) in fields {
         for (place, megahertz) in metrics.values(field) {
             let instance = if is_instinct && field != "current_uclk" { Some(place) } else { instance };
-            if !known.iter().any(|clock| (clock.domain, clock.instance) == (domain, instance)) {
-                known.push(Clock { domain, instance, hertz: megahertz as f64 * 1e6 });
+            if !known.iter().any(|clock| (&*clock.domain, clock.instance) == (domain, instance)) {
+                known.push(Clock { domain: domain.into(), instance, hertz: megahertz as f64 * 1e6 });
             }
         }
     }
@@ -147,7 +147,7 @@ fn activity(metrics: &GpuMetrics, readings: &mut CardReadings, source: &mut Sour
     if !readings.engines.iter().any(|engine| engine.name == "vcn")
         && let Some(busy) = percent("average_mm_activity")
     {
-        readings.engines.push(Engine { name: "vcn", instance: None, busy: busy / 100.0 });
+        readings.engines.push(Engine { name: "vcn".into(), instance: None, busy: busy / 100.0 });
     }
     let partitions = metrics.value("num_partition").unwrap_or(1);
     let fields: &[_] = if partitions > 1 {
@@ -224,7 +224,7 @@ fn engines(
     for (place, value) in metrics.values(field) {
         let Some(instance) = own(place) else { continue };
         if let Some(percent) = checked(field, value, source) {
-            known.push(Engine { name, instance: Some(instance), busy: percent / 100.0 });
+            known.push(Engine { name: name.into(), instance: Some(instance), busy: percent / 100.0 });
         }
     }
 }
@@ -288,7 +288,7 @@ fn throttle(metrics: &GpuMetrics, temperatures: &[Temperature]) -> Throttle {
             ("thermal", is_thermal(bits & 0x00ff_ffff_0000_0000, temperatures)),
             ("other", Some(bits & 0xff00_0000_0000_0000 != 0)),
         ];
-        throttle.status = status.into_iter().filter_map(|(reason, is)| Some((reason, is?))).collect();
+        throttle.status = status.into_iter().filter_map(|(reason, is)| Some((reason.into(), is?))).collect();
     }
     let residencies = [
         ("prochot_residency_acc", "prochot"),
@@ -297,7 +297,7 @@ fn throttle(metrics: &GpuMetrics, temperatures: &[Temperature]) -> Throttle {
         ("vr_thm_residency_acc", "vr_thermal"),
         ("hbm_thm_residency_acc", "hbm_thermal"),
     ];
-    let residency = |(field, reason): (&str, &'static str)| Some((reason, metrics.value(field)?));
+    let residency = |(field, reason): (&str, &'static str)| Some((reason.into(), metrics.value(field)?));
     throttle.residency = residencies.into_iter().filter_map(residency).collect();
     throttle
 }

@@ -75,12 +75,12 @@ fn read_awake(card: &mut CardReadings, source: &mut Source<'_>) {
     card.busy_percent = source.percent("gpu_busy_percent");
     card.memory_busy_percent = source.percent("mem_busy_percent");
     let vcn = source.percent("vcn_busy_percent");
-    card.engines.extend(vcn.map(|busy| Engine { name: "vcn", instance: None, busy: busy / 100.0 }));
+    card.engines.extend(vcn.map(|busy| Engine { name: "vcn".into(), instance: None, busy: busy / 100.0 }));
     for (pool, file) in [("vram", "vram"), ("visible_vram", "vis_vram"), ("gtt", "gtt")] {
         let total_bytes = source.number(&format!("mem_info_{file}_total"));
         let used_bytes = source.number(&format!("mem_info_{file}_used"));
         if total_bytes.or(used_bytes).is_some() {
-            card.memory.push(MemoryPool { pool, total_bytes, used_bytes });
+            card.memory.push(MemoryPool { pool: pool.into(), total_bytes, used_bytes });
         }
     }
     card.pcie = pcie::read(source);

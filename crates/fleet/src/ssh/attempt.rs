@@ -1,10 +1,11 @@
 //! What comes by one connection: before the script began, and after.
 
 use std::ops::ControlFlow;
+use std::sync::mpsc::Sender;
 
 use reconcile::command::Stream;
 
-use super::diagnosis;
+use super::{Stdin, Take, diagnosis};
 
 /// The script's first line on both streams. A login shell's startup files print before it.
 const BEGUN: &str = "rocworker: the script begins";
@@ -14,13 +15,14 @@ const MOST_BEFORE: usize = 256 << 10;
 /// How many bytes at the end of stderr are kept for its last line.
 const MOST_OF_LINE: usize = 4 << 10;
 
-/// The script as `sh -s` gets it: a shell runs a group of commands when it has read its end.
+/// The script as `sh -s` gets it: a shell runs a group of commands when it has read its end. `exit`: stdin stays open.
 pub(super) fn input(script: &str) -> String {
-    format!("{{\nprintf '\\n{BEGUN}\\n'\nprintf '\\n{BEGUN}\\n' >&2\n{script}\n}}\n")
+    format!("{{\nprintf '\\n{BEGUN}\\n'\nprintf '\\n{BEGUN}\\n' >&2\n{script}\nexit\n}}\n")
 }
 
 pub(super) struct Attempt<'t> {
-    take: &'t mut dyn FnMut(Stream, &[u8]) -> bool,
+    stdin: Stdin,
+    take: &'t mut Take<'t>,
     pub(super) has_begun: bool,
     has_begun_on_stderr: bool,
     /// More than [`MOST_BEFORE`] came before the script began.
@@ -34,9 +36,18 @@ pub(super) struct Attempt<'t> {
 }
 
 impl<'t> Attempt<'t> {
-    pub(super) fn new(take: &'t mut dyn FnMut(Stream, &[u8]) -> bool) -> Self {
+    pub(super) fn new(stdin: Sender<Vec<u8>>, take: &'t mut Take<'t>) -> Self {
         let (before, printed, last) = (Vec::new(), Vec::new(), Vec::new());
-        Self { take, has_begun: false, has_begun_on_stderr: false, is_flooded: false, before, printed, last }
+        Self {
+            stdin: Some(stdin),
+            take,
+            has_begun: false,
+            has_begun_on_stderr: false,
+            is_flooded: false,
+            before,
+            printed,
+            last,
+        }
     }
 
     pub(super) fn take(&mut self, stream: Stream, chunk: &[u8]) -> ControlFlow<()> {
@@ -56,7 +67,7 @@ impl<'t> Attempt<'t> {
             Stream::Stderr => (&mut self.before, &mut self.has_begun_on_stderr),
         };
         if *has_begun {
-            return (self.take)(stream, chunk);
+            return (self.take)(stream, chunk, &mut self.stdin);
         }
         let line = format!("\n{BEGUN}\n");
         // The line may have come in two parts.
@@ -73,7 +84,7 @@ impl<'t> Attempt<'t> {
             // Why sudo refused explains nothing that happens later.
             self.last.clone_from(&rest);
         }
-        rest.is_empty() || (self.take)(stream, &rest)
+        rest.is_empty() || (self.take)(stream, &rest, &mut self.stdin)
     }
 
     /// The last line of stderr, made safe for a terminal; empty where there is none.
@@ -100,6 +111,8 @@ impl<'t> Attempt<'t> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
 
     #[test]
@@ -107,11 +120,11 @@ mod tests {
         let all = format!("Welcome to gpu1\nno end\n{BEGUN}\nan answer\n");
         for size in [1, 2, 7, 30, 1000] {
             let mut stdout = Vec::new();
-            let mut take = |_: Stream, chunk: &[u8]| {
+            let mut take = |_: Stream, chunk: &[u8], _: &mut Stdin| {
                 stdout.extend(chunk);
                 true
             };
-            let mut attempt = Attempt::new(&mut take);
+            let mut attempt = Attempt::new(channel().0, &mut take);
             for part in all.as_bytes().chunks(size) {
                 assert!(attempt.take(Stream::Stdout, part).is_continue());
             }
@@ -122,8 +135,8 @@ mod tests {
 
     #[test]
     fn words_from_before_the_script_explain_nothing_after_it() {
-        let mut take = |_: Stream, _: &[u8]| true;
-        let mut attempt = Attempt::new(&mut take);
+        let mut take = |_: Stream, _: &[u8], _: &mut Stdin| true;
+        let mut attempt = Attempt::new(channel().0, &mut take);
         assert!(attempt.take(Stream::Stderr, b"sudo: a password is required\n").is_continue());
         assert_eq!(attempt.last_line(), "sudo: a password is required");
         assert!(attempt.take(Stream::Stderr, format!("\n{BEGUN}\n").as_bytes()).is_continue());
@@ -132,8 +145,8 @@ mod tests {
 
     #[test]
     fn start_files_without_an_end_are_given_up() {
-        let mut take = |_: Stream, _: &[u8]| true;
-        let mut attempt = Attempt::new(&mut take);
+        let mut take = |_: Stream, _: &[u8], _: &mut Stdin| true;
+        let mut attempt = Attempt::new(channel().0, &mut take);
         let chunk = [b'x'; 8192];
         let taken = (0..1000).take_while(|_| attempt.take(Stream::Stdout, &chunk).is_continue()).count();
         assert_eq!((taken, attempt.is_flooded), (32, true));

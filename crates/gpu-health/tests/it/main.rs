@@ -88,7 +88,7 @@ fn read(card: &mut CardReadings, name: &str, labels: &[(&'static str, String)], 
         ("rocm_gpu_throttle_status", ..) => {
             let reasons = ["thermal", "power"].into_iter();
             let reason = reasons.filter(|reason| *reason == of("reason"));
-            card.throttle.status.extend(reason.map(|reason| (reason, value > 0.0)));
+            card.throttle.status.extend(reason.map(|reason| (reason.into(), value > 0.0)));
         }
         ("rocm_pcie_link_width_lanes", .., "current") => card.pcie.width = width,
         ("rocm_pcie_link_width_lanes", .., "max") => card.pcie.max_width = width,

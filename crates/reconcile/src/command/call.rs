@@ -1,7 +1,7 @@
 //! A command that gets an input, and whose end is an answer whatever its exit code: `ssh` ends with that of another
 //! machine's command.
 
-use std::io::{self, PipeReader, Read, pipe};
+use std::io::{self, PipeReader, PipeWriter, Read, Write as _, pipe};
 use std::ops::ControlFlow;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -14,11 +14,11 @@ use super::{Error, GLANCE, LINGER, Programs, Stream, kill};
 const WAITING: usize = 16;
 
 /// A command with its input and its time limit.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub struct Call<'c> {
     pub argv: &'c [&'c str],
-    /// The standard input of the command.
-    pub input: &'c [u8],
+    /// The standard input of the command, which ends once all senders are gone.
+    pub input: Receiver<Vec<u8>>,
     /// The time after which the command is killed with its children.
     pub limit: Duration,
 }
@@ -40,13 +40,16 @@ impl Programs {
         let start = |cause| Error::Start { argv: argv.clone(), cause };
         let (stdout, stdout_of_child) = pipe().map_err(start)?;
         let (stderr, stderr_of_child) = pipe().map_err(start)?;
+        let (stdin_of_child, stdin) = pipe().map_err(start)?;
         let (send, chunks) = sync_channel(WAITING);
         // Before the command starts: where the kernel gives no thread, there is nothing to kill.
         read(Stream::Stdout, stdout, send.clone()).map_err(start)?;
         read(Stream::Stderr, stderr, send).map_err(start)?;
+        write(stdin, call.input).map_err(start)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let command = self.command(program, &words, stdout_of_child, stderr_of_child);
-        let handle = command.stdin_bytes(call.input).start().map_err(start)?;
+        let command =
+            self.command(program, &words, stdout_of_child, stderr_of_child).stdin_file(stdin_of_child);
+        let handle = command.start().map_err(start)?;
         // duct keeps its ends of both pipes for further starts.
         drop(command);
         let ended = self.attend(&handle, call.limit, &chunks, take).map_err(start)?;
@@ -124,8 +127,22 @@ fn read(stream: Stream, mut pipe: PipeReader, to: SyncSender<(Stream, Vec<u8>)>)
     Ok(())
 }
 
+/// Writes the input on a thread of its own. A command that reads no input leaves the rest unwritten.
+fn write(mut stdin: PipeWriter, input: Receiver<Vec<u8>>) -> io::Result<()> {
+    thread::Builder::new().spawn(move || {
+        for bytes in input {
+            if stdin.write_all(&bytes).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::channel;
+
     use super::*;
 
     const LONG: Duration = Duration::from_secs(60);
@@ -134,9 +151,15 @@ mod tests {
         Programs::in_folders("/usr/bin:/bin")
     }
 
+    fn of(input: &[u8]) -> Receiver<Vec<u8>> {
+        let (send, receive) = channel();
+        send.send(input.to_vec()).unwrap();
+        receive
+    }
+
     fn call(argv: &[&str], input: &[u8], limit: Duration) -> (Result<ExitStatus, Error>, Vec<u8>, Vec<u8>) {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let ended = here().call(Call { argv, input, limit }, &mut |stream, chunk| {
+        let ended = here().call(Call { argv, input: of(input), limit }, &mut |stream, chunk| {
             match stream {
                 Stream::Stdout => stdout.extend(chunk),
                 Stream::Stderr => stderr.extend(chunk),
@@ -157,6 +180,23 @@ mod tests {
     }
 
     #[test]
+    fn a_later_input_may_answer_what_the_command_printed() {
+        let (send, input) = channel();
+        let mut send = Some(send);
+        let mut stdout: Vec<u8> = Vec::new();
+        let argv = ["sh", "-c", "echo first; read -r word; echo second $word"];
+        let ended = here().call(Call { argv: &argv, input, limit: LONG }, &mut |_, chunk| {
+            if let Some(send) = send.take() {
+                send.send(b"asked\n".to_vec()).unwrap();
+            }
+            stdout.extend(chunk);
+            ControlFlow::Continue(())
+        });
+        assert!(ended.unwrap().success());
+        assert_eq!(stdout, b"first\nsecond asked\n");
+    }
+
+    #[test]
     fn one_without_an_end_is_killed_at_its_limit_and_when_no_more_is_taken() {
         let before = Instant::now();
         let (ended, stdout, _) =
@@ -164,7 +204,7 @@ mod tests {
         assert!(matches!(ended, Err(Error::TimedOut { .. })), "{ended:?}");
         assert_eq!(stdout, b"begun\n");
         let mut taken = 0;
-        let ended = here().call(Call { argv: &["yes"], input: b"", limit: LONG }, &mut |_, chunk| {
+        let ended = here().call(Call { argv: &["yes"], input: of(b""), limit: LONG }, &mut |_, chunk| {
             taken += chunk.len();
             if taken > 1 << 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

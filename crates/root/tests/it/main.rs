@@ -6,6 +6,5 @@
 )]
 
 mod concurrent_replace;
-mod memory;
 mod preserved_attributes;
 mod root;

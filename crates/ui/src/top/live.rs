@@ -8,11 +8,9 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::Signal;
 use ratatui::crossterm::event;
-use root::Place;
-use telemetry::patient;
 
 use super::event::{Event, of_terminal};
-use super::reader::{Pace, Reader};
+use super::reader::{Pace, Read, repeat};
 use super::signals;
 use super::state::{Effect, State};
 use super::terminal::Screen;
@@ -35,16 +33,16 @@ enum Ended {
     Signal(Signal),
 }
 
-/// Shows the machine at `place` until a key or a signal ends it. A signal then ends the process as it would have.
+/// Shows what `read` gives until a key or a signal ends it. A signal then ends the process as it would have.
 ///
 /// # Errors
 /// When the terminal cannot be set up or written, or a thread cannot be started or go on.
-pub fn run(place: Place, state: State) -> io::Result<()> {
+pub fn run(read: Read, state: State) -> io::Result<()> {
     let (messages, inbox) = mpsc::channel();
     let on_signal = messages.clone();
     signals::receive(move |signal| drop(on_signal.send(Message::Signal(signal))))?;
     let screen = Screen::new()?;
-    let ended = live(screen, place, state, &messages, &inbox)?;
+    let ended = live(screen, read, state, &messages, &inbox)?;
     match ended {
         Ended::Signal(signal) => signals::obey(signal),
         Ended::Quit => Ok(()),
@@ -53,13 +51,13 @@ pub fn run(place: Place, state: State) -> io::Result<()> {
 
 fn live(
     mut screen: Screen,
-    place: Place,
+    read: Read,
     mut state: State,
     messages: &Sender<Message>,
     inbox: &Receiver<Message>,
 ) -> io::Result<Ended> {
     let mut pace = pace(&state);
-    let paces = read(place, pace, messages)?;
+    let paces = read_machine(read, pace, messages)?;
     read_keys(messages)?;
     // When the reading under way began.
     let mut begun = None::<Instant>;
@@ -121,15 +119,14 @@ fn pace(state: &State) -> Pace {
 }
 
 /// Starts the thread that reads the machine.
-fn read(place: Place, pace: Pace, messages: &Sender<Message>) -> io::Result<Sender<Pace>> {
+fn read_machine(mut read: Read, pace: Pace, messages: &Sender<Message>) -> io::Result<Sender<Pace>> {
     let (sender, paces) = mpsc::channel();
-    let reader = Reader::new(place);
     spawn("readings", messages.clone(), move |messages| {
-        reader.run(pace, &paces, |reader| {
+        repeat(pace, &paces, || {
             messages.send(Message::Begun(Instant::now())).ok();
-            let message = match reader.read() {
-                Err(error @ patient::Error::Ended) => Message::Failed(io::Error::other(error)),
-                read => Message::Event(Event::Read(Box::new(read.map_err(|error| error.to_string())))),
+            let message = match read() {
+                Err(error) => Message::Failed(error),
+                Ok(read) => Message::Event(Event::Read(Box::new(read))),
             };
             messages.send(message).is_ok()
         });

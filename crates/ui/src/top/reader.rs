@@ -1,15 +1,17 @@
 //! Reads the machine again and again, in a thread of its own.
 
+use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use inventory::snapshot::Snapshot;
 use root::Place;
+use serde::{Deserialize, Serialize};
 use telemetry::exporter::Exporter;
 use telemetry::patient::{self, DEADLINE, PATIENCE, Patient};
 
 /// What one scrape of the machine gives.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Scrape {
     pub snapshot: Snapshot,
     /// What the machine calls itself; `None` where nothing says so.
@@ -20,6 +22,9 @@ pub struct Scrape {
 
 /// How often the machine is read; `None`: not now.
 pub type Pace = Option<Duration>;
+
+/// Reads a machine once: what was read, or why nothing was this time. An error: no further read can succeed.
+pub type Read = Box<dyn FnMut() -> io::Result<Result<Scrape, String>> + Send>;
 
 /// Reads a machine. It outlives files that hang, and keeps what a suspended GPU was called.
 #[derive(Debug)]
@@ -54,33 +59,39 @@ impl Reader {
         Ok(reading)
     }
 
-    /// Calls `on_due` for each scrape that is due, until it answers false or no thread can send a pace any more.
-    /// `paces`: how often the machine is read from now on.
-    pub(super) fn run(
-        mut self,
-        mut pace: Pace,
-        paces: &Receiver<Pace>,
-        mut on_due: impl FnMut(&mut Self) -> bool,
-    ) {
-        let mut last = None::<Instant>;
-        loop {
-            let wait = match (pace, last) {
-                (None, _) => None,
-                (Some(_), None) => Some(Duration::ZERO),
-                (Some(interval), Some(last)) => Some(interval.saturating_sub(last.elapsed())),
-            };
-            let next = match wait {
-                Some(wait) => paces.recv_timeout(wait),
-                None => paces.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            };
-            match next {
-                Ok(next) => pace = next,
-                Err(RecvTimeoutError::Disconnected) => return,
-                Err(RecvTimeoutError::Timeout) => {
-                    last = Some(Instant::now());
-                    if !on_due(&mut self) {
-                        return;
-                    }
+    /// Reads the machine as a [`Read`] does.
+    ///
+    /// # Errors
+    /// The thread that reads has ended.
+    pub fn read_again(&mut self) -> io::Result<Result<Scrape, String>> {
+        match self.read() {
+            Err(error @ patient::Error::Ended) => Err(io::Error::other(error)),
+            read => Ok(read.map_err(|error| error.to_string())),
+        }
+    }
+}
+
+/// Calls `on_due` for each reading that is due, until it answers false or no thread can send a pace any more. `paces`: how
+/// often the machine is read from now on.
+pub(super) fn repeat(mut pace: Pace, paces: &Receiver<Pace>, mut on_due: impl FnMut() -> bool) {
+    let mut last = None::<Instant>;
+    loop {
+        let wait = match (pace, last) {
+            (None, _) => None,
+            (Some(_), None) => Some(Duration::ZERO),
+            (Some(interval), Some(last)) => Some(interval.saturating_sub(last.elapsed())),
+        };
+        let next = match wait {
+            Some(wait) => paces.recv_timeout(wait),
+            None => paces.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        match next {
+            Ok(next) => pace = next,
+            Err(RecvTimeoutError::Disconnected) => return,
+            Err(RecvTimeoutError::Timeout) => {
+                last = Some(Instant::now());
+                if !on_due() {
+                    return;
                 }
             }
         }

@@ -44,8 +44,11 @@ fn invented(mut snapshot: Snapshot, load: f64) -> Snapshot {
             emergency_celsius: None,
         };
         let used = memory * (0.2 + 0.5 * load);
-        let vram =
-            MemoryPool { pool: "vram", used_bytes: Some(bytes(used)), total_bytes: Some(bytes(memory)) };
+        let vram = MemoryPool {
+            pool: "vram".into(),
+            used_bytes: Some(bytes(used)),
+            total_bytes: Some(bytes(memory)),
+        };
         card.readings.is_apu = Some(false);
         card.readings.temperatures =
             vec![temperature("junction", celsius + 45.0 * load), temperature("mem", 52.0)];

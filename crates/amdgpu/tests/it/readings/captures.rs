@@ -12,13 +12,13 @@ fn volts(rail: &str, volts: f64) -> Voltage {
 }
 
 fn pool(pool: &'static str, total: u64, used: u64) -> MemoryPool {
-    MemoryPool { pool, total_bytes: Some(total), used_bytes: Some(used) }
+    MemoryPool { pool: pool.into(), total_bytes: Some(total), used_bytes: Some(used) }
 }
 
 /// A card of format 1 whose firmware limits nothing (`gpu_metrics`, 112: eight zeros).
 fn unlimited() -> Throttle {
     Throttle {
-        status: ["power", "current", "thermal", "other"].map(|reason| (reason, false)).to_vec(),
+        status: ["power", "current", "thermal", "other"].map(|reason| (reason.into(), false)).to_vec(),
         ..Throttle::default()
     }
 }
@@ -61,7 +61,7 @@ fn phoenix_says_what_its_files_say() {
             megahertz("dclk", None, 800),   // pp_dpm_dclk: levels 0 and 1 are active, both 800
         ],
         busy_percent: Some(0.0), // gpu_busy_percent
-        engines: vec![Engine { name: "vcn", instance: None, busy: 0.0 }], // vcn_busy_percent
+        engines: vec![Engine { name: "vcn".into(), instance: None, busy: 0.0 }], // vcn_busy_percent
         memory: vec![
             pool("vram", 4_294_967_296, 1_272_893_440), // mem_info_vram_*
             pool("visible_vram", 4_294_967_296, 1_272_893_440), // mem_info_vis_vram_*
@@ -138,7 +138,7 @@ fn an_rx_6900_xt_says_what_its_padded_files_say() {
         ],
         busy_percent: Some(3.0),        // gpu_busy_percent
         memory_busy_percent: Some(0.0), // mem_busy_percent
-        engines: vec![Engine { name: "vcn", instance: None, busy: 0.0 }], // gpu_metrics, 20: 0
+        engines: vec![Engine { name: "vcn".into(), instance: None, busy: 0.0 }], // gpu_metrics, 20: 0
         memory: vec![
             pool("vram", 17_163_091_968, 668_274_688),
             pool("visible_vram", 17_163_091_968, 668_274_688),
@@ -192,7 +192,7 @@ fn an_rx_7800_xt_says_what_its_files_say() {
         ],
         busy_percent: Some(2.0),        // gpu_busy_percent, not gpu_metrics' 24
         memory_busy_percent: Some(0.0), // gpu_metrics, 18; the archive has no mem_busy_percent
-        engines: vec![Engine { name: "vcn", instance: None, busy: 0.0 }], // gpu_metrics, 20
+        engines: vec![Engine { name: "vcn".into(), instance: None, busy: 0.0 }], // gpu_metrics, 20
         // hwmon4/in0_input: 985; gpu_metrics, 104: 768; 108: 704
         voltages: vec![volts("vddgfx", 0.985), volts("soc", 0.768), volts("mem", 0.704)],
         fans: vec![Fan { number: 1, rpm: Some(868.0), max_rpm: Some(3300.0) }], // hwmon4/fan1_*
@@ -236,7 +236,7 @@ fn an_rx_9070_says_what_its_files_say() {
         ],
         busy_percent: Some(25.0),       // gpu_busy_percent
         memory_busy_percent: Some(0.0), // gpu_metrics, 18
-        engines: vec![Engine { name: "vcn", instance: None, busy: 0.0 }], // gpu_metrics, 20
+        engines: vec![Engine { name: "vcn".into(), instance: None, busy: 0.0 }], // gpu_metrics, 20
         // hwmon2/in0_input: 790; gpu_metrics, 104: 842; 108: 1345
         voltages: vec![volts("vddgfx", 0.79), volts("soc", 0.842), volts("mem", 1.345)],
         fans: vec![Fan { number: 1, rpm: Some(1944.0), max_rpm: Some(6000.0) }], // hwmon2/fan1_*

@@ -10,7 +10,7 @@ const FIRST: &str = "0000:05:00.0";
 const SECOND: &str = "0000:15:00.0";
 
 fn engine(name: &'static str, instance: u32, percent: u32) -> Engine {
-    Engine { name, instance: Some(instance), busy: f64::from(percent) / 100.0 }
+    Engine { name: name.into(), instance: Some(instance), busy: f64::from(percent) / 100.0 }
 }
 
 #[test]
@@ -40,7 +40,7 @@ fn a_card_has_what_belongs_to_the_card_and_its_partitions_have_only_what_is_thei
     };
     assert_eq!(card.pcie, pcie);
     let clock =
-        |domain, instance| card.clocks.iter().find(|it| (it.domain, it.instance) == (domain, instance));
+        |domain, instance| card.clocks.iter().find(|it| (&*it.domain, it.instance) == (domain, instance));
     assert_eq!(clock("sclk", None), Some(&megahertz("sclk", None, 1_702)));
     assert_eq!(clock("sclk", Some(7)), Some(&megahertz("sclk", Some(7), 1_518)));
     assert_eq!(clock("mclk", None), Some(&megahertz("mclk", None, 1_302)));
@@ -54,7 +54,7 @@ fn a_card_has_what_belongs_to_the_card_and_its_partitions_have_only_what_is_thei
         (Some(true), Some(10_106 * 1024), Some(20_106 * 1024))
     );
     assert_eq!(card.throttle.samples, Some(1_000_002));
-    assert_eq!(card.throttle.residency[1], ("power", 1_002));
+    assert_eq!(card.throttle.residency[1], ("power".into(), 1_002));
     assert_eq!(card.throttle.status, [], "this version does not say");
     assert_eq!(card.retired_pages, Some(RetiredPages::default()), "an empty list is no bad page");
     assert_eq!(card.hang, None);
@@ -113,11 +113,13 @@ fn a_card_in_trouble_says_so() {
     assert_eq!(broken.retired_pages, Some(RetiredPages { retired: 3, pending: 2, unreservable: 1 }));
     assert_eq!(broken.xgmi.links[6].up, Some(false));
     let residency =
-        [("prochot", 11), ("power", 1_023), ("socket_thermal", 33), ("vr_thermal", 44), ("hbm_thermal", 55)];
+        [("prochot", 11), ("power", 1_023), ("socket_thermal", 33), ("vr_thermal", 44), ("hbm_thermal", 55)]
+            .map(|(reason, samples)| (reason.into(), samples));
     assert_eq!(broken.throttle.residency, residency);
 
     let throttled = laid.card(SECOND);
-    let status = [("power", true), ("current", false), ("thermal", true), ("other", false)];
+    let status = [("power", true), ("current", false), ("thermal", true), ("other", false)]
+        .map(|(reason, is)| (reason.into(), is));
     assert_eq!(throttled.throttle.status, status);
     assert_eq!(throttled.hang, Some(false), "the dump is the other card's");
     assert_eq!(

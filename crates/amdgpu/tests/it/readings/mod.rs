@@ -41,5 +41,5 @@ fn temperature(sensor: &str, celsius: f64, limits: Option<(f64, f64)>) -> Temper
 }
 
 fn megahertz(domain: &'static str, instance: Option<u32>, megahertz: u32) -> Clock {
-    Clock { domain, instance, hertz: f64::from(megahertz) * 1e6 }
+    Clock { domain: domain.into(), instance, hertz: f64::from(megahertz) * 1e6 }
 }

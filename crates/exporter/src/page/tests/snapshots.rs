@@ -38,7 +38,7 @@ fn card(number: u8, partitions: u8) -> Card {
         critical_celsius: None,
         emergency_celsius: None,
     };
-    let vram = MemoryPool { pool: "vram", used_bytes: Some(17 * GIB), total_bytes: Some(192 * GIB) };
+    let vram = MemoryPool { pool: "vram".into(), used_bytes: Some(17 * GIB), total_bytes: Some(192 * GIB) };
     Card {
         pci: PciAddress::parse(&format!("0000:{number:02x}:00.0")),
         driver: Some("amdgpu".to_owned()),

@@ -1,28 +1,25 @@
-//! Prints the output of a rocworker on another machine line by line: control characters escaped, and its advice with
-//! `--host`.
+//! Prints the output of a rocworker on another machine line by line, so that nothing in it steers the terminal.
 
 use std::io::{self, Write};
 
-use printable::{printable, printable_json};
+use printable::{printable_json, printable_styled};
 
-use crate::cli::next::Options;
 use crate::cli::options::Format;
 
 /// How many bytes of a line are kept until its end comes.
 const MOST: usize = 1 << 20;
 
-pub(super) struct EscapedLines<'o, W> {
+pub(super) struct EscapedLines<W> {
     to: W,
     format: Format,
-    commands: &'o Options,
     /// The line that has not ended.
     begun: Vec<u8>,
     written: io::Result<()>,
 }
 
-impl<'o, W: Write> EscapedLines<'o, W> {
-    pub(super) fn new(to: W, format: Format, commands: &'o Options) -> Self {
-        Self { to, format, commands, begun: Vec::new(), written: Ok(()) }
+impl<W: Write> EscapedLines<W> {
+    pub(super) fn new(to: W, format: Format) -> Self {
+        Self { to, format, begun: Vec::new(), written: Ok(()) }
     }
 
     pub(super) fn take(&mut self, chunk: &[u8]) {
@@ -58,9 +55,7 @@ impl<'o, W: Write> EscapedLines<'o, W> {
     fn write(&mut self, end: &str) {
         let line = String::from_utf8_lossy(&self.begun);
         let line = match self.format {
-            // A line of a diff stays as the file has it.
-            Format::Table | Format::Wide if line.starts_with([' ', '+', '-', '@']) => printable(&line),
-            Format::Table | Format::Wide => self.commands.on(&printable(&line)),
+            Format::Table | Format::Wide => printable_styled(&line),
             Format::Json => printable_json(&line).into_owned(),
         };
         // Once the reader has gone, the command there goes on to its end.
@@ -78,8 +73,7 @@ mod tests {
 
     fn passed(chunks: &[&[u8]], format: Format) -> String {
         let mut to = Vec::new();
-        let commands = Options::of_host("gpu1");
-        let mut passed = EscapedLines::new(&mut to, format, &commands);
+        let mut passed = EscapedLines::new(&mut to, format);
         chunks.iter().for_each(|chunk| passed.take(chunk));
         passed.end().unwrap();
         String::from_utf8(to).unwrap()
@@ -87,8 +81,11 @@ mod tests {
 
     #[test]
     fn lines_come_as_they_are_and_control_characters_do_not() {
-        let chunks: [&[u8]; 4] = [b"one\ntw\xc3", b"\xa4\n", b"\x1b[2Jthree\r\n", b"four"];
-        assert_eq!(passed(&chunks, Format::Table), "one\ntw\u{e4}\n\\u{1b}[2Jthree\\r\nfour\n");
+        let chunks: [&[u8]; 4] = [b"one\ntw\xc3", b"\xa4\n", b"\x1b[2J\x1b[1;31mthree\x1b[0m\r\n", b"four"];
+        assert_eq!(
+            passed(&chunks, Format::Table),
+            "one\ntw\u{e4}\n\\u{1b}[2J\x1b[1;31mthree\x1b[0m\\r\nfour\n"
+        );
     }
 
     #[test]
@@ -99,15 +96,6 @@ mod tests {
             let chunks: Vec<&[u8]> = text.as_bytes().chunks(999).collect();
             assert!(passed(&chunks, Format::Json) == text);
         }
-    }
-
-    #[test]
-    fn commands_name_the_machine_and_lines_of_a_diff_stay() {
-        let text = b"To revert: rocworker undo\nrocworker apply makes it\n    +# see rocworker apply\n";
-        assert_eq!(
-            passed(&[text], Format::Table),
-            "To revert: ssh gpu1 rocworker undo\nrocworker --host gpu1 apply makes it\n    +# see rocworker apply\n"
-        );
     }
 
     #[test]

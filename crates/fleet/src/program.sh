@@ -1,0 +1,91 @@
+# Runs rocworker on this machine: the installed one, or a copy of the program that asks. Before this stand `which`, `version`,
+# `digest`, `machine`, `colour` and `host`; behind it stands `main` with rocworker's arguments. Until rocworker begins, stdout
+# has lines of a key, a tab and a value.
+say() {
+    printf '%s\t%s\n' "$1" "$2"
+}
+
+fail() {
+    say problem "$1"
+    exit 1
+}
+
+last() {
+    printf '%s\n' "$1" | tail -n 1
+}
+
+# A file or folder (f or d) of this user's own with mode 0700. A link is neither.
+is_own() {
+    [ -n "$(find "$2" -prune -type "$1" -user "$uid" -perm 700 2> /dev/null)" ]
+}
+
+# Finds the installed rocworker, and whether it has the version of the one that asks.
+installed() {
+    PATH=$PATH:/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin
+    program=$(command -v rocworker) || return 1
+    if [ "$which" = same ] || [ -n "$colour" ]; then
+        [ "$("$program" --version 2> /dev/null < /dev/null)" != "$version" ] || is_same=yes
+    fi
+    [ "$which" != same ] || [ -n "$is_same" ]
+}
+
+copied() {
+    case ${XDG_CACHE_HOME:-} in
+    /*) folder=$XDG_CACHE_HOME/rocworker ;;
+    *) folder=$HOME/.cache/rocworker ;;
+    esac
+    name=rocworker-$digest user=$(id -un) is_same=yes
+    elsewhere="install rocworker's package there, or set XDG_CACHE_HOME for $user to another folder"
+    [ "$(uname -m)" = "$machine" ] ||
+        fail "its processor is $(uname -m), and this rocworker is for $machine: install rocworker's package for it there"
+    umask 077
+    why=$(mkdir -p "$folder" 2>&1) || fail "rocworker cannot make the folder $folder ($(last "$why")): $elsewhere"
+    # In the folder nobody can exchange it.
+    if ! { is_own d "$folder" && cd -P "$folder" && is_own d .; }; then
+        fail "$folder is not a folder of $user alone (mode 0700, no link): find out who made it, and remove it"
+    fi
+    if [ ! -e "$name" ] && [ ! -L "$name" ]; then receive; fi
+    is_own f "$name" ||
+        fail "$folder/$name is not a file of $user alone (mode 0700, no link): find out who made it, and remove it"
+    [ "$(sha256sum < "$name")" = "$digest  -" ] ||
+        fail "$folder/$name is not the program that rocworker copied there: find out who changed it, and remove it"
+    program=./$name
+}
+
+# Receives a line with a size, and as many bytes.
+receive() {
+    new=.$name.$$
+    say upload "$folder"
+    read -r size
+    if ! why=$({ head -c "$size" | gzip -d > "$new"; } 2>&1 && chmod 700 "$new" 2>&1 && mv "$new" "$name" 2>&1); then
+        rm -f "$new"
+        fail "rocworker cannot be copied to $folder ($(last "$why")): make room there, $elsewhere"
+    fi
+    for old in rocworker-*; do
+        [ "$old" = "$name" ] || rm -f "$old"
+    done
+    # Those of connections that broke.
+    find . -name '.rocworker-*' -mtime +0 -exec rm -f {} +
+}
+
+main() {
+    uid=$(id -u) is_same=
+    installed || {
+        [ "$which" != installed ] ||
+            fail "$1 needs rocworker on that machine: install its package there, or run \`rocworker remote install $host\`, which starts the exporter too"
+        copied
+    }
+    if [ -n "$is_same" ] && [ -n "$colour" ]; then set -- --color always "$@"; fi
+    if [ "$uid" = 0 ]; then
+        say run
+        exec "$program" "$@"
+    fi
+    if why=$(sudo -n -- "$program" --version 2>&1 < /dev/null); then
+        say run
+        exec sudo -n -- "$program" "$@"
+    fi
+    why=$(last "$why")
+    [ "$which" != installed ] || { say refused "$why"; exit 1; }
+    say run "${why:-sudo refuses}"
+    exec "$program" "$@"
+}

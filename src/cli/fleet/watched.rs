@@ -1,0 +1,100 @@
+//! `top` of another machine: the rocworker there reads it, and this one draws, so that nothing from there steers the terminal.
+
+use std::io::{self, Write as _};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::anyhow;
+use config::Host;
+use fleet::program::{self, Command, Event, Own, Which};
+use printable::printable;
+use reconcile::command::{Programs, Stream};
+use ui::top::reader::Scrape;
+
+use crate::cli::Outcome;
+use crate::cli::session::Session;
+use crate::cli::top::{Args, needs_a_terminal, watch};
+
+/// The limit for a watch: a year.
+const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// The most bytes of a snapshot: far more than that of a machine with 64 partitions has.
+const LARGEST: usize = 16 << 20;
+
+pub(super) fn run(
+    programs: Programs,
+    own: Own,
+    session: &Session,
+    host: Host,
+    args: &Args,
+) -> anyhow::Result<Outcome> {
+    needs_a_terminal(session)?;
+    let (begin, begun) = channel();
+    let (send, snapshots) = channel();
+    let connection = thread::spawn(move || connect(&programs, &own, &host, &begin, &send));
+    let Ok(stdin) = begun.recv() else { return Err(anyhow!(why(Some(connection)))) };
+    let mut connection = Some(connection);
+    watch(
+        args,
+        Box::new(move || {
+            // Where the connection has ended, no snapshot comes.
+            stdin.send(b"\n".to_vec()).ok();
+            snapshots.recv().map_err(|_| io::Error::other(why(connection.take())))
+        }),
+    )
+}
+
+fn why(connection: Option<JoinHandle<String>>) -> String {
+    connection.and_then(|it| it.join().ok()).unwrap_or_else(|| "the connection has ended".to_owned())
+}
+
+/// Runs the rocworker there until the connection ends, and returns why it ended. Sends its stdin, then each snapshot.
+fn connect(
+    programs: &Programs,
+    own: &Own,
+    host: &Host,
+    begin: &Sender<Sender<Vec<u8>>>,
+    send: &Sender<Result<Scrape, String>>,
+) -> String {
+    let words = ["snapshots".to_owned()];
+    let command = Command { which: Which::Same, words: &words, colour: false, limit: NO_LIMIT };
+    let (mut line, mut stderr) = (Vec::new(), Vec::new());
+    let ended = program::run(programs, own, host, &command, &mut |event| match event {
+        Event::Copying { folder, kib } => {
+            writeln!(io::stderr(), "{host}: copying this rocworker to {folder} ({kib} KiB)").is_ok()
+        }
+        Event::Begun { stdin, unprivileged } => {
+            if let Some(why) = unprivileged {
+                writeln!(io::stderr(), "{host}: data that only root can read is unknown: {why}").ok();
+            }
+            begin.send(stdin).is_ok()
+        }
+        Event::Output(Stream::Stderr, chunk) => {
+            stderr.extend(chunk.iter().take(LARGEST.saturating_sub(stderr.len())));
+            true
+        }
+        Event::Output(Stream::Stdout, chunk) => {
+            for part in chunk.split_inclusive(|byte| *byte == b'\n') {
+                line.extend(part);
+                if line.ends_with(b"\n") {
+                    let scrape = serde_json::from_slice(&line)
+                        .unwrap_or_else(|error| Err(format!("{host} sent no snapshot: {error}")));
+                    line.clear();
+                    if send.send(scrape).is_err() {
+                        return false;
+                    }
+                }
+            }
+            line.len() <= LARGEST
+        }
+    });
+    match ended {
+        Ok(code) => {
+            let stderr = String::from_utf8_lossy(&stderr);
+            let last = stderr.lines().last().map(|line| format!(": {}", printable(line))).unwrap_or_default();
+            format!("{host}: rocworker there ended with code {code}{last}")
+        }
+        Err(error) => error.to_string(),
+    }
+}
