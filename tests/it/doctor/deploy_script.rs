@@ -179,8 +179,16 @@ fn a_step_that_fails_ends_it_with_its_number_and_what_to_do() {
         ("juju-deploy-concourse-ci-machine.fails", "", "step 2 failed: juju ended with 7: juju debug-log"),
         ("juju-ssh-worker/0.fails", "", "step 3 failed: juju ended with 7: is worker/0 reached"),
         ("juju-ssh-worker/0", "a;reboot\n", "step 3 failed: nothing in its output is like"),
-        ("lxc-query-/1.0/resources", "{\"gpu\": {}}", "step 3 failed: rocworker ended with 1: the lines with #"),
-        ("lxc-config-device-add.fails", "", "step 3 failed: lxc ended with 7: lxc config device show juju-c0-0"),
+        (
+            "lxc-query-/1.0/resources",
+            "{\"gpu\": {}}",
+            "step 3 failed: rocworker ended with 1: the lines with #",
+        ),
+        (
+            "lxc-config-device-add.fails",
+            "",
+            "step 3 failed: lxc ended with 7: lxc config device show juju-c0-0",
+        ),
         ("juju-deploy-./rocworker.charm.fails", "", "step 4 failed: juju ended with 7: juju debug-log"),
         ("juju-status-rocworker", "rocworker/0*  blocked\n", "step 5 failed: nothing in its output is like"),
         ("fly---target-ci-workers", "w1  2  linux  none\n", "step 6 failed: nothing in its output is like"),

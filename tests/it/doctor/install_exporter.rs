@@ -154,7 +154,10 @@ fn one_that_runs_is_installed_again_with_a_restart_and_anothers_is_left_alone() 
     assert!(output.status.code() == Some(1) && !desk.has_applied(), "{output:?}");
     let line = said.split('\'').nth(1).unwrap();
     config::Config::parse(&PathBuf::from("/etc/rocworker/config.yaml"), line).unwrap();
-    assert!(said.contains("rocm-exporter.service is not rocworker's: ") && line.contains("replace"), "{said}");
+    assert!(
+        said.contains("rocm-exporter.service is not rocworker's: ") && line.contains("replace"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -166,7 +169,10 @@ fn an_exporter_that_does_not_come_up_ends_with_its_journal() {
         let output = desk.run("", &["--yes"]);
         assert_eq!(output.status.code(), Some(1), "{file}: {output:?}");
         let said = text(&output.stderr);
-        assert_eq!(said, "ERROR: Failed to start ROCm exporter\nrocworker-exporter: cannot listen\n", "{file}");
+        assert_eq!(
+            said, "ERROR: Failed to start ROCm exporter\nrocworker-exporter: cannot listen\n",
+            "{file}"
+        );
     }
 }
 
