@@ -125,17 +125,6 @@ fn groups_that_a_name_service_has_are_not_made_again() {
         ("plan", &["GROUP=\"render\""], &["groupadd"]),
     ];
     says("altfiles", as_it_is, table);
-    let userdb = |root: &Path| {
-        fs::remove_file(root.join("usr/lib/group")).unwrap();
-        put(root, "usr/lib/userdb/render.group", r#"{"groupName":"render","gid":105}"#);
-        put(root, "usr/lib/userdb/video.group", r#"{"groupName":"video","gid":39}"#);
-    };
-    says("altfiles", userdb, &[("doctor", &["by /usr/lib/userdb/render.group"], &["groupadd"])]);
-    let sssd = |root: &Path| {
-        fs::remove_file(root.join("usr/lib/group")).unwrap();
-        put(root, "etc/nsswitch.conf", "group: files [SUCCESS=merge] sss\n");
-    };
-    says("altfiles", sssd, &[("doctor", &["sss of nsswitch.conf was not asked"], &["groupadd"])]);
     // No name service has them: the card node's group is video's, never render's.
     let none = |root: &Path| fs::remove_file(root.join("usr/lib/group")).unwrap();
     says("altfiles", none, &[("doctor", &["groupadd"], &["groupadd --system --gid 39 render"])]);

@@ -24,7 +24,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         [] => "",
         [only] => only,
         _ => {
-            return Err(Refusal::new("`cargo xtask bench` takes a part of a name: wrapper, detect, apply, …"));
+            return Err(Refusal::new(
+                "`cargo xtask bench` takes a part of a name: wrapper, detect, apply, …",
+            ));
         }
     };
     let work = tempfile::Builder::new().prefix("rocworker-bench-").tempdir().context("making a folder")?;
