@@ -52,8 +52,6 @@ const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "takes debug information out of the charm's program"),
     ("openssh-server", "sshd of the machines that a fleet consists of"),
     ("openssh-client", "ssh, by which rocworker asks them"),
-    ("tcsh", "the login shell of a user of such a machine"),
-    ("fish", "the login shell of another"),
     ("sudo", "lets a user of such a machine read what root alone may"),
     ("iproute2", "gives each of them a network of its own"),
     ("tmux", "the terminal in which top runs"),

@@ -18,7 +18,7 @@ pub(super) fn check(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
     if context.programs.find("docker").is_none() {
         return Err(context.skipped("not installed"));
     }
-    let info = info(&context.programs, CALL)
+    let info = info(&context.programs, &[], CALL)
         .map_err(|why| context.skipped(format!("dockerd does not answer: {why}")))?;
     let remedy = format!(
         "rocworker status says what differs, and rocworker apply puts it right; {POLICY} has to offer that GPU and no \

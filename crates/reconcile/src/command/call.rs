@@ -3,6 +3,7 @@
 
 use std::io::{self, PipeReader, Read, pipe};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -36,6 +37,18 @@ impl Programs {
         take: &mut dyn FnMut(Stream, &[u8]) -> ControlFlow<()>,
     ) -> Result<ExitStatus, Error> {
         let (program, words) = self.with_its_parent(call.argv)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.attend(program, &words, call, take)
+    }
+
+    /// Runs `program` with these words for the call, until it and its two streams have ended.
+    pub(super) fn attend(
+        &self,
+        program: PathBuf,
+        words: &[&str],
+        call: Call<'_>,
+        take: &mut dyn FnMut(Stream, &[u8]) -> ControlFlow<()>,
+    ) -> Result<ExitStatus, Error> {
         let argv = call.argv.join(" ");
         let start = |cause| Error::Start { argv: argv.clone(), cause };
         let (stdout, stdout_of_child) = pipe().map_err(start)?;
@@ -44,16 +57,21 @@ impl Programs {
         // Before the command starts: where the kernel gives no thread, there is nothing to kill.
         read(Stream::Stdout, stdout, send.clone()).map_err(start)?;
         read(Stream::Stderr, stderr, send).map_err(start)?;
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let command = self.command(program, &words, stdout_of_child, stderr_of_child);
-        let handle = command.stdin_bytes(call.input).start().map_err(start)?;
+        let command = self.command(program, words, stdout_of_child, stderr_of_child);
+        let handle = if call.input.is_empty() {
+            command.stdin_null().start().map_err(start)?
+        } else {
+            command.stdin_bytes(call.input).start().map_err(start)?
+        };
         // duct keeps its ends of both pipes for further starts.
         drop(command);
-        let ended = self.attend(&handle, call.limit, &chunks, take).map_err(start)?;
+        let ended = self.until_its_end(&handle, call.limit, &chunks, take).map_err(start)?;
         if let Attended::Ended = ended {
             return Ok(handle.wait().map_err(start)?.status);
         }
         kill(&handle);
+        // A process that a sick driver holds does not end.
+        handle.wait_timeout(LINGER).map_err(start)?;
         let argv = argv.clone();
         Err(match ended {
             Attended::TimedOut => Error::TimedOut { argv, limit: call.limit },
@@ -62,7 +80,7 @@ impl Programs {
         })
     }
 
-    fn attend(
+    fn until_its_end(
         &self,
         handle: &duct::Handle,
         limit: Duration,
