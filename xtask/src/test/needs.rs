@@ -165,19 +165,4 @@ mod tests {
         }
         assert_eq!(missing.len(), PACKAGES.len() - 1);
     }
-
-    #[test]
-    fn each_missing_thing_is_a_line_that_says_what_it_is_for() {
-        let missing = Missing {
-            packages: vec!["runc"],
-            components: vec!["clippy"],
-            targets: vec!["x86_64-unknown-linux-musl".into()],
-            nextest: true,
-            fuzz: true,
-        };
-        let lines = missing.lines();
-        assert_eq!(lines.len(), 5);
-        assert_eq!(lines[0], "package runc: the runtime that the wrapper executes");
-        assert!(Missing::default().lines().is_empty() && Missing::default().is_nothing());
-    }
 }
