@@ -20,14 +20,14 @@ impl Machine {
             1 => Some(Trouble::Throttled),
             _ => None,
         });
-        machine.put("/run/rocworker/health.json", health(cards, JUDGED_AT))
+        machine.put("/run/rocworker/health.json", health(cards, true, JUDGED_AT))
     }
 }
 
-/// The text of /run/rocworker/health.json for the cards of [`crate::Machine::instinct`] in trouble: card 0 hangs and is in
+/// The text of /run/rocworker/health.json for the cards of [`crate::Machine::instinct`]. In trouble, card 0 hangs and is in
 /// quarantine, card 1 is degraded, and of card 2 nothing is known.
 #[must_use]
-pub fn health(cards: u8, written_at: u64) -> String {
+pub fn health(cards: u8, is_in_trouble: bool, written_at: u64) -> String {
     let deduction = |rule: &str, points: u8, evidence: &str| json!({"rule": rule, "points": points, "reason": "It is invented.", "evidence": evidence});
     let of_card = |number: u8| {
         let mut gpu = json!({
@@ -36,7 +36,7 @@ pub fn health(cards: u8, written_at: u64) -> String {
             "deductions": [], "unknown": [], "quarantine": null, "leftover": null,
         });
         match number {
-            0 => {
+            0 if is_in_trouble => {
                 gpu["state"] = json!("unhealthy");
                 gpu["score"] = json!(10);
                 gpu["hang"] = json!(true);
@@ -45,12 +45,12 @@ pub fn health(cards: u8, written_at: u64) -> String {
                     "since": written_at - 60, "unhealthy_at": written_at, "reason": "It hangs.", "rules": ["hang-now"],
                 });
             }
-            1 => {
+            1 if is_in_trouble => {
                 gpu["state"] = json!("degraded");
                 gpu["score"] = json!(85);
                 gpu["deductions"] = json!([deduction("thermal", 15, "rocm_gpu_throttle_status 1")]);
             }
-            2 => {
+            2 if is_in_trouble => {
                 gpu["state"] = json!("unknown");
                 gpu["score"] = json!(null);
                 gpu["hang"] = json!(null);

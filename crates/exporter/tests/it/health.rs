@@ -36,7 +36,7 @@ impl Judged {
     /// Writes a daemon's file that is `age` seconds old.
     fn write(&self, path: &Path, age: u64) {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
-        fs::write(path, layout::health(2, now - age)).unwrap();
+        fs::write(path, layout::health(2, true, now - age)).unwrap();
     }
 
     /// Scrapes, and checks that all readings are there whatever the daemon's file holds.
