@@ -36,7 +36,7 @@ usage: cargo xtask test [--yes] [--changed | --all]
            target
        cargo xtask test [--yes] [--all] -- ARGUMENT…
            installs and builds the same, then runs only the tests that these arguments of `cargo nextest run` select
-       cargo xtask bench [wrapper | detect | apply | daemon | fleet | scrape]
+       cargo xtask bench [wrapper | detect | apply | daemon | fleet | scrape]…
            prints each budget of the design as a ratio taken in one run; fails when one is over
        cargo xtask dist
            makes the Debian package, the tarball, the program for tasks, the bill of materials, their

@@ -18,33 +18,29 @@ use crate::programs::Programs;
 use crate::refusal::Refusal;
 use report::Report;
 
+/// Adds rows to the report, with what it needs in a folder of its own.
+type Measure = fn(&Programs, &Path, &mut Report) -> Result<()>;
+
 /// Measures, prints, and fails when a budget is over or could not be measured.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let only = match arguments {
-        [] => "",
-        [only] => only,
-        _ => {
-            return Err(Refusal::new(
-                "`cargo xtask bench` takes a part of a name: wrapper, detect, apply, …",
-            ));
-        }
-    };
-    let work = tempfile::Builder::new().prefix("rocworker-bench-").tempdir().context("making a folder")?;
-    let work = work.path();
-    let programs = Programs::built()?;
-    let mut report = Report::default();
-    for (name, measure) in [
-        ("wrapper", wrapper::measure as fn(&Programs, &Path, &mut Report) -> Result<()>),
+    let all: [(&str, Measure); 6] = [
+        ("wrapper", wrapper::measure),
         ("detect", detect::measure),
         ("apply", apply::measure),
         ("daemon", daemon::measure),
         ("fleet", fleet::measure),
         ("scrape", scrape::measure),
-    ] {
-        if name.contains(only) {
-            println!("measuring: {name}");
-            measure(&programs, work, &mut report).with_context(|| format!("measuring {name}"))?;
-        }
+    ];
+    let is_wanted = |name: &str| arguments.is_empty() || arguments.iter().any(|wanted| wanted == name);
+    if let Some(unknown) = arguments.iter().find(|wanted| all.iter().all(|(name, _)| name != wanted)) {
+        return Err(Refusal::new(format!("`cargo xtask bench` does not know {unknown}")));
+    }
+    let work = tempfile::Builder::new().prefix("rocworker-bench-").tempdir().context("making a folder")?;
+    let programs = Programs::built()?;
+    let mut report = Report::default();
+    for (name, measure) in all.into_iter().filter(|(name, _)| is_wanted(name)) {
+        println!("measuring: {name}");
+        measure(&programs, work.path(), &mut report).with_context(|| format!("measuring {name}"))?;
     }
     println!("\n{}\n\n{report}", report::about_this_machine()?);
     let failed = report.failed();
