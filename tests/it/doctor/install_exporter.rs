@@ -152,7 +152,8 @@ fn one_that_runs_is_installed_again_with_a_restart_and_anothers_is_left_alone() 
     let output = desk.run("", &["--yes"]);
     let said = text(&output.stderr);
     assert!(output.status.code() == Some(1) && !desk.has_applied(), "{output:?}");
-    let line = said.split('\'').nth(1).unwrap();
+    let (_, line) = said.split_once("write '").unwrap();
+    let line = line.split('\'').next().unwrap();
     config::Config::parse(&PathBuf::from("/etc/rocworker/config.yaml"), line).unwrap();
     assert!(
         said.contains("rocm-exporter.service is not rocworker's: ") && line.contains("replace"),
