@@ -143,8 +143,8 @@ fn text(advice: &Advice) -> String {
         remark(&mut text, note);
     }
     for card in &advice.cards {
-        if let Some(why_not) = &card.why_not {
-            remark(&mut text, &format!("left out: {}: {why_not}", card.called()));
+        if let Some(why) = card.left_out() {
+            remark(&mut text, &format!("left out: {why}"));
         }
     }
     for command in &advice.commands.add {

@@ -5,10 +5,9 @@ mod tree;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-use inventory::Gpu;
-use inventory::topology::{Linked, hive_name};
+use inventory::topology::{Link, Linked, hive_name};
+use inventory::{Gpu, PciAddress};
 use printable::printable;
-use ui::topology::{self, Matrix, SELF, UNKNOWN, Unit};
 
 use super::Outcome;
 use super::detect::ranges;
@@ -23,6 +22,11 @@ pub(crate) struct Args {
     #[arg(long)]
     tree: bool,
 }
+
+/// The word for a card or GPU and itself.
+const SELF: &str = "X";
+/// The word for what is not known.
+const UNKNOWN: &str = "?";
 
 /// How many GPUs' links fit side by side into a table of 100 columns.
 const ABREAST: usize = 10;
@@ -41,95 +45,123 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
+/// A row and column of the matrix: a card with its partitions, or one GPU. `gpus`: indexes, ascending.
+struct Unit {
+    pci: Option<PciAddress>,
+    gpus: Vec<u32>,
+}
+
+impl Unit {
+    fn label(&self) -> String {
+        ranges(&self.gpus)
+    }
+}
+
+/// The links between units: a word for each two, or why there is none.
+struct Matrix {
+    units: Vec<Unit>,
+    rows: Vec<Vec<Result<String, String>>>,
+}
+
+impl Matrix {
+    /// Of cards, or of all GPUs. A GPU without a card is a unit of its own.
+    fn of(linked: Linked<'_>, is_wide: bool) -> Self {
+        let mut units: Vec<Unit> = Vec::new();
+        for (index, gpu) in linked.gpus() {
+            match units.iter_mut().find(|unit| !is_wide && unit.pci.is_some() && unit.pci == gpu.pci) {
+                Some(unit) => unit.gpus.push(index),
+                None => units.push(Unit { pci: gpu.pci, gpus: vec![index] }),
+            }
+        }
+        let links = linked.topology.links.iter().map(|link| (link.gpus, link)).collect();
+        let row = |unit| units.iter().map(|other| word(unit, other, &links)).collect();
+        Self { rows: units.iter().map(row).collect(), units }
+    }
+
+    fn words(&self) -> impl Iterator<Item = &str> {
+        self.rows.iter().flatten().map(|word| word.as_deref().unwrap_or(UNKNOWN))
+    }
+}
+
+/// The word for all links between two units.
+fn word(unit: &Unit, other: &Unit, links: &BTreeMap<(u32, u32), &Link>) -> Result<String, String> {
+    if unit.gpus == other.gpus {
+        return Ok(SELF.to_owned());
+    }
+    let pairs = unit.gpus.iter().flat_map(|a| other.gpus.iter().map(move |b| (*a.min(b), *a.max(b))));
+    let mut words = BTreeSet::new();
+    for link in pairs.filter_map(|pair| links.get(&pair)) {
+        words.insert(link.word().map_err(|why| why.to_string())?);
+    }
+    match words.len() {
+        0 | 1 => words.pop_first().ok_or_else(|| "no link is known".to_owned()),
+        _ => {
+            let words: Vec<String> = words.into_iter().collect();
+            Err(format!("their partitions are linked in several ways ({}): use -o wide", words.join(", ")))
+        }
+    }
+}
+
 fn matrix(linked: Linked<'_>, format: Format) -> String {
     if linked.gpus().next().is_none() {
         return "No AMD GPU on the PCI bus of this machine.\n".to_owned();
     }
     let is_wide = format == Format::Wide;
-    let matrix = if is_wide { Matrix::of_gpus(linked) } else { Matrix::of_cards(linked) };
+    let matrix = Matrix::of(linked, is_wide);
     let mut text = String::new();
     let abreast = if is_wide { matrix.units.len() } else { ABREAST };
     for first in (0..matrix.units.len()).step_by(abreast) {
         text += &block(&matrix, first, abreast, format);
         text.push('\n');
     }
-    text += &legend(&matrix, linked);
+    text += &legend(&matrix);
     text += &hives(linked, format);
     text += &numa_nodes(linked, format);
-    text + &unknown(&matrix, linked)
+    text + &first_of(&[unknown_links(&matrix), unknown_places(linked)].concat(), UNKNOWN)
 }
 
 /// The matrix' columns from `first` on, each row's card before them.
 fn block(matrix: &Matrix, first: usize, abreast: usize, format: Format) -> String {
-    let labels: Vec<String> = matrix.units.iter().map(label).collect();
+    let labels: Vec<String> = matrix.units.iter().map(Unit::label).collect();
     let mut headings = vec!["GPU", "PCI"];
     headings.extend(labels.iter().skip(first).take(abreast).map(String::as_str));
     let mut columns = Columns::new(&headings);
     for ((unit, label), row) in matrix.units.iter().zip(&labels).zip(&matrix.rows) {
         let mut cells: Vec<Cell> =
             vec![label.as_str().into(), unit.pci.map_or("-".to_owned(), |pci| pci.to_string()).into()];
-        cells.extend(row.iter().skip(first).take(abreast).map(|word| match word.as_str() {
-            SELF => Cell::styled(SELF, DIM),
-            UNKNOWN => Cell::styled(UNKNOWN, BAD),
-            word => word.into(),
+        cells.extend(row.iter().skip(first).take(abreast).map(|word| match word.as_deref() {
+            Ok(SELF) => Cell::styled(SELF, DIM),
+            Ok(word) => word.into(),
+            Err(_) => Cell::styled(UNKNOWN, BAD),
         }));
         columns.cells(cells);
     }
     columns.shown(format)
 }
 
-fn label(unit: &Unit) -> String {
-    ranges(&unit.gpus)
-}
-
 /// Explains the words of the matrix.
-fn legend(matrix: &Matrix, linked: Linked<'_>) -> String {
-    let mut lines: BTreeMap<(u8, &str), String> = BTreeMap::new();
+fn legend(matrix: &Matrix) -> String {
     let is_of_cards = matrix.units.iter().any(|unit| unit.gpus.len() > 1);
-    let words: BTreeSet<&str> = matrix.rows.iter().flatten().map(String::as_str).collect();
-    for word in words {
-        let (place, meaning) = match word {
-            SELF if is_of_cards => (0, "the card itself; -o wide shows its partitions".to_owned()),
-            SELF => (0, "the GPU itself".to_owned()),
-            "CARD" => (1, format!("partitions of one card{}", bandwidth(word, linked))),
-            "XGMI" => (2, format!("XGMI; KFD does not name the hops{}", bandwidth(word, linked))),
-            "PIX" => (3, "PCIe through at most one switch".to_owned()),
-            "PXB" => (4, "PCIe through several switches, below one host bridge".to_owned()),
-            "PHB" => (5, "PCIe through one host bridge".to_owned()),
-            "NODE" => (6, "PCIe through host bridges of one NUMA node".to_owned()),
-            "SYS" => (7, "PCIe and the connection between NUMA nodes".to_owned()),
-            UNKNOWN => (8, "not known".to_owned()),
-            xgmi => {
-                let hops = xgmi.trim_start_matches("XGMI");
-                let unit = if hops == "1" { "hop" } else { "hops" };
-                (2, format!("XGMI, {hops} {unit}{}", bandwidth(word, linked)))
-            }
-        };
-        lines.insert((place, word), meaning);
-    }
-    let lines = lines.into_iter().map(|((_, word), meaning)| format!("{word:<5}  {meaning}\n"));
+    let of_xgmi = |hops: &str| match hops {
+        "" => "XGMI; KFD does not name the hops".to_owned(),
+        "1" => "XGMI, 1 hop".to_owned(),
+        hops => format!("XGMI, {hops} hops"),
+    };
+    let meaning = |word: &str| match word {
+        SELF if is_of_cards => (0, "the card itself; -o wide shows its partitions".to_owned()),
+        SELF => (0, "the GPU itself".to_owned()),
+        "CARD" => (1, "partitions of one card".to_owned()),
+        "PIX" => (3, "PCIe through at most one switch".to_owned()),
+        "PXB" => (4, "PCIe through several switches, below one host bridge".to_owned()),
+        "PHB" => (5, "PCIe through one host bridge".to_owned()),
+        "NODE" => (6, "PCIe through host bridges of one NUMA node".to_owned()),
+        "SYS" => (7, "PCIe and the connection between NUMA nodes".to_owned()),
+        UNKNOWN => (8, "not known".to_owned()),
+        xgmi => (2, of_xgmi(xgmi.trim_start_matches("XGMI"))),
+    };
+    let lines: BTreeSet<_> = matrix.words().map(|word| (meaning(word), word)).collect();
+    let lines = lines.into_iter().map(|((_, meaning), word)| format!("{word:<5}  {meaning}\n"));
     styled(DIM, lines.collect::<String>().trim_end()) + "\n"
-}
-
-/// The least and the most that KFD says of these links.
-fn bandwidth(word: &str, linked: Linked<'_>) -> String {
-    let links = || linked.topology.links.iter().filter(|link| topology::word(link).as_deref() == Ok(word));
-    let least = links().filter_map(|link| link.min_bandwidth).min();
-    let most = links().filter_map(|link| link.max_bandwidth).max();
-    match (least, most) {
-        (Some(least), Some(most)) if least != most => {
-            format!("; {} to {} GB/s", gigabytes(least), gigabytes(most))
-        }
-        (Some(most), _) | (_, Some(most)) => format!("; {} GB/s", gigabytes(most)),
-        (None, None) => String::new(),
-    }
-}
-
-fn gigabytes(megabytes: u64) -> String {
-    match megabytes % 1_000 {
-        0 => (megabytes / 1_000).to_string(),
-        rest => format!("{}.{}", megabytes / 1_000, rest / 100),
-    }
 }
 
 fn hives(linked: Linked<'_>, format: Format) -> String {
@@ -164,13 +196,6 @@ fn numa_nodes(linked: Linked<'_>, format: Format) -> String {
     format!("\n{}", columns.shown(format))
 }
 
-/// Why links and NUMA nodes are not known.
-fn unknown(matrix: &Matrix, linked: Linked<'_>) -> String {
-    let mut reasons = unknown_links(matrix);
-    reasons.extend(unknown_places(linked));
-    first_of(&reasons, UNKNOWN)
-}
-
 /// A line each, and one for those that are not printed.
 fn first_of(sentences: &[String], sign: &str) -> String {
     let mut text = String::new();
@@ -186,35 +211,38 @@ fn first_of(sentences: &[String], sign: &str) -> String {
 
 /// Each reason why links are unknown, with the first pair of GPUs that it holds for.
 fn unknown_links(matrix: &Matrix) -> Vec<String> {
-    let mut reasons: Vec<(&str, String, usize)> = Vec::new();
-    for (a, b, why) in &matrix.unknown {
-        match reasons.iter_mut().find(|(known, ..)| known == why) {
-            Some((.., count)) => *count += 1,
-            None => {
-                let of = |place: &usize| matrix.units.get(*place).map(label).unwrap_or_default();
-                reasons.push((why, format!("{} and {}", of(a), of(b)), 1));
-            }
-        }
-    }
-    let line = |(why, pair, count): (&str, String, usize)| match count - 1 {
-        0 => format!("{pair}: {why}"),
-        more => format!("{pair}: {why}; and so for {more} more"),
+    let pairs = matrix.rows.iter().enumerate().flat_map(|(at, row)| {
+        let unit = matrix.units.get(at).map(Unit::label).unwrap_or_default();
+        let others = matrix.units.iter().zip(row).skip(at + 1);
+        others.filter_map(move |(other, word)| {
+            Some((word.as_ref().err()?.clone(), format!("{unit} and {}", other.label())))
+        })
+    });
+    let line = |(why, pairs): (String, Vec<String>)| match (pairs.first(), pairs.len()) {
+        (Some(first), 2..) => format!("{first}: {why}; and so for {} more", pairs.len() - 1),
+        (first, _) => format!("{}: {why}", first.map_or("", String::as_str)),
     };
-    reasons.into_iter().map(line).collect()
+    by_reason(pairs).into_iter().map(line).collect()
 }
 
 /// Each reason why the places of GPUs are unknown, with the GPUs that it holds for. Files of several cards are one
 /// reason: `*` stands for the card.
 fn unknown_places(linked: Linked<'_>) -> Vec<String> {
-    let mut reasons: Vec<(String, Vec<u32>)> = Vec::new();
-    for (index, gpu) in linked.gpus() {
-        for why in linked.unknown(gpu).into_values() {
-            let why = gpu.pci.map_or_else(|| why.clone(), |pci| why.replace(&pci.to_string(), "*"));
-            match reasons.iter_mut().find(|(known, _)| *known == why) {
-                Some((_, gpus)) => gpus.push(index),
-                None => reasons.push((why, vec![index])),
-            }
+    let reasons = linked.gpus().flat_map(|(index, gpu)| {
+        let of_any = move |why: String| gpu.pci.map_or(why.clone(), |pci| why.replace(&pci.to_string(), "*"));
+        linked.unknown(gpu).into_values().map(move |why| (of_any(why), index))
+    });
+    by_reason(reasons).into_iter().map(|(why, gpus)| format!("{}: {why}", ranges(&gpus))).collect()
+}
+
+/// Each reason once, in the order in which they come, with all that it holds for.
+fn by_reason<T>(found: impl Iterator<Item = (String, T)>) -> Vec<(String, Vec<T>)> {
+    let mut reasons: Vec<(String, Vec<T>)> = Vec::new();
+    for (why, one) in found {
+        match reasons.iter_mut().find(|(known, _)| *known == why) {
+            Some((_, all)) => all.push(one),
+            None => reasons.push((why, vec![one])),
         }
     }
-    reasons.into_iter().map(|(why, gpus)| format!("{}: {why}", ranges(&gpus))).collect()
+    reasons
 }

@@ -10,7 +10,6 @@ pub mod claim;
 pub mod exporter;
 pub mod health;
 pub mod nodes;
-pub mod notify;
 pub mod places;
 pub mod publisher;
 pub mod reconciler;

@@ -11,13 +11,12 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow};
-use nix::time::{ClockId, clock_gettime};
 use root::Root;
+use sd_notify::NotifyState;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::claim::Claim;
 use super::exporter::Drifting;
-use super::notify::{Notifier, status};
 use super::publisher::Publisher;
 use super::reconciler::{Link, Published, Reconciler};
 use super::report::Report;
@@ -36,8 +35,8 @@ const LONGEST_LOOK: Duration = Duration::from_secs(600);
 ///
 /// # Errors
 /// Another daemon runs, another build of this program has come, or the kernel refuses something.
-pub fn serve(root: Root, config: ConfigFile, notifier: Notifier, caller: String) -> anyhow::Result<()> {
-    let mut daemon = Daemon::start(root, config, notifier, caller)?;
+pub fn serve(root: Root, config: ConfigFile, caller: String) -> anyhow::Result<()> {
+    let mut daemon = Daemon::start(root, config, caller)?;
     let ended = match daemon.run() {
         Ok(true) => {
             let lost = |_| Err(anyhow!("cannot look at the machine: the reconciler's thread panicked"));
@@ -46,9 +45,9 @@ pub fn serve(root: Root, config: ConfigFile, notifier: Notifier, caller: String)
         other => other.map(drop),
     };
     if let Err(error) = &ended {
-        daemon.notifier.send(&status(&format!("{error:#}")));
+        notify(&[NotifyState::Status(&one_line(&format!("{error:#}")))]);
     }
-    daemon.notifier.send("STOPPING=1\nSTATUS=ending\n");
+    notify(&[NotifyState::Stopping, NotifyState::Status("ending")]);
     daemon.exporter.leave(&daemon.root);
     // The next daemon begins with what this one has judged: a quarantine outlives it.
     daemon.health.end();
@@ -60,7 +59,6 @@ struct Daemon {
     root: Arc<Root>,
     claim: Claim,
     clients: Clients,
-    notifier: Notifier,
     /// A byte for each signal to end, and to reload.
     ends: UnixStream,
     reloads: UnixStream,
@@ -79,7 +77,7 @@ struct Daemon {
 }
 
 impl Daemon {
-    fn start(root: Root, config: ConfigFile, notifier: Notifier, caller: String) -> anyhow::Result<Self> {
+    fn start(root: Root, config: ConfigFile, caller: String) -> anyhow::Result<Self> {
         let claim = Claim::stake(&root)?;
         let root = Arc::new(root);
         let ends = on(&[SIGTERM, SIGINT]).context("cannot hear signals")?;
@@ -101,7 +99,6 @@ impl Daemon {
             root,
             claim,
             clients: Clients::new(),
-            notifier,
             ends,
             reloads,
             thread,
@@ -118,20 +115,21 @@ impl Daemon {
 
     /// Whether the reconciler has ended by itself.
     fn run(&mut self) -> anyhow::Result<bool> {
-        self.notifier.send(&format!("READY=1\n{}", status(&self.shown)));
+        notify(&[NotifyState::Ready, NotifyState::Status(&one_line(&self.shown))]);
+        let watchdog = sd_notify::watchdog_enabled().map(|limit| limit / 2).filter(|half| !half.is_zero());
         let mut ping = Instant::now();
         let mut until: Option<Instant> = None;
         loop {
             let now = Instant::now();
-            if let Some(interval) = self.notifier.watchdog
+            if let Some(interval) = watchdog
                 && ping <= now
             {
                 if self.looks.is_none_or(|since| now.saturating_duration_since(since) < LONGEST_LOOK) {
-                    self.notifier.send("WATCHDOG=1\n");
+                    notify(&[NotifyState::Watchdog]);
                 }
                 ping = now + interval;
             }
-            let ping = self.notifier.watchdog.map(|_| ping);
+            let ping = watchdog.map(|_| ping);
             let again = Some(now + self.claim.again());
             let next = [ping, again, until].into_iter().flatten().min();
             let own = [&self.ends, &self.reloads, &self.line].map(|it| it.as_fd());
@@ -174,21 +172,32 @@ impl Daemon {
 
     /// Has the reconciler read the configuration again and look at once.
     fn reload(&self) {
-        let since = clock_gettime(ClockId::CLOCK_MONOTONIC).map(Duration::from).unwrap_or_default();
-        self.notifier.send(&format!("RELOADING=1\nMONOTONIC_USEC={}\n", since.as_micros()));
+        let since = NotifyState::monotonic_usec_now();
+        notify(&[NotifyState::Reloading].into_iter().chain(since).collect::<Vec<_>>());
         self.wake_reconciler();
-        self.notifier.send("READY=1\n");
+        notify(&[NotifyState::Ready]);
     }
 
     /// Has systemd show how it is, when that has changed.
     fn show(&mut self) {
         let sentence = self.report.sentence();
         if sentence != self.shown {
-            self.notifier.send(&status(&sentence));
+            notify(&[NotifyState::Status(&one_line(&sentence))]);
             tracing::info!("{sentence}");
             self.shown = sentence;
         }
     }
+}
+
+/// Reports to the systemd that started this process. What does not arrive is lost: the watchdog notices.
+fn notify(state: &[NotifyState<'_>]) {
+    if let Err(error) = sd_notify::notify(state) {
+        tracing::debug!("systemd did not get {state:?}: {error}");
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace('\n', " ")
 }
 
 /// Whether the machine is set up, by what rocworker keeps about it alone. Where that cannot be read, it may be.

@@ -33,15 +33,10 @@ pub(crate) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
                 }
                 Some(source) => format!("gid {gid}, by {source}"),
             }),
-            None => match groups.not_asked() {
-                Some(services) => {
-                    about.skipped(format!("no file names it, and {services} of nsswitch.conf was not asked"))
-                }
-                None => about.warning(
-                    "not in /etc/group: no user can get GPU nodes by this name",
-                    format!("{}, then {then}", made(subject, name)),
-                ),
-            },
+            None => about.warning(
+                "not in /etc/group: no user can get GPU nodes by this name",
+                format!("{}, then {then}", made(subject, name)),
+            ),
         }
     });
     let nameless = subject.nodes().into_iter().filter_map(|(role, node)| nameless(subject, role, node));
@@ -51,9 +46,7 @@ pub(crate) fn check(subject: &Subject<'_>) -> Result<Vec<Check>, Check> {
 fn nameless(subject: &Subject<'_>, role: Role, node: &DeviceNode) -> Option<Check> {
     let device = node.state.as_ref().ok()?;
     let gid = device.gid;
-    // A second group would take the name from one that a name service has.
-    if subject.groups.name(gid).is_some() || is_unmapped(subject, gid) || subject.groups.not_asked().is_some()
-    {
+    if subject.groups.name(gid).is_some() || is_unmapped(subject, gid) {
         return None;
     }
     let name = name_of(role);

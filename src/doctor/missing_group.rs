@@ -1,6 +1,7 @@
 //! What to do about a group that a GPU node needs and this machine does not have.
 
 use host::UNMAPPED_ID;
+use host::groups::Groups;
 
 use super::machine::{Role, Subject};
 
@@ -19,5 +20,5 @@ pub(super) fn made(subject: &Subject<'_>, name: &str) -> String {
     let nodes = subject.nodes().into_iter().filter(|(role, _)| name_of(*role) == name);
     let mut gids = nodes.filter_map(|(_, node)| Some(node.state.as_ref().ok()?.gid));
     let free = |gid: &u32| *gid != 0 && subject.groups.name(*gid).is_none() && !is_unmapped(subject, *gid);
-    subject.groups.made(name, gids.find(free))
+    Groups::made(name, gids.find(free))
 }

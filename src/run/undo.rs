@@ -142,7 +142,7 @@ impl Run<'_> {
         Docker::find(self.root, &self.config.docker.config)
     }
 
-    /// What the engines' present configuration means for an undo. None of their programs is run.
+    /// What the engines' present configuration means for an undo. Of their programs, docker alone is asked.
     pub(super) fn undo_constraints(&self) -> UndoConstraints {
         let docker = self.docker();
         let mut found = undo_constraints(self.root, self.config, &docker);

@@ -36,13 +36,11 @@ usage: cargo xtask test [--yes] [--changed | --all]
            target
        cargo xtask test [--yes] [--all] -- ARGUMENT…
            installs and builds the same, then runs only the tests that these arguments of `cargo nextest run` select
-       cargo xtask bench [--runs N] [--wrapper FILE] [--rocworker FILE] [--exporter FILE] [--only TEXT]
-           prints each budget of the design as a ratio taken in one run; fails when one is over.
-           FILE: measure this program instead of building it
-       cargo xtask dist [--rocworker FILE] [--wrapper FILE] [--exporter FILE] [--out FOLDER] [--fast]
+       cargo xtask bench [wrapper | detect | apply | daemon | fleet | scrape]…
+           prints each budget of the design as a ratio taken in one run; fails when one is over
+       cargo xtask dist
            makes the Debian package, the tarball, the program for tasks, the bill of materials, their
-           checksums, and the folder that charmcraft packs, in target/dist.
-           FILE: pack these programs instead of building them. --fast: larger files in less time
+           checksums, and the folder that charmcraft packs, in target/dist
        cargo xtask fuzz [--seconds N] [TARGET]
            runs each fuzz target, or one, for N seconds (default 60); docs/dev/fuzzing.md says what they check
        cargo xtask kernel SUITE
@@ -63,7 +61,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.split_first() {
         Some((task, rest)) if task == "test" => test::run(rest),
         Some((task, rest)) if task == "bench" => bench::run(rest),
-        Some((task, rest)) if task == "dist" => dist::run(rest),
+        Some((task, [])) if task == "dist" => dist::run(),
         Some((task, rest)) if task == "fuzz" => fuzz::run(rest),
         Some((task, [suite])) if task == "kernel" => {
             test::fetch::kernels::fetch(suite).map(|place| println!("{} holds the kernel", place.display()))

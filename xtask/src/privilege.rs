@@ -56,20 +56,3 @@ impl Privilege {
 fn runner_variable(architecture: &str) -> String {
     format!("CARGO_TARGET_{}_UNKNOWN_LINUX_MUSL_RUNNER", architecture.to_uppercase())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn sudo_stands_before_the_argv_only_for_an_ordinary_user() {
-        assert_eq!(Privilege::Root.as_root(&["apt-get", "update"]), ["apt-get", "update"]);
-        assert_eq!(Privilege::Sudo.as_root(&["apt-get", "update"]), ["sudo", "apt-get", "update"]);
-    }
-
-    #[test]
-    fn the_runner_variable_is_spelt_as_cargo_reads_it() {
-        assert_eq!(runner_variable("x86_64"), "CARGO_TARGET_X86_64_UNKNOWN_LINUX_MUSL_RUNNER");
-        assert_eq!(runner_variable("aarch64"), "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_MUSL_RUNNER");
-    }
-}

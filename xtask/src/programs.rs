@@ -42,21 +42,12 @@ impl Programs {
         Self::in_folder(&repository::target().join(target()).join("debug"))
     }
 
-    /// The programs that a person names: rocworker, exporter, wrapper; what is not named is built as it is handed out.
-    pub(crate) fn given_or_built([rocworker, exporter, wrapper]: [Option<PathBuf>; 3]) -> Result<Self> {
-        if let (Some(rocworker), Some(exporter), Some(wrapper)) = (&rocworker, &exporter, &wrapper) {
-            let (rocworker, exporter, wrapper) = (rocworker.clone(), exporter.clone(), wrapper.clone());
-            return Ok(Self { rocworker, exporter, wrapper });
-        }
+    /// The programs as they are handed out. One call of cargo builds each crate once.
+    pub(crate) fn built() -> Result<Self> {
         let packages = PACKAGES.iter().flat_map(|name| ["--package", name]);
         let cargo = Command::new(["cargo", "build", "--locked", "--release", "--target", &target()]);
         cargo.arguments(packages).run()?;
-        let built = Self::in_folder(&repository::target().join(target()).join("release"));
-        Ok(Self {
-            rocworker: rocworker.unwrap_or(built.rocworker),
-            exporter: exporter.unwrap_or(built.exporter),
-            wrapper: wrapper.unwrap_or(built.wrapper),
-        })
+        Ok(Self::in_folder(&repository::target().join(target()).join("release")))
     }
 }
 

@@ -3,7 +3,6 @@
 mod args;
 mod connections;
 mod page;
-mod ready;
 mod reported;
 mod routes;
 mod scraper;
@@ -87,7 +86,7 @@ fn run(args: Args) -> Result<(), Error> {
                 args.root.display()
             ));
         }
-        ready::tell_systemd()?;
+        sd_notify::notify(&[sd_notify::NotifyState::Ready])?;
         let server = Server::new(scraper, web_config);
         tokio::select! {
             _ = terminated.recv() => {}

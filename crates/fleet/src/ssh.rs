@@ -193,7 +193,7 @@ fn once(
     let (stdin, input) = channel();
     stdin.send(attempt::input(request.script).into_bytes()).ok();
     let mut attempt = Attempt::new(stdin, take);
-    let call = Call { argv: &argv, input, limit: request.limit };
+    let call = Call { argv: &argv, input: Some(input), limit: request.limit };
     let ended = programs.call(call, &mut |stream, chunk| attempt.take(stream, chunk));
     let Attempt { has_begun, is_flooded, .. } = attempt;
     let code = match ended {

@@ -4,7 +4,6 @@
 use std::path::{Path, PathBuf};
 
 use root::{Kind, Root};
-use yaml_serde::Value;
 
 /// A container engine that is here and that rocworker does not configure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +27,21 @@ const OWN_CONTAINERD: &str = "runs a containerd of its own";
 const ROOTLESS: &str = "runs a dockerd of a user, in rootless mode";
 
 /// Engines whose files are at equal places on every machine: name, paths that show that it is here, file, description.
-const FIXED: [(&str, &[&str], &str, &str); 3] = [
+const FIXED: [(&str, &[&str], &str, &str); 5] = [
+    // They make containerd's configuration at each start from a template in this folder (docs.k3s.io, "Configuring
+    // containerd"): config-v3.toml.tmpl for containerd 2, config.toml.tmpl for earlier ones.
+    (
+        "k3s",
+        &["/usr/local/bin/k3s", "/usr/bin/k3s", "/opt/k3s/bin/k3s", "/var/lib/rancher/k3s/agent"],
+        "/var/lib/rancher/k3s/agent/etc/containerd/",
+        OWN_CONTAINERD,
+    ),
+    (
+        "rke2",
+        &["/usr/local/bin/rke2", "/usr/bin/rke2", "/opt/rke2/bin/rke2", "/var/lib/rancher/rke2/agent"],
+        "/var/lib/rancher/rke2/agent/etc/containerd/",
+        OWN_CONTAINERD,
+    ),
     (
         "microk8s",
         &["/snap/bin/microk8s", "/snap/microk8s/current", "/var/snap/microk8s/current"],
@@ -48,40 +61,10 @@ const FIXED: [(&str, &[&str], &str, &str); 3] = [
 /// The engines beneath `root` that rocworker does not configure.
 #[must_use]
 pub fn unserved(root: &Root) -> Vec<Unserved> {
-    let rancher = ["k3s", "rke2"].into_iter().filter_map(|name| of_rancher(root, name));
     let is_here = |signs: &[&str]| signs.iter().any(|sign| root.exists(sign));
     let fixed = FIXED.into_iter().filter(|(_, signs, ..)| is_here(signs));
     let fixed = fixed.map(|(name, _, file, is)| Unserved { name, file: file.into(), is });
-    rancher.chain(fixed).chain(rootless(root)).collect()
-}
-
-/// k3s and rke2 write containerd's configuration anew at each start, from a template where there is one. A containerd 2
-/// prefers config-v3.toml.tmpl (docs.k3s.io, "Configuring containerd").
-fn of_rancher(root: &Root, name: &'static str) -> Option<Unserved> {
-    let data = Path::new("/var/lib/rancher").join(name);
-    let programs =
-        ["/usr/local/bin", "/usr/bin", &format!("/opt/{name}/bin")].map(|bin| Path::new(bin).join(name));
-    if !programs.iter().chain([&data.join("agent")]).any(|sign| root.exists(sign)) {
-        return None;
-    }
-    let folder = data_dir(root, name).unwrap_or(data).join("agent/etc/containerd");
-    let [newer, older] = ["config-v3.toml.tmpl", "config.toml.tmpl"].map(|file| folder.join(file));
-    let is_there = [&newer, &older].into_iter().find(|file| root.exists(file));
-    let is_newer = || {
-        let text = root.read_text(folder.join("config.toml"), 1 << 20).unwrap_or_default();
-        text.lines().any(|line| line.replace(' ', "") == "version=3")
-    };
-    let file = is_there.cloned().unwrap_or_else(|| if is_newer() { newer } else { older });
-    Some(Unserved { name, file, is: OWN_CONTAINERD })
-}
-
-/// The folder in which k3s or RKE2 keeps its data, where its configuration names one (docs.k3s.io, "Configuration
-/// File").
-fn data_dir(root: &Root, name: &str) -> Option<PathBuf> {
-    let text = root.read_text(format!("/etc/rancher/{name}/config.yaml"), 1 << 20).ok()?;
-    let document: Value = yaml_serde::from_str(&text).ok()?;
-    let folder = PathBuf::from(document.get("data-dir")?.as_str()?);
-    folder.is_absolute().then_some(folder)
+    fixed.chain(rootless(root)).collect()
 }
 
 /// Folders of users' homes. On ostree's systems the first is a link to the second.

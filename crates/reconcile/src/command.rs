@@ -5,13 +5,12 @@ mod call;
 mod stream;
 
 use std::ffi::OsString;
-use std::io::{self, PipeReader, PipeWriter, Read, pipe};
+use std::io::PipeWriter;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -153,61 +152,24 @@ impl Programs {
         hear: &mut dyn FnMut(Stream, &str),
     ) -> Result<Output, Error> {
         let program = self.program_of(argv)?;
-        let (words, argv) = (argv, argv.join(" "));
-        let start = |cause| Error::Start { argv: argv.clone(), cause };
-        let (stdout, stdout_of_child) = pipe().map_err(start)?;
-        let (stderr, stderr_of_child) = pipe().map_err(start)?;
-        // Before the command starts: where the kernel gives no thread, there is nothing to kill.
-        let (send, heard) = channel();
-        let lines = Lines { stream: Stream::Stdout, to: send.clone() };
-        let stdout = kept(stdout, self.kept, lines).map_err(start)?;
-        let stderr = kept(stderr, self.kept, Lines { stream: Stream::Stderr, to: send }).map_err(start)?;
-        let handle = self.start(program, words, stdout_of_child, stderr_of_child).map_err(start)?;
-        let kill = || kill(&handle);
-        let mut report = || heard.try_iter().for_each(|(stream, line): (Stream, String)| hear(stream, &line));
-        let until = Instant::now() + limit;
-        let ended = loop {
-            let left = until.saturating_duration_since(Instant::now());
-            let ended = handle.wait_timeout(left.min(GLANCE)).map_err(start)?;
-            report();
-            if let Some(ended) = ended {
-                break ended;
-            }
-            if left.is_zero() || self.is_interrupted() {
-                kill();
-                handle.wait().map_err(start)?;
-                if self.is_interrupted() {
-                    return Err(Error::Interrupted { argv });
-                }
-                return Err(Error::TimedOut { argv, limit });
-            }
-        };
-        let output =
-            stdout.recv_timeout(LINGER).and_then(|stdout| Ok((stdout, stderr.recv_timeout(LINGER)?)));
-        let Ok((stdout, stderr)) = output else {
-            kill();
-            return Err(Error::Held { argv });
-        };
-        report();
-        if !ended.status.success() {
-            return Err(Error::Failed { argv, status: ended.status, reported: reported(&stderr) });
+        let (mut stdout, mut stderr) = (Kept::default(), Kept::default());
+        let call = Call { argv, input: None, limit };
+        let status = self.attend(program, argv, call, &mut |stream, chunk| {
+            let kept = if stream == Stream::Stdout { &mut stdout } else { &mut stderr };
+            kept.take(chunk, self.kept, &mut |line| hear(stream, line));
+            ControlFlow::Continue(())
+        })?;
+        stdout.end_line(&mut |line| hear(Stream::Stdout, line));
+        stderr.end_line(&mut |line| hear(Stream::Stderr, line));
+        if !status.success() {
+            return Err(Error::Failed { argv: argv.join(" "), status, reported: reported(&stderr.bytes) });
         }
-        Ok(Output { stdout, stderr })
+        Ok(Output { stdout: stdout.bytes, stderr: stderr.bytes })
     }
 
     fn program_of(&self, argv: &[&str]) -> Result<PathBuf, Error> {
         let name = argv.first().copied().unwrap_or_default();
         self.find(name).ok_or_else(|| Error::NotFound(name.to_owned()))
-    }
-
-    fn start(
-        &self,
-        program: PathBuf,
-        argv: &[&str],
-        stdout: PipeWriter,
-        stderr: PipeWriter,
-    ) -> io::Result<duct::Handle> {
-        self.command(program, argv, stdout, stderr).stdin_null().start()
     }
 
     fn command(
@@ -242,48 +204,30 @@ fn kill(handle: &duct::Handle) {
     }
 }
 
-/// Reads a stream to its end on a thread of its own, so that neither stream waits for the other.
-fn kept(mut stream: PipeReader, most: usize, lines: Lines) -> io::Result<Receiver<Vec<u8>>> {
-    let (send, receive) = channel();
-    thread::Builder::new().spawn(move || {
-        let mut bytes = Vec::new();
-        let mut chunk = [0_u8; 8192];
-        let mut begun = Vec::new();
-        while let Ok(count @ 1..) = stream.read(&mut chunk) {
-            let room = most - bytes.len();
-            bytes.extend(chunk.iter().take(count.min(room)));
-            lines.take(&mut begun, chunk.get(..count).unwrap_or_default());
-        }
-        lines.send(&begun);
-        // After a kill no thread listens.
-        send.send(bytes).ok();
-    })?;
-    Ok(receive)
+/// What is kept of a stream, and its line that has not ended yet.
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    line: Vec<u8>,
 }
 
-/// Splits a stream into lines.
-struct Lines {
-    stream: Stream,
-    to: Sender<(Stream, String)>,
-}
-
-impl Lines {
-    /// `begun`: the line that has not ended yet. Of one without an end, a part is sent.
-    fn take(&self, begun: &mut Vec<u8>, chunk: &[u8]) {
+impl Kept {
+    /// Of a line without an end, a part is heard.
+    fn take(&mut self, chunk: &[u8], most: usize, hear: &mut dyn FnMut(&str)) {
+        self.bytes.extend(chunk.iter().take(most - self.bytes.len()));
         for byte in chunk {
-            if matches!(byte, b'\n' | b'\r') || begun.len() >= KEPT {
-                self.send(begun);
-                begun.clear();
+            if matches!(byte, b'\n' | b'\r') || self.line.len() >= KEPT {
+                self.end_line(hear);
             } else {
-                begun.push(*byte);
+                self.line.push(*byte);
             }
         }
     }
 
-    fn send(&self, line: &[u8]) {
-        if !line.is_empty() {
-            // After a kill no thread listens.
-            self.to.send((self.stream, String::from_utf8_lossy(line).into_owned())).ok();
+    fn end_line(&mut self, hear: &mut dyn FnMut(&str)) {
+        if !self.line.is_empty() {
+            hear(&String::from_utf8_lossy(&self.line));
+            self.line.clear();
         }
     }
 }
@@ -302,6 +246,8 @@ fn reported(stderr: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+    use std::thread;
+    use std::time::Instant;
 
     use super::*;
 

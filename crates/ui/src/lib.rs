@@ -1,4 +1,3 @@
-//! What a terminal shows of GPUs: [`top`] is the live table, [`topology`] the matrix of links.
+//! What a terminal shows of GPUs: [`top`] is the live table.
 
 pub mod top;
-pub mod topology;

@@ -37,7 +37,7 @@ pub(super) fn actions(
             format!(
                 "this machine has no group {GROUP}, so that root alone may open /dev/kfd and the render nodes: \
                  {}, and apply again",
-                groups.made(GROUP, None)
+                Groups::made(GROUP, None)
             ),
         );
     }

@@ -46,7 +46,7 @@ pub(super) fn actions(
             format!(
                 "this container has no group {GROUP}, so that /dev/kfd and the render nodes are left as they were \
                  passed in: {}, and apply again",
-                groups.made(GROUP, None)
+                Groups::made(GROUP, None)
             ),
         );
         return Ok(desired);

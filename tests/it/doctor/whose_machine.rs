@@ -125,17 +125,6 @@ fn groups_that_a_name_service_has_are_not_made_again() {
         ("plan", &["GROUP=\"render\""], &["groupadd"]),
     ];
     says("altfiles", as_it_is, table);
-    let userdb = |root: &Path| {
-        fs::remove_file(root.join("usr/lib/group")).unwrap();
-        put(root, "usr/lib/userdb/render.group", r#"{"groupName":"render","gid":105}"#);
-        put(root, "usr/lib/userdb/video.group", r#"{"groupName":"video","gid":39}"#);
-    };
-    says("altfiles", userdb, &[("doctor", &["by /usr/lib/userdb/render.group"], &["groupadd"])]);
-    let sssd = |root: &Path| {
-        fs::remove_file(root.join("usr/lib/group")).unwrap();
-        put(root, "etc/nsswitch.conf", "group: files [SUCCESS=merge] sss\n");
-    };
-    says("altfiles", sssd, &[("doctor", &["sss of nsswitch.conf was not asked"], &["groupadd"])]);
     // No name service has them: the card node's group is video's, never render's.
     let none = |root: &Path| fs::remove_file(root.join("usr/lib/group")).unwrap();
     says("altfiles", none, &[("doctor", &["groupadd"], &["groupadd --system --gid 39 render"])]);
@@ -230,8 +219,8 @@ fn a_servers_display_chip_is_left_out_of_what_computes() {
 #[test]
 fn an_engine_that_is_not_served_is_named_with_its_file() {
     for (case, file) in [
-        ("k3s", "/var/lib/rancher/k3s/agent/etc/containerd/config-v3.toml.tmpl"),
-        ("rke2", "/var/lib/rancher/rke2/agent/etc/containerd/config.toml.tmpl"),
+        ("k3s", "/var/lib/rancher/k3s/agent/etc/containerd/"),
+        ("rke2", "/var/lib/rancher/rke2/agent/etc/containerd/"),
         ("microk8s", "/var/snap/microk8s/current/args/containerd-template.toml"),
         ("docker-desktop", "~/.docker/daemon.json"),
         ("docker-rootless", "/home/ann/.config/docker/daemon.json"),
@@ -240,25 +229,8 @@ fn an_engine_that_is_not_served_is_named_with_its_file() {
         let parts = parts.each_ref().map(String::as_str);
         says(case, as_it_is, &["detect", "doctor", "plan"].map(|command| (command, &parts[..], &[][..])));
     }
-    // An older k3s, whose containerd is 1.7, and k0s.
-    let older = |root: &Path| {
-        put(root, "var/lib/rancher/k3s/agent/etc/containerd/config.toml", "version = 2\n");
-    };
-    says("k3s", older, &[("doctor", &["k3s/agent/etc/containerd/config.toml.tmpl"], &[])]);
     let k0s = |root: &Path| put(root, "etc/k0s/k0s.yaml", "");
     says("k3s", k0s, &[("plan", &["/etc/k0s/containerd.d/"], &[])]);
-    let usual = "rocworker does not configure /var/lib/rancher/k3s/agent/etc/containerd/config";
-    for (config, said) in [
-        (
-            "token: x\ndata-dir: /data/k3s # the large disk\n",
-            "rocworker does not configure /data/k3s/agent/etc/containerd/config",
-        ),
-        ("data-dir: here\n", usual),
-        ("data-dir: [\n", usual),
-    ] {
-        let moved = |root: &Path| put(root, "etc/rancher/k3s/config.yaml", config);
-        says("k3s", moved, &[("doctor", &[said], &[])]);
-    }
     let of_ostree = |root: &Path| {
         fs::create_dir_all(root.join("var")).unwrap();
         fs::rename(root.join("home"), root.join("var/home")).unwrap();

@@ -25,25 +25,15 @@ impl Drop for NodeExporter {
 }
 
 impl NodeExporter {
-    /// Starts node_exporter on the machine beneath `root` with these collectors only; with its default ones
-    /// where none is named.
+    /// Starts node_exporter on the machine beneath `root` with these collectors only.
     ///
     /// # Panics
     /// With node_exporter's output, where it does not start.
     #[must_use]
     pub fn start(root: &Path, collectors: &[&str]) -> Self {
-        Self::start_program(&real::program(PROGRAM).unwrap(), root, collectors)
-    }
-
-    /// Starts as [`NodeExporter::start`] does, where the program is not on PATH.
-    ///
-    /// # Panics
-    /// Where [`NodeExporter::start`] panics.
-    #[must_use]
-    pub fn start_program(program: &Path, root: &Path, collectors: &[&str]) -> Self {
-        let mut command = Command::new(program);
+        let mut command = Command::new(real::program(PROGRAM).unwrap());
         command.arg(format!("--path.sysfs={}", root.join("sys").display()));
-        command.args((!collectors.is_empty()).then_some("--collector.disable-defaults"));
+        command.arg("--collector.disable-defaults");
         command.args(collectors.iter().map(|name| format!("--collector.{name}")));
         command.arg("--web.listen-address=127.0.0.1:0").stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -60,12 +50,6 @@ impl NodeExporter {
         // node_exporter must not block on a full pipe.
         std::thread::spawn(move || std::io::copy(&mut log, &mut std::io::sink()));
         started
-    }
-
-    /// The address at which node_exporter answers.
-    #[must_use]
-    pub fn address(&self) -> &str {
-        &self.address
     }
 
     /// node_exporter's exposition, with the head of HTTP.

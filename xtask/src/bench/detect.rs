@@ -1,103 +1,83 @@
 //! `rocworker detect` on a machine of 8 cards with 8 partitions each.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use layout::Nodes;
 use serde_json::Value;
 
-use crate::command::Command;
-
 use super::report::{Outcome, Report};
-use super::timing::{Call, Stopwatch};
+use super::timing::{Call, medians};
+use crate::command::Command;
+use crate::programs::Programs;
 
 /// The p50 of a cold process that the design allows, in milliseconds.
 const ALLOWED_MS: f64 = 25.0;
 
-/// How many times as many system calls 64 cards may cost as 8 cards do: a little over linear.
+/// How many times as much 64 cards may cost as 8 cards do: a little over linear.
 const ALLOWED_GROWTH: f64 = 8.2;
 
 /// Adds the two rows of detect.
-pub(crate) fn measure(rocworker: &Path, work: &Path, runs: usize, report: &mut Report) -> Result<()> {
-    println!("measuring: detect");
-    let partitioned = lay_out(&work.join("detect-8x8"), 8, 8)?;
-    let outcome = time(rocworker, &partitioned, work, runs);
-    report.add("detect, 8 cards × 8 partitions, cold process", outcome, 1.0, "× 25 ms");
-    let [few, many] = [8, 64].map(|cards| lay_out(&work.join(format!("detect-{cards}")), cards, 1));
-    let outcome = growth(rocworker, &few?, &many?, work);
-    report.add("detect, system calls of 64 cards", outcome, ALLOWED_GROWTH, "× those of 8");
+pub(crate) fn measure(programs: &Programs, work: &Path, report: &mut Report) -> Result<()> {
+    let detect = |cards, partitions| detect(&programs.rocworker, work, cards, partitions);
+    let time = |call| {
+        let [p50] = medians(work, &[call], 0, || Ok(()))?;
+        let milliseconds = p50.as_secs_f64() * 1e3;
+        Ok(Outcome { figures: format!("{milliseconds:.2} ms"), ratio: milliseconds / ALLOWED_MS })
+    };
+    report.add("detect, 8 cards × 8 partitions, cold process", detect(8, 8).and_then(time), 1.0, "× 25 ms");
+    // System calls, so that a quadratic detect shows whatever else the machine does.
+    let growth = || {
+        let [few, many] = [system_calls(&detect(8, 1)?, work)?, system_calls(&detect(64, 1)?, work)?];
+        Ok(Outcome { figures: format!("{many}; of 8: {few}"), ratio: f64::from(many) / f64::from(few) })
+    };
+    report.add("detect, system calls of 64 cards", growth(), ALLOWED_GROWTH, "× those of 8");
     Ok(())
 }
 
-/// A synthetic machine beneath a directory, its device nodes recorded: this needs no root.
-fn lay_out(folder: &Path, cards: u8, partitions: u8) -> Result<Laid> {
+/// The call for a synthetic machine, on which it has found every GPU once: else its figures are worth nothing.
+fn detect(rocworker: &Path, work: &Path, cards: u8, partitions: u8) -> Result<Call> {
+    let root = work.join(format!("detect-{cards}x{partitions}"));
     layout::Machine::instinct(cards, partitions)
-        .lay_out(folder, Nodes::Recorded)
-        .with_context(|| format!("laying out a machine beneath {}", folder.display()))?;
-    Ok(Laid { folder: folder.to_owned(), gpus: usize::from(cards) * usize::from(partitions) })
+        .lay_out(&root, Nodes::Recorded)
+        .context("laying a machine out")?;
+    let call = Call::new(rocworker, &["--root", &root.display().to_string(), "detect", "--output", "json"]);
+    let answer = Command::new([&call.program]).arguments(&call.arguments).read()?;
+    check(&answer, usize::from(cards) * usize::from(partitions))?;
+    Ok(call)
 }
 
-struct Laid {
-    folder: PathBuf,
-    gpus: usize,
-}
-
-impl Laid {
-    fn call(&self, rocworker: &Path) -> Call {
-        let root = self.folder.display().to_string();
-        let arguments = ["--root", &root, "detect", "--output", "json"].map(str::to_owned).to_vec();
-        Call { program: rocworker.to_owned(), arguments }
-    }
-
-    /// Checks that detect sees the laid-out machine: else its figures are worth nothing.
-    fn check(&self, rocworker: &Path) -> Result<()> {
-        let call = self.call(rocworker);
-        let answer = Command::new([&call.program]).arguments(&call.arguments).read()?;
-        let answer: Value = serde_json::from_str(&answer).context("reading the answer of detect")?;
-        let gpus = answer["gpus"].as_array().context("the answer of detect has no gpus")?;
-        let usable = gpus.iter().filter(|gpu| gpu["usable"] == Value::Bool(true)).count();
-        if usable != self.gpus {
-            bail!("detect found {usable} usable GPUs where {} were laid out", self.gpus);
-        }
-        Ok(())
-    }
-}
-
-fn time(rocworker: &Path, machine: &Laid, work: &Path, runs: usize) -> Result<Outcome> {
-    machine.check(rocworker)?;
-    let [p50] = Stopwatch::new(work)?.medians(&[machine.call(rocworker)], 0, runs, || Ok(()))?;
-    let milliseconds = p50.as_secs_f64() * 1e3;
-    Ok(Outcome { figures: format!("{milliseconds:.2} ms"), ratio: milliseconds / ALLOWED_MS })
-}
-
-fn growth(rocworker: &Path, small: &Laid, large: &Laid, work: &Path) -> Result<Outcome> {
-    small.check(rocworker)?;
-    large.check(rocworker)?;
-    let of_8 = system_calls(&small.call(rocworker), work)?;
-    let of_64 = system_calls(&large.call(rocworker), work)?;
-    Ok(Outcome { figures: format!("{of_64}; of 8: {of_8}"), ratio: f64::from(of_64) / f64::from(of_8) })
+/// Checks that the answer has so many usable GPUs.
+pub(super) fn check(answer: &str, gpus: usize) -> Result<()> {
+    let answer: Value = serde_json::from_str(answer).context("reading the answer of detect")?;
+    let found = answer["gpus"].as_array().context("the answer of detect has no gpus")?;
+    let usable = found.iter().filter(|gpu| gpu["usable"] == Value::Bool(true)).count();
+    ensure!(usable == gpus, "detect found {usable} usable GPUs where {gpus} were laid out");
+    Ok(())
 }
 
 fn system_calls(call: &Call, work: &Path) -> Result<u32> {
-    let log = work.join("strace.log");
-    Command::new(["strace", "-f", "-qq", "-e", "signal=none", "-o"])
+    let log = strace(call, work, "all")?;
+    let count = u32::try_from(calls(&log).count())?;
+    ensure!(count > 0, "strace logged no system call of {}", call.program.display());
+    Ok(count)
+}
+
+/// strace's log of a call.
+pub(super) fn strace(call: &Call, work: &Path, trace: &str) -> Result<String> {
+    let log: PathBuf = work.join("strace.log");
+    Command::new(["strace", "-f", "-qq", "-e", "signal=none", "-e", &format!("trace={trace}"), "-o"])
         .arguments([&log, &call.program])
         .arguments(&call.arguments)
         .read()?;
-    let text = std::fs::read_to_string(&log).with_context(|| format!("reading {}", log.display()))?;
-    match count(&text) {
-        0 => bail!("strace logged no system call of {}", call.program.display()),
-        calls => Ok(calls),
-    }
+    fs::read_to_string(&log).with_context(|| format!("reading {}", log.display()))
 }
 
-/// The calls in a log of strace: a call that another thread interrupted takes two lines.
-fn count(log: &str) -> u32 {
-    let calls = log.lines().filter(|line| {
-        let call = line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' ');
-        !call.is_empty() && !call.starts_with(['<', '+', '-'])
-    });
-    u32::try_from(calls.count()).unwrap_or(u32::MAX)
+/// The calls in a log of strace, without the process in front: one that another thread interrupted takes two lines.
+pub(super) fn calls(log: &str) -> impl Iterator<Item = &str> {
+    let calls = log.lines().map(|line| line.trim_start_matches(|c: char| c.is_ascii_digit() || c == ' '));
+    calls.filter(|call| !call.is_empty() && !call.starts_with(['<', '+', '-']))
 }
 
 #[cfg(test)]
@@ -114,18 +94,15 @@ mod tests {
 12 --- SIGCHLD {si_signo=SIGCHLD} ---
 12 +++ exited with 0 +++
 ";
-        assert_eq!(count(log), 3);
-        assert_eq!(count(""), 0);
+        assert_eq!(calls(log).count(), 3);
     }
 
     #[test]
     fn a_detect_that_misses_a_gpu_gives_no_figure() {
-        let folder = tempfile::tempdir().unwrap();
-        let machine = lay_out(folder.path(), 1, 8).unwrap();
-        // echo answers with its arguments, which are no JSON; true with nothing.
-        for program in ["/bin/echo", "/bin/true"] {
-            assert!(machine.check(Path::new(program)).is_err(), "{program}");
+        let answer = r#"{"gpus": [{"usable": true}, {"usable": false}]}"#;
+        assert!(check(answer, 1).is_ok());
+        for (answer, gpus) in [(answer, 2), ("{}", 0), ("", 0)] {
+            assert!(check(answer, gpus).is_err(), "{answer}");
         }
-        assert!(machine.check(Path::new("/bin/false")).unwrap_err().to_string().contains("ended with"));
     }
 }

@@ -1,9 +1,8 @@
-//! A synthetic machine that the wrapper takes for this one: a mount namespace in which /sys, /dev, /etc and
-//! /run are those of a server full of GPUs. The wrapper has no other Root than `/`.
+//! A synthetic machine that the wrapper takes for this one: a mount namespace in which /sys, /dev, /etc and /run are
+//! those of a server full of GPUs. The wrapper has no other Root than `/`.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use layout::Nodes;
@@ -13,22 +12,44 @@ use nix::sys::stat::{Mode, umask};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
+use super::apply::put;
 use crate::command::Command;
 
-/// A laid-out machine in this thread's `/`.
-#[derive(Debug)]
-pub(crate) struct Machine {
-    folder: PathBuf,
-}
+/// Where the wrapper keeps its records.
+const RECORDS: &str = "/run/rocworker/records";
 
-/// Gives this thread, and what it starts, mounts of its own, and one core.
-pub(crate) fn enter_namespace() -> Result<()> {
+/// Lays out `cards` with `partitions` each over this thread's `/sys`, `/dev`, `/etc` and `/run`, with a policy that lists
+/// what `rocworker` detects of them. The mounts end with the thread.
+pub(super) fn mount_over(
+    folder: &Path,
+    (cards, partitions): (u8, u8),
+    rocworker: &Path,
+    runtime: &Path,
+) -> Result<()> {
     unshare(CloneFlags::CLONE_NEWNS).context("making a mount namespace with unshare(2)")?;
-    let flags = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
-    mount(None::<&str>, "/", None::<&str>, flags, None::<&str>).context("making the mounts private")?;
+    let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+    mount(None::<&str>, "/", None::<&str>, private, None::<&str>).context("making the mounts private")?;
     // The wrapper trusts no file that another user than root could write.
     umask(Mode::from_bits_truncate(0o022));
-    pin()
+    pin()?;
+    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
+    // Memory, and no `nodev`, whatever the file system of the temporary folder is.
+    mount(Some("tmpfs"), folder, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))
+        .with_context(|| format!("mounting a tmpfs on {}", folder.display()))?;
+    layout::Machine::instinct(cards, partitions)
+        .lay_out(folder, Nodes::Real)
+        .context("laying a machine out")?;
+    let detect = Command::new([rocworker.as_os_str(), "--root".as_ref(), folder.as_os_str()]);
+    let detected = detect.arguments(["detect", "-o", "json"]).read()?;
+    let detected: Value = serde_json::from_str(&detected).context("reading what rocworker detects")?;
+    put(&folder.join("etc/rocworker/wrapper.json"), policy(runtime, &detected).to_string().as_bytes())?;
+    fs::create_dir_all(folder.join("run")).context("making /run")?;
+    for top in ["sys", "dev", "etc", "run"] {
+        let (from, onto) = (folder.join(top), Path::new("/").join(top));
+        mount(Some(&from), &onto, None::<&str>, MsFlags::MS_BIND, None::<&str>)
+            .with_context(|| format!("binding {} on {}", from.display(), onto.display()))?;
+    }
+    Ok(())
 }
 
 /// Keeps this thread on the last of its cores: the first also serves most interrupts.
@@ -41,58 +62,12 @@ fn pin() -> Result<()> {
     sched_setaffinity(this, &one).context("pinning to a core")
 }
 
-impl Machine {
-    /// Lays out `cards` with `partitions` each, with a policy that lists what `rocworker` detects of them. Mounts
-    /// it over this thread's `/sys`, `/dev`, `/etc` and `/run`.
-    pub(crate) fn mounted(
-        folder: PathBuf,
-        cards: u8,
-        partitions: u8,
-        rocworker: &Path,
-        runtime: &Path,
-    ) -> Result<Self> {
-        fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
-        // Memory, and no `nodev`, whatever the file system of the temporary folder is.
-        mount(Some("tmpfs"), &folder, Some("tmpfs"), MsFlags::empty(), Some("mode=0755"))
-            .with_context(|| format!("mounting a tmpfs on {}", folder.display()))?;
-        layout::Machine::instinct(cards, partitions)
-            .lay_out(&folder, Nodes::Real)
-            .context("laying out a machine with device nodes")?;
-        let machine = Self { folder };
-        let detected = Command::new([rocworker.as_os_str(), "--root".as_ref(), machine.folder.as_os_str()])
-            .arguments(["detect", "-o", "json"])
-            .read()?;
-        let detected: Value = serde_json::from_str(&detected).context("reading what rocworker detects")?;
-        machine.write("etc/rocworker/wrapper.json", &policy(runtime, &detected))?;
-        fs::create_dir_all(machine.folder.join("run")).context("making /run")?;
-        for top in ["sys", "dev", "etc", "run"] {
-            let from = machine.folder.join(top);
-            let onto = Path::new("/").join(top);
-            mount(Some(&from), &onto, None::<&str>, MsFlags::MS_BIND, None::<&str>)
-                .with_context(|| format!("binding {} on {}", from.display(), onto.display()))?;
-        }
-        Ok(machine)
+/// Removes what the wrapper noted of earlier creates.
+pub(super) fn forget_records() -> Result<()> {
+    for record in fs::read_dir(RECORDS).into_iter().flatten() {
+        fs::remove_file(record?.path()).with_context(|| format!("removing a record of {RECORDS}"))?;
     }
-
-    /// Removes what the wrapper noted of earlier creates. The folder stays: it is made once in a machine's run.
-    pub(crate) fn forget_records(&self) -> Result<()> {
-        let records = self.folder.join("run/rocworker/records");
-        let Ok(entries) = fs::read_dir(&records) else { return Ok(()) };
-        for record in entries {
-            let path = record.with_context(|| format!("reading {}", records.display()))?.path();
-            fs::remove_file(&path).with_context(|| format!("removing {}", path.display()))?;
-        }
-        Ok(())
-    }
-
-    fn write(&self, path: &str, content: &Value) -> Result<()> {
-        let path = self.folder.join(path);
-        let parent = path.parent().unwrap_or(&self.folder);
-        fs::create_dir_all(parent).with_context(|| format!("making {}", parent.display()))?;
-        fs::write(&path, format!("{content:#}\n")).with_context(|| format!("writing {}", path.display()))?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o644))
-            .with_context(|| format!("setting the mode of {}", path.display()))
-    }
+    Ok(())
 }
 
 /// The policy of a worker whose containers may ask for every GPU by name.

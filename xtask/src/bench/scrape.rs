@@ -1,132 +1,84 @@
 //! A scrape of `rocworker-exporter` over loopback on a machine of 8 cards with 8 partitions each, all readings there.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{ChildStderr, Stdio};
+use std::time::Duration;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use layout::Nodes;
 use support::exposition;
-use support::node_exporter::NodeExporter;
 
-use super::busy;
-use super::exporter::Exporter;
 use super::report::{Outcome, Report};
 use super::timing::median;
-use crate::test::fetch;
+use super::{Served, memory_kib};
+use crate::command::Command;
+use crate::programs::Programs;
 
 /// The design's budgets.
 const ALLOWED_MICROSECONDS: f64 = 20.0;
 const RESIDENT_KIB: f64 = 16.0 * 1024.0;
 
-/// Cards of the machine, and what each is cut into.
-const CARDS: u8 = 8;
-const PARTITIONS: u8 = 8;
-
-/// The number of scrapes after which the exporter's memory is measured; each tenth scrape is of the page.
+/// The number of scrapes after which the exporter's memory is measured.
 const SCRAPES: usize = 1_000;
 
-/// The number of scrapes after which the daemon's files are written again: they would become too old to
-/// count.
-const OFTEN: usize = 100;
-
 /// Adds the rows.
-pub(crate) fn measure(exporter: &Path, work: &Path, runs: usize, report: &mut Report) -> Result<()> {
-    println!("measuring: scrape");
-    let root = lay_out(work)?;
-    report.add(
-        "scrape, 8 cards × 8 partitions",
-        time(exporter, &root, runs),
-        ALLOWED_MICROSECONDS,
-        "µs a value",
-    );
-    busy::use_gpus(&root)?;
-    let outcome = resident(exporter, &root);
-    report.add("scrape, 300 processes: resident after 1,000", outcome, 1.0, "× 16 MiB");
+pub(crate) fn measure(programs: &Programs, work: &Path, report: &mut Report) -> Result<()> {
+    let [time, resident] = match scrapes(&programs.exporter, work) {
+        Ok(measured) => measured.map(Ok),
+        Err(error) => [(); 2].map(|()| Err(anyhow!("{error:#}"))),
+    };
+    report.add("scrape, 8 cards × 8 partitions", time, ALLOWED_MICROSECONDS, "µs a value");
+    report.add("scrape, exporter resident after 1,000", resident, 1.0, "× 16 MiB");
     Ok(())
 }
 
-fn lay_out(work: &Path) -> Result<PathBuf> {
+fn scrapes(program: &Path, work: &Path) -> Result<[Outcome; 2]> {
     let root = work.join("scrape-8x8");
-    let machine = layout::Machine::instinct_with_readings(CARDS, PARTITIONS);
-    machine.lay_out(&root, Nodes::Recorded).with_context(|| format!("laying out {}", root.display()))?;
-    Ok(root)
+    let machine = layout::Machine::instinct_with_readings(8, 8);
+    machine.lay_out(&root, Nodes::Recorded).context("laying a machine out")?;
+    let (exporter, url, _log) = start(program, &root)?;
+    let answer = work.join("answer");
+    let mut times = Vec::with_capacity(SCRAPES);
+    for _ in 0..SCRAPES {
+        let took = Command::new(["curl", "--silent", "--fail", "--write-out", "%{time_total}", "--output"])
+            .arguments([answer.as_os_str(), url.as_ref()])
+            .read()?;
+        times.push(Duration::from_secs_f64(took.parse().context("curl's time_total")?));
+    }
+    let answer = std::fs::read_to_string(&answer).context("reading the answer")?;
+    let values = values(&answer, 8 * 8)?;
+    let resident = memory_kib(exporter.0.id(), "VmHWM")?;
+    let time = median(&mut times).as_secs_f64();
+    Ok([
+        Outcome {
+            figures: format!("{:.2} ms for {values} values", time * 1e3),
+            ratio: time * 1e6 / f64::from(values),
+        },
+        Outcome { figures: format!("{resident} KiB"), ratio: resident / RESIDENT_KIB },
+    ])
 }
 
-/// Has a daemon judge the cards now: it counts for a minute, as long as a measurement takes.
-fn judge(root: &Path) -> Result<()> {
-    let path = root.join(inventory::health::PATH.trim_start_matches('/'));
-    let folder = path.parent().context("it is in a folder")?;
-    fs::create_dir_all(folder).with_context(|| format!("making {}", folder.display()))?;
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.as_secs();
-    fs::write(&path, layout::health(CARDS, false, now)).with_context(|| format!("writing {}", path.display()))
+/// The exporter of the machine beneath `root`, the address of its metrics, and its log, which has to stay open.
+fn start(program: &Path, root: &Path) -> Result<(Served, String, BufReader<ChildStderr>)> {
+    let mut command = std::process::Command::new(program);
+    command.arg("--root").arg(root).args(["--listen", "127.0.0.1:0"]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut exporter = Served(command.spawn().with_context(|| format!("starting {}", program.display()))?);
+    let mut log = BufReader::new(exporter.0.stderr.take().context("it has no stderr")?);
+    let mut line = String::new();
+    log.read_line(&mut line).context("reading what it says")?;
+    let url = line.split_whitespace().find(|word| word.starts_with("http://"));
+    let url = url.with_context(|| format!("{} says: {line}", program.display()))?.to_owned();
+    Ok((exporter, url, log))
 }
 
-/// The number of values in an answer whose series have names with this prefix.
-fn values(answer: &str, prefix: &str) -> usize {
-    exposition::parse(answer).iter().filter(|series| series.name.starts_with(prefix)).count()
-}
-
-/// Fails where the answer does not name every partition: the figure of a scrape that misses one is worth nothing.
-fn check(answer: &str, gpus: usize) -> Result<()> {
+/// The number of values in an answer. The figure of a scrape that misses a GPU is worth nothing.
+fn values(answer: &str, gpus: usize) -> Result<u32> {
     let series = exposition::parse(answer);
     let named = series.iter().filter(|it| it.name == "rocm_gpu_info" && !it.label("gpu").is_empty()).count();
     ensure!(named >= gpus, "the exporter names {named} GPUs where {gpus} were laid out");
-    Ok(())
-}
-
-/// Compares the exporter's median with node_exporter's on the same tree, in turns: with its collectors of
-/// GPUs alone, and with all of its default ones.
-fn time(program: &Path, root: &Path, runs: usize) -> Result<Outcome> {
-    let node_exporter = fetch::prometheus()?.join(support::node_exporter::PROGRAM);
-    let ours = Exporter::start(program, root)?;
-    let [of_gpus, of_all] =
-        [&["drm", "hwmon"][..], &[]].map(|only| NodeExporter::start_program(&node_exporter, root, only));
-    judge(root)?;
-    let (answer, _) = ours.scrape()?;
-    check(&answer, usize::from(CARDS) * usize::from(PARTITIONS))?;
-    ensure!(
-        values(&answer, "rocm_gpu_quarantined") == usize::from(CARDS),
-        "the daemon's file does not count"
-    );
-    let mut series: [Vec<Duration>; 3] = Default::default();
-    for _ in 0..runs {
-        series[0].push(ours.scrape()?.1);
-        series[1].push(super::exporter::scrape(of_gpus.address())?.1);
-        series[2].push(super::exporter::scrape(of_all.address())?.1);
-    }
-    let [ours, gpus, all] = series.map(|mut durations| median(&mut durations).as_secs_f64() * 1e6);
-    let count = |answer: &str, prefixes: &[&str]| {
-        let values: usize = prefixes.iter().map(|prefix| values(answer, prefix)).sum();
-        Ok::<_, anyhow::Error>(f64::from(u32::try_from(values.max(1))?))
-    };
-    let own = count(&answer, &["rocm_"])?;
-    let others = count(&super::exporter::scrape(of_gpus.address())?.0, &["node_drm_", "node_hwmon_"])?;
-    let figures = format!(
-        "{:.2} ms for {own} values; node_exporter's drm and hwmon {:.1} µs a value, all of it {:.2} ms",
-        ours / 1e3,
-        gpus / others,
-        all / 1e3,
-    );
-    Ok(Outcome { figures, ratio: ours / own })
-}
-
-fn resident(program: &Path, root: &Path) -> Result<Outcome> {
-    let exporter = Exporter::start(program, root)?;
-    for number in 0..SCRAPES {
-        if number % OFTEN == 0 {
-            judge(root)?;
-            busy::publish(root)?;
-        }
-        if number % 10 == 0 {
-            exporter.page()?
-        } else {
-            exporter.scrape()?
-        };
-    }
-    let (most, now) = (exporter.memory_kib("VmHWM")?, exporter.memory_kib("VmRSS")?);
-    let figures = format!("{most} KiB; now {now} KiB");
-    Ok(Outcome { figures, ratio: f64::from(most) / RESIDENT_KIB })
+    Ok(u32::try_from(series.iter().filter(|it| it.name.starts_with("rocm_")).count())?)
 }
 
 #[cfg(test)]
@@ -137,8 +89,7 @@ mod tests {
     fn an_answer_that_misses_a_gpu_gives_no_figure() {
         let answer =
             "rocm_gpu_info{gpu=\"0\"} 1\nrocm_gpu_info{pci=\"0000:05:00.0\"} 1\nrocm_a 2\nnode_a 2\n";
-        assert!(check(answer, 1).is_ok());
-        assert!(check(answer, 2).unwrap_err().to_string().contains("names 1 GPUs where 2"));
-        assert_eq!(values(answer, "rocm_"), 3);
+        assert_eq!(values(answer, 1).unwrap(), 3);
+        assert!(values(answer, 2).unwrap_err().to_string().contains("names 1 GPUs where 2"));
     }
 }

@@ -1,173 +1,179 @@
-//! Measures what the wrapper adds to a call of runc, as a share of runc's own time.
+//! Measures what the wrapper adds to a call of runc, as a share of runc's own time. What the wrapper adds is the
+//! difference of two p50s with a runtime that does nothing: runc's own time varies by more than that.
 
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, ensure};
+use serde_json::{Value, json};
 
-use super::bundle::Bundle;
-use super::machine::{self, Machine};
+use super::machine;
 use super::report::{Outcome, Report};
-use super::runtime::{RAN, Runc};
-use super::timing::{Call, Stopwatch};
+use super::timing::{Call, median, medians, time};
+use crate::command::Command;
+use crate::programs::{Programs, target};
+use crate::repository;
 
-/// The folder in which containerd keeps bundles, in memory.
-const BUNDLES: &str = "/run/containerd/io.containerd.runtime.v2.task/concourse";
-const ID: &str = "5ca1ab1e-0000-4000-8000-000000000000";
+/// The status that the runtime that does nothing ends with; written in xtask/bench/noop.rs too.
+const RAN: i32 = 42;
 
-/// A call of containerd's shim on a machine.
-struct Situation {
-    what: &'static str,
-    /// The arguments behind the global flags; `BUNDLE` stands for the bundle's path.
-    arguments: &'static [&'static str],
-    cards: u8,
-    partitions: u8,
-    /// The request in the container's environment; `gpus` is how many GPUs it gets.
-    request: Option<&'static str>,
-    gpus: usize,
-    /// The share that the design allows, in percent.
-    limit: f64,
-}
+/// The number of containers whose calls of runc are timed.
+const LIVES: usize = 20;
 
-const CREATE: &[&str] = &["create", "--bundle", "BUNDLE", "--pid-file", "BUNDLE/init.pid", ID];
-const EXEC: &[&str] =
-    &["exec", "--process", "BUNDLE/process", "--detach", "--pid-file", "BUNDLE/exec.pid", ID];
+const ID: &str = "rocworker-bench";
 
-/// A call for a container without GPUs, on the largest machine.
-const fn without_gpus(what: &'static str, arguments: &'static [&'static str], limit: f64) -> Situation {
-    Situation { what, arguments, cards: 8, partitions: 8, request: None, gpus: 0, limit }
-}
-
-/// The budgets of the design, in its order.
-const SITUATIONS: &[Situation] = &[
-    without_gpus("create, asks for nothing", CREATE, 1.0),
-    without_gpus("start", &["start", ID], 1.0),
-    without_gpus("kill", &["kill", "--all", ID, "9"], 1.0),
-    without_gpus("state", &["state", ID], 1.0),
-    without_gpus("delete", &["delete", "--force", ID], 1.0),
-    without_gpus("exec --process", EXEC, 1.0),
-    Situation {
-        what: "create, 8 GPUs injected",
-        arguments: CREATE,
-        cards: 8,
-        partitions: 1,
-        request: Some("all"),
-        gpus: 8,
-        limit: 4.0,
-    },
-    Situation {
-        what: "create, 64 partitions injected",
-        arguments: CREATE,
-        cards: 8,
-        partitions: 8,
-        request: Some("all"),
-        gpus: 64,
-        limit: 8.0,
-    },
+/// The calls of a container's life, in their order: `BUNDLE` stands for the bundle's path.
+const LIFE: [(&str, &[&str]); 6] = [
+    ("create", &["create", "--bundle", "BUNDLE", ID]),
+    ("start", &["start", ID]),
+    ("state", &["state", ID]),
+    ("exec", &["exec", "--process", "BUNDLE/process", ID]),
+    ("kill", &["kill", "--all", ID, "9"]),
+    ("delete", &["delete", "--force", ID]),
 ];
 
-/// Adds a row for each situation whose name has `only` in it.
-pub(crate) fn measure(
-    wrapper: &Path,
-    rocworker: &Path,
-    work: &Path,
-    runs: usize,
-    only: &str,
-    report: &mut Report,
-) -> Result<()> {
-    let wanted: Vec<_> = SITUATIONS.iter().enumerate().filter(|(_, one)| one.name().contains(only)).collect();
-    if wanted.is_empty() {
-        return Ok(());
-    }
-    // Copies the wrapper as install(1) would: the page cache has small pieces of a file that a linker has
-    // written piece by piece.
-    let installed = work.join("runc-amd-wrapper");
-    std::fs::copy(wrapper, &installed).with_context(|| format!("copying {}", wrapper.display()))?;
-    let noop = super::runtime::noop(work)?;
-    println!("measuring: runc");
-    let runc = Runc::measure(work, (runs / 10).max(10));
-    for (number, situation) in wanted {
-        println!("measuring: {}", situation.name());
-        let folder = work.join(format!("machine-{number}"));
-        let bench = Bench { wrapper: &installed, rocworker, noop: &noop, folder, runs };
-        // A thread for each: unshare(2) and sched_setaffinity(2) hold for the thread that calls them, so the
-        // mounts go away with it. The rest of the run sees this machine.
-        let measured = std::thread::scope(|scope| scope.spawn(|| bench.measure(situation)).join());
+/// Creates with GPUs: cards, partitions of each, and the percentage of runc's create that the design allows.
+const WITH_GPUS: [(u8, u8, f64); 2] = [(8, 1, 4.0), (8, 8, 8.0)];
+
+/// Adds a row for each call without GPUs, and for creates with them.
+pub(crate) fn measure(programs: &Programs, work: &Path, report: &mut Report) -> Result<()> {
+    ensure!(nix::unistd::geteuid().is_root(), "runc, and what the wrapper reads of a machine, need root");
+    // Copies the wrapper as install(1) would: the page cache has small pieces of a file that a linker has written piece
+    // by piece.
+    let wrapper = work.join("runc-amd-wrapper");
+    fs::copy(&programs.wrapper, &wrapper)
+        .with_context(|| format!("copying {}", programs.wrapper.display()))?;
+    let noop = work.join("noop");
+    Command::new(["rustc", "-O", "--target", &target(), "-o"])
+        .arguments([&noop, &repository::top().join("xtask/bench/noop.rs")])
+        .run()?;
+    let runc = runc(work)?;
+    let bench = Bench { wrapper: &wrapper, rocworker: &programs.rocworker, noop: &noop, work };
+    let calls = LIFE.iter().map(|(call, _)| (format!("{call}, asks for nothing"), *call, (8, 8), 0, 1.0));
+    let with_gpus = WITH_GPUS.iter().map(|&(cards, partitions, limit)| {
+        let gpus = usize::from(cards) * usize::from(partitions);
+        (format!("create, {gpus} GPUs injected"), "create", (cards, partitions), gpus, limit)
+    });
+    for (name, call, machine, gpus, limit) in calls.chain(with_gpus) {
+        // A thread for each: unshare(2) and sched_setaffinity(2) hold for the thread that calls them, so the mounts go
+        // away with it. The rest of the run sees this machine.
+        let measured = std::thread::scope(|scope| scope.spawn(|| bench.measure(call, machine, gpus)).join());
         let measured = measured.map_err(|_| anyhow!("the measuring thread died"))?;
-        let outcome = match (&runc, measured) {
-            (Ok(runc), Ok([direct, wrapped])) => Ok(share(direct, wrapped, runc.of(situation.arguments[0])?)),
-            (Err(error), _) => Err(anyhow!("{error:#}")),
-            (_, Err(error)) => Err(error),
+        let share = |added: Duration| {
+            let (added, runc) = (added.as_secs_f64() * 1e6, runc[call].as_secs_f64() * 1e6);
+            let figures = format!("+{added:.0} µs; runc {:.1} ms", runc / 1e3);
+            Outcome { figures, ratio: added / runc * 100.0 }
         };
-        report.add(&situation.name(), outcome, situation.limit, "% of runc's");
+        report.add(&format!("wrapper, {name}"), measured.map(share), limit, "% of runc's");
     }
     Ok(())
-}
-
-impl Situation {
-    fn name(&self) -> String {
-        format!("wrapper, {}", self.what)
-    }
 }
 
 struct Bench<'a> {
     wrapper: &'a Path,
     rocworker: &'a Path,
     noop: &'a Path,
-    folder: PathBuf,
-    runs: usize,
+    work: &'a Path,
 }
 
 impl Bench<'_> {
-    /// The p50 of the runtime that does nothing, alone and behind the wrapper.
-    fn measure(&self, situation: &Situation) -> Result<[Duration; 2]> {
-        let (machine, bundle) = self.lay_out(situation)?;
-        let stopwatch = Stopwatch::new(&self.folder)?;
-        let restore = || {
-            bundle.restore()?;
-            machine.forget_records()
-        };
-
-        let arguments = arguments(situation.arguments, bundle.folder());
-        let calls = [self.noop, self.wrapper]
-            .map(|program| Call { program: program.to_owned(), arguments: arguments.clone() });
-        stopwatch.time(&calls[1], RAN)?;
-        bundle.check(situation.gpus)?;
-        stopwatch.medians(&calls, RAN, self.runs, restore)
-    }
-
-    /// A machine and a bundle in this thread's own mounts.
-    fn lay_out(&self, situation: &Situation) -> Result<(Machine, Bundle)> {
-        if !nix::unistd::geteuid().is_root() {
-            bail!("the wrapper reads /etc, /dev and /sys of the machine, and only root can put others there");
+    /// What the wrapper adds to this call, on a machine of so many cards with partitions.
+    fn measure(&self, call: &str, machine: (u8, u8), gpus: usize) -> Result<Duration> {
+        // In the folder in which containerd keeps bundles, in memory.
+        let bundle = Path::new("/run/containerd/io.containerd.runtime.v2.task/concourse").join(ID);
+        machine::mount_over(&self.work.join("machine"), machine, self.rocworker, self.noop)?;
+        let mut config = lay_out(&bundle)?;
+        if gpus > 0 {
+            let env = config["process"]["env"].as_array_mut().context("no environment in config.json")?;
+            env.push(json!("AMD_VISIBLE_DEVICES=all"));
         }
-        machine::enter_namespace()?;
-        let (cards, partitions) = (situation.cards, situation.partitions);
-        let machine =
-            Machine::mounted(self.folder.join("root"), cards, partitions, self.rocworker, self.noop)?;
-        let bundle = Bundle::make(Path::new(BUNDLES).join(ID), situation.request)?;
-        std::fs::write(bundle.folder().join("process"), PROCESS)?;
-        Ok((machine, bundle))
+        let config = config.to_string();
+        let restore = || {
+            fs::write(bundle.join("config.json"), &config).context("writing config.json")?;
+            machine::forget_records()
+        };
+        let [direct, wrapped] = [self.noop, self.wrapper].map(|program| of(program, &bundle, call));
+        restore()?;
+        time(&bundle, &wrapped, RAN)?;
+        let edited = fs::read_to_string(bundle.join("config.json")).context("reading config.json")?;
+        check(&config, &edited, gpus)?;
+        let [direct, wrapped] = medians(&bundle, &[direct, wrapped], RAN, restore)?;
+        Ok(wrapped.saturating_sub(direct))
     }
 }
 
-/// The process of `exec --process`, as containerd writes it to /tmp.
-const PROCESS: &str = r#"{"user":{"uid":0,"gid":0},"args":["/bin/true"],"env":["A=b"],"cwd":"/"}"#;
-
-/// The global flags as containerd's shim passes them, then the call's own.
-fn arguments(own: &[&str], bundle: &Path) -> Vec<String> {
+/// The call as containerd's shim spells it.
+fn of(runtime: &Path, bundle: &Path, call: &str) -> Call {
     let bundle = bundle.display().to_string();
-    let log = format!("{bundle}/log.json");
-    let global = ["--root", "/run/containerd/runc/concourse", "--log", &log, "--log-format", "json"];
-    let own = own.iter().map(|argument| argument.replace("BUNDLE", &bundle));
-    global.iter().map(ToString::to_string).chain(own).collect()
+    let (root, log) = (format!("{bundle}/state"), format!("{bundle}/log.json"));
+    let own = LIFE.iter().find(|(name, _)| *name == call).map_or(&[][..], |(_, words)| words);
+    let own: Vec<String> = own.iter().map(|word| word.replace("BUNDLE", &bundle)).collect();
+    let own = own.iter().map(String::as_str);
+    Call::new(runtime, &["--root", &root, "--log", &log].into_iter().chain(own).collect::<Vec<_>>())
 }
 
-/// The added time in per cent of runc's time.
-fn share(direct: Duration, wrapped: Duration, runc: Duration) -> Outcome {
-    let microseconds = |duration: Duration| duration.as_secs_f64() * 1e6;
-    let (added, runc) = (microseconds(wrapped) - microseconds(direct), microseconds(runc));
-    Outcome { figures: format!("+{added:.0} µs; runc {:.1} ms", runc / 1e3), ratio: added / runc * 100.0 }
+/// Checks config.json after a create: unchanged for no GPU, else with as many render nodes and one /dev/kfd.
+fn check(original: &str, edited: &str, gpus: usize) -> Result<()> {
+    if gpus == 0 {
+        ensure!(edited == original, "the bundle of a container that asks for nothing was changed");
+        return Ok(());
+    }
+    let spec: Value = serde_json::from_str(edited).context("reading config.json")?;
+    let devices = spec["linux"]["devices"].as_array().map_or(&[][..], Vec::as_slice);
+    let count = |prefix: &str| {
+        let paths = devices.iter().filter_map(|device| device["path"].as_str());
+        paths.filter(|path| path.starts_with(prefix)).count()
+    };
+    let (render, kfd) = (count("/dev/dri/renderD"), count("/dev/kfd"));
+    ensure!(
+        (render, kfd) == (gpus, 1),
+        "{render} render nodes and {kfd} /dev/kfd were injected for {gpus} GPUs"
+    );
+    Ok(())
+}
+
+/// The p50 of each of runc's calls in a container's life.
+fn runc(work: &Path) -> Result<BTreeMap<&'static str, Duration>> {
+    let bundle = work.join("runc");
+    lay_out(&bundle)?;
+    let program = runc_program()?;
+    let mut times: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
+    for _ in 0..LIVES {
+        for (call, _) in LIFE {
+            times.entry(call).or_default().push(time(work, &of(&program, &bundle, call), 0)?);
+        }
+    }
+    Ok(times.into_iter().map(|(call, mut times)| (call, median(&mut times))).collect())
+}
+
+fn runc_program() -> Result<PathBuf> {
+    which::which("runc").or_else(|_| which::which("/usr/sbin/runc")).context("finding runc")
+}
+
+/// A bundle of busybox by runc's own sample of a configuration, which comes back: as large as Concourse's.
+fn lay_out(bundle: &Path) -> Result<Value> {
+    let root = bundle.join("rootfs/bin");
+    fs::create_dir_all(&root).with_context(|| format!("making {}", root.display()))?;
+    let busybox = which::which("busybox").context("finding busybox")?;
+    fs::copy(&busybox, root.join("busybox")).with_context(|| format!("copying {}", busybox.display()))?;
+    Command::new([runc_program()?]).arguments(["spec"]).inside(bundle).read()?;
+    let path = bundle.join("config.json");
+    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
+    let mut spec: Value = serde_json::from_str(&text).context("reading runc's configuration")?;
+    let process = &mut spec["process"];
+    process["terminal"] = json!(false);
+    let env = process["env"].as_array_mut().context("runc's configuration has no environment")?;
+    env.extend(
+        (0..200)
+            .map(|n| json!(format!("BUILD_VARIABLE_{n}=as long as a value of a pipeline's parameters is"))),
+    );
+    process["args"] = json!(["/bin/busybox", "true"]);
+    fs::write(bundle.join("process"), process.to_string()).context("writing the process of exec")?;
+    process["args"] = json!(["/bin/busybox", "sleep", "1000"]);
+    fs::write(&path, spec.to_string()).with_context(|| format!("writing {}", path.display()))?;
+    Ok(spec)
 }
 
 #[cfg(test)]
@@ -175,20 +181,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_is_of_what_is_added_to_a_call_of_runc() {
-        let [direct, wrapped, runc] = [400, 700, 30_000].map(Duration::from_micros);
-        let Outcome { figures, ratio } = share(direct, wrapped, runc);
-        assert!((ratio - 1.0).abs() < 1e-9, "{ratio}");
-        assert_eq!(figures, "+300 µs; runc 30.0 ms");
-    }
-
-    #[test]
-    fn a_call_is_spelt_as_containerds_shim_spells_it() {
-        let said = arguments(CREATE, Path::new("/b")).join(" ");
-        assert_eq!(
-            said,
-            "--root /run/containerd/runc/concourse --log /b/log.json --log-format json \
-             create --bundle /b --pid-file /b/init.pid 5ca1ab1e-0000-4000-8000-000000000000"
-        );
+    fn a_bundle_is_judged_by_its_nodes() {
+        let nodes = r#"{"linux":{"devices":[{"path":"/dev/kfd"},{"path":"/dev/dri/renderD128"}]}}"#;
+        assert!(check("{}", "{}", 0).is_ok() && check("{}", nodes, 1).is_ok());
+        for (edited, gpus) in [("{}", 1), (nodes, 0), (nodes, 2)] {
+            assert!(check("{}", edited, gpus).is_err(), "{edited} {gpus}");
+        }
     }
 }

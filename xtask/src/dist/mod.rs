@@ -10,19 +10,18 @@ mod deb;
 mod files;
 mod parts;
 mod sbom;
-mod static_program;
 mod sums;
 mod tarball;
 mod units;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 
 use crate::command::Command;
 use crate::programs::Programs;
-use crate::refusal::Refusal;
 use crate::repository;
 pub(crate) use deb::Compression;
 use parts::Parts;
@@ -33,42 +32,8 @@ pub(crate) const VARIABLE: &str = "ROCWORKER_DIST";
 /// The version of the workspace, which all of its packages have.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// The arguments; programs without a path are built with all optimizations.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Asked {
-    rocworker: Option<PathBuf>,
-    wrapper: Option<PathBuf>,
-    exporter: Option<PathBuf>,
-    out: Option<PathBuf>,
-    fast: bool,
-}
-
-impl Asked {
-    fn parse(arguments: &[String]) -> Option<Self> {
-        let mut asked = Self::default();
-        let mut words = arguments.iter();
-        while let Some(word) = words.next() {
-            match word.as_str() {
-                "--rocworker" => asked.rocworker = Some(words.next()?.into()),
-                "--wrapper" => asked.wrapper = Some(words.next()?.into()),
-                "--exporter" => asked.exporter = Some(words.next()?.into()),
-                "--out" => asked.out = Some(words.next()?.into()),
-                "--fast" => asked.fast = true,
-                _ => return None,
-            }
-        }
-        Some(asked)
-    }
-}
-
-pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let usage = "`cargo xtask dist` takes --rocworker FILE, --wrapper FILE, --exporter FILE, --out FOLDER and --fast, each or \
-                 none";
-    let asked = Asked::parse(arguments).ok_or_else(|| Refusal::new(usage))?;
-    let programs = Programs::given_or_built([asked.rocworker, asked.exporter, asked.wrapper])?;
-    let out = asked.out.unwrap_or_else(|| repository::target().join("dist"));
-    let compression = if asked.fast { Compression::Fast } else { Compression::Small };
-    for file in make(&programs, &out, compression)? {
+pub(crate) fn run() -> Result<()> {
+    for file in make(&Programs::built()?, &repository::target().join("dist"), Compression::Small)? {
         println!("{}", file.display());
     }
     Ok(())
@@ -105,12 +70,21 @@ pub(crate) fn make(programs: &Programs, out: &Path, compression: Compression) ->
     let made = [
         deb::build(&parts, moment, compression, work.path(), out)?,
         tarball::write(&parts, moment, compression, out)?,
-        static_program::write(&programs.rocworker, out)?,
+        static_program(&programs.rocworker, out)?,
         sbom::write(&crates, moment, out)?,
     ];
     let sums = sums::write(&made, out)?;
     let charm = charm::write(programs, out)?;
     Ok(made.into_iter().chain([sums, charm]).collect())
+}
+
+/// rocworker as a file of its own: `task-check` runs by it in a task's image, whatever that has.
+fn static_program(program: &Path, out: &Path) -> Result<PathBuf> {
+    let path = out.join(format!("rocworker-{VERSION}-{}-linux-static", std::env::consts::ARCH));
+    fs::write(&path, files::read(program)?)
+        .and_then(|()| fs::set_permissions(&path, fs::Permissions::from_mode(0o755)))
+        .with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
 }
 
 /// Seconds since 1970 that every file has (reproducible-builds.org/specs/source-date-epoch).
@@ -147,20 +121,6 @@ mod tests {
         for file in files {
             let first = made.join(file.file_name().unwrap());
             assert!(fs::read(file).unwrap() == fs::read(&first).unwrap(), "{}", first.display());
-        }
-    }
-
-    #[test]
-    fn each_argument_stands_for_itself_and_another_is_refused() {
-        let parse =
-            |words: &[&str]| Asked::parse(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
-        assert_eq!(parse(&[]), Some(Asked::default()));
-        let asked = parse(&["--fast", "--out", "/o", "--wrapper", "w", "--exporter", "e"]).unwrap();
-        assert!(asked.fast && asked.rocworker.is_none());
-        assert_eq!((asked.out, asked.wrapper), (Some("/o".into()), Some("w".into())));
-        assert_eq!(asked.exporter, Some("e".into()));
-        for words in [&["--out"][..], &["--quick"], &["rocworker"]] {
-            assert_eq!(parse(words), None, "{words:?}");
         }
     }
 }

@@ -52,8 +52,6 @@ const PACKAGES: &[(&str, &str)] = &[
     ("binutils", "takes debug information out of the charm's program"),
     ("openssh-server", "sshd of the machines that a fleet consists of"),
     ("openssh-client", "ssh, by which rocworker asks them"),
-    ("tcsh", "the login shell of a user of such a machine"),
-    ("fish", "the login shell of another"),
     ("sudo", "lets a user of such a machine read what root alone may"),
     ("iproute2", "gives each of them a network of its own"),
     ("tmux", "the terminal in which top runs"),
@@ -166,20 +164,5 @@ mod tests {
             assert!(missing.contains(&name), "{name}");
         }
         assert_eq!(missing.len(), PACKAGES.len() - 1);
-    }
-
-    #[test]
-    fn each_missing_thing_is_a_line_that_says_what_it_is_for() {
-        let missing = Missing {
-            packages: vec!["runc"],
-            components: vec!["clippy"],
-            targets: vec!["x86_64-unknown-linux-musl".into()],
-            nextest: true,
-            fuzz: true,
-        };
-        let lines = missing.lines();
-        assert_eq!(lines.len(), 5);
-        assert_eq!(lines[0], "package runc: the runtime that the wrapper executes");
-        assert!(Missing::default().lines().is_empty() && Missing::default().is_nothing());
     }
 }

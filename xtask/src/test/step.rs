@@ -35,24 +35,3 @@ pub(crate) fn shown(duration: Duration) -> String {
         format!("{} min {:02} s", seconds / 60, seconds % 60)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_duration_is_tenths_of_a_second_below_a_minute_and_minutes_above() {
-        let cases = [(250, "0.2 s"), (59_940, "59.9 s"), (60_000, "1 min 00 s"), (125_900, "2 min 05 s")];
-        for (milliseconds, expected) in cases {
-            assert_eq!(shown(Duration::from_millis(milliseconds)), expected);
-        }
-    }
-
-    #[test]
-    fn a_failing_step_is_named_with_its_remedy_and_its_cause() {
-        let error = Steps::default()
-            .run("lints", "correct them", || -> Result<()> { anyhow::bail!("clippy found two") });
-        let said = format!("{:#}", error.unwrap_err());
-        assert_eq!(said, "step 1 (lints) failed: clippy found two; what to do: correct them");
-    }
-}

@@ -1,8 +1,8 @@
 //! `doctor --canary`: a short-lived container through each engine that is set up here, to see that what the other
 //! checks promise is so: KFD answers inside, a granted GPU's render node opens, another GPU's is refused.
 //!
-//! No image and no network: the container has this machine's /usr, read-only, and this very program, whose hidden
-//! command `probe` does the opens. Everything made for the container has names of its own, and is removed
+//! No image and no network: the container has nothing but this very program, which needs no library as it is handed out.
+//! Its hidden command `probe` does the opens. Everything made for the container has names of its own, and is removed
 //! afterwards.
 
 mod checks;
@@ -105,7 +105,7 @@ pub(crate) fn examine(
     checks.extend(stale.as_ref().err().cloned().map(retry));
     for (engine, try_it) in engines {
         // What one engine makes in a root file system, no other finds there.
-        let sandbox = match Sandbox::build(canary.root) {
+        let sandbox = match Sandbox::build() {
             Ok(sandbox) => sandbox,
             Err(why) => {
                 checks.push(retry(why));

@@ -1,12 +1,11 @@
-//! The folder that one engine's container lives from: an almost empty root file system, and a place for its answer.
+//! The folder that one engine's container lives from: an empty root file system, and a place for its answer.
 
 use std::fs::{DirBuilder, remove_dir_all};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use root::{Kind, Root};
+use root::Root;
 
-use super::display;
 use super::probe::Answer;
 
 /// Folder of sandboxes, on a tmpfs: a boot removes what a killed canary left.
@@ -17,9 +16,6 @@ pub(crate) const PREFIX: &str = "rocworker-canary-";
 
 /// An answer is one short line.
 const LIMIT: usize = 64 << 10;
-
-/// Folders beside /usr from which programs are started: links into /usr, or folders of their own on older systems.
-const BESIDE_USR: [&str; 5] = ["bin", "lib", "lib32", "lib64", "sbin"];
 
 /// Path of rocworker's program in the container.
 pub(super) const PROGRAM: &str = "/rocworker";
@@ -43,7 +39,7 @@ pub(crate) struct Sandbox {
 }
 
 impl Sandbox {
-    pub(super) fn build(root: &Root) -> Result<Self, String> {
+    pub(super) fn build() -> Result<Self, String> {
         let program = std::env::current_exe().map_err(|error| format!("where this program is: {error}"))?;
         let made = tempfile::Builder::new()
             .prefix(PREFIX)
@@ -52,40 +48,24 @@ impl Sandbox {
         let folder = made.path().to_owned();
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut sandbox = Self { folder, name, mounts: Vec::new() };
-        sandbox.fill(root, &program)?;
+        sandbox.fill(&program)?;
         // From here on an engine may mount something in it.
         sandbox.folder = made.keep();
         Ok(sandbox)
     }
 
-    fn fill(&mut self, root: &Root, program: &Path) -> Result<(), String> {
+    fn fill(&mut self, program: &Path) -> Result<(), String> {
         for folder in ["root", "answer"] {
             let folder = self.folder.join(folder);
             let made = DirBuilder::new().mode(0o755).create(&folder);
             made.map_err(|error| format!("making {}: {error}", folder.display()))?;
         }
-        self.mount(root, Path::new("/usr"), "/usr", false)?;
-        for name in BESIDE_USR {
-            let path = Path::new("/").join(name);
-            match root.lstat(&path).map(|meta| meta.kind) {
-                Ok(Kind::Link) => root
-                    .read_link(&path)
-                    .and_then(|target| root.write_link(self.rootfs().join(name), &target))
-                    .map(drop)
-                    .map_err(|error| error.to_string())?,
-                Ok(Kind::Directory) => self.mount(root, &path, &display(&path), false)?,
-                _ => {}
-            }
-        }
-        self.mount(root, program, PROGRAM, false)?;
-        self.mount(root, &self.folder.join("answer"), "/answer", true)
+        self.mount(program, PROGRAM, false)?;
+        self.mount(&self.folder.join("answer"), "/answer", true)
     }
 
     /// Notes a mount. Engines take a mount as one word, in which some characters mean something.
-    fn mount(&mut self, root: &Root, from: &Path, to: &str, writable: bool) -> Result<(), String> {
-        if !root.exists(from) {
-            return Ok(());
-        }
+    fn mount(&mut self, from: &Path, to: &str, writable: bool) -> Result<(), String> {
         let is_plain = |path: &&str| !path.contains([':', ',', '"', '=']) && !path.ends_with(" (deleted)");
         let from = from.to_str().filter(is_plain).ok_or_else(|| {
             format!(

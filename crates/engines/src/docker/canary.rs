@@ -1,11 +1,10 @@
-//! docker: an image of a few links, made and removed here; the GPU through the configured runtime, or by CDI.
+//! docker: an empty image, made and removed here; the GPU through the configured runtime, or by CDI.
 
 use allocation::policy::PATH as POLICY;
 use check::Check;
 use host::version::Version;
 use root::Attributes;
 use serde_json::Value;
-use tar::{Builder, EntryType, Header};
 
 use super::desired::CDI;
 use super::doctor::info;
@@ -18,7 +17,7 @@ pub(super) fn check(context: &CanaryContext<'_>) -> Result<Vec<Check>, Check> {
     if context.programs.find("docker").is_none() {
         return Err(context.skipped("not installed"));
     }
-    let info = info(&context.programs, CALL)
+    let info = info(&context.programs, &[], CALL)
         .map_err(|why| context.skipped(format!("dockerd does not answer: {why}")))?;
     let remedy = format!(
         "rocworker status says what differs, and rocworker apply puts it right; {POLICY} has to offer that GPU and no \
@@ -54,24 +53,14 @@ fn question(context: &CanaryContext<'_>, info: &Value, remedy: &str) -> Result<Q
     Question::of(context.config, context.facts, &[]).map_err(|why| context.skipped(why))
 }
 
-/// An image of what is in the sandbox's root file system.
+/// An image with nothing in it.
 fn import(context: &CanaryContext<'_>) -> Result<String, String> {
-    let (root, sandbox) = (context.root, &context.sandbox);
-    let mut archive = Builder::new(Vec::new());
-    for name in root.list(sandbox.rootfs()).map_err(|error| error.to_string())? {
-        let target = root.read_link(sandbox.rootfs().join(&name)).map_err(|error| error.to_string())?;
-        let mut header = Header::new_gnu();
-        header.set_entry_type(EntryType::Symlink);
-        header.set_size(0);
-        header.set_mode(0o777);
-        let added = archive.append_link(&mut header, &name, target);
-        added.map_err(|error| format!("making an image: {error}"))?;
-    }
-    let bytes = archive.into_inner().map_err(|error| format!("making an image: {error}"))?;
-    let file = sandbox.folder.join("image.tar");
+    /// An archive of tar(5) without an entry: two blocks of NULs.
+    const EMPTY: [u8; 1024] = [0; 1024];
+    let file = context.sandbox.folder.join("image.tar");
     let attributes = Attributes { mode: 0o644, owner: None };
-    root.write(&file, &bytes, attributes).map_err(|error| error.to_string())?;
-    let image = format!("{IMAGE}:{}", sandbox.name);
+    context.root.write(&file, &EMPTY, attributes).map_err(|error| error.to_string())?;
+    let image = format!("{IMAGE}:{}", context.sandbox.name);
     context.run(&["docker", "import", &file.display().to_string(), &image])?;
     Ok(image)
 }

@@ -24,7 +24,7 @@ pub(super) fn check(examined: &Examined<'_>, versions: &mut Versions<'_>) -> Res
     }
     let desired = |wrapper: &_| actions(config, &docker, wrapper);
     examined.engine(&ENGINE, ("dockerd", RESTART), desired, |programs| {
-        let info = info(programs, PATIENCE).map_err(|error| {
+        let info = info(programs, &[], PATIENCE).map_err(|error| {
             about.clone().skipped(format!("no dockerd answers what is in effect: {error}"))
         })?;
         let runtime = info.get("Runtimes").and_then(|runtimes| runtimes.get(&config.docker.runtime));
@@ -52,8 +52,9 @@ fn spec_folders(info: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-pub(super) fn info(programs: &Programs, limit: Duration) -> Result<Value, String> {
-    let argv = ["docker", "info", "--format", "{{json .}}"];
+/// What `docker info` prints, with these options of docker's before it.
+pub(super) fn info(programs: &Programs, options: &[&str], limit: Duration) -> Result<Value, String> {
+    let argv = [&["docker"], options, &["info", "--format", "{{json .}}"]].concat();
     let output = programs.run(&argv, limit).map_err(|error| error.to_string())?;
     let info: Value = serde_json::from_slice(&output.stdout).map_err(|error| error.to_string())?;
     // Some releases of the client end well without a daemon.

@@ -3,6 +3,7 @@
 
 use std::io::{self, PipeReader, PipeWriter, Read, Write as _, pipe};
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
@@ -17,8 +18,8 @@ const WAITING: usize = 16;
 #[derive(Debug)]
 pub struct Call<'c> {
     pub argv: &'c [&'c str],
-    /// The standard input of the command, which ends once all senders are gone.
-    pub input: Receiver<Vec<u8>>,
+    /// The standard input of the command, which ends once all senders are gone; `None`: there is none.
+    pub input: Option<Receiver<Vec<u8>>>,
     /// The time after which the command is killed with its children.
     pub limit: Duration,
 }
@@ -36,27 +37,45 @@ impl Programs {
         take: &mut dyn FnMut(Stream, &[u8]) -> ControlFlow<()>,
     ) -> Result<ExitStatus, Error> {
         let (program, words) = self.with_its_parent(call.argv)?;
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        self.attend(program, &words, call, take)
+    }
+
+    /// Runs `program` with these words for the call, until it and its two streams have ended.
+    pub(super) fn attend(
+        &self,
+        program: PathBuf,
+        words: &[&str],
+        call: Call<'_>,
+        take: &mut dyn FnMut(Stream, &[u8]) -> ControlFlow<()>,
+    ) -> Result<ExitStatus, Error> {
         let argv = call.argv.join(" ");
         let start = |cause| Error::Start { argv: argv.clone(), cause };
         let (stdout, stdout_of_child) = pipe().map_err(start)?;
         let (stderr, stderr_of_child) = pipe().map_err(start)?;
-        let (stdin_of_child, stdin) = pipe().map_err(start)?;
         let (send, chunks) = sync_channel(WAITING);
         // Before the command starts: where the kernel gives no thread, there is nothing to kill.
         read(Stream::Stdout, stdout, send.clone()).map_err(start)?;
         read(Stream::Stderr, stderr, send).map_err(start)?;
-        write(stdin, call.input).map_err(start)?;
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let command =
-            self.command(program, &words, stdout_of_child, stderr_of_child).stdin_file(stdin_of_child);
+        let mut command = self.command(program, words, stdout_of_child, stderr_of_child);
+        command = match call.input {
+            None => command.stdin_null(),
+            Some(input) => {
+                let (stdin_of_child, stdin) = pipe().map_err(start)?;
+                write(stdin, input).map_err(start)?;
+                command.stdin_file(stdin_of_child)
+            }
+        };
         let handle = command.start().map_err(start)?;
         // duct keeps its ends of both pipes for further starts.
         drop(command);
-        let ended = self.attend(&handle, call.limit, &chunks, take).map_err(start)?;
+        let ended = self.until_its_end(&handle, call.limit, &chunks, take).map_err(start)?;
         if let Attended::Ended = ended {
             return Ok(handle.wait().map_err(start)?.status);
         }
         kill(&handle);
+        // A process that a sick driver holds does not end.
+        handle.wait_timeout(LINGER).map_err(start)?;
         let argv = argv.clone();
         Err(match ended {
             Attended::TimedOut => Error::TimedOut { argv, limit: call.limit },
@@ -65,7 +84,7 @@ impl Programs {
         })
     }
 
-    fn attend(
+    fn until_its_end(
         &self,
         handle: &duct::Handle,
         limit: Duration,
@@ -159,7 +178,7 @@ mod tests {
 
     fn call(argv: &[&str], input: &[u8], limit: Duration) -> (Result<ExitStatus, Error>, Vec<u8>, Vec<u8>) {
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let ended = here().call(Call { argv, input: of(input), limit }, &mut |stream, chunk| {
+        let ended = here().call(Call { argv, input: Some(of(input)), limit }, &mut |stream, chunk| {
             match stream {
                 Stream::Stdout => stdout.extend(chunk),
                 Stream::Stderr => stderr.extend(chunk),
@@ -185,7 +204,7 @@ mod tests {
         let mut send = Some(send);
         let mut stdout: Vec<u8> = Vec::new();
         let argv = ["sh", "-c", "echo first; read -r word; echo second $word"];
-        let ended = here().call(Call { argv: &argv, input, limit: LONG }, &mut |_, chunk| {
+        let ended = here().call(Call { argv: &argv, input: Some(input), limit: LONG }, &mut |_, chunk| {
             if let Some(send) = send.take() {
                 send.send(b"asked\n".to_vec()).unwrap();
             }
@@ -204,7 +223,7 @@ mod tests {
         assert!(matches!(ended, Err(Error::TimedOut { .. })), "{ended:?}");
         assert_eq!(stdout, b"begun\n");
         let mut taken = 0;
-        let ended = here().call(Call { argv: &["yes"], input: of(b""), limit: LONG }, &mut |_, chunk| {
+        let ended = here().call(Call { argv: &["yes"], input: None, limit: LONG }, &mut |_, chunk| {
             taken += chunk.len();
             if taken > 1 << 20 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

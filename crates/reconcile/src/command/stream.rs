@@ -3,12 +3,13 @@
 use std::io::{self, PipeReader, Read, pipe};
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
 use std::time::Duration;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::{Error, GLANCE, LINGER, Lines, Programs, Stream, kept, kill, reported};
+use super::{Error, GLANCE, LINGER, Programs, kill, reported};
 
 /// util-linux's: its child ends with whoever started it, also if that is killed.
 const WITH_ITS_PARENT: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
@@ -26,10 +27,11 @@ impl Programs {
         let start = |cause| Error::Start { argv: name.clone(), cause };
         let (stdout, stdout_of_child) = pipe().map_err(start)?;
         let (stderr, stderr_of_child) = pipe().map_err(start)?;
-        let (send, _) = channel();
-        let stderr = kept(stderr, self.kept, Lines { stream: Stream::Stderr, to: send }).map_err(start)?;
+        let stderr = kept(stderr, self.kept).map_err(start)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let handle = self.start(program, &words, stdout_of_child, stderr_of_child).map_err(start)?;
+        let command = self.command(program, &words, stdout_of_child, stderr_of_child);
+        let handle = command.stdin_null().start().map_err(start)?;
+        drop(command);
         let mut stdout = Stdout { pipe: stdout, of: &handle, is_held: false };
         read(&mut stdout);
         let is_held = stdout.is_held;
@@ -61,6 +63,19 @@ impl Programs {
         let rest = argv.get(1..).unwrap_or_default();
         Ok((setpriv, owned(&[&WITH_ITS_PARENT, &[path][..], rest].concat())))
     }
+}
+
+/// Reads a stream to its end on a thread of its own, and keeps its start.
+fn kept(mut stream: PipeReader, most: usize) -> io::Result<Receiver<Vec<u8>>> {
+    let (send, receive) = channel();
+    thread::Builder::new().spawn(move || {
+        let mut bytes = Vec::new();
+        let read = (&mut stream).take(most as u64).read_to_end(&mut bytes);
+        read.and_then(|_| io::copy(&mut stream, &mut io::sink())).ok();
+        // After a kill no thread listens.
+        send.send(bytes).ok();
+    })?;
+    Ok(receive)
 }
 
 /// A command's stdout. It ends where the command has ended and nothing more comes, also if a child of the command's holds

@@ -64,45 +64,32 @@ fn a_file_is_read_and_programs_get_argv_and_what_is_not_known_as_null() {
         (&said["schema_version"], &said["client"], &said["container"], &said["gid"], &said["cdi"]),
         (&json!(1), &json!("incus"), &Value::Null, &Value::Null, &Value::Null)
     );
-    let gid = "gid=GID-OF-RENDER-IN-THE-CONTAINER";
-    let argv = [
-        "incus",
-        "config",
-        "device",
-        "add",
-        "CONTAINER",
-        "gpu0",
-        "gpu",
-        "pci=0000:03:00.0",
-        gid,
-        "mode=0660",
-    ];
-    assert_eq!(said["add"][1], json!(argv));
+    let argv = "incus config device add CONTAINER gpu0 gpu pci=0000:03:00.0 gid=GID-OF-RENDER-IN-THE-CONTAINER mode=0660";
+    assert_eq!(said["add"][1], json!(argv.split(' ').collect::<Vec<_>>()));
     assert_eq!(said["remove"][1], json!(["incus", "config", "device", "remove", "CONTAINER", "kfd"]));
     assert_eq!(said["cards"][2]["why_not"], "vfio-pci is bound to it: it is for a virtual machine");
 }
 
 #[test]
 fn what_cannot_be_advised_ends_with_one_line_and_what_cannot_be_asked_with_two() {
-    let without_amd = json!({"gpu": {"cards": [answer()["gpu"]["cards"][0]]}});
-    let only_taken = json!({"gpu": {"cards": [answer()["gpu"]["cards"][2]]}});
+    let without = json!({"gpu": {"cards": [answer()["gpu"]["cards"][0], answer()["gpu"]["cards"][2]]}});
     let root = tempfile::tempdir().unwrap();
     let beneath = root.path().to_str().unwrap();
     for (arguments, answer, code, said) in [
         (&["--json", "-"][..], json!({"gpu": {"cards": null}}), 1, "the host has no GPU that lxc sees"),
         (
             &["--json", "-"],
-            without_amd,
+            without,
             1,
-            "none of the host's cards is AMD's (vendor id 1002): 0000:01:00.0 (NVIDIA",
+            "no card of AMD's can be passed into a container: 0000:01:00.0 (NVIDIA Corporation AD103): not AMD's; \
+             0000:c3:00.0 (Navi 32): vfio",
         ),
         (
             &["--json", "-"],
-            only_taken,
+            json!({"cpu": {}}),
             1,
-            "no card of AMD's can be passed into a container: 0000:c3:00.0 (Navi 32): vfio",
+            "cannot use stdin: it is no answer to `lxc query /1.0/resources`",
         ),
-        (&["--json", "-"], json!({"cpu": {}}), 1, "cannot use stdin: it has no `gpu` with `cards`"),
         (&["--json", "/nonexistent/f"], json!({}), 2, "/nonexistent/f"),
         (&[], json!({}), 1, "neither lxc nor incus is in a folder of PATH"),
         (&["--root", beneath], json!({}), 2, "with --root rocworker asks no daemon: give --json FILE"),
@@ -173,25 +160,11 @@ fn a_daemon_is_asked_for_cards_for_the_group_and_for_what_it_can() {
     assert!(text.contains(form), "{text}");
 }
 
-/// Of a server with some hundred threads, nearly all of it is about them, and stands before the cards.
-#[test]
-fn the_answer_of_a_large_server_is_read_whole() {
-    let mut large = answer();
-    let flags = vec!["avx512_vpopcntdq"; 64];
-    let threads: Vec<Value> = (0..2048).map(|id| json!({"id": id, "flags": flags})).collect();
-    large["cpu"]["sockets"] = json!([{"cores": [{"threads": threads}]}]);
-    let large = large.to_string();
-    assert!(large.len() > 2_000_000, "{}", large.len());
-    let output = asked(&client(&large, "{}"), &["lxd", "advise"]);
-    let stdout = String::from_utf8(output.stdout).unwrap();
-    assert!(output.status.success() && stdout.contains("gpu0 gpu pci=0000:03:00.0"), "{stdout}");
-}
-
 #[test]
 fn a_client_that_fails_or_answers_without_end_is_an_error_that_says_what_to_do() {
     let endless = " ".repeat((16 << 20) + 1);
     for (answer, said) in [
-        ("", "cannot use lxc query /1.0/resources: it is no JSON"),
+        ("", "cannot use lxc query /1.0/resources: it is no answer"),
         (endless.as_str(), "lxc query /1.0/resources answers more than 16 MiB, which no machine has"),
     ] {
         let output = asked(&client(answer, "{}"), &["lxd", "advise"]);
@@ -233,19 +206,6 @@ fn names_that_would_break_out_of_a_remark_run_nothing() {
         "config device add c1 kfd unix-char source=/dev/kfd path=/dev/kfd gid=992 mode=0660\n\
          config device add c1 gpu0 gpu pci=0000:03:00.0 gid=992 mode=0660\n"
     );
-}
-
-#[test]
-fn an_answer_that_is_too_large_is_refused_before_it_is_read_whole() {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("large");
-    fs::File::create(&file).unwrap().set_len(17 << 20).unwrap();
-    let output = run(&["lxd", "advise", "--json", file.to_str().unwrap()], b"");
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(1) && said.contains("large"), "{said}");
-    let output = run(&["lxd", "advise", "--json", "-"], &vec![b' '; (16 << 20) + 1]);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.code() == Some(1) && said.contains("more than 16 MiB"), "{said}");
 }
 
 /// The sysfs that goes with the file is that of `--root`.

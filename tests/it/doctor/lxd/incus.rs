@@ -188,7 +188,7 @@ fn real_incus_on_a_machine_without_amds_cards_leaves_nothing_to_advise() {
     let machine = Machine::new().gpu(layout::Gpu::nvidia("0000:01:00.0", 0x2704).card(0).render(128));
     let Some(incus) = Incus::on(&machine, RENDER) else { return };
     let said = incus.say("rocworker lxd advise 2>&1 || echo ended with $?");
-    let expected = "rocworker: none of the host's cards is AMD's (vendor id 1002): 0000:01:00.0 (vendor 10de)\n\
+    let expected = "rocworker: no card of AMD's can be passed into a container: 0000:01:00.0 (vendor 10de): not AMD's\n\
                     ended with 1\n";
     assert_eq!(said, expected);
 }
