@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use reconcile::Status;
 use reconcile::command::{Error, Programs};
-use reconcile::dpkg::Database;
+use reconcile::dpkg::{self, Database};
 use root::{Identity, Root};
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,7 @@ pub enum Answer {
 }
 
 impl<'a> Versions<'a> {
-    /// `programs`: `None` beneath another Root than `/`, where dpkg's records are read instead. `known`: what an
+    /// `programs`: `None` beneath another Root than `/`, where dpkg-query is asked instead. `known`: what an
     /// earlier run heard.
     #[must_use]
     pub fn new(root: &'a Root, programs: Option<&'a Programs>, known: BTreeMap<PathBuf, Known>) -> Self {
@@ -110,8 +110,12 @@ impl<'a> Versions<'a> {
     /// # Errors
     /// Why the version is unknown.
     pub fn of(&mut self, path: &Path, packages: &[&str]) -> Result<Version, String> {
-        let Some(programs) = self.programs else { return self.of_package(path, packages) };
-        let identity = self.root.identity(path).map_err(|error| error.to_string())?;
+        // Beneath another root the answer is dpkg's, and stands until dpkg's status file is another.
+        let source = if self.programs.is_some() { path } else { Path::new(dpkg::STATUS) };
+        let identity = self.root.identity(source).map_err(|error| match self.programs {
+            None if error.is_not_found() => Self::unknown(path, "no dpkg records its version"),
+            _ => error.to_string(),
+        })?;
         match self.known.get(path).filter(|known| known.identity == identity).map(|known| &known.answer) {
             Some(Answer::Version(version)) => return Ok(*version),
             Some(Answer::Late { at, problem }) if self.is_left_alone(*at) => {
@@ -122,6 +126,19 @@ impl<'a> Versions<'a> {
             }
             _ => {}
         }
+        let version = match self.programs {
+            Some(programs) => self.ask(programs, path, identity)?,
+            None => self.of_package(path, packages)?,
+        };
+        self.known.insert(path.to_owned(), Known { identity, answer: Answer::Version(version) });
+        Ok(version)
+    }
+
+    fn unknown(path: &Path, problem: &str) -> String {
+        format!("{} is not run beneath another root, and {problem}", path.display())
+    }
+
+    fn ask(&mut self, programs: &Programs, path: &Path, identity: Identity) -> Result<Version, String> {
         let argv = [&*path.to_string_lossy(), "--version"];
         let output = programs.run(&argv, self.patience).map_err(|error| {
             let problem = error.to_string();
@@ -131,10 +148,8 @@ impl<'a> Versions<'a> {
             problem
         })?;
         let printed = String::from_utf8_lossy(&output.stdout);
-        let version = Version::find(&printed)
-            .ok_or_else(|| format!("{} --version names no version: {:?}", path.display(), printed.trim()))?;
-        self.known.insert(path.to_owned(), Known { identity, answer: Answer::Version(version) });
-        Ok(version)
+        Version::find(&printed)
+            .ok_or_else(|| format!("{} --version names no version: {:?}", path.display(), printed.trim()))
     }
 
     /// Whether a program runs at all: it prints a version, or fails with a message of its own that contains `own`. Each
@@ -176,10 +191,11 @@ impl<'a> Versions<'a> {
     }
 
     fn of_package(&self, path: &Path, packages: &[&str]) -> Result<Version, String> {
-        let database = Database::read(self.root).map_err(|_| {
-            format!("{} is not run beneath another root, and no dpkg records its version", path.display())
-        })?;
-        let installed = packages.iter().filter_map(|name| database.there(name).ok()?);
+        if packages.is_empty() {
+            return Err(Self::unknown(path, "no package records its version"));
+        }
+        let database = Database::read(self.root).map_err(|error| Self::unknown(path, &error.to_string()))?;
+        let installed = packages.iter().filter_map(|name| database.there(name));
         installed
             .filter(|package| package.status == Status::Installed)
             // An epoch precedes a colon (deb-version(7)).
