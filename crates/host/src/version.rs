@@ -110,12 +110,8 @@ impl<'a> Versions<'a> {
     /// # Errors
     /// Why the version is unknown.
     pub fn of(&mut self, path: &Path, packages: &[&str]) -> Result<Version, String> {
-        // Beneath another root the answer is dpkg's, and stands until dpkg's status file is another.
-        let source = if self.programs.is_some() { path } else { Path::new(dpkg::STATUS) };
-        let identity = self.root.identity(source).map_err(|error| match self.programs {
-            None if error.is_not_found() => Self::unknown(path, "no dpkg records its version"),
-            _ => error.to_string(),
-        })?;
+        let Some(programs) = self.programs else { return self.of_package(path, packages) };
+        let identity = self.root.identity(path).map_err(|error| error.to_string())?;
         match self.known.get(path).filter(|known| known.identity == identity).map(|known| &known.answer) {
             Some(Answer::Version(version)) => return Ok(*version),
             Some(Answer::Late { at, problem }) if self.is_left_alone(*at) => {
@@ -126,19 +122,6 @@ impl<'a> Versions<'a> {
             }
             _ => {}
         }
-        let version = match self.programs {
-            Some(programs) => self.ask(programs, path, identity)?,
-            None => self.of_package(path, packages)?,
-        };
-        self.known.insert(path.to_owned(), Known { identity, answer: Answer::Version(version) });
-        Ok(version)
-    }
-
-    fn unknown(path: &Path, problem: &str) -> String {
-        format!("{} is not run beneath another root, and {problem}", path.display())
-    }
-
-    fn ask(&mut self, programs: &Programs, path: &Path, identity: Identity) -> Result<Version, String> {
         let argv = [&*path.to_string_lossy(), "--version"];
         let output = programs.run(&argv, self.patience).map_err(|error| {
             let problem = error.to_string();
@@ -148,8 +131,10 @@ impl<'a> Versions<'a> {
             problem
         })?;
         let printed = String::from_utf8_lossy(&output.stdout);
-        Version::find(&printed)
-            .ok_or_else(|| format!("{} --version names no version: {:?}", path.display(), printed.trim()))
+        let version = Version::find(&printed)
+            .ok_or_else(|| format!("{} --version names no version: {:?}", path.display(), printed.trim()))?;
+        self.known.insert(path.to_owned(), Known { identity, answer: Answer::Version(version) });
+        Ok(version)
     }
 
     /// Whether a program runs at all: it prints a version, or fails with a message of its own that contains `own`. Each
@@ -190,17 +175,28 @@ impl<'a> Versions<'a> {
         age.is_some_and(|age| age < LEFT_ALONE_S)
     }
 
-    fn of_package(&self, path: &Path, packages: &[&str]) -> Result<Version, String> {
+    /// dpkg-query's answer, which counts until dpkg's status file is another.
+    fn of_package(&mut self, path: &Path, packages: &[&str]) -> Result<Version, String> {
+        let unknown = |why: &str| format!("{} is not run beneath another root, and {why}", path.display());
         if packages.is_empty() {
-            return Err(Self::unknown(path, "no package records its version"));
+            return Err(unknown("no package records its version"));
         }
-        let database = Database::read(self.root).map_err(|error| Self::unknown(path, &error.to_string()))?;
+        let identity = self.root.identity(dpkg::STATUS);
+        let identity = identity.map_err(|error| unknown(&format!("no dpkg records its version: {error}")))?;
+        if let Some(Known { identity: of, answer: Answer::Version(version) }) = self.known.get(path)
+            && *of == identity
+        {
+            return Ok(*version);
+        }
+        let database = Database::read(self.root).map_err(|error| unknown(&error.to_string()))?;
         let installed = packages.iter().filter_map(|name| database.there(name));
-        installed
+        let version = installed
             .filter(|package| package.status == Status::Installed)
             // An epoch precedes a colon (deb-version(7)).
             .find_map(|it| Version::find(it.version.split_once(':').map_or(&*it.version, |(_, rest)| rest)))
-            .ok_or_else(|| format!("{}: no installed package records its version", path.display()))
+            .ok_or_else(|| format!("{}: no installed package records its version", path.display()))?;
+        self.known.insert(path.to_owned(), Known { identity, answer: Answer::Version(version) });
+        Ok(version)
     }
 }
 

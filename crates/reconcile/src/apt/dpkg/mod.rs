@@ -4,6 +4,7 @@ mod needed;
 mod version;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +15,7 @@ use root::{Attributes, Identity, Root, if_there};
 use serde::de::value::{Error as WordError, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
-use crate::command::{self, Programs};
+use crate::command::Programs;
 use crate::digest::hexadecimal;
 
 pub use version::compare;
@@ -64,7 +65,9 @@ pub enum Error {
     None(root::Error),
     #[error(transparent)]
     Root(#[from] root::Error),
-    #[error("which packages {} lists is not known: {problem}", path.display())]
+    #[error(
+        "which packages {} lists is not known: {problem}; see that dpkg-query runs, and what dpkg --audit says", path.display()
+    )]
     Query { path: PathBuf, problem: String },
 }
 
@@ -72,20 +75,11 @@ pub enum Error {
 #[derive(Debug, Default)]
 pub struct Database {
     /// By apt's name: with the architecture where that is not the machine's own.
-    packages: BTreeMap<String, Package>,
+    packages: BTreeMap<String, There>,
     /// The machine's own architecture: that of the package dpkg; `None` where dpkg is not a package there.
     native: Option<String>,
     /// A run of dpkg was killed, or is at work.
     has_updates: bool,
-}
-
-/// A package's fields; those that few callers need are kept as dpkg-query prints them.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Package {
-    there: There,
-    provides: String,
-    depends: String,
-    conffiles: String,
 }
 
 /// A package that is there, wholly or in part.
@@ -98,6 +92,10 @@ pub struct There {
     /// dpkg is to remove the package (dpkg(1), "Package selection states"), which does not show whether it is there. A
     /// killed removal leaves an installed package so, and `apt-get dselect-upgrade` would complete it.
     pub is_to_go: bool,
+    // As dpkg-query prints them.
+    provides: String,
+    depends: String,
+    conffiles: String,
 }
 
 /// The last answer on this machine, and which status file gave it: the daemon looks often, and packages change
@@ -111,101 +109,75 @@ impl Database {
     /// # Errors
     /// When there is no dpkg, its files cannot be read, or dpkg-query does not understand them.
     pub fn read(root: &Root) -> Result<Arc<Self>, Error> {
-        let none = |error: root::Error| if error.is_not_found() { Error::None(error) } else { error.into() };
-        let updates = updates(root)?;
-        if !root.is_host() {
-            let status = root.read(STATUS, LIMIT).map_err(none)?;
-            return Self::of_copy(root, &status, &updates).map(Arc::new);
-        }
         let identity = root.identity(STATUS).map_err(none)?;
+        if !root.is_host() {
+            return Self::of_copy(root).map(Arc::new);
+        }
+        let has_updates = if_there(root.list(UPDATES))?.is_some_and(|names| names.iter().any(is_number));
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, known)) = &*last
-            && *of == identity
-            && updates.is_empty()
-        {
+        if let Some((_, known)) = last.as_ref().filter(|(of, _)| *of == identity && !has_updates) {
             return Ok(known.clone());
         }
-        let read = Arc::new(Self::query(root, Path::new(FOLDER), !updates.is_empty())?);
-        *last = updates.is_empty().then(|| (identity, read.clone()));
+        // A running dpkg removes a file of changes that dpkg-query has just listed.
+        let read = Self::query(root, Path::new(FOLDER)).or_else(|_| Self::query(root, Path::new(FOLDER)))?;
+        let read = Arc::new(Self { has_updates, ..read });
+        *last = (!has_updates).then(|| (identity, read.clone()));
         Ok(read)
     }
 
     /// dpkg-query would follow a link out of another Root, and cannot read files in memory: it gets a copy.
-    fn of_copy(root: &Root, status: &[u8], updates: &[PathBuf]) -> Result<Self, Error> {
-        let unknown = |problem: String| Error::Query { path: root.shown(STATUS), problem };
-        let folder = tempfile::Builder::new().prefix("rocworker-dpkg-").tempdir();
-        let folder =
-            folder.map_err(|error| unknown(format!("no folder can be made for dpkg-query: {error}")))?;
-        let copy = Root::open(folder.path())?;
-        let how = Attributes { mode: 0o644, owner: None };
-        copy.write("/status", status, how)?;
-        for update in updates {
-            // A file that is missing now has been taken into `status` by a running dpkg.
-            let Some(bytes) = if_there(root.read(update, LIMIT))? else { continue };
-            copy.write(Path::new("/").join(update.strip_prefix(FOLDER).unwrap_or(update)), &bytes, how)?;
-        }
-        Self::query(root, folder.path(), !updates.is_empty())
+    fn of_copy(root: &Root) -> Result<Self, Error> {
+        let status = root.read(STATUS, LIMIT)?;
+        let unknown =
+            |error: std::io::Error| Error::Query { path: root.shown(STATUS), problem: error.to_string() };
+        let folder = tempfile::Builder::new().prefix("rocworker-dpkg-").tempdir().map_err(unknown)?;
+        Root::open(folder.path())?.write("/status", &status, Attributes { mode: 0o644, owner: None })?;
+        Self::query(root, folder.path())
     }
 
-    fn query(root: &Root, folder: &Path, has_updates: bool) -> Result<Self, Error> {
+    fn query(root: &Root, folder: &Path) -> Result<Self, Error> {
         let unknown = |problem: String| Error::Query { path: root.shown(STATUS), problem };
         let folder = format!("--admindir={}", folder.display());
-        let programs = Programs::here().keeping(LIMIT);
-        let output = programs.run(&["dpkg-query", &folder, "--show", FORMAT], PATIENCE).map_err(|error| {
-            unknown(match error {
-                command::Error::NotFound(_) => "dpkg-query, which reads it, is not installed here".to_owned(),
-                command::Error::Failed { status, reported, .. } => {
-                    format!("dpkg-query ended with {status}{reported}; see what dpkg --audit says")
-                }
-                other => other.to_string().replace(FORMAT, "--showformat=…"),
-            })
-        })?;
-        let database = Self::parse(&String::from_utf8_lossy(&output.stdout)).map_err(unknown)?;
-        Ok(Self { has_updates, ..database })
+        let output =
+            Programs::here().keeping(LIMIT).run(&["dpkg-query", &folder, "--show", FORMAT], PATIENCE);
+        let output = output.map_err(|error| unknown(error.to_string().replace(FORMAT, "--showformat=…")))?;
+        let printed = String::from_utf8_lossy(&output.stdout);
+        Self::parse(&printed)
+            .ok_or_else(|| unknown("dpkg-query printed other fields than asked for".to_owned()))
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
-        let records: Vec<Vec<&str>> =
-            text.split_terminator('\x1e').map(|record| record.split('\x1f').collect()).collect();
-        let dpkg = records.iter().find(|fields| fields.first() == Some(&"dpkg"));
-        let native = dpkg.and_then(|fields| fields.get(1)).map(|it| (*it).to_owned());
-        let mut packages = BTreeMap::new();
-        for fields in &records {
-            let odd =
-                || format!("dpkg-query printed {fields:?} of a package, which rocworker does not understand");
-            let [name, architecture, status, version, provides, depends, conffiles] = fields.as_slice()
-            else {
-                return Err(odd());
-            };
-            let words: Vec<&str> = status.split(' ').collect();
-            let [selection, flag, status] = words.as_slice() else { return Err(odd()) };
+    fn parse(text: &str) -> Option<Self> {
+        let records = || text.split_terminator('\x1e').map(|record| record.split('\x1f').collect::<Vec<_>>());
+        let native = records().find(|fields| fields.first() == Some(&"dpkg"));
+        let native = native.and_then(|fields| fields.get(1).map(|it| (*it).to_owned()));
+        let mut database = Self { native, ..Self::default() };
+        for fields in records() {
+            let [name, architecture, state, version, provides, depends, conffiles] =
+                fields.try_into().ok()?;
+            let [selection, flag, status] = state.split(' ').collect::<Vec<_>>().try_into().ok()?;
+            let status = if flag == "reinstreq" { "half-installed" } else { status };
             let there = There {
-                version: (*version).to_owned(),
-                status: match *flag {
-                    "reinstreq" => Status::HalfInstalled,
-                    _ => Status::deserialize(StrDeserializer::<WordError>::new(status)).map_err(|_| odd())?,
-                },
-                is_on_hold: *selection == "hold",
-                is_to_go: matches!(*selection, "deinstall" | "purge"),
+                version: version.to_owned(),
+                status: Status::deserialize(StrDeserializer::<WordError>::new(status)).ok()?,
+                is_on_hold: selection == "hold",
+                is_to_go: matches!(selection, "deinstall" | "purge"),
+                provides: provides.to_owned(),
+                depends: depends.to_owned(),
+                conffiles: conffiles.to_owned(),
             };
-            let [provides, depends, conffiles] = [provides, depends, conffiles].map(|it| (*it).to_owned());
-            let name = named(name, architecture, native.as_deref());
-            packages.entry(name).or_insert(Package { there, provides, depends, conffiles });
+            database.packages.entry(database.named(name, architecture)).or_insert(there);
         }
-        Ok(Self { packages, native, has_updates: false })
+        Some(database)
     }
 
     /// A package by dpkg's name for it, `NAME` or `NAME:ARCHITECTURE`; `None`: not installed.
     #[must_use]
     pub fn there(&self, name: &str) -> Option<&There> {
-        self.package(name).map(|it| &it.there)
-    }
-
-    pub(crate) fn package(&self, name: &str) -> Option<&Package> {
         let bare = || {
             let (bare, architecture) = name.split_once(':')?;
-            let is_own = architecture == "all" || self.native.as_deref() == Some(architecture);
-            self.packages.get(bare).filter(|_| is_own)
+            self.packages
+                .get(bare)
+                .filter(|_| self.named(bare, architecture) == bare && self.native.is_some())
         };
         self.packages.get(name).or_else(bare)
     }
@@ -213,7 +185,7 @@ impl Database {
     /// The conffiles of a package that are not as dpkg installed them: those are not purged. One that is gone is none, as
     /// there is nothing to lose. One that cannot be read counts as changed.
     pub(crate) fn changed_conffiles(&self, root: &Root, package: &str) -> Vec<PathBuf> {
-        let lines = self.package(package).map_or("", |it| &it.conffiles).lines();
+        let lines = self.there(package).map_or("", |it| &it.conffiles).lines();
         let changed = |line: &str| {
             let mut words = line.split_whitespace();
             let (path, shipped) = (words.next()?, words.next()?);
@@ -236,7 +208,7 @@ impl Database {
 
     /// Packages with which dpkg has begun and has not come to the end, by name.
     pub(crate) fn half_done(&self) -> Vec<(String, Status)> {
-        let all = self.installed().map(|(name, it)| (name.clone(), it.there.status));
+        let all = self.installed().map(|(name, it)| (name.clone(), it.status));
         all.filter(|(_, status)| *status != Status::Installed).collect()
     }
 
@@ -252,11 +224,13 @@ impl Database {
 
     /// A package's name as apt prints it.
     pub(crate) fn named(&self, name: &str, architecture: &str) -> String {
-        named(name, architecture, self.native.as_deref())
+        let is_foreign =
+            self.native.as_deref().is_some_and(|native| ![native, "all", ""].contains(&architecture));
+        if is_foreign { format!("{name}:{architecture}") } else { name.to_owned() }
     }
 
-    fn installed(&self) -> impl Iterator<Item = (&String, &Package)> {
-        self.packages.iter().filter(|(_, it)| it.there.status != Status::ConfigFiles)
+    fn installed(&self) -> impl Iterator<Item = (&String, &There)> {
+        self.packages.iter().filter(|(_, it)| it.status != Status::ConfigFiles)
     }
 }
 
@@ -267,16 +241,11 @@ impl fmt::Display for Status {
     }
 }
 
-fn named(name: &str, architecture: &str, native: Option<&str>) -> String {
-    let is_foreign =
-        !matches!(architecture, "" | "all") && native.is_some_and(|native| native != architecture);
-    if is_foreign { format!("{name}:{architecture}") } else { name.to_owned() }
+fn none(error: root::Error) -> Error {
+    if error.is_not_found() { Error::None(error) } else { error.into() }
 }
 
-/// dpkg's files of changes, whose names are numbers.
-fn updates(root: &Root) -> Result<Vec<PathBuf>, Error> {
-    let names = if_there(root.list(UPDATES))?.unwrap_or_default();
-    let is_number = |name: &&str| name.bytes().all(|byte| byte.is_ascii_digit());
-    let names = names.iter().filter_map(|name| name.to_str()).filter(is_number);
-    Ok(names.map(|name| Path::new(UPDATES).join(name)).collect())
+/// As the names of dpkg's files of changes are.
+fn is_number(name: &OsString) -> bool {
+    name.as_encoded_bytes().iter().all(u8::is_ascii_digit)
 }

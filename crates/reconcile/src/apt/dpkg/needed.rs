@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Database, Package, compare};
+use super::{Database, There, compare};
 
 /// A package that is there, as far as others may need it.
 struct Node<'a> {
@@ -50,8 +50,8 @@ impl Database {
 }
 
 impl<'a> Node<'a> {
-    fn of((name, package): (&'a String, &'a Package)) -> Self {
-        let version = Some(("=", package.there.version.as_str()));
+    fn of((name, package): (&'a String, &'a There)) -> Self {
+        let version = Some(("=", package.version.as_str()));
         let own = Relation { name: name.split(':').next().unwrap_or(name), version };
         let provided = package.provides.split(',').filter_map(Relation::parse);
         let clauses = package.depends.split(',');

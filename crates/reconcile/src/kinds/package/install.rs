@@ -169,7 +169,7 @@ impl Job<'_, '_> {
 
     /// Whether no package came since `before`, and this package is unchanged.
     fn is_untouched(&self, before: &Database, after: &Database) -> bool {
-        after.names().is_subset(&before.names()) && before.package(self.name) == after.package(self.name)
+        after.names().is_subset(&before.names()) && before.there(self.name) == after.there(self.name)
     }
 }
 
