@@ -66,7 +66,8 @@ pub enum Error {
     #[error(transparent)]
     Root(#[from] root::Error),
     #[error(
-        "which packages {} lists is not known: {problem}; see that dpkg-query runs, and what dpkg --audit says", path.display()
+        "which packages {} lists is not known: {problem}; see that dpkg-query runs, and what dpkg --audit says",
+        path.display()
     )]
     Query { path: PathBuf, problem: String },
 }
