@@ -7,6 +7,7 @@ use anyhow::{anyhow, bail};
 use config::TheRock;
 use packages::desired::rocm::LINK;
 use reconcile::command::Programs;
+use reconcile::dpkg::{self, Database};
 use reconcile::{ArchiveSource, DPKG_LOCK, PackageManager, Store, unpack_archive};
 use root::{Kind, Root};
 use serde::Serialize;
@@ -92,8 +93,8 @@ fn may_link(root: &Root) -> anyhow::Result<()> {
         bail!("{shown} is there and is no link: move it out of the way")
     }
     let target = root.read_link(LINK)?;
-    let is_archive = target.to_str().is_some_and(|it| it.starts_with("/opt/rocm-")) && !has_package(root);
-    if !is_archive {
+    let is_archive = target.to_str().is_some_and(|it| it.starts_with("/opt/rocm-"));
+    if !is_archive || has_package(root)? {
         bail!(
             "{shown} leads to {}, which is no archive of TheRock's: remove the ROCm that is there, or the link",
             target.display()
@@ -103,9 +104,12 @@ fn may_link(root: &Root) -> anyhow::Result<()> {
 }
 
 /// Whether dpkg has ROCm's own packages, whose folders are called as an archive's are.
-fn has_package(root: &Root) -> bool {
-    let files = root.list("/var/lib/dpkg/info").unwrap_or_default();
-    files.iter().any(|it| it.to_str().is_some_and(|it| it.starts_with("rocm-core") && it.ends_with(".list")))
+fn has_package(root: &Root) -> Result<bool, dpkg::Error> {
+    match Database::read(root) {
+        Ok(database) => Ok(database.names().iter().any(|name| name.starts_with("rocm-core"))),
+        Err(dpkg::Error::None(_)) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
@@ -120,16 +124,16 @@ mod tests {
             ("/opt/rocm-7.10.0", None, None),
             ("/etc/alternatives/rocm", None, Some("leads to /etc/alternatives/rocm")),
             ("/srv/rocm", None, Some("leads to /srv/rocm")),
-            ("/opt/rocm-7.2.4", Some("rocm-core.list"), Some("leads to /opt/rocm-7.2.4")),
-            ("/opt/rocm-7.2.4", Some("rocm-core7.2.4.list"), Some("leads to /opt/rocm-7.2.4")),
+            ("/opt/rocm-7.2.4", Some("rocm-core"), Some("leads to /opt/rocm-7.2.4")),
+            ("/opt/rocm-7.2.4", Some("rocm-core7.2.4"), Some("leads to /opt/rocm-7.2.4")),
         ] {
             let dir = tempfile::tempdir().unwrap();
             let root = Root::open(dir.path()).unwrap();
             may_link(&root).unwrap();
             root.write_link(LINK, Path::new(target)).unwrap();
             if let Some(package) = package {
-                let list = Path::new("/var/lib/dpkg/info").join(package);
-                root.write(list, b"", Attributes { mode: 0o644, owner: None }).unwrap();
+                let stanza = format!("Package: {package}\nStatus: install ok installed\nVersion: 7.2.4\n");
+                root.write(dpkg::STATUS, stanza.as_bytes(), Attributes { mode: 0o644, owner: None }).unwrap();
             }
             let problem = may_link(&root).err().map(|error| error.to_string());
             assert_eq!(problem.is_some(), refused.is_some(), "{target}: {problem:?}");

@@ -7,7 +7,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use reconcile::Status;
 use reconcile::command::{Error, Programs};
-use reconcile::dpkg::Database;
+use reconcile::dpkg::{self, Database};
 use root::{Identity, Root};
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,7 @@ pub enum Answer {
 }
 
 impl<'a> Versions<'a> {
-    /// `programs`: `None` beneath another Root than `/`, where dpkg's records are read instead. `known`: what an
+    /// `programs`: `None` beneath another Root than `/`, where dpkg-query is asked instead. `known`: what an
     /// earlier run heard.
     #[must_use]
     pub fn new(root: &'a Root, programs: Option<&'a Programs>, known: BTreeMap<PathBuf, Known>) -> Self {
@@ -175,16 +175,28 @@ impl<'a> Versions<'a> {
         age.is_some_and(|age| age < LEFT_ALONE_S)
     }
 
-    fn of_package(&self, path: &Path, packages: &[&str]) -> Result<Version, String> {
-        let database = Database::read(self.root).map_err(|_| {
-            format!("{} is not run beneath another root, and no dpkg records its version", path.display())
-        })?;
-        let installed = packages.iter().filter_map(|name| database.there(name).ok()?);
-        installed
+    /// dpkg-query's answer, which counts until dpkg's status file is another.
+    fn of_package(&mut self, path: &Path, packages: &[&str]) -> Result<Version, String> {
+        let unknown = |why: &str| format!("{} is not run beneath another root, and {why}", path.display());
+        if packages.is_empty() {
+            return Err(unknown("no package records its version"));
+        }
+        let identity = self.root.identity(dpkg::STATUS);
+        let identity = identity.map_err(|error| unknown(&format!("no dpkg records its version: {error}")))?;
+        if let Some(Known { identity: of, answer: Answer::Version(version) }) = self.known.get(path)
+            && *of == identity
+        {
+            return Ok(*version);
+        }
+        let database = Database::read(self.root).map_err(|error| unknown(&error.to_string()))?;
+        let installed = packages.iter().filter_map(|name| database.there(name));
+        let version = installed
             .filter(|package| package.status == Status::Installed)
             // An epoch precedes a colon (deb-version(7)).
             .find_map(|it| Version::find(it.version.split_once(':').map_or(&*it.version, |(_, rest)| rest)))
-            .ok_or_else(|| format!("{}: no installed package records its version", path.display()))
+            .ok_or_else(|| format!("{}: no installed package records its version", path.display()))?;
+        self.known.insert(path.to_owned(), Known { identity, answer: Answer::Version(version) });
+        Ok(version)
     }
 }
 

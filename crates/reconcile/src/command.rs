@@ -81,15 +81,18 @@ impl Programs {
     /// The commands on PATH, in the sbin folders and in ROCm's; `None` beneath another Root than `/`, where no command
     /// is run.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "PATH alone says where programs are")]
     pub fn of(root: &Root) -> Option<Self> {
-        if !root.is_host() {
-            return None;
-        }
+        root.is_host().then(Self::here)
+    }
+
+    /// The commands of this machine, whichever Root is meant: for programs that only read, such as dpkg-query.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "PATH alone says where programs are")]
+    pub fn here() -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let folders = std::env::split_paths(&path).chain(FURTHER.map(PathBuf::from));
         // A folder with a colon in its name cannot be joined, but PATH cannot have named it either.
-        Some(Self::in_folders(std::env::join_paths(folders).unwrap_or(path)))
+        Self::in_folders(std::env::join_paths(folders).unwrap_or(path))
     }
 
     /// The commands in these folders, given as PATH gives them.

@@ -1,7 +1,7 @@
 //! The kernel driver beyond what is live: which builds of amdgpu there are and whose they are, what it takes to build
 //! AMD's own (amdgpu-dkms), and what would keep it from being built or loaded.
 //!
-//! [`Driver::read`] reads the machine and runs nothing. [`preflight`] is pure: from that and the configuration, what to
+//! [`Driver::read`] reads the machine, and asks dpkg-query about packages. [`preflight`] is pure: from that and the configuration, what to
 //! bring or why it cannot end well. [`verify`] reports afterwards whether the loaded module is the one that was built.
 
 mod distribution;
@@ -86,7 +86,7 @@ impl fmt::Display for Stop {
 }
 
 impl Driver {
-    /// Reads the machine beneath `root`. Runs nothing.
+    /// Reads the machine beneath `root`. Runs dpkg-query alone.
     #[must_use]
     pub fn read(root: &Root) -> Self {
         let kernel = Kernel::read(root).map_err(|error| error.to_string());
@@ -136,14 +136,9 @@ fn packages(root: &Root, kernel: Option<&Kernel>) -> Result<BTreeMap<String, The
         names.extend(kernel.compiler.clone());
         names.extend(kernel.packages_of_others());
     }
-    let mut packages = BTreeMap::new();
-    for name in names {
-        let there = database.there(&name).map_err(|error| error.to_string())?;
-        // Configuration that a removed package has left drives nothing.
-        let there = there.filter(|there| there.status != Status::ConfigFiles);
-        packages.extend(there.map(|there| (name, there)));
-    }
-    Ok(packages)
+    // Configuration that a removed package has left drives nothing.
+    let there = |name: &String| database.there(name).filter(|it| it.status != Status::ConfigFiles);
+    Ok(names.into_iter().filter_map(|name| there(&name).cloned().map(|it| (name, it))).collect())
 }
 
 fn strays(

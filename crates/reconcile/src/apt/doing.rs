@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use root::{Root, if_there};
 
-use super::{AS_IT_IS, PackageManager, Step, dpkg};
+use super::dpkg::{self, Database};
+use super::stanza::stanzas;
+use super::{AS_IT_IS, PackageManager, Step};
 
 /// The arguments of a simulation. Without the first, a simulation would write the log of what apt's planner
 /// was given.
@@ -20,6 +22,15 @@ pub(crate) struct Simulated {
     pub(crate) replaced: Vec<(String, String, String)>,
     /// Names that would be there no longer.
     pub(crate) goes: Vec<String>,
+}
+
+/// The packages that one run installs.
+#[derive(Debug, Default)]
+pub(crate) struct Together {
+    /// Each package's name, and apt's argument for it.
+    pub(crate) wanted: Vec<(String, String)>,
+    /// What apt would do for all of them at once, asked before the first one comes. `Some(None)`: not what was asked for.
+    pub(crate) simulated: Option<Option<Simulated>>,
 }
 
 impl Simulated {
@@ -120,18 +131,19 @@ impl PackageManager {
     }
 }
 
-/// apt's own notes (apt's apt-pkg/depcache.cc, `readStateFile`).
+/// apt's own notes (apt's apt-pkg/depcache.cc, `readStateFile`). apt-mark prints them, too, once it has read all lists for
+/// a second.
 const STATES: &str = "/var/lib/apt/extended_states";
 const LIMIT: usize = 64 << 20;
 
 /// The names of packages that came for the sake of others, as apt prints them; nothing where apt has noted none.
 /// `apt-mark manual` takes a package out of these, and so does `apt-get install` of it by name.
-pub(crate) fn automatic(root: &Root) -> Result<BTreeSet<String>, root::Error> {
+pub(crate) fn automatic(root: &Root, database: &Database) -> Result<BTreeSet<String>, dpkg::Error> {
     let Some(text) = if_there(root.read_text(STATES, LIMIT))? else { return Ok(BTreeSet::new()) };
-    let native = dpkg::native(root)?;
-    let is_automatic = |stanza: &dpkg::Stanza<'_>| stanza.field("Auto-Installed") == Some("1");
-    let stanzas = dpkg::stanzas(&text).filter(is_automatic);
-    Ok(stanzas.filter_map(|stanza| stanza.name(native.as_deref())).collect())
+    let automatic = stanzas(&text).filter(|stanza| stanza.field("Auto-Installed") == Some("1"));
+    let named =
+        automatic.filter_map(|it| Some(database.named(it.field("Package")?, it.field("Architecture")?)));
+    Ok(named.collect())
 }
 
 #[cfg(test)]
@@ -159,19 +171,20 @@ mod tests {
     }
 
     #[test]
-    fn parse_distinguishes_one_of_another_architecture() {
+    fn automatic_distinguishes_one_of_another_architecture() {
         let dir = tempfile::tempdir().unwrap();
         let root = Root::open(dir.path()).unwrap();
         let how = root::Attributes { mode: 0o644, owner: None };
         let put = |path: &str, text: &str| root.write(Path::new(path), text.as_bytes(), how).unwrap();
-        assert!(automatic(&root).unwrap().is_empty());
+        put(dpkg::STATUS, "Package: dpkg\nStatus: install ok installed\nArchitecture: amd64\nVersion: 1\n");
+        let database = Database::read(&root).unwrap();
+        assert!(automatic(&root, &database).unwrap().is_empty());
         put(
             STATES,
             "Package: lib\nArchitecture: i386\nAuto-Installed: 1\n\nPackage: lib\nArchitecture: amd64\nAuto-Installed: \
              0\n\nPackage: data\nArchitecture: amd64\nAuto-Installed: 1\n",
         );
-        put("/var/lib/dpkg/arch", "amd64\ni386\n");
-        let names: Vec<String> = automatic(&root).unwrap().into_iter().collect();
+        let names: Vec<String> = automatic(&root, &database).unwrap().into_iter().collect();
         assert_eq!(names, ["data", "lib:i386"]);
     }
 }

@@ -12,9 +12,6 @@ use crate::digest::Digest;
 /// An installer has some kibibytes, and what it installs comes from repositories.
 const LIMIT: usize = 64 << 20;
 
-/// The folder in which dpkg lists the files of a package (dpkg-query(1), `--listfiles`).
-const INFO: &str = "/var/lib/dpkg/info";
-
 /// A package that no repository has: its source, and the program to run after its installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installer {
@@ -64,9 +61,9 @@ impl Installer {
     }
 }
 
-/// The repositories that a package has installed.
-pub(crate) fn repositories(root: &Root, package: &str) -> Vec<Known> {
-    let list = root.read_text(format!("{INFO}/{package}.list"), 1 << 20).unwrap_or_default();
+/// The repositories that a package has installed, none where dpkg-query does not say.
+pub(crate) fn repositories(root: &Root, manager: &PackageManager, package: &str) -> Vec<Known> {
+    let list = manager.run(&["dpkg-query", "--listfiles", package], &mut |_| {}).unwrap_or_default();
     let files = list.lines().map(Path::new).filter(|path| path.parent() == Some(Path::new(PARTS)));
     files.flat_map(|path| in_file(root, path)).collect()
 }

@@ -7,6 +7,7 @@ pub(crate) mod fetch;
 mod installer;
 pub(crate) mod lists;
 pub mod sources;
+mod stanza;
 mod whole;
 
 use std::path::Path;
@@ -14,7 +15,7 @@ use std::time::Duration;
 
 use crate::command::{Error, Programs, Stream};
 
-pub(crate) use doing::{SIMULATED, Simulated, automatic, install, wanted};
+pub(crate) use doing::{SIMULATED, Simulated, Together, automatic, install, wanted};
 pub use fetch::{Check, openpgp};
 pub use installer::Installer;
 pub(crate) use installer::repositories;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use root::Root;
 
-use super::dpkg;
+use super::stanza::stanzas;
 
 const LIST: &str = "/etc/apt/sources.list";
 pub(super) const PARTS: &str = "/etc/apt/sources.list.d";
@@ -59,7 +59,7 @@ fn is_no(word: &str) -> bool {
 fn named(text: &str) -> Vec<(String, String)> {
     let mut named: Vec<_> = text.lines().filter_map(one_line).collect();
     let lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).map(str::trim_end).collect();
-    for stanza in dpkg::stanzas(&lines.join("\n")) {
+    for stanza in stanzas(&lines.join("\n")) {
         let words = |name| stanza.field(name).unwrap_or_default().split_whitespace();
         if words("Enabled").any(is_no) || !words("Types").any(|word| word == "deb") {
             continue;

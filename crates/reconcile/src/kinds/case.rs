@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use root::Root;
 
@@ -10,12 +11,11 @@ use crate::apt::dpkg::{self, Database};
 use crate::model::{Action, Change, Entry, Found, Repairs};
 use crate::receipt::Store;
 
-/// A Root, and what dpkg and apt know beneath it: a database of megabytes, which is read when it is first asked for and
-/// then never again, however many packages a plan is about.
+/// A Root, and what dpkg and apt know beneath it: asked once, however many packages a plan is about.
 pub(crate) struct Observed<'a> {
     pub(crate) root: &'a Root,
     pub(crate) store: Store<'a>,
-    database: OnceCell<Database>,
+    database: OnceCell<Arc<Database>>,
     automatic: OnceCell<BTreeSet<String>>,
 }
 
@@ -60,12 +60,12 @@ impl<'a> Observed<'a> {
     }
 
     pub(crate) fn database(&self) -> Result<&Database, dpkg::Error> {
-        once(&self.database, || Database::read(self.root))
+        once(&self.database, || Database::read(self.root)).map(|known| &**known)
     }
 
     /// The packages of [`apt::automatic`].
-    pub(crate) fn automatic(&self) -> Result<&BTreeSet<String>, root::Error> {
-        once(&self.automatic, || apt::automatic(self.root))
+    pub(crate) fn automatic(&self) -> Result<&BTreeSet<String>, dpkg::Error> {
+        once(&self.automatic, || apt::automatic(self.root, self.database()?))
     }
 }
 

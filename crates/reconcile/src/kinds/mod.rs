@@ -23,7 +23,7 @@ use crate::receipt::{Failure, Journal, Receipt};
 pub(crate) fn observe(seen: &Observed<'_>, resource: &Resource) -> Result<Found, dpkg::Error> {
     Ok(match resource {
         Resource::Path(path) => file::observe(seen.root, path)?,
-        Resource::Package(name) => Found::Else(package::observe(seen.database()?, name)?),
+        Resource::Package(name) => Found::Else(package::observe(seen.database()?, name)),
         Resource::Module(name) => Found::Else(module::observe(seen.root, name)),
     })
 }

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use similar::TextDiff;
 
 use super::{Action, Content, Effect, Entry, KindName, Resource, Stage, State, Unpacked};
-use crate::apt::Installer;
+use crate::apt::{self, Installer};
 
 /// Comparing longer texts takes time, and people do not read the result.
 const DIFF_LIMIT: usize = 256 << 10;
@@ -133,6 +133,16 @@ impl Change {
     #[must_use]
     pub fn is_revert(&self) -> bool {
         self.entry.is_none()
+    }
+
+    /// The name of the package that the change installs, and apt's argument for it.
+    pub(crate) fn installs(&self) -> Option<(String, String)> {
+        match (&self.path, &self.target) {
+            (Resource::Package(name), Target::Package(Doing::Install { version })) => {
+                Some((name.clone(), apt::wanted(name, version.as_deref())))
+            }
+            _ => None,
+        }
     }
 
     /// Whether the change takes long because it fetches, installs, unpacks or compiles. Where a killed run

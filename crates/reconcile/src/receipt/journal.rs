@@ -6,7 +6,7 @@ use root::Root;
 
 use super::history::{Changed, Event};
 use super::{Receipt, Replacing, Store, place};
-use crate::apt::{PackageManager, dpkg};
+use crate::apt::{PackageManager, Together, dpkg};
 use crate::error::Error;
 use crate::model::{Change, Effect, Entry, Resource, Settled, State, Verb};
 
@@ -19,6 +19,8 @@ pub(crate) struct Journal<'a> {
     pub(crate) unsaved: bool,
     /// Installs packages; `None`: this run may not.
     pub(crate) manager: Option<PackageManager>,
+    /// The packages that this run is to install.
+    pub(crate) together: Together,
     /// Effects that had to run before a change of this run, with their results.
     pub(crate) settled: Vec<Settled>,
     /// The changes that this run has made so far.
@@ -82,8 +84,8 @@ impl From<root::Error> for Failure {
 
 impl<'a> Journal<'a> {
     pub(crate) fn new(root: &'a Root, store: Store<'a>, receipt: Receipt) -> Self {
-        let (settled, made) = (Vec::new(), Vec::new());
-        Self { root, store, receipt, unsaved: false, manager: None, settled, made, run: None }
+        let (together, settled, made) = (Together::default(), Vec::new(), Vec::new());
+        Self { root, store, receipt, unsaved: false, manager: None, together, settled, made, run: None }
     }
 
     /// The package manager, where this run may use it. `what`: what a run beneath a Root other than `/`

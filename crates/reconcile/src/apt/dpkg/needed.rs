@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::stanza::{Stanza, all};
-use super::{Database, Status, compare};
+use super::{Database, There, compare};
 
 /// A package that is there, as far as others may need it.
 struct Node<'a> {
-    name: String,
+    name: &'a str,
     /// The package's own name and version, and what it provides.
     offers: Vec<Relation<'a>>,
     /// Dependencies, each a list of alternatives of which one must be there.
@@ -25,10 +24,10 @@ impl Database {
     /// The packages of `going` that cannot go, each with one that stays and needs it: by Depends and
     /// Pre-Depends, and only where nothing else that stays meets the dependency.
     pub(crate) fn needed(&self, going: &BTreeSet<String>) -> BTreeMap<String, String> {
-        let nodes: Vec<Node<'_>> = self.installed().collect();
+        let nodes: Vec<Node<'_>> = self.installed().map(Node::of).collect();
         let mut needed: BTreeMap<String, String> = BTreeMap::new();
         loop {
-            let stays = |node: &Node<'_>| !going.contains(&node.name) || needed.contains_key(&node.name);
+            let stays = |node: &Node<'_>| !going.contains(node.name) || needed.contains_key(node.name);
             let (staying, leaving): (Vec<_>, Vec<_>) = nodes.iter().partition(|node| stays(node));
             let mut found = BTreeMap::new();
             for node in &staying {
@@ -38,7 +37,7 @@ impl Database {
                     if let Some(it) = leaving.iter().find(does)
                         && !staying.iter().any(|it| does(&it))
                     {
-                        found.entry(it.name.clone()).or_insert_with(|| node.name.clone());
+                        found.entry(it.name.to_owned()).or_insert_with(|| node.name.to_owned());
                     }
                 }
             }
@@ -48,59 +47,20 @@ impl Database {
             needed.extend(found);
         }
     }
-
-    /// Every package that is installed wholly or in part; not those that have left only their configuration.
-    #[must_use]
-    pub fn names(&self) -> BTreeSet<String> {
-        self.installed().map(|node| node.name).collect()
-    }
-
-    /// Packages with which dpkg has begun and has not come to the end, by name. One that must be put there anew counts as
-    /// half installed, however far it came.
-    pub(crate) fn half_done(&self) -> Vec<(String, Status)> {
-        let is_half = |name: String| {
-            let there = self.there(&name).ok()??;
-            let status = if there.must_be_anew { Status::HalfInstalled } else { there.status };
-            let is_half = !matches!(status, Status::Installed | Status::ConfigFiles);
-            is_half.then_some((name, status))
-        };
-        self.names().into_iter().filter_map(is_half).collect()
-    }
-
-    /// Whether a package must be unpacked anew before dpkg can do anything else with it.
-    pub(crate) fn is_half_installed(&self, name: &str) -> bool {
-        let there = self.there(name).ok().flatten();
-        there.is_some_and(|it| it.must_be_anew || it.status == Status::HalfInstalled)
-    }
-
-    /// Whether a run of dpkg was killed, or is still running.
-    pub(crate) fn is_interrupted(&self) -> bool {
-        !self.updates.is_empty() || !self.half_done().is_empty()
-    }
-
-    fn installed(&self) -> impl Iterator<Item = Node<'_>> {
-        let mut seen = BTreeSet::new();
-        let texts = self.updates.iter().chain([&self.status]);
-        texts.flat_map(|text| all(text)).filter_map(move |stanza| {
-            let name = stanza.name(self.native.as_deref())?;
-            if !seen.insert(name.clone()) {
-                return None;
-            }
-            let status = stanza.field("Status")?.split_whitespace().nth(2)?;
-            let version = Some(("=", stanza.field("Version")?));
-            let mut offers = vec![Relation { name: stanza.field("Package")?, version }];
-            let provides = stanza.field("Provides").unwrap_or_default();
-            offers.extend(provides.split(',').filter_map(Relation::parse));
-            let is_there = !matches!(status, "not-installed" | "config-files");
-            is_there.then(|| Node { name, offers, depends: depends(&stanza) })
-        })
-    }
 }
 
-fn depends<'a>(stanza: &Stanza<'a>) -> Vec<Vec<Relation<'a>>> {
-    let fields = ["Pre-Depends", "Depends"].into_iter().filter_map(|field| stanza.field(field));
-    let clauses = fields.flat_map(|text| text.split(','));
-    clauses.map(|clause| clause.split('|').filter_map(Relation::parse).collect()).collect()
+impl<'a> Node<'a> {
+    fn of((name, package): (&'a String, &'a There)) -> Self {
+        let version = Some(("=", package.version.as_str()));
+        let own = Relation { name: name.split(':').next().unwrap_or(name), version };
+        let provided = package.provides.split(',').filter_map(Relation::parse);
+        let clauses = package.depends.split(',');
+        Self {
+            name,
+            offers: std::iter::once(own).chain(provided).collect(),
+            depends: clauses.map(|clause| clause.split('|').filter_map(Relation::parse).collect()).collect(),
+        }
+    }
 }
 
 impl<'a> Relation<'a> {
@@ -142,39 +102,24 @@ impl<'a> Relation<'a> {
 mod tests {
     use super::*;
 
-    fn database(status: &str) -> Database {
-        let status = status.replace("@", "Status: install ok installed\nArchitecture: amd64\nVersion: 1.0-1");
-        Database { status, updates: Vec::new(), native: Some("amd64".to_owned()) }
+    /// Packages of version 1.0-1, each with what it provides and what it depends on.
+    fn database(lines: &str) -> Database {
+        let record = |line: &str| {
+            let [name, status, provides, depends] = line.split(';').collect::<Vec<_>>().try_into().unwrap();
+            format!("{name}\x1famd64\x1f{status}\x1f1.0-1\x1f{provides}\x1f{depends}\x1f\x1e")
+        };
+        let lines = lines.replace('@', "install ok installed");
+        Database::parse(&lines.lines().map(record).collect::<String>()).unwrap()
     }
 
     const STATUS: &str = "\
-Package: app
-@
-Depends: library (>= 1.0), virtual | other, tool:any (>= 0.5)
-
-Package: library
-@
-Pre-Depends: base
-
-Package: base
-@
-
-Package: provider
-@
-Provides: virtual (= 2), more
-
-Package: tool
-@
-
-Package: free
-@
-Depends: library
-
-Package: gone
-Status: deinstall ok config-files
-Architecture: amd64
-Version: 1.0-1
-Depends: free
+app;@;;, library (>= 1.0), virtual | other, tool:any (>= 0.5)
+library;@;;base, 
+base;@;;, 
+provider;@;virtual (= 2), more;, 
+tool;@;;, 
+free;@;;, library
+gone;deinstall ok config-files;;, free
 ";
 
     fn needed(status: &str, going: &[&str]) -> Vec<(String, String)> {
@@ -199,7 +144,7 @@ Depends: free
     #[test]
     fn what_provides_the_name_is_needed_unless_an_alternative_stays() {
         assert_eq!(needed(STATUS, &["provider"]), pairs(&[("provider", "app")]));
-        let other = format!("{STATUS}\nPackage: other\n@\n");
+        let other = format!("{STATUS}other;@;;\n");
         assert_eq!(needed(&other, &["provider"]), []);
         assert_eq!(needed(&other, &["other"]), []);
         assert_eq!(needed(&other, &["provider", "other"]).len(), 1);
@@ -207,7 +152,7 @@ Depends: free
 
     #[test]
     fn what_is_too_old_to_be_depended_on_is_not_needed() {
-        let older = STATUS.replace("library (>= 1.0)", "library (>= 1.1)").replace("Depends: library\n", "");
+        let older = STATUS.replace("library (>= 1.0)", "library (>= 1.1)").replace(", library\n", "\n");
         assert_eq!(needed(&older, &["library"]), []);
         let exact = STATUS.replace("virtual | other", "virtual (= 1)");
         assert_eq!(needed(&exact, &["provider"]), []);

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use super::job::{Job, came};
-use crate::apt::dpkg::{Database, Status};
+use crate::apt::dpkg::{Database, Status, There};
 use crate::apt::fetch::sweep;
 use crate::apt::sources::Known;
-use crate::apt::{self, Installer, Simulated};
+use crate::apt::{self, Installer, Simulated, Together};
 use crate::error::Error;
 use crate::model::{Came, Effect, Outcome, Settled};
 use crate::receipt::Failure;
@@ -45,18 +45,20 @@ impl Job<'_, '_> {
             if self.change.entry.is_some() && self.journal.receipt.entry(&self.change.path).is_none() {
                 return Err("another process has installed it meanwhile: run this again".into());
             }
+            // A killed run may have noted more than what came.
+            self.note_came(&before, &before);
             self.journal.end(self.change, self.now);
             return Ok(());
         }
         let wanted = apt::wanted(name, version);
         let command = apt::install(&wanted, before.is_half_installed(name));
-        let simulated = self.manager.simulate(&command)?;
-        if let Some(text) = other_than(&simulated, name).or_else(|| refusal(&simulated, &self.managed())) {
-            return Err(text.into());
-        }
+        let simulated = self.simulated(&command)?;
         let (until_now, was_begun) = (self.journal.receipt.clone(), self.is_begun());
         self.begin(all_of(&before, &simulated))?;
         let ran = self.manager.execute(&command, self.hear);
+        if ran.is_err() {
+            self.journal.together.simulated = Some(None);
+        }
         let after = Database::read(self.journal.root)?;
         // The repositories may have changed in between, so that other packages came than were simulated.
         if ran.is_err() && self.is_untouched(&before, &after) {
@@ -72,6 +74,29 @@ impl Job<'_, '_> {
         }
         self.journal.end(self.change, self.now);
         Ok(())
+    }
+
+    /// What apt would do, asked once for all packages of this run. Where that is not what was asked for, or one of them has
+    /// failed, apt is asked for each by itself: the others come all the same.
+    fn simulated(&mut self, command: &[&str]) -> Result<Simulated, Failure> {
+        let (name, managed) = (self.name, self.managed());
+        let problem =
+            |it: &Simulated, name| other_than(it, name).or_else(|| refusal(it, &managed)).map_or(Ok(()), Err);
+        let Together { wanted, simulated } = &mut self.journal.together;
+        if simulated.is_none() && wanted.len() > 1 {
+            let all = wanted.iter().map(|(_, argument)| argument.as_str());
+            let all: Vec<&str> = std::iter::once("install").chain(all).collect();
+            let is_right = |it: &Simulated| wanted.iter().all(|(name, _)| problem(it, name).is_ok());
+            *simulated = Some(self.manager.simulate(&all).ok().filter(is_right));
+        }
+        if let Some(Some(all)) = simulated {
+            let is_anothers = |it: &str| it != name && wanted.iter().any(|(name, _)| name == it);
+            let comes = all.comes.iter().filter(|(it, _)| !is_anothers(it)).cloned().collect();
+            return Ok(Simulated { comes, ..all.clone() });
+        }
+        let simulated = self.manager.simulate(command)?;
+        problem(&simulated, name)?;
+        Ok(simulated)
     }
 
     pub(super) fn install_by(&mut self, installer: &Installer) -> Result<(), Failure> {
@@ -101,7 +126,7 @@ impl Job<'_, '_> {
             self.step(before, &simulated, |job| job.manager.execute(&command, job.hear))?;
         }
         if let Some(entry) = self.journal.receipt_mut().entry_mut(&self.change.path) {
-            let brought = apt::repositories(root, name).into_iter();
+            let brought = apt::repositories(root, &self.manager, name).into_iter();
             let update = |Known { file, url, suite }| Effect::AptUpdate { source: file, uri: url, suite };
             entry.effects.extend(brought.map(update));
             entry.effects.sort();
@@ -135,7 +160,8 @@ impl Job<'_, '_> {
         }
         self.journal.save()?;
         let ran = run(self);
-        self.note_came(before, &Database::read(self.journal.root)?);
+        let after = Database::read(self.journal.root)?;
+        self.note_came(before, &after);
         self.note_marks();
         self.journal.save()?;
         Ok(ran?)
@@ -143,7 +169,7 @@ impl Job<'_, '_> {
 
     /// Whether no package came since `before`, and this package is unchanged.
     fn is_untouched(&self, before: &Database, after: &Database) -> bool {
-        after.names().is_subset(&before.names()) && before.stanza(self.name) == after.stanza(self.name)
+        after.names().is_subset(&before.names()) && before.there(self.name) == after.there(self.name)
     }
 }
 
@@ -188,8 +214,7 @@ pub(super) fn refusal(simulated: &Simulated, managed: &BTreeSet<String>) -> Opti
 }
 
 pub(super) fn is_right(database: &Database, name: &str, version: Option<&str>) -> bool {
-    let there = database.there(name).ok().flatten();
-    there.is_some_and(|it| {
-        it.status == Status::Installed && version.is_none_or(|version| version == it.version)
-    })
+    let is_right =
+        |it: &There| it.status == Status::Installed && version.is_none_or(|version| version == it.version);
+    database.there(name).is_some_and(is_right)
 }

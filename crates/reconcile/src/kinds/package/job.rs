@@ -69,14 +69,14 @@ impl Job<'_, '_> {
     /// Keeps what came since `before`. What was to come and is not there, though apt has come to its end, is not
     /// managed if it comes one day.
     pub(super) fn note_came(&mut self, before: &Database, after: &Database) {
-        let version = |name: &str| after.there(name).ok().flatten().map(|it| it.version).unwrap_or_default();
+        let version = |name: &str| after.there(name).map(|it| it.version.clone()).unwrap_or_default();
         let (known, there) = (before.names(), after.names());
         let new = there.difference(&known).map(|it| came(before, it, &version(it))).collect();
         if let Some(managed) = self.managed_mut() {
             managed.add_came(new);
         }
         if let Some(came) = self.came_mut() {
-            came.retain(|it| after.there(&it.name).ok().is_none_or(|there| there.is_some()));
+            came.retain(|it| after.there(&it.name).is_some());
         }
     }
 
@@ -103,8 +103,7 @@ impl Job<'_, '_> {
     fn select(&self, names: &[&str]) -> Result<(), String> {
         let database = Database::read(self.journal.root).map_err(|error| error.to_string())?;
         let is_to_go = |name: &&str| {
-            let there = database.there(name).ok().flatten();
-            there.is_some_and(|it| it.status != Status::ConfigFiles && it.selection.is_to_go())
+            database.there(name).is_some_and(|it| it.status != Status::ConfigFiles && it.is_to_go)
         };
         let names: Vec<&str> = names.iter().copied().filter(is_to_go).collect();
         self.manager.mark("install", &names)
@@ -140,12 +139,12 @@ impl Job<'_, '_> {
     }
 
     pub(super) fn automatic(&self) -> BTreeSet<String> {
-        apt::automatic(self.journal.root).unwrap_or_default()
+        let root = self.journal.root;
+        Database::read(root).and_then(|database| apt::automatic(root, &database)).unwrap_or_default()
     }
 }
 
 pub(super) fn came(before: &Database, name: &str, version: &str) -> Came {
-    let had = before.there(name).ok().flatten();
-    let had_configuration = had.is_some_and(|it| it.status == Status::ConfigFiles);
+    let had_configuration = before.there(name).is_some_and(|it| it.status == Status::ConfigFiles);
     Came { name: name.to_owned(), version: version.to_owned(), had_configuration, asked: false, noted: false }
 }

@@ -6,11 +6,10 @@ mod job;
 mod remove;
 
 use std::collections::BTreeSet;
-use std::fmt::Display;
 
 use super::case::{Case, Observed, Planned, Unchanged};
 use crate::apt::Step;
-use crate::apt::dpkg::{self, Database, Selection, Status, compare};
+use crate::apt::dpkg::{self, Database, Status, compare};
 pub(super) use crate::apt::fetch::sweep;
 use crate::model::{
     Came, Change, Doing, Entry, Managed, Package, Repairs, Resource, State, Target, Verb, Want,
@@ -19,9 +18,9 @@ use crate::receipt::{Failure, Journal};
 
 use job::Job;
 
-pub(super) fn observe(database: &Database, name: &str) -> Result<State, dpkg::Error> {
-    let there = database.there(name)?;
-    Ok(there.map_or(State::Absent, |it| State::Package { version: it.version, status: it.status }))
+pub(super) fn observe(database: &Database, name: &str) -> State {
+    let there = database.there(name);
+    there.map_or(State::Absent, |it| State::Package { version: it.version.clone(), status: it.status })
 }
 
 pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
@@ -45,7 +44,7 @@ pub(super) fn plan(case: &Case<'_>, wanted: &Package) -> Planned {
     let unless_held = || {
         let database = seen.database().map_err(|error| error.to_string())?;
         match database.there(&wanted.name) {
-            Ok(Some(it)) if it.selection == Selection::Hold => {
+            Some(it) if it.is_on_hold => {
                 Err(format!("it is on hold: apt-mark unhold {}, then apply again", wanted.name))
             }
             _ => Ok(()),
@@ -188,21 +187,21 @@ pub(super) fn revert(
         let to = State::Package { version: version.clone(), status: Status::Installed };
         return Ok(Change::back(entry, Verb::Restore, (from.clone(), to), target));
     }
-    let unseen = |error: &dyn Display| Unchanged::Left(error.to_string());
-    let database = seen.database().map_err(|error| unseen(&error))?;
-    let automatic = seen.automatic().map_err(|error| unseen(&error))?;
+    let unseen = |error: dpkg::Error| Unchanged::Left(error.to_string());
+    let database = seen.database().map_err(unseen)?;
+    let automatic = seen.automatic().map_err(unseen)?;
     let mut managed: BTreeSet<String> = BTreeSet::new();
     let mut left: Vec<String> = Vec::new();
     let mut is_kept = false;
     for Came { name: it, had_configuration, asked, noted, .. } in came {
-        let Some(there) = database.there(it).map_err(|error| unseen(&error))? else { continue };
+        let Some(there) = database.there(it) else { continue };
         // A killed run may have ended before it marked what it installed.
         let has_mark = *noted || !begun;
         let is_manual = it != name && has_mark && !asked && !automatic.contains(it) && !force;
         match there.status {
             Status::ConfigFiles if *had_configuration => {}
             Status::ConfigFiles => drop(managed.insert(it.clone())),
-            _ if there.selection == Selection::Hold => {
+            _ if there.is_on_hold => {
                 is_kept |= it == name;
                 left.push(format!("{it} stays, which is on hold (apt-mark unhold {it})"));
             }
@@ -259,6 +258,7 @@ mod tests {
     use root::{Attributes, Root};
 
     use super::*;
+
     use crate::model::{Action, Found, Kind};
 
     /// The plan for an unmanaged package of version 2 for which dpkg has this status.
@@ -270,7 +270,7 @@ mod tests {
         root.write(dpkg::STATUS, text.as_bytes(), Attributes { mode: 0o644, owner: None }).unwrap();
         let seen = Observed::new(&root);
         let action = Action::package(wanted, "");
-        let found = Found::Else(observe(seen.database().unwrap(), "tool").unwrap());
+        let found = Found::Else(observe(seen.database().unwrap(), "tool"));
         let Kind::Package(wanted) = &action.kind else { unreachable!() };
         match plan(&Case { seen: &seen, action: &action, found: &found, held: None, now: 0 }, wanted) {
             Ok(change) => format!("{:?} {} → {}", change.change, change.from, change.to),

@@ -31,7 +31,7 @@ impl Job<'_, '_> {
         // Some may have gone with a run that was killed.
         let known = |names: &'n [String]| -> Vec<&'n str> {
             let names = names.iter().map(String::as_str);
-            names.filter(|name| database.there(name).is_ok_and(|it| it.is_some())).collect()
+            names.filter(|name| database.there(name).is_some()).collect()
         };
         let (names, purge) = (known(names), known(purge));
         if names.is_empty() {
@@ -121,7 +121,7 @@ impl Job<'_, '_> {
             return Ok(None);
         };
         let seen = Observed::new(self.journal.root);
-        let state = observe(seen.database()?, self.name)?;
+        let state = observe(seen.database()?, self.name);
         match revert(&seen, entry, &state, &BTreeSet::new(), *force) {
             Ok(Change { target: Target::Package(doing), .. }) => Ok(Some(doing)),
             Ok(_) => Ok(None),

@@ -1,6 +1,7 @@
 //! Packages that come and go with real apt and dpkg, on a copy of this system and on a second release of Debian.
 
 use crate::packages::worker::{Order, Worker};
+use lab::machine::SHARED;
 use lab::package::{Package, Script};
 use lab::server::Misbehaviour;
 use lab::systems;
@@ -270,6 +271,57 @@ fn real_what_somebody_else_needs_by_now_or_has_marked_stays_and_is_named() {
         assert!(undone.is_bare && undone.left.is_empty(), "{system}: {undone:#?}");
         worker.has("lab-tool", None);
         worker.has("lab-library", None);
+    }
+}
+
+/// Has the machine note the arguments of each call of a program in front of running it.
+fn noted(worker: &Worker, program: &str) {
+    let script =
+        format!("#!/bin/sh\necho \"{program} $*\" >> {SHARED}/calls\nexec /usr/bin/{program} \"$@\"\n");
+    worker.machine.put_script(&format!("/usr/local/sbin/{program}"), &script);
+}
+
+/// The noted calls since the last look that contain all of these words.
+fn calls(worker: &Worker, words: &[&str]) -> usize {
+    let calls = worker.machine.text(&format!("{SHARED}/calls")).unwrap_or_default();
+    calls.lines().filter(|call| words.iter().all(|word| call.contains(word))).count()
+}
+
+#[test]
+fn real_apt_simulates_all_packages_of_a_run_at_once_and_is_not_asked_where_none_is_to_come() {
+    for (system, machine) in systems::each() {
+        let mut packages = tool().to_vec();
+        packages.push(Package::new("lab-user", "1.0").depends("lab-library, lab-data"));
+        packages.push(Package::new("lab-data", "1.0"));
+        let worker = Worker::new(machine, packages);
+        let before = worker.machine.packages();
+        for program in ["apt-get", "dpkg-query"] {
+            noted(&worker, program);
+        }
+        let wanted = ["install lab-tool", "install lab-user"];
+        let ran = worker.apply(&wanted);
+        assert!(ran.failed.is_empty(), "{system}: {ran:#?}");
+        assert_eq!(calls(&worker, &["--simulate"]), 1, "{system}");
+        assert_eq!(calls(&worker, &["--simulate", "lab-tool lab-user"]), 1, "{system}");
+        worker.machine.put(&format!("{SHARED}/calls"), "");
+        assert!(worker.apply(&wanted).planned.is_empty(), "{system}");
+        assert_eq!(calls(&worker, &["apt"]), 0, "{system}");
+        assert_eq!(calls(&worker, &["dpkg-query", "--show"]), 1, "{system}");
+
+        // What came for the sake of one goes with that one.
+        let ran = worker.apply(&wanted[..1]);
+        assert!(ran.failed.is_empty(), "{system}: {ran:#?}");
+        worker.has("lab-data", None);
+        worker.has("lab-library", Some("install ok installed 1.0"));
+        worker.machine.put(&format!("{SHARED}/calls"), "");
+        let ran = worker.apply(&["install lab-nowhere", "install lab-tool", "install lab-user"]);
+        assert_eq!(ran.failed.len(), 1, "{system}: {ran:#?}");
+        assert!(ran.failed[0].contains("Unable to locate package lab-nowhere"), "{system}: {ran:#?}");
+        worker.has("lab-user", Some("install ok installed 1.0"));
+        // Once for both, once for each.
+        assert_eq!(calls(&worker, &["--simulate"]), 3, "{system}");
+        assert!(worker.undo().is_bare, "{system}");
+        assert_eq!(worker.machine.packages(), before, "{system}");
     }
 }
 
