@@ -43,10 +43,9 @@ impl Machine<'_> {
             return Ok(self.tools.log(Level::Info, &text)?);
         }
         let is_managed = charm.has_applied && !self.is_applied_since_undo(&charm)?;
-        // A driver may stay without the program, as after an undo. So may a spec that `cdi generate` wrote: it sets up
-        // no worker.
-        let needs_program =
-            |entry: &Entry| !entry.component.is_empty() && entry.component != Component::Packages.as_ref();
+        // A driver may stay without the program, as after an undo. The package's removal would revert all else, also a spec
+        // that a person has `cdi generate` write.
+        let needs_program = |entry: &Entry| entry.component != Component::Packages.as_ref();
         if is_managed || !State::of_receipt(self.root)?.receipt.entries.iter().any(needs_program) {
             if is_managed && self.revert_all()? {
                 self.keep_package(

@@ -7,6 +7,7 @@ use crate::charm::unit::Unit;
 
 const CONFIG: &str = "etc/rocworker/config.yaml";
 const RULES: &str = "etc/udev/rules.d/70-amdgpu.rules";
+const PACKAGE: &str = "var/lib/rocworker/charm-package";
 const STATE: &str = "var/lib/rocworker/charm.json";
 
 #[test]
@@ -204,6 +205,21 @@ fn real_a_generated_spec_keeps_no_hook_from_applying_and_stays_after_an_undo() {
         assert!(told.starts_with("blocked: Reverted by the action undo: "), "{path}: {told}");
         assert!(laid.path("etc/cdi/amd.json").exists(), "{path}");
     }
+}
+
+/// The charm's package would take the spec with it.
+#[test]
+fn real_a_generated_spec_of_a_charm_that_could_not_apply_keeps_the_package() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    let (laid, unit) = (worker(), Unit::new());
+    laid.put(PACKAGE, "0.1.0-1\n");
+    Unit::by_hand(laid.top(), &["cdi", "generate"]).well();
+    unit.options(r#"{"gpu-device-ids":"7"}"#);
+    unit.run(laid.top(), "hooks/install").well();
+    unit.run(laid.top(), "hooks/remove").well();
+    assert!(laid.path("etc/cdi/amd.json").exists() && !laid.path(PACKAGE).exists());
 }
 
 /// An undo that refuses to begin has undone nothing: later hooks try it again, and the charm's removal takes all away.
