@@ -6,17 +6,27 @@ use root::Root;
 
 /// The program's path in the Debian package.
 pub const PACKAGED: &str = "/usr/bin/rocworker";
-/// The path at which an administrator or the charm puts the program.
+/// The path at which an administrator puts the program.
 pub const LOCAL: &str = "/usr/local/bin/rocworker";
 
 /// The name of the exporter's program, which is beside rocworker.
 pub const EXPORTER: &str = "rocworker-exporter";
 
 /// Folders in which a unit finds no program. The system empties the first five at a start (file-hierarchy(7)); the
-/// daemon's unit hides the others, and /run/user, by `ProtectHome=yes` (systemd.exec(5)); beneath /var they are
-/// ostree's.
-const NOT_FOR_UNITS: [&str; 9] =
-    ["/tmp", "/var/tmp", "/run", "/dev", "/proc", "/home", "/root", "/var/home", "/var/roothome"];
+/// daemon's unit hides the next, and /run/user, by `ProtectHome=yes` (systemd.exec(5)); those beneath /var are ostree's.
+/// Juju replaces a charm's folder at each upgrade.
+const NOT_FOR_UNITS: [&str; 10] = [
+    "/tmp",
+    "/var/tmp",
+    "/run",
+    "/dev",
+    "/proc",
+    "/home",
+    "/root",
+    "/var/home",
+    "/var/roothome",
+    "/var/lib/juju",
+];
 
 /// The path beneath `root` of the program that units run: where it is installed, else where the one that runs is
 /// (`running`; only on the machine itself). Root runs it at each start, so only root may be able to replace it.
@@ -42,7 +52,7 @@ pub fn find(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
     Err(format!("{why}: run `install -D -m 755 -t {} {source}{beside}`", folder.display()))
 }
 
-/// Finds the exporter, which is beside the program in a package, an archive and a charm.
+/// Finds the exporter, which is beside the program in a package and an archive.
 ///
 /// # Errors
 /// A sentence that says what to run, as with [`find`].

@@ -25,7 +25,6 @@ pub(crate) fn run(session: &Session, name: Option<&str>, is_guest: bool) -> anyh
         tools: Tools::new(tools, is_guest),
         event,
         unit: environment.unit,
-        running: crate::run::running().context("this program does not know where it is")?,
         now: Timestamp::of(SystemTime::now()),
         caller: crate::run::caller(&here),
     };

@@ -1,7 +1,7 @@
 //! What a hook does: read the options, write the configuration, apply it as `rocworker apply` does, set the unit's
 //! status.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use config::selection::select;
@@ -9,7 +9,6 @@ use config::{self, Config};
 use engines::Versions;
 use engines::concourse::{Concourse, UNIT};
 use host::facts::Facts;
-use host::runs_systemd;
 use host::timestamp::Timestamp;
 use juju::Event;
 use juju::charm::{self, Charm, Undo};
@@ -25,9 +24,8 @@ use super::after_apply::{self, Found, reboot};
 use super::own_files;
 use crate::daemon::socket::{Answer, ask};
 use crate::desired;
-use crate::desired::own_unit::{DAEMON, EXPORTER};
+use crate::desired::own_unit::EXPORTER;
 use crate::doctor;
-use crate::own_program::PACKAGED;
 use crate::run::{self, Outcome, Own, Run, State, applied_elsewhere};
 
 /// The machine on which a hook runs, and the hook tools of Juju.
@@ -41,8 +39,6 @@ pub struct Machine<'a> {
     pub event: Event,
     /// `rocworker/0`, where Juju says so.
     pub unit: Option<String>,
-    /// The program that runs, on the machine that it runs on.
-    pub running: PathBuf,
     pub now: Timestamp,
     /// Who called, as far as the machine shows.
     pub caller: String,
@@ -61,8 +57,6 @@ pub struct Ended {
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Lines of the log for one hook; the history on the machine has all.
 const LINES: usize = 20;
-/// The daemon ends within a second; systemd itself kills it after 90.
-const RESTART_LIMIT: Duration = Duration::from_secs(100);
 /// The unit of Concourse's web node, as the Concourse charm has it.
 const WEB_UNIT: &str = "concourse-server.service";
 
@@ -131,23 +125,18 @@ impl Machine<'_> {
             return Ok((UnitStatus::tags_held(), None));
         }
         own_files::put_configuration(self.root, charm, &config)?;
-        let is_another = own_files::put_program(self.root, charm, &self.running)?;
-        if own_files::put_exporter(self.root, charm, &self.running)? | is_another {
-            self.restart_services(charm)?;
-        }
         if matches!(self.event, Event::Install | Event::UpgradeCharm) {
             self.tools.version(env!("CARGO_PKG_VERSION"))?;
         }
         if charm.undo != Undo::None {
+            own_files::remove_copies(self.root, charm)?;
             self.follow_port(charm, &config)?;
             return Ok((self.after_action_undo(charm)?, None));
         }
         let applied = self.apply(&config, charm)?;
         self.log_applied(&applied)?;
         self.follow_port(charm, &config)?;
-        if applied.effects.iter().all(|it| it.outcome != EffectOutcome::Pending) {
-            own_files::yield_to_package(self.root, charm)?;
-        }
+        own_files::remove_copies(self.root, charm)?;
         let status = after_apply::status(&self.found(role, &config, &applied)?, &applied);
         Ok((status, Some(applied)))
     }
@@ -206,12 +195,15 @@ impl Machine<'_> {
 
     /// The pipeline that a person's commands run too.
     pub(super) fn pipeline<'r>(&'r self, config: &'r Config) -> Run<'r> {
-        // The charm's folder goes with the charm: what runs later is what stays.
-        let stays = [PACKAGED, own_files::PROGRAM].map(Path::new);
-        let program = stays.into_iter().find(|path| self.root.exists(path)).unwrap_or(&self.running);
-        let own = Own::at(&self.running, program.to_owned());
         let caller = format!("{}, for {}'s {}", self.caller, self.unit_name(), self.event.described());
-        Run { root: self.root, config, programs: self.programs.as_ref(), own, now: self.now, caller }
+        Run {
+            root: self.root,
+            config,
+            programs: self.programs.as_ref(),
+            own: Own::find(),
+            now: self.now,
+            caller,
+        }
     }
 
     /// Shows Juju what is being done, as often as it should hear of it.
@@ -285,21 +277,6 @@ impl Machine<'_> {
     /// Whether the exporter's unit is rocworker's.
     fn has_exporter(&self) -> anyhow::Result<bool> {
         Ok(State::of_receipt(self.root)?.receipt.entry(Path::new(EXPORTER.file)).is_some())
-    }
-
-    /// Has the daemon and the exporter go on by the programs that have come: the earlier daemon would revert what this
-    /// build writes.
-    fn restart_services(&self, charm: &mut Charm) -> anyhow::Result<()> {
-        if let Some(programs) = self.programs.as_ref().filter(|_| runs_systemd(self.root)) {
-            let mut argv = vec!["systemctl", "try-restart", DAEMON.name];
-            argv.extend(self.has_exporter()?.then_some(EXPORTER.name));
-            if let Err(error) = programs.run(&argv, RESTART_LIMIT) {
-                let text =
-                    format!("{}: the program before this one may run still: {error}", self.event.described());
-                return Ok(self.tools.log(Level::Warning, &text)?);
-            }
-        }
-        Ok(own_files::taken_over(self.root, charm)?)
     }
 
     fn log_applied(&self, applied: &Outcome) -> Result<(), tools::Error> {

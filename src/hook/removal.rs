@@ -4,8 +4,7 @@ use std::path::Path;
 
 use anyhow::bail;
 use config::Component;
-use engines::program::AGENTS;
-use juju::charm::{self, Charm, Undo};
+use juju::charm::{self, AGENTS, Charm, Undo};
 use juju::options::Options;
 use juju::tools::{self, Level};
 use juju::unit_status::UnitStatus;
@@ -44,19 +43,22 @@ impl Machine<'_> {
             return Ok(self.tools.log(Level::Info, &text)?);
         }
         let is_managed = charm.has_applied && !self.is_applied_since_undo(&charm)?;
-        // A driver may stay without the program, as after an undo. So may a spec that `cdi generate` wrote: it sets up
-        // no worker.
-        let needs_program =
-            |entry: &Entry| !entry.component.is_empty() && entry.component != Component::Packages.as_ref();
+        // A driver may stay without the program, as after an undo. The package's removal would revert all else, also a spec
+        // that a person has `cdi generate` write.
+        let needs_program = |entry: &Entry| entry.component != Component::Packages.as_ref();
         if is_managed || !State::of_receipt(self.root)?.receipt.entries.iter().any(needs_program) {
-            // What waits for a worker's builds to end, and starts it again, is this program.
-            let is_needed = is_managed && self.revert_all()?;
-            own_files::remove(self.root, &charm, is_needed)?;
+            if is_managed && self.revert_all()? {
+                self.keep_package(
+                    "rocworker's package stays until you remove it: it starts the worker again",
+                )?;
+            }
+            own_files::remove_configuration(self.root, &charm)?;
+            own_files::remove_copies(self.root, &mut charm)?;
         } else {
-            // The program and the configuration are a part of it, whoever brought them.
-            let text =
-                "what is set up here stays: it was applied without the charm, and rocworker undo reverts it";
-            self.tools.log(Level::Info, text)?;
+            // The package and the configuration are a part of it, whoever brought them.
+            self.keep_package(
+                "what is set up here stays: it was applied without the charm, and rocworker undo reverts it",
+            )?;
         }
         if self.root.exists(REPORTS) {
             self.root.remove_tree(REPORTS)?;
@@ -66,6 +68,13 @@ impl Machine<'_> {
         }
         self.root.remove(charm::PATH)?;
         self.root.sweep(charm::PATH);
+        Ok(())
+    }
+
+    /// Logs why the package stays, and forgets that the charm has installed it.
+    fn keep_package(&self, why: &str) -> anyhow::Result<()> {
+        self.tools.log(Level::Info, why)?;
+        self.root.remove(charm::PACKAGE)?;
         Ok(())
     }
 

@@ -1,13 +1,13 @@
 //! The program that sets a machine up: where it is, and what is beside it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use root::Root;
 
 /// What a [`super::Run`] knows of its program.
 #[derive(Debug, Clone, Default)]
 pub struct Own {
-    /// The program's lasting path: units and later runs start it by this path.
+    /// The program's path: units and later runs start it by this path.
     pub program: Option<PathBuf>,
     /// The path of the wrapper's program of the same build.
     pub beside: Option<PathBuf>,
@@ -18,14 +18,10 @@ pub struct Own {
 impl Own {
     /// The one that runs, with the wrapper beside it; neither is known where the kernel does not say.
     pub fn find() -> Self {
-        running().map_or_else(Self::default, |running| Self::at(&running, running.clone()))
-    }
-
-    /// A program that runs at a path which may go. `stays`: the lasting path of a copy.
-    pub fn at(running: &Path, stays: PathBuf) -> Self {
-        let waiter = stays.to_str().map(|program| vec![program.to_owned(), "settle".to_owned()]);
+        let Some(running) = running() else { return Self::default() };
+        let waiter = running.to_str().map(|program| vec![program.to_owned(), "settle".to_owned()]);
         let beside = running.parent().map(|folder| folder.join("runc-amd-wrapper"));
-        Self { program: Some(stays), beside, waiter }
+        Self { program: Some(running), beside, waiter }
     }
 }
 

@@ -12,9 +12,6 @@ pub const PACKAGED: &str = "/usr/lib/rocworker/runc-amd-wrapper";
 /// Path to which the wrapper is copied from beside this program, when no package has it.
 pub const INSTALLED: &str = "/usr/local/lib/rocworker/runc-amd-wrapper";
 
-/// The folder that holds a folder for the agent of each Juju unit on the machine.
-pub const AGENTS: &str = "/var/lib/juju/agents";
-
 const REINSTALL: &str = "install rocworker again, then rocworker apply";
 
 /// The longest program that is read, in bytes: more than the wrapper has in any build.
@@ -42,7 +39,7 @@ pub fn is_managed(path: &str) -> bool {
 
 impl Program {
     /// Finds the package's wrapper; else the wrapper beside this program, which an apply copies; else the copy of an
-    /// earlier apply. If somebody has changed that copy, the charm's wrapper replaces it.
+    /// earlier apply, while nobody has changed that copy.
     ///
     /// # Errors
     /// There is no wrapper, or a user other than root could have put it there. No engine then names the wrapper.
@@ -95,13 +92,13 @@ impl Program {
         let read = root.read_trusted(INSTALLED, LIMIT);
         let is_managed = |bytes: &&Vec<u8>| states.is_none_or(|states| is_among(states, bytes));
         let there = read.as_ref().ok().filter(is_managed).cloned();
-        if let Some(bytes) = there.or_else(|| of_a_charm(root, states?)) {
+        if let Some(bytes) = there {
             return Ok(Self { path: INSTALLED.into(), bytes: Some(bytes) });
         }
         Err(match read {
             Ok(_) => format!(
                 "{} is not what rocworker has put there, and none is beside this program to put it right: apply again by \
-                 one that has it beside it (the charm's next hook does)",
+                 one that has it beside it",
                 root.shown(INSTALLED).display()
             ),
             Err(error) if error.is_not_found() => format!(
@@ -123,14 +120,6 @@ pub fn runs(versions: &mut Versions<'_>, program: &Path) -> Result<(), String> {
 fn is_among(states: &[State], bytes: &[u8]) -> bool {
     let digest = Digest::of(bytes);
     states.iter().any(|state| matches!(state, State::File { sha256, .. } if *sha256 == digest))
-}
-
-/// The copied wrapper's bytes from a charm on this machine: Juju's agent keeps the charm unpacked.
-fn of_a_charm(root: &Root, states: &[State]) -> Option<Vec<u8>> {
-    root.list(AGENTS).ok()?.into_iter().find_map(|agent| {
-        let path = Path::new(AGENTS).join(agent).join("charm/bin/runc-amd-wrapper");
-        root.read_trusted(path, LIMIT).ok().filter(|bytes| is_among(states, bytes))
-    })
 }
 
 #[cfg(test)]
@@ -185,20 +174,6 @@ mod tests {
                 assert_eq!(program.bytes.as_deref(), Some(build.as_bytes()));
             }
             fs::write(&copy, build).unwrap();
-        }
-
-        let of_charm = dir.path().join(&AGENTS[1..]).join("unit-rocworker-0/charm/bin/runc-amd-wrapper");
-        fs::create_dir_all(of_charm.parent().unwrap()).unwrap();
-        for (there, is_right) in [("another build", false), ("\u{7f}ELF second", true)] {
-            fs::write(&of_charm, there).unwrap();
-            for changed in [Some("EVIL"), None] {
-                match changed {
-                    Some(text) => fs::write(&copy, text).unwrap(),
-                    None => fs::remove_file(&copy).unwrap(),
-                }
-                let bytes = Program::find(&root, None).ok().and_then(|program| program.bytes);
-                assert_eq!(bytes, is_right.then(|| b"\x7fELF second".to_vec()), "{there} {changed:?}");
-            }
         }
     }
 }

@@ -11,6 +11,11 @@ use serde::{Deserialize, Serialize};
 /// that one, so that no two processes wait for each other.
 const LOCK: &str = "/var/lib/rocworker/charm.lock";
 pub const PATH: &str = "/var/lib/rocworker/charm.json";
+/// The versions of the Debian package that the charm has installed, one a line. charm/dispatch writes the file, and removes
+/// the package after the last unit's hook `remove` while the file names the version that is installed.
+pub const PACKAGE: &str = "/var/lib/rocworker/charm-package";
+/// The folder that holds a folder for the agent of each Juju unit on the machine.
+pub const AGENTS: &str = "/var/lib/juju/agents";
 const LIMIT: usize = 1 << 20;
 const VERSION: u32 = 1;
 
@@ -31,11 +36,11 @@ pub struct Charm {
     /// What the configuration was written as, the last one last.
     #[serde(default)]
     pub configuration: Vec<String>,
-    /// What the program was written as, the last one last.
-    #[serde(default)]
+    /// What a charm that carried no package wrote as /usr/local/bin/rocworker.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub program: Vec<String>,
-    /// What the exporter's program was written as, the last one last.
-    #[serde(default)]
+    /// What a charm that carried no package wrote as /usr/local/bin/rocworker-exporter.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exporter: Vec<String>,
     /// The ports that Juju was asked to open for the exporter, the last one last. Whether it did is known only once the
     /// hook has ended.
@@ -158,7 +163,7 @@ mod tests {
             (Undo::Ended, r#""is_taken_back":true,"undo_ended":true"#),
         ] {
             let text = format!(
-                r#"{{"schema_version":1,"units":["u/0"],{keys},"has_applied":true,"configuration":[],"program":[],"exporter":[],"ports":[9400]}}"#
+                r#"{{"schema_version":1,"units":["u/0"],{keys},"has_applied":true,"configuration":[],"ports":[9400]}}"#
             );
             let charm: Charm = serde_json::from_str(&text).unwrap();
             assert_eq!(charm.undo, undo);

@@ -3,7 +3,9 @@
 use lab::systems;
 use serde_json::Value;
 use support::real;
+use support::said::Said;
 
+use crate::charm::machines::in_context;
 use crate::charm::record::golden;
 use crate::charm::unit::Unit;
 use crate::packages::driver::worker::{DRIVER, PROGRAM, Worker};
@@ -28,15 +30,11 @@ fn real_a_driver_stays_at_remove_with_what_came_beside_it_unless_it_is_asked_for
     let Some((machine, headers)) = systems::with_headers() else { return };
     let (worker, _debian) = Worker::new(machine, &headers, true);
     let packages = worker.machine.packages();
-    let unit = Unit::in_folder(&worker.machine.shared());
+    let unit = Unit::in_folder(&worker.machine.shared(), "rocworker/0");
     let hook = |path: &str| {
         unit.forget();
-        let seen =
-            |word: String| word.replace(worker.machine.shared().to_str().unwrap(), lab::machine::SHARED);
-        let environment = unit.environment(path).into_iter().map(seen);
-        let argv: Vec<String> = ["env", "-i"].map(str::to_owned).into_iter().chain(environment).collect();
-        let argv: Vec<&str> = argv.iter().map(String::as_str).chain([PROGRAM, "hook"]).collect();
-        worker.machine.call(&argv).well();
+        let mut command = in_context(&worker.machine, &unit, path, &[PROGRAM, "hook"]);
+        Said::from(command.output().unwrap()).well();
         golden(&unit.pending())
     };
     unit.options(r#"{"restart":"never"}"#);

@@ -1,15 +1,15 @@
-//! The exporter that a charm brings, and its port.
+//! The exporter that the charm's package brings, and its port.
 
 use layout::{Entry, Machine};
 use serde_json::json;
-use support::laid::Laid;
 use support::real;
 
+use crate::charm::machines::out;
 use crate::charm::record::Call;
 use crate::charm::unit::Unit;
 
 const UNIT: &str = "etc/systemd/system/rocm-exporter.service";
-const PROGRAM: &str = "usr/local/bin/rocworker-exporter";
+const PROGRAM: &str = "/usr/bin/rocworker-exporter";
 
 fn ports(calls: &[Call]) -> Vec<String> {
     let of_ports = calls.iter().filter(|call| call.name().ends_with("-port"));
@@ -18,20 +18,18 @@ fn ports(calls: &[Call]) -> Vec<String> {
 
 #[test]
 fn real_the_port_of_an_exporter_that_answers_others_is_opened_and_closed_when_it_goes() {
-    if !real::require(&["python3", "env", "strip"]) {
+    if !real::require(&["python3", "env"]) {
         return;
     }
-    let laid = Laid::out(&Machine::demo().put("/run/systemd/system", Entry::Directory));
-    let unit = Unit::with_its_own_programs();
-    unit.put_beside("rocworker-exporter", "stands for the exporter\n");
+    let laid = out(&Machine::demo().put("/run/systemd/system", Entry::Directory));
+    let unit = Unit::new();
     let hook = |listen: &str, path: &str| {
         unit.options(&json!({ "exporter-listen": listen }).to_string());
         ports(&unit.run(laid.top(), path).well())
     };
     let none = [""; 0];
     assert_eq!(hook("127.0.0.1:9401", "hooks/install"), none, "loopback needs none");
-    assert_eq!(laid.text(PROGRAM), "stands for the exporter\n");
-    let exec_start = |listen: &str| format!("\nExecStart=/{PROGRAM} --listen {listen}\n");
+    let exec_start = |listen: &str| format!("\nExecStart={PROGRAM} --listen {listen}\n");
     assert!(laid.text(UNIT).contains(&exec_start("127.0.0.1:9401")), "{}", laid.text(UNIT));
 
     assert_eq!(hook("0.0.0.0:9401", "hooks/config-changed"), ["open-port 9401/tcp"]);
@@ -45,20 +43,17 @@ fn real_the_port_of_an_exporter_that_answers_others_is_opened_and_closed_when_it
     assert_eq!(hook("0.0.0.0:9401", "hooks/config-changed"), ["close-port 9500/tcp", "open-port 9401/tcp"]);
     assert_eq!(hook("0.0.0.0:9401", "actions/undo"), closed);
     assert!(!laid.path(UNIT).exists());
-    hook("0.0.0.0:9401", "hooks/remove");
-    assert!(!laid.path(PROGRAM).exists());
 }
 
 #[test]
 fn real_another_ones_unit_stays_and_its_port_is_not_the_charms() {
-    if !real::require(&["python3", "env", "strip"]) {
+    if !real::require(&["python3", "env"]) {
         return;
     }
-    let laid = Laid::out(&Machine::demo().put("/run/systemd/system", Entry::Directory));
+    let laid = out(&Machine::demo().put("/run/systemd/system", Entry::Directory));
     laid.put(UNIT, "[Service]\nExecStart=/usr/local/bin/rocm_smi_exporter\n");
     let before = laid.text(UNIT);
-    let unit = Unit::with_its_own_programs();
-    unit.put_beside("rocworker-exporter", "stands for the exporter\n");
+    let unit = Unit::new();
     unit.options(&json!({ "exporter-listen": "0.0.0.0:9401" }).to_string());
     let calls = unit.run(laid.top(), "hooks/install").well();
     assert_eq!(ports(&calls), [""; 0]);

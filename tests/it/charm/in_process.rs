@@ -1,7 +1,6 @@
 //! Hooks as the program runs them, in the test's own process, with hook tools that only answer.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use host::timestamp::Timestamp;
@@ -13,15 +12,13 @@ use support::crashes::Crashes;
 use support::laid::Laid;
 use tempfile::TempDir;
 
-/// One unit, and the program that its hooks run.
+/// One unit.
 pub(crate) struct Unit {
     dir: TempDir,
-    program: PathBuf,
 }
 
 impl Unit {
-    /// `program`: where the program is that hooks run.
-    pub(crate) fn new(program: &Path) -> Self {
+    pub(crate) fn new() -> Self {
         let dir = support::detect::scratch();
         let at = dir.path().display();
         let tool = format!(
@@ -31,20 +28,9 @@ impl Unit {
         for name in crate::charm::unit::TOOLS {
             crate::charm::unit::put(&dir.path().join(name), &tool);
         }
-        let unit = Self { dir, program: program.to_owned() };
+        let unit = Self { dir };
         unit.options("{}");
         unit
-    }
-
-    /// One whose charm has the programs in a folder of its own, as charmcraft packs them.
-    pub(crate) fn with_its_own_programs() -> Self {
-        let unit = Self::new(Path::new(""));
-        let folder = unit.dir.path().join("bin");
-        fs::create_dir(&folder).unwrap();
-        for name in ["rocworker", "runc-amd-wrapper"] {
-            crate::charm::unit::put(&folder.join(name), support::laid::WRAPPER);
-        }
-        Self { program: folder.join("rocworker"), ..unit }
     }
 
     /// What config-get answers.
@@ -80,7 +66,6 @@ impl Unit {
             tools: Tools::new(Programs::in_folders(folders), false),
             event: Event::of(None, &environment).unwrap(),
             unit: environment.unit,
-            running: self.program.clone(),
             now: Timestamp::of(SystemTime::now()),
             caller: "a test".to_owned(),
         };

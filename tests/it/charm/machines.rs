@@ -1,7 +1,12 @@
 //! Machines on which hooks run.
 
+use std::process::Command;
+
+use lab::machine::{Machine as Lab, SHARED};
 use layout::Machine;
 use support::laid::Laid;
+
+use crate::charm::unit::Unit;
 
 /// The charm's (fourdollars/concourse-ci-machine, lib/concourse_worker.py), without what needs a network.
 pub(crate) const WORKER_UNIT: &str = "[Unit]
@@ -32,4 +37,12 @@ pub(crate) fn worker() -> Laid {
     laid.put("var/lib/concourse/bin/concourse", "");
     laid.put("var/lib/concourse/bin/containerd", "");
     laid
+}
+
+/// A program in a hook's context on a machine of the laboratory, whose shared folder holds the unit's.
+pub(crate) fn in_context(lab: &Lab, unit: &Unit, path: &str, argv: &[&str]) -> Command {
+    let seen = |word: String| word.replace(lab.shared().to_str().unwrap(), SHARED);
+    let environment: Vec<String> = unit.environment(path).into_iter().map(seen).collect();
+    let environment = environment.iter().map(String::as_str);
+    lab.command(&["env", "-i"].into_iter().chain(environment).chain(argv.iter().copied()).collect::<Vec<_>>())
 }

@@ -11,6 +11,7 @@ mod gpu_reset;
 mod hooks;
 mod in_process;
 mod machines;
+mod package;
 mod packed;
 mod readme;
 mod record;

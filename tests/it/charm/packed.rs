@@ -13,6 +13,7 @@ use support::stage::{Stage, stdout};
 use crate::charm::machines::WORKER_UNIT;
 use crate::charm::record::{calls, golden};
 use crate::charm::unit::Unit;
+use crate::packages::debian::worker::repack;
 
 /// charmcraft in a folder of its own, which `cargo xtask test` makes.
 const CHARMCRAFT: &str = "ROCWORKER_CHARMCRAFT";
@@ -39,9 +40,7 @@ fn packed(folder: &Path, charmcraft: &Path, made: &Path) -> (Vec<PathBuf>, PathB
     let python = charmcraft.join("bin/python");
     run(Command::new(python).args(["-m", "zipfile", "-e"]).arg(&archives[1]).arg(&unpacked));
     // zipfile keeps no modes, as the agent does.
-    for name in ["dispatch", "bin/rocworker", "bin/runc-amd-wrapper"] {
-        fs::set_permissions(unpacked.join(name), fs::Permissions::from_mode(0o755)).unwrap();
-    }
+    fs::set_permissions(unpacked.join("dispatch"), fs::Permissions::from_mode(0o755)).unwrap();
     (archives.into(), unpacked)
 }
 
@@ -63,7 +62,7 @@ fn run(command: &mut Command) -> String {
 
 /// Stands in for systemctl: one worker, which ends when it is told to land, and which somebody has to start again.
 /// What it is called for stands among what Juju is told, so that the order of the two can be seen. Whatever a hook runs is
-/// told of the model's proxy.
+/// told of the model's proxy; dpkg's scripts need none.
 const SYSTEMCTL: &str = r#"#!/bin/sh
 state=$STAND_IN/worker
 [ -e "$state" ] || echo 1 > "$state"
@@ -78,7 +77,7 @@ case "$*" in
 esac
 printf '["systemctl"' >> "$STAND_IN/pending"
 for word; do printf ', "%s"' "$word" >> "$STAND_IN/pending"; done
-[ "$http_proxy" = http://proxy.example:3128 ] || printf ', "without the model'"'"'s proxy"' >> "$STAND_IN/pending"
+[ "$http_proxy" = http://proxy.example:3128 ] || [ -n "$DPKG_MAINTSCRIPT_NAME" ] || printf ', "without the model'"'"'s proxy"' >> "$STAND_IN/pending"
 echo ']' >> "$STAND_IN/pending"
 "#;
 
@@ -88,6 +87,8 @@ pub(crate) const WORKER: &str = r"
 for folder in bin sbin local/bin local/sbin; do rm -f /usr/$folder/containerd /usr/$folder/dockerd; done
 mkdir -p /run/systemd/system /var/lib/concourse/bin /var/lib/concourse-worker /var/lib/juju/agents/unit-rocworker-0
 mkdir -p /run/systemd; echo lxc > /run/systemd/container
+# Of groups that the laid-out machine does not have.
+: > /var/lib/dpkg/statoverride
 printf '#!/bin/sh\necho 7.14.3\n' > /var/lib/concourse/bin/concourse
 printf '#!/bin/sh\necho containerd github.com/containerd/containerd v2.1.4 1234\n' > /var/lib/concourse/bin/containerd
 chmod 755 /var/lib/concourse/bin/concourse /var/lib/concourse/bin/containerd
@@ -197,6 +198,8 @@ fn real_charmcraft_packs_the_charm_and_its_dispatch_runs_every_hook_and_action()
     let stage = Stage::set(&captures::phoenix_beside_rtx4080());
     stage.put("etc/systemd/system/concourse-worker.service", WORKER_UNIT);
     stage.put("etc/group", "root:x:0:\nrender:x:104:\n");
+    let newer = charm.unit.folder().join("newer.deb");
+    repack(&charm.unpacked.join("rocworker.deb"), &newer, "0.1.0-2", |_| {});
     let is_of = |expected: &str| {
         format!("cat /etc/rocworker/concourse.env 2>/dev/null | grep -c {expected} || true\n")
     };
@@ -216,14 +219,11 @@ fn real_charmcraft_packs_the_charm_and_its_dispatch_runs_every_hook_and_action()
         "test -e /etc/cdi/amd.json || echo no CDI spec\n".to_owned(),
         charm.options(DEFAULTS),
         charm.hook("hooks/config-changed"),
-        // Another build of the program comes with another revision.
-        format!("printf x >> {}/bin/rocworker\n", charm.unpacked.display()),
+        // Another version of the package comes with another revision.
+        format!("cp {} {}/rocworker.deb\n", newer.display(), charm.unpacked.display()),
         charm.put(),
         charm.hook("hooks/upgrade-charm"),
-        format!(
-            "cmp {}/bin/rocworker /usr/local/bin/rocworker && echo the new program\n",
-            charm.unpacked.display()
-        ),
+        "dpkg-query --show rocworker\n".to_owned(),
         "grep ExecStart /etc/systemd/system/rocworker-boot.service\n".to_owned(),
         charm.hook("hooks/update-status"),
         charm.hook("hooks/stop"),

@@ -1,7 +1,5 @@
 //! What the hook remove takes back, and what it leaves: another's work stays, and what is managed is not forgotten.
 
-use std::fs;
-
 use support::real;
 
 use crate::charm::machines::worker;
@@ -9,8 +7,8 @@ use crate::charm::unit::Unit;
 
 const CONFIG: &str = "etc/rocworker/config.yaml";
 const RULES: &str = "etc/udev/rules.d/70-amdgpu.rules";
+const PACKAGE: &str = "var/lib/rocworker/charm-package";
 const STATE: &str = "var/lib/rocworker/charm.json";
-const PROGRAM: &str = "usr/local/bin/rocworker";
 
 #[test]
 fn real_a_charm_that_could_not_apply_leaves_what_somebody_else_has_set_up() {
@@ -49,13 +47,10 @@ fn real_a_charm_that_could_not_apply_leaves_what_somebody_else_has_set_up() {
 
 #[test]
 fn real_a_removal_that_leaves_something_of_ours_fails_until_it_is_put_right() {
-    if !real::require(&["python3", "env", "strip"]) {
+    if !real::require(&["python3", "env"]) {
         return;
     }
-    let (laid, unit) = (worker(), Unit::with_its_own_programs());
-    // No package: the charm's copy of the program is the only one that can take back.
-    fs::remove_file(laid.path("usr/bin/rocworker")).unwrap();
-    fs::create_dir_all(laid.path("usr/local/bin")).unwrap();
+    let (laid, unit) = (worker(), Unit::new());
     let before = laid.tree();
     unit.run(laid.top(), "hooks/install").well();
     let rules = laid.text(RULES) + "# mine\n";
@@ -70,7 +65,7 @@ fn real_a_removal_that_leaves_something_of_ours_fails_until_it_is_put_right() {
         ] {
             assert!(told.contains(part), "{told}");
         }
-        assert!(laid.path(PROGRAM).exists() && laid.path(STATE).exists() && laid.path(CONFIG).exists());
+        assert!(laid.path(STATE).exists() && laid.path(CONFIG).exists());
         assert_eq!(laid.text(RULES), rules);
         assert!(!laid.path("etc/cdi/amd.json").exists(), "the rest is taken back");
     }
@@ -210,6 +205,21 @@ fn real_a_generated_spec_keeps_no_hook_from_applying_and_stays_after_an_undo() {
         assert!(told.starts_with("blocked: Reverted by the action undo: "), "{path}: {told}");
         assert!(laid.path("etc/cdi/amd.json").exists(), "{path}");
     }
+}
+
+/// The charm's package would take the spec with it.
+#[test]
+fn real_a_generated_spec_of_a_charm_that_could_not_apply_keeps_the_package() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    let (laid, unit) = (worker(), Unit::new());
+    laid.put(PACKAGE, "0.1.0-1\n");
+    Unit::by_hand(laid.top(), &["cdi", "generate"]).well();
+    unit.options(r#"{"gpu-device-ids":"7"}"#);
+    unit.run(laid.top(), "hooks/install").well();
+    unit.run(laid.top(), "hooks/remove").well();
+    assert!(laid.path("etc/cdi/amd.json").exists() && !laid.path(PACKAGE).exists());
 }
 
 /// An undo that refuses to begin has undone nothing: later hooks try it again, and the charm's removal takes all away.

@@ -74,8 +74,8 @@ impl Unit {
     }
 
     /// One beneath this folder, for a machine that shares it.
-    pub(crate) fn in_folder(folder: &Path) -> Self {
-        Self::kept_in(tempfile::tempdir_in(folder).unwrap(), "rocworker/0")
+    pub(crate) fn in_folder(folder: &Path, name: &str) -> Self {
+        Self::kept_in(tempfile::tempdir_in(folder).unwrap(), name)
     }
 
     fn kept_in(dir: TempDir, name: &str) -> Self {
@@ -91,23 +91,6 @@ impl Unit {
         unit
     }
 
-    /// One whose charm has the programs in a folder of its own, as charmcraft packs them.
-    pub(crate) fn with_its_own_programs() -> Self {
-        let mut unit = Self::new();
-        let folder = unit.dir.path().join("charm/bin");
-        fs::create_dir_all(&folder).unwrap();
-        put(&folder.join("runc-amd-wrapper"), support::laid::WRAPPER);
-        unit.program = folder.join("rocworker");
-        // As it is handed out: with all that debuggers want it is some sixty megabytes.
-        Said::from(Command::new("strip").arg("-o").arg(&unit.program).arg(PROGRAM).output().unwrap()).well();
-        unit
-    }
-
-    /// Another program in that folder.
-    pub(crate) fn put_beside(&self, name: &str, text: &str) {
-        put(&self.program.with_file_name(name), text);
-    }
-
     /// Has hooks run where something is mounted over this file, which keeps it from being replaced.
     pub(crate) fn mount_over(&mut self, file: &Path) {
         let script = format!(
@@ -120,6 +103,10 @@ impl Unit {
     /// Has hooks run without such a mount again.
     pub(crate) fn unmount(&mut self) {
         self.program = PROGRAM.into();
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 
     pub(crate) fn folder(&self) -> &Path {

@@ -196,7 +196,7 @@ fn status_goes_by_the_configuration_of_the_last_apply_and_plan_tells_of_it() {
     assert!(said.contains(&format!("the last apply was by {other}, and this goes by {own}")), "{said}");
 }
 
-/// A charm and a package bring a program each, in versions of their own.
+/// A package and an archive bring a program each, in versions of their own.
 #[test]
 fn what_another_version_has_set_up_is_left_to_it_until_an_apply_by_this_one() {
     let laid = Laid::demo("");

@@ -250,8 +250,13 @@ fn real_shellcheck_finds_nothing_in_the_scripts() {
         return;
     }
     let shellcheck = real::program("shellcheck").unwrap();
-    let scripts = ["deploy-test.sh", "install_rocm_tarball.sh", "install-rocm-exporter.sh"]
-        .map(|name| top().join("deploy").join(name));
+    let scripts = [
+        "deploy/deploy-test.sh",
+        "deploy/install_rocm_tarball.sh",
+        "deploy/install-rocm-exporter.sh",
+        "charm/dispatch",
+    ]
+    .map(|name| top().join(name));
     let output = Command::new(shellcheck)
         .args(["--enable=all", "--severity=style"])
         // Of the optional checks: that a function's failure is handled where it is called, and braces around each variable.

@@ -34,7 +34,8 @@ fn run_beneath(root: &Root, program: &Path, command: &str) -> String {
 }
 
 pub(crate) fn by<T>(root: &Root, program: &Path, runs: impl FnOnce(&Run<'_>) -> T) -> T {
-    let own = Own::at(program, program.to_owned());
+    let beside = Some(program.with_file_name("runc-amd-wrapper"));
+    let own = Own { program: Some(program.to_owned()), beside, waiter: None };
     let config = Config::read(root).unwrap();
     let now = Timestamp::of(SystemTime::now());
     runs(&Run { root, config: &config, programs: None, own, now, caller: "a test".to_owned() })

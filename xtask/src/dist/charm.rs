@@ -1,4 +1,4 @@
-//! The charm's folder with its programs, as `charmcraft pack` takes it.
+//! The charm's folder with the Debian package, as `charmcraft pack` takes it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use super::files::{Files, read};
-use crate::programs::Programs;
 use crate::repository;
 
 /// The files that charm/charmcraft.yaml packs, and that file itself.
 const TEXTS: [&str; 3] = ["charmcraft.yaml", "icon.svg", "README.md"];
 
-/// The programs have no libraries: one charm serves each release of Ubuntu.
-pub(super) fn write(programs: &Programs, out: &Path) -> Result<PathBuf> {
+/// The package needs no other: one serves each release of Ubuntu.
+pub(super) fn write(package: &Path, out: &Path) -> Result<PathBuf> {
     let folder = out.join("charm");
     let from = repository::top().join("charm");
     let mut files = Files::default();
@@ -21,9 +20,7 @@ pub(super) fn write(programs: &Programs, out: &Path) -> Result<PathBuf> {
         files.put(name, read(&from.join(name))?);
     }
     files.put_program("dispatch", read(&from.join("dispatch"))?);
-    files.put_program("bin/rocworker", read(&programs.rocworker)?);
-    files.put_program("bin/rocworker-exporter", read(&programs.exporter)?);
-    files.put_program("bin/runc-amd-wrapper", read(&programs.wrapper)?);
+    files.put("rocworker.deb", read(package)?);
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| format!("removing {}", folder.display()))?;
     }

@@ -67,14 +67,15 @@ pub(crate) fn make(programs: &Programs, out: &Path, compression: Compression) ->
     let work = tempfile::tempdir().context("making a temporary folder")?;
     let crates = crates::linked()?;
     let parts = Parts::collect(programs, &crates, work.path())?;
+    let package = deb::build(&parts, moment, compression, work.path(), out)?;
+    let charm = charm::write(&package, out)?;
     let made = [
-        deb::build(&parts, moment, compression, work.path(), out)?,
+        package,
         tarball::write(&parts, moment, compression, out)?,
         static_program(&programs.rocworker, out)?,
         sbom::write(&crates, moment, out)?,
     ];
     let sums = sums::write(&made, out)?;
-    let charm = charm::write(programs, out)?;
     Ok(made.into_iter().chain([sums, charm]).collect())
 }
 

@@ -1,4 +1,4 @@
-//! The parts that the package, the tarball and the charm hand out.
+//! The parts that the package and the tarball hand out.
 
 use std::path::Path;
 

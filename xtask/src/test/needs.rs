@@ -49,7 +49,7 @@ const PACKAGES: &[(&str, &str)] = &[
     ("curl", "asks rocworker-exporter, over TLS too"),
     ("openssl", "makes certificates for it"),
     ("python3-apt", "charmcraft asks apt through it"),
-    ("binutils", "takes debug information out of the charm's program"),
+    ("binutils", "takes debug information out of the programs that tests hand out"),
     ("openssh-server", "sshd of the machines that a fleet consists of"),
     ("openssh-client", "ssh, by which rocworker asks them"),
     ("sudo", "lets a user of such a machine read what root alone may"),

@@ -8,4 +8,4 @@ mod real_killed;
 mod real_removal_stopped;
 mod real_versions;
 mod stored;
-mod worker;
+pub(crate) mod worker;
