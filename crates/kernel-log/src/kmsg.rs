@@ -1,7 +1,6 @@
 //! Reads the kernel's own buffer, /dev/kmsg (Documentation/ABI/testing/dev-kmsg): a record a read.
 //!
-//! Beneath a Root other than `/`, a plain file in this format stands in for the device. Of another machine,
-//! the Root in memory holds what was read of its device.
+//! Beneath a Root other than `/`, a plain file in this format stands in for the device.
 
 mod file;
 mod record;
@@ -148,8 +147,6 @@ mod tests {
 
     use nix::sys::stat::{Mode, SFlag, makedev, mknod};
     use nix::unistd::mkfifo;
-    use root::Meta;
-    use root::files::{Content, Entry, Files};
 
     use super::*;
 
@@ -202,36 +199,6 @@ mod tests {
         assert_eq!(texts(&kmsg.read().unwrap()), ["amdgpu 0000:03:00.0: x", "two"]);
         fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(bare.as_bytes()).unwrap();
         assert_eq!(texts(&kmsg.read().unwrap()), [""; 0]);
-    }
-
-    /// Sends the log as the reader on another machine does: the device, and what was read of it.
-    #[test]
-    fn another_machines_log_is_read_in_memory() {
-        let kind = Kind::Character { major: 1, minor: 11 };
-        let meta = Meta { kind, mode: 0o644, uid: 0, gid: 0, len: 0, modified_s: 0 };
-        let open = |meta, content| {
-            let entry = Entry { meta, content };
-            let entries = [(PATH.into(), entry)].into();
-            Kmsg::open(&Root::of_files(Files { entries, reader: 0 }))
-        };
-        let log = || {
-            Content::File(b"6,1,0,-;one\n SUBSYSTEM=pci\n DEVICE=+pci:0000:03:00.0\n6,2,0,-;two\n".to_vec())
-        };
-        for meta in [Some(meta), None] {
-            let mut kmsg = open(meta, log()).unwrap();
-            assert_eq!(texts(&kmsg.read().unwrap()), ["one", "two"]);
-            assert_eq!(texts(&kmsg.read().unwrap()), [""; 0]);
-        }
-        for (meta, content, sentence) in [
-            (
-                None,
-                Content::Failed(Errno::EPERM),
-                "cannot open /dev/kmsg: Operation not permitted: run this as root or with CAP_SYSLOG",
-            ),
-            (Some(meta), Content::Node, "/dev/kmsg was not read from that machine"),
-        ] {
-            assert_eq!(open(meta, content).unwrap_err(), sentence);
-        }
     }
 
     #[test]
