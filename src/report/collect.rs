@@ -9,7 +9,7 @@ use inventory::{Inventory, PciAddress};
 use root::{Error, Kept, Kind, RecordedNode, Root};
 use serde::Serialize;
 
-use super::keep::{Filter, is_path};
+use super::keep::{Filter, is_listed, is_path};
 
 /// Everything together, with what an archive adds for each entry.
 const TOTAL: usize = 16 << 20;
@@ -170,7 +170,7 @@ impl<'a> Collector<'a> {
         }
     }
 
-    /// video, render, and the groups that own a node; not who is in them.
+    /// video, render, and the groups of listed names that own a node; not who is in them.
     fn groups(&mut self) {
         const FILE: &str = "/etc/group";
         let Ok(text) = self.root.read_text(FILE, 4 << 20) else { return };
@@ -178,7 +178,7 @@ impl<'a> Collector<'a> {
         let lines = text.lines().filter_map(|line| {
             let mut fields = line.split(':');
             let (name, gid) = (fields.next()?, fields.nth(1)?.parse::<u32>().ok()?);
-            let is_kept = matches!(name, "video" | "render") || owners.contains(&gid);
+            let is_kept = matches!(name, "video" | "render") || owners.contains(&gid) && is_listed(name);
             is_kept.then(|| format!("{name}:x:{gid}:\n"))
         });
         self.entries.insert(FILE.into(), Entry::File(lines.collect::<String>().into_bytes()));

@@ -46,14 +46,14 @@ impl Filter {
             "/proc/cmdline" => {
                 let is_of_driver = |word: &&str| OF_DRIVERS.iter().any(|begin| word.starts_with(begin));
                 let words = text.split_whitespace().filter(|word| is_of_driver(word) && is_typed(word));
-                words.collect::<Vec<_>>().join(" ") + "\n"
+                return Ok(Some(words.collect::<Vec<_>>().join(" ") + "\n"));
             }
-            "/proc/sys/kernel/osrelease" => version(text).unwrap_or_default().to_owned() + "\n",
+            "/proc/sys/kernel/osrelease" => return Ok(version(text).map(|it| format!("{it}\n"))),
             "/proc/1/environ" => {
                 let name = text.split('\0').find_map(|variable| variable.strip_prefix("container="));
-                name.map(|name| format!("container={}\0", container(name))).unwrap_or_default()
+                return Ok(Some(name.map(|it| format!("container={}\0", container(it))).unwrap_or_default()));
             }
-            "/run/systemd/container" => container(text) + "\n",
+            "/run/systemd/container" => return Ok(Some(container(text) + "\n")),
             _ if name.ends_with(".json") => return self.json(text).map(Some).ok_or("is no JSON"),
             _ if name.ends_with(".yaml") || name.ends_with(".yml") => {
                 return self.yaml(text).map(Some).ok_or("is no YAML");

@@ -80,6 +80,10 @@ pub fn take(
     let root = root.place().open().map_err(io::Error::other)?.keeping_reads();
     let root = &root;
     root.read_trusted(config::PATH, CONFIG).ok();
+    // A node that belongs to no GPU can be the trace of one.
+    for name in root.list("/dev/dri").unwrap_or_default() {
+        root.stat(Path::new("/dev/dri").join(name)).ok();
+    }
     let facts = Facts::read(root);
     let topology = amdgpu::topology(root, &facts.inventory);
     Exporter::default().scrape(root, 0.0);

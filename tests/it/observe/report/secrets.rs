@@ -342,9 +342,7 @@ fn listed_keys_keep_typed_values_alone() {
         ("/run/systemd/container", "zqx\n", "container-other\n"),
     ] {
         let root = scratch();
-        let machine = machine().put("/usr/bin/dockerd", "").put("/usr/local/concourse/bin/concourse", "");
-        let unit = "[Service]\nEnvironmentFile=/etc/default/concourse\nExecStart=/usr/local/concourse/bin/concourse worker\n";
-        let machine = machine.put("/etc/systemd/system/concourse-worker.service", unit).put(path, text_there);
+        let machine = machine_with_engines().put(path, text_there);
         machine.lay_out(root.path(), Nodes::Recorded).unwrap();
         let archive = archive(root.path());
         assert_eq!(text(&entries(&archive), path.trim_start_matches('/')), kept, "{path}");
