@@ -321,7 +321,7 @@ fn listed_keys_keep_typed_values_alone() {
         ),
         (
             "/etc/default/concourse",
-            "CONCOURSE_TAG=\"linux,zqx,gpu-type=amd,a=b\"\nDB_PIN=7391846\n",
+            "CONCOURSE_TAG=\"linux,zqx,gpu-type=amd,x=y\"\nDB_PIN=7391846\n",
             "CONCOURSE_TAG=linux,gpu-type=amd\n",
         ),
         (
