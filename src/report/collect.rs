@@ -23,9 +23,7 @@ const SYS: &str = "/sys";
 const DEVICES: &str = "/sys/bus/pci/devices";
 
 /// Where sysfs has devices and drivers: all of a file there is the kernel's. The strings of DMI are a vendor's.
-const OF_KERNEL: [&str; 6] =
-    ["/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/module", "/sys/firmware/acpi"];
-const DMI: &str = "/sys/devices/virtual/dmi";
+const OF_KERNEL: [&str; 5] = ["/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/module"];
 
 /// What says who uses the GPUs. status.json has of the receipt what a report keeps.
 const NOT_CARRIED: [&str; 4] = [
@@ -119,7 +117,8 @@ impl<'a> Collector<'a> {
         };
         match (meta.kind, kept) {
             (Kind::Regular, Kept::Read(Ok(bytes))) => {
-                let is_kernels = OF_KERNEL.iter().any(|it| path.starts_with(it)) && !path.starts_with(DMI);
+                let is_kernels = OF_KERNEL.iter().any(|it| path.starts_with(it))
+                    && !path.components().any(|it| it.as_os_str() == "dmi");
                 let text = |bytes: &[u8]| Filter::default().words(String::from_utf8_lossy(bytes).trim());
                 let bytes = if is_kernels { bytes } else { text(&bytes).unwrap_or_default().into_bytes() };
                 self.put(path, Entry::File(bytes));
