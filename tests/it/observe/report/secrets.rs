@@ -72,10 +72,21 @@ fn poisoned(value: Value, way: Way, secret: &str) -> Value {
     }
 }
 
+/// Of rocworker's own state only the top gets more, so that its readers go on to the files that it names.
+fn poisoned_file(path: &Path, value: Value, way: Way, secret: &str) -> Value {
+    match (value, way) {
+        (Value::Object(map), Way::Beside) if path.starts_with("/var/lib/rocworker") => {
+            map.into_iter().chain([(secret.to_owned(), json!({ "path": secret }))]).collect()
+        }
+        (value, way) => poisoned(value, way, secret),
+    }
+}
+
 /// The text of a file with secrets in it.
 fn with_secrets(path: &Path, text: &str, way: Way, secret: &str) -> String {
     let lines = LINES.replace("SECRET", secret);
     let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let extension = if path.starts_with("/etc/crio") { "toml" } else { extension };
     let quoted = |text: &str| -> String {
         text.split('"')
             .enumerate()
@@ -83,9 +94,11 @@ fn with_secrets(path: &Path, text: &str, way: Way, secret: &str) -> String {
             .collect()
     };
     match (way, extension) {
+        // No more than a kernel has there is read.
+        (_, _) if path.ends_with("osrelease") || path.ends_with("container") => format!("{text} {secret}"),
         (Way::Alone, _) => lines,
         (_, "json") => match serde_json::from_str(text) {
-            Ok(value) => poisoned(value, way, secret).to_string(),
+            Ok(value) => poisoned_file(path, value, way, secret).to_string(),
             Err(_) => lines,
         },
         (_, "yaml") => match yaml_serde::from_str(text) {
@@ -154,7 +167,7 @@ fn machine_with_engines() -> Machine {
         )
         .put("/etc/rocworker/config.yaml", "compute-runtime: auto\ndocker: {configure: auto}\n")
         .put("/dev/dri/renderD128", Device::new(226, 128, 992))
-        .put("/sys/class/dmi/id/product_name", "KVM Guest\n")
+        .put("/sys/class/dmi/id/product_name", "Board\n")
         .put("/sys/class/kfd/kfd/proc/4711/zqx", "")
         .put("/var/lib/docker/containers/zqx/config.v2.json", "{}")
 }
@@ -179,17 +192,16 @@ fn plant(root: &Path, path: &Path, way: Way, secret: &str) {
     if path.starts_with("/proc/self") || is_kernels {
         return;
     }
-    let place = root.join(path.strip_prefix("/").unwrap());
+    let place = root.join(path.strip_prefix("/").unwrap_or(path));
+    // A link can lead out of the machine that is laid out.
+    let folder = place.parent().unwrap().canonicalize();
+    if !folder.is_ok_and(|folder| folder.starts_with(root.canonicalize().unwrap())) {
+        return;
+    }
     let text = match fs::symlink_metadata(&place) {
         Ok(meta) if meta.is_file() => String::from_utf8_lossy(&fs::read(&place).unwrap()).into_owned(),
         // What is looked for and is not there, but for folders and for what makes the machine another one.
-        Err(_)
-            if matches!(way, Way::Alone)
-                && path.extension().is_some()
-                && place.parent().unwrap().is_dir() =>
-        {
-            String::new()
-        }
+        Err(_) if matches!(way, Way::Alone) && path.extension().is_some() => String::new(),
         _ => return,
     };
     fs::write(&place, with_secrets(path, &text, way, secret)).unwrap();
@@ -265,7 +277,7 @@ fn of_a_secret_in_each_file_that_is_read_and_in_each_programs_answer_nothing_is_
             assert!(round < 9, "each round finds other files");
         }
         let read: BTreeSet<&str> = planted.iter().filter_map(|it| it.to_str()).collect();
-        for path in [
+        let expected = [
             "/etc/docker/daemon.json",
             "/etc/containerd/config.toml",
             "/etc/crio/crio.conf",
@@ -283,13 +295,12 @@ fn of_a_secret_in_each_file_that_is_read_and_in_each_programs_answer_nothing_is_
             "/etc/group",
             "/usr/lib/systemd/system/docker.service",
             "/etc/systemd/system/docker.service.d/x.conf",
-        ] {
-            assert!(read.contains(path), "{way:?}: {path} is planted");
-        }
+        ];
+        let missing: Vec<&str> = expected.into_iter().filter(|path| !read.contains(path)).collect();
+        assert!(missing.is_empty(), "{way:?}: no secret is in {missing:?}");
         if matches!(way, Way::Beside) {
             let report = report_of(root.path(), &config, programs.path());
             let entries = entries(&report.bytes);
-            let removed: Vec<&String> = report.removed.keys().collect();
             for (path, kept) in [
                 ("etc/docker/daemon.json", "\"log-driver\": \"journald\""),
                 ("etc/containerd/config.toml", "level = \"info\""),
@@ -300,7 +311,8 @@ fn of_a_secret_in_each_file_that_is_read_and_in_each_programs_answer_nothing_is_
                 ("etc/modprobe.d/a.conf", "options amdgpu noretry=0\n"),
                 ("etc/group", "video:x:44:\nrender:x:992:\n"),
             ] {
-                assert!(text(&entries, path).contains(kept), "{path}: {}\n{removed:?}", text(&entries, path));
+                assert!(entries.contains_key(path), "{path}: {:#?}", report.left_out);
+                assert!(text(&entries, path).contains(kept), "{path}: {}", text(&entries, path));
             }
         }
     }
