@@ -94,8 +94,8 @@ pub fn take(
 
     let mut collector = Collector::new(root);
     collector.reads(&facts.inventory, &topology);
-    collector.put(CAPTURE_FILE.into(), Entry::Folder);
-    for (name, answer) in [("versions", versions)].into_iter().chain(answers) {
+    collector.put("/versions.json".into(), Entry::File(text(&versions)?));
+    for (name, answer) in answers {
         let kept = Filter::default().value(answer);
         collector.put(format!("/{name}.json").into(), Entry::File(text(&kept)?));
     }
@@ -160,8 +160,7 @@ fn answers(
         ]
     });
     let answers = answers.unwrap_or_else(|error| [(); 3].map(|()| Err(error.clone())));
-    let [doctor, plan, status] =
-        answers.map(|answer| or_error(wrong.clone().map_or(answer, |wrong| Err(wrong))));
+    let [doctor, plan, status] = answers.map(|answer| or_error(wrong.clone().map_or(answer, Err)));
     [("doctor", doctor), ("plan", plan), ("status", status)]
 }
 

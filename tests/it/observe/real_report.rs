@@ -52,6 +52,7 @@ fn real_report_serves_an_ordinary_user_with_what_that_user_may_read() {
     }
     let (root, out, into) = (scratch(), scratch(), scratch());
     Machine::instinct(2, 1)
+        .put("/usr/bin/containerd", "")
         .put("/etc/containerd/config.toml", "version = 3\n")
         .lay_out(root.path(), Nodes::Recorded)
         .unwrap();
