@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use amdgpu::container_name;
+use host::version::Version;
 use inventory::PciAddress;
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table};
@@ -175,8 +176,7 @@ pub(super) fn version(text: &str) -> Option<&str> {
     let words = text.split([' ', ',', '\n']).map(|word| word.trim_start_matches('v'));
     words.into_iter().find(|word| {
         let is_of_version = |c: char| c.is_ascii_alphanumeric() || "._+~-".contains(c);
-        word.starts_with(|c: char| c.is_ascii_digit())
-            && word.contains('.')
+        Version::find(word).is_some()
             && word.len() <= 48
             && word.chars().all(is_of_version)
             && !is_random(word)
