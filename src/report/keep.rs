@@ -31,7 +31,7 @@ const OF_DRIVERS: [&str; 6] =
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     pub(super) removed: usize,
-    /// Whether a program of rocworker's wrote the file for another: text that is no typed value becomes empty, for its reader expects the key.
+    /// Whether rocworker wrote the file for itself: text that is no typed value becomes empty, for a reader expects the key.
     is_own: bool,
 }
 
