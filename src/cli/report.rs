@@ -6,6 +6,7 @@ use std::time::SystemTime;
 
 use anyhow::ensure;
 use host::timestamp::Timestamp;
+use printable::counted;
 use serde::Serialize;
 
 use super::Outcome;
@@ -137,13 +138,10 @@ fn text(path: &Path, report: &Report) -> String {
     let mut text = String::new();
     let kib = report.bytes.len().div_ceil(1024);
     writeln!(text, "{} ({} entries, {kib} KiB), readable by you alone", path.display(), report.entries).ok();
-    for (file, places) in &report.removed {
-        let places = if *places == 1 { "1 place".to_owned() } else { format!("{places} places") };
-        writeln!(
-            text,
-            "  replaced {places} of {file}: values, keys, lines or names that a report does not keep"
-        )
-        .ok();
+    if let files @ 1.. = report.removed.len() {
+        let files = counted(files, "file");
+        writeln!(text, "  carries of {files} only listed keys with typed values; capture.json lists them")
+            .ok();
     }
     for note in report.left_out.iter().take(SHOWN) {
         writeln!(text, "  left out {}: {}", note.path, note.reason).ok();

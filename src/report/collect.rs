@@ -1,16 +1,16 @@
-//! What goes into a report, path by path: only what is asked for by name, never through a link out of /sys,
-//! never from a fifo or a device, never more than the limits.
+//! What of a machine's files goes into a report, path by path: never through a link out of /sys, never from a fifo or a
+//! device, never more than the limits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
+use inventory::topology::Topology;
+use inventory::{Inventory, PciAddress};
 use root::{Error, Kept, Kind, RecordedNode, Root};
 use serde::Serialize;
 
-/// An attribute is one page; captures pad to that.
-const ATTRIBUTE: usize = 64 << 10;
-/// A configuration.
-const CONFIG: usize = 1 << 20;
+use super::keep::{Filter, is_listed, is_path};
+
 /// Everything together, with what an archive adds for each entry.
 const TOTAL: usize = 16 << 20;
 const ENTRY: usize = 512;
@@ -20,6 +20,31 @@ const NOTES: usize = 500;
 const LINKS: usize = 40;
 
 const SYS: &str = "/sys";
+const DEVICES: &str = "/sys/bus/pci/devices";
+
+/// Where sysfs has devices and drivers: all of a file there is the kernel's. The strings of DMI are a vendor's.
+const OF_KERNEL: [&str; 5] = ["/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/module"];
+
+/// What says who uses the GPUs. status.json has of the receipt what a report keeps.
+const NOT_CARRIED: [&str; 4] = [
+    "/sys/class/kfd/kfd/proc",
+    "/run/rocworker/exporter.json",
+    "/var/lib/rocworker/receipt.json",
+    "/var/lib/rocworker/reports",
+];
+
+/// The files outside of the system's folders that are about the machine.
+const OF_MACHINE: [&str; 6] = [
+    "/.dockerenv",
+    "/proc/1/environ",
+    "/proc/cmdline",
+    "/proc/cpuinfo",
+    "/proc/devices",
+    "/proc/sys/kernel/osrelease",
+];
+
+/// The nodes of GPUs.
+const NODES: [&str; 2] = ["/dev/dri", "/dev/kfd"];
 
 /// What is at a path of the archive.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +68,8 @@ pub(crate) struct Collector<'a> {
     pub(crate) root: &'a Root,
     pub(crate) entries: BTreeMap<PathBuf, Entry>,
     pub(crate) nodes: Vec<RecordedNode>,
+    /// File to number of keys and words of it that the archive lacks.
+    pub(crate) removed: BTreeMap<String, usize>,
     /// The paths that the archive leaves out, each with the reason.
     left_out: BTreeMap<PathBuf, String>,
     size: usize,
@@ -56,36 +83,47 @@ impl<'a> Collector<'a> {
             root,
             entries: BTreeMap::new(),
             nodes: Vec::new(),
+            removed: BTreeMap::new(),
             left_out: BTreeMap::new(),
             size: 0,
             walked: BTreeMap::new(),
         }
     }
 
-    /// Takes an attribute of sysfs by a path that may lead over sysfs' own links, which it takes too. It passes over one
-    /// that is not there.
-    pub(crate) fn attribute(&mut self, path: &Path) {
-        let Some(path) = self.placed(path) else { return };
-        let Ok(meta) = self.root.lstat(&path) else { return };
-        match meta.kind {
-            Kind::Regular => {
-                let read = self.root.read(&path, ATTRIBUTE);
-                self.file(path, read);
+    /// Takes what was read through the Root: of sysfs GPUs, the bridges above them and what may be a GPU. The reader asks
+    /// every other function what it is, too: a report says nothing of it.
+    pub(crate) fn reads(&mut self, inventory: &Inventory, topology: &Topology) {
+        let unread = inventory.unread.iter().filter_map(|unread| function_of(&unread.file()?));
+        let cards = topology.cards.iter().flat_map(|card| card.bridges.iter().chain([&card.address]));
+        let functions: BTreeSet<PciAddress> = cards.copied().chain(unread).collect();
+        for (path, kept) in self.root.reads() {
+            if NOT_CARRIED.iter().any(|it| path.starts_with(it)) {
+            } else if path.starts_with(SYS) {
+                if function_of(&path).is_none_or(|function| functions.contains(&function)) {
+                    self.of_sysfs(&path, kept);
+                }
+            } else if OF_MACHINE.iter().any(|it| path == Path::new(it)) || is_path(&path.to_string_lossy()) {
+                self.other(path, kept);
             }
-            Kind::Directory => self.put(path, Entry::Folder),
-            other => self.leave_out(&path, format!("is {}", other.described())),
         }
+        self.groups();
     }
 
-    /// Takes of sysfs what was read, as it was read then. A file that was not read is there and empty; of one that is not
-    /// there, its folder says so.
-    pub(crate) fn kept(&mut self, path: &Path, kept: Kept) {
+    /// A file that was not read is there and empty; of one that is not there, its folder says so.
+    fn of_sysfs(&mut self, path: &Path, kept: Kept) {
         let Some(path) = self.placed(path) else { return };
         let Ok(meta) = self.root.lstat(&path) else {
             return path.parent().map_or((), |folder| self.put(folder.to_owned(), Entry::Folder));
         };
         match (meta.kind, kept) {
-            (Kind::Regular, Kept::Read(read)) => self.file(path, read),
+            (Kind::Regular, Kept::Read(Ok(bytes))) => {
+                let is_kernels = OF_KERNEL.iter().any(|it| path.starts_with(it))
+                    && !path.components().any(|it| it.as_os_str() == "dmi");
+                let text = |bytes: &[u8]| Filter::default().words(String::from_utf8_lossy(bytes).trim());
+                let bytes = if is_kernels { bytes } else { text(&bytes).unwrap_or_default().into_bytes() };
+                self.put(path, Entry::File(bytes));
+            }
+            (Kind::Regular, Kept::Read(Err(error))) => self.unread(path, &error),
             (Kind::Regular, Kept::Looked) => self.put(path, Entry::File(Vec::new())),
             (Kind::Directory, _) => self.put(path, Entry::Folder),
             (Kind::Link, Kept::Looked) => _ = self.follow(&path),
@@ -93,88 +131,57 @@ impl<'a> Collector<'a> {
         }
     }
 
-    fn file(&mut self, path: PathBuf, read: Result<Vec<u8>, Error>) {
-        match read {
-            Ok(bytes) => self.put(path, Entry::File(bytes)),
-            Err(error) => {
-                self.leave_out(&path, error.to_string());
-                if error.is_denied() {
-                    self.put(path, Entry::Denied);
+    fn other(&mut self, path: PathBuf, kept: Kept) {
+        match (self.root.stat(&path), kept) {
+            (Ok(meta), kept) => match (RecordedNode::from_meta(path.clone(), &meta), meta.kind, kept) {
+                (Some(node), ..) if NODES.iter().any(|it| path.starts_with(it)) => self.nodes.push(node),
+                (Some(_), ..) => {}
+                (_, Kind::Directory, _) => self.put(path, Entry::Folder),
+                (_, Kind::Regular, Kept::Looked) => self.put(path, Entry::File(Vec::new())),
+                (_, Kind::Regular, Kept::Read(Ok(bytes))) => self.text(path, &bytes),
+                (_, Kind::Regular, Kept::Read(Err(error))) => self.unread(path, &error),
+                (_, other, _) => self.leave_out(&path, format!("is {}", other.described())),
+            },
+            (Err(error), _) if !error.is_not_found() => self.leave_out(&path, error.to_string()),
+            (Err(_), _) => {}
+        }
+    }
+
+    /// Takes of a text the listed keys with typed values.
+    fn text(&mut self, path: PathBuf, bytes: &[u8]) {
+        let mut filter = Filter::default();
+        match str::from_utf8(bytes).map_err(|_| "is not text").and_then(|text| filter.file(&path, text)) {
+            Ok(Some(text)) => {
+                if filter.removed > 0 {
+                    self.removed.insert(path.display().to_string(), filter.removed);
                 }
+                self.put(path, Entry::File(text.into_bytes()));
             }
+            Ok(None) => self.leave_out(&path, "has no key of a report's list"),
+            Err(problem) => self.leave_out(&path, problem),
         }
     }
 
-    pub(crate) fn attributes(&mut self, folder: &Path, names: &[&str]) {
-        for name in names {
-            self.attribute(&folder.join(name));
+    fn unread(&mut self, path: PathBuf, error: &Error) {
+        self.leave_out(&path, error.to_string());
+        if error.is_denied() {
+            self.put(path, Entry::Denied);
         }
     }
 
-    /// Takes a folder of sysfs, and returns the names in it: none where there is no folder.
-    pub(crate) fn names(&mut self, folder: &Path) -> Vec<String> {
-        let Some(folder) = self.folder(folder) else { return Vec::new() };
-        match self.root.list(&folder) {
-            Ok(names) => {
-                self.put(folder, Entry::Folder);
-                names.into_iter().filter_map(|name| name.into_string().ok()).collect()
-            }
-            Err(error) => {
-                self.leave_out(&folder, error.to_string());
-                Vec::new()
-            }
-        }
-    }
-
-    /// The text of a configuration, where no part of its path is a link, which could lead to any file.
-    pub(crate) fn config(&mut self, path: &Path) -> Option<String> {
-        if !path.parent().is_some_and(|folder| self.is_reached_plainly(folder)) {
-            return None;
-        }
-        let kind = self.root.lstat(path).ok()?.kind;
-        if kind != Kind::Regular {
-            self.leave_out(path, format!("is {}, which is not followed or read", kind.described()));
-            return None;
-        }
-        match self.root.read_text(path, CONFIG) {
-            Ok(text) => Some(text),
-            Err(error) => {
-                self.leave_out(path, error.to_string());
-                None
-            }
-        }
-    }
-
-    /// Takes of a configuration what `kept` makes of its lines.
-    pub(crate) fn lines(&mut self, path: impl AsRef<Path>, kept: impl Fn(&str) -> Option<String>) {
-        let Some(text) = self.config(path.as_ref()) else { return };
-        let lines: String = text.lines().filter_map(kept).map(|line| line + "\n").collect();
-        self.put_text(path.as_ref(), lines);
-    }
-
-    /// The files with such an extension in a folder that is reached without a link.
-    pub(crate) fn configs(&mut self, folder: &Path, extension: &str) -> Vec<PathBuf> {
-        if !self.is_reached_plainly(folder) {
-            return Vec::new();
-        }
-        // A folder that is not there, or a file in its place, holds no configuration.
-        let names = self.root.list(folder).unwrap_or_default();
-        let names = names.into_iter().filter_map(|name| name.into_string().ok());
-        names
-            .map(|name| folder.join(name))
-            .filter(|path| path.extension().is_some_and(|it| it == extension))
-            .collect()
-    }
-
-    /// Takes a device node by its numbers, or what is in its place.
-    pub(crate) fn node(&mut self, path: &Path) {
-        let Ok(meta) = self.root.stat(path) else { return };
-        match (RecordedNode::from_meta(path.to_owned(), &meta), meta.kind) {
-            (Some(node), _) => self.nodes.push(node),
-            (None, Kind::Directory) => self.put(path.to_owned(), Entry::Folder),
-            (None, Kind::Regular) => self.put(path.to_owned(), Entry::File(Vec::new())),
-            (None, other) => self.leave_out(path, format!("is {}", other.described())),
-        }
+    /// video, render, and the groups of listed names that own a node; not who is in them.
+    fn groups(&mut self) {
+        const FILE: &str = "/etc/group";
+        let Ok(text) = self.root.read_text(FILE, 4 << 20) else { return };
+        let owners: BTreeSet<u32> = self.nodes.iter().map(|node| node.gid).collect();
+        let lines = text.lines().filter_map(|line| {
+            let mut fields = line.split(':');
+            let (name, gid) = (fields.next()?, fields.nth(1)?.parse::<u32>().ok()?);
+            let is_kept = matches!(name, "video" | "render") || owners.contains(&gid) && is_listed(name);
+            is_kept.then(|| format!("{name}:x:{gid}:\n"))
+        });
+        self.entries.insert(FILE.into(), Entry::File(lines.collect::<String>().into_bytes()));
+        self.left_out.remove(Path::new(FILE));
     }
 
     /// Puts something into the archive, unless it would then be too large.
@@ -190,13 +197,11 @@ impl<'a> Collector<'a> {
         self.entries.insert(path, entry);
     }
 
-    pub(crate) fn put_text(&mut self, path: impl Into<PathBuf>, text: impl Into<String>) {
-        self.put(path.into(), Entry::File(text.into().into_bytes()));
-    }
-
     /// Notes why a path is not taken; the first reason stays.
     pub(crate) fn leave_out(&mut self, path: &Path, reason: impl Into<String>) {
-        self.left_out.entry(path.to_owned()).or_insert(reason.into());
+        // How paths begin beneath another Root than `/` is nobody's business.
+        let beneath = self.root.shown("/").display().to_string();
+        self.left_out.entry(path.to_owned()).or_insert(reason.into().replace(&beneath, "/"));
     }
 
     /// What was left out, and how much more of it there would be.
@@ -206,22 +211,6 @@ impl<'a> Collector<'a> {
         let notes = notes.map(|(path, reason)| LeftOut { path: path.display().to_string(), reason });
         let more = (more > 0).then(|| LeftOut { path: "…".to_owned(), reason: format!("and {more} more") });
         notes.chain(more).collect()
-    }
-
-    /// Whether every folder of a path is one, and no link.
-    fn is_reached_plainly(&mut self, folder: &Path) -> bool {
-        let folders: Vec<&Path> = folder.ancestors().filter(|it| it.parent().is_some()).collect();
-        for folder in folders.into_iter().rev() {
-            match self.root.lstat(folder).map(|meta| meta.kind) {
-                Ok(Kind::Directory) => {}
-                Ok(Kind::Link) => {
-                    self.leave_out(folder, "is a symbolic link, which is not followed");
-                    return false;
-                }
-                Ok(_) | Err(_) => return false,
-            }
-        }
-        true
     }
 
     /// Where an entry of sysfs really is: its folder's own place, and its name.
@@ -285,4 +274,9 @@ impl<'a> Collector<'a> {
         self.put(place.to_owned(), Entry::Link(target));
         Some(end)
     }
+}
+
+/// The PCI function that a path belongs to.
+fn function_of(path: &Path) -> Option<PciAddress> {
+    path.strip_prefix(DEVICES).ok()?.iter().next()?.to_str()?.parse().ok()
 }

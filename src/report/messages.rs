@@ -4,18 +4,13 @@
 use kernel_log::knowledge::Knowledge;
 use kernel_log::origin::Origin;
 
+use super::keep::{is_listed, is_of_gpu};
+
 /// What stands for a value that is no number, no address and no name of a part of a GPU; without a blank, so that explain
 /// knows the line again.
 const MARK: &str = "[removed]";
 
 const MODULE: &str = "amdgpu: ";
-
-/// What amdgpu calls the parts of a GPU and their queues (amdgpu_ring.c, amdgpu_ras.c), with numbers behind.
-const PARTS: &[&str] = &[
-    "athub", "comp", "compute", "dce", "dcn", "dec", "df", "dm", "enc", "fuse", "gfx", "gfxhub", "gmc",
-    "hdp", "ih", "jpeg", "kiq", "mca", "mes", "mmhub", "mp0", "mp1", "nbio", "page", "pcie", "psp", "sdma",
-    "sem", "smn", "smu", "smuio", "umc", "umsch", "unified", "uvd", "vce", "vcn", "vpe", "wafl", "xgmi",
-];
 
 /// A line as the report has it; `None` for one in which nothing is known.
 pub(super) fn reported(knowledge: &Knowledge, line: &str) -> Option<String> {
@@ -36,26 +31,16 @@ pub(super) fn reported(knowledge: &Knowledge, line: &str) -> Option<String> {
     Some(format!("{front}{text}{sender}"))
 }
 
+/// A number, an address, PCI's vendor or device (`67df`), or what amdgpu calls a part of a GPU and its queues
+/// (amdgpu_ring.c, amdgpu_ras.c): `gfx_0.0.0`, `mes_kiq_3.1.0`, `gfx_v11_0`, `[gfxhub0]`.
 fn is_plain(value: &str) -> bool {
-    let digits = value.strip_prefix('-').unwrap_or(value);
-    let is_number = digits.len() <= 20
-        && match digits.strip_prefix("0x") {
-            Some(digits) => digits.bytes().all(|byte| byte.is_ascii_hexdigit()),
-            None => digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.'),
-        };
-    // PCI's vendor and device: `1002`, `67df`.
     let is_id = value.len() == 4 && value.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_number || is_id || value.parse::<inventory::PciAddress>().is_ok() || is_part(value)
-}
-
-/// `gfx_0.0.0`, `mes_kiq_3.1.0`, `gfx_v11_0`, `[gfxhub0]`.
-fn is_part(value: &str) -> bool {
     let bare = value.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
-    let word = |word: &str| {
+    let is_part = |word: &str| {
         let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
-        name.is_empty() || name == "v" || PARTS.contains(&name)
+        name.is_empty() || name == "v" || is_listed(name)
     };
-    bare.len() <= 24 && bare.split(['_', '.']).all(word) && bare.contains(|c: char| c.is_ascii_alphabetic())
+    is_id || is_of_gpu(value) || bare.split(['_', '.']).all(is_part)
 }
 
 #[cfg(test)]
@@ -85,7 +70,7 @@ mod tests {
             ),
             (
                 "amdgpu: `Sec1hunter' invalid for parameter `dc'",
-                "amdgpu: `[removed]' invalid for parameter `[removed]'",
+                "amdgpu: `[removed]' invalid for parameter `dc'",
             ),
             (
                 "pcieport 0000:00:01.1: AER: Uncorrectable (Fatal) error message received from 0000:03:00.0",

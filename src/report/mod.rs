@@ -1,42 +1,56 @@
 //! `report`: a bug report that is a test. One archive whose folder is a Root: what `detect` said on the machine
 //! it says again on the folder, on any machine.
 //!
-//! It takes of sysfs what the reader of GPUs read, and otherwise what allow lists name. It leaves out secrets and serial
-//! numbers, and lists in the capture's record what it left out. docs/doctor.md says what stays in.
+//! rocworker asks a machine what its commands ask, and the archive carries what they read: of the GPUs' files all, of every
+//! other file the listed keys with typed values ([`keep`]). docs/doctor.md says what stays in.
 
 mod archive;
 mod collect;
-mod engines;
-mod host;
+mod keep;
 mod messages;
-mod programs;
-mod redact;
 mod save;
-mod sysfs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use inventory::health::{self, Health};
+use ::host::facts::Facts;
+use ::host::hostname;
+use ::host::timestamp::Timestamp;
+use config::Config;
+use inventory::health::Health;
+use inventory::published::Published;
+use kernel_log::knowledge::Knowledge;
+use reconcile::command::Programs;
 use root::{CAPTURE_FILE, Recording, Root};
 use serde::Serialize;
 use serde_json::{Value, json};
 use telemetry::daemon_file;
+use telemetry::exporter::Exporter;
 
 pub use collect::LeftOut;
 pub use save::new_file;
 
-use crate::detection::Detection;
-use crate::doctor;
-use crate::run::Own;
-use ::host::facts::Facts;
-use ::host::hostname;
-use ::host::timestamp::Timestamp;
+use crate::doctor::{KERNEL_LOG, examine};
+use crate::run::{Own, Run, without_restarts};
+use crate::status::Status;
 use collect::{Collector, Entry};
-use config::Config;
-use reconcile::command::Programs;
-use redact::Redactor;
+use keep::Filter;
+
+const LIMIT: Duration = Duration::from_secs(10);
+
+/// The programs whose versions a report has, beside those of the engines.
+const ASKED: [&str; 4] = ["runc", "crun", "rocm-smi", "amd-smi"];
+
+/// The kernel's lines in the journal, and where there is no journal in the kernel's own buffer.
+const LOGS: [&[&str]; 2] =
+    [&["journalctl", "-k", "-o", "short-iso", "-n", "2000", "--no-pager", "--no-hostname", "-q"], &["dmesg"]];
+
+const CONFIG: usize = 1 << 20;
+
+/// The last lines that fit.
+const LOG: usize = 64 << 10;
 
 /// A report, packed.
 #[derive(Debug)]
@@ -46,8 +60,10 @@ pub struct Report {
     pub entries: usize,
     /// What is there and not in it, or not whole.
     pub left_out: Vec<LeftOut>,
-    /// File to number of places where a secret, or the machine's name, was removed.
+    /// File to number of keys, words and lines of it that a report does not keep.
     pub removed: BTreeMap<String, usize>,
+    /// Every path that rocworker asked the machine for, for a test that plants secrets there.
+    pub asked: BTreeSet<PathBuf>,
 }
 
 /// Takes a report of the machine beneath `root`. `config`: the configuration, or what is wrong with it, which is itself
@@ -61,62 +77,44 @@ pub fn take(
     programs: Option<&Programs>,
     moment: Timestamp,
 ) -> io::Result<Report> {
-    let redactor = Redactor::new(root);
+    let root = root.place().open().map_err(io::Error::other)?.keeping_reads();
+    let root = &root;
+    root.read_trusted(config::PATH, CONFIG).ok();
+    // A node that belongs to no GPU can be the trace of one.
+    for name in root.list("/dev/dri").unwrap_or_default() {
+        root.stat(Path::new("/dev/dri").join(name)).ok();
+    }
     let facts = Facts::read(root);
+    let topology = amdgpu::topology(root, &facts.inventory);
+    Exporter::default().scrape(root, 0.0);
+    daemon_file::last::<Health>(root).ok();
+    daemon_file::last::<Published>(root).ok();
+    let versions = versions(root, programs);
+    let answers = answers(root, &facts, config, programs, moment);
+
     let mut collector = Collector::new(root);
-    sysfs::collect(&mut collector, &facts.inventory).map_err(io::Error::other)?;
-    host::collect(&mut collector);
-    let answers = [
-        ("/versions.json", json(&redactor, &programs::versions(root, programs, &redactor))?),
-        ("/detect.json", json(&redactor, &Detection::new(&facts))?),
-        (
-            "/doctor.json",
-            match config {
-                Ok(config) => {
-                    let mut diagnosis = doctor::examine(
-                        root,
-                        config,
-                        &facts,
-                        programs,
-                        Own::find().beside.as_deref(),
-                        moment,
-                    );
-                    for check in &mut diagnosis.checks {
-                        check.evidence = redactor.evidence(&check.evidence);
-                    }
-                    json(&redactor, &diagnosis)?
-                }
-                Err(error) => {
-                    json(&redactor, &json!({ "schema_version": 1, "error": redactor.error(&error) }))?
-                }
-            },
-        ),
-    ];
-    for (path, text) in answers {
-        collector.put_text(path, text);
+    collector.reads(&facts.inventory, &topology);
+    collector.put("/versions.json".into(), Entry::File(text(&versions)?));
+    for (name, answer) in answers {
+        let kept = Filter::default().value(answer);
+        collector.put(format!("/{name}.json").into(), Entry::File(text(&kept)?));
     }
-    match daemon_file::last::<Health>(root) {
-        Ok(Some(health)) => collector.put_text(health::PATH, json(&redactor, &health)?),
-        Ok(None) => {}
-        Err(problem) => collector.leave_out(Path::new(health::PATH), redactor.text(&problem)),
-    }
-    // Last, since without these it still is a report.
-    programs::logs(&mut collector, programs, &redactor);
-    let removed = engines::collect(&mut collector, &redactor);
+    kernel_log(&mut collector, programs);
 
     let left_out = collector.notes();
-    let mut recording = Recording::new(std::mem::take(&mut collector.nodes));
+    let Collector { mut entries, nodes, removed, .. } = collector;
+    let mut recording = Recording::new(nodes);
     recording.about = BTreeMap::from([
         ("taken_on".to_owned(), Value::from(moment.to_string())),
         ("rocworker".to_owned(), Value::from(env!("CARGO_PKG_VERSION"))),
         ("left_out".to_owned(), json!(left_out)),
         ("removed".to_owned(), json!(removed)),
     ]);
-    let mut entries = collector.entries;
-    entries.insert(CAPTURE_FILE.into(), Entry::File(json(&redactor, &recording)?.into_bytes()));
+    entries.insert(CAPTURE_FILE.into(), Entry::File(text(&recording)?));
     // The machine's name is in the file's name, which its owner sees and can change, not in the archive.
     let bytes = archive::pack(&format!("rocworker-report-{}", moment.compact()), moment, &entries)?;
-    Ok(Report { bytes, entries: entries.len(), left_out, removed })
+    let asked = root.reads().into_keys().collect();
+    Ok(Report { bytes, entries: entries.len(), left_out, removed, asked })
 }
 
 /// The default name of the file, with the machine's name if that is known.
@@ -126,8 +124,85 @@ pub fn default_name(root: &Root, moment: Timestamp) -> PathBuf {
     PathBuf::from(format!("rocworker-report-{host}-{}.tar.gz", moment.compact()))
 }
 
-fn json(redactor: &Redactor, answer: &impl Serialize) -> io::Result<String> {
-    let mut value = serde_json::to_value(answer)?;
-    redactor.names_in(&mut value);
-    Ok(format!("{value:#}\n"))
+fn text(answer: &impl Serialize) -> io::Result<Vec<u8>> {
+    Ok(format!("{:#}\n", serde_json::to_value(answer)?).into_bytes())
+}
+
+/// What doctor, plan and status say, by the names of their files; of an answer that failed the error.
+fn answers(
+    root: &Root,
+    facts: &Facts,
+    config: Result<&Config, String>,
+    programs: Option<&Programs>,
+    now: Timestamp,
+) -> [(&'static str, Value); 3] {
+    let beneath = root.shown("/").display().to_string();
+    // Of an error the file that it is about, and its line.
+    let or_error = |answer: Result<Value, String>| {
+        answer.unwrap_or_else(|error| {
+            let error = error.replace(&beneath, "/");
+            json!({ "schema_version": 1, "error": error.split_whitespace().find(|word| keep::is_path(word)) })
+        })
+    };
+    // A wrong configuration decides nothing, and the files of engines are read all the same.
+    let wrong = config.as_ref().err().cloned();
+    let instead = without_restarts(root).map_err(|error| error.to_string());
+    let config = config.or_else(|_| instead.as_ref().map_err(Clone::clone));
+    let answers = config.map(|config| {
+        let own = Own::find();
+        let doctor = examine(root, config, facts, programs, own.beside.as_deref(), now);
+        let run = Run { root, config, programs, own, now, caller: String::new() };
+        let (plan, status) = (run.plan(None), Status::read(&run));
+        [
+            Ok(json!(doctor)),
+            plan.map(|plan| json!(plan)).map_err(|error| error.to_string()),
+            status.map(|status| json!(status)).map_err(|error| error.to_string()),
+        ]
+    });
+    let answers = answers.unwrap_or_else(|error| [(); 3].map(|()| Err(error.clone())));
+    let [doctor, plan, status] = answers.map(|answer| or_error(wrong.clone().map_or(answer, Err)));
+    [("doctor", doctor), ("plan", plan), ("status", status)]
+}
+
+/// What is installed, and of what version; null where a program is missing or says none.
+fn versions(root: &Root, programs: Option<&Programs>) -> Value {
+    let asked = ASKED.into_iter().chain(engines::ALL.iter().filter_map(|engine| engine.program));
+    let version = |name: &str| {
+        let output = programs?.run(&[name, "--version"], LIMIT).ok()?;
+        keep::version(&String::from_utf8_lossy(&output.stdout)).map(str::to_owned)
+    };
+    let kernel = root.read_text("/proc/sys/kernel/osrelease", 256).unwrap_or_default();
+    json!({
+        "schema_version": 1,
+        "rocworker": env!("CARGO_PKG_VERSION"),
+        "kernel": keep::version(&kernel),
+        "programs": asked.map(|name| (name, version(name))).collect::<BTreeMap<_, _>>(),
+    })
+}
+
+/// The kernel's messages that explain knows; beneath another Root than `/` those of an earlier report.
+fn kernel_log(collector: &mut Collector<'_>, programs: Option<&Programs>) {
+    let log = match programs {
+        // journalctl also succeeds if the journal has no line of the kernel.
+        Some(programs) => {
+            let outputs = LOGS.iter().filter_map(|argv| programs.run(argv, LIMIT).ok());
+            outputs.map(|output| output.stdout).find(|lines| !lines.is_empty())
+        }
+        None => collector.root.read(KERNEL_LOG, LOG).ok(),
+    };
+    let (Some(log), Ok(knowledge)) = (log, Knowledge::built_in()) else {
+        return collector.leave_out(Path::new(KERNEL_LOG), "neither journalctl nor dmesg shows a line");
+    };
+    let log = String::from_utf8_lossy(&log);
+    let (mut kept, mut size) = (Vec::new(), 0);
+    for line in log.lines().rev().filter_map(|line| messages::reported(knowledge, line)) {
+        size += line.len() + 1;
+        if size > LOG {
+            collector.leave_out(Path::new(KERNEL_LOG), format!("is cut to its last {LOG} bytes"));
+            break;
+        }
+        kept.push(line + "\n");
+    }
+    kept.reverse();
+    collector.put(KERNEL_LOG.into(), Entry::File(kept.concat().into_bytes()));
 }

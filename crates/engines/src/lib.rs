@@ -12,7 +12,6 @@ mod file;
 pub mod hidden;
 mod podman;
 pub mod program;
-mod reported;
 pub mod undo_constraints;
 mod wrapper_as_default;
 
@@ -41,7 +40,6 @@ pub use examined::{CHECKS, Examined};
 pub use file::File;
 pub use host::version::{Answer, Known, Version, Versions};
 pub use podman::Podman;
-pub use reported::{Command, Format, Keys, Reported};
 use undo_constraints::undo_constraints;
 use wrapper_as_default::NamedRuntime;
 pub use wrapper_as_default::WrapperAsDefault;
@@ -56,7 +54,7 @@ pub static ALL: [Engine; 5] =
 pub struct Engine {
     /// In receipts, notes and checks, and the key of the configuration of an engine that has one.
     pub name: &'static str,
-    /// The unit of systemd that starts it. The daemon watches it, and a report has it.
+    /// The unit of systemd that starts it. The daemon watches it.
     pub unit: Option<&'static str>,
     /// The program whose version a report has.
     pub program: Option<&'static str>,
@@ -65,10 +63,6 @@ pub struct Engine {
     pub(crate) names_programs_in: Option<(&'static [&'static str], &'static [&'static str])>,
     /// Where it keeps the bundles of containers that run: their shims call the wrapper by its path.
     pub(crate) bundles: Option<&'static str>,
-    /// What a report takes of its configuration, beside its unit.
-    pub reported: &'static [Reported],
-    /// What a report may show of the command line that starts it.
-    pub command: Option<Command>,
     /// Its configuration, where it knows the wrapper by a runtime's name.
     pub settings: fn(&Config) -> Option<&config::Engine>,
     /// Why rocworker does not configure it, and doctor and the canary pass over it.
@@ -101,8 +95,6 @@ impl Engine {
         program: None,
         names_programs_in: None,
         bundles: None,
-        reported: &[],
-        command: None,
         settings: |_| None,
         off: |_| None,
         desired: |_| Desired::default(),

@@ -302,6 +302,7 @@ impl Root {
 
     fn meta(&self, path: &Path, follow: OFlag) -> Result<Meta, Error> {
         if let Some(node) = self.recorded.get(path) {
+            self.keep_look(path);
             return Ok(*node);
         }
         let _reading = self.reading(path)?;

@@ -22,6 +22,12 @@ impl Root {
     /// When the path is no such file, is not there, or is larger than `limit`.
     pub fn read_trusted(&self, path: impl AsRef<Path>, limit: usize) -> Result<Vec<u8>, Error> {
         let path = path.as_ref();
+        let read = self.read_checked(path, limit);
+        self.keep_read(path, &read);
+        read
+    }
+
+    fn read_checked(&self, path: &Path, limit: usize) -> Result<Vec<u8>, Error> {
         let _reading = self.reading(path)?;
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_NOFOLLOW;
         let file = match self.open_at(path, flags) {

@@ -6,7 +6,6 @@ mod charm;
 pub mod desired;
 mod doctor;
 mod environment;
-mod report;
 pub mod tags;
 
 use std::collections::BTreeMap;
@@ -53,8 +52,6 @@ const OPTIONS: [&str; 5] = ["runtime", "tag", "containerd-config", "containerd-b
 pub(super) const ENGINE: Engine = Engine {
     name: NAME,
     unit: Some(UNIT),
-    reported: report::REPORTED,
-    command: Some(report::COMMAND),
     off: |config| config.concourse.managed.off(),
     // The configured tags are set without a GPU, too.
     desired: |wish| {

@@ -7,7 +7,6 @@ pub mod desired;
 mod doctor;
 mod files;
 mod listener;
-mod report;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,6 @@ use super::{CommandLine, Engine, Engines, File, Watched, Wish, default_runtime, 
 use host::unit::Unit;
 
 pub(super) use canary::check_concourses;
-pub use report::KEYS as CONFIG_KEYS;
 
 pub(super) const NAME: &str = "containerd";
 
@@ -49,8 +47,6 @@ pub(super) const ENGINE: Engine = Engine {
     program: Some(NAME),
     names_programs_in: Some((&[], &[])),
     bundles: Some("/run/containerd/io.containerd.runtime.v2.task"),
-    reported: report::REPORTED,
-    command: Some(report::COMMAND),
     settings: |config| Some(&config.containerd),
     off: |config| config.containerd.managed.off(),
     desired,

@@ -2,7 +2,6 @@
 
 pub mod desired;
 mod doctor;
-mod report;
 
 use std::path::{Path, PathBuf};
 
@@ -36,8 +35,6 @@ pub(super) const ENGINE: Engine = Engine {
     program: Some(NAME),
     // crio.conf.d(5)
     names_programs_in: Some((&[CRIO_CONFIG], &[FOLDER])),
-    reported: report::REPORTED,
-    command: Some(report::COMMAND),
     settings: |config| Some(&config.crio),
     off: |config| config.crio.managed.off(),
     desired,

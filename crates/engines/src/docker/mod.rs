@@ -4,7 +4,6 @@ mod canary;
 mod containers;
 pub mod desired;
 mod doctor;
-mod report;
 mod running;
 
 use std::path::{Path, PathBuf};
@@ -49,8 +48,6 @@ pub(super) const ENGINE: Engine = Engine {
     names_programs_in: Some((&[], &[])),
     // The bundles of the containerd that dockerd starts.
     bundles: Some("/run/docker/containerd/daemon/io.containerd.runtime.v2.task"),
-    reported: report::REPORTED,
-    command: Some(report::COMMAND),
     settings: |config| Some(&config.docker),
     off: |config| config.docker.managed.off(),
     desired,

@@ -153,3 +153,11 @@ pub(crate) fn assert_nowhere(archive: &[u8], needle: &str) {
         .map(|at| String::from_utf8_lossy(&bytes[at.saturating_sub(200)..at + needle.len()]).into_owned());
     assert_eq!(around, None, "{needle}");
 }
+
+/// Stands in for a program: prints `text` whatever it is asked.
+pub(crate) fn stand_in(folder: &Path, name: &str, text: &str) {
+    let script = folder.join("text");
+    fs::write(&script, format!("#!/bin/sh\ncat <<'END'\n{text}\nEND\n")).unwrap();
+    // Not written in place: a test that forks meanwhile would inherit the descriptor (ETXTBSY).
+    assert!(Command::new("install").arg(&script).arg(folder.join(name)).status().unwrap().success());
+}

@@ -3,7 +3,6 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use config::Config;
@@ -18,29 +17,11 @@ use support::detect::{detect_beneath, scratch};
 use crate::observe::report::archive::*;
 
 #[test]
-fn secrets_serial_numbers_and_the_machines_name_are_nowhere_in_the_archive() {
+fn serial_numbers_processes_and_what_no_reader_asks_are_nowhere_in_the_archive() {
     let mut machine = machine()
         .put("/proc/sys/kernel/hostname", "gpu-farm-17.corp.example\n")
-        .put("/etc/containerd/config.toml", format!(
-            "version = 3\n[plugins.x.registry.configs.\"r\".auth]\n  password = \"{SECRET}\"\n# token: {SECRET}\n[debug]\n  level = \"info\"\n"
-        ))
-        .put("/etc/containerd/conf.d/x.toml", format!("[h.header]\n  X-Meta = [\n\"Bearer {SECRET}\"]\n"))
-        .put("/etc/docker/daemon.json", format!(
-            "{{\"proxies\":{{\"http-proxy\":\"http://ann:{SECRET}@proxy:3128\"}},\"runtimes\":{{}}}}"
-        ))
-        .put("/etc/default/concourse", format!("CONCOURSE_SESSION_SIGNING_KEY={SECRET}\nCONCOURSE_RUNTIME=containerd\n"))
-        .put("/var/lib/concourse-worker/worker-config.env", format!(
-            "CONCOURSE_TSA_WORKER_PRIVATE_KEY={SECRET}\nCONCOURSE_NAME=gpu-farm-17\nCONCOURSE_TAG=gpu\n"
-        ))
-        .put("/etc/systemd/system/concourse-worker.service.d/x.conf", format!(
-            "[Service]\nEnvironment=\"API_TOKEN={SECRET}\"\nExecStart=/bin/worker --client-secret {SECRET}\n"
-        ))
-        .put("/etc/rocworker/config.yaml", format!("# api-key: {SECRET}\ncompute-runtime: auto\n"))
         .put("/etc/rocworker/id_rsa", SECRET)
         .put("/etc/containerd/certs.d/r/client.key", SECRET)
-        .put("/proc/1/environ", format!("HOME=/root\0TOKEN={SECRET}\0"))
-        .put("/run/.containerenv", format!("name={SECRET}\n"))
-        .put("/proc/cpuinfo", format!("model\t\t: 1\nSerial\t\t: {SECRET}\n"))
         .put("/sys/class/dmi/id/product_serial", SECRET)
         .put("/sys/bus/pci/devices/0000:01:00.0/uevent", format!("PCI_CLASS=20000\nX={SECRET}\n"))
         .put(&format!("/sys/class/kfd/kfd/proc/4711/{SECRET}"), "")
@@ -70,61 +51,7 @@ fn secrets_serial_numbers_and_the_machines_name_are_nowhere_in_the_archive() {
     let others: Vec<_> =
         sysfs.filter(|path| path.contains("kfd/proc") || path.contains("0000:01:00.0")).collect();
     assert!(others.is_empty(), "processes, and what is no GPU: {others:?}");
-    assert!(text(&entries, "etc/containerd/config.toml").contains("level = \"info\""));
-    assert!(
-        text(&entries, "etc/docker/daemon.json")
-            .contains("\"http-proxy\": \"[removed: text, 43 characters]\"")
-    );
-    assert!(text(&entries, "etc/default/concourse").contains("CONCOURSE_RUNTIME=containerd"));
-    let worker = text(&entries, "var/lib/concourse-worker/worker-config.env");
-    assert_eq!(
-        worker,
-        "CONCOURSE_TSA_WORKER_PRIVATE_KEY=\"[removed: text, 21 characters]\"\nCONCOURSE_NAME=HOST\nCONCOURSE_TAG=gpu\n"
-    );
-    let record: Value = serde_json::from_str(text(&entries, "capture.json")).unwrap();
-    assert_eq!(record["removed"]["/etc/default/concourse"], 1, "{record:#}");
-    assert_eq!(
-        text(&entries, "etc/group"),
-        "root:x:0:\nvideo:x:44:\nrender:x:992:\n".replace("root:x:0:\n", "")
-    );
-}
-
-#[test]
-fn secrets_in_modprobes_files_parameters_and_engines_options_are_nowhere_either() {
-    let install = format!(
-        "install amdgpu /usr/bin/curl -u ann:{SECRET} -H \"Authorization: Bearer {SECRET}\" https://x"
-    );
-    let machine = machine()
-        .put("/etc/modprobe.d/a.conf", format!("{install}\n# amdgpu signing key pass {SECRET}\nblacklist amdgpu\n"))
-        .put("/etc/modprobe.d/b.conf", format!("options amdgpu dc=1 x=\"{SECRET} y\" # amdgpu\n"))
-        .put("/run/systemd/container", format!("ann:{SECRET}\n"))
-        .put("/proc/1/environ", format!("container=ann:{SECRET}\0"))
-        .put("/proc/cmdline", format!("quiet amdgpu.dc=1 amdgpu.x=ann:{SECRET} nomodeset\n"))
-        .put("/usr/bin/dockerd", "")
-        .put("/usr/lib/rocworker", Entry::Directory)
-        .put("/etc/docker/daemon.json", format!(
-            "{{\"exec-opts\":[\"--password {SECRET}\"],\"runtimes\":{{\"amd\":{{\"path\":\"/bin/x --token {SECRET}\"}}}}}}"
-        ))
-        .put("/etc/rocworker/config.yaml", "docker: {configure: auto}\n");
-    let root = scratch();
-    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
-    let wrapper = root.path().join("usr/lib/rocworker/runc-amd-wrapper");
-    // doctor looks whether it is a program.
-    fs::copy("/bin/true", wrapper).unwrap();
-    let archive = archive(root.path());
-    assert_nowhere(&archive, SECRET);
-    let entries = entries(&archive);
-    let length = install.len() - "install amdgpu ".len();
-    assert_eq!(
-        text(&entries, "etc/modprobe.d/a.conf"),
-        format!("install amdgpu [removed: text, {length} characters]\n\nblacklist amdgpu\n")
-    );
-    assert!(text(&entries, "etc/modprobe.d/b.conf").starts_with("options amdgpu dc=1 [removed: text, "));
-    assert_eq!(text(&entries, "proc/cmdline"), "amdgpu.dc=1 nomodeset\n");
-    assert_eq!(text(&entries, "run/systemd/container"), "container-other\n");
-    assert!(text(&entries, "detect.json").contains("container-other"));
-    let doctor = text(&entries, "doctor.json");
-    assert!(doctor.contains("the runtime amd is ") && doctor.contains("[removed: text, "), "{doctor}");
+    assert_eq!(text(&entries, "etc/group"), "video:x:44:\nrender:x:992:\n");
 }
 
 #[test]
@@ -137,9 +64,12 @@ fn no_link_is_followed_out_of_what_is_listed_and_no_fifo_is_waited_for() {
         .put("/etc/rocworker/policy.json", Entry::Link("../shadow".into()))
         .put("/etc/docker", Entry::Link("/root/secret".into()))
         .put("/etc/group", Entry::Link("shadow".into()))
-        .put("/proc/modules", Entry::Link("/etc/shadow".into()))
-        .put("/sys/class/drm/card0/device/product_number", Entry::Link("/etc/shadow".into()))
-        .put("/sys/class/drm/card0/device/revision", Entry::Link("../../../../../../etc/shadow".into()))
+        .put("/proc/devices", Entry::Link("/etc/shadow".into()))
+        .put("/sys/class/drm/card0/device/product_name", Entry::Link("/etc/shadow".into()))
+        .put(
+            "/sys/class/drm/card0/device/mem_info_vram_total",
+            Entry::Link("../../../../../../etc/shadow".into()),
+        )
         .put("/sys/class/drm/card7", Entry::Link("../../../etc".into()))
         .put("/sys/class/drm/card8", Entry::Link("card8".into()))
         .put("/sys/class/drm/card9", Entry::Link("/etc".into()))
@@ -150,25 +80,18 @@ fn no_link_is_followed_out_of_what_is_listed_and_no_fifo_is_waited_for() {
         |path: &str| nix::unistd::mkfifo(&root.path().join(path), nix::sys::stat::Mode::S_IRWXU).unwrap();
     fs::create_dir_all(root.path().join("etc/cdi")).unwrap();
     fifo("etc/cdi/amd.json");
-    fifo("sys/bus/pci/devices/0000:03:00.0/boot_vga");
+    fifo("sys/bus/pci/devices/0000:03:00.0/gpu_busy_percent");
     symlink("/dev/zero", root.path().join("etc/cdi/zero.json")).unwrap();
 
     let archive = archive(root.path());
     assert_nowhere(&archive, SECRET);
     let entries = entries(&archive);
-    for path in
-        ["etc/rocworker/config.yaml", "etc/docker/daemon.json", "etc/cdi/amd.json", "etc/cdi/zero.json"]
-    {
+    for path in ["etc/rocworker/config.yaml", "etc/cdi/amd.json", "etc/cdi/zero.json", "proc/devices"] {
         assert!(!entries.contains_key(path), "{path}");
     }
     let record = text(&entries, "capture.json");
-    for said in [
-        "\"/etc/rocworker/config.yaml\"",
-        "\"/etc/docker\"",
-        "\"/etc/cdi/amd.json\"",
-        "boot_vga",
-        "out of /sys",
-    ] {
+    for said in ["\"/etc/rocworker/config.yaml\"", "\"/etc/cdi/amd.json\"", "gpu_busy_percent", "out of /sys"]
+    {
         assert!(record.contains(said), "{said}: {record}");
     }
     // No link in the archive leads anybody who unpacks it out of the folder.
@@ -211,7 +134,7 @@ fn a_suspended_card_is_not_woken_and_the_rest_of_it_is_there() {
         "vbios_version",
     ];
     let asleep = names(&machine_of(card.clone()));
-    for there in ["numa_node", "power/runtime_status", "revision", "uevent"] {
+    for there in ["numa_node", "power/runtime_status", "uevent"] {
         assert!(asleep.contains(&there.to_owned()), "{asleep:?}");
     }
     assert!(asked.iter().all(|name| !asleep.iter().any(|there| there == name)), "{asleep:?}");
@@ -220,7 +143,8 @@ fn a_suspended_card_is_not_woken_and_the_rest_of_it_is_there() {
 }
 
 #[test]
-fn what_the_daemon_judged_is_in_the_archive_unless_another_user_could_have_written_it() {
+fn what_the_daemon_judged_is_without_its_sentences_in_the_archive_unless_another_user_could_have_written_it()
+{
     use std::os::unix::fs::PermissionsExt as _;
     const FILE: &str = "run/rocworker/health.json";
     let root = scratch();
@@ -228,7 +152,18 @@ fn what_the_daemon_judged_is_in_the_archive_unless_another_user_could_have_writt
     let path = root.path().join(FILE);
     let judged: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
     let taken: Value = serde_json::from_str(text(&entries(&archive(root.path())), FILE)).unwrap();
-    assert_eq!(taken, judged);
+    assert!(judged["gpus"][0]["deductions"][0]["reason"].as_str().unwrap().contains(' '));
+    for (taken, judged) in taken["gpus"].as_array().unwrap().iter().zip(judged["gpus"].as_array().unwrap()) {
+        for key in ["pci", "state", "score", "hang"] {
+            assert_eq!(taken[key], judged[key], "{key}");
+        }
+        let deductions =
+            taken["deductions"].as_array().unwrap().iter().zip(judged["deductions"].as_array().unwrap());
+        for (taken, judged) in deductions {
+            assert_eq!((&taken["rule"], &taken["points"]), (&judged["rule"], &judged["points"]));
+            assert_eq!(taken["reason"], "");
+        }
+    }
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     let entries = entries(&archive(root.path()));
     assert!(!entries.contains_key(FILE));
@@ -238,10 +173,7 @@ fn what_the_daemon_judged_is_in_the_archive_unless_another_user_could_have_writt
 #[test]
 #[ignore = "cargo xtask test --all"]
 fn what_is_too_large_is_left_out_and_said() {
-    let mut machine = machine()
-        .put("/etc/containerd/config.toml", vec![b'#'; (1 << 20) + 1])
-        .put("/etc/default/concourse", vec![0xff; 10])
-        .put("/sys/class/drm/card0/device/revision", vec![b'1'; (64 << 10) + 1]);
+    let mut machine = machine().put("/usr/bin/dockerd", "").put("/etc/docker/daemon.json", vec![0xff; 10]);
     for n in 10..28 {
         machine = machine
             .put(&format!("/etc/cdi/{n}.json"), format!("{{\"kind\":[{}1]}}", "1,".repeat((1 << 19) - 9)));
@@ -257,19 +189,9 @@ fn what_is_too_large_is_left_out_and_said() {
         let notes = record["left_out"].as_array().unwrap();
         notes.iter().find(|note| note["path"] == path).unwrap_or_else(|| panic!("{path}: {record:#}"))["reason"].to_string()
     };
-    assert!(said("/etc/containerd/config.toml").contains("larger than 1048576 bytes"));
-    assert!(said("/etc/default/concourse").contains("not text"));
+    assert!(said("/etc/docker/daemon.json").contains("not text"));
     assert!(said("/etc/cdi/27.json").contains("the report would be larger"));
-    assert!(record.to_string().contains("revision is larger than 65536 bytes"), "{record:#}");
     detect_beneath(Path::new(PROGRAM), &unpack(&archive, scratch().path()));
-}
-
-/// Stands in for a program: prints `text` whatever it is asked.
-fn stand_in(folder: &Path, name: &str, text: &str) {
-    let script = folder.join("text");
-    fs::write(&script, format!("#!/bin/sh\ncat <<'END'\n{text}\nEND\n")).unwrap();
-    // Not written in place: a test that forks meanwhile would inherit the descriptor (ETXTBSY).
-    assert!(Command::new("install").arg(&script).arg(folder.join(name)).status().unwrap().success());
 }
 
 #[test]
@@ -304,11 +226,8 @@ fn of_the_kernels_log_known_messages_are_taken_and_of_programs_their_versions() 
                     2026-11-21T07:00:01+0000 kernel: amdgpu: Process information: process [removed] pid 7 thread [removed] pid 8\n\
                     2026-11-21T07:00:02+0000 kernel: pcieport 0000:00:01.1: Correctable error message received from 0000:03:00.0\n";
     assert_eq!(kernel, expected);
-    assert!(
-        text(&entries, "logs/runc-amd-wrapper.log").contains("runc-amd-wrapper: GPU 7: [removed: text, ")
-    );
     let versions: Value = serde_json::from_str(text(&entries, "versions.json")).unwrap();
-    assert_eq!(versions["programs"]["runc"]["version"], "runc version 1.1.5");
+    assert_eq!(versions["programs"]["runc"], "1.1.5");
     assert_eq!(versions["rocworker"], env!("CARGO_PKG_VERSION"));
     for (path, (header, _)) in &entries {
         assert_eq!(

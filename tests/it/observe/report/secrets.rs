@@ -1,412 +1,364 @@
-//! Secrets of every shape that came to mind, in every file of a configuration that is taken: none is in the archive.
+//! A secret in each file that a report reads, whichever those are: none is in the archive.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::UNIX_EPOCH;
 
+use config::Config;
 use flate2::read::GzDecoder;
-use layout::Nodes;
+use host::timestamp::Timestamp;
+use layout::{Device, Entry, Machine, Module, Nodes};
+use reconcile::command::Programs;
+use rocworker::report::{Report, take};
+use root::Root;
 use serde_json::{Value, json};
 use support::detect::scratch;
 
 use crate::observe::report::archive::*;
 
-/// Part of every secret, on both sides of whatever could cut it in two; of those that are numbers the second.
-const MARKS: [&str; 2] = ["zqx", "739184"];
+/// Part of every secret.
+const MARK: &str = "zqx";
 
-const KEYS: [&str; 36] = [
-    "DB_PASS",
-    "pass",
-    "CRED",
-    "PW",
-    "PIN",
-    "TOK",
-    "password",
-    "token",
-    "api-key",
-    "SECRET",
-    "sig",
-    "webhook",
-    "SLACK_URL",
-    "DSN",
-    "DATABASE_URL",
-    "login",
-    "passphrase",
-    "otp",
-    "salt",
-    "seed",
-    "license",
-    "cookie",
-    "session",
-    "jwt",
-    "bearer",
-    "signing",
-    "hmac",
-    "ssh",
-    "x",
-    "foo.bar",
-    "REDIS",
-    "MONGO_URI",
-    "splunk-hec",
-    "CONCOURSE_TSA_WORKER_PRIVATE",
-    "CONCOURSE_VAULT_CLIENT",
-    "CONCOURSE_ADD_LOCAL",
-];
+/// Where a machine's files hold what its kernel says of its devices: a report carries that as it is.
+const OF_KERNEL: [&str; 5] = ["/sys/bus/", "/sys/class/", "/sys/dev/", "/sys/devices/", "/sys/module/"];
 
-/// Keys whose values are told where they are plain: addresses.
-const ADDRESSES: [&str; 6] =
-    ["http-proxy", "https-proxy", "HTTP_PROXY", "https_proxy", "registry-mirrors", "endpoint"];
-
-fn urls(n: usize) -> Vec<String> {
-    let s = format!("zqx{n}");
-    let mut urls: Vec<String> =
-        ["", "=", ",", "(", ")", "'", "@", ":", "/", "?", "#", "%40", "+", "&", ";", "$", "!", "*", "~", " "]
-            .iter()
-            .map(|between| format!("http://ann:{s}{between}{s}@proxy.example:3128"))
-            .collect();
-    urls.extend([
-        format!("https://{s}@o1.example/4"),
-        format!("https://store.example/blob?sv=2020&sig={s}%3D"),
-        format!("https://hooks.example/services/T00/B00/{s}"),
-        format!("https://api.example/bot{s}:AA/sendMessage"),
-        format!("https://host.example/#access_token={s}"),
-        format!("postgres://u:{s}@db/x"),
-        format!("amqp://u:{s}@mq:5672/%2f"),
-        format!("redis://:{s}@cache:6379/0"),
-        format!("s3://{s}/bucket"),
-    ]);
-    urls
+/// How a secret is put into a file.
+#[derive(Debug, Clone, Copy)]
+enum Way {
+    /// Beside what is there.
+    Beside,
+    /// In place of each text.
+    Instead,
+    /// In place of the whole.
+    Alone,
 }
 
-fn plain(n: usize) -> Vec<String> {
-    let s = format!("zqx{n}");
-    vec![
-        s.clone(),
-        format!("7391846{n}"),
-        format!("user:{s}"),
-        format!("{s} {s}"),
-        format!("{s}=={s}"),
-        format!("{s}'{s}"),
-        format!("{s},{s}"),
-        format!("/{s}/{s}"),
-        format!("ghp_{s}A1b2C3d4E5f6G7h8"),
-        format!("eyJhbGciOi.{s}.c2ln"),
-        format!("Bearer {s}"),
-        format!("Basic {s}=="),
-        format!("-----BEGIN PRIVATE KEY-----\\n{s}\\n-----END PRIVATE KEY-----"),
-        format!("[\"--password\",\"{s}\"]"),
-        format!("{{\"password\":\"{s}\"}}"),
-        format!("password={s};Server=x"),
-        format!("-u user:{s}"),
-        format!("\u{e9}{s}\u{2028}{s}"),
-    ]
-}
+/// Lines as files and programs have them, with SECRET where one can be.
+const LINES: &str = "SECRET\n# SECRET amdgpu\n# amdgpu password SECRET\nPASSWORD=SECRET\nSECRET=1\nexport CONCOURSE_TAG=SECRET\n\
+    CONCOURSE_TAG=\"linux,SECRET,a=SECRET,SECRET=gpu\"\nCONCOURSE_WORK_DIR=https://ann:SECRET@h/\nPATH=/usr/bin:SECRET:/home/SECRET\n\
+    HTTP_PROXY=http://ann:SECRET@proxy:3128/\nNAME=\"SECRET\nrest\"\nID=SECRET\nVERSION_ID=\"SECRET 12\"\nPRETTY_NAME=\"SECRET\"\n\
+    [Service]\nEnvironment=\"API_TOKEN=SECRET\" PATH=SECRET CONCOURSE_TAG=SECRET\n\
+    ExecStart=/usr/bin/dockerd --password SECRET -pSECRET --default-runtime=SECRET -H tcp://SECRET:1 \\\n  SECRET --data-root SECRET\n\
+    ExecStartPre=-/usr/bin/curl -u \"ann:SECRET\" -H \"Authorization: Bearer SECRET\" https://hooks.example/SECRET\nX-SECRET=yes\n\
+    options amdgpu dc=SECRET SECRET=1 # SECRET\ninstall amdgpu /bin/sh -c SECRET\nblacklist SECRET\nalias SECRET amdgpu\n\
+    SECRET:x:44:SECRET\nvideo:x:44:SECRET\nflags\t\t: hypervisor SECRET\nSerial\t\t: SECRET\nmodel name\t: SECRET\n\
+    511 SECRET\nSECRET 511 kfd\namdgpu.dc=SECRET amdgpu.SECRET=SECRET rd.luks.pass=SECRET root=SECRET\n6.8.SECRET-generic\n\
+    kernel/SECRET/amdgpu.ko: SECRET\ncontainer=SECRET\0TOKEN=SECRET\0\nhttps://SECRET/\n/SECRET/SECRET\n/root/SECRET\n\
+    {\"auths\":{\"SECRET\":{\"auth\":\"SECRET\"}}}\n- SECRET: SECRET\n-----BEGIN PRIVATE KEY-----\nSECRET\n-----END PRIVATE KEY-----\n\
+    2026-11-21T07:00:00+0000 kernel: amdgpu 0000:03:00.0: ring gfx timeout, signaled seq=1, emitted seq=2 on SECRET\n\
+    2026-11-21T07:00:01+0000 kernel: audit: type=1309 audit(1764.5:12): argc=2 a0=\"amdgpu\" a1=\"-pSECRET\"\n\
+    2026-11-21T07:00:01+0000 kernel: [drm:x [amdgpu]] *ERROR* Process information: process SECRET pid 7 thread SECRET pid 8\n";
 
-/// Text of each file, and how many secrets there are in all.
-#[derive(Default)]
-struct Files {
-    env: String,
-    unit: String,
-    toml: String,
-    yaml: String,
-    json: Vec<Value>,
-    count: usize,
-}
-
-impl Files {
-    fn add(&mut self, key: &str, secret: &str) {
-        let escaped = Value::from(secret).to_string();
-        let variable: String = key.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-        let in_quotes = secret.replace('\\', "\\\\").replace('"', "\\\"");
-        for shape in 0..6 {
-            self.add_as(shape, key, &variable, secret, &escaped, &in_quotes);
+fn poisoned(value: Value, way: Way, secret: &str) -> Value {
+    match value {
+        Value::String(_) if matches!(way, Way::Instead) => secret.into(),
+        Value::Array(items) => {
+            let more = ["--token", secret, &format!("PASSWORD={secret}")].map(Value::from);
+            items.into_iter().map(|item| poisoned(item, way, secret)).chain(more).collect()
         }
-    }
-
-    fn add_as(
-        &mut self,
-        shape: usize,
-        key: &str,
-        variable: &str,
-        secret: &str,
-        escaped: &str,
-        in_quotes: &str,
-    ) {
-        match shape {
-            0 => self.env += &format!("{variable}=\"{in_quotes}\"\n"),
-            1 => {
-                self.env +=
-                    &format!("# {variable}={secret}\nexport {variable}={secret}\n{variable}={secret}\n")
-            }
-            2 => {
-                self.unit += &format!(
-                    "Environment=\"{variable}={in_quotes}\" B=1\n# {secret}\nX-{variable}={secret}\n"
-                );
-                self.unit += &format!(
-                    "ExecStartPre=-/usr/bin/curl --{key} \"{in_quotes}\" \\\n  -u \"user:{in_quotes}\" \"-p{in_quotes}\"\n"
-                );
-                self.unit += &format!("ExecStart=/bin/worker --{key}=\"{in_quotes}\" {secret}\n");
-            }
-            3 => {
-                self.toml += &format!(
-                    "[[a]] # {secret}\n\"{key}\" = {escaped}\nlist = [\"--{key}\", {escaped}]\nenv = [\"X=1\", {escaped}]\n"
-                );
-            }
-            4 => {
-                self.yaml += &format!(
-                    "- \"{key}\": {escaped} # {secret}\n  args: [\"--{key}\", {escaped}]\n  nested: {{ \"{key}\": [{escaped}] }}\n"
-                )
-            }
-            _ => {
-                let variable = format!("{variable}={secret}");
-                self.json
-                    .push(json!({ key: secret, "args": [format!("--{key}"), secret], "env": [variable] }));
-                self.json.push(
-                    json!({ "runtimes": { "x": { "runtimeArgs": [format!("--{key}={secret}"), secret] } } }),
-                );
-                self.json
-                    .push(json!({ "log-opts": { key: [secret] }, "auths": { secret: { "path": secret } } }));
-            }
+        Value::Object(map) => {
+            let more = json!({
+                secret: { "path": secret }, "password": secret, "annotations": { "name": secret, "path": [secret] },
+                "log-opts": { "token": secret }, "auths": { "r": { "auth": secret } }, "env": [format!("PATH={secret}")],
+            });
+            let more = more.as_object().unwrap().clone();
+            let map = map.into_iter().map(|(key, value)| (key, poisoned(value, way, secret)));
+            map.chain(more).collect()
         }
-        self.count += 1;
+        other => other,
     }
 }
 
-fn everywhere(archive: &[u8]) -> String {
+/// Of rocworker's own state only the top gets more, so that its readers go on to the files that it names.
+fn poisoned_file(path: &Path, value: Value, way: Way, secret: &str) -> Value {
+    match (value, way) {
+        (Value::Object(map), Way::Beside) if path.starts_with("/var/lib/rocworker") => {
+            map.into_iter().chain([(secret.to_owned(), json!({ "path": secret }))]).collect()
+        }
+        (value, way) => poisoned(value, way, secret),
+    }
+}
+
+/// The text of a file with secrets in it.
+fn with_secrets(path: &Path, text: &str, way: Way, secret: &str) -> String {
+    let lines = LINES.replace("SECRET", secret);
+    let extension = path.extension().and_then(|it| it.to_str()).unwrap_or_default();
+    let extension = if path.starts_with("/etc/crio") { "toml" } else { extension };
+    let quoted = |text: &str| -> String {
+        text.split('"')
+            .enumerate()
+            .map(|(nth, part)| if nth % 2 == 1 { format!("\"{secret}\"") } else { part.to_owned() })
+            .collect()
+    };
+    match (way, extension) {
+        // No more than a kernel has there is read.
+        (_, _) if path.ends_with("osrelease") || path.ends_with("container") => format!("{text} {secret}"),
+        (Way::Alone, _) => lines,
+        (_, "json") => match serde_json::from_str(text) {
+            Ok(value) => poisoned_file(path, value, way, secret).to_string(),
+            Err(_) => lines,
+        },
+        (_, "yaml") => match yaml_serde::from_str(text) {
+            Ok(value) => yaml_serde::to_string(&poisoned(value, way, secret)).unwrap(),
+            Err(_) => lines,
+        },
+        (Way::Beside, "toml") => format!(
+            "{text}\n# {secret}\n[plugins.x.registry.configs.\"{secret}\".auth]\npassword = \"{secret}\"\npath = \"{secret}\"\n\
+             [plugins.x.registry.headers]\nX-Meta = [\"Bearer {secret}\"]\n"
+        ),
+        (Way::Instead, "toml") => quoted(text),
+        (Way::Beside, _) => format!("{text}\n{lines}"),
+        (Way::Instead, _) => text
+            .lines()
+            .map(|line| line.split('=').next().unwrap().to_owned() + "=" + secret + "\n")
+            .collect(),
+    }
+}
+
+/// A machine with every engine, set up by rocworker.
+fn set_up(root: &Path) {
+    machine_with_engines().lay_out(root, Nodes::Recorded).unwrap();
+    let apply = Command::new(PROGRAM).arg("--root").arg(root).arg("apply").output().unwrap();
+    let said = String::from_utf8_lossy(&apply.stdout).into_owned() + &String::from_utf8_lossy(&apply.stderr);
+    assert!(
+        root.join("etc/cdi/amd.json").exists() && root.join("var/lib/rocworker/receipt.json").exists(),
+        "{said}"
+    );
+}
+
+fn machine_with_engines() -> Machine {
+    let wrapper = fs::read("/bin/true").unwrap();
+    Machine::instinct_in_trouble(2, 1)
+        .module(Module::new("amdgpu"))
+        .put("/etc/group", "root:x:0:\nvideo:x:44:ann\nrender:x:992:ann\n")
+        .put("/etc/os-release", "ID=debian\nVERSION_ID=\"12\"\nPRETTY_NAME=\"Debian\"\n")
+        .put("/proc/sys/kernel/osrelease", "6.8.0-45-generic\n")
+        .put("/proc/sys/kernel/hostname", "zqxfarm.corp.example\n")
+        .put("/proc/cmdline", "root=/dev/sda1 quiet amdgpu.dc=1\n")
+        .put("/proc/cpuinfo", "model\t\t: 1\nflags\t\t: fpu\n")
+        .put("/run/systemd/system", Entry::Directory)
+        .put("/etc/modprobe.d/a.conf", "options amdgpu noretry=0\n")
+        .put("/usr/lib/modules/6.8.0-45-generic/modules.dep", "kernel/a/amdgpu.ko.zst: kernel/a/drm.ko\n")
+        .put("/boot/config-6.8.0-45-generic", "CONFIG_HSA_AMD=y\n")
+        .put("/lib", Entry::Link("usr/lib".into()))
+        .put("/usr/lib/rocworker/runc-amd-wrapper", wrapper.clone())
+        .put("/usr/bin/runc", wrapper.clone())
+        .put("/usr/bin/containerd", "")
+        .put("/usr/bin/dockerd", "")
+        .put("/usr/bin/crio", "")
+        .put("/usr/bin/podman", "")
+        .put("/usr/local/concourse/bin/concourse", "")
+        .put("/etc/containerd/config.toml", "version = 2\nimports = [\"/etc/containerd/conf.d/*.toml\"]\n[debug]\nlevel = \"info\"\n")
+        .put("/etc/containerd/conf.d/x.toml", "version = 2\n")
+        .put("/etc/docker/daemon.json", "{\"log-driver\":\"journald\",\"runtimes\":{}}")
+        .put("/etc/crio/crio.conf", "[crio.runtime]\ndefault_runtime = \"crun\"\n")
+        .put("/etc/cdi/other.yaml", "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ndevices: []\n")
+        .put("/etc/default/concourse", "CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG=linux\n")
+        .put("/etc/systemd/system/docker.service.d/x.conf", "[Service]\nExecStart=\nExecStart=/usr/bin/dockerd -H fd://\n")
+        .put("/usr/lib/systemd/system/docker.service", "[Service]\nType=notify\nExecStart=/usr/bin/dockerd\n")
+        .put("/usr/lib/systemd/system/containerd.service", "[Service]\nExecStart=/usr/bin/containerd\n")
+        .put("/usr/lib/systemd/system/crio.service", "[Service]\nExecStart=/usr/bin/crio\n")
+        .put(
+            "/usr/lib/systemd/system/concourse-worker.service",
+            "[Service]\nEnvironmentFile=-/etc/default/concourse\nExecStart=/usr/local/concourse/bin/concourse worker --work-dir /srv/w\n",
+        )
+        .put("/etc/rocworker/config.yaml", "compute-runtime: auto\ndocker: {configure: auto}\n")
+        .put("/dev/dri/renderD128", Device::new(226, 128, 992))
+        .put("/sys/class/dmi/id/product_name", "Board\n")
+        .put("/sys/class/kfd/kfd/proc/4711/zqx", "")
+        .put("/var/lib/docker/containers/zqx/config.v2.json", "{}")
+}
+
+fn unzipped(archive: &[u8]) -> String {
     let mut bytes = Vec::new();
     GzDecoder::new(archive).read_to_end(&mut bytes).unwrap();
     String::from_utf8_lossy(&bytes).to_ascii_lowercase()
 }
 
-#[test]
-fn of_ten_thousand_secrets_in_configurations_none_is_in_the_archive() {
-    let mut files = Files::default();
-    for key in KEYS {
-        urls(0).iter().chain(&plain(0)).for_each(|secret| files.add(key, secret));
+#[track_caller]
+fn assert_no_secret(report: &Report, way: Way) {
+    let all = unzipped(&report.bytes);
+    let all = all.replace('\0', "");
+    let found = all.find(MARK).map(|at| all.get(at.saturating_sub(900)..at + 80).unwrap_or("?"));
+    assert_eq!(found, None, "{way:?}");
+}
+
+/// Plants a secret into a file that is there or is looked for. What the kernel says of devices stays.
+fn plant(root: &Path, path: &Path, way: Way, secret: &str) {
+    let is_kernels = OF_KERNEL.iter().any(|it| path.starts_with(it)) && !path.starts_with("/sys/class/dmi");
+    if path.starts_with("/proc/self") || is_kernels {
+        return;
     }
-    for key in ADDRESSES {
-        urls(0).iter().for_each(|secret| files.add(key, secret));
+    let place = root.join(path.strip_prefix("/").unwrap_or(path));
+    // A link can lead out of the machine that is laid out.
+    let folder = place.parent().unwrap().canonicalize();
+    if !folder.is_ok_and(|folder| folder.starts_with(root.canonicalize().unwrap())) {
+        return;
     }
-    assert!(files.count >= 10_000, "{}", files.count);
-    let broken: String = plain(0).iter().map(|secret| format!("\"password\": {secret}\n")).collect();
-    let machine = machine()
-        .put("/etc/default/concourse", &*files.env)
-        .put("/var/lib/concourse-worker/worker-config.env", &*files.env)
-        .put("/etc/rocworker/concourse.env", &*files.env)
-        .put("/etc/containerd/config.toml", &*files.toml)
-        .put("/etc/containerd/conf.d/broken.toml", &*broken)
-        .put("/etc/cdi/a.yaml", &*files.yaml)
-        .put("/etc/cdi/broken.yaml", format!("{broken}\t- {{"))
-        .put("/etc/cdi/broken.json", &*broken)
-        .put("/etc/docker/daemon.json", Value::from(&files.json[..1500]).to_string());
-    let (first, second) =
-        files.unit.split_at(files.unit.len() / 2 + files.unit[files.unit.len() / 2..].find("\nEnv").unwrap());
-    let machine =
-        [("docker", first), ("concourse-worker", second)].iter().fold(machine, |machine, (unit, text)| {
-            let path = format!("/etc/systemd/system/{unit}.service.d/a.conf");
-            machine.put(&path, format!("[Service]\n{text}"))
-        });
-    // A file is taken up to 1 MiB.
-    let chunks = files.json.chunks(1500).enumerate();
-    let machine = chunks.fold(machine, |machine, (n, chunk)| {
-        machine.put(&format!("/etc/cdi/{n}.json"), Value::from(chunk).to_string())
-    });
-    for config in [
-        "packages: {proxy: \"http://ann:zqx=(zqx)'@proxy:3128\"} # zqx\nrepositories: {key: \"https://zqx:zqx@m.example/rocm/rocm.gpg.key\"}\n",
-        "restart: \"ann:zqx zqx!\"\n",
-        "tag: \"zqx 'zqx\"\n",
-        "? zqx zqx\n: [\n",
+    let text = match fs::symlink_metadata(&place) {
+        Ok(meta) if meta.is_file() => String::from_utf8_lossy(&fs::read(&place).unwrap()).into_owned(),
+        // What is looked for and is not there, but for folders and for what makes the machine another one.
+        Err(_) if matches!(way, Way::Alone) && path.extension().is_some() => String::new(),
+        _ => return,
+    };
+    fs::write(&place, with_secrets(path, &text, way, secret)).unwrap();
+}
+
+/// Stands in for every program that a report may run.
+fn stand_ins(text: &str) -> tempfile::TempDir {
+    let folder = scratch();
+    for name in [
+        "amd-smi",
+        "apt-cache",
+        "apt-get",
+        "conmon",
+        "containerd",
+        "crictl",
+        "crio",
+        "crun",
+        "ctr",
+        "dkms",
+        "dmesg",
+        "docker",
+        "dockerd",
+        "dpkg",
+        "dpkg-query",
+        "getent",
+        "incus",
+        "journalctl",
+        "kmod",
+        "lxc",
+        "modinfo",
+        "modprobe",
+        "mokutil",
+        "podman",
+        "rocm-smi",
+        "runc",
+        "systemctl",
+        "udevadm",
     ] {
+        stand_in(folder.path(), name, text);
+    }
+    folder
+}
+
+fn report_of(root: &Path, config: &Config, programs: &Path) -> Report {
+    let root = Root::open(root).unwrap();
+    // The folder of the stand-ins and that of the shell's cat.
+    let path = std::env::join_paths([programs, Path::new("/usr/bin"), Path::new("/bin")]).unwrap();
+    take(&root, Ok(config), Some(&Programs::in_folders(path)), Timestamp::of(UNIX_EPOCH)).unwrap()
+}
+
+#[test]
+fn of_a_secret_in_each_file_that_is_read_and_in_each_programs_answer_nothing_is_in_the_archive() {
+    let programs = stand_ins(&LINES.replace("SECRET", "zqx0"));
+    for way in [Way::Beside, Way::Instead, Way::Alone] {
         let root = scratch();
-        machine
-            .clone()
-            .put("/etc/rocworker/config.yaml", config)
-            .lay_out(root.path(), Nodes::Recorded)
-            .unwrap();
-        let archive = archive(root.path());
-        let all = everywhere(&archive);
-        for mark in MARKS {
-            let found = all.find(mark).map(|at| all.get(at.saturating_sub(300)..at + 60).unwrap_or("?"));
-            assert_eq!(found, None, "{config}");
+        set_up(root.path());
+        let config = Config::read(&Root::open(root.path()).unwrap()).unwrap();
+        let mut planted: BTreeSet<PathBuf> = BTreeSet::new();
+        // A file with a secret can name others that are read then.
+        for round in 0.. {
+            let report = report_of(root.path(), &config, programs.path());
+            if round > 0 {
+                assert_no_secret(&report, way);
+            }
+            let new: Vec<PathBuf> = report.asked.difference(&planted).cloned().collect();
+            if new.is_empty() {
+                break;
+            }
+            for path in new {
+                plant(root.path(), &path, way, &format!("zqx{}", planted.len()));
+                planted.insert(path);
+            }
+            assert!(round < 9, "each round finds other files");
         }
-        let entries = entries(&archive);
-        let left_out = text(&entries, "capture.json");
-        assert!(!left_out.contains("larger than"), "what is not taken is not looked through: {left_out}");
+        let read: BTreeSet<&str> = planted.iter().filter_map(|it| it.to_str()).collect();
+        let expected = [
+            "/etc/docker/daemon.json",
+            "/etc/containerd/config.toml",
+            "/etc/crio/crio.conf",
+            "/etc/default/concourse",
+            "/etc/rocworker/config.yaml",
+            "/etc/rocworker/wrapper.json",
+            "/var/lib/rocworker/receipt.json",
+            "/var/lib/rocworker/memory.json",
+            "/run/rocworker/health.json",
+            "/etc/cdi/amd.json",
+            "/etc/cdi/other.yaml",
+            "/etc/modprobe.d/a.conf",
+            "/proc/cmdline",
+            "/proc/cpuinfo",
+            "/etc/group",
+            "/usr/lib/systemd/system/docker.service",
+            "/etc/systemd/system/docker.service.d/x.conf",
+        ];
+        let missing: Vec<&str> = expected.into_iter().filter(|path| !read.contains(path)).collect();
+        assert!(missing.is_empty(), "{way:?}: no secret is in {missing:?}");
+        if matches!(way, Way::Beside) {
+            let report = report_of(root.path(), &config, programs.path());
+            let entries = entries(&report.bytes);
+            for (path, kept) in [
+                ("etc/docker/daemon.json", "\"log-driver\": \"journald\""),
+                ("etc/containerd/config.toml", "level = \"info\""),
+                ("etc/crio/crio.conf", "default_runtime = \"crun\""),
+                ("etc/default/concourse", "CONCOURSE_RUNTIME=containerd\n"),
+                ("etc/systemd/system/docker.service.d/x.conf", "ExecStart=/usr/bin/dockerd -H fd://\n"),
+                ("etc/rocworker/config.yaml", "compute-runtime: auto\n"),
+                ("etc/modprobe.d/a.conf", "options amdgpu noretry=0\n"),
+                ("etc/group", "video:x:44:\nrender:x:992:\n"),
+            ] {
+                assert!(entries.contains_key(path), "{path}: {:#?}", report.left_out);
+                assert!(text(&entries, path).contains(kept), "{path}: {}", text(&entries, path));
+            }
+        }
     }
 }
 
-/// What rocworker reads of it, and what tells how an engine behaves; rocworker lays it out anew.
+/// An administrator's words, in keys that a report keeps, and numbers in others.
 #[test]
-fn what_is_read_of_a_configuration_is_in_the_archive_word_for_word() {
-    let containerd = "disabled_plugins = []\nimports = [\"/etc/containerd/conf.d/*.toml\"]\nversion = 2\n\n\
-        [plugins.\"io.containerd.grpc.v1.cri\"]\ncdi_spec_dirs = [\"/etc/cdi\",\"/run/cdi\"]\nenable_cdi = true\n\n\
-        [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.amd]\nruntime_type = \"io.containerd.runc.v2\"\n\n\
-        [plugins.\"io.containerd.grpc.v1.cri\".containerd.runtimes.amd.options]\n\
-        BinaryName = \"/usr/bin/runc-amd-wrapper\"\nNoNewKeyring = true\nSystemdCgroup = true\n";
-    let drop_in = "[Unit]\nAfter=rocworker-boot.service\n[Service]\nNoNewPrivileges=yes\nKeyringMode=[removed: text, 7 characters]\n\
-        EnvironmentFile=-/etc/rocworker/concourse.env\nExecStart=\nExecStart=/usr/bin/dockerd -H fd:// --containerd=/run/c.sock --config-file /srv/d.json $DOCKER_OPTS\n";
-    let files = [
-        ("/etc/containerd/config.toml", containerd),
+fn listed_keys_keep_typed_values_alone() {
+    for (path, text_there, kept) in [
         (
             "/etc/docker/daemon.json",
-            "{\n  \"default-runtime\": \"amd\",\n  \"features\": {\n    \"cdi\": true\n  },\n  \"registry-mirrors\": [\n    \"https://mirror.example\"\n  ],\n  \
-             \"runtimes\": {\n    \"amd\": {\n      \"path\": \"/usr/bin/runc-amd-wrapper\",\n      \"runtimeArgs\": []\n    }\n  }\n}\n",
+            "{\"default-runtime\":\"zqx\",\"pin\":7391846,\"data-root\":\"/srv/docker\"}",
+            "{\n  \"data-root\": \"/srv/docker\"\n}\n",
         ),
         (
-            "/etc/crio/crio.conf.d/10-crio.conf",
-            "[crio.runtime]\ndefault_runtime = \"crun\"\n\n[crio.runtime.runtimes.crun]\nruntime_path = \"/usr/libexec/crio/crun\"\n",
+            "/etc/docker/daemon.json",
+            "{\"runtimes\":{\"zqx\":{\"path\":\"/x\"},\"amd\":{\"path\":\"/usr/bin/w\",\"runtimeArgs\":[\"-p\",\"zqx\"]}}}",
+            "{\n  \"runtimes\": {\n    \"amd\": {\n      \"path\": \"/usr/bin/w\",\n      \"runtimeArgs\": []\n    }\n  }\n}\n",
         ),
         (
             "/etc/default/concourse",
-            "CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG=linux,gpu,gpu-type=amd\nCONCOURSE_WORK_DIR=/srv/w\n",
+            "CONCOURSE_TAG=\"linux,zqx,gpu-type=amd,x=y\"\nDB_PIN=7391846\n",
+            "CONCOURSE_TAG=linux,gpu-type=amd\n",
         ),
         (
             "/etc/rocworker/config.yaml",
-            "compute-runtime: rocm\ncontainerd:\n  runtime: amd\ngpu-device-ids:\n- 0000:03:00.0\n- renderD128\n",
+            "tag: zqx\nrepositories: {amdgpu: {url: 'https://repo.radeon.com/amdgpu/6.4/ubuntu'}}\ngpu-device-ids: [0000:03:00.0, renderD128]\n",
+            "gpu-device-ids:\n- 0000:03:00.0\n- renderD128\nrepositories:\n  amdgpu:\n    url: https://repo.radeon.com/amdgpu/6.4/ubuntu\n",
         ),
-        ("/etc/systemd/system/docker.service.d/a.conf", drop_in),
-    ];
-    let machine = files.iter().fold(machine(), |machine, (path, text)| {
-        machine.put(path, text.replace("[removed: text, 7 characters]", "private"))
-    });
-    let root = scratch();
-    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
-    let entries = entries(&archive(root.path()));
-    for (path, expected) in files {
-        assert_eq!(text(&entries, path.trim_start_matches('/')), expected, "{path}");
-    }
-}
-
-/// Where tables of words are, and how their names begin here.
-const TABLES: [(&str, &str); 6] = [
-    ("", include_str!("../../../../src/report/redact/keys.rs")),
-    ("ROCWORKER_", include_str!("../../../../crates/config/src/keys.rs")),
-    ("CONTAINERD_", include_str!("../../../../crates/engines/src/containerd/report.rs")),
-    ("DOCKER_", include_str!("../../../../crates/engines/src/docker/report.rs")),
-    ("CONCOURSE_", include_str!("../../../../crates/engines/src/concourse/report.rs")),
-    ("CRIO_", include_str!("../../../../crates/engines/src/crio/report.rs")),
-];
-
-/// rocworker's own configuration has the keys of its sample.
-fn sample() -> impl Iterator<Item = &'static str> {
-    let lines = include_str!("../../../../templates/config.yaml").lines();
-    lines.filter_map(|line| Some(line.trim_start_matches(['#', ' ']).split_once(':')?.0))
-}
-
-/// The words of the tables whose name begins so.
-fn words(table: &str) -> BTreeSet<&'static str> {
-    let of_file = |(begin, text): &(&str, &'static str)| {
-        let tables = text.split("\nconst ").flat_map(|it| it.split("\npub(super) const "));
-        let tables = tables.flat_map(|it| it.split("\npub(crate) const "));
-        let tables = tables.flat_map(|it| it.split("\npub const ")).skip(1);
-        tables.filter(|it| format!("{begin}{it}").starts_with(table)).collect::<Vec<_>>()
-    };
-    let tables = TABLES.iter().flat_map(of_file);
-    let code = tables.flat_map(|it| it.lines().filter(|line| !line.trim().starts_with("//")));
-    code.flat_map(|line| line.split('"').skip(1).step_by(2)).flat_map(|word| word.split('.')).collect()
-}
-
-/// A word that one program's file is known by guards nothing in another's, nor in a table whose keys anybody chooses.
-#[test]
-fn a_known_word_in_the_file_of_another_program_or_in_a_table_of_the_users_keeps_no_value() {
-    let all: BTreeSet<&str> = words("")
-        .into_iter()
-        .chain(KEYS)
-        .chain(sample())
-        .filter(|word| !word.is_empty() && *word != "*" && !word.contains(['"', ' ']))
-        .collect();
-    assert!(all.len() > 200 && ["key", "name", "CONCOURSE_TAG", "H"].iter().all(|it| all.contains(it)));
-    let strangers = |table: &str| {
-        let own = words(table);
-        all.iter().filter(move |word| !own.contains(*word)).copied().collect::<Vec<_>>()
-    };
-    let object = |keys: &[&str]| keys.iter().map(|key| ((*key).to_owned(), json!("zqx"))).collect::<Value>();
-    let everything: Vec<&str> = all.iter().copied().collect();
-    let toml = |keys: &[&str]| keys.iter().map(|key| format!("\"{key}\" = \"zqx\"\n")).collect::<String>();
-    let lines = |keys: &[&str], begin: &str, end: &str| {
-        keys.iter().map(|key| format!("{begin}{key}{end}\n")).collect::<String>()
-    };
-    let variables = strangers("ENVIRONMENT");
-    let mut docker = object(&strangers("DOCKER_KEYS"));
-    docker["log-opts"] = object(&everything);
-    docker["features"] = object(&everything);
-    let mut cdi = object(&strangers("CDI"));
-    cdi["annotations"] = object(&everything);
-    let containerd = format!(
-        "{}[plugins.x.registry.configs.r.tls]\n{}[plugins.x.registry.configs.r.header]\n{}[stream_processors.x]\n{}",
-        toml(&strangers("CONTAINERD_KEYS")),
-        toml(&everything),
-        toml(&everything),
-        toml(&everything)
-    );
-    let crio = format!("{}[crio.runtime.workloads.x]\n{}", toml(&strangers("CRIO_KEYS")), toml(&everything));
-    let env = lines(&variables, "", "=zqx");
-    let mut unit = format!(
-        "[Service]\n{}{}{}",
-        lines(&strangers("UNIT"), "", "=zqx"),
-        lines(&everything, "X-", "=zqx"),
-        lines(&variables, "Environment=", "=zqx")
-    );
-    for program in ["/bin/sh", "/usr/bin/env A=1 /usr/bin/dockerd", "/usr/bin/curl", "dash"] {
-        for begin in ["-", "--"] {
-            unit += &lines(&everything, &format!("ExecStart={program} {begin}"), " zqx");
-            unit += &lines(&everything, &format!("ExecStartPre={program} {begin}"), "=zqx");
-        }
-    }
-    for (program, table) in [
-        ("/usr/bin/dockerd", "DOCKER_OPTIONS"),
-        ("/usr/bin/containerd", "CONTAINERD_OPTIONS"),
-        ("/x/concourse worker", "CONCOURSE_OPTIONS"),
-        ("/usr/bin/crio", "CRIO_OPTIONS"),
+        (
+            "/etc/modprobe.d/a.conf",
+            "# zqx\n\nblacklist amdgpu\noptions x pw=zqx\n",
+            "\n\nblacklist amdgpu\noptions\n",
+        ),
+        (
+            "/proc/cmdline",
+            "root=/dev/sda1 nomodeset token=zqx amdgpu.dc=1 amdgpu.x=ann\n",
+            "nomodeset amdgpu.dc=1\n",
+        ),
+        ("/run/systemd/container", "zqx\n", "container-other\n"),
     ] {
-        unit += &lines(&strangers(table), &format!("ExecStart={program} --"), " zqx");
+        let root = scratch();
+        let machine = machine_with_engines().put(path, text_there);
+        machine.lay_out(root.path(), Nodes::Recorded).unwrap();
+        let archive = archive(root.path());
+        assert_eq!(text(&entries(&archive), path.trim_start_matches('/')), kept, "{path}");
+        assert_nowhere(&archive, MARK);
     }
-    let files = [
-        ("etc/default/concourse", env),
-        ("etc/docker/daemon.json", docker.to_string()),
-        ("etc/containerd/config.toml", containerd),
-        ("etc/crio/crio.conf", crio),
-        ("etc/cdi/a.json", cdi.to_string()),
-        ("etc/cdi/a.yaml", cdi.to_string()),
-        ("etc/systemd/system/docker.service.d/a.conf", unit),
-    ];
-    let machine =
-        files.iter().fold(machine(), |machine, (path, text)| machine.put(&format!("/{path}"), &**text));
-    let root = scratch();
-    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
-    let entries = entries(&archive(root.path()));
-    for (path, _) in &files {
-        let kept: Vec<&str> = text(&entries, path).lines().filter(|line| line.contains("zqx")).collect();
-        assert!(kept.is_empty(), "{path}: {kept:#?}");
-        assert!(text(&entries, path).contains("removed: "), "{path} could be read");
-    }
-}
-
-#[test]
-fn the_unit_and_the_environment_files_that_it_names_are_in_the_archive_and_doctor_finds_the_worker() {
-    let machine = machine()
-        .put(
-            "/usr/lib/systemd/system/concourse-worker.service",
-            "[Service]\nEnvironmentFile=-/etc/default/%N\nEnvironmentFile=/srv/env/*.env\nEnvironment=API=zqx\n\
-             ExecStart=/usr/local/concourse/bin/concourse worker --work-dir /srv/w --tsa-worker-private zqx\n",
-        )
-        .put("/etc/default/concourse-worker", "CONCOURSE_RUNTIME=containerd\nkey=zqx\nCONCOURSE_TSA=zqx\n")
-        .put("/srv/env/a.env", "CONCOURSE_WORK_DIR=/srv/w\nDB=zqx\n")
-        .put("/usr/local/concourse/bin/concourse", "")
-        .put("/usr/lib/systemd/system/docker.service", "[Service]\nEnvironmentFile=/etc/default/%i\nType=notify\n");
-    let (root, into) = (scratch(), scratch());
-    machine.lay_out(root.path(), Nodes::Recorded).unwrap();
-    let archive = archive(root.path());
-    assert_nowhere(&archive, "zqx");
-    let entries = entries(&archive);
-    let unit = text(&entries, "usr/lib/systemd/system/concourse-worker.service");
-    assert!(unit.contains("/usr/local/concourse/bin/concourse worker --work-dir /srv/w"), "{unit}");
-    assert!(text(&entries, "etc/default/concourse-worker").contains("CONCOURSE_RUNTIME=containerd\n"));
-    assert_eq!(
-        text(&entries, "srv/env/a.env"),
-        "CONCOURSE_WORK_DIR=/srv/w\nDB=\"[removed: text, 3 characters]\"\n"
-    );
-    assert!(text(&entries, "usr/lib/systemd/system/docker.service").contains("Type=notify"));
-    assert!(text(&entries, "capture.json").contains("/etc/default/%i"));
-    let said = as_on_the_machine(&doctor_beneath(&unpack(&archive, into.path())), into.path());
-    assert!(!said.contains("no worker"), "{said}");
 }
