@@ -45,7 +45,7 @@ fn shown(session: &Session, status: &Status) -> String {
     }
     text.push_str(&notes(&status.notes));
     text.extend(status.daemon.as_ref().map(daemon));
-    text + &&end(status)
+    text + &end(status)
 }
 
 fn open(status: &Status) -> [(&'static str, &[Finding]); 3] {

@@ -86,7 +86,7 @@ pub(super) fn list(session: &Session) -> anyhow::Result<Outcome> {
         }
         let more = "\nAMD gives these errors no numbers. For codes of AMD's libraries: rocworker explain hip:N, \
                     hsa:N or amdsmi:N\n";
-        table.shown(session.format) + &more
+        table.shown(session.format) + more
     })?;
     Ok(Outcome::Done)
 }
