@@ -14,9 +14,9 @@ last() {
     printf '%s\n' "$1" | tail -n 1
 }
 
-# A file or folder (f or d) of this user's own with mode 0700. A link is neither.
+# Whether a file or folder (f or d) of the current folder is this user's own with mode 0700. A link is neither.
 is_own() {
-    [ -n "$(find "$2" -prune -type "$1" -user "$uid" -perm 700 2> /dev/null)" ]
+    [ -n "$(find "./$2" -prune -type "$1" -user "$uid" -perm 700 2> /dev/null)" ]
 }
 
 # Finds the installed rocworker, and whether it has the version of the one that asks.
@@ -34,32 +34,41 @@ copied() {
     /*) folder=$XDG_CACHE_HOME/rocworker ;;
     *) folder=$HOME/.cache/rocworker ;;
     esac
-    name=rocworker-$digest user=$(id -un) is_same=yes
-    elsewhere="install rocworker's package there, or set XDG_CACHE_HOME for $user to another folder"
-    [ "$(uname -m)" = "$machine" ] ||
+    name=rocworker-$digest is_same=yes
+    [ -e "$folder/$name" ] || [ "$(uname -m)" = "$machine" ] ||
         fail "its processor is $(uname -m), and this rocworker is for $machine: install rocworker's package for it there"
-    umask 077
-    why=$(mkdir -p "$folder" 2>&1) || fail "rocworker cannot make the folder $folder ($(last "$why")): $elsewhere"
-    # In the folder nobody can exchange it.
-    if ! { is_own d "$folder" && cd -P "$folder" && is_own d .; }; then
-        fail "$folder is not a folder of $user alone (mode 0700, no link): find out who made it, and remove it"
+    if ! entered; then
+        umask 077
+        why=$(mkdir -p "$folder" 2>&1) || fail "rocworker cannot make the folder $folder ($(last "$why")): $(elsewhere)"
+        entered || fail "$folder is not a folder of $(id -un) alone (mode 0700, no link): $who"
     fi
     if [ ! -e "$name" ] && [ ! -L "$name" ]; then receive; fi
-    is_own f "$name" ||
-        fail "$folder/$name is not a file of $user alone (mode 0700, no link): find out who made it, and remove it"
+    is_own f "$name" || fail "$folder/$name is not a file of $(id -un) alone (mode 0700, no link): $who"
     [ "$(sha256sum < "$name")" = "$digest  -" ] ||
         fail "$folder/$name is not the program that rocworker copied there: find out who changed it, and remove it"
     program=./$name
 }
 
+who="find out who made it, and remove it"
+
+elsewhere() {
+    printf "install rocworker's package there, or set XDG_CACHE_HOME for %s to another folder" "$(id -un)"
+}
+
+# Whether the folder is this user's own. From within it nobody can exchange it.
+entered() {
+    [ ! -L "$folder" ] && cd -P "$folder" 2> /dev/null && is_own d .
+}
+
 # Receives a line with a size, and as many bytes.
 receive() {
+    umask 077
     new=.$name.$$
     say upload "$folder"
     read -r size
     if ! why=$({ head -c "$size" | gzip -d > "$new"; } 2>&1 && chmod 700 "$new" 2>&1 && mv "$new" "$name" 2>&1); then
         rm -f "$new"
-        fail "rocworker cannot be copied to $folder ($(last "$why")): make room there, $elsewhere"
+        fail "rocworker cannot be copied to $folder ($(last "$why")): make room there, $(elsewhere)"
     fi
     for old in rocworker-*; do
         [ "$old" = "$name" ] || rm -f "$old"
@@ -69,7 +78,9 @@ receive() {
 }
 
 main() {
-    uid=$(id -u) is_same=
+    is_same=''
+    # `id` is one process more (proc_pid_status(5)).
+    while read -r key uid _; do [ "$key" != Uid: ] || break; done < /proc/self/status
     installed || {
         [ "$which" != installed ] ||
             fail "$1 needs rocworker on that machine: install its package there, or run \`rocworker remote install $host\`, which starts the exporter too"
