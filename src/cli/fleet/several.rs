@@ -19,6 +19,9 @@ use crate::cli::options::Options;
 use crate::cli::output::has_colour;
 use crate::cli::session::interrupt;
 
+/// How many bytes of a machine's stderr are kept.
+const MOST_STDERR: usize = 1 << 20;
+
 pub(super) fn run(
     programs: &Programs,
     own: &Own,
@@ -76,7 +79,9 @@ fn answer(
     let code = ask(programs, own, host, asked, words, has_colour(options), &mut |heard| match heard {
         Heard::Word(text) => stderr.extend(format!("{text}\n").into_bytes()),
         Heard::Output(Stream::Stdout, chunk) => stdout.extend(chunk),
-        Heard::Output(Stream::Stderr, chunk) => stderr.extend(chunk),
+        Heard::Output(Stream::Stderr, chunk) => {
+            stderr.extend(chunk.iter().take(MOST_STDERR.saturating_sub(stderr.len())));
+        }
     });
     let mut ended = match code {
         Ok(code) => Ended::Code(code),
