@@ -12,6 +12,10 @@ pub const LOCAL: &str = "/usr/local/bin/rocworker";
 /// The name of the exporter's program, which is beside rocworker.
 pub const EXPORTER: &str = "rocworker-exporter";
 
+/// The start of the name of a copy that `rocworker --host` keeps (crates/fleet/src/program.sh), in front of 64 digits. A copy of
+/// another version removes it.
+const COPY: &str = "rocworker-";
+
 /// Folders in which a unit finds no program. The system empties the first five at a start (file-hierarchy(7)); the
 /// daemon's unit hides the next, and /run/user, by `ProtectHome=yes` (systemd.exec(5)); those beneath /var are ostree's.
 /// Juju replaces a charm's folder at each upgrade.
@@ -35,6 +39,13 @@ const NOT_FOR_UNITS: [&str; 10] = [
 /// Why there is none, and the command that installs one.
 pub fn find(root: &Root, running: Option<&Path>) -> Result<PathBuf, String> {
     let mut why = "rocworker is not installed".to_owned();
+    let is_copy = |path: &&Path| {
+        let digest = path.file_name().and_then(|name| name.to_str()?.strip_prefix(COPY));
+        digest.is_some_and(|digest| digest.len() == 64)
+    };
+    if running.as_ref().is_some_and(is_copy) && ![PACKAGED, LOCAL].iter().any(|path| root.is_there(path)) {
+        return Err(format!("{why}: install its package"));
+    }
     let on_host = running.filter(|_| root.is_host());
     let installed = [PACKAGED, LOCAL].into_iter().map(Path::new).filter(|path| root.is_there(path));
     for path in installed.chain(on_host) {

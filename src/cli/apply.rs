@@ -27,6 +27,9 @@ pub(crate) fn run(
         session.format.print(&planned, || plan::shown(session, &planned, file, only))?;
         return Ok(Outcome::Done);
     }
+    if saved.as_ref().is_some_and(|saved| saved.rehearsal.is_some()) {
+        session.pipeline(&config)?.rehearse(saved.as_ref()).map_err(stale)?;
+    }
     let applied = session.run(&config, |run, on_progress| match only {
         None => run.apply(saved.as_ref(), on_progress).map_err(stale),
         Some(Only::Exporter) => Ok(run.apply_exporter(on_progress)?),

@@ -15,8 +15,9 @@ use super::args::{Args, Command, Person};
 use super::hosts::hosts;
 use super::metrics::TextFormat;
 use super::options::Options;
-use super::session::{Misuse, Session, absolute, caller};
-use super::{Outcome, cdi, config, lease, lxd, report};
+use super::session::{Misuse, Session, caller};
+use super::{Outcome, cdi, config, health, lease, lxd, report};
+use crate::health::rules;
 
 /// Whether the command runs for other machines. `remote` takes their names itself.
 pub(crate) fn is_meant(Args { options, command }: &Args) -> bool {
@@ -66,8 +67,7 @@ impl RemoteCommand {
         let mut words = words(&Args::command(), matches)?;
         let mut input = Vec::new();
         if let Person::Health { rules: Some(rules) } = command {
-            crate::health::rules::of_file(&caller()?, &absolute(rules)?).map_err(Misuse)?;
-            input = caller()?.read(absolute(rules)?, crate::health::rules::LIMIT)?;
+            (_, input) = rules::named(&caller()?, &health::named(rules)?).map_err(Misuse)?;
             replace(&mut words, "--rules", "-");
         }
         let report = match command {

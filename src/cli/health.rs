@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anstyle::Style;
@@ -80,16 +80,17 @@ pub(crate) fn run(session: &Session, rules: Option<&Path>) -> anyhow::Result<Out
     Ok(if is_unhealthy { Outcome::Findings } else { Outcome::Done })
 }
 
+/// `--rules` as a path of this machine, or `-`.
+pub(super) fn named(file: &Path) -> anyhow::Result<PathBuf> {
+    if file == Path::new("-") { Ok(file.to_owned()) } else { absolute(file) }
+}
+
 /// The daemon's judgement while it is fresh, or one of now. Says on stderr which.
 fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(Source, Health)> {
     let root = &session.root;
     let (rules, last, by) = match file {
         Some(file) => {
-            let rules = match file == Path::new("-") {
-                true => rules::of_stdin(),
-                false => rules::of_file(&caller()?, &absolute(file)?),
-            };
-            let rules = rules.map_err(Misuse)?;
+            let (rules, _) = rules::named(&caller()?, &named(file)?).map_err(Misuse)?;
             (rules, None, format!("Judged now by {}, from one reading.", file.display()))
         }
         None => {

@@ -3,8 +3,9 @@ use std::io::{BufRead as _, IsTerminal as _, Write as _, stdin, stdout};
 use std::time::Duration;
 
 use anstyle::Style;
+use inventory::Shown;
 use inventory::health::State as Health;
-use inventory::snapshot::{Card, Shown, Snapshot};
+use inventory::snapshot::{Card, Snapshot};
 use printable::printable;
 use serde::Serialize;
 use ui::top::reader::{Read, Reader};

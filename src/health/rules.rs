@@ -7,7 +7,7 @@ use gpu_health::rules::{self, Rules};
 use root::{Kind, Root};
 
 /// The limit for a rules file's bytes: more than any has.
-pub(crate) const LIMIT: usize = 256 << 10;
+const LIMIT: usize = 256 << 10;
 
 /// The operator's rules, or the built-in ones with the reason why the operator's do not count.
 #[must_use]
@@ -31,32 +31,25 @@ pub fn of_machine(root: &Root) -> Result<Option<Rules>, String> {
     }
 }
 
-/// The rules of a file that a person names. `here`: the machine on which the program runs.
+/// The rules that a person names, with their bytes: a file's, or stdin's for `-`. `here`: the machine on which the program
+/// runs. `path`: absolute, or `-`.
 ///
 /// # Errors
 /// A sentence with the file, the line and what to do.
-pub fn of_file(here: &Root, path: &Path) -> Result<Rules, String> {
+pub fn named(here: &Root, path: &Path) -> Result<(Rules, Vec<u8>), String> {
+    if path == Path::new("-") {
+        let mut bytes = Vec::new();
+        let limit = u64::try_from(LIMIT).unwrap_or(u64::MAX);
+        let read = stdin().lock().take(limit).read_to_end(&mut bytes);
+        read.map_err(|error| format!("cannot read stdin: {error}"))?;
+        return Ok((parse(Path::new("stdin"), bytes.clone())?, bytes));
+    }
     let name = path.display();
     if here.stat(path).is_ok_and(|meta| meta.kind != Kind::Regular) {
         return Err(format!("{name} is not a regular file: write the rules into a file and name that"));
     }
     let bytes = here.read(path, LIMIT).map_err(|error| error.to_string())?;
-    parse(path, bytes)
-}
-
-/// Rules from stdin.
-///
-/// # Errors
-/// What is wrong with them, in a sentence.
-pub fn of_stdin() -> Result<Rules, String> {
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(LIMIT).unwrap_or(u64::MAX);
-    stdin()
-        .lock()
-        .take(limit)
-        .read_to_end(&mut bytes)
-        .map_err(|error| format!("cannot read stdin: {error}"))?;
-    parse(Path::new("stdin"), bytes)
+    Ok((parse(path, bytes.clone())?, bytes))
 }
 
 fn parse(path: &Path, bytes: Vec<u8>) -> Result<Rules, String> {

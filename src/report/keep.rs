@@ -208,14 +208,16 @@ pub(super) fn is_listed(word: &str) -> bool {
     WORDS.contains(name.trim_start_matches('-').trim_start_matches("amdgpu."))
 }
 
-/// `7`, `0660`, `0x1002`, `8G`, `127.0.0.1:9401`, `6.4.1`.
+/// `7`, `0660`, `0x1002`, `8G`, `127.0.0.1:9401`, `6.4.1`; no address of another machine.
 fn is_number(word: &str) -> bool {
     let hex =
         word.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let digits = word.trim_start_matches('-').trim_end_matches(['K', 'M', 'G', 'T']);
     let is_decimal = digits.starts_with(|c: char| c.is_ascii_digit())
         && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b':');
-    word.len() <= 21 && (hex || is_decimal)
+    let host = word.split(':').next().unwrap_or_default();
+    let is_others = host.split('.').count() > 3 && !host.starts_with("127.") && !host.starts_with("0.0.0.0");
+    word.len() <= 21 && (hex || is_decimal) && !is_others
 }
 
 /// An absolute path of the system's, behind what a unit or an address has in front of it.

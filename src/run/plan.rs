@@ -5,7 +5,7 @@ use super::{Error, Run, State, applied_elsewhere};
 use reconcile::{Digest, Effect, Note, Plan, Receipt, Services};
 
 impl Run<'_> {
-    /// What would change now. `saved`: only if that is what this plan says. Writes nothing.
+    /// What would change now, without asking apt. `saved`: only if that is what this plan says. Writes nothing.
     pub fn plan(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let state = State::read(self.root)?;
         let elsewhere = applied_elsewhere(self.root, self.config, &state.memory);
@@ -20,12 +20,14 @@ impl Run<'_> {
         Ok(planned)
     }
 
-    /// Plans an apply, with apt's own simulation. Writes nothing that stays.
+    /// Plans an apply, with apt's own simulation where packages would come or go. `saved`: only if plan and simulation are
+    /// what it says. Writes nothing that stays.
     pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
         let mut planned = self.plan(saved)?;
         planned.rehearsal = self
             .package_manager()
             .and_then(|package_manager| planned.plan.rehearse(self.root, &package_manager));
+        saved.map_or(Ok(()), |saved| saved.expect_of_apt(&planned))?;
         Ok(planned)
     }
 

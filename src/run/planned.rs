@@ -21,7 +21,7 @@ pub struct Planned {
     pub notes: Vec<Note>,
     /// Why a run would execute no effects here. `None`: it would.
     pub skipped: Option<&'static str>,
-    /// What apt says that it would do; only where `apply --dry-run` asks for it and packages would come or go.
+    /// What apt says that it would do; only where packages would come or go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehearsal: Option<Rehearsal>,
     /// The effects in sentences for a person, which depend on what may be restarted here.
@@ -37,6 +37,8 @@ pub struct Saved {
     pub effects: Vec<Effect>,
     pub restart: Option<Restarts>,
     pub config_sha256: String,
+    #[serde(default)]
+    pub rehearsal: Option<Rehearsal>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -72,6 +74,15 @@ impl Saved {
             let found = saved.schema_version;
             Err(format!("has schema_version {found}, which this version does not read: make the plan again"))
         }
+    }
+
+    /// Whether apt would do now what it said for the plan.
+    pub(super) fn expect_of_apt(&self, now: &Planned) -> Result<(), Error> {
+        let [saved, now] = [&self.rehearsal, &now.rehearsal].map(|it| it.as_ref().map(|it| &it.lines));
+        if saved.is_none() || saved == now {
+            return Ok(());
+        }
+        Err(Error::Stale(vec!["apt would do something else than the plan says".to_owned()]))
     }
 
     /// Whether this is what a plan says now; else what has changed since.

@@ -27,8 +27,10 @@ const LARGEST: usize = 512 << 20;
 /// The most bytes of a line of the script's.
 const LONGEST: usize = 64 << 10;
 
-/// Exit codes by which a shell reports that a program cannot be executed, or is not there (sh(1)). rocworker has neither.
-const NOT_EXECUTED: [i32; 2] = [126, 127];
+/// Exit codes by which a shell reports that a program cannot be executed, and that it is not there (sh(1)). rocworker has
+/// neither.
+const NOT_EXECUTED: i32 = 126;
+const NOT_THERE: i32 = 127;
 
 /// Which rocworker runs on the other machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,7 +114,10 @@ pub fn run(
     let refused = |problem: String| Err(Error::Refused { host: host.clone(), problem });
     match (talk.state, ended) {
         (State::Failed(problem), Ok(_) | Err(Error::Refused { .. })) => refused(problem),
-        (State::Running, Ok(code)) if NOT_EXECUTED.contains(&code) => refused(format!(
+        (State::Running, Ok(NOT_THERE)) => {
+            refused("rocworker went while it was starting: run the command again".to_owned())
+        }
+        (State::Running, Ok(NOT_EXECUTED)) => refused(format!(
             "rocworker cannot be executed there, maybe from a file system mounted noexec: install its package there, or set \
              XDG_CACHE_HOME for {} to another folder",
             host.user.as_deref().unwrap_or("ssh's user")
@@ -201,7 +206,10 @@ impl Talk<'_> {
             }
             ("refused", _) => self.fail(sudo_refused(self.host, &value)),
             ("problem", _) => self.fail(value),
-            _ => self.fail(format!("its script printed an unexpected line: {}", printable(key))),
+            _ => {
+                let key = shortened(printable(key), 100);
+                self.fail(format!("its script printed an unexpected line: {key}"))
+            }
         }
     }
 

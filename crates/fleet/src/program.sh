@@ -46,7 +46,8 @@ copied() {
     is_own f "$name" || fail "$folder/$name is not a file of $(id -un) alone (mode 0700, no link): $who"
     [ "$(sha256sum < "$name")" = "$digest  -" ] ||
         fail "$folder/$name is not the program that rocworker copied there: find out who changed it, and remove it"
-    program=./$name
+    # sudo may change the folder (sudoers(5), runcwd): this names the one that was checked while this shell lives.
+    program=/proc/$$/cwd/$name
 }
 
 who="find out who made it, and remove it"
@@ -70,11 +71,10 @@ receive() {
         rm -f "$new"
         fail "rocworker cannot be copied to $folder ($(last "$why")): make room there, $(elsewhere)"
     fi
-    for old in rocworker-*; do
-        [ "$old" = "$name" ] || rm -f "$old"
-    done
-    # Those of connections that broke.
-    find . -name '.rocworker-*' -mtime +0 -exec rm -f {} +
+    # Copies of a day ago, which no login starts now, and parts that a broken connection left.
+    eight='????????'
+    digits=$eight$eight$eight$eight$eight$eight$eight$eight
+    find . \( -name "rocworker-$digits" -o -name ".rocworker-$digits.*" \) ! -name "$name" -mtime +0 -exec rm -f {} +
 }
 
 main() {
@@ -93,7 +93,8 @@ main() {
     fi
     if why=$(sudo -n -- "$program" --version 2>&1 < /dev/null); then
         say run
-        exec sudo -n -- "$program" "$@"
+        sudo -n -- "$program" "$@"
+        exit
     fi
     why=$(last "$why")
     [ "$which" != installed ] || { say refused "$why"; exit 1; }

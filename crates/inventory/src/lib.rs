@@ -42,6 +42,7 @@ pub use pci::{Sriov, Vendor};
 pub use pci_address::{NoPciAddress, PciAddress};
 pub use problem::Problem;
 pub use snapshot::Snapshot;
+pub use snapshot_json::Shown;
 pub use unknown::{Reading, Unknown};
 pub use unread::{Unread, UnreadOf};
 pub use uuid::Uuid;

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use crate::health::GpuHealth;
 use crate::published::{Client, Published};
 use crate::readings::{CardReadings, Fault, PartitionReadings, PcieTraffic};
-pub use crate::snapshot_json::Shown;
 use crate::{Identity, PciAddress};
 
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

@@ -25,16 +25,21 @@ pub fn printable_lines(text: &str) -> Cow<'_, str> {
     escaped(text, is_escaped, |c, to| to.extend(c.escape_default()))
 }
 
-/// Escapes what would steer a terminal, but for colours and styles (ECMA-48, SGR), whose escape sequences have digits and
-/// semicolons alone.
+/// Escapes what would steer a terminal, but for the colours and styles that rocworker uses (ECMA-48, SGR). They end with the
+/// line.
 pub fn printable_styled(line: &str) -> String {
     const BEGIN: &str = "\u{1b}[";
+    const RESET: &str = "\u{1b}[0m";
+    // Bold, dimmed, italic and underlined, and the foreground's colours: nothing that hides or blinks.
+    let is_known = |number: &str| {
+        matches!(number.parse::<u8>(), Ok(0..=4 | 30..=37 | 39 | 90..=97)) || number.is_empty()
+    };
     let (mut shown, mut rest) = (String::with_capacity(line.len()), line);
     while let Some((before, after)) = rest.split_once(BEGIN) {
         shown.push_str(&printable(before));
         let end = after.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(after.len());
         let (style, behind) = after.split_at(end);
-        if let Some(behind) = behind.strip_prefix('m') {
+        if let Some(behind) = behind.strip_prefix('m').filter(|_| style.split(';').all(is_known)) {
             shown.extend([BEGIN, style, "m"]);
             rest = behind;
         } else {
@@ -42,7 +47,12 @@ pub fn printable_styled(line: &str) -> String {
             rest = after;
         }
     }
-    shown + &printable(rest)
+    shown += &printable(rest);
+    let last = shown.rsplit_once(BEGIN).map(|(_, style)| style);
+    if last.is_some_and(|style| !style.starts_with("0m")) {
+        shown += RESET;
+    }
+    shown
 }
 
 fn escaped(
@@ -118,7 +128,9 @@ mod tests {
         for (line, shown) in [
             ("\u{1b}[1;31mbad\u{1b}[0m", "\u{1b}[1;31mbad\u{1b}[0m"),
             ("\u{1b}[2Ja\u{1b}]0;t\u{7}", "\\u{1b}[2Ja\\u{1b}]0;t\\u{7}"),
-            ("\u{1b}[31\u{1b}[m", "\\u{1b}[31\u{1b}[m"),
+            ("\u{1b}[31\u{1b}[m", "\\u{1b}[31\u{1b}[m\u{1b}[0m"),
+            ("\u{1b}[8mhidden\u{1b}[1;7m", "\\u{1b}[8mhidden\\u{1b}[1;7m"),
+            ("\u{1b}[32mgreen", "\u{1b}[32mgreen\u{1b}[0m"),
             ("\u{1b}[", "\\u{1b}["),
             ("\u{9b}31m", "\\u{9b}31m"),
         ] {

@@ -35,16 +35,16 @@ pub(super) struct HostResult {
 
 impl HostResult {
     /// An answer that is to be JSON and is not fails.
-    pub(super) fn new(ended: Ended, stdout: Vec<u8>, stderr: &[u8], took: Duration, format: Format) -> Self {
+    pub(super) fn new(ended: Ended, stdout: Vec<u8>, stderr: &[u8], took: Duration, is_json: bool) -> Self {
         let ended = match ended {
-            Ended::Code(0 | 3) if format.is_json() && json(&stdout).is_none() => {
+            Ended::Code(0 | 3) if is_json && json(&stdout).is_none() => {
                 Ended::Failed("its answer is not JSON".to_owned())
             }
             ended => ended,
         };
         let stderr = String::from_utf8_lossy(stderr);
         let mut stderr_lines: Vec<String> =
-            stderr.lines().filter(|line| !line.trim().is_empty()).map(printable_styled).collect();
+            stderr.lines().filter(|line| !line.trim().is_empty()).map(str::to_owned).collect();
         let error = match &ended {
             Ended::Code(0 | 3) => None,
             Ended::Code(code) => Some(
@@ -76,7 +76,7 @@ fn last_of(stderr_lines: &mut Vec<String>) -> Option<String> {
     const PROGRAM: &str = "rocworker: ";
     let of_program = stderr_lines.iter().rposition(|line| line.starts_with(PROGRAM));
     let line = stderr_lines.remove(of_program.or(stderr_lines.len().checked_sub(1))?);
-    Some(line.strip_prefix(PROGRAM).unwrap_or(&line).to_owned())
+    Some(printable(line.strip_prefix(PROGRAM).unwrap_or(&line)))
 }
 
 #[derive(Serialize)]

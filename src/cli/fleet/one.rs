@@ -47,7 +47,7 @@ pub(super) fn run(
     let code = code.map_err(|error| with_advice(error, host, asked))?;
     written.context("cannot write the answer to stdout")?;
     if let (Some(report), 0) = (&asked.report, code) {
-        print_text(&report.save(&host.name, &saved, options.output)?)?;
+        print_text(&report.save(&host.to_string(), &saved, options.output)?)?;
     }
     Ok(match code {
         0 => Outcome::Done,

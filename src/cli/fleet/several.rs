@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fleet::program::Own;
 use fleet::{pool, ssh};
-use printable::printable;
+use printable::{printable, printable_styled};
 use reconcile::command::{Programs, Stream};
 
 use super::RemoteCommand;
@@ -91,13 +91,22 @@ fn answer(
             Ended::Failed(text.strip_prefix(&format!("{host}: ")).unwrap_or(&text).to_owned())
         }
     };
-    if let (Some(report), Ended::Code(0)) = (&asked.report, &ended) {
-        match report.save(&host.name, &stdout, options.output) {
-            Ok(text) => stdout = text.into_bytes(),
-            Err(error) => ended = Ended::Failed(format!("{error:#}")),
+    if let Some(report) = &asked.report {
+        let archive = std::mem::take(&mut stdout);
+        if ended == Ended::Code(0) {
+            match report.save(&host.to_string(), &archive, options.output) {
+                Ok(text) => stdout = text.into_bytes(),
+                Err(error) => ended = Ended::Failed(format!("{error:#}")),
+            }
         }
     }
-    HostResult::new(ended, stdout, &stderr, before.elapsed(), options.output)
+    HostResult::new(
+        ended,
+        stdout,
+        &stderr,
+        before.elapsed(),
+        options.output.is_json() || asked.metrics.is_some(),
+    )
 }
 
 /// Prints how the machine ended, then what its program wrote to stderr.
@@ -109,7 +118,7 @@ fn print_progress(named: &Named, answered: &HostResult, counted: (usize, usize))
     // A closed stderr does not stop the other machines.
     writeln!(stderr, "{line}{error}").ok();
     for line in &answered.stderr_lines {
-        writeln!(stderr, "  {name}: {line}").ok();
+        writeln!(stderr, "  {name}: {}", printable_styled(line)).ok();
     }
 }
 
@@ -149,13 +158,12 @@ mod tests {
     use fleet::program::Which;
 
     use super::*;
-    use crate::cli::options::Format;
 
     #[test]
     fn of_interrupted_machines_those_that_failed_by_themselves_are_not_named() {
         let hosts = ["gpu1", "gpu2", "gpu3", "gpu4"]
             .map(|name| Named { name: name.to_owned(), host: format!("ops@{name}").parse().unwrap() });
-        let answer = |ended| Some(HostResult::new(ended, Vec::new(), b"", Duration::ZERO, Format::Table));
+        let answer = |ended| Some(HostResult::new(ended, Vec::new(), b"", Duration::ZERO, false));
         let failed = Ended::Failed("ssh is not installed".to_owned());
         let answers = [answer(Ended::Code(0)), answer(failed), answer(Ended::Interrupted), None];
         let asked = RemoteCommand {

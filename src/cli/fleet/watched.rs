@@ -1,16 +1,17 @@
 //! `top` of another machine: the rocworker there reads it, and this one draws, so that nothing from there steers the terminal.
 
 use std::io::{self, Write as _};
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::anyhow;
 use config::Host;
 use fleet::program::{self, Command, Event, Own, Which};
-use printable::printable;
+use printable::{printable, shortened};
 use reconcile::command::{Programs, Stream};
 use ui::top::reader::Scrape;
+use ui::top::signals;
 
 use crate::cli::Outcome;
 use crate::cli::session::Session;
@@ -31,8 +32,12 @@ pub(super) fn run(
 ) -> anyhow::Result<Outcome> {
     needs_a_terminal(session)?;
     let (begin, begun) = channel();
-    let (send, snapshots) = channel();
-    let connection = thread::spawn(move || connect(&programs, &own, &host, &begin, &send));
+    // A machine sends one snapshot for each that is asked for.
+    let (send, snapshots) = sync_channel(1);
+    let connection = thread::spawn(move || {
+        signals::block();
+        connect(&programs, &own, &host, &begin, &send)
+    });
     let Ok(stdin) = begun.recv() else { return Err(anyhow!(why(Some(connection)))) };
     let mut connection = Some(connection);
     watch(
@@ -55,7 +60,7 @@ fn connect(
     own: &Own,
     host: &Host,
     begin: &Sender<Sender<Vec<u8>>>,
-    send: &Sender<Result<Scrape, String>>,
+    send: &SyncSender<Result<Scrape, String>>,
 ) -> String {
     let words = ["snapshots".to_owned()];
     let command = Command { which: Which::Same, words: &words, colour: false, limit: NO_LIMIT };
@@ -81,7 +86,7 @@ fn connect(
                     let scrape = serde_json::from_slice(&line)
                         .unwrap_or_else(|error| Err(format!("{host} sent no snapshot: {error}")));
                     line.clear();
-                    if send.send(scrape).is_err() {
+                    if send.try_send(scrape).is_err() {
                         return false;
                     }
                 }
@@ -92,7 +97,8 @@ fn connect(
     match ended {
         Ok(code) => {
             let stderr = String::from_utf8_lossy(&stderr);
-            let last = stderr.lines().last().map(|line| format!(": {}", printable(line))).unwrap_or_default();
+            let last = stderr.lines().last().map(|line| format!(": {}", shortened(printable(line), 300)));
+            let last = last.unwrap_or_default();
             format!("{host}: rocworker there ended with code {code}{last}")
         }
         Err(error) => error.to_string(),

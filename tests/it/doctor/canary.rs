@@ -12,7 +12,7 @@ fn beneath_another_root_no_container_is_started() {
     let root = laid_out(&Machine::demo());
     let output = run(root.path(), &["--output", "json", "--canary"]);
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_check(find(&answer, "canary", ""), "skipped", "commands are not run with --root or --host", "");
+    assert_check(find(&answer, "canary", ""), "skipped", "commands are not run with --root", "");
     let without = run(root.path(), &["--output", "json"]);
     assert!(!String::from_utf8_lossy(&without.stdout).contains("canary"), "it is asked for alone");
     let alone = run(root.path(), &["--canary-limit", "5"]);

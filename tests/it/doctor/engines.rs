@@ -43,7 +43,7 @@ fn docker_is_as_meant_after_an_apply_and_until_somebody_changes_it() {
     let (_, answer) = doctor_beneath(root.path());
     let [before, running] = of_docker(&answer)[..] else { panic!("{answer:#}") };
     assert_check(before, "failed", "/etc/docker/daemon.json is not as it was meant", "rocworker apply");
-    assert_check(running, "skipped", "commands are not run with --root or --host", "");
+    assert_check(running, "skipped", "commands are not run with --root", "");
 
     apply(root.path());
     let (_, answer) = doctor_beneath(root.path());
@@ -110,7 +110,7 @@ fn crio_is_as_meant_after_an_apply_and_undo_takes_its_drop_in_out_unless_a_defau
     };
     let [as_meant, running] = &of_crio(&answer)[..] else { panic!("{answer:#}") };
     assert_check(as_meant, "ok", "99-rocworker.conf says what was meant", "");
-    assert_check(running, "skipped", "commands are not run with --root or --host", "");
+    assert_check(running, "skipped", "commands are not run with --root", "");
     fs::write(&drop_in, "[crio.runtime]\n").unwrap();
     let (_, answer) = doctor_beneath(root.path());
     assert_check(

@@ -53,7 +53,7 @@ fn a_container_of_proxmox_gets_the_command_of_proxmox() {
     let both = "pct set ID -devN /dev/kfd,gid=991 -devN /dev/dri/renderD128,gid=991";
     says("pve-ct-nokfd", bare, &[("doctor", &[both], &["--device"])]);
     // apply gives the nodes for computing their group, in a container too. The card's node it leaves.
-    let by_apply = "its group 993 has no name in /etc/group → rocworker --root";
+    let by_apply = "its group 993 has no name in /etc/group → rocworker apply";
     let table: &[Says<'_>] =
         &[("doctor", &[by_apply], &["groupadd", "gid=991, which"]), ("plan", &["owner 0:993 → 0:991"], &[])];
     says("pve-ct-nokfd", as_it_is, table);

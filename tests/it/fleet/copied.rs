@@ -50,7 +50,8 @@ fn real_a_copy_is_made_once_kept_private_and_replaces_older_ones() {
         let machine = fleet.machine(name, |m| {
             m.laid(Laid::instinct(2, 1)).shell(shell).prepare(
                 "mkdir -m 700 /root/.cache /root/.cache/rocworker; cd /root/.cache/rocworker
-                 echo old > rocworker-0123; echo part > .rocworker-0123.7; touch -t 202001010000 .rocworker-0123.7",
+                 old=rocworker-$(printf %064d 7); echo old > $old; echo part > .$old.7; echo new > rocworker-$(printf %064d 8)
+                 touch -t 202001010000 $old .$old.7; touch rocworker-thesis.tex",
             )
         });
         let first = detects(&fleet, name);
@@ -59,9 +60,12 @@ fn real_a_copy_is_made_once_kept_private_and_replaces_older_ones() {
         assert!(first.clone().well().contains("\"usable\": true"), "{first:?}");
         let second = detects(&fleet, name);
         assert_eq!((second.stdout, &*second.stderr), (first.stdout, ""));
-        let names = cached(&machine);
+        let mut names = cached(&machine);
+        names.retain(|name| name != "rocworker-thesis.tex" && *name != format!("rocworker-{:064}", 8));
         assert!(names.len() == 1 && names[0].len() == "rocworker-".len() + 64, "{names:?}");
-        let modes = machine.shell("stat -c '%a %U' /root/.cache/rocworker /root/.cache/rocworker/*").well();
+        let modes = machine
+            .shell(&format!("stat -c '%a %U' /root/.cache/rocworker /root/.cache/rocworker/{}", names[0]))
+            .well();
         assert_eq!(modes, "700 root\n700 root\n");
     }
 }
@@ -88,6 +92,28 @@ fn real_a_login_without_root_has_its_own_copy_and_sudo_runs_it() {
     let why = "guest@gpu1: data that only root can read is unknown, such as the kernel's log: `sudo -n` failed for guest (sudo: ";
     assert!(said.stderr.contains(why) && said.status.success(), "{said:?}");
     assert_eq!(gpu1.shell("stat -c '%a %U' /srv/cache/rocworker/*").well(), "700 guest\n");
+}
+
+/// sudo may start a program from another folder, which somebody else has.
+#[test]
+fn real_sudo_that_changes_the_folder_runs_the_checked_copy() {
+    if !machines::require() || !real::require(&["strip"]) {
+        return;
+    }
+    let fleet = asker();
+    let gpu1 = fleet.machine("gpu1", |m| {
+        m.laid(Laid::instinct(1, 1))
+            .user("ops", Sudo::NoPassword)
+            .prepare("mkdir -m 1777 /srv/open; echo 'Defaults runcwd=/srv/open' > /etc/sudoers.d/folder")
+    });
+    let first = detects(&fleet, "ops@gpu1").well();
+    gpu1.shell(
+        "name=$(basename /home/ops/.cache/rocworker/*)
+         printf '#!/bin/sh\\necho planted\\n' > /srv/open/$name; chmod 755 /srv/open/$name",
+    )
+    .well();
+    let said = detects(&fleet, "ops@gpu1");
+    assert_eq!((&*said.stdout, &*said.stderr), (&*first, ""), "root runs what was checked");
 }
 
 #[test]

@@ -17,9 +17,6 @@ fn set_up(fleet: &Fleet) {
     fleet.machine("gpu3", |m| m);
     fleet.machine("gpu4", |m| m.sshd("PubkeyAuthentication no"));
     fleet.machine("gpu5", |m| m).kill_sshd();
-    fleet.machine("gpu6", |m| m);
-    fleet.shell("sed -i '/^gpu6 /d' /root/.ssh/known_hosts").well();
-    fleet.machine("gpu7", |m| m).change_key();
     fleet.machine("gpu8", |m| {
         m.prepare(
             "printf '#!/bin/sh\\necho aarch64\\n' > /usr/local/bin/uname; chmod 755 /usr/local/bin/uname",
@@ -77,5 +74,5 @@ fn real_each_command_of_the_fleet_page_prints_what_stands_below_it() {
         ran += 1;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(ran > 12, "{ran}");
+    assert!(ran > 9, "{ran}");
 }

@@ -105,7 +105,7 @@ fn a_kept_plan_is_applied_to_the_machine_that_it_was_made_for_and_no_other() {
         ),
         "{said}"
     );
-    let next = format!("rocworker --root {} plan --save {plan}", laid.top().display());
+    let next = format!("rocworker plan --save {plan}");
     assert!(said.contains(&next), "{said}");
     assert_eq!(laid.tree(), before);
     fs::remove_dir_all(laid.path("etc/cdi")).unwrap();

@@ -109,10 +109,9 @@ fn a_start_sets_nothing_up_that_was_taken_back_or_was_never_applied() {
     let after = laid.json(&["boot"]);
     assert_eq!((&after["set_up"], paths(&after["changes"])), (&false.into(), vec![]));
     assert_eq!(laid.times(), times);
-    laid.run(&["boot"]).success().stdout(format!(
-        "nothing is set up here, and nothing was changed: rocworker --root {} apply sets it up\n",
-        laid.top().display()
-    ));
+    laid.run(&["boot"])
+        .success()
+        .stdout("nothing is set up here, and nothing was changed: rocworker apply sets it up\n");
 }
 
 /// What is remembered says nothing about nodes: one that is gone is not offered for that.

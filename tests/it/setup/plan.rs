@@ -37,7 +37,7 @@ fn a_plan_is_saved_over_an_earlier_plan_and_over_no_other_file() {
         assert_eq!(std::fs::read_to_string(plan).unwrap(), text);
     }
     let (code, said) = laid.fails(&["plan", "--save", "-"]);
-    assert!(code == 2 && said.contains("--save -: name a file; `rocworker --root"), "{said}");
+    assert!(code == 2 && said.contains("--save -: name a file; `rocworker plan"), "{said}");
 }
 
 #[test]

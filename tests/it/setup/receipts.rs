@@ -232,7 +232,7 @@ fn a_memory_that_is_damaged_stops_an_apply_and_no_undo() {
             1,
             &[
                 "memory.json cannot be read: ",
-                "move it away, then run rocworker --root",
+                "move it away, then run rocworker apply",
                 " apply, with --config",
             ],
         );

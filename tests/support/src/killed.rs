@@ -13,7 +13,7 @@ pub const TREE: &str =
 pub const WRITES: &str = "rename,renameat,renameat2,unlink,unlinkat,rmdir,mkdir,mkdirat,symlink,symlinkat,link,linkat,\
                           fchmod,fchmodat,fchown,fchownat,write,pwrite64,ftruncate,fsync,fdatasync,flock";
 
-/// A call by its name and its number among those of that name, from 1: so strace counts.
+/// A call by its name and its number among those of that name in its thread, from 1: so strace counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
     pub name: String,
@@ -52,13 +52,14 @@ pub fn calls(argv: &[&str], of: &str) -> Vec<Call> {
         ],
         argv,
     );
-    let mut counts = BTreeMap::<String, u32>::new();
+    let mut counts = BTreeMap::<(String, String), u32>::new();
     let text = fs::read_to_string(log.path()).unwrap();
     let call = |line: &str| {
         // `1234 renameat(…`: the process first.
-        let line = line.split_once(' ')?.1.trim_start();
+        let (process, line) = line.split_once(' ')?;
+        let line = line.trim_start();
         let name = line.split_once('(').map(|(name, _)| name).filter(|name| *name != DETACHED)?.to_owned();
-        let nth = counts.entry(name.clone()).or_default();
+        let nth = counts.entry((process.to_owned(), name.clone())).or_default();
         *nth += 1;
         Some(Call { name, nth: *nth, line: line.to_owned() })
     };

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use root::{Attributes, Root};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use super::Plan;
@@ -19,7 +19,7 @@ const SOURCES: &str = "/etc/apt/sources.list.d";
 const PREFERENCES: &str = "/etc/apt/preferences.d";
 
 /// apt's answer to a simulation.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rehearsal {
     /// apt's own lines: `Inst`, `Remv`, `Conf`.
     pub lines: Vec<String>,

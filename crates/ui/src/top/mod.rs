@@ -12,7 +12,7 @@ mod processes;
 pub mod reader;
 mod rows;
 pub mod say;
-mod signals;
+pub mod signals;
 mod state;
 mod terminal;
 mod view;

@@ -11,9 +11,20 @@ use nix::unistd::Pid;
 
 const ENDING: [Signal; 4] = [Signal::SIGHUP, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGTERM];
 
+/// Keeps the signals from this thread and from those that it starts, for a thread that begins before [`live`](super::live)
+/// does.
+pub fn block() {
+    // The set is right, so that the kernel does not refuse.
+    all().thread_block().ok();
+}
+
+fn all() -> SigSet {
+    ENDING.into_iter().chain([Signal::SIGTSTP, Signal::SIGCONT]).collect()
+}
+
 /// Calls `on_signal` with each signal, in a thread of its own. Call this before other threads start: they inherit the mask.
 pub(super) fn receive(on_signal: impl Fn(Signal) + Send + 'static) -> io::Result<()> {
-    let signals: SigSet = ENDING.into_iter().chain([Signal::SIGTSTP, Signal::SIGCONT]).collect();
+    let signals = all();
     signals.thread_block()?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         let mut is_ending = false;

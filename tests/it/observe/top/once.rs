@@ -66,8 +66,8 @@ fn a_card_that_no_container_can_use_says_why() {
 fn without_a_terminal_a_sentence_names_once() {
     let laid = eight();
     for (arguments, why, instead) in [
-        (&[][..], "top needs a terminal to watch the GPUs: say `rocworker --root", "top --once`\n"),
-        (&["-o", "json"], "--output json prints one view: say `rocworker --root", "top --once -o json`\n"),
+        (&[][..], "top needs a terminal to watch the GPUs: say `rocworker", "top --once`\n"),
+        (&["-o", "json"], "--output json prints one view: say `rocworker", "top --once -o json`\n"),
     ] {
         let output = top(&laid, arguments).assert().code(2).stdout("").get_output().stderr.clone();
         let said = String::from_utf8(output).unwrap();

@@ -126,7 +126,7 @@ impl Database {
         Ok(read)
     }
 
-    /// dpkg-query would follow a link out of another Root, and cannot read files in memory: it gets a copy.
+    /// dpkg-query would follow a link out of another Root: it gets a copy.
     fn of_copy(root: &Root) -> Result<Self, Error> {
         let status = root.read(STATUS, LIMIT)?;
         let unknown =
