@@ -21,14 +21,14 @@ pub(crate) fn run(
     if dry_run {
         let run = session.pipeline(&config)?;
         let planned = match only {
-            None => run.rehearse(saved.as_ref()).map_err(stale)?,
+            None => run.rehearse(saved.as_ref(), true).map_err(stale)?,
             Some(Only::Exporter) => run.plan_exporter()?,
         };
         session.format.print(&planned, || plan::shown(session, &planned, file, only))?;
         return Ok(Outcome::Done);
     }
     if saved.as_ref().is_some_and(|saved| saved.rehearsal.is_some()) {
-        session.pipeline(&config)?.rehearse(saved.as_ref()).map_err(stale)?;
+        session.pipeline(&config)?.rehearse(saved.as_ref(), false).map_err(stale)?;
     }
     let applied = session.run(&config, |run, on_progress| match only {
         None => run.apply(saved.as_ref(), on_progress).map_err(stale),

@@ -25,7 +25,7 @@ pub(crate) fn run(
     let config = session.config()?;
     let run = session.pipeline(&config)?;
     let planned = match only {
-        None => run.rehearse(None)?,
+        None => run.rehearse(None, false)?,
         Some(Only::Exporter) => run.plan_exporter()?,
     };
     if let Some(path) = file {

@@ -21,13 +21,15 @@ impl Run<'_> {
     }
 
     /// Plans an apply, with apt's own simulation where packages would come or go. `saved`: only if plan and simulation are
-    /// what it says. Writes nothing that stays.
-    pub fn rehearse(&self, saved: Option<&Saved>) -> Result<Planned, Error> {
+    /// what it says. `fetches`: whether apt may ask repositories that the plan adds. Writes nothing that stays.
+    pub fn rehearse(&self, saved: Option<&Saved>, fetches: bool) -> Result<Planned, Error> {
         let mut planned = self.plan(saved)?;
         planned.rehearsal = self
             .package_manager()
-            .and_then(|package_manager| planned.plan.rehearse(self.root, &package_manager));
-        saved.map_or(Ok(()), |saved| saved.expect_of_apt(&planned))?;
+            .and_then(|package_manager| planned.plan.rehearse(self.root, &package_manager, fetches));
+        if !fetches {
+            saved.map_or(Ok(()), |saved| saved.expect_of_apt(&planned))?;
+        }
         Ok(planned)
     }
 

@@ -120,8 +120,7 @@ pub fn run_by(
     let (code, before) = tried(programs, connecting, host, request, &mut |stream, chunk, _| {
         match stream {
             Stream::Stdout => stdout.extend(chunk),
-            Stream::Stderr if stderr.len() < MOST / 64 => stderr.extend(chunk),
-            Stream::Stderr => {}
+            Stream::Stderr => stderr.extend(chunk.iter().take((MOST / 64).saturating_sub(stderr.len()))),
         }
         stdout.len() <= MOST
     })?;

@@ -64,7 +64,7 @@ fn connect(
 ) -> String {
     let words = ["snapshots".to_owned()];
     let command = Command { which: Which::Same, words: &words, colour: false, limit: NO_LIMIT };
-    let (mut line, mut stderr) = (Vec::new(), Vec::new());
+    let (mut line, mut stderr, mut is_flood) = (Vec::new(), Vec::new(), false);
     let ended = program::run(programs, own, host, &command, &mut |event| match event {
         Event::Copying { folder, kib } => {
             writeln!(io::stderr(), "{host}: copying this rocworker to {folder} ({kib} KiB)").is_ok()
@@ -86,15 +86,20 @@ fn connect(
                     let scrape = serde_json::from_slice(&line)
                         .unwrap_or_else(|error| Err(format!("{host} sent no snapshot: {error}")));
                     line.clear();
-                    if send.try_send(scrape).is_err() {
+                    is_flood = send.try_send(scrape).is_err();
+                    if is_flood {
                         return false;
                     }
                 }
             }
-            line.len() <= LARGEST
+            is_flood = line.len() > LARGEST;
+            !is_flood
         }
     });
     match ended {
+        _ if is_flood => {
+            format!("{host} sent more snapshots than rocworker asked for, or one that is too large")
+        }
         Ok(code) => {
             let stderr = String::from_utf8_lossy(&stderr);
             let last = stderr.lines().last().map(|line| format!(": {}", shortened(printable(line), 300)));

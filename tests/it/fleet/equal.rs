@@ -137,6 +137,12 @@ fn real_a_report_becomes_a_file_of_the_machine_that_asks() {
     let said = ask("--host gpu1,gpu2 -o json report").well();
     assert!(said.contains("/root/here/rocworker-report-gpu2-"), "{said}");
     assert_eq!(fleet.shell("ls /root/here").well().matches("rocworker-report-gpu").count(), 2);
+    let said = fleet.shell(&format!("cd /proc/self; {PROGRAM} --host gpu1,gpu2 report"));
+    assert!(
+        said.status.code() == Some(1) && said.stdout.contains("✗ cannot make a temporary file"),
+        "{said:?}"
+    );
+    assert!(!said.stdout.contains("u{1f}"), "{said:?}");
     let said = ask("--host gpu1,gpu2 report --file x.tar.gz").badly();
     assert!(said.contains("leave --file out"), "{said}");
 }

@@ -278,7 +278,7 @@ fn a_limit_on_the_size_of_files_is_told_and_leaves_no_temporary_file() {
     let (laid, program, before) = machine();
     let argv = program.argv(&laid, &["apply"]);
     let output =
-        Command::new("sh").args(["-c", "ulimit -f 1; exec \"$@\"", "sh"]).args(argv).output().unwrap();
+        Command::new("sh").args(["-c", "ulimit -f 4; exec \"$@\"", "sh"]).args(argv).output().unwrap();
     let said =
         String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(1), "{said}");

@@ -39,11 +39,17 @@ struct Folder<'a> {
 const READABLE: Attributes = Attributes { mode: 0o644, owner: None };
 
 impl Plan {
-    /// Simulates what apt would do for all packages of this plan at once. Changes nothing: apt asks the
-    /// repositories, and their answers are dropped. `None`: no package is to come or go.
+    /// Simulates what apt would do for all packages of this plan at once. Changes nothing. `fetches`: whether apt may ask
+    /// repositories that the plan adds, whose answers are dropped. `None`: no package is to come or go.
     #[must_use]
-    pub fn rehearse(&self, root: &Root, manager: &PackageManager) -> Option<Rehearsal> {
+    pub fn rehearse(&self, root: &Root, manager: &PackageManager, fetches: bool) -> Option<Rehearsal> {
         let mut rehearsal = Rehearsal::default();
+        let is_package = |change: &&Change| matches!(change.target, Target::Package(_));
+        if !fetches && self.changes.iter().any(needs_network) && self.changes.iter().any(|it| is_package(&it))
+        {
+            rehearsal.problems.push(NOT_ASKED.to_owned());
+            return Some(rehearsal);
+        }
         let (mut packages, mut goes, mut installers) = (Vec::new(), Vec::new(), Vec::new());
         // The folders of fetched files, which go when this value is dropped.
         let mut fetched_into = Vec::new();
@@ -89,6 +95,19 @@ impl Plan {
         }
         Some(rehearsal)
     }
+}
+
+/// Where apt knows the packages only by what is fetched.
+const NOT_ASKED: &str = "apt is not asked: it knows these packages once repositories are read, and a plan fetches nothing; `rocworker \
+                         apply --dry-run` reads them and asks";
+
+/// Whether a simulation needs what the change fetches: a repository's key or lists, or an installer's package.
+fn needs_network(change: &Change) -> bool {
+    change.effects.iter().any(|effect| matches!(effect, Effect::AptUpdate { .. }))
+        || matches!(
+            change.target,
+            Target::Put(Content::Fetched { .. }) | Target::Package(Doing::InstallBy(_))
+        )
 }
 
 /// Whether the installer's program is there, and can report what it would have apt do.

@@ -187,7 +187,7 @@ fn execute(order: &Order, ran: &mut Ran) -> Result<(), reconcile::Error> {
     };
     let plan = if order.only_plan {
         let plan = Plan::make(&root, &desired, &Store::new(&root).receipt()?, None, order.force, NOW);
-        ran.rehearsal = plan.rehearse(&root, &manager).map(|it| (it.lines, it.problems));
+        ran.rehearsal = plan.rehearse(&root, &manager, true).map(|it| (it.lines, it.problems));
         plan
     } else {
         let mut work = Transaction::begin(&root, &mut |_| {})?.by(Some(manager));
