@@ -51,7 +51,7 @@ fn real_top_watches_another_machine_and_ends_with_its_connection() {
     let said = watched(&fleet);
     assert!(said.contains("gpu1 sent no snapshot") && !said.contains("]0;title"), "{said}");
     fake("yes 0 | sed s/0/{}/");
-    let said = watched(&fleet);
+    let said = watched_until(&fleet, "sleep 4; printf q");
     assert!(said.contains("more snapshots than rocworker asked for"), "{said}");
     fake("echo gone >&2; exit 7");
     let said = watched(&fleet);
