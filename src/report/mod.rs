@@ -2,7 +2,7 @@
 //! it says again on the folder, on any machine.
 //!
 //! rocworker asks a machine what its commands ask, and the archive carries what they read: of the GPUs' files all, of every
-//! other file the listed keys with typed values ([`keep`]). docs/doctor.md says what stays in.
+//! other file the listed keys with typed values (`keep`). docs/doctor.md says what stays in.
 
 mod archive;
 mod collect;
