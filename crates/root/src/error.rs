@@ -46,6 +46,7 @@ pub enum Error {
 }
 
 /// rustix's name for an error of the kernel, as nix has it.
+#[cfg(feature = "write")]
 pub(crate) fn of_rustix(error: rustix::io::Errno) -> Errno {
     Errno::from_raw(error.raw_os_error())
 }

@@ -83,8 +83,10 @@ impl Bench<'_> {
     fn measure(&self, call: &str, machine: (u8, u8), gpus: usize) -> Result<Duration> {
         // In the folder in which containerd keeps bundles, in memory.
         let bundle = Path::new("/run/containerd/io.containerd.runtime.v2.task/concourse").join(ID);
+        // runc looks for this machine's control groups, which the synthetic one lacks.
+        let sample = sample(self.work)?;
         machine::mount_over(&self.work.join("machine"), machine, self.rocworker, self.noop)?;
-        let mut config = lay_out(&bundle)?;
+        let mut config = lay_out(&bundle, sample)?;
         if gpus > 0 {
             let env = config["process"]["env"].as_array_mut().context("no environment in config.json")?;
             env.push(json!("AMD_VISIBLE_DEVICES=all"));
@@ -137,7 +139,7 @@ fn check(original: &str, edited: &str, gpus: usize) -> Result<()> {
 /// The p50 of each of runc's calls in a container's life.
 fn runc(work: &Path) -> Result<BTreeMap<&'static str, Duration>> {
     let bundle = work.join("runc");
-    lay_out(&bundle)?;
+    lay_out(&bundle, sample(work)?)?;
     let program = runc_program()?;
     let mut times: BTreeMap<&str, Vec<Duration>> = BTreeMap::new();
     for _ in 0..LIVES {
@@ -152,16 +154,21 @@ fn runc_program() -> Result<PathBuf> {
     which::which("runc").or_else(|_| which::which("/usr/sbin/runc")).context("finding runc")
 }
 
-/// A bundle of busybox by runc's own sample of a configuration, which comes back: as large as Concourse's.
-fn lay_out(bundle: &Path) -> Result<Value> {
+/// runc's own sample of a configuration.
+fn sample(work: &Path) -> Result<Value> {
+    let folder = tempfile::tempdir_in(work).context("making a folder for runc's sample")?;
+    Command::new([runc_program()?]).arguments(["spec"]).inside(folder.path()).read()?;
+    let text = fs::read_to_string(folder.path().join("config.json")).context("reading runc's sample")?;
+    serde_json::from_str(&text).context("reading runc's configuration")
+}
+
+/// A bundle of busybox by a sample of a configuration, which comes back: as large as Concourse's.
+fn lay_out(bundle: &Path, mut spec: Value) -> Result<Value> {
     let root = bundle.join("rootfs/bin");
     fs::create_dir_all(&root).with_context(|| format!("making {}", root.display()))?;
     let busybox = which::which("busybox").context("finding busybox")?;
     fs::copy(&busybox, root.join("busybox")).with_context(|| format!("copying {}", busybox.display()))?;
-    Command::new([runc_program()?]).arguments(["spec"]).inside(bundle).read()?;
     let path = bundle.join("config.json");
-    let text = fs::read_to_string(&path).with_context(|| format!("reading {}", path.display()))?;
-    let mut spec: Value = serde_json::from_str(&text).context("reading runc's configuration")?;
     let process = &mut spec["process"];
     process["terminal"] = json!(false);
     let env = process["env"].as_array_mut().context("runc's configuration has no environment")?;
