@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args, matches: &ArgMatches) -> anyhow::Result<Outcome> 
     let programs = session.programs.as_ref();
     let programs = programs.ok_or_else(|| Misuse("--host cannot be used with --root".to_owned()))?;
     let hosts = hosts(&session, &args.options, &[])?;
-    let own = Own::read()?;
+    let own = Own::in_background();
     match (&*args.options.host, &*hosts, command) {
         ([_], [host], Person::Top(top)) if !top.once => {
             watched::run(programs.clone(), own, &session, host.host.clone(), top)

@@ -1,6 +1,6 @@
 # Runs rocworker on this machine: the installed one, or a copy of the program that asks. Before this stand `which`, `version`,
-# `digest`, `machine`, `colour` and `host`; behind it stands `main` with rocworker's arguments. Until rocworker begins, stdout
-# has lines of a key, a tab and a value.
+# `machine`, `colour` and `host`; behind it stands `main` with rocworker's arguments. Until rocworker begins, stdout has lines of
+# a key, a tab and a value. stdin has what `digest` and `upload` ask for.
 say() {
     printf '%s\t%s\n' "$1" "$2"
 }
@@ -30,6 +30,8 @@ installed() {
 }
 
 copied() {
+    say digest
+    read -r digest
     case ${XDG_CACHE_HOME:-} in
     /*) folder=$XDG_CACHE_HOME/rocworker ;;
     *) folder=$HOME/.cache/rocworker ;;

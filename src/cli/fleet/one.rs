@@ -78,15 +78,12 @@ pub(super) fn ask(
     let command = Command { which: asked.which, words, colour, limit: ssh::LIMIT };
     let mut left = MOST;
     program::run(programs, own, host, &command, &mut |event| {
+        if let Some(text) = event.sentence() {
+            heard(Heard::Word(text));
+        }
         match event {
-            Event::Copying { folder, kib } => {
-                heard(Heard::Word(format!("copying this rocworker to {folder} ({kib} KiB)")));
-            }
-            Event::Begun { stdin, unprivileged } => {
-                if let Some(why) = unprivileged {
-                    let text = "data that only root can read is unknown, such as the kernel's log";
-                    heard(Heard::Word(format!("{text}: {why}")));
-                }
+            Event::Copying { .. } => {}
+            Event::Begun { stdin, .. } => {
                 // Where the connection has ended, ssh says so.
                 stdin.send(asked.input.clone()).ok();
             }
