@@ -6,10 +6,15 @@ mod one;
 mod several;
 mod watched;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use anyhow::anyhow;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _};
 use fleet::program::{Own, Which};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use super::args::{Args, Command, Person};
 use super::hosts::hosts;
@@ -32,6 +37,11 @@ pub(crate) fn run(args: &Args, matches: &ArgMatches) -> anyhow::Result<Outcome> 
     let session = Session::new(&args.options)?;
     let programs = session.programs.as_ref();
     let programs = programs.ok_or_else(|| Misuse("--host cannot be used with --root".to_owned()))?;
+    if args.options.config.is_some() && args.options.hosts.is_none() && reads_configuration(command) {
+        let text = "--config names a file of this machine, and --host has the other machine read its own: copy the file \
+                    there, and give --config there";
+        return Err(Misuse(text.to_owned()).into());
+    }
     let hosts = hosts(&session, &args.options, &[])?;
     let own = Own::in_background();
     match (&*args.options.host, &*hosts, command) {
@@ -94,6 +104,22 @@ impl RemoteCommand {
         let verbose = (0..options.verbose).map(|_| "-v".to_owned());
         self.words.iter().cloned().chain(output).chain(verbose).collect()
     }
+}
+
+/// Becomes true with a signal. A second one ends this program, which may wait for whoever reads its output.
+fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Whether the command's answer is about the configuration.
+fn reads_configuration(command: &Person) -> bool {
+    use Person::{Apply, Config, Plan, Status, Tags, Undo};
+    matches!(command, Config(_) | Plan { .. } | Apply { .. } | Undo { .. } | Status | Tags { .. })
 }
 
 /// Gives an option another value, or adds it.

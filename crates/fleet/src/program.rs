@@ -137,6 +137,10 @@ pub fn run(
     let refused = |problem: String| Err(Error::Refused { host: host.clone(), problem });
     match (talk.state, ended) {
         (State::Failed(problem), Ok(_) | Err(Error::Refused { .. })) => refused(problem),
+        (State::Copied, Err(Error::TimedOut { limit, .. })) => refused(format!(
+            "the copy of rocworker did not arrive within {} s: install its package there",
+            limit.as_secs()
+        )),
         (State::Running, Ok(NOT_THERE)) => {
             refused("rocworker went while it was starting: run the command again".to_owned())
         }

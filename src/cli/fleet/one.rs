@@ -9,13 +9,12 @@ use fleet::ssh::{self, MOST};
 use printable::printable;
 use reconcile::command::{Programs, Stream};
 
-use super::RemoteCommand;
 use super::escaped::EscapedLines;
+use super::{RemoteCommand, interrupt};
 use crate::cli::Outcome;
 use crate::cli::hosts::Named;
 use crate::cli::options::{Format, Options};
 use crate::cli::output::{has_colour, print_text};
-use crate::cli::session::interrupt;
 
 pub(super) fn run(
     programs: &Programs,

@@ -6,18 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use fleet::program::Own;
-use fleet::{pool, ssh};
+use fleet::{exposition, pool, ssh};
 use printable::{printable, printable_styled};
 use reconcile::command::{Programs, Stream};
 
-use super::RemoteCommand;
 use super::answers::{Ended, HostResult, OrderedOutput};
 use super::one::{Heard, ask};
+use super::{RemoteCommand, interrupt};
 use crate::cli::Outcome;
 use crate::cli::hosts::{Named, progress};
 use crate::cli::options::Options;
 use crate::cli::output::has_colour;
-use crate::cli::session::interrupt;
 
 /// How many bytes of a machine's stderr are kept.
 const MOST_STDERR: usize = 1 << 20;
@@ -99,6 +98,9 @@ fn answer(
                 Err(error) => ended = Ended::Failed(format!("{error:#}")),
             }
         }
+    }
+    if asked.metrics.is_some() && matches!(ended, Ended::Code(0 | 3)) && !exposition::is_answer(&stdout) {
+        ended = Ended::Failed("its answer has no metrics that this rocworker can read".to_owned());
     }
     HostResult::new(
         ended,

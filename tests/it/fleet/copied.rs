@@ -74,7 +74,7 @@ fn real_a_login_without_root_has_its_own_copy_and_sudo_runs_it() {
         m.laid(Laid::instinct(1, 1))
             .user("ops", Sudo::NoPassword)
             .user("guest", Sudo::No)
-            .prepare("mkdir -m 1777 /srv/cache; chmod 700 /home/ops")
+            .prepare("mkdir /srv/cache; chmod 3777 /srv/cache; chmod 700 /home/ops")
             .sshd("SetEnv XDG_CACHE_HOME=/srv/cache")
     });
     detects(&fleet, "ops@gpu1").well();
