@@ -1,5 +1,6 @@
 //! The exporter on other machines. A failure on one machine does not stop the others.
 
+use std::fmt::Display;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -9,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use config::{Host, listen_address};
 use fleet::pool;
+use fleet::program::Own;
 pub(super) use fleet::remote::package::Package;
 pub(super) use fleet::remote::scrape::scrape_by_name;
-pub(super) use fleet::remote::{self, Error, Found, InstallOptions, Step, Unit};
-use reconcile::command::Programs;
+pub(super) use fleet::remote::{Error, Found, InstallOptions, Remote, Step, Unit};
 use serde::Serialize;
 
 use super::Outcome;
@@ -94,13 +95,14 @@ pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> an
     if hosts.is_empty() {
         return Err(Misuse("name the hosts, as in `gpu1 root@gpu2`, or give --hosts GROUP".to_owned()).into());
     }
+    let remote = Remote { programs, own: &Own::read()?, say };
     let hosts = match command {
         Command::Install { package, listen, replace, .. } => {
-            install(session, programs, &hosts, package.as_ref(), *listen, *replace)?
+            install(session, &remote, &hosts, package.as_ref(), *listen, *replace)?
         }
-        Command::Check { .. } => each(programs, &hosts, |host| host, checked)?,
+        Command::Check { .. } => each(&remote, &hosts, |host| host, checked)?,
         Command::Uninstall { force, .. } => {
-            each(programs, &hosts, |host| host, |programs, host| uninstalled(programs, host, *force))?
+            each(&remote, &hosts, |host| host, |remote, host| uninstalled(remote, host, *force))?
         }
     };
     let answers = Answers { schema_version: 1, hosts };
@@ -114,17 +116,17 @@ pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> an
 
 /// Runs `work` for each host and reports each as it ends. Returns the answers in the order of the hosts.
 fn each<T: Sync>(
-    programs: &Programs,
+    remote: &Remote<'_>,
     all: &[T],
     host: impl Fn(&T) -> &Host,
-    work: impl Fn(&Programs, &T) -> Answer + Sync,
+    work: impl Fn(&Remote<'_>, &T) -> Answer + Sync,
 ) -> anyhow::Result<Vec<Answer>> {
     let stop = interrupt()?;
-    let programs = programs.interrupted_by(Arc::clone(&stop));
+    let remote = Remote { programs: &remote.programs.interrupted_by(Arc::clone(&stop)), ..*remote };
     let mut ended = 0;
     let timed = |it: &T| {
         let before = Instant::now();
-        (work(&programs, it), before.elapsed())
+        (work(&remote, it), before.elapsed())
     };
     let answers = pool::each(all, pool::AT_ONCE, &stop, timed, |_, (answer, took)| {
         ended += 1;
@@ -144,7 +146,7 @@ fn each<T: Sync>(
 
 fn install(
     session: &Session,
-    programs: &Programs,
+    remote: &Remote<'_>,
     hosts: &[Host],
     package: Option<&PathBuf>,
     listen: Option<SocketAddr>,
@@ -155,13 +157,13 @@ fn install(
     let named = package.map(|path| find(Some(&absolute(path)?))).transpose()?.transpose();
     let named = named.map_err(|error| Misuse(error.to_string()))?;
     // Looking changes nothing: a signal may end it, and the questions, at once.
-    let look = |host: &Host| remote::look(programs, host);
+    let look = |host: &Host| remote.look(host);
     let looked = pool::each(hosts, pool::AT_ONCE, &AtomicBool::new(false), look, |_, _| {});
     // Questions one after the other, before anything is changed.
     let decided = hosts.iter().zip(looked.into_iter().flatten()).map(|(host, looked)| {
         let step = match looked {
             Ok(found) => {
-                let step = found.step(host, |what| if replace { Ok(true) } else { ask(host, what) });
+                let step = found.step(|what| if replace { Ok(true) } else { ask(host, what) });
                 step.map_err(|problem| Answer::refused(host, problem))
             }
             Err(error) => Err(Answer::failed(host, error)),
@@ -175,12 +177,11 @@ fn install(
         None if needs => Some(find(None)?.map_err(|error| error.to_string())),
         None => None,
     };
-    let listen = listen.map(|listen| listen.to_string());
     each(
-        programs,
+        remote,
         &decided,
         |(host, _)| host,
-        |programs, (host, step)| {
+        |remote, (host, step)| {
             let Step { needs_package, replaces } = match step {
                 Ok(step) => *step,
                 Err(answer) => return answer.clone(),
@@ -191,12 +192,9 @@ fn install(
                 None => None,
             };
             if let (Some(package), false) = (package, session.format.is_json()) {
-                say(
-                    &host.to_string(),
-                    &format!("copying {} ({} KiB)", package.path.display(), package.bytes.len() >> 10),
-                );
+                say(host, &format!("copying {} ({} KiB)", package.path.display(), package.bytes.len() >> 10));
             }
-            installed(programs, host, &InstallOptions { package, listen: listen.as_deref(), replaces })
+            installed(remote, host, &InstallOptions { package, listen, replaces })
         },
     )
 }
@@ -217,9 +215,9 @@ fn ask(host: &Host, what: &str) -> Result<bool, String> {
     Ok(matches!(reply.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-fn installed(programs: &Programs, host: &Host, options: &InstallOptions<'_>) -> Answer {
-    let found = match remote::install(programs, host, options) {
-        Ok(found) => Found { unit: Unit::Own, ..found },
+fn installed(remote: &Remote<'_>, host: &Host, options: &InstallOptions<'_>) -> Answer {
+    let found = match remote.install(host, options) {
+        Ok(found) => found,
         Err(error) => return Answer::midway(host, error),
     };
     let mut answer = Answer::of(host, &found, 0);
@@ -232,8 +230,8 @@ fn installed(programs: &Programs, host: &Host, options: &InstallOptions<'_>) -> 
     answer
 }
 
-fn checked(programs: &Programs, host: &Host) -> Answer {
-    match remote::check(programs, host) {
+fn checked(remote: &Remote<'_>, host: &Host) -> Answer {
+    match remote.check(host) {
         Ok(found) => {
             let problems = found.problems();
             let mut answer = Answer::of(host, &found, if problems.is_empty() { 0 } else { 3 });
@@ -245,8 +243,8 @@ fn checked(programs: &Programs, host: &Host) -> Answer {
     }
 }
 
-fn uninstalled(programs: &Programs, host: &Host, force: bool) -> Answer {
-    match remote::uninstall(programs, host, force) {
+fn uninstalled(remote: &Remote<'_>, host: &Host, force: bool) -> Answer {
+    match remote.uninstall(host, force) {
         Ok(found) => {
             let mut answer = Answer::of(host, &found, 0);
             let text = match () {
@@ -274,7 +272,7 @@ impl Answer {
                 Unit::Own => Some("own"),
                 Unit::Foreign { .. } => Some("foreign"),
             },
-            listen: found.scrape.as_ref().map(|scrape| scrape.listen),
+            listen: found.answer().map(|scrape| scrape.listen),
             answers_here: None,
             problems: Vec::new(),
             notes: found.kept.clone(),
@@ -313,14 +311,15 @@ impl Answer {
     }
 
     fn report_lines(&self) {
-        self.stderr.iter().for_each(|line| say(&self.host, line));
-        self.problems.iter().for_each(|problem| say(&self.host, &format!("problem: {problem}")));
-        self.notes.iter().for_each(|note| say(&self.host, note));
+        let problems = self.problems.iter().map(|problem| format!("problem: {problem}"));
+        for line in self.stderr.iter().cloned().chain(problems).chain(self.notes.iter().cloned()) {
+            say(&self.host, &line);
+        }
     }
 
     /// A firewall in between is a note, not a failure: Prometheus may run elsewhere.
     fn try_from_here(&mut self, host: &Host, found: &Found) {
-        let Some(scrape) = &found.scrape else { return };
+        let Some(scrape) = found.answer() else { return };
         let listen = scrape.listen;
         if listen.ip().is_loopback() {
             self.notes.push(format!("the exporter listens on {listen}: only its own host can reach it"));
@@ -358,6 +357,6 @@ impl Answers {
     }
 }
 
-fn say(host: &str, text: &str) {
+fn say(host: &impl Display, text: &str) {
     writeln!(anstream::stderr(), "{host}: {}", printable::printable(text)).ok();
 }

@@ -14,7 +14,7 @@ use reconcile::Digest;
 use reconcile::command::{Programs, Stream};
 use root::Root;
 
-use super::ssh::{self, Error, Request, Rights, Stdin, sudo_refused};
+use super::ssh::{self, CONNECTING, Error, Request, Stdin, sudo_refused};
 
 const SCRIPT: &str = include_str!("program.sh");
 
@@ -107,7 +107,7 @@ pub fn run(
     take: &mut dyn FnMut(Event<'_>) -> bool,
 ) -> Result<i32, Error> {
     let script = script(own, host, command);
-    let request = Request { script: &script, rights: Rights::Login, limit: command.limit };
+    let request = Request { script: &script, limit: command.limit, connecting: CONNECTING };
     let mut talk = Talk { own, host, begun: Vec::new(), state: State::Asked, take };
     let ended =
         ssh::talk(programs, host, &request, &mut |stream, chunk, stdin| talk.hear(stream, chunk, stdin));

@@ -1,34 +1,31 @@
-//! The exporter on another machine: installed, checked, removed. Scripts in POSIX sh carry the package there, and keep
-//! how the machine was; the rocworker that is then there does the rest.
+//! The exporter on another machine: installed, checked, removed. The rocworker of this version that runs there does it
+//! (`rocworker exporter`, src/exporter_setup), and answers with [`Found`] as JSON.
 
 pub mod exporter_config;
 pub mod package;
 pub mod scrape;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use config::Host;
 use printable::printable;
 use reconcile::Digest;
-use reconcile::command::Programs;
+use reconcile::command::{Programs, Stream};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::ssh::{self, Request, Rights};
+use super::program::{self, Command, Event, Own, Which};
+use super::ssh::{self, MOST};
 use package::Package;
 
-const COMMON: &str = include_str!("common.sh");
-const LOOK: &str = include_str!("look.sh");
-const REVERT: &str = include_str!("revert.sh");
-const INSTALL: &str = include_str!("install.sh");
-const CHECK: &str = include_str!("check.sh");
-const UNINSTALL: &str = include_str!("uninstall.sh");
-
-/// How many last lines of the script's stderr a person is shown.
+/// How many last lines of rocworker's stderr a person is shown.
 const LINES: usize = 40;
 
-/// How the exporter answers on its own machine: what `rocworker exporter scrape` prints there.
+/// How many bytes at the end of stderr are kept for these lines.
+const MOST_STDERR: usize = 1 << 20;
+
+/// How the exporter answers on its own machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scrape {
     /// The address that the machine's configuration names.
@@ -37,32 +34,30 @@ pub struct Scrape {
 }
 
 /// What a machine has of the exporter.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
-    /// The package's state by dpkg-query: `installed 0.1.0-1`, `not-installed`.
+    /// The package's state and version by dpkg-query: `installed 0.1.0-1`, `not-installed`.
     pub package: String,
-    /// The number of AMD's cards, by their PCI ids.
-    pub cards: Option<u32>,
     /// Who wrote the machine's rocm-exporter.service.
     pub unit: Unit,
-    /// What `systemctl is-active` prints for the unit.
+    /// The unit's state, as `systemctl is-active` prints it.
     pub active: Option<String>,
-    pub scrape: Option<Scrape>,
-    /// Why the exporter does not answer on its own machine.
-    pub no_scrape: Option<String>,
+    /// How the exporter answers on its own machine, or why it does not; `None`: it was not asked.
+    pub scrape: Option<Result<Scrape, String>>,
     /// Sentences on what was not restored, and why.
     pub kept: Vec<String>,
     pub is_nothing: bool,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Unit {
     #[default]
     None,
     Own,
     Foreign {
-        file: String,
-        runs: String,
+        file: PathBuf,
+        /// `runs /usr/local/bin/rocm_smi_exporter`
+        what: String,
     },
 }
 
@@ -90,7 +85,7 @@ pub struct InstallOptions<'w> {
     /// The package; `None`: the machine has rocworker already.
     pub package: Option<&'w Package>,
     /// `None`: what the configuration there says, and else `DEFAULT_LISTEN`.
-    pub listen: Option<&'w str>,
+    pub listen: Option<SocketAddr>,
     /// Whether a foreign unit is replaced.
     pub replaces: bool,
 }
@@ -104,141 +99,119 @@ pub struct Step {
 }
 
 /// Every address: Prometheus runs on another machine.
-pub(crate) const DEFAULT_LISTEN: &str = "0.0.0.0:9401";
+const DEFAULT_LISTEN: &str = "0.0.0.0:9401";
 
-/// What the machine has, and whether the exporter can be installed there. Changes nothing.
-///
-/// # Errors
-/// The machine cannot be asked, or lacks what the exporter needs.
-pub fn look(programs: &Programs, host: &Host) -> Result<Found, Error> {
-    run(programs, host, &[COMMON, LOOK].concat())
+/// How other machines are asked.
+#[derive(Debug)]
+pub struct Remote<'r> {
+    pub programs: &'r Programs,
+    pub own: &'r Own,
+    /// Gets a sentence about a machine while the command runs there.
+    pub say: fn(&Host, &str),
 }
 
-/// Asks the machine how its exporter is. Changes nothing.
-///
-/// # Errors
-/// The machine cannot be asked.
-pub fn check(programs: &Programs, host: &Host) -> Result<Found, Error> {
-    run(programs, host, &[COMMON, CHECK].concat())
-}
-
-/// Installs and starts the exporter. A second time changes nothing.
-///
-/// # Errors
-/// The error says what has failed on the machine, and whether it was reverted.
-pub fn install(programs: &Programs, host: &Host, wanted: &InstallOptions<'_>) -> Result<Found, Error> {
-    run(programs, host, &install_script(wanted))
-}
-
-fn install_script(wanted: &InstallOptions<'_>) -> String {
-    let mut options = match wanted.listen {
-        Some(listen) => format!("--listen {listen}"),
-        None => format!("--listen {DEFAULT_LISTEN} --unless-set"),
-    };
-    if wanted.replaces {
-        options.push_str(" --replace");
+impl Remote<'_> {
+    /// What the machine has. Changes nothing.
+    ///
+    /// # Errors
+    /// The machine cannot be asked, or lacks what the exporter needs.
+    pub fn look(&self, host: &Host) -> Result<Found, Error> {
+        self.run(host, &["look"], &[])
     }
-    let (bytes, sum) = match wanted.package {
-        Some(package) => (package.bytes.as_slice(), Digest::of(&package.bytes).as_str().to_owned()),
-        None => (&[][..], String::new()),
-    };
-    let mut text = [COMMON, REVERT, INSTALL].concat();
-    // An address has no quote.
-    text.push_str(&format!(
-        "options='{options}' size={} sha256='{sum}'\npayload() {{\nbase64 -d <<'END'\n",
-        bytes.len()
-    ));
-    for line in STANDARD.encode(bytes).as_bytes().chunks(76) {
-        text.push_str(&String::from_utf8_lossy(line));
-        text.push('\n');
+
+    /// Asks the machine how its exporter is. Changes nothing.
+    ///
+    /// # Errors
+    /// The machine cannot be asked.
+    pub fn check(&self, host: &Host) -> Result<Found, Error> {
+        self.run(host, &["check"], &[])
     }
-    text.push_str("END\n}\ninstall\n");
-    text
-}
 
-/// Removes what install has brought, and restores what was there before. `force`: also where the unit has been edited.
-///
-/// # Errors
-/// The error says what stays on the machine, and why.
-pub fn uninstall(programs: &Programs, host: &Host, force: bool) -> Result<Found, Error> {
-    let call = if force { "uninstall --force\n" } else { "uninstall\n" };
-    run(programs, host, &[COMMON, REVERT, UNINSTALL, call].concat())
-}
+    /// Installs and starts the exporter. A second time changes nothing.
+    ///
+    /// # Errors
+    /// The error says what has failed on the machine, and whether it was reverted.
+    pub fn install(&self, host: &Host, wanted: &InstallOptions<'_>) -> Result<Found, Error> {
+        let listen = wanted.listen.map_or_else(|| DEFAULT_LISTEN.to_owned(), |listen| listen.to_string());
+        let mut words = vec!["install", "--listen", &listen];
+        words.extend(wanted.listen.is_none().then_some("--unless-set"));
+        words.extend(wanted.replaces.then_some("--replace"));
+        let package = wanted.package.map(|package| (Digest::of(&package.bytes), package.bytes.as_slice()));
+        if let Some((digest, _)) = &package {
+            words.extend(["--package", digest.as_str()]);
+        }
+        self.run(host, &words, package.as_ref().map_or(&[], |(_, bytes)| bytes))
+    }
 
-fn run(programs: &Programs, host: &Host, script: &str) -> Result<Found, Error> {
-    let request = Request { script, rights: Rights::Root, limit: ssh::LIMIT };
-    let answer = ssh::run(programs, host, &request)?;
-    let stderr_lines: Vec<String> = String::from_utf8_lossy(&answer.stderr).lines().map(printable).collect();
-    let stderr_lines =
-        stderr_lines.get(stderr_lines.len().saturating_sub(LINES)..).unwrap_or_default().to_vec();
-    let refused = |problem| Err(Error::Refused { host: host.clone(), problem, stderr: stderr_lines.clone() });
-    match Found::parse(&String::from_utf8_lossy(&answer.stdout)) {
-        // Each script says which package is there.
-        Ok(found) if answer.code == 0 && found.package.is_empty() => {
-            refused("the script printed nothing: log in and try its /bin/sh".to_owned())
-        }
-        Ok(found) if answer.code == 0 => Ok(found),
-        Ok(_) => {
-            let last = stderr_lines.last().map_or_else(String::new, |line| format!(": {line}"));
-            refused(format!("the script exited with code {}{last}", answer.code))
-        }
-        Err(problem) => refused(problem),
+    /// Removes what install has brought, and restores what was there before. `force`: also where the unit has been edited.
+    ///
+    /// # Errors
+    /// The error says what stays on the machine, and why.
+    pub fn uninstall(&self, host: &Host, force: bool) -> Result<Found, Error> {
+        self.run(host, if force { &["uninstall", "--force"] } else { &["uninstall"] }, &[])
+    }
+
+    fn run(&self, host: &Host, words: &[&str], input: &[u8]) -> Result<Found, Error> {
+        let words: Vec<String> = ["exporter"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+        let command = Command { which: Which::Same, words: &words, colour: false, limit: ssh::LIMIT };
+        let (mut stdout, mut stderr, mut no_root) = (Vec::new(), Vec::new(), None);
+        let code = program::run(self.programs, self.own, host, &command, &mut |event| match event {
+            Event::Copying { folder, kib } => {
+                (self.say)(host, &format!("copying this rocworker to {folder} ({kib} KiB)"));
+                true
+            }
+            Event::Begun { unprivileged: Some(why), .. } => {
+                no_root = Some(why);
+                false
+            }
+            // Where the connection has ended, ssh says so.
+            Event::Begun { stdin, .. } => {
+                stdin.send(input.to_vec()).ok();
+                true
+            }
+            Event::Output(Stream::Stdout, chunk) => {
+                stdout.extend(chunk);
+                stdout.len() <= MOST
+            }
+            Event::Output(Stream::Stderr, chunk) => {
+                stderr.extend(chunk);
+                stderr.drain(..stderr.len().saturating_sub(MOST_STDERR));
+                true
+            }
+        });
+        let mut lines: Vec<String> = String::from_utf8_lossy(&stderr).lines().map(printable).collect();
+        lines.drain(..lines.len().saturating_sub(LINES));
+        let problem = match no_root.map_or_else(|| code.map(Ok), |why| Ok(Err(why)))? {
+            Err(why) => why,
+            Ok(0) => match Found::parse(&stdout) {
+                Ok(found) => return Ok(found),
+                Err(error) => format!("its rocworker printed another answer than this version's: {error}"),
+            },
+            Ok(code) => match lines.pop() {
+                Some(line) => line.strip_prefix("rocworker: ").unwrap_or(&line).to_owned(),
+                None => format!("its rocworker ended with code {code}"),
+            },
+        };
+        Err(Error::Refused { host: host.clone(), problem, stderr: lines })
     }
 }
 
 impl Found {
-    /// Reads a script's answer.
-    ///
-    /// # Errors
-    /// The problem that the script's answer names.
-    fn parse(stdout: &str) -> Result<Self, String> {
-        let mut found = Self::default();
-        let (mut file, mut runs, mut is_foreign) = (String::new(), String::new(), false);
-        for line in stdout.lines() {
-            let Some((key, value)) = line.split_once('\t') else {
-                return Err(format!("unexpected line in the script's output: {}", printable(line)));
-            };
-            let value = printable(value);
-            match key {
-                "problem" => return Err(value),
-                "package" => found.package = value.trim().to_owned(),
-                "cards" => found.cards = value.parse().ok(),
-                "unit" if value == "own" => found.unit = Unit::Own,
-                "unit" => is_foreign = true,
-                "unit-file" => file = value,
-                "unit-runs" => runs = value,
-                "active" => found.active = Some(value),
-                "scrape" => found.scrape = serde_json::from_str(&value).ok(),
-                "no-scrape" => found.no_scrape = Some(value),
-                "kept" => found.kept.push(value),
-                "nothing" => found.is_nothing = true,
-                // A later version may print further keys.
-                _ => {}
-            }
-        }
-        if is_foreign {
-            found.unit = Unit::Foreign { file, runs };
-        }
-        Ok(found)
+    /// Reads a machine's answer, whose strings are made safe for a terminal.
+    fn parse(stdout: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_value(safe(serde_json::from_slice(stdout)?))
     }
 
     /// What install is to do. `may_replace` answers for a foreign unit, of which it gets a description.
     ///
     /// # Errors
     /// Why nothing is to be done.
-    pub fn step(
-        &self,
-        host: &Host,
-        may_replace: impl FnOnce(&str) -> Result<bool, String>,
-    ) -> Result<Step, String> {
-        if self.cards == Some(0) {
-            return Err(format!("it has no AMD GPU: `rocworker --host {host} detect` lists what it has"));
-        }
+    pub fn step(&self, may_replace: impl FnOnce(&str) -> Result<bool, String>) -> Result<Step, String> {
         let needs_package = self.version().is_none();
-        let Unit::Foreign { file, runs } = &self.unit else {
+        let Unit::Foreign { file, what } = &self.unit else {
             return Ok(Step { needs_package, replaces: false });
         };
-        if may_replace(&format!("rocm-exporter.service is not rocworker's. {file} runs: {runs}"))? {
+        if may_replace(&format!("rocm-exporter.service is not rocworker's: {} {what}", file.display()))? {
             Ok(Step { needs_package, replaces: true })
         } else {
             Err("you chose to keep rocm-exporter.service; the machine is unchanged".to_owned())
@@ -250,6 +223,11 @@ impl Found {
         self.package.strip_prefix("installed ").map(str::trim)
     }
 
+    /// How the exporter answers on its own machine.
+    pub fn answer(&self) -> Option<&Scrape> {
+        self.scrape.as_ref()?.as_ref().ok()
+    }
+
     /// The problems that the check found, a sentence each.
     pub fn problems(&self) -> Vec<String> {
         let mut problems = Vec::new();
@@ -258,16 +236,15 @@ impl Found {
         }
         match (&self.unit, self.active.as_deref()) {
             (Unit::None, _) => problems.push("there is no rocm-exporter.service".to_owned()),
-            (Unit::Foreign { file, runs }, _) => {
-                problems.push(format!("rocm-exporter.service is not rocworker's: {file} runs {runs}"));
+            (Unit::Foreign { file, what }, _) => {
+                problems.push(format!("rocm-exporter.service is not rocworker's: {} {what}", file.display()));
             }
             (Unit::Own, Some("active")) => {}
             (Unit::Own, state) => {
                 problems.push(format!("rocm-exporter.service is {}", state.unwrap_or("in an unknown state")));
             }
         }
-        if self.unit == Unit::Own && self.scrape.is_none() {
-            let why = self.no_scrape.as_deref().unwrap_or("the reason is unknown");
+        if let (Unit::Own, Some(Err(why))) = (&self.unit, &self.scrape) {
             problems.push(format!("the exporter does not answer on its host: {why}"));
         }
         problems
@@ -276,7 +253,7 @@ impl Found {
     /// The URL at which Prometheus finds the metrics, with the host's name as it was given. `None`: it is unknown, or
     /// the exporter listens on loopback alone.
     pub fn url(&self, host: &Host) -> Option<String> {
-        let scrape = self.scrape.as_ref().filter(|scrape| !scrape.listen.ip().is_loopback())?;
+        let scrape = self.answer().filter(|scrape| !scrape.listen.ip().is_loopback())?;
         let port = scrape.listen.port();
         let scheme = if scrape.tls { "https" } else { "http" };
         let name = &host.name;
@@ -285,13 +262,22 @@ impl Found {
     }
 }
 
+fn safe(answer: Value) -> Value {
+    match answer {
+        Value::String(text) => Value::String(printable(&text)),
+        Value::Array(all) => all.into_iter().map(safe).collect(),
+        Value::Object(all) => all.into_iter().map(|(key, value)| (key, safe(value))).collect(),
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn found(scrape: &str) -> Found {
-        Found::parse(&format!("package\tinstalled 0.1.0-1\nunit\town\nactive\tactive\nscrape\t{scrape}\n"))
-            .unwrap()
+    fn installed(unit: Unit, active: &str) -> Found {
+        let package = "installed 0.1.0-1".to_owned();
+        Found { package, unit, active: Some(active.to_owned()), ..Found::default() }
     }
 
     #[test]
@@ -303,8 +289,9 @@ mod tests {
             ("127.0.0.1:9401", false, "gpu1", None),
             ("[::1]:9401", true, "gpu1", None),
         ] {
-            // An earlier version also says the status.
-            let found = found(&format!("{{\"listen\":\"{listen}\",\"tls\":{tls},\"status\":null}}"));
+            let scrape = Some(Ok(Scrape { listen: listen.parse().unwrap(), tls }));
+            let found = Found { scrape, ..installed(Unit::Own, "active") };
+            let found = Found::parse(&serde_json::to_vec(&found).unwrap()).unwrap();
             let host = Host { user: Some("ops".to_owned()), name: name.to_owned() };
             assert_eq!(found.url(&host).as_deref(), url);
             assert_eq!((found.version(), found.problems()), (Some("0.1.0-1"), Vec::new()));
@@ -312,20 +299,23 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_in_sentences() {
-        let problem = |text: &str| Found::parse(text).unwrap().problems().join("; ");
+    fn what_is_wrong_is_said_in_sentences_that_steer_no_terminal() {
+        let problem =
+            |found: &Found| Found::parse(&serde_json::to_vec(found).unwrap()).unwrap().problems().join("; ");
         assert_eq!(
-            problem("package\tnot-installed\n"),
+            problem(&Found { package: "not-installed".to_owned(), ..Found::default() }),
             "rocworker's package is not installed; there is no rocm-exporter.service"
         );
+        let unit = Unit::Foreign { file: "/etc/x".into(), what: "runs /bin/y\u{1b}[2J".to_owned() };
         assert_eq!(
-            problem(
-                "package\tinstalled 1\nunit\tforeign\nunit-file\t/etc/x\nunit-runs\t/bin/y\u{1b}[2J\nactive\tactive\n"
-            ),
+            problem(&installed(unit, "active")),
             format!("rocm-exporter.service is not rocworker's: /etc/x runs {}", printable("/bin/y\u{1b}[2J"))
         );
-        assert!(problem("package\tinstalled 1\nunit\town\nactive\tfailed\n").contains("is failed"));
-        assert_eq!(Found::parse("problem\tthe disk is full\n").unwrap_err(), "the disk is full");
-        assert!(Found::parse("Welcome!\n").is_err());
+        let scrape = Some(Err("0.0.0.0:9401: Connection refused".to_owned()));
+        assert_eq!(
+            problem(&Found { scrape, ..installed(Unit::Own, "failed") }),
+            "rocm-exporter.service is failed; the exporter does not answer on its host: 0.0.0.0:9401: Connection refused"
+        );
+        assert!(Found::parse(b"Welcome!\n").is_err());
     }
 }
