@@ -84,14 +84,10 @@ impl ExporterUnit {
     }
 }
 
-/// The path of the unit that systemd would run by the name.
-pub(crate) fn path(root: &Root) -> Option<PathBuf> {
-    FOLDERS.iter().map(|folder| Path::new(folder).join(NAME)).find(|path| root.is_there(path))
-}
-
 /// The unit that systemd would run by the name, unless rocworker wrote it.
 pub(crate) fn foreign(root: &Root) -> Option<Foreign> {
-    let path = path(root)?;
+    let mut paths = FOLDERS.iter().map(|folder| Path::new(folder).join(NAME));
+    let path = paths.find(|path| root.is_there(path))?;
     if root.read_text(&path, LIMIT).is_ok_and(|text| text.starts_with(OWN)) {
         return None;
     }

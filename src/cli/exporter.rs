@@ -1,14 +1,18 @@
 //! Subcommands that `rocworker remote` runs on the target machine. Each prints what the machine has as JSON.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::time::Duration;
 
 use clap::Subcommand;
-pub(super) use fleet::remote::exporter_config::Listen;
+use fleet::remote::exporter_config::Listen;
 
 use super::Outcome;
 use super::output::print_text;
 use super::session::{Misuse, Session};
-use crate::exporter_setup::{Install, Setup};
+use crate::exporter_setup::Setup;
+
+/// Prometheus runs on another machine.
+const EVERY_ADDRESS: SocketAddr = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 9401));
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -18,12 +22,9 @@ pub(crate) enum Command {
     Check,
     /// Install the package and start the exporter, or revert what was begun
     Install {
-        /// Listen here
+        /// Listen here [default: the configuration's address, or 0.0.0.0:9401]
         #[arg(long, value_name = "ADDRESS")]
-        listen: SocketAddr,
-        /// Let the address of the configuration count, where it has one
-        #[arg(long)]
-        unless_set: bool,
+        listen: Option<SocketAddr>,
         /// Replace another tool's rocm-exporter.service
         #[arg(long)]
         replace: bool,
@@ -45,10 +46,10 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
     let setup = Setup::new(&session.root, programs);
     let found = match command {
         Command::Look => setup.look(),
-        Command::Check => setup.check(),
-        Command::Install { listen, unless_set, replace, package } => {
-            let listen = if *unless_set { Listen::Default(*listen) } else { Listen::Asked(*listen) };
-            setup.install(&Install { listen, replaces: *replace, package: package.as_deref() })
+        Command::Check => setup.check(Duration::ZERO),
+        Command::Install { listen, replace, package } => {
+            let listen = listen.map_or(Listen::Default(EVERY_ADDRESS), Listen::Asked);
+            setup.install(listen, *replace, package.as_deref())
         }
         Command::Uninstall { force } => setup.uninstall(*force),
     };

@@ -1,6 +1,5 @@
 //! The exporter on other machines. A failure on one machine does not stop the others.
 
-use std::fmt::Display;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -10,16 +9,27 @@ use std::time::{Duration, Instant};
 
 use config::{Host, listen_address};
 use fleet::pool;
-use fleet::program::Own;
-pub(super) use fleet::remote::package::Package;
-pub(super) use fleet::remote::scrape::scrape_by_name;
-pub(super) use fleet::remote::{Error, Found, InstallOptions, Remote, Step, Unit};
+use fleet::program::{self, Event, Own, Which};
+use fleet::remote::package::Package;
+use fleet::remote::scrape::scrape_by_name;
+use fleet::ssh::{self, Error};
+use printable::printable;
+use reconcile::Digest;
+use reconcile::command::{Programs, Stream};
 use serde::Serialize;
+use serde_json::Value;
 
 use super::Outcome;
 use super::hosts::{hosts as hosts_of, progress};
 use super::options::Options;
 use super::session::{Misuse, Session, absolute, caller, interrupt};
+use crate::exporter_setup::{Found, Unit};
+
+/// How many last lines of a machine's stderr a person is shown.
+const LINES: usize = 40;
+
+/// How many bytes at the end of stderr are kept for these lines.
+const MOST_STDERR: usize = 1 << 20;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -63,16 +73,10 @@ struct Answer {
     code: u8,
     /// The URL of the metrics; null where the command was not done.
     url: Option<String>,
-    /// The version of rocworker's package on the machine.
-    version: Option<String>,
-    /// What `systemctl is-active` prints for the unit.
-    active: Option<String>,
-    unit: Option<&'static str>,
-    listen: Option<SocketAddr>,
+    #[serde(flatten)]
+    found: Found,
     /// Whether the exporter answers this machine; null if rocworker did not try.
     answers_here: Option<bool>,
-    problems: Vec<String>,
-    notes: Vec<String>,
     /// The lines that its programs wrote before it failed, for people.
     #[serde(skip)]
     stderr: Vec<String>,
@@ -95,14 +99,15 @@ pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> an
     if hosts.is_empty() {
         return Err(Misuse("name the hosts, as in `gpu1 root@gpu2`, or give --hosts GROUP".to_owned()).into());
     }
-    let remote = Remote { programs, own: &Own::read()?, say };
+    let remote = Remote { programs, own: &Own::read()? };
     let hosts = match command {
         Command::Install { package, listen, replace, .. } => {
             install(session, &remote, &hosts, package.as_ref(), *listen, *replace)?
         }
         Command::Check { .. } => each(&remote, &hosts, |host| host, checked)?,
         Command::Uninstall { force, .. } => {
-            each(&remote, &hosts, |host| host, |remote, host| uninstalled(remote, host, *force))?
+            let words = if *force { &["uninstall", "--force"][..] } else { &["uninstall"] };
+            each(&remote, &hosts, |host| host, |remote, host| remote.ask(host, words, &[]))?
         }
     };
     let answers = Answers { schema_version: 1, hosts };
@@ -157,50 +162,56 @@ fn install(
     let named = package.map(|path| find(Some(&absolute(path)?))).transpose()?.transpose();
     let named = named.map_err(|error| Misuse(error.to_string()))?;
     // Looking changes nothing: a signal may end it, and the questions, at once.
-    let look = |host: &Host| remote.look(host);
+    let look = |host: &Host| remote.ask(host, &["look"], &[]);
     let looked = pool::each(hosts, pool::AT_ONCE, &AtomicBool::new(false), look, |_, _| {});
     // Questions one after the other, before anything is changed.
-    let decided = hosts.iter().zip(looked.into_iter().flatten()).map(|(host, looked)| {
-        let step = match looked {
-            Ok(found) => {
-                let step = found.step(|what| if replace { Ok(true) } else { ask(host, what) });
-                step.map_err(|problem| Answer::refused(host, problem))
-            }
-            Err(error) => Err(Answer::failed(host, error)),
+    let decided = hosts.iter().zip(looked.into_iter().flatten()).map(|(host, answer)| {
+        let may_replace = match &answer.found.foreign {
+            Some(what) if !replace => ask(host, what),
+            _ => Ok(()),
         };
-        (host, step)
+        (host, may_replace.map_or_else(|problem| Answer::refused(host, problem), |()| answer))
     });
-    let decided: Vec<(&Host, Result<Step, Answer>)> = decided.collect();
-    let needs = decided.iter().any(|(_, step)| step.as_ref().is_ok_and(|step| step.needs_package));
+    let decided: Vec<(&Host, Answer)> = decided.collect();
+    let needs = |looked: &Answer| looked.code == 0 && looked.found.version.is_none();
     let package = match named {
         Some(package) => Some(Ok(package)),
-        None if needs => Some(find(None)?.map_err(|error| error.to_string())),
+        None if decided.iter().any(|(_, looked)| needs(looked)) => {
+            Some(find(None)?.map_err(|error| error.to_string()))
+        }
         None => None,
     };
+    let listen = listen.map(|listen| listen.to_string());
     each(
         remote,
         &decided,
         |(host, _)| host,
-        |remote, (host, step)| {
-            let Step { needs_package, replaces } = match step {
-                Ok(step) => *step,
-                Err(answer) => return answer.clone(),
-            };
-            let package = match package.as_ref().filter(|_| needs_package) {
-                Some(Ok(package)) => Some(package),
+        |remote, (host, looked)| {
+            if looked.code != 0 {
+                return looked.clone();
+            }
+            let mut words = vec!["install"];
+            words.extend(listen.iter().flat_map(|listen| ["--listen", listen]));
+            words.extend(looked.found.foreign.is_some().then_some("--replace"));
+            let package = match package.as_ref().filter(|_| needs(looked)) {
                 Some(Err(problem)) => return Answer::refused(host, problem.clone()),
+                Some(Ok(package)) => Some(package),
                 None => None,
             };
+            let digest = package.map(|package| Digest::of(&package.bytes));
+            words.extend(digest.iter().flat_map(|digest| ["--package", digest.as_str()]));
             if let (Some(package), false) = (package, session.format.is_json()) {
-                say(host, &format!("copying {} ({} KiB)", package.path.display(), package.bytes.len() >> 10));
+                let (path, kib) = (package.path.display(), package.bytes.len() >> 10);
+                say(&host.to_string(), &format!("copying {path} ({kib} KiB)"));
             }
-            installed(remote, host, &InstallOptions { package, listen, replaces })
+            let bytes = package.map_or(&[][..], |package| &package.bytes);
+            installed(host, remote.ask(host, &words, bytes))
         },
     )
 }
 
-/// Asks the person at this terminal. Without a terminal it is an error.
-fn ask(host: &Host, what: &str) -> Result<bool, String> {
+/// Asks the person at this terminal. Without a terminal, or after a no, it is an error.
+fn ask(host: &Host, what: &str) -> Result<(), String> {
     if !std::io::stdin().is_terminal() {
         return Err(format!(
             "{what}; rocworker needs a terminal to ask you: use --replace to replace it until uninstall"
@@ -212,93 +223,114 @@ fn ask(host: &Host, what: &str) -> Result<bool, String> {
     stderr.flush().ok();
     let mut reply = String::new();
     std::io::stdin().lock().read_line(&mut reply).map_err(|error| error.to_string())?;
-    Ok(matches!(reply.trim().to_lowercase().as_str(), "y" | "yes"))
+    match reply.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err("you chose to keep rocm-exporter.service; the machine is unchanged".to_owned()),
+    }
 }
 
-fn installed(remote: &Remote<'_>, host: &Host, options: &InstallOptions<'_>) -> Answer {
-    let found = match remote.install(host, options) {
-        Ok(found) => found,
-        Err(error) => return Answer::midway(host, error),
-    };
-    let mut answer = Answer::of(host, &found, 0);
-    if let Some(listen) = answer.listen.filter(|listen| listen.ip().is_unspecified()) {
+fn installed(host: &Host, mut answer: Answer) -> Answer {
+    if let Some(listen) = answer.found.listen.filter(|listen| listen.ip().is_unspecified()) {
         let note =
             format!("the exporter listens on {listen}: anyone who can reach this host can read the metrics");
-        answer.notes.push(note);
+        answer.found.notes.push(note);
     }
-    answer.try_from_here(host, &found);
+    answer.try_from_here(host);
     answer
 }
 
 fn checked(remote: &Remote<'_>, host: &Host) -> Answer {
-    match remote.check(host) {
-        Ok(found) => {
-            let problems = found.problems();
-            let mut answer = Answer::of(host, &found, if problems.is_empty() { 0 } else { 3 });
-            answer.problems = problems;
-            answer.try_from_here(host, &found);
-            answer
+    let mut answer = remote.ask(host, &["check"], &[]);
+    if answer.code == 0 && !answer.found.problems.is_empty() {
+        answer.code = 3;
+    }
+    answer.try_from_here(host);
+    answer
+}
+
+/// How other machines are asked.
+struct Remote<'r> {
+    programs: &'r Programs,
+    own: &'r Own,
+}
+
+impl Remote<'_> {
+    /// Runs a command of `rocworker exporter` there.
+    fn ask(&self, host: &Host, words: &[&str], input: &[u8]) -> Answer {
+        let argv: Vec<String> = ["exporter"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+        let command = program::Command { which: Which::Root, words: &argv, colour: false, limit: ssh::LIMIT };
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let ended = program::run(self.programs, self.own, host, &command, &mut |event| {
+            match event {
+                Event::Copying { folder, kib } => {
+                    say(&host.to_string(), &format!("copying this rocworker to {folder} ({kib} KiB)"));
+                }
+                // Where the connection has ended, ssh says so.
+                Event::Begun { stdin, .. } => drop(stdin.send(input.to_vec())),
+                Event::Output(Stream::Stdout, chunk) => stdout.extend(chunk),
+                Event::Output(Stream::Stderr, chunk) => {
+                    stderr.extend(chunk);
+                    stderr.drain(..stderr.len().saturating_sub(MOST_STDERR));
+                }
+            }
+            stdout.len() <= ssh::MOST
+        });
+        let mut stderr: Vec<String> = String::from_utf8_lossy(&stderr).lines().map(str::to_owned).collect();
+        stderr.drain(..stderr.len().saturating_sub(LINES));
+        let is_midway =
+            matches!(ended, Err(Error::Interrupted { .. } | Error::Lost { .. } | Error::TimedOut { .. }));
+        let problem = match ended.map(|code| (code, Found::parse(&stdout))) {
+            Ok((0, Ok(mut found))) => {
+                let url = found.url(host);
+                // The URL has it.
+                found.tls = false;
+                return Answer { code: 0, url, found, ..Answer::refused(host, String::new()) };
+            }
+            Ok((0, Err(error))) => format!("its answer is not this version's: {error}"),
+            Ok((code, _)) => match stderr.pop() {
+                Some(line) => line.strip_prefix("rocworker: ").unwrap_or(&line).to_owned(),
+                None => format!("its rocworker ended with code {code}"),
+            },
+            Err(error) => error.to_string().trim_start_matches(&format!("{host}: ")).to_owned(),
+        };
+        let mut answer = Answer { stderr, ..Answer::refused(host, problem) };
+        if is_midway && matches!(words, ["install" | "uninstall", ..]) {
+            answer.found.notes.push("the next install or uninstall finishes this one".to_owned());
         }
-        Err(error) => Answer::failed(host, error),
+        answer
     }
 }
 
-fn uninstalled(remote: &Remote<'_>, host: &Host, force: bool) -> Answer {
-    match remote.uninstall(host, force) {
-        Ok(found) => {
-            let mut answer = Answer::of(host, &found, 0);
-            let text = match () {
-                () if found.is_nothing => "remote install did not set up this host; nothing to do",
-                () if found.kept.is_empty() => "exporter removed, previous state restored",
-                () => "exporter removed, previous state restored, except:",
-            };
-            answer.notes.insert(0, text.to_owned());
-            answer
-        }
-        Err(error) => Answer::midway(host, error),
+impl Found {
+    /// Reads a machine's answer, whose strings are made safe for a terminal.
+    fn parse(stdout: &[u8]) -> serde_json::Result<Self> {
+        serde_json::from_value(safe(serde_json::from_slice(stdout)?))
+    }
+
+    /// The URL at which Prometheus finds the metrics, with the host's name as it was given. `None`: it is unknown, or
+    /// the exporter listens on loopback alone.
+    fn url(&self, host: &Host) -> Option<String> {
+        let listen = self.listen.filter(|listen| !listen.ip().is_loopback())?;
+        let scheme = if self.tls { "https" } else { "http" };
+        let name = &host.name;
+        let name = if name.contains(':') { format!("[{name}]") } else { name.clone() };
+        Some(format!("{scheme}://{name}:{}/metrics", listen.port()))
+    }
+}
+
+fn safe(answer: Value) -> Value {
+    match answer {
+        Value::String(text) => Value::String(printable(&text)),
+        Value::Array(all) => all.into_iter().map(safe).collect(),
+        Value::Object(all) => all.into_iter().map(|(key, value)| (key, safe(value))).collect(),
+        other => other,
     }
 }
 
 impl Answer {
-    fn of(host: &Host, found: &Found, code: u8) -> Self {
-        Self {
-            host: host.to_string(),
-            code,
-            url: found.url(host),
-            version: found.version().map(str::to_owned),
-            active: found.active.clone(),
-            unit: match found.unit {
-                Unit::None => None,
-                Unit::Own => Some("own"),
-                Unit::Foreign { .. } => Some("foreign"),
-            },
-            listen: found.answer().map(|scrape| scrape.listen),
-            answers_here: None,
-            problems: Vec::new(),
-            notes: found.kept.clone(),
-            stderr: Vec::new(),
-        }
-    }
-
     fn refused(host: &Host, problem: String) -> Self {
-        Self { problems: vec![problem], ..Self::of(host, &Found::default(), 1) }
-    }
-
-    fn failed(host: &Host, error: Error) -> Self {
-        let text = error.to_string();
-        let problem = text.strip_prefix(&format!("{host}: ")).unwrap_or(&text).to_owned();
-        let stderr = if let Error::Refused { stderr, .. } = error { stderr } else { Vec::new() };
-        Self { stderr, ..Self::refused(host, problem) }
-    }
-
-    /// The answer of a command that failed and may have changed the machine.
-    fn midway(host: &Host, error: Error) -> Self {
-        let is_midway = error.is_midway();
-        let mut answer = Self::failed(host, error);
-        if is_midway {
-            answer.notes.push("the next install or uninstall finishes this one".to_owned());
-        }
-        answer
+        let found = Found { problems: vec![problem], ..Found::default() };
+        Self { host: host.to_string(), code: 1, url: None, found, answers_here: None, stderr: Vec::new() }
     }
 
     /// Prints the answer's lines on stderr. With several hosts, a line that counts the ended ones comes first.
@@ -311,24 +343,24 @@ impl Answer {
     }
 
     fn report_lines(&self) {
-        let problems = self.problems.iter().map(|problem| format!("problem: {problem}"));
-        for line in self.stderr.iter().cloned().chain(problems).chain(self.notes.iter().cloned()) {
+        let problems = self.found.problems.iter().map(|problem| format!("problem: {problem}"));
+        for line in self.stderr.iter().cloned().chain(problems).chain(self.found.notes.iter().cloned()) {
             say(&self.host, &line);
         }
     }
 
     /// A firewall in between is a note, not a failure: Prometheus may run elsewhere.
-    fn try_from_here(&mut self, host: &Host, found: &Found) {
-        let Some(scrape) = found.answer() else { return };
-        let listen = scrape.listen;
-        if listen.ip().is_loopback() {
-            self.notes.push(format!("the exporter listens on {listen}: only its own host can reach it"));
+    fn try_from_here(&mut self, host: &Host) {
+        let Some(listen) = self.found.listen else { return };
+        let Some(url) = &self.url else {
+            let note = format!("the exporter listens on {listen}: only its own host can reach it");
+            self.found.notes.push(note);
             return;
-        }
-        let answered = scrape_by_name(&host.name, listen.port(), scrape.tls);
+        };
+        let answered = scrape_by_name(&host.name, listen.port(), url.starts_with("https:"));
         self.answers_here = Some(answered.is_ok());
         if let Err(why) = answered {
-            self.notes.push(format!(
+            self.found.notes.push(format!(
                 "the exporter answers on its host but not to this machine ({why}): a firewall may block the port, or only \
                  ~/.ssh/config knows the name"
             ));
@@ -341,13 +373,15 @@ impl Answers {
         let mut text = String::new();
         for it in &self.hosts {
             if is_check && it.code != 1 {
-                let version = it.version.as_deref().unwrap_or("not installed");
-                let unit = it.unit.map_or_else(
-                    || "no unit".to_owned(),
-                    |unit| format!("unit {unit}, {}", it.active.as_deref().unwrap_or("state unknown")),
-                );
-                let listen =
-                    it.listen.map_or_else(|| "no answer".to_owned(), |listen| format!("answers on {listen}"));
+                let Found { version, unit, active, listen, .. } = &it.found;
+                let version = version.as_deref().unwrap_or("not installed");
+                let state = active.as_deref().unwrap_or("state unknown");
+                let unit = match unit {
+                    None => "no unit".to_owned(),
+                    Some(Unit::Own) => format!("unit own, {state}"),
+                    Some(Unit::Foreign) => format!("unit foreign, {state}"),
+                };
+                let listen = listen.map_or_else(|| "no answer".to_owned(), |it| format!("answers on {it}"));
                 text.push_str(&format!("{}: rocworker {version}, {unit}, {listen}\n", it.host));
             } else if let Some(url) = it.url.as_ref().filter(|_| it.code == 0) {
                 text.push_str(&format!("Metrics available at: {url}\n"));
@@ -357,6 +391,35 @@ impl Answers {
     }
 }
 
-fn say(host: &impl Display, text: &str) {
-    writeln!(anstream::stderr(), "{host}: {}", printable::printable(text)).ok();
+fn say(host: &str, text: &str) {
+    writeln!(anstream::stderr(), "{host}: {}", printable(text)).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_says_where_the_metrics_are() {
+        for (listen, tls, name, url) in [
+            ("0.0.0.0:9401", false, "gpu1", Some("http://gpu1:9401/metrics")),
+            ("[::]:9500", true, "gpu1.example.org", Some("https://gpu1.example.org:9500/metrics")),
+            ("0.0.0.0:9401", false, "fd00::1", Some("http://[fd00::1]:9401/metrics")),
+            ("127.0.0.1:9401", false, "gpu1", None),
+            ("[::1]:9401", true, "gpu1", None),
+        ] {
+            let found = Found { listen: Some(listen.parse().unwrap()), tls, ..Found::default() };
+            let found = Found::parse(&serde_json::to_vec(&found).unwrap()).unwrap();
+            let host = Host { user: Some("ops".to_owned()), name: name.to_owned() };
+            assert_eq!(found.url(&host).as_deref(), url);
+        }
+    }
+
+    #[test]
+    fn no_answer_steers_the_terminal() {
+        let found = Found { active: Some("x\u{1b}[2J".to_owned()), ..Found::default() };
+        let found = Found::parse(&serde_json::to_vec(&found).unwrap()).unwrap();
+        assert_eq!(found.active, Some(printable("x\u{1b}[2J")));
+        assert!(Found::parse(b"Welcome!\n").is_err());
+    }
 }

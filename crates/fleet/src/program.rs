@@ -37,6 +37,8 @@ const NOT_THERE: i32 = 127;
 pub enum Which {
     /// The installed one where it has this program's version, or else a copy of this program.
     Same,
+    /// The installed one where it has this program's version, or else a copy of this program; as root.
+    Root,
     /// The installed one of any version, which knows its own state, or else a copy of this program.
     Any,
     /// The installed one, as root.
@@ -131,9 +133,10 @@ pub fn run(
 
 fn script(own: &Own, host: &Host, command: &Command<'_>) -> String {
     let which = match command.which {
-        Which::Same => "same",
-        Which::Any => "any",
-        Which::Installed => "installed",
+        Which::Same => "same root=''",
+        Which::Root => "same root=yes",
+        Which::Any => "any root=''",
+        Which::Installed => "installed root=yes",
     };
     let words: Vec<String> = command.words.iter().map(|word| quoted(word)).collect();
     format!(

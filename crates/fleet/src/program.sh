@@ -1,5 +1,5 @@
-# Runs rocworker on this machine: the installed one, or a copy of the program that asks. Before this stand `which`, `version`,
-# `digest`, `machine`, `colour` and `host`; behind it stands `main` with rocworker's arguments. Until rocworker begins, stdout
+# Runs rocworker on this machine: the installed one, or a copy of the program that asks. Before this stand `which`, `root`,
+# `version`, `digest`, `machine`, `colour` and `host`; behind it stands `main` with rocworker's arguments. Until rocworker begins, stdout
 # has lines of a key, a tab and a value.
 say() {
     printf '%s\t%s\n' "$1" "$2"
@@ -97,7 +97,7 @@ main() {
         exit
     fi
     why=$(last "$why")
-    [ "$which" != installed ] || { say refused "$why"; exit 1; }
+    [ -z "$root" ] || { say refused "$why"; exit 1; }
     say run "${why:-sudo refuses}"
     exec "$program" "$@"
 }

@@ -94,8 +94,8 @@ pub fn talk(
     loop {
         tries += 1;
         let problem = match once(programs, host, request, take)? {
-            Once::Ended(code) => return Ok(code),
-            Once::NoConnection(problem) => problem,
+            Ok(code) => return Ok(code),
+            Err(problem) => problem,
         };
         let Some(pause) = pauses.next() else {
             return Err(Error::Connect { host: host.clone(), tries, problem });
@@ -111,13 +111,13 @@ pub fn talk(
     }
 }
 
-enum Once {
-    Ended(i32),
-    /// The script did not begin: it can be tried again.
-    NoConnection(String),
-}
-
-fn once(programs: &Programs, host: &Host, request: &Request<'_>, take: &mut Take<'_>) -> Result<Once, Error> {
+/// The exit code, or why no script began, so that it can be tried again.
+fn once(
+    programs: &Programs,
+    host: &Host,
+    request: &Request<'_>,
+    take: &mut Take<'_>,
+) -> Result<Result<i32, String>, Error> {
     let refused = |problem: String| Err(Error::Refused { host: host.clone(), problem });
     let argv = argv(&request.connecting, host);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
@@ -150,9 +150,9 @@ fn once(programs: &Programs, host: &Host, request: &Request<'_>, take: &mut Take
         Some(SSH_ERROR) | None if has_begun => {
             Err(Error::Lost { host: host.clone(), problem: diagnosis::connection_lost(&attempt.last_line()) })
         }
-        Some(code) if has_begun => Ok(Once::Ended(code)),
+        Some(code) if has_begun => Ok(Ok(code)),
         Some(SSH_ERROR) => match diagnosis::diagnose(host, &String::from_utf8_lossy(&attempt.before)) {
-            Diagnosis::NoConnection(problem) => Ok(Once::NoConnection(problem)),
+            Diagnosis::NoConnection(problem) => Ok(Err(problem)),
             Diagnosis::Refused(problem) => refused(problem),
         },
         Some(_) | None => refused(attempt.not_begun()),

@@ -27,10 +27,7 @@ fn real_a_run_that_is_killed_at_any_step_is_finished_by_the_next() {
     gpu1.shell("systemctl daemon-reload; systemctl start rocm-exporter").well();
     let deb = asker.put_package(&gpu1, asker.package());
     let sum = gpu1.shell(&format!("sha256sum {deb} | cut -c 1-64")).well();
-    let install = format!(
-        "{PROGRAM} exporter install --listen 0.0.0.0:9401 --unless-set --replace --package {} < {deb}",
-        sum.trim()
-    );
+    let install = format!("{PROGRAM} exporter install --replace --package {} < {deb}", sum.trim());
     let uninstall = format!("{PROGRAM} exporter uninstall");
     let before = tree(&gpu1);
     let mut kills = 0;
