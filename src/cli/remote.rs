@@ -17,7 +17,6 @@ use printable::printable;
 use reconcile::Digest;
 use reconcile::command::{Programs, Stream};
 use serde::Serialize;
-use serde_json::Value;
 
 use super::Outcome;
 use super::hosts::{hosts as hosts_of, progress};
@@ -219,7 +218,7 @@ fn ask(host: &Host, what: &str) -> Result<(), String> {
     }
     let mut stderr = anstream::stderr();
     let question = "Replace it until rocworker remote uninstall restores it?";
-    write!(stderr, "{host}: {what}\n{question} [y/N] ").ok();
+    write!(stderr, "{host}: {}\n{question} [y/N] ", printable(what)).ok();
     stderr.flush().ok();
     let mut reply = String::new();
     std::io::stdin().lock().read_line(&mut reply).map_err(|error| error.to_string())?;
@@ -279,7 +278,7 @@ impl Remote<'_> {
         stderr.drain(..stderr.len().saturating_sub(LINES));
         let is_midway =
             matches!(ended, Err(Error::Interrupted { .. } | Error::Lost { .. } | Error::TimedOut { .. }));
-        let problem = match ended.map(|code| (code, Found::parse(&stdout))) {
+        let problem = match ended.map(|code| (code, serde_json::from_slice::<Found>(&stdout))) {
             Ok((0, Ok(mut found))) => {
                 let url = found.url(host);
                 // The URL has it.
@@ -302,11 +301,6 @@ impl Remote<'_> {
 }
 
 impl Found {
-    /// Reads a machine's answer, whose strings are made safe for a terminal.
-    fn parse(stdout: &[u8]) -> serde_json::Result<Self> {
-        serde_json::from_value(safe(serde_json::from_slice(stdout)?))
-    }
-
     /// The URL at which Prometheus finds the metrics, with the host's name as it was given. `None`: it is unknown, or
     /// the exporter listens on loopback alone.
     fn url(&self, host: &Host) -> Option<String> {
@@ -315,15 +309,6 @@ impl Found {
         let name = &host.name;
         let name = if name.contains(':') { format!("[{name}]") } else { name.clone() };
         Some(format!("{scheme}://{name}:{}/metrics", listen.port()))
-    }
-}
-
-fn safe(answer: Value) -> Value {
-    match answer {
-        Value::String(text) => Value::String(printable(&text)),
-        Value::Array(all) => all.into_iter().map(safe).collect(),
-        Value::Object(all) => all.into_iter().map(|(key, value)| (key, safe(value))).collect(),
-        other => other,
     }
 }
 
@@ -374,13 +359,10 @@ impl Answers {
         for it in &self.hosts {
             if is_check && it.code != 1 {
                 let Found { version, unit, active, listen, .. } = &it.found;
-                let version = version.as_deref().unwrap_or("not installed");
-                let state = active.as_deref().unwrap_or("state unknown");
-                let unit = match unit {
-                    None => "no unit".to_owned(),
-                    Some(Unit::Own) => format!("unit own, {state}"),
-                    Some(Unit::Foreign) => format!("unit foreign, {state}"),
-                };
+                let version = printable(version.as_deref().unwrap_or("not installed"));
+                let state = printable(active.as_deref().unwrap_or("state unknown"));
+                let unit = unit.map(|unit| if unit == Unit::Own { "own" } else { "foreign" });
+                let unit = unit.map_or_else(|| "no unit".to_owned(), |unit| format!("unit {unit}, {state}"));
                 let listen = listen.map_or_else(|| "no answer".to_owned(), |it| format!("answers on {it}"));
                 text.push_str(&format!("{}: rocworker {version}, {unit}, {listen}\n", it.host));
             } else if let Some(url) = it.url.as_ref().filter(|_| it.code == 0) {
@@ -409,7 +391,6 @@ mod tests {
             ("[::1]:9401", true, "gpu1", None),
         ] {
             let found = Found { listen: Some(listen.parse().unwrap()), tls, ..Found::default() };
-            let found = Found::parse(&serde_json::to_vec(&found).unwrap()).unwrap();
             let host = Host { user: Some("ops".to_owned()), name: name.to_owned() };
             assert_eq!(found.url(&host).as_deref(), url);
         }
@@ -417,9 +398,10 @@ mod tests {
 
     #[test]
     fn no_answer_steers_the_terminal() {
-        let found = Found { active: Some("x\u{1b}[2J".to_owned()), ..Found::default() };
-        let found = Found::parse(&serde_json::to_vec(&found).unwrap()).unwrap();
-        assert_eq!(found.active, Some(printable("x\u{1b}[2J")));
-        assert!(Found::parse(b"Welcome!\n").is_err());
+        let found =
+            Found { active: Some("x\n\u{1b}[2J".to_owned()), unit: Some(Unit::Own), ..Found::default() };
+        let answer = Answer { code: 3, found, ..Answer::refused(&"gpu1".parse().unwrap(), String::new()) };
+        let shown = Answers { schema_version: 1, hosts: vec![answer] }.shown(true);
+        assert!(shown.matches(char::is_control).eq(["\n"]), "{shown}");
     }
 }

@@ -41,8 +41,6 @@ const RECEIPT: &str = "/var/lib/rocworker/receipt.json";
 const PATIENCE: Duration = fleet::ssh::LIMIT;
 /// The most bytes of a configuration and of its file for TLS.
 const LIMIT: usize = 1 << 20;
-/// The most bytes of a package.
-const LARGEST: u64 = 512 << 20;
 
 /// The exit code by which rocworker refuses its arguments or its configuration, before any change.
 const REFUSED: i32 = 2;
@@ -118,26 +116,20 @@ impl<'s> Setup<'s> {
     /// How the exporter is. `wait`: how long it may take to answer.
     pub fn check(&self, wait: Duration) -> Result<Found> {
         let is_own = self.found()?.unit == Some(Unit::Own);
-        let scraped = is_own.then(|| self.scrape(wait));
+        let scraped = if is_own { self.scrape(wait) } else { Ok((None, false)) };
         let mut found = self.found()?;
         if found.version.is_none() {
             found.problems.push("rocworker's package is not installed".to_owned());
         }
-        match (found.unit, found.active.as_deref()) {
-            (None, _) => found.problems.push(format!("there is no {NAME}")),
-            (Some(Unit::Foreign), _) => found.problems.extend(self.foreign()),
-            (Some(Unit::Own), Some("active")) => {}
-            (Some(Unit::Own), state) => {
-                let state = state.unwrap_or("in an unknown state");
-                found.problems.push(format!("{NAME} is {state}"));
-            }
-        }
+        let state = found.active.as_deref().unwrap_or("in an unknown state");
+        found.problems.extend(match found.unit {
+            None => Some(format!("there is no {NAME}")),
+            Some(Unit::Foreign) => self.foreign(),
+            Some(Unit::Own) => (state != "active").then(|| format!("{NAME} is {state}")),
+        });
         match scraped {
-            Some(Ok((listen, tls))) => (found.listen, found.tls) = (Some(listen), tls),
-            Some(Err(why)) => {
-                found.problems.push(format!("the exporter does not answer on its host: {why:#}"));
-            }
-            None => {}
+            Ok(answer) => (found.listen, found.tls) = answer,
+            Err(why) => found.problems.push(format!("the exporter does not answer on its host: {why:#}")),
         }
         Ok(found)
     }
@@ -226,7 +218,7 @@ impl<'s> Setup<'s> {
 
     fn receive(&self, digest: Option<&str>) -> Result<()> {
         let mut bytes = Vec::new();
-        std::io::stdin().lock().take(LARGEST).read_to_end(&mut bytes)?;
+        std::io::stdin().read_to_end(&mut bytes)?;
         if Some(Digest::of(&bytes).as_str()) != digest {
             bail!("no package came, or it was damaged in transfer");
         }
@@ -255,17 +247,16 @@ impl<'s> Setup<'s> {
 
     /// `is_applied`: whether all of the unit was applied.
     fn verify(&self, is_applied: bool) -> Result<Found> {
-        let found = self.check(Duration::from_secs(10))?;
+        let mut found = self.check(Duration::from_secs(10))?;
+        if !is_applied {
+            let problem = "`rocworker apply --only exporter` failed: the lines above say why";
+            found.problems.push(problem.to_owned());
+        }
         if !found.problems.is_empty() {
             let problems = found.problems.join("; ");
             // The journal explains; the problem is another.
             self.call(&["journalctl", "--unit", NAME, "--no-pager", "--lines=20", "--output=short-iso"]).ok();
             bail!("{problems}; fix this and install again, or run `rocworker remote uninstall`");
-        }
-        if !is_applied {
-            bail!(
-                "the exporter answers, but `rocworker apply --only exporter` failed: the lines above say why"
-            );
         }
         Ok(found)
     }
@@ -299,7 +290,7 @@ impl<'s> Setup<'s> {
     }
 
     /// Asks the exporter for metrics. Returns its address, and whether it answers by TLS.
-    fn scrape(&self, wait: Duration) -> Result<(SocketAddr, bool)> {
+    fn scrape(&self, wait: Duration) -> Result<(Option<SocketAddr>, bool)> {
         let config = ConfigFile::default().in_force(self.root)?.exporter;
         let tls = match &config.web_config {
             None => false,
@@ -312,7 +303,7 @@ impl<'s> Setup<'s> {
         };
         let listen = config.listen;
         scrape(nearest(listen), tls, wait).map_err(|why| anyhow!("{listen}: {why}"))?;
-        Ok((listen, tls))
+        Ok((Some(listen), tls))
     }
 
     /// Lets one run work at a time, and removes what it leaves, or a killed run left.
@@ -333,15 +324,12 @@ impl<'s> Setup<'s> {
         let ended = self.programs.follow(argv, PATIENCE, &mut |stream, line| {
             writeln!(anstream::stderr(), "{}", printable(line)).ok();
             if stream == Stream::Stderr {
-                words.push_str(&format!("{} ", line.trim()));
+                words = [&words, line.trim()].join(if words.is_empty() { "" } else { " " });
             }
         });
-        ended.map(drop).map_err(|error| match error {
-            command::Error::Failed { status, .. } if !words.is_empty() => {
-                (status.code(), shortened(words.trim_end().to_owned(), 300))
-            }
-            command::Error::Failed { status, .. } => (status.code(), error.to_string()),
-            error => (None, error.to_string()),
+        ended.map(drop).map_err(|error| {
+            let code = if let command::Error::Failed { status, .. } = &error { status.code() } else { None };
+            (code, if words.is_empty() { error.to_string() } else { shortened(words, 300) })
         })
     }
 
