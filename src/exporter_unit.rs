@@ -85,7 +85,7 @@ impl ExporterUnit {
 }
 
 /// The unit that systemd would run by the name, unless rocworker wrote it.
-fn foreign(root: &Root) -> Option<Foreign> {
+pub(crate) fn foreign(root: &Root) -> Option<Foreign> {
     let mut paths = FOLDERS.iter().map(|folder| Path::new(folder).join(NAME));
     let path = paths.find(|path| root.is_there(path))?;
     if root.read_text(&path, LIMIT).is_ok_and(|text| text.starts_with(OWN)) {

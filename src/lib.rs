@@ -9,6 +9,7 @@ pub mod demo;
 pub mod desired;
 pub mod detection;
 pub mod doctor;
+pub mod exporter_setup;
 pub mod exporter_unit;
 pub mod health;
 pub mod hook;

@@ -9,16 +9,26 @@ use std::time::{Duration, Instant};
 
 use config::{Host, listen_address};
 use fleet::pool;
-pub(super) use fleet::remote::package::Package;
-pub(super) use fleet::remote::scrape::scrape_by_name;
-pub(super) use fleet::remote::{self, Error, Found, InstallOptions, Step, Unit};
-use reconcile::command::Programs;
+use fleet::program::{self, Event, Own, Which};
+use fleet::remote::package::Package;
+use fleet::remote::scrape::scrape_by_name;
+use fleet::ssh::{self, Error};
+use printable::printable;
+use reconcile::Digest;
+use reconcile::command::{Programs, Stream};
 use serde::Serialize;
 
 use super::Outcome;
 use super::hosts::{hosts as hosts_of, progress};
 use super::options::Options;
 use super::session::{Misuse, Session, absolute, caller, interrupt};
+use crate::exporter_setup::{Found, Unit};
+
+/// How many last lines of a machine's stderr a person is shown.
+const LINES: usize = 40;
+
+/// How many bytes at the end of stderr are kept for these lines.
+const MOST_STDERR: usize = 1 << 20;
 
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Command {
@@ -62,16 +72,10 @@ struct Answer {
     code: u8,
     /// The URL of the metrics; null where the command was not done.
     url: Option<String>,
-    /// The version of rocworker's package on the machine.
-    version: Option<String>,
-    /// What `systemctl is-active` prints for the unit.
-    active: Option<String>,
-    unit: Option<&'static str>,
-    listen: Option<SocketAddr>,
+    #[serde(flatten)]
+    found: Found,
     /// Whether the exporter answers this machine; null if rocworker did not try.
     answers_here: Option<bool>,
-    problems: Vec<String>,
-    notes: Vec<String>,
     /// The lines that its programs wrote before it failed, for people.
     #[serde(skip)]
     stderr: Vec<String>,
@@ -94,13 +98,16 @@ pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> an
     if hosts.is_empty() {
         return Err(Misuse("name the hosts, as in `gpu1 root@gpu2`, or give --hosts GROUP".to_owned()).into());
     }
+    let own = Own::in_background();
+    let remote = Remote { programs, own: &own };
     let hosts = match command {
         Command::Install { package, listen, replace, .. } => {
-            install(session, programs, &hosts, package.as_ref(), *listen, *replace)?
+            install(session, &remote, &hosts, package.as_ref(), *listen, *replace)?
         }
-        Command::Check { .. } => each(programs, &hosts, |host| host, checked)?,
+        Command::Check { .. } => each(&remote, &hosts, |host| host, checked)?,
         Command::Uninstall { force, .. } => {
-            each(programs, &hosts, |host| host, |programs, host| uninstalled(programs, host, *force))?
+            let words = if *force { &["uninstall", "--force"][..] } else { &["uninstall"] };
+            each(&remote, &hosts, |host| host, |remote, host| remote.ask(host, words, &[]))?
         }
     };
     let answers = Answers { schema_version: 1, hosts };
@@ -114,17 +121,17 @@ pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> an
 
 /// Runs `work` for each host and reports each as it ends. Returns the answers in the order of the hosts.
 fn each<T: Sync>(
-    programs: &Programs,
+    remote: &Remote<'_>,
     all: &[T],
     host: impl Fn(&T) -> &Host,
-    work: impl Fn(&Programs, &T) -> Answer + Sync,
+    work: impl Fn(&Remote<'_>, &T) -> Answer + Sync,
 ) -> anyhow::Result<Vec<Answer>> {
     let stop = interrupt()?;
-    let programs = programs.interrupted_by(Arc::clone(&stop));
+    let remote = Remote { programs: &remote.programs.interrupted_by(Arc::clone(&stop)), ..*remote };
     let mut ended = 0;
     let timed = |it: &T| {
         let before = Instant::now();
-        (work(&programs, it), before.elapsed())
+        (work(&remote, it), before.elapsed())
     };
     let answers = pool::each(all, pool::AT_ONCE, &stop, timed, |_, (answer, took)| {
         ended += 1;
@@ -144,7 +151,7 @@ fn each<T: Sync>(
 
 fn install(
     session: &Session,
-    programs: &Programs,
+    remote: &Remote<'_>,
     hosts: &[Host],
     package: Option<&PathBuf>,
     listen: Option<SocketAddr>,
@@ -155,54 +162,56 @@ fn install(
     let named = package.map(|path| find(Some(&absolute(path)?))).transpose()?.transpose();
     let named = named.map_err(|error| Misuse(error.to_string()))?;
     // Looking changes nothing: a signal may end it, and the questions, at once.
-    let look = |host: &Host| remote::look(programs, host);
+    let look = |host: &Host| remote.ask(host, &["look"], &[]);
     let looked = pool::each(hosts, pool::AT_ONCE, &AtomicBool::new(false), look, |_, _| {});
     // Questions one after the other, before anything is changed.
-    let decided = hosts.iter().zip(looked.into_iter().flatten()).map(|(host, looked)| {
-        let step = match looked {
-            Ok(found) => {
-                let step = found.step(host, |what| if replace { Ok(true) } else { ask(host, what) });
-                step.map_err(|problem| Answer::refused(host, problem))
-            }
-            Err(error) => Err(Answer::failed(host, error)),
+    let decided = hosts.iter().zip(looked.into_iter().flatten()).map(|(host, answer)| {
+        let may_replace = match &answer.found.foreign {
+            Some(what) if !replace => ask(host, what),
+            _ => Ok(()),
         };
-        (host, step)
+        (host, may_replace.map_or_else(|problem| Answer::refused(host, problem), |()| answer))
     });
-    let decided: Vec<(&Host, Result<Step, Answer>)> = decided.collect();
-    let needs = decided.iter().any(|(_, step)| step.as_ref().is_ok_and(|step| step.needs_package));
+    let decided: Vec<(&Host, Answer)> = decided.collect();
+    let needs = |looked: &Answer| looked.code == 0 && looked.found.version.is_none();
     let package = match named {
         Some(package) => Some(Ok(package)),
-        None if needs => Some(find(None)?.map_err(|error| error.to_string())),
+        None if decided.iter().any(|(_, looked)| needs(looked)) => {
+            Some(find(None)?.map_err(|error| error.to_string()))
+        }
         None => None,
     };
     let listen = listen.map(|listen| listen.to_string());
     each(
-        programs,
+        remote,
         &decided,
         |(host, _)| host,
-        |programs, (host, step)| {
-            let Step { needs_package, replaces } = match step {
-                Ok(step) => *step,
-                Err(answer) => return answer.clone(),
-            };
-            let package = match package.as_ref().filter(|_| needs_package) {
-                Some(Ok(package)) => Some(package),
+        |remote, (host, looked)| {
+            if looked.code != 0 {
+                return looked.clone();
+            }
+            let mut words = vec!["install"];
+            words.extend(listen.iter().flat_map(|listen| ["--listen", listen]));
+            words.extend(looked.found.foreign.is_some().then_some("--replace"));
+            let package = match package.as_ref().filter(|_| needs(looked)) {
                 Some(Err(problem)) => return Answer::refused(host, problem.clone()),
+                Some(Ok(package)) => Some(package),
                 None => None,
             };
+            let digest = package.map(|package| Digest::of(&package.bytes));
+            words.extend(digest.iter().flat_map(|digest| ["--package", digest.as_str()]));
             if let (Some(package), false) = (package, session.format.is_json()) {
-                say(
-                    &host.to_string(),
-                    &format!("copying {} ({} KiB)", package.path.display(), package.bytes.len() >> 10),
-                );
+                let (path, kib) = (package.path.display(), package.bytes.len() >> 10);
+                say(&host.to_string(), &format!("copying {path} ({kib} KiB)"));
             }
-            installed(programs, host, &InstallOptions { package, listen: listen.as_deref(), replaces })
+            let bytes = package.map_or(&[][..], |package| &package.bytes);
+            installed(host, remote.ask(host, &words, bytes))
         },
     )
 }
 
-/// Asks the person at this terminal. Without a terminal it is an error.
-fn ask(host: &Host, what: &str) -> Result<bool, String> {
+/// Asks the person at this terminal. Without a terminal, or after a no, it is an error.
+fn ask(host: &Host, what: &str) -> Result<(), String> {
     if !std::io::stdin().is_terminal() {
         return Err(format!(
             "{what}; rocworker needs a terminal to ask you: use --replace to replace it until uninstall"
@@ -210,97 +219,105 @@ fn ask(host: &Host, what: &str) -> Result<bool, String> {
     }
     let mut stderr = anstream::stderr();
     let question = "Replace it until rocworker remote uninstall restores it?";
-    write!(stderr, "{host}: {what}\n{question} [y/N] ").ok();
+    write!(stderr, "{host}: {}\n{question} [y/N] ", printable(what)).ok();
     stderr.flush().ok();
     let mut reply = String::new();
     std::io::stdin().lock().read_line(&mut reply).map_err(|error| error.to_string())?;
-    Ok(matches!(reply.trim().to_lowercase().as_str(), "y" | "yes"))
+    match reply.trim().to_lowercase().as_str() {
+        "y" | "yes" => Ok(()),
+        _ => Err("you chose to keep rocm-exporter.service; the machine is unchanged".to_owned()),
+    }
 }
 
-fn installed(programs: &Programs, host: &Host, options: &InstallOptions<'_>) -> Answer {
-    let found = match remote::install(programs, host, options) {
-        Ok(found) => Found { unit: Unit::Own, ..found },
-        Err(error) => return Answer::midway(host, error),
-    };
-    let mut answer = Answer::of(host, &found, 0);
-    if let Some(listen) = answer.listen.filter(|listen| listen.ip().is_unspecified()) {
+fn installed(host: &Host, mut answer: Answer) -> Answer {
+    if let Some(listen) = answer.found.listen.filter(|listen| listen.ip().is_unspecified()) {
         let note =
             format!("the exporter listens on {listen}: anyone who can reach this host can read the metrics");
-        answer.notes.push(note);
+        answer.found.notes.push(note);
     }
-    answer.try_from_here(host, &found);
+    answer.try_from_here(host);
     answer
 }
 
-fn checked(programs: &Programs, host: &Host) -> Answer {
-    match remote::check(programs, host) {
-        Ok(found) => {
-            let problems = found.problems();
-            let mut answer = Answer::of(host, &found, if problems.is_empty() { 0 } else { 3 });
-            answer.problems = problems;
-            answer.try_from_here(host, &found);
-            answer
+fn checked(remote: &Remote<'_>, host: &Host) -> Answer {
+    let mut answer = remote.ask(host, &["check"], &[]);
+    if answer.code == 0 && !answer.found.problems.is_empty() {
+        answer.code = 3;
+    }
+    answer.try_from_here(host);
+    answer
+}
+
+/// How other machines are asked.
+struct Remote<'r> {
+    programs: &'r Programs,
+    own: &'r Own,
+}
+
+impl Remote<'_> {
+    /// Runs a command of `rocworker exporter` there.
+    fn ask(&self, host: &Host, words: &[&str], input: &[u8]) -> Answer {
+        let argv: Vec<String> = ["exporter"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+        let command = program::Command { which: Which::Root, words: &argv, colour: false, limit: ssh::LIMIT };
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let ended = program::run(self.programs, self.own, host, &command, &mut |event| {
+            if let Some(text) = event.sentence() {
+                say(&host.to_string(), &text);
+            }
+            match event {
+                Event::Copying { .. } => {}
+                // Where the connection has ended, ssh says so.
+                Event::Begun { stdin, .. } => drop(stdin.send(input.to_vec())),
+                Event::Output(Stream::Stdout, chunk) => stdout.extend(chunk),
+                Event::Output(Stream::Stderr, chunk) => {
+                    stderr.extend(chunk);
+                    stderr.drain(..stderr.len().saturating_sub(MOST_STDERR));
+                }
+            }
+            stdout.len() <= ssh::MOST
+        });
+        let mut stderr: Vec<String> = String::from_utf8_lossy(&stderr).lines().map(str::to_owned).collect();
+        stderr.drain(..stderr.len().saturating_sub(LINES));
+        let is_midway =
+            matches!(ended, Err(Error::Interrupted { .. } | Error::Lost { .. } | Error::TimedOut { .. }));
+        let problem = match ended.map(|code| (code, serde_json::from_slice::<Found>(&stdout))) {
+            Ok((0, Ok(mut found))) => {
+                let url = found.url(host);
+                // The URL has it.
+                found.tls = false;
+                return Answer { code: 0, url, found, ..Answer::refused(host, String::new()) };
+            }
+            Ok((0, Err(error))) => format!("its answer is not this version's: {error}"),
+            Ok((code, _)) => match stderr.pop() {
+                Some(line) => line.strip_prefix("rocworker: ").unwrap_or(&line).to_owned(),
+                None => format!("its rocworker ended with code {code}"),
+            },
+            Err(error) => error.to_string().trim_start_matches(&format!("{host}: ")).to_owned(),
+        };
+        let mut answer = Answer { stderr, ..Answer::refused(host, problem) };
+        if is_midway && matches!(words, ["install" | "uninstall", ..]) {
+            answer.found.notes.push("the next install or uninstall finishes this one".to_owned());
         }
-        Err(error) => Answer::failed(host, error),
+        answer
     }
 }
 
-fn uninstalled(programs: &Programs, host: &Host, force: bool) -> Answer {
-    match remote::uninstall(programs, host, force) {
-        Ok(found) => {
-            let mut answer = Answer::of(host, &found, 0);
-            let text = match () {
-                () if found.is_nothing => "remote install did not set up this host; nothing to do",
-                () if found.kept.is_empty() => "exporter removed, previous state restored",
-                () => "exporter removed, previous state restored, except:",
-            };
-            answer.notes.insert(0, text.to_owned());
-            answer
-        }
-        Err(error) => Answer::midway(host, error),
+impl Found {
+    /// The URL at which Prometheus finds the metrics, with the host's name as it was given. `None`: it is unknown, or
+    /// the exporter listens on loopback alone.
+    fn url(&self, host: &Host) -> Option<String> {
+        let listen = self.listen.filter(|listen| !listen.ip().is_loopback())?;
+        let scheme = if self.tls { "https" } else { "http" };
+        let name = &host.name;
+        let name = if name.contains(':') { format!("[{name}]") } else { name.clone() };
+        Some(format!("{scheme}://{name}:{}/metrics", listen.port()))
     }
 }
 
 impl Answer {
-    fn of(host: &Host, found: &Found, code: u8) -> Self {
-        Self {
-            host: host.to_string(),
-            code,
-            url: found.url(host),
-            version: found.version().map(str::to_owned),
-            active: found.active.clone(),
-            unit: match found.unit {
-                Unit::None => None,
-                Unit::Own => Some("own"),
-                Unit::Foreign { .. } => Some("foreign"),
-            },
-            listen: found.scrape.as_ref().map(|scrape| scrape.listen),
-            answers_here: None,
-            problems: Vec::new(),
-            notes: found.kept.clone(),
-            stderr: Vec::new(),
-        }
-    }
-
     fn refused(host: &Host, problem: String) -> Self {
-        Self { problems: vec![problem], ..Self::of(host, &Found::default(), 1) }
-    }
-
-    fn failed(host: &Host, error: Error) -> Self {
-        let text = error.to_string();
-        let problem = text.strip_prefix(&format!("{host}: ")).unwrap_or(&text).to_owned();
-        let stderr = if let Error::Refused { stderr, .. } = error { stderr } else { Vec::new() };
-        Self { stderr, ..Self::refused(host, problem) }
-    }
-
-    /// The answer of a command that failed and may have changed the machine.
-    fn midway(host: &Host, error: Error) -> Self {
-        let is_midway = error.is_midway();
-        let mut answer = Self::failed(host, error);
-        if is_midway {
-            answer.notes.push("the next install or uninstall finishes this one".to_owned());
-        }
-        answer
+        let found = Found { problems: vec![problem], ..Found::default() };
+        Self { host: host.to_string(), code: 1, url: None, found, answers_here: None, stderr: Vec::new() }
     }
 
     /// Prints the answer's lines on stderr. With several hosts, a line that counts the ended ones comes first.
@@ -313,23 +330,24 @@ impl Answer {
     }
 
     fn report_lines(&self) {
-        self.stderr.iter().for_each(|line| say(&self.host, line));
-        self.problems.iter().for_each(|problem| say(&self.host, &format!("problem: {problem}")));
-        self.notes.iter().for_each(|note| say(&self.host, note));
+        let problems = self.found.problems.iter().map(|problem| format!("problem: {problem}"));
+        for line in self.stderr.iter().cloned().chain(problems).chain(self.found.notes.iter().cloned()) {
+            say(&self.host, &line);
+        }
     }
 
     /// A firewall in between is a note, not a failure: Prometheus may run elsewhere.
-    fn try_from_here(&mut self, host: &Host, found: &Found) {
-        let Some(scrape) = &found.scrape else { return };
-        let listen = scrape.listen;
-        if listen.ip().is_loopback() {
-            self.notes.push(format!("the exporter listens on {listen}: only its own host can reach it"));
+    fn try_from_here(&mut self, host: &Host) {
+        let Some(listen) = self.found.listen else { return };
+        let Some(url) = &self.url else {
+            let note = format!("the exporter listens on {listen}: only its own host can reach it");
+            self.found.notes.push(note);
             return;
-        }
-        let answered = scrape_by_name(&host.name, listen.port(), scrape.tls);
+        };
+        let answered = scrape_by_name(&host.name, listen.port(), url.starts_with("https:"));
         self.answers_here = Some(answered.is_ok());
         if let Err(why) = answered {
-            self.notes.push(format!(
+            self.found.notes.push(format!(
                 "the exporter answers on its host but not to this machine ({why}): a firewall may block the port, or only \
                  ~/.ssh/config knows the name"
             ));
@@ -342,13 +360,12 @@ impl Answers {
         let mut text = String::new();
         for it in &self.hosts {
             if is_check && it.code != 1 {
-                let version = it.version.as_deref().unwrap_or("not installed");
-                let unit = it.unit.map_or_else(
-                    || "no unit".to_owned(),
-                    |unit| format!("unit {unit}, {}", it.active.as_deref().unwrap_or("state unknown")),
-                );
-                let listen =
-                    it.listen.map_or_else(|| "no answer".to_owned(), |listen| format!("answers on {listen}"));
+                let Found { version, unit, active, listen, .. } = &it.found;
+                let version = printable(version.as_deref().unwrap_or("not installed"));
+                let state = printable(active.as_deref().unwrap_or("state unknown"));
+                let unit = unit.map(|unit| if unit == Unit::Own { "own" } else { "foreign" });
+                let unit = unit.map_or_else(|| "no unit".to_owned(), |unit| format!("unit {unit}, {state}"));
+                let listen = listen.map_or_else(|| "no answer".to_owned(), |it| format!("answers on {it}"));
                 text.push_str(&format!("{}: rocworker {version}, {unit}, {listen}\n", it.host));
             } else if let Some(url) = it.url.as_ref().filter(|_| it.code == 0) {
                 text.push_str(&format!("Metrics available at: {url}\n"));
@@ -359,5 +376,34 @@ impl Answers {
 }
 
 fn say(host: &str, text: &str) {
-    writeln!(anstream::stderr(), "{host}: {}", printable::printable(text)).ok();
+    writeln!(anstream::stderr(), "{host}: {}", printable(text)).ok();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_says_where_the_metrics_are() {
+        for (listen, tls, name, url) in [
+            ("0.0.0.0:9401", false, "gpu1", Some("http://gpu1:9401/metrics")),
+            ("[::]:9500", true, "gpu1.example.org", Some("https://gpu1.example.org:9500/metrics")),
+            ("0.0.0.0:9401", false, "fd00::1", Some("http://[fd00::1]:9401/metrics")),
+            ("127.0.0.1:9401", false, "gpu1", None),
+            ("[::1]:9401", true, "gpu1", None),
+        ] {
+            let found = Found { listen: Some(listen.parse().unwrap()), tls, ..Found::default() };
+            let host = Host { user: Some("ops".to_owned()), name: name.to_owned() };
+            assert_eq!(found.url(&host).as_deref(), url);
+        }
+    }
+
+    #[test]
+    fn no_answer_steers_the_terminal() {
+        let found =
+            Found { active: Some("x\n\u{1b}[2J".to_owned()), unit: Some(Unit::Own), ..Found::default() };
+        let answer = Answer { code: 3, found, ..Answer::refused(&"gpu1".parse().unwrap(), String::new()) };
+        let shown = Answers { schema_version: 1, hosts: vec![answer] }.shown(true);
+        assert!(shown.matches(char::is_control).eq(["\n"]), "{shown}");
+    }
 }

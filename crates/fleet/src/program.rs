@@ -15,7 +15,7 @@ use reconcile::Digest;
 use reconcile::command::{Programs, Stream};
 use root::Root;
 
-use super::ssh::{self, Error, Request, Rights, Stdin, sudo_refused};
+use super::ssh::{self, CONNECTING, Error, Request, Stdin, sudo_refused};
 
 const SCRIPT: &str = include_str!("program.sh");
 
@@ -38,6 +38,8 @@ const NOT_THERE: i32 = 127;
 pub enum Which {
     /// The installed one where it has this program's version, or else a copy of this program.
     Same,
+    /// The installed one where it has this program's version, or else a copy of this program; as root.
+    Root,
     /// The installed one of any version, which knows its own state, or else a copy of this program.
     Any,
     /// The installed one, as root.
@@ -130,7 +132,7 @@ pub fn run(
     take: &mut dyn FnMut(Event<'_>) -> bool,
 ) -> Result<i32, Error> {
     let script = script(host, command);
-    let request = Request { script: &script, rights: Rights::Login, limit: command.limit };
+    let request = Request { script: &script, limit: command.limit, connecting: CONNECTING };
     let mut talk = Talk { own, host, begun: Vec::new(), state: State::Asked, take };
     let ended =
         ssh::talk(programs, host, &request, &mut |stream, chunk, stdin| talk.hear(stream, chunk, stdin));
@@ -158,9 +160,10 @@ pub fn run(
 
 fn script(host: &Host, command: &Command<'_>) -> String {
     let which = match command.which {
-        Which::Same => "same",
-        Which::Any => "any",
-        Which::Installed => "installed",
+        Which::Same => "same root=''",
+        Which::Root => "same root=yes",
+        Which::Any => "any root=''",
+        Which::Installed => "installed root=yes",
     };
     let words: Vec<String> = command.words.iter().map(|word| quoted(word)).collect();
     format!(

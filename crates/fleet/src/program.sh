@@ -1,6 +1,6 @@
-# Runs rocworker on this machine: the installed one, or a copy of the program that asks. Before this stand `which`, `version`,
-# `machine`, `colour` and `host`; behind it stands `main` with rocworker's arguments. Until rocworker begins, stdout has lines of
-# a key, a tab and a value. stdin has what `digest` and `upload` ask for.
+# Runs rocworker on this machine: the installed one, or a copy of the program that asks. Before this stand `which`, `root`,
+# `version`, `machine`, `colour` and `host`; behind it stands `main` with rocworker's arguments. Until rocworker begins, stdout
+# has lines of a key, a tab and a value. stdin has what `digest` and `upload` ask for.
 say() {
     printf '%s\t%s\n' "$1" "$2"
 }
@@ -101,7 +101,7 @@ main() {
         exit
     fi
     why=$(last "$why")
-    [ "$which" != installed ] || { say refused "$why"; exit 1; }
+    [ -z "$root" ] || { say refused "$why"; exit 1; }
     say run "${why:-sudo refuses}"
     exec "$program" "$@"
 }

@@ -21,9 +21,6 @@ pub const LIMIT: Duration = Duration::from_secs(300);
 /// The most bytes of an answer. The metrics of 64 partitions have less than a mebibyte, a report some mebibytes.
 pub const MOST: usize = 64 << 20;
 
-/// The exit code of [`Rights::Root`] where sudo refuses.
-const NO_ROOT: i32 = 77;
-
 /// The pause between two looks at whether the caller has interrupted the command.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -35,17 +32,8 @@ const SSH_ERROR: i32 = 255;
 pub struct Request<'r> {
     /// POSIX sh, as dash and busybox run it. It is piped to `sh -s`, and starts after all of it has arrived.
     pub script: &'r str,
-    pub rights: Rights,
     pub limit: Duration,
-}
-
-/// Which user runs a script.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rights {
-    /// The user who logs in.
-    Login,
-    /// root, by `sudo -n` where ssh's user is another one; the script does not run where sudo refuses.
-    Root,
+    pub connecting: Connecting,
 }
 
 /// Receives a script's output as it comes, and may write to the script's stdin. Answers false to end the connection.
@@ -53,16 +41,6 @@ pub type Take<'t> = dyn FnMut(Stream, &[u8], &mut Stdin) -> bool + 't;
 
 /// The script's stdin; it ends once the sender is dropped.
 pub type Stdin = Option<Sender<Vec<u8>>>;
-
-/// The output of a script that ended by itself.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
-    pub stdout: Vec<u8>,
-    /// The script's stderr, after what came before the script began: it has the reason where sudo refused.
-    pub stderr: Vec<u8>,
-    /// The script's exit code.
-    pub code: i32,
-}
 
 /// How a machine is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,37 +75,8 @@ pub enum Error {
     Interrupted { host: Host },
 }
 
-/// Runs a script on the machine, and returns its output: up to [`MOST`] bytes of stdout, and the start of stderr. It
-/// tries three times to connect, and never runs a script twice.
-///
-/// # Errors
-/// [`Error`] names each.
-pub fn run(programs: &Programs, host: &Host, request: &Request<'_>) -> Result<Answer, Error> {
-    run_by(programs, &CONNECTING, host, request)
-}
-
-/// Does what [`run`] does, with limits of the caller's.
-///
-/// # Errors
-/// [`Error`] names each.
-pub fn run_by(
-    programs: &Programs,
-    connecting: &Connecting,
-    host: &Host,
-    request: &Request<'_>,
-) -> Result<Answer, Error> {
-    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let (code, before) = tried(programs, connecting, host, request, &mut |stream, chunk, _| {
-        match stream {
-            Stream::Stdout => stdout.extend(chunk),
-            Stream::Stderr => stderr.extend(chunk.iter().take((MOST / 64).saturating_sub(stderr.len()))),
-        }
-        stdout.len() <= MOST
-    })?;
-    Ok(Answer { stdout, stderr: [before, stderr].concat(), code })
-}
-
-/// Runs a script as [`run`] does, and hands its output to `take` as it comes. Returns the exit code.
+/// Runs a script on the machine, and hands its output to `take` as it comes. Returns the exit code. It tries three times to
+/// connect, and never runs a script twice.
 ///
 /// # Errors
 /// [`Error`] names each; `take` has received what came before.
@@ -137,27 +86,16 @@ pub fn talk(
     request: &Request<'_>,
     take: &mut Take<'_>,
 ) -> Result<i32, Error> {
-    Ok(tried(programs, &CONNECTING, host, request, take)?.0)
-}
-
-/// The exit code, and stderr before the script began.
-fn tried(
-    programs: &Programs,
-    connecting: &Connecting,
-    host: &Host,
-    request: &Request<'_>,
-    take: &mut Take<'_>,
-) -> Result<(i32, Vec<u8>), Error> {
     // BatchMode does not reach the ssh that connects to a jump host. OpenSSH 8.4 and later ask this program alone.
     let programs =
         &programs.with_environment(&[("SSH_ASKPASS", "/bin/false"), ("SSH_ASKPASS_REQUIRE", "force")]);
-    let mut pauses = connecting.pauses.iter();
+    let mut pauses = request.connecting.pauses.iter();
     let mut tries = 0;
     loop {
         tries += 1;
-        let problem = match once(programs, connecting, host, request, take)? {
-            Once::Ended(code, before) => return Ok((code, before)),
-            Once::NoConnection(problem) => problem,
+        let problem = match once(programs, host, request, take)? {
+            Ok(code) => return Ok(code),
+            Err(problem) => problem,
         };
         let Some(pause) = pauses.next() else {
             return Err(Error::Connect { host: host.clone(), tries, problem });
@@ -173,21 +111,15 @@ fn tried(
     }
 }
 
-enum Once {
-    Ended(i32, Vec<u8>),
-    /// The script did not begin: it can be tried again.
-    NoConnection(String),
-}
-
+/// The exit code, or why no script began, so that it can be tried again.
 fn once(
     programs: &Programs,
-    connecting: &Connecting,
     host: &Host,
     request: &Request<'_>,
     take: &mut Take<'_>,
-) -> Result<Once, Error> {
+) -> Result<Result<i32, String>, Error> {
     let refused = |problem: String| Err(Error::Refused { host: host.clone(), problem });
-    let argv = argv(connecting, host, request.rights);
+    let argv = argv(&request.connecting, host);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     let (stdin, input) = channel();
     stdin.send(attempt::input(request.script).into_bytes()).ok();
@@ -218,28 +150,16 @@ fn once(
         Some(SSH_ERROR) | None if has_begun => {
             Err(Error::Lost { host: host.clone(), problem: diagnosis::connection_lost(&attempt.last_line()) })
         }
-        Some(code) if has_begun => Ok(Once::Ended(code, attempt.before)),
+        Some(code) if has_begun => Ok(Ok(code)),
         Some(SSH_ERROR) => match diagnosis::diagnose(host, &String::from_utf8_lossy(&attempt.before)) {
-            Diagnosis::NoConnection(problem) => Ok(Once::NoConnection(problem)),
+            Diagnosis::NoConnection(problem) => Ok(Err(problem)),
             Diagnosis::Refused(problem) => refused(problem),
         },
-        Some(NO_ROOT) => refused(diagnosis::sudo_refused(host, &attempt.last_line())),
         Some(_) | None => refused(attempt.not_begun()),
     }
 }
 
-/// The remote command is one word in single quotes without quote, backslash, exclamation mark or line end: every login
-/// shell reads that alike, csh and fish too. It reads its uid from /proc (proc_pid_status(5)): `id` is one process
-/// more.
-fn argv(connecting: &Connecting, host: &Host, rights: Rights) -> Vec<String> {
-    let command = match rights {
-        Rights::Login => "sh -s".to_owned(),
-        Rights::Root => format!(
-            "sh -c 'U=; while read -r K U R; do test \"$K\" = Uid: && break; done </proc/self/status; \
-             test \"$U\" = 0 && exec sh -s; \
-             sudo -n sh -c : </dev/null && exec sudo -n sh -s; exit {NO_ROOT}'"
-        ),
-    };
+fn argv(connecting: &Connecting, host: &Host) -> Vec<String> {
     let options = [
         "BatchMode=yes".to_owned(),
         format!("ConnectTimeout={}", connecting.limit.as_secs().max(1)),
@@ -257,7 +177,8 @@ fn argv(connecting: &Connecting, host: &Host, rights: Rights) -> Vec<String> {
     // No terminal, agent or display.
     let mut argv: Vec<String> = ["ssh", "-T", "-a", "-x"].map(str::to_owned).to_vec();
     argv.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option]));
-    argv.extend(["--".to_owned(), host.to_string(), command]);
+    // A command that every login shell reads alike, csh and fish too.
+    argv.extend(["--".to_owned(), host.to_string(), "sh -s".to_owned()]);
     argv
 }
 
@@ -284,10 +205,11 @@ mod tests {
         let path = format!("{}:/usr/bin:/bin", folder.path().display());
         let programs = Programs::in_folders(path).interrupted_by(Arc::clone(&stop));
         let connecting = Connecting { pauses: [Duration::from_secs(60); 2], ..CONNECTING };
-        let request = Request { script: "true", rights: Rights::Login, limit: LIMIT };
+        let request = Request { script: "true", limit: LIMIT, connecting };
         let before = Instant::now();
         let error = thread::scope(|scope| {
-            let ran = scope.spawn(|| run_by(&programs, &connecting, &"gpu1".parse().unwrap(), &request));
+            let ran =
+                scope.spawn(|| talk(&programs, &"gpu1".parse().unwrap(), &request, &mut |_, _, _| true));
             // Once it has tried, it pauses.
             while !tries.exists() && before.elapsed() < LIMIT {
                 thread::sleep(GLANCE);

@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-use fleet::ssh::{self, Answer, Connecting, Error, Request, Rights};
-use reconcile::command::Programs;
+use fleet::ssh::{self, Connecting, Error, Request};
+use reconcile::command::{Programs, Stream};
 use support::machines::Fleet;
 
 /// As the product's, but faster.
@@ -23,6 +23,14 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 /// Of a machine on which rocworker is installed: this very program.
 pub(crate) fn install() -> String {
     format!("ln -s {PROGRAM} /usr/local/bin/rocworker")
+}
+
+/// The output of a script, and its exit code.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) code: i32,
 }
 
 /// ssh as the asker runs it.
@@ -48,24 +56,29 @@ impl Asker {
         Programs::in_folders(std::env::join_paths(path).unwrap())
     }
 
-    pub(crate) fn run(&self, host: &str, script: &str, rights: Rights) -> Result<Answer, Error> {
-        self.run_within(host, script, rights, LONG)
+    pub(crate) fn run(&self, host: &str, script: &str) -> Result<Answer, Error> {
+        self.run_within(host, script, LONG, SOON)
     }
 
     pub(crate) fn run_within(
         &self,
         host: &str,
         script: &str,
-        rights: Rights,
         limit: Duration,
+        connecting: Connecting,
     ) -> Result<Answer, Error> {
-        let request = Request { script, rights, limit };
-        ssh::run_by(&self.programs(), &SOON, &host.parse().unwrap(), &request)
+        let request = Request { script, limit, connecting };
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let code = ssh::talk(&self.programs(), &host.parse().unwrap(), &request, &mut |stream, chunk, _| {
+            if stream == Stream::Stdout { &mut stdout } else { &mut stderr }.extend(chunk);
+            stdout.len() <= ssh::MOST
+        })?;
+        Ok(Answer { stdout, stderr, code })
     }
 
     /// What is said where there is no answer.
     #[track_caller]
-    pub(crate) fn refused(&self, host: &str, rights: Rights) -> String {
-        self.run(host, "echo there", rights).unwrap_err().to_string()
+    pub(crate) fn refused(&self, host: &str) -> String {
+        self.run(host, "echo there").unwrap_err().to_string()
     }
 }

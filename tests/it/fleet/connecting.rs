@@ -3,8 +3,7 @@
 use std::process::Stdio;
 use std::time::Instant;
 
-use fleet::ssh::Rights::Login;
-use fleet::ssh::{Error, Request, run};
+use fleet::ssh::{CONNECTING, Error};
 use support::machines::{self, Fleet, Machine};
 use support::real;
 use support::waiting::eventually;
@@ -27,10 +26,10 @@ fn real_host_key_and_login_errors_are_not_retried() {
         machine.sshd("LogLevel VERBOSE").sshd("PubkeyAuthentication no").sshd("PasswordAuthentication yes")
     });
     let asker = Asker::of(&fleet);
-    assert!(asker.run("gpu1", "true", Login).is_ok());
+    assert!(asker.run("gpu1", "true").is_ok());
 
     let before = connections(&gpu2);
-    let said = asker.refused("gpu2", Login);
+    let said = asker.refused("gpu2");
     assert!(said.starts_with("gpu2: ssh key login failed (root@gpu2: Permission denied ("), "{said}");
     assert!(
         said.ends_with("run `ssh-copy-id gpu2`, then check that `ssh gpu2 true` needs no password"),
@@ -40,7 +39,7 @@ fn real_host_key_and_login_errors_are_not_retried() {
 
     gpu1.change_key();
     let before = connections(&gpu1);
-    let said = asker.refused("gpu1", Login);
+    let said = asker.refused("gpu1");
     assert!(said.starts_with("gpu1: its host key differs from the one in known_hosts."), "{said}");
     assert!(
         said.ends_with("Then remove the line of known_hosts that `ssh gpu1` names, and run `ssh gpu1` again"),
@@ -50,7 +49,7 @@ fn real_host_key_and_login_errors_are_not_retried() {
 
     fleet.shell(": > /root/.ssh/known_hosts").well();
     let before = connections(&gpu1);
-    let said = asker.refused("gpu1", Login);
+    let said = asker.refused("gpu1");
     assert!(said.starts_with("gpu1: its host key is not in known_hosts. Run `ssh gpu1` once"), "{said}");
     assert!(said.contains("Do not use ssh-keyscan alone"), "{said}");
     assert_eq!(connections(&gpu1), before + 1);
@@ -88,25 +87,25 @@ fn real_connecting_is_tried_three_times_and_each_error_says_why() {
     let gpu1 = fleet.machine("gpu1", |machine| machine);
     let asker = Asker::of(&fleet);
     assert_eq!(
-        asker.refused("nowhere", Login),
+        asker.refused("nowhere"),
         "nowhere: cannot connect, after 3 tries: ssh: Could not resolve hostname nowhere: Name or service not known; \
          check the name, or give nowhere an address in ~/.ssh/config"
     );
     gpu1.stop_sshd();
     let began = Instant::now();
     assert_eq!(
-        asker.refused("gpu1", Login),
+        asker.refused("gpu1"),
         "gpu1: cannot connect, after 3 tries: Connection timed out during banner exchange; check that gpu1 is up and \
          that its sshd listens"
     );
     assert!(began.elapsed().as_secs_f64() < 20.0, "{:?}", began.elapsed());
     gpu1.continue_sshd();
     gpu1.kill_sshd();
-    let said = asker.refused("gpu1", Login);
+    let said = asker.refused("gpu1");
     assert!(said.contains("after 3 tries: ssh: connect to host gpu1 port 22: Connection refused;"), "{said}");
     gpu1.start_sshd();
     gpu1.cut_off();
-    let said = asker.refused("gpu1", Login);
+    let said = asker.refused("gpu1");
     assert!(said.contains("after 3 tries: ssh: connect to host gpu1 port 22: "), "{said}");
 }
 
@@ -121,8 +120,7 @@ fn real_a_machine_that_hangs_is_given_up_after_half_a_minute() {
     fleet.machine("gpu1", |machine| machine).stop_sshd();
     let asker = Asker::of(&fleet);
     let began = Instant::now();
-    let request = Request { script: "true", rights: Login, limit: LONG };
-    let error = run(&asker.programs(), &"gpu1".parse().unwrap(), &request).unwrap_err();
+    let error = asker.run_within("gpu1", "true", LONG, CONNECTING).unwrap_err();
     assert!(matches!(error, Error::Connect { tries: 3, .. }), "{error}");
     let seconds = began.elapsed().as_secs_f64();
     eprintln!("given up after {seconds:.1} s");
@@ -143,7 +141,7 @@ fn real_a_connection_that_sshd_has_no_room_for_is_tried_again() {
     let mut held = held.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut banner = [0; 8];
     std::io::Read::read_exact(held.stdout.as_mut().unwrap(), &mut banner).unwrap();
-    let said = asker.refused("gpu1", Login);
+    let said = asker.refused("gpu1");
     // What ssh says depends on whether sshd has read its first line.
     let closed = ["Connection closed by remote host;", "read: Connection reset by peer;"];
     let closed = closed.map(|how| format!("after 3 tries: kex_exchange_identification: {how}"));
@@ -152,7 +150,7 @@ fn real_a_connection_that_sshd_has_no_room_for_is_tried_again() {
     // The other client leaves between two tries.
     let before = gpu1.sshd_log().matches("drop connection").count();
     std::thread::scope(|scope| {
-        let asked = scope.spawn(|| asker.run("gpu1", "echo there", Login));
+        let asked = scope.spawn(|| asker.run("gpu1", "echo there"));
         let drops = || gpu1.sshd_log().matches("drop connection").count();
         eventually("it is refused a first time", || drops() > before);
         drop(held.stdin.take());

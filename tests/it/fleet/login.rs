@@ -1,6 +1,5 @@
 //! As whom a script runs, and under which shells.
 
-use fleet::ssh::Rights::{Login, Root};
 use support::machines::{self, Fleet, Shell, Sudo};
 use support::real;
 
@@ -28,44 +27,17 @@ fn real_a_script_and_its_bytes_pass_every_login_shell_and_its_start_files() {
              chown -R in{shell}: /home/in{shell}"
         )
     });
-    fleet.machine("gpu1", |machine| machine.prepare(&users.join("\n")).user("ops", Sudo::NoPassword));
+    fleet.machine("gpu1", |machine| machine.prepare(&users.join("\n")));
     fleet.machine("gpu2", |machine| machine.shell(Shell::Busybox));
     let asker = Asker::of(&fleet);
     let hosts = SHELLS.map(|shell| format!("in{shell}@gpu1"));
-    let hosts = hosts.iter().map(|host| (host.as_str(), false));
-    for (host, is_root) in hosts.chain([("gpu1", true), ("gpu2", true), ("ops@gpu1", true)]) {
-        let rights = if is_root { Root } else { Login };
-        let answer = asker.run(host, SCRIPT, rights).unwrap_or_else(|error| panic!("{error}"));
+    for host in hosts.iter().map(String::as_str).chain(["gpu1", "gpu2"]) {
+        let answer = asker.run(host, SCRIPT).unwrap_or_else(|error| panic!("{error}"));
         let (id, text) = answer.stdout.split_at(answer.stdout.iter().position(|byte| *byte == b'|').unwrap());
         assert_eq!(text, b"|a \"quote\", a \\\\ and a !bang|\xff\0\n", "{host}");
-        assert_eq!(id == b"0", is_root, "{host}");
+        assert_eq!(id == b"0", !host.contains('@'), "{host}");
         assert_eq!((answer.code, answer.stderr.ends_with(b"talk\n")), (7, true), "{host}");
     }
-}
-
-#[test]
-fn real_scripts_use_sudo_if_allowed_and_errors_name_the_fix() {
-    if !machines::require() {
-        return;
-    }
-    let fleet = Fleet::new();
-    fleet.machine("gpu1", |machine| {
-        machine.user("ops", Sudo::NoPassword).user("dev", Sudo::Password).user("guest", Sudo::No)
-    });
-    // One without sudo at all.
-    fleet.machine("gpu2", |machine| machine.user("ops", Sudo::No).prepare("rm /usr/bin/sudo"));
-    let asker = Asker::of(&fleet);
-    for (host, is_root) in [("gpu1", true), ("ops@gpu1", true), ("dev@gpu1", false), ("ops@gpu2", false)] {
-        let as_root = asker.run(host, "id -u", Root);
-        assert_eq!(as_root.is_ok_and(|answer| answer.stdout == b"0\n"), is_root, "{host}");
-    }
-    assert_eq!(
-        asker.refused("dev@gpu1", Root),
-        "dev@gpu1: `sudo -n` failed for dev (sudo: a password is required): add NOPASSWD for dev to sudoers, or use \
-         root@gpu1"
-    );
-    let said = asker.refused("ops@gpu2", Root);
-    assert!(said.contains("sudo: not found") && said.ends_with("or use root@gpu2"), "{said}");
 }
 
 #[test]
@@ -81,12 +53,12 @@ fn real_unusable_login_shells_are_reported() {
     });
     let asker = Asker::of(&fleet);
     assert_eq!(
-        asker.refused("nobody2@gpu1", Login),
+        asker.refused("nobody2@gpu1"),
         "nobody2@gpu1: its login shell did not run `sh -c`: This account is currently not available; check the user's \
          shell in /etc/passwd"
     );
     assert_eq!(
-        asker.refused("loud@gpu1", Login),
+        asker.refused("loud@gpu1"),
         "loud@gpu1: its login shell printed more than 256 KiB before the script began: remove that output from its \
          startup files"
     );

@@ -8,5 +8,6 @@ mod equal;
 mod installed;
 mod login;
 mod middle;
+mod script;
 mod several;
 mod watched;

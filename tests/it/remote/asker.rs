@@ -14,7 +14,7 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_rocworker");
 
 /// What `remote` may change; what dpkg, journald and ssh write of themselves is left out.
 const FOLDERS: [&str; 5] = ["etc", "usr/lib/systemd", "usr/lib/rocworker", "var/lib", "root"];
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 12] = [
     "etc/ssh",
     "etc/machine-id",
     "var/log",
@@ -27,6 +27,8 @@ const OTHERS: [&str; 11] = [
     "var/lib/dpkg/updates",
     // Of a dpkg that was killed before it knew the package: the next one removes it.
     "var/lib/dpkg/tmp.ci",
+    // rocworker's own copy, and the folder that each login has for such files.
+    "root/.cache",
 ];
 
 /// dpkg has the host's, of groups that the machine lacks.

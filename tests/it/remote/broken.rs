@@ -1,5 +1,6 @@
 use std::process::Stdio;
 
+use support::machines::Sudo;
 use support::said::Said;
 use support::waiting::eventually;
 
@@ -8,7 +9,9 @@ use crate::remote::asker::{Asker, PROGRAM, is_as_before, tree};
 #[test]
 fn real_missing_requirements_are_reported_and_nothing_changes() {
     let Some(asker) = Asker::new() else { return };
-    let gpu1 = asker.machine("gpu1", |m| m);
+    let gpu1 = asker.machine("gpu1", |m| {
+        m.user("ops", Sudo::NoPassword).user("dev", Sudo::Password).user("guest", Sudo::No)
+    });
     let bare = asker.fleet.machine("bare", |m| m);
     let cardless = asker.fleet.machine("cardless", |m| m.systemd());
     let before = tree(&gpu1);
@@ -29,6 +32,15 @@ fn real_missing_requirements_are_reported_and_nothing_changes() {
     std::fs::write(&wrong, cut).unwrap();
     let said = asker.remote(&["install", "gpu1", "--package", "/root/wrong.deb"]);
     assert!(said.stderr.contains("the machine is unchanged"), "{said:?}");
+    is_as_before(&gpu1, &before);
+
+    assert_eq!(asker.remote(&["check", "ops@gpu1"]).status.code(), Some(3));
+    for (host, why) in [("dev@gpu1", "sudo: a password is required"), ("guest@gpu1", "sudo: ")] {
+        let said = asker.install(&[host]);
+        let user = host.trim_end_matches("@gpu1");
+        assert!(said.stderr.contains(&format!("problem: `sudo -n` failed for {user} ({why}")), "{said:?}");
+        assert!(said.stderr.contains("or use root@gpu1") && said.status.code() == Some(1), "{said:?}");
+    }
     is_as_before(&gpu1, &before);
 
     // One failure stops no other.
@@ -53,7 +65,7 @@ fn real_a_full_disk_is_a_sentence_and_nothing_changes() {
     let before = tree(&gpu1);
     let said = asker.install(&["gpu1"]);
     assert_eq!(said.status.code(), Some(1));
-    assert!(said.stderr.contains("the disk is full"), "{said:?}");
+    assert!(said.stderr.contains("No space left on device): make room there"), "{said:?}");
     is_as_before(&gpu1, &before);
 }
 
@@ -166,7 +178,7 @@ fn real_a_connection_that_dies_in_the_middle_is_finished_by_the_next_run() {
             gpu1.path("/var/lib/rocworker-remote").exists() && gpu1.shell("pidof dpkg").status.success()
         });
         // Everything that sshd has started there, at once.
-        gpu1.shell("for it in $(pidof dpkg rocworker sh) $(pgrep -f 'sshd: root'); do [ $it = $$ ] || kill -9 $it 2> /dev/null || :; done")
+        gpu1.shell("for it in $(pidof dpkg sh) $(pgrep '^rocworker') $(pgrep -f 'sshd: root'); do [ $it = $$ ] || kill -9 $it 2> /dev/null || :; done")
             .well();
         assert_eq!(run.wait().unwrap().code(), Some(1));
         assert!(gpu1.path("/var/lib/rocworker-remote/package").exists());

@@ -5,4 +5,4 @@ mod bare;
 mod before;
 mod broken;
 mod foreign;
-mod scripts;
+mod killed;

@@ -81,7 +81,7 @@ impl<'t> Attempt<'t> {
         let rest = before.split_off(from + place + line.len());
         before.truncate(from + place);
         if stream == Stream::Stderr {
-            // Why sudo refused explains nothing that happens later.
+            // What start files print explains nothing that happens later.
             self.last.clone_from(&rest);
         }
         rest.is_empty() || (self.take)(stream, &rest, &mut self.stdin)
