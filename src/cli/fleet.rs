@@ -12,7 +12,8 @@ use std::sync::atomic::AtomicBool;
 use anyhow::anyhow;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _};
-use fleet::program::{Own, Which};
+use fleet::program::{self, Own, Which};
+use fleet::ssh;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -20,6 +21,7 @@ use super::args::{Args, Command, Person};
 use super::hosts::hosts;
 use super::metrics::TextFormat;
 use super::options::Options;
+use super::output::has_colour;
 use super::session::{Misuse, Session, caller};
 use super::{Outcome, cdi, config, health, lease, lxd, report};
 use crate::health::rules;
@@ -94,6 +96,12 @@ impl RemoteCommand {
         let writes =
             matches!(command, Person::Apply { dry_run: false, .. } | Person::Undo { dry_run: false, .. });
         Ok(Self { which, words, input, metrics, report, writes })
+    }
+
+    /// What runs on a machine. `words`: those of [`Self::argv`].
+    fn command<'w>(&self, options: &Options, words: &'w [String], most: usize) -> program::Command<'w> {
+        let colour = has_colour(options);
+        program::Command { which: self.which, words, colour, limit: ssh::LIMIT, most }
     }
 
     /// The words of the command line there.

@@ -258,7 +258,13 @@ impl Remote<'_> {
     /// Runs a command of `rocworker exporter` there.
     fn ask(&self, host: &Host, words: &[&str], input: &[u8]) -> Answer {
         let argv: Vec<String> = ["exporter"].iter().chain(words).map(|word| (*word).to_owned()).collect();
-        let command = program::Command { which: Which::Root, words: &argv, colour: false, limit: ssh::LIMIT };
+        let command = program::Command {
+            which: Which::Root,
+            words: &argv,
+            colour: false,
+            limit: ssh::LIMIT,
+            most: ssh::MOST,
+        };
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let ended = program::run(self.programs, self.own, host, &command, &mut |event| {
             if let Some(text) = event.sentence() {
@@ -274,7 +280,7 @@ impl Remote<'_> {
                     stderr.drain(..stderr.len().saturating_sub(MOST_STDERR));
                 }
             }
-            stdout.len() <= ssh::MOST
+            true
         });
         let mut stderr: Vec<String> = String::from_utf8_lossy(&stderr).lines().map(str::to_owned).collect();
         stderr.drain(..stderr.len().saturating_sub(LINES));

@@ -55,6 +55,8 @@ pub struct Command<'c> {
     /// Whether the answer is for a terminal with colours.
     pub colour: bool,
     pub limit: Duration,
+    /// The most bytes of output.
+    pub most: usize,
 }
 
 /// What comes from the other machine.
@@ -132,7 +134,8 @@ pub fn run(
     take: &mut dyn FnMut(Event<'_>) -> bool,
 ) -> Result<i32, Error> {
     let script = script(host, command);
-    let request = Request { script: &script, limit: command.limit, connecting: CONNECTING };
+    let request =
+        Request { script: &script, limit: command.limit, most: command.most, connecting: CONNECTING };
     let mut talk = Talk { own, host, begun: Vec::new(), state: State::Asked, take };
     let ended =
         ssh::talk(programs, host, &request, &mut |stream, chunk, stdin| talk.hear(stream, chunk, stdin));

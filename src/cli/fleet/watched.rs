@@ -64,7 +64,8 @@ fn connect(
     send: &SyncSender<Result<Scrape, String>>,
 ) -> String {
     let words = ["snapshots".to_owned()];
-    let command = Command { which: Which::Same, words: &words, colour: false, limit: NO_LIMIT };
+    let command =
+        Command { which: Which::Same, words: &words, colour: false, limit: NO_LIMIT, most: usize::MAX };
     let (mut line, mut stderr, mut is_flood) = (Vec::new(), Vec::new(), false);
     let ended = program::run(programs, own, host, &command, &mut |event| {
         if let Some(text) = event.sentence() {
