@@ -7,7 +7,7 @@ use super::job::{Job, came};
 use crate::apt::dpkg::{Database, Status, There};
 use crate::apt::fetch::sweep;
 use crate::apt::sources::Known;
-use crate::apt::{self, Installer, Simulated, Together};
+use crate::apt::{self, Installer, Simulated};
 use crate::error::Error;
 use crate::model::{Came, Effect, Outcome, Settled};
 use crate::receipt::Failure;
@@ -52,12 +52,12 @@ impl Job<'_, '_> {
         }
         let wanted = apt::wanted(name, version);
         let command = apt::install(&wanted, before.is_half_installed(name));
-        let simulated = self.simulated(&command)?;
+        let simulated = self.simulated(&command, &[&wanted])?;
         let (until_now, was_begun) = (self.journal.receipt.clone(), self.is_begun());
         self.begin(all_of(&before, &simulated))?;
         let ran = self.manager.execute(&command, self.hear);
         if ran.is_err() {
-            self.journal.together.simulated = Some(None);
+            self.journal.packages.clear();
         }
         let after = Database::read(self.journal.root)?;
         // The repositories may have changed in between, so that other packages came than were simulated.
@@ -76,27 +76,27 @@ impl Job<'_, '_> {
         Ok(())
     }
 
-    /// What apt would do, asked once for all packages of this run. Where that is not what was asked for, or one of them has
-    /// failed, apt is asked for each by itself: the others come all the same.
-    fn simulated(&mut self, command: &[&str]) -> Result<Simulated, Failure> {
-        let (name, managed) = (self.name, self.managed());
-        let problem =
-            |it: &Simulated, name| other_than(it, name).or_else(|| refusal(it, &managed)).map_or(Ok(()), Err);
-        let Together { wanted, simulated } = &mut self.journal.together;
-        if simulated.is_none() && wanted.len() > 1 {
-            let all = wanted.iter().map(|(_, argument)| argument.as_str());
-            let all: Vec<&str> = std::iter::once("install").chain(all).collect();
-            let is_right = |it: &Simulated| wanted.iter().all(|(name, _)| problem(it, name).is_ok());
-            *simulated = Some(self.manager.simulate(&all).ok().filter(is_right));
+    /// What apt would do for `asked`, by one simulation of all that comes in this run, or of all that goes. Where apt would
+    /// do more, or a change has failed, apt is asked for each change by itself: a refused one does not stop the others.
+    pub(super) fn simulated(&mut self, command: &[&str], asked: &[&str]) -> Result<Simulated, String> {
+        let managed = self.managed();
+        let ask = |command: &[&str], asked: &[&str]| {
+            let simulated = self.manager.simulate(command)?;
+            refusal(&simulated, asked, &managed).map_or(Ok(simulated), Err)
+        };
+        let goes = asked.iter().any(|it| it.ends_with('-'));
+        let all = self.journal.packages.iter().map(String::as_str).filter(|it| it.ends_with('-') == goes);
+        let all: Vec<&str> = all.collect();
+        // A removal that is planned anew may name packages that the plan did not.
+        if asked.len() < all.len() && asked.iter().all(|it| all.contains(it)) {
+            let of_all = || ask(&[&["install"], &all[..]].concat(), &all).ok();
+            if let Some(simulated) = self.journal.simulated.entry(goes).or_insert_with(of_all) {
+                let is_anothers = |it: &str| it != self.name && all.iter().any(|all| named(all) == it);
+                let comes = simulated.comes.iter().filter(|(it, _)| !is_anothers(it)).cloned().collect();
+                return Ok(Simulated { comes, ..simulated.clone() });
+            }
         }
-        if let Some(Some(all)) = simulated {
-            let is_anothers = |it: &str| it != name && wanted.iter().any(|(name, _)| name == it);
-            let comes = all.comes.iter().filter(|(it, _)| !is_anothers(it)).cloned().collect();
-            return Ok(Simulated { comes, ..all.clone() });
-        }
-        let simulated = self.manager.simulate(command)?;
-        problem(&simulated, name)?;
-        Ok(simulated)
+        ask(command, asked)
     }
 
     pub(super) fn install_by(&mut self, installer: &Installer) -> Result<(), Failure> {
@@ -134,11 +134,9 @@ impl Job<'_, '_> {
         }
         self.journal.save()?;
         let middle = Database::read(root)?;
-        let simulation = installer.configure(root, &self.manager.configuration(true), "simulated.conf")?;
-        let output = self.manager.program(&installer.argv, &simulation, &mut |_| {})?;
-        let configuration = installer.configure(root, &self.manager.configuration(false), "apt.conf")?;
+        let output = self.manager.simulate_program(&installer.argv, &[])?;
         let made = self.step(&middle, &Simulated::parse(&output), |job| {
-            job.manager.program(&installer.argv, &configuration, job.hear).map(drop)
+            job.manager.program(&installer.argv, &[], job.hear).map(drop)
         });
         self.note_asked();
         made
@@ -152,7 +150,7 @@ impl Job<'_, '_> {
         simulated: &Simulated,
         run: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<(), Failure> {
-        if let Some(text) = refusal(simulated, &self.managed()) {
+        if let Some(text) = refusal(simulated, &[], &self.managed()) {
             return Err(text.into());
         }
         if let Some(managed) = self.managed_mut() {
@@ -173,9 +171,16 @@ impl Job<'_, '_> {
     }
 }
 
-/// The packages that the simulation would install.
-pub(super) fn all_of(before: &Database, simulated: &Simulated) -> Vec<Came> {
-    simulated.comes.iter().map(|(name, version)| came(before, name, version)).collect()
+/// The packages that the simulation would install, and that are not there yet.
+fn all_of(before: &Database, simulated: &Simulated) -> Vec<Came> {
+    let there = before.names();
+    let comes = simulated.comes.iter().filter(|(name, _)| !there.contains(name));
+    comes.map(|(name, version)| came(before, name, version)).collect()
+}
+
+/// The package that an argument of `apt-get install` names.
+fn named(asked: &str) -> &str {
+    asked.split('=').next().unwrap_or(asked)
 }
 
 /// apt takes a name that no package has for one that a package provides, or for a pattern, and every package that fits
@@ -193,17 +198,27 @@ fn other_than(simulated: &Simulated, name: &str) -> Option<String> {
     })
 }
 
-/// Why what would happen is not what was asked for.
-pub(super) fn refusal(simulated: &Simulated, managed: &BTreeSet<String>) -> Option<String> {
-    let foreign = |name: &&String| !managed.contains(*name);
-    let goes: Vec<&str> = simulated.goes.iter().filter(foreign).map(String::as_str).collect();
+/// Why apt would do other than what was asked for, or more. What was installed as `managed` may be replaced where nothing
+/// goes.
+fn refusal(simulated: &Simulated, asked: &[&str], managed: &BTreeSet<String>) -> Option<String> {
+    let (going, coming): (Vec<&str>, Vec<&str>) = asked.iter().partition(|it| it.ends_with('-'));
+    if let Some(text) = coming.into_iter().find_map(|it| other_than(simulated, named(it))) {
+        return Some(text);
+    }
+    let comes: Vec<&str> = simulated.comes.iter().map(|(name, _)| name.as_str()).collect();
+    if !going.is_empty() && !comes.is_empty() {
+        return Some(format!("apt would install {} for it, which is not configured", comes.join(", ")));
+    }
+    let is_foreign = |name: &&String| !going.iter().any(|it| it.strip_suffix('-') == Some(name.as_str()));
+    let goes: Vec<&str> = simulated.goes.iter().filter(is_foreign).map(String::as_str).collect();
     if !goes.is_empty() {
         let goes = goes.join(", ");
         return Some(format!(
             "apt would remove {goes} for it, which is not configured: remove {goes} yourself if you agree, then apply again"
         ));
     }
-    let replaced = simulated.replaced.iter().filter(|(name, ..)| foreign(&name));
+    let replaced =
+        simulated.replaced.iter().filter(|(name, ..)| !going.is_empty() || !managed.contains(name));
     let replaced: Vec<String> = replaced.map(|(name, old, new)| format!("{name} ({old} to {new})")).collect();
     (!replaced.is_empty()).then(|| {
         format!(
