@@ -22,7 +22,7 @@ pub(crate) struct Journal<'a> {
     pub(crate) manager: Option<PackageManager>,
     /// What `apt-get install` is asked for all packages of this run.
     pub(crate) packages: Vec<String>,
-    /// apt's answers for all that comes (`false`) and for all that goes (`true`). `None`: apt would do more or other than that.
+    /// apt's answers for all that comes (`false`) and all that goes (`true`). `None`: apt would do other than that, or more.
     pub(crate) simulated: BTreeMap<bool, Option<Simulated>>,
     /// Effects that had to run before a change of this run, with their results.
     pub(crate) settled: Vec<Settled>,

@@ -34,7 +34,7 @@ impl Job<'_, '_> {
         let simulated = self.simulated(&[&["install"], &asked[..]].concat(), &asked).map(drop);
         let (until_now, automatic) = (self.journal.receipt.clone(), self.automatic());
         self.hand_over(&database, &names);
-        self.begin(Vec::new())?;
+        self.begin()?;
         let steps = match purge.len() {
             0 => vec![("remove", &names)],
             count if count == names.len() => vec![("purge", &names)],
