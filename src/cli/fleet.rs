@@ -156,6 +156,9 @@ fn which(command: &Person) -> anyhow::Result<Which> {
         | Person::Lease(lease::Command::List)
         | Person::Plan { save: None, .. } => Which::Any,
         Person::Apply { file: None, .. } | Person::Undo { .. } => Which::Installed,
+        Person::Cdi(cdi::Command::Validate { .. }) | Person::Config(config::Command::Validate { .. }) => {
+            return Err(refused("a FILE is read on this machine only: leave FILE out, or remove --host"));
+        }
         Person::Explain(_) => {
             return Err(refused("explain takes --host only with --journal: add --journal, or remove --host"));
         }

@@ -57,6 +57,12 @@ pub(crate) enum Entry {
     Folder,
 }
 
+impl Entry {
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        if let Self::File(bytes) = self { Some(bytes) } else { None }
+    }
+}
+
 /// Something that was there and is not in the report, or not whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {

@@ -298,10 +298,10 @@ pub(super) fn is_path(word: &str) -> bool {
 }
 
 fn is_of_system(path: &str) -> bool {
-    let starts = |folder: &&str| path.starts_with(*folder);
     // A byte in hexadecimal, as in the address of a registry; systemd's specifiers are letters.
     let is_escaped = path.split('%').skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    FOLDERS.iter().any(|it| starts(it)) && !PRIVATE.iter().any(|it| starts(it)) && !is_escaped
+    let is_beneath = |folders: &[&str]| folders.iter().any(|folder| path.starts_with(folder));
+    is_beneath(&FOLDERS) && !is_beneath(&PRIVATE) && !is_escaped
 }
 
 /// `0000:64:00.0`, `renderD128`, `card0`, `gfx942`, `GPU-9c0e5c1b9ae8c1f2`, `0-3`.

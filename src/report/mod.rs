@@ -22,6 +22,7 @@ use config::Config;
 use inventory::health::Health;
 use inventory::published::Published;
 use kernel_log::knowledge::Knowledge;
+use reconcile::Digest;
 use reconcile::command::Programs;
 use root::{CAPTURE_FILE, Recording, Root};
 use serde::Serialize;
@@ -114,8 +115,11 @@ pub fn take(
         ("removed".to_owned(), json!(removed)),
     ]);
     entries.insert(CAPTURE_FILE.into(), Entry::File(text(&recording)?));
-    // The machine's name is in the file's name, which its owner sees and can change, not in the archive.
-    let bytes = archive::pack(&format!("rocworker-report-{}", moment.compact()), moment, &entries)?;
+    // The machine's name is in the file's name, which its owner sees and can change, not in the archive. The digest keeps
+    // the folders of several machines apart.
+    let content: Vec<u8> = entries.values().filter_map(Entry::bytes).flatten().copied().collect();
+    let digest = Digest::of(&content).as_str().chars().take(6).collect::<String>();
+    let bytes = archive::pack(&format!("rocworker-report-{}-{digest}", moment.compact()), moment, &entries)?;
     let asked = root.reads().into_keys().collect();
     Ok(Report { bytes, entries: entries.len(), left_out, removed, asked })
 }
