@@ -6,15 +6,22 @@ mod one;
 mod several;
 mod watched;
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use anyhow::anyhow;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _};
-use fleet::program::{Own, Which};
+use fleet::program::{self, Own, Which};
+use fleet::ssh;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
 
 use super::args::{Args, Command, Person};
 use super::hosts::hosts;
 use super::metrics::TextFormat;
 use super::options::Options;
+use super::output::has_colour;
 use super::session::{Misuse, Session, caller};
 use super::{Outcome, cdi, config, health, lease, lxd, report};
 use crate::health::rules;
@@ -32,8 +39,13 @@ pub(crate) fn run(args: &Args, matches: &ArgMatches) -> anyhow::Result<Outcome> 
     let session = Session::new(&args.options)?;
     let programs = session.programs.as_ref();
     let programs = programs.ok_or_else(|| Misuse("--host cannot be used with --root".to_owned()))?;
+    if args.options.config.is_some() && args.options.hosts.is_none() && reads_configuration(command) {
+        let text = "--config names a file of this machine, and --host has the other machine read its own: copy the file \
+                    there, and give --config there";
+        return Err(Misuse(text.to_owned()).into());
+    }
     let hosts = hosts(&session, &args.options, &[])?;
-    let own = Own::read()?;
+    let own = Own::in_background();
     match (&*args.options.host, &*hosts, command) {
         ([_], [host], Person::Top(top)) if !top.once => {
             watched::run(programs.clone(), own, &session, host.host.clone(), top)
@@ -86,6 +98,12 @@ impl RemoteCommand {
         Ok(Self { which, words, input, metrics, report, writes })
     }
 
+    /// What runs on a machine. `words`: those of [`Self::argv`].
+    fn command<'w>(&self, options: &Options, words: &'w [String], most: usize) -> program::Command<'w> {
+        let colour = has_colour(options);
+        program::Command { which: self.which, words, colour, limit: ssh::LIMIT, most }
+    }
+
     /// The words of the command line there.
     fn argv(&self, options: &Options, is_joined: bool) -> Vec<String> {
         // The metrics of several machines are joined from values.
@@ -94,6 +112,22 @@ impl RemoteCommand {
         let verbose = (0..options.verbose).map(|_| "-v".to_owned());
         self.words.iter().cloned().chain(output).chain(verbose).collect()
     }
+}
+
+/// Becomes true with a signal. A second one ends this program, which may wait for whoever reads its output.
+fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGHUP, SIGINT, SIGTERM] {
+        flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&stop))?;
+        flag::register(signal, Arc::clone(&stop))?;
+    }
+    Ok(stop)
+}
+
+/// Whether the command's answer is about the configuration.
+fn reads_configuration(command: &Person) -> bool {
+    use Person::{Apply, Config, Plan, Status, Tags, Undo};
+    matches!(command, Config(_) | Plan { .. } | Apply { .. } | Undo { .. } | Status | Tags { .. })
 }
 
 /// Gives an option another value, or adds it.

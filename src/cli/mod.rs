@@ -163,7 +163,7 @@ fn for_person(session: &Session, options: &options::Options, command: Person) ->
             doctor::run(session, canary.then_some(Duration::from_secs(canary_limit)))
         }
         Person::Metrics { format } => metrics::run(session, format),
-        Person::Report { file } => report::run(session, file),
+        Person::Report { file } => report::run(session, file.as_deref()),
         Person::Tags { env } => tags::run(session, env),
         Person::Top(args) => top::run(session, &args),
         Person::Topology(args) => topology::run(session, &args),

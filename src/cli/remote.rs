@@ -98,7 +98,8 @@ pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> an
     if hosts.is_empty() {
         return Err(Misuse("name the hosts, as in `gpu1 root@gpu2`, or give --hosts GROUP".to_owned()).into());
     }
-    let remote = Remote { programs, own: &Own::read()? };
+    let own = Own::in_background();
+    let remote = Remote { programs, own: &own };
     let hosts = match command {
         Command::Install { package, listen, replace, .. } => {
             install(session, &remote, &hosts, package.as_ref(), *listen, *replace)?
@@ -257,13 +258,20 @@ impl Remote<'_> {
     /// Runs a command of `rocworker exporter` there.
     fn ask(&self, host: &Host, words: &[&str], input: &[u8]) -> Answer {
         let argv: Vec<String> = ["exporter"].iter().chain(words).map(|word| (*word).to_owned()).collect();
-        let command = program::Command { which: Which::Root, words: &argv, colour: false, limit: ssh::LIMIT };
+        let command = program::Command {
+            which: Which::Root,
+            words: &argv,
+            colour: false,
+            limit: ssh::LIMIT,
+            most: ssh::MOST,
+        };
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let ended = program::run(self.programs, self.own, host, &command, &mut |event| {
+            if let Some(text) = event.sentence() {
+                say(&host.to_string(), &text);
+            }
             match event {
-                Event::Copying { folder, kib } => {
-                    say(&host.to_string(), &format!("copying this rocworker to {folder} ({kib} KiB)"));
-                }
+                Event::Copying { .. } => {}
                 // Where the connection has ended, ssh says so.
                 Event::Begun { stdin, .. } => drop(stdin.send(input.to_vec())),
                 Event::Output(Stream::Stdout, chunk) => stdout.extend(chunk),
@@ -272,7 +280,7 @@ impl Remote<'_> {
                     stderr.drain(..stderr.len().saturating_sub(MOST_STDERR));
                 }
             }
-            stdout.len() <= ssh::MOST
+            true
         });
         let mut stderr: Vec<String> = String::from_utf8_lossy(&stderr).lines().map(str::to_owned).collect();
         stderr.drain(..stderr.len().saturating_sub(LINES));

@@ -28,29 +28,22 @@ struct Answer<'a> {
     removed: &'a BTreeMap<String, usize>,
 }
 
-pub(crate) fn run(session: &Session, file: Option<PathBuf>) -> anyhow::Result<Outcome> {
-    let to_stdout = file.as_deref() == Some(Path::new("-"));
-    if to_stdout && std::io::stdout().is_terminal() {
+pub(crate) fn run(session: &Session, file: Option<&Path>) -> anyhow::Result<Outcome> {
+    // Before minutes of reading: where it is to go must be there.
+    let destination = Destination::of(file)?;
+    if destination == Destination::Stdout && std::io::stdout().is_terminal() {
         return Err(Misuse(
             "--file -: an archive is no text for a terminal; name a file, or redirect stdout".into(),
         )
         .into());
     }
-    // Before minutes of reading: where it is to go must be there.
-    let file = file.filter(|_| !to_stdout).map(|file| callers_file(&file)).transpose()?;
     // A configuration that is wrong is a reason for a report, not against it.
     let config = session.config().map_err(|error| format!("{error:#}"));
     let moment = Timestamp::of(SystemTime::now());
     let report =
         take(&session.root, config.as_ref().map_err(Clone::clone), session.programs.as_ref(), moment)?;
-    if to_stdout {
-        let mut stdout = std::io::stdout().lock();
-        stdout.write_all(&report.bytes)?;
-        stdout.flush()?;
-        return Ok(Outcome::Done);
-    }
-    let path = absolute(&file.unwrap_or_else(|| default_name(&session.root, moment)))?;
-    new_file(&path, &report.bytes)?;
+    let name = default_name(&session.root, moment);
+    let Some(path) = destination.put(&name, &report.bytes)? else { return Ok(Outcome::Done) };
     let answer = Answer {
         schema_version: 1,
         path: &path,
@@ -63,12 +56,12 @@ pub(crate) fn run(session: &Session, file: Option<PathBuf>) -> anyhow::Result<Ou
     Ok(Outcome::Done)
 }
 
-/// Where this machine keeps another one's report.
+/// Where this machine keeps a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Destination {
     Stdout,
     File(PathBuf),
-    /// A file for each machine in this folder.
+    /// A file of a name of its own in this folder.
     Folder(PathBuf),
 }
 
@@ -100,24 +93,29 @@ impl Destination {
         }
     }
 
-    /// Keeps the archive that a machine of this name has sent, and returns what is printed.
-    pub(crate) fn save(&self, host: &str, archive: &[u8], format: Format) -> anyhow::Result<String> {
-        // gzip's first bytes (RFC 1952, 2.3.1).
-        ensure!(archive.starts_with(b"\x1f\x8b"), "its answer is no report: update rocworker there");
+    /// Writes an archive, into a folder under `name`. Returns the new file's path; `None` for stdout.
+    fn put(&self, name: &Path, archive: &[u8]) -> anyhow::Result<Option<PathBuf>> {
         let path = match self {
             Self::Stdout => {
                 let mut stdout = std::io::stdout().lock();
                 stdout.write_all(archive)?;
                 stdout.flush()?;
-                return Ok(String::new());
+                return Ok(None);
             }
             Self::File(path) => path.clone(),
-            Self::Folder(folder) => {
-                let moment = Timestamp::of(SystemTime::now()).compact();
-                folder.join(format!("rocworker-report-{host}-{moment}.tar.gz"))
-            }
+            Self::Folder(folder) => folder.join(name),
         };
         new_file(&path, archive)?;
+        Ok(Some(path))
+    }
+
+    /// Keeps the archive that a machine of this name has sent, and returns what is printed.
+    pub(crate) fn save(&self, host: &str, archive: &[u8], format: Format) -> anyhow::Result<String> {
+        // gzip's first bytes (RFC 1952, 2.3.1).
+        ensure!(archive.starts_with(b"\x1f\x8b"), "its answer is no report: update rocworker there");
+        let moment = Timestamp::of(SystemTime::now()).compact();
+        let name = format!("rocworker-report-{host}-{moment}.tar.gz");
+        let Some(path) = self.put(Path::new(&name), archive)? else { return Ok(String::new()) };
         if format.is_json() {
             let answer = Received { schema_version: 1, path: &path, bytes: archive.len() };
             return Ok(serde_json::to_string_pretty(&answer)? + "\n");

@@ -3,10 +3,10 @@
 mod tree;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
+use std::fmt::{self, Display, Formatter, Write};
 
-use inventory::topology::{Link, Linked, hive_name};
-use inventory::{Gpu, PciAddress};
+use inventory::topology::{Kind, Link, Linked, Nearest, hive_name};
+use inventory::{Gpu, PciAddress, Reading, Unknown};
 use printable::printable;
 
 use super::Outcome;
@@ -23,9 +23,7 @@ pub(crate) struct Args {
     tree: bool,
 }
 
-/// The word for a card or GPU and itself.
-const SELF: &str = "X";
-/// The word for what is not known.
+/// What stands for a value that is not known.
 const UNKNOWN: &str = "?";
 
 /// How many GPUs' links fit side by side into a table of 100 columns.
@@ -57,10 +55,63 @@ impl Unit {
     }
 }
 
-/// The links between units: a word for each two, or why there is none.
+/// How one GPU or card reaches another, in the order of the legend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    Itself,
+    /// Two partitions of one card.
+    Card,
+    /// The number of links in a row, where KFD names it.
+    Xgmi(Option<u32>),
+    Pcie(Nearest),
+}
+
+impl Way {
+    fn of(link: &Link) -> Reading<Self> {
+        Ok(match (link.kind.as_ref().map_err(Clone::clone)?, &link.nearest) {
+            (Kind::Card, _) => Self::Card,
+            (Kind::Xgmi { hops }, _) => Self::Xgmi(hops.as_ref().ok().copied()),
+            (Kind::Pcie, Some(nearest)) => Self::Pcie(nearest.clone()?),
+            (Kind::Pcie, None) => {
+                return Err(Unknown::because("sysfs does not say where the two are on the bus"));
+            }
+        })
+    }
+
+    fn meaning(self, is_of_cards: bool) -> String {
+        match self {
+            Self::Itself if is_of_cards => "the card itself; -o wide shows its partitions",
+            Self::Itself => "the GPU itself",
+            Self::Card => "partitions of one card",
+            Self::Xgmi(None) => "XGMI; KFD does not name the hops",
+            Self::Xgmi(Some(1)) => "XGMI, 1 hop",
+            Self::Xgmi(Some(hops)) => return format!("XGMI, {hops} hops"),
+            Self::Pcie(Nearest::Pix) => "PCIe through at most one switch",
+            Self::Pcie(Nearest::Pxb) => "PCIe through several switches, below one host bridge",
+            Self::Pcie(Nearest::Phb) => "PCIe through one host bridge",
+            Self::Pcie(Nearest::Node) => "PCIe through host bridges of one NUMA node",
+            Self::Pcie(Nearest::Sys) => "PCIe and the connection between NUMA nodes",
+        }
+        .to_owned()
+    }
+}
+
+impl Display for Way {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Itself => f.write_str("X"),
+            Self::Card => f.write_str("CARD"),
+            Self::Xgmi(None) => f.write_str("XGMI"),
+            Self::Xgmi(Some(hops)) => write!(f, "XGMI{hops}"),
+            Self::Pcie(nearest) => f.write_str(nearest.word()),
+        }
+    }
+}
+
+/// The way between each two units, or why none is known.
 struct Matrix {
     units: Vec<Unit>,
-    rows: Vec<Vec<Result<String, String>>>,
+    rows: Vec<Vec<Result<Way, String>>>,
 }
 
 impl Matrix {
@@ -74,29 +125,24 @@ impl Matrix {
             }
         }
         let links = linked.topology.links.iter().map(|link| (link.gpus, link)).collect();
-        let row = |unit| units.iter().map(|other| word(unit, other, &links)).collect();
+        let row = |unit| units.iter().map(|other| way(unit, other, &links)).collect();
         Self { rows: units.iter().map(row).collect(), units }
-    }
-
-    fn words(&self) -> impl Iterator<Item = &str> {
-        self.rows.iter().flatten().map(|word| word.as_deref().unwrap_or(UNKNOWN))
     }
 }
 
-/// The word for all links between two units.
-fn word(unit: &Unit, other: &Unit, links: &BTreeMap<(u32, u32), &Link>) -> Result<String, String> {
+/// The one way of all links between two units.
+fn way(unit: &Unit, other: &Unit, links: &BTreeMap<(u32, u32), &Link>) -> Result<Way, String> {
     if unit.gpus == other.gpus {
-        return Ok(SELF.to_owned());
+        return Ok(Way::Itself);
     }
     let pairs = unit.gpus.iter().flat_map(|a| other.gpus.iter().map(move |b| (*a.min(b), *a.max(b))));
-    let mut words = BTreeSet::new();
-    for link in pairs.filter_map(|pair| links.get(&pair)) {
-        words.insert(link.word().map_err(|why| why.to_string())?);
-    }
-    match words.len() {
-        0 | 1 => words.pop_first().ok_or_else(|| "no link is known".to_owned()),
+    let links = pairs.filter_map(|pair| links.get(&pair));
+    let ways: BTreeSet<Way> =
+        links.map(|link| Way::of(link).map_err(|why| why.to_string())).collect::<Result<_, _>>()?;
+    match ways.len() {
+        0 | 1 => ways.first().copied().ok_or_else(|| "no link is known".to_owned()),
         _ => {
-            let words: Vec<String> = words.into_iter().collect();
+            let words: Vec<String> = ways.iter().map(Way::to_string).collect();
             Err(format!("their partitions are linked in several ways ({}): use -o wide", words.join(", ")))
         }
     }
@@ -129,9 +175,9 @@ fn block(matrix: &Matrix, first: usize, abreast: usize, format: Format) -> Strin
     for ((unit, label), row) in matrix.units.iter().zip(&labels).zip(&matrix.rows) {
         let mut cells: Vec<Cell> =
             vec![label.as_str().into(), unit.pci.map_or("-".to_owned(), |pci| pci.to_string()).into()];
-        cells.extend(row.iter().skip(first).take(abreast).map(|word| match word.as_deref() {
-            Ok(SELF) => Cell::styled(SELF, DIM),
-            Ok(word) => word.into(),
+        cells.extend(row.iter().skip(first).take(abreast).map(|way| match way {
+            Ok(Way::Itself) => Cell::styled(Way::Itself.to_string(), DIM),
+            Ok(way) => way.to_string().into(),
             Err(_) => Cell::styled(UNKNOWN, BAD),
         }));
         columns.cells(cells);
@@ -142,26 +188,16 @@ fn block(matrix: &Matrix, first: usize, abreast: usize, format: Format) -> Strin
 /// Explains the words of the matrix.
 fn legend(matrix: &Matrix) -> String {
     let is_of_cards = matrix.units.iter().any(|unit| unit.gpus.len() > 1);
-    let of_xgmi = |hops: &str| match hops {
-        "" => "XGMI; KFD does not name the hops".to_owned(),
-        "1" => "XGMI, 1 hop".to_owned(),
-        hops => format!("XGMI, {hops} hops"),
-    };
-    let meaning = |word: &str| match word {
-        SELF if is_of_cards => (0, "the card itself; -o wide shows its partitions".to_owned()),
-        SELF => (0, "the GPU itself".to_owned()),
-        "CARD" => (1, "partitions of one card".to_owned()),
-        "PIX" => (3, "PCIe through at most one switch".to_owned()),
-        "PXB" => (4, "PCIe through several switches, below one host bridge".to_owned()),
-        "PHB" => (5, "PCIe through one host bridge".to_owned()),
-        "NODE" => (6, "PCIe through host bridges of one NUMA node".to_owned()),
-        "SYS" => (7, "PCIe and the connection between NUMA nodes".to_owned()),
-        UNKNOWN => (8, "not known".to_owned()),
-        xgmi => (2, of_xgmi(xgmi.trim_start_matches("XGMI"))),
-    };
-    let lines: BTreeSet<_> = matrix.words().map(|word| (meaning(word), word)).collect();
-    let lines = lines.into_iter().map(|((_, meaning), word)| format!("{word:<5}  {meaning}\n"));
-    styled(DIM, lines.collect::<String>().trim_end()) + "\n"
+    let ways = || matrix.rows.iter().flatten();
+    let known: BTreeSet<Way> = ways().filter_map(|way| way.as_ref().ok().copied()).collect();
+    let mut lines: Vec<String> = known
+        .into_iter()
+        .map(|way| format!("{:<5}  {}", way.to_string(), way.meaning(is_of_cards)))
+        .collect();
+    if ways().any(Result::is_err) {
+        lines.push(format!("{UNKNOWN:<5}  not known"));
+    }
+    styled(DIM, lines.join("\n")) + "\n"
 }
 
 fn hives(linked: Linked<'_>, format: Format) -> String {

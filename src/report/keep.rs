@@ -2,6 +2,7 @@
 //! number, a word of the list, an absolute path of the system's, or a name of a GPU. All else goes, comments too.
 
 use std::collections::HashSet;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -21,6 +22,19 @@ static WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
 const FOLDERS: [&str; 13] = [
     "/bin/", "/boot/", "/dev/", "/etc/", "/lib/", "/lib64/", "/opt/", "/run/", "/sbin/", "/srv/", "/sys/",
     "/usr/", "/var/",
+];
+
+/// Folders whose entries have the names of users, the serial numbers of disks, or secrets.
+const PRIVATE: [&str; 9] = [
+    "/dev/disk/",
+    "/dev/mapper/",
+    "/run/media/",
+    "/run/secrets/",
+    "/run/user/",
+    "/srv/home/",
+    "/usr/home/",
+    "/var/home/",
+    "/var/roothome/",
 ];
 
 /// How kernel parameters begin that are about drivers.
@@ -81,10 +95,16 @@ impl Filter {
     /// The words of each line that begins with a typed one and has a word of the list. `all`: the others become empty.
     fn lines(&mut self, text: &str, all: bool) -> String {
         let mut kept = String::new();
+        // A number at a line's begin is a device's, or the rest of a value of several lines.
+        let is_of_devices = text.starts_with("Character devices:");
         for line in text.lines() {
             let line = line.replace(['"', '\''], "").replace('\t', " ");
+            // The kernel's configuration says so of what is off.
+            let is_unset = line.starts_with("# CONFIG_");
+            let line = line.split_once('#').filter(|_| !is_unset).map_or(&*line, |(value, _)| value);
             let mut words = line.split([' ', ',', ';']).map(bare).filter(|word| !matches!(*word, "" | "#"));
-            let is_known = words.clone().any(is_listed) && words.next().is_some_and(is_typed);
+            let is_known = words.clone().any(|word| is_listed(name_of(word)))
+                && words.next().is_some_and(|first| is_typed(first) && (is_of_devices || !is_number(first)));
             let line = if is_known {
                 self.words(line.trim())
             } else {
@@ -101,7 +121,7 @@ impl Filter {
     /// The typed words of a text; `None` of one that has others alone.
     pub(super) fn words(&mut self, text: &str) -> Option<String> {
         let pieces: Vec<&str> = text.split_inclusive([',', ' ', ';']).collect();
-        let kept: Vec<&str> = pieces.iter().filter(|it| is_typed(bare(it))).copied().collect();
+        let kept = kept(pieces.iter().copied());
         if kept.len() == pieces.len() {
             return Some(text.to_owned());
         }
@@ -114,7 +134,9 @@ impl Filter {
     /// The listed keys of a document with their typed values.
     pub(super) fn value(&mut self, value: Value) -> Option<Value> {
         Some(match value {
-            Value::Null | Value::Bool(_) | Value::Number(_) => value,
+            Value::Null | Value::Bool(_) => value,
+            Value::Number(ref number) if self.is_own || is_short(&number.to_string()) => value,
+            Value::Number(_) => return None,
             // What stays of a sentence says nothing.
             Value::String(text) => {
                 match self.words(&text).filter(|kept| *kept == text || !text.contains(' ')) {
@@ -122,6 +144,12 @@ impl Filter {
                     None if self.is_own => "".into(),
                     None => return None,
                 }
+            }
+            // A list of words may be a command line.
+            Value::Array(items) if items.iter().all(Value::is_string) && !self.is_own => {
+                let kept = kept(items.iter().filter_map(Value::as_str));
+                self.removed += items.len() - kept.len();
+                kept.into()
             }
             Value::Array(items) => items.into_iter().filter_map(|item| self.value(item)).collect(),
             Value::Object(map) => {
@@ -179,6 +207,7 @@ pub(super) fn version(text: &str) -> Option<&str> {
         Version::find(word).is_some()
             && word.len() <= 48
             && word.chars().all(is_of_version)
+            && word.parse::<Ipv4Addr>().is_err()
             && !is_random(word)
     })
 }
@@ -202,22 +231,49 @@ fn is_typed(word: &str) -> bool {
     }
 }
 
-/// A word of the list, as an option or as a parameter of amdgpu's too.
-pub(super) fn is_listed(word: &str) -> bool {
-    let name = word.split('=').next().unwrap_or_default();
-    WORDS.contains(name.trim_start_matches('-').trim_start_matches("amdgpu."))
+/// The typed words among several. A number behind a word that goes is the value of that word.
+fn kept<'t>(words: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
+    let mut is_behind = false;
+    words
+        .filter(|word| {
+            let word = bare(word);
+            is_behind = !is_typed(word) || is_behind && (word.is_empty() || is_number(word));
+            !is_behind
+        })
+        .collect()
 }
 
-/// `7`, `0660`, `0x1002`, `8G`, `127.0.0.1:9401`, `6.4.1`; no address of another machine.
+/// What stands before a word's equals sign.
+fn name_of(word: &str) -> &str {
+    word.split('=').next().unwrap_or_default()
+}
+
+/// A word of the list, as an option or as a parameter of amdgpu's too.
+pub(super) fn is_listed(word: &str) -> bool {
+    WORDS.contains(word.trim_start_matches('-').trim_start_matches("amdgpu."))
+}
+
+/// `7`, `0660`, `0x1002`, `8G`, `127.0.0.1:9401`, `226:128`, `6.4.1`; no address of another machine, no number of an account.
 fn is_number(word: &str) -> bool {
-    let hex =
-        word.strip_prefix("0x").is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let hex = |digits: &str| digits.len() <= 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_decimal = |text: &str| {
+        text.starts_with(|c: char| c.is_ascii_digit())
+            && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+            && is_short(text)
+    };
+    let is_others = |ip: Ipv4Addr| !ip.is_loopback() && !ip.is_unspecified();
     let digits = word.trim_start_matches('-').trim_end_matches(['K', 'M', 'G', 'T']);
-    let is_decimal = digits.starts_with(|c: char| c.is_ascii_digit())
-        && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || byte == b':');
-    let host = word.split(':').next().unwrap_or_default();
-    let is_others = host.split('.').count() > 3 && !host.starts_with("127.") && !host.starts_with("0.0.0.0");
-    word.len() <= 21 && (hex || is_decimal) && !is_others
+    let (first, second) = digits.split_once(':').unwrap_or((digits, "0"));
+    word.strip_prefix("0x").is_some_and(hex)
+        || is_decimal(first)
+            && !first.parse().is_ok_and(is_others)
+            && second.bytes().all(|byte| byte.is_ascii_digit())
+            && is_short(second)
+}
+
+/// Whether a number is one of bytes at most, up to a TiB: an account or a card has more digits.
+fn is_short(number: &str) -> bool {
+    number.bytes().filter(u8::is_ascii_digit).count() <= 13
 }
 
 /// An absolute path of the system's, behind what a unit or an address has in front of it.
@@ -233,12 +289,19 @@ pub(super) fn is_path(word: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+%@*".contains(c);
     parts.all(|(nth, part)| {
         nth > 0 && is_number(part)
-            || FOLDERS.iter().any(|folder| format!("{part}/").starts_with(folder))
+            || is_of_system(&format!("{part}/"))
                 && part.len() <= 256
                 && part.chars().all(is_plain)
                 && !part.contains("/..")
                 && !is_random(part)
     })
+}
+
+fn is_of_system(path: &str) -> bool {
+    let starts = |folder: &&str| path.starts_with(*folder);
+    // A byte in hexadecimal, as in the address of a registry; systemd's specifiers are letters.
+    let is_escaped = path.split('%').skip(1).any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+    FOLDERS.iter().any(|it| starts(it)) && !PRIVATE.iter().any(|it| starts(it)) && !is_escaped
 }
 
 /// `0000:64:00.0`, `renderD128`, `card0`, `gfx942`, `GPU-9c0e5c1b9ae8c1f2`, `0-3`.
@@ -253,11 +316,12 @@ pub(super) fn is_of_gpu(word: &str) -> bool {
         || is_number(word)
 }
 
-/// Letters and digits without a word in them, as tokens are.
+/// Letters and digits without a word in them, as tokens and serial numbers are.
 fn is_random(text: &str) -> bool {
     text.split(|c: char| !c.is_ascii_alphanumeric()).any(|part| {
-        let digits = part.bytes().filter(u8::is_ascii_digit).count();
-        part.len() >= 16 && digits > 0 && digits < part.len() || part.len() >= 40
+        part.len() >= 12 && part.bytes().any(|byte| byte.is_ascii_digit())
+            || part.len() >= 16 && !part.bytes().any(|byte| byte.is_ascii_lowercase())
+            || part.len() >= 40
     })
 }
 
@@ -316,8 +380,51 @@ mod tests {
             "1.hunter",
             "deadbeef0123cafe4567",
             "amdgpu.x=hunter",
+            "4929123412341234",
+            "0x0123456789abcdef",
+            "10.7.0.107",
+            "0:10.7.0.107",
+            "2001:470:7001:11::1",
+            "52:54:00:70:10:06",
+            "/var/home/ann",
+            "/run/user/1000/x",
+            "/run/secrets/x",
+            "/dev/disk/by-id/nvme-Samsung_SSD_980_S64DNF0R123456X",
+            "/srv/3f2504e0-4f89-11d3-9a0c-0305e82c3301",
+            "/opt/AKIAABCDEFGHIJKLMNOP",
+            "/opt/u%3Apw%40host",
         ] {
             assert_eq!(Filter::default().words(gone), None, "{gone}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_a_word_that_goes_goes_too() {
+        for (name, text, expected) in [
+            (
+                "a.conf",
+                "ExecStart=/usr/bin/dockerd --password 7001 --debug\n",
+                "ExecStart=/usr/bin/dockerd --debug\n",
+            ),
+            ("modprobe.d/a", "install amdgpu /bin/x -u ann:7 7001 7002 # 7003\n", "install amdgpu /bin/x\n"),
+            ("modprobe.d/a", "# gpu pin of ann 7001\n", "\n"),
+            ("a.conf", "OTP=\"12 34\n567890 on\n\"\n", ""),
+            ("a.toml", "[plugins.\"gpu=7001\"]\npath = \"/usr\"\n", "[plugins]\n"),
+            (
+                "a.json",
+                "{\"runtimeArgs\":[\"--password\",\"7001\",\"7002\",\"--debug\"]}",
+                "{\n  \"runtimeArgs\": [\n    \"--debug\"\n  ]\n}\n",
+            ),
+            ("a.json", "{\"tag=hunter\":1,\"metrics\":41111111700103137}", "{}\n"),
+            (
+                "config-6.8",
+                "CONFIG_HSA_AMD=y # x\n# CONFIG_HSA_AMD is not set\n",
+                "CONFIG_HSA_AMD=y\n# CONFIG_HSA_AMD is not set\n",
+            ),
+            ("devices", "Character devices:\n226 drm\n511 kfd\n", "Character devices:\n226 drm\n511 kfd\n"),
+        ] {
+            let kept = Filter::default().file(&Path::new("/etc").join(name), text).unwrap();
+            assert_eq!(kept.unwrap_or_default(), expected, "{text}");
         }
     }
 

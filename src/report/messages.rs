@@ -38,9 +38,10 @@ fn is_plain(value: &str) -> bool {
     let bare = value.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
     let is_part = |word: &str| {
         let name = word.trim_end_matches(|c: char| c.is_ascii_digit());
-        name.is_empty() || name == "v" || is_listed(name)
+        word.len() - name.len() <= 3 && (name.is_empty() || name == "v" || is_listed(name))
     };
-    is_id || is_of_gpu(value) || bare.split(['_', '.']).all(is_part)
+    let is_name = bare.starts_with(|c: char| c.is_ascii_alphabetic());
+    is_id || is_of_gpu(value) || is_name && bare.split(['_', '.']).all(is_part)
 }
 
 #[cfg(test)]
@@ -67,6 +68,14 @@ mod tests {
             (
                 "amdgpu 0000:0c:00.0: socket: 0, die: 0, 2 uncorrectable hardware errors detected in total in umc block, Sec1hunter",
                 "amdgpu 0000:0c:00.0: 2 uncorrectable hardware errors detected in total in umc block",
+            ),
+            (
+                "[drm:amdgpu_job_timedout [amdgpu]] *ERROR* Process information: process gpu=Sec1hunter pid 7 thread 192.168.70.12 pid 8",
+                "amdgpu: Process information: process [removed] pid 7 thread [removed] pid 8",
+            ),
+            (
+                "amdgpu: unknown parameter 'tag=correct horse battery' ignored",
+                "amdgpu: unknown parameter '[removed]' ignored",
             ),
             (
                 "amdgpu: `Sec1hunter' invalid for parameter `dc'",

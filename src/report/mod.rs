@@ -52,6 +52,9 @@ const CONFIG: usize = 1 << 20;
 /// The last lines that fit.
 const LOG: usize = 64 << 10;
 
+/// The most bytes of a log beneath another Root, of which a person may have more than a report's.
+const LOGGED: usize = 16 << 20;
+
 /// A report, packed.
 #[derive(Debug)]
 pub struct Report {
@@ -188,7 +191,10 @@ fn kernel_log(collector: &mut Collector<'_>, programs: Option<&Programs>) {
             let outputs = LOGS.iter().filter_map(|argv| programs.run(argv, LIMIT).ok());
             outputs.map(|output| output.stdout).find(|lines| !lines.is_empty())
         }
-        None => collector.root.read(KERNEL_LOG, LOG).ok(),
+        None => match root::if_there(collector.root.read(KERNEL_LOG, LOGGED)) {
+            Ok(log) => log,
+            Err(error) => return collector.leave_out(Path::new(KERNEL_LOG), error.to_string()),
+        },
     };
     let (Some(log), Ok(knowledge)) = (log, Knowledge::built_in()) else {
         return collector.leave_out(Path::new(KERNEL_LOG), "neither journalctl nor dmesg shows a line");

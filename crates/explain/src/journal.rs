@@ -1,6 +1,7 @@
 //! The kernel's messages in journald's files, as journalctl reads them.
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
+use std::ops::ControlFlow;
 use std::time::{Duration, UNIX_EPOCH};
 
 use host::timestamp::Timestamp;
@@ -8,7 +9,7 @@ use inventory::PciAddress;
 use kernel_log::knowledge::{Found, Knowledge};
 use kernel_log::origin::Origin;
 use kernel_log::scan::Totals;
-use reconcile::command::{self, Programs};
+use reconcile::command::{self, Call, Programs, Stream, reported};
 use root::Root;
 use serde::Deserialize;
 
@@ -16,7 +17,13 @@ use super::matches::Line;
 
 /// The most bytes of one entry's JSON. A message of the kernel's has 1,024 bytes at most, of which each becomes up to
 /// four characters.
-const LONGEST: u64 = 256 << 10;
+const LONGEST: usize = 256 << 10;
+
+/// The most bytes of journalctl's stderr that are kept.
+const WORDS: usize = 64 << 10;
+
+/// A journal of years, whose reader may pause, has as long as it needs: 136 years.
+const NO_LIMIT: Duration = Duration::from_secs(u32::MAX as u64);
 
 /// journald keeps each machine's journal in a folder beneath these (systemd-journald.service(8)).
 const JOURNALS: [&str; 2] = ["/run/log/journal", "/var/log/journal"];
@@ -38,8 +45,6 @@ pub enum Error {
         "none of the {0} messages that journalctl printed could be read: compare with journalctl --boot -k --output=json"
     )]
     Damaged(u64),
-    #[error("cannot read the journal after message {after}: {cause}")]
-    Read { after: u64, cause: io::Error },
     #[error(transparent)]
     Command(#[from] command::Error),
     /// The writer of the matches fails.
@@ -120,36 +125,32 @@ pub fn read<'k>(
 ) -> Result<JournalRead, Error> {
     let argv = argv(since);
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
-    let mut scan = Scan { knowledge, each, read: JournalRead::default() };
-    let mut ended = Ok(());
-    let ran = programs.stream(&argv, |stdout| ended = scan.run(stdout));
-    let read = scan.read;
-    ended?;
-    let stderr = match ran {
-        Ok(stderr) => stderr,
-        Err(command::Error::NotFound(_)) => return Err(Error::NoJournalctl),
-        Err(command::Error::Failed { reported, .. }) if is_known(&reported) => {
-            return Err(failed(&reported, since));
+    let mut scan = Scan { knowledge, each, read: JournalRead::default(), line: Vec::new() };
+    let (mut scanned, mut stderr) = (Ok(()), Vec::new());
+    let ran = programs.call(Call { argv: &argv, input: None, limit: NO_LIMIT }, &mut |stream, chunk| {
+        match stream {
+            Stream::Stdout => scanned = scan.take(chunk),
+            Stream::Stderr => stderr.extend(chunk.iter().take(WORDS - stderr.len())),
         }
-        Err(error) => return Err(error.into()),
+        if scanned.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    });
+    scanned.and_then(|()| scan.end())?;
+    let status = match ran {
+        Err(command::Error::NotFound(_)) => return Err(Error::NoJournalctl),
+        ran => ran?,
     };
-    whole(read, &stderr, root)
-}
-
-const NO_RIGHT: &str = "insufficient permissions";
-const NO_TIME: &str = "Failed to parse timestamp";
-
-fn is_known(stderr: &str) -> bool {
-    [NO_RIGHT, NO_TIME].iter().any(|words| stderr.contains(words))
-}
-
-/// The error for a journalctl that failed with a message of which [`is_known`] is true.
-fn failed(reported: &str, since: Option<&str>) -> Error {
-    if reported.contains(NO_RIGHT) {
-        return Error::NotAllowed;
+    if status.success() {
+        return whole(scan.read, &stderr, root);
     }
-    let since = since.unwrap_or_default().to_owned();
-    Error::Since { since, reason: reported.trim_start_matches(": ").to_owned() }
+    let reported = reported(&stderr);
+    Err(if reported.contains("insufficient permissions") {
+        Error::NotAllowed
+    } else if reported.contains("Failed to parse timestamp") {
+        let since = since.unwrap_or_default().to_owned();
+        Error::Since { since, reason: reported.trim_start_matches(": ").to_owned() }
+    } else {
+        command::Error::Failed { argv: argv.join(" "), status, reported }.into()
+    })
 }
 
 /// Judges what a journalctl with exit code 0 printed: it ends so also where it may read nothing.
@@ -180,28 +181,35 @@ struct Scan<'k, 'e> {
     knowledge: &'k Knowledge,
     each: &'e mut dyn FnMut(Line<'_>, &Found<'k>) -> io::Result<()>,
     read: JournalRead,
+    /// The start of the line that has not ended yet: as much as an entry may have, and one byte.
+    line: Vec<u8>,
 }
 
 impl Scan<'_, '_> {
-    fn run(&mut self, stdout: impl Read) -> Result<(), Error> {
-        let mut stdout = BufReader::with_capacity(64 << 10, stdout);
-        let mut line = Vec::new();
-        loop {
-            line.clear();
-            let after = self.read.totals.lines;
-            let failed = |cause| Error::Read { after, cause };
-            let read = (&mut stdout).take(LONGEST).read_until(b'\n', &mut line).map_err(failed)?;
-            if read == 0 {
-                return Ok(());
+    fn take(&mut self, chunk: &[u8]) -> Result<(), Error> {
+        for part in chunk.split_inclusive(|byte| *byte == b'\n') {
+            let text = part.strip_suffix(b"\n").unwrap_or(part);
+            self.line.extend(text.iter().take(LONGEST + 1 - self.line.len()));
+            if text.len() < part.len() {
+                self.line()?;
             }
-            self.read.totals.lines += 1;
-            if line.last() != Some(&b'\n') && u64::try_from(read).is_ok_and(|read| read == LONGEST) {
-                self.read.damaged += 1;
-                stdout.skip_until(b'\n').map_err(failed)?;
-                continue;
-            }
-            self.entry(&line)?;
         }
+        Ok(())
+    }
+
+    /// The last line may have no end.
+    fn end(&mut self) -> Result<(), Error> {
+        if self.line.is_empty() { Ok(()) } else { self.line() }
+    }
+
+    fn line(&mut self) -> Result<(), Error> {
+        self.read.totals.lines += 1;
+        let line = std::mem::take(&mut self.line);
+        if line.len() > LONGEST {
+            self.read.damaged += 1;
+            return Ok(());
+        }
+        self.entry(&line)
     }
 
     fn entry(&mut self, line: &[u8]) -> Result<(), Error> {
@@ -256,8 +264,9 @@ mod tests {
             lines.push((line.number, text, found.device.map(|it| it.to_string()), line.time));
             Ok(())
         };
-        let mut scan = Scan { knowledge, each: &mut each, read: JournalRead::default() };
-        scan.run(text.as_bytes()).unwrap();
+        let mut scan = Scan { knowledge, each: &mut each, read: JournalRead::default(), line: Vec::new() };
+        text.as_bytes().chunks(1000).for_each(|chunk| scan.take(chunk).unwrap());
+        scan.end().unwrap();
         let read = scan.read;
         (lines, read)
     }

@@ -25,6 +25,11 @@ struct Series {
     value: Option<f64>,
 }
 
+/// Whether a machine printed the answer of `metrics -o json`.
+pub fn is_answer(stdout: &[u8]) -> bool {
+    serde_json::from_slice::<Answer>(stdout).is_ok()
+}
+
 /// Joins the metrics of `hosts`: pairs of a machine's name and what `metrics -o json` printed for it. A machine that
 /// printed no answer has no series.
 pub fn joined<'h>(hosts: impl Iterator<Item = (&'h str, &'h [u8])>, format: Format) -> String {
@@ -63,6 +68,11 @@ mod tests {
         };
         let hosts = [("gpu1", answered("1e3")), ("ops@gpu2", String::new()), ("gpu3", answered("0.5"))];
         let hosts = hosts.iter().map(|(name, json)| (*name, json.as_bytes()));
+        assert!(
+            is_answer(answered("1").as_bytes())
+                && !is_answer(b"{}")
+                && !is_answer(answered("1e999").as_bytes())
+        );
         let text = joined(hosts, Format::Prometheus);
         assert_eq!(
             text,

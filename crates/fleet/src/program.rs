@@ -2,8 +2,9 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, LazyLock, OnceLock};
+use std::thread;
 use std::time::Duration;
 
 use config::Host;
@@ -54,6 +55,8 @@ pub struct Command<'c> {
     /// Whether the answer is for a terminal with colours.
     pub colour: bool,
     pub limit: Duration,
+    /// The most bytes of output.
+    pub most: usize,
 }
 
 /// What comes from the other machine.
@@ -67,20 +70,42 @@ pub enum Event<'e> {
     Output(Stream, &'e [u8]),
 }
 
-/// This program, as it is copied to other machines.
+impl Event<'_> {
+    /// What a person is to know of the event.
+    pub fn sentence(&self) -> Option<String> {
+        match self {
+            Self::Copying { folder, kib } => Some(format!("copying this rocworker to {folder} ({kib} KiB)")),
+            Self::Begun { unprivileged, .. } => unprivileged.as_ref().map(|why| {
+                format!("data that only root can read is unknown, such as the kernel's log: {why}")
+            }),
+            Self::Output(..) => None,
+        }
+    }
+}
+
+/// This program's file, as it is copied to other machines.
 #[derive(Debug)]
-pub struct Own {
+pub struct Own(LazyLock<Result<File, root::Error>>);
+
+#[derive(Debug)]
+struct File {
     bytes: Vec<u8>,
     digest: Digest,
     packed: OnceLock<Vec<u8>>,
 }
 
 impl Own {
-    /// Reads this program's own file.
-    ///
-    /// # Errors
-    /// The file cannot be read.
-    pub fn read() -> Result<Self, root::Error> {
+    /// Reads the file while ssh connects: its digest takes longer than a scrape.
+    pub fn in_background() -> Arc<Self> {
+        let own = Arc::new(Self(LazyLock::new(File::read)));
+        let reader = Arc::clone(&own);
+        thread::spawn(move || reader.0.is_ok());
+        own
+    }
+}
+
+impl File {
+    fn read() -> Result<Self, root::Error> {
         let bytes = Root::open(Path::new("/"))?.read("/proc/self/exe", LARGEST)?;
         Ok(Self { digest: Digest::of(&bytes), bytes, packed: OnceLock::new() })
     }
@@ -108,14 +133,19 @@ pub fn run(
     command: &Command<'_>,
     take: &mut dyn FnMut(Event<'_>) -> bool,
 ) -> Result<i32, Error> {
-    let script = script(own, host, command);
-    let request = Request { script: &script, limit: command.limit, connecting: CONNECTING };
+    let script = script(host, command);
+    let request =
+        Request { script: &script, limit: command.limit, most: command.most, connecting: CONNECTING };
     let mut talk = Talk { own, host, begun: Vec::new(), state: State::Asked, take };
     let ended =
         ssh::talk(programs, host, &request, &mut |stream, chunk, stdin| talk.hear(stream, chunk, stdin));
     let refused = |problem: String| Err(Error::Refused { host: host.clone(), problem });
     match (talk.state, ended) {
         (State::Failed(problem), Ok(_) | Err(Error::Refused { .. })) => refused(problem),
+        (State::Copied, Err(Error::TimedOut { limit, .. })) => refused(format!(
+            "the copy of rocworker did not arrive within {} s: install its package there",
+            limit.as_secs()
+        )),
         (State::Running, Ok(NOT_THERE)) => {
             refused("rocworker went while it was starting: run the command again".to_owned())
         }
@@ -124,14 +154,14 @@ pub fn run(
              XDG_CACHE_HOME for {} to another folder",
             host.user.as_deref().unwrap_or("ssh's user")
         )),
-        (State::Asked | State::Copied, Ok(code)) => refused(format!(
+        (State::Asked | State::Named(_) | State::Copied, Ok(code)) => refused(format!(
             "the script that starts rocworker ended with code {code}: log in and try its /bin/sh, find, sha256sum and gzip"
         )),
         (_, ended) => ended,
     }
 }
 
-fn script(own: &Own, host: &Host, command: &Command<'_>) -> String {
+fn script(host: &Host, command: &Command<'_>) -> String {
     let which = match command.which {
         Which::Same => "same root=''",
         Which::Root => "same root=yes",
@@ -140,9 +170,8 @@ fn script(own: &Own, host: &Host, command: &Command<'_>) -> String {
     };
     let words: Vec<String> = command.words.iter().map(|word| quoted(word)).collect();
     format!(
-        "which={which} version={} digest={} machine={} colour={} host={}\n{SCRIPT}main {}",
+        "which={which} version={} machine={} colour={} host={}\n{SCRIPT}main {}",
         quoted(VERSION),
-        own.digest.as_str(),
         std::env::consts::ARCH,
         if command.colour { "yes" } else { "''" },
         quoted(&host.to_string()),
@@ -150,8 +179,10 @@ fn script(own: &Own, host: &Host, command: &Command<'_>) -> String {
     )
 }
 
-enum State {
+enum State<'o> {
     Asked,
+    /// The script has the program's digest.
+    Named(&'o File),
     /// The program was sent.
     Copied,
     Running,
@@ -164,7 +195,7 @@ struct Talk<'t> {
     host: &'t Host,
     /// A line of the script's that has not ended.
     begun: Vec<u8>,
-    state: State,
+    state: State<'t>,
     take: &'t mut dyn FnMut(Event<'_>) -> bool,
 }
 
@@ -192,8 +223,18 @@ impl Talk<'_> {
 
     fn line(&mut self, key: &str, value: String, stdin: &mut Stdin) -> bool {
         match (key, &self.state) {
-            ("upload", State::Asked) => {
-                let packed = self.own.packed();
+            ("digest", State::Asked) => match &*self.own.0 {
+                Ok(file) => {
+                    self.state = State::Named(file);
+                    if let Some(stdin) = stdin {
+                        stdin.send(format!("{}\n", file.digest.as_str()).into_bytes()).ok();
+                    }
+                    true
+                }
+                Err(error) => self.fail(error.to_string()),
+            },
+            ("upload", State::Named(file)) => {
+                let packed = file.packed();
                 self.state = State::Copied;
                 if let Some(stdin) = stdin {
                     // Where the connection has ended, ssh says so.

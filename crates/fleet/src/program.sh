@@ -1,6 +1,6 @@
 # Runs rocworker on this machine: the installed one, or a copy of the program that asks. Before this stand `which`, `root`,
-# `version`, `digest`, `machine`, `colour` and `host`; behind it stands `main` with rocworker's arguments. Until rocworker begins, stdout
-# has lines of a key, a tab and a value.
+# `version`, `machine`, `colour` and `host`; behind it stands `main` with rocworker's arguments. Until rocworker begins, stdout
+# has lines of a key, a tab and a value. stdin has what `digest` and `upload` ask for.
 say() {
     printf '%s\t%s\n' "$1" "$2"
 }
@@ -30,6 +30,8 @@ installed() {
 }
 
 copied() {
+    say digest
+    read -r digest
     case ${XDG_CACHE_HOME:-} in
     /*) folder=$XDG_CACHE_HOME/rocworker ;;
     *) folder=$HOME/.cache/rocworker ;;
@@ -39,7 +41,8 @@ copied() {
         fail "its processor is $(uname -m), and this rocworker is for $machine: install rocworker's package for it there"
     if ! entered; then
         umask 077
-        why=$(mkdir -p "$folder" 2>&1) || fail "rocworker cannot make the folder $folder ($(last "$why")): $(elsewhere)"
+        # The parent's setgid bit or default ACL would give the folder another mode.
+        why=$(mkdir -p -m u=rwx,go=,g-s "$folder" 2>&1) || fail "rocworker cannot make the folder $folder ($(last "$why")): $(elsewhere)"
         entered || fail "$folder is not a folder of $(id -un) alone (mode 0700, no link): $who"
     fi
     if [ ! -e "$name" ] && [ ! -L "$name" ]; then receive; fi
@@ -81,6 +84,7 @@ main() {
     is_same=''
     # `id` is one process more (proc_pid_status(5)).
     while read -r key uid _; do [ "$key" != Uid: ] || break; done < /proc/self/status
+    [ -n "$uid" ] || fail "it has no /proc: rocworker needs Linux, and /proc mounted"
     installed || {
         [ "$which" != installed ] ||
             fail "$1 needs rocworker on that machine: install its package there, or run \`rocworker remote install $host\`, which starts the exporter too"
@@ -91,9 +95,9 @@ main() {
         say run
         exec "$program" "$@"
     fi
-    if why=$(sudo -n -- "$program" --version 2>&1 < /dev/null); then
+    if why=$(sudo -n -u root -- "$program" --version 2>&1 < /dev/null); then
         say run
-        sudo -n -- "$program" "$@"
+        sudo -n -u root -- "$program" "$@"
         exit
     fi
     why=$(last "$why")

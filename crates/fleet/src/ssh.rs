@@ -18,7 +18,7 @@ pub use diagnosis::sudo_refused;
 /// How long a command may take on another machine.
 pub const LIMIT: Duration = Duration::from_secs(300);
 
-/// The most bytes of an answer. The metrics of 64 partitions have less than a mebibyte, a report some mebibytes.
+/// The most bytes of a machine's answer. The metrics of 64 partitions have less than a mebibyte, a report some mebibytes.
 pub const MOST: usize = 64 << 20;
 
 /// The pause between two looks at whether the caller has interrupted the command.
@@ -33,6 +33,8 @@ pub struct Request<'r> {
     /// POSIX sh, as dash and busybox run it. It is piped to `sh -s`, and starts after all of it has arrived.
     pub script: &'r str,
     pub limit: Duration,
+    /// The most bytes of its output.
+    pub most: usize,
     pub connecting: Connecting,
 }
 
@@ -123,7 +125,7 @@ fn once(
     let argv: Vec<&str> = argv.iter().map(String::as_str).collect();
     let (stdin, input) = channel();
     stdin.send(attempt::input(request.script).into_bytes()).ok();
-    let mut attempt = Attempt::new(stdin, take);
+    let mut attempt = Attempt::new(stdin, request.most, take);
     let call = Call { argv: &argv, input: Some(input), limit: request.limit };
     let ended = programs.call(call, &mut |stream, chunk| attempt.take(stream, chunk));
     let Attempt { has_begun, is_flooded, .. } = attempt;
@@ -132,7 +134,7 @@ fn once(
         Err(_) if is_flooded && has_begun => {
             return refused(format!(
                 "its answer is larger than {} MiB, and the connection was closed: log in and run the command there",
-                MOST >> 20
+                request.most >> 20
             ));
         }
         Err(_) if is_flooded => return refused(attempt.not_begun()),
@@ -177,8 +179,8 @@ fn argv(connecting: &Connecting, host: &Host) -> Vec<String> {
     // No terminal, agent or display.
     let mut argv: Vec<String> = ["ssh", "-T", "-a", "-x"].map(str::to_owned).to_vec();
     argv.extend(options.into_iter().flat_map(|option| ["-o".to_owned(), option]));
-    // A command that every login shell reads alike, csh and fish too.
-    argv.extend(["--".to_owned(), host.to_string(), "sh -s".to_owned()]);
+    // Every login shell reads this alike, csh and fish too, and prints nothing at its end. A restricted shell refuses exec.
+    argv.extend(["--".to_owned(), host.to_string(), "exec sh -s || sh -s".to_owned()]);
     argv
 }
 
@@ -205,7 +207,7 @@ mod tests {
         let path = format!("{}:/usr/bin:/bin", folder.path().display());
         let programs = Programs::in_folders(path).interrupted_by(Arc::clone(&stop));
         let connecting = Connecting { pauses: [Duration::from_secs(60); 2], ..CONNECTING };
-        let request = Request { script: "true", limit: LIMIT, connecting };
+        let request = Request { script: "true", limit: LIMIT, most: MOST, connecting };
         let before = Instant::now();
         let error = thread::scope(|scope| {
             let ran =

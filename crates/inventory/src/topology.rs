@@ -92,24 +92,6 @@ impl Nearest {
     }
 }
 
-impl Link {
-    /// The link's kind in one word, with the hops of XGMI where they are known.
-    ///
-    /// # Errors
-    /// Why the link's kind is not known.
-    pub fn word(&self) -> Reading<String> {
-        Ok(match self.kind.as_ref().map_err(Clone::clone)? {
-            Kind::Card => "CARD".to_owned(),
-            Kind::Xgmi { hops: Ok(hops) } => format!("XGMI{hops}"),
-            Kind::Xgmi { hops: Err(_) } => "XGMI".to_owned(),
-            Kind::Pcie => match &self.nearest {
-                Some(nearest) => nearest.as_ref().map_err(Clone::clone)?.word().to_owned(),
-                None => return Err(Unknown::because("sysfs does not say where the two are on the bus")),
-            },
-        })
-    }
-}
-
 /// A PCI function with a GPU, of any vendor.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Card {

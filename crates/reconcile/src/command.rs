@@ -2,7 +2,6 @@
 //! end to every command's patience: a tool that hangs on a sick driver must not hang what asks it.
 
 mod call;
-mod stream;
 
 use std::ffi::OsString;
 use std::io::PipeWriter;
@@ -65,8 +64,7 @@ pub enum Error {
     NotFound(String),
     #[error("cannot run {argv}: {cause}")]
     Start { argv: String, cause: std::io::Error },
-    /// `reported`: the last line of its stderr that does not only point to its `--help`, in front of it a colon; empty when
-    /// it wrote none.
+    /// `reported`: what [`reported`] makes of its stderr.
     #[error("{argv} ended with {status}{reported}")]
     Failed { argv: String, status: std::process::ExitStatus, reported: String },
     #[error("{argv} was killed: after {} s it had not ended", limit.as_secs())]
@@ -235,7 +233,10 @@ impl Kept {
     }
 }
 
-fn reported(stderr: &[u8]) -> String {
+/// The end of a sentence on a command that failed: the last line of its stderr that does not only point to its `--help`,
+/// in front of it a colon; empty when it wrote none.
+#[must_use]
+pub fn reported(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     // docker, and coreutils of a wrong option, end with a word on where to read more.

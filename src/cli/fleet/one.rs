@@ -5,17 +5,16 @@ use std::io::Write as _;
 use anyhow::{Context as _, anyhow};
 use config::Host;
 use fleet::program::{self, Command, Event, Own};
-use fleet::ssh::{self, MOST};
+use fleet::ssh;
 use printable::printable;
 use reconcile::command::{Programs, Stream};
 
-use super::RemoteCommand;
 use super::escaped::EscapedLines;
+use super::{RemoteCommand, interrupt};
 use crate::cli::Outcome;
 use crate::cli::hosts::Named;
 use crate::cli::options::{Format, Options};
-use crate::cli::output::{has_colour, print_text};
-use crate::cli::session::interrupt;
+use crate::cli::output::print_text;
 
 pub(super) fn run(
     programs: &Programs,
@@ -30,18 +29,16 @@ pub(super) fn run(
     let mut stdout = EscapedLines::new(anstream::stdout(), options.output);
     // stderr is text for people, whatever the answer's format is.
     let mut stderr = EscapedLines::new(anstream::stderr(), Format::Table);
-    let code =
-        ask(&programs, own, host, asked, &asked.argv(options, false), has_colour(options), &mut |heard| {
-            match heard {
-                Heard::Word(text) => {
-                    writeln!(anstream::stderr(), "{}: {}", printable(&host.to_string()), printable(&text))
-                        .ok();
-                }
-                Heard::Output(Stream::Stdout, chunk) if asked.report.is_some() => saved.extend(chunk),
-                Heard::Output(Stream::Stdout, chunk) => stdout.take(chunk),
-                Heard::Output(Stream::Stderr, chunk) => stderr.take(chunk),
-            }
-        });
+    let words = asked.argv(options, false);
+    let command = asked.command(options, &words, ssh::MOST);
+    let code = ask(&programs, own, host, &command, &asked.input, &mut |heard| match heard {
+        Heard::Word(text) => {
+            writeln!(anstream::stderr(), "{}: {}", printable(&host.to_string()), printable(&text)).ok();
+        }
+        Heard::Output(Stream::Stdout, chunk) if asked.report.is_some() => saved.extend(chunk),
+        Heard::Output(Stream::Stdout, chunk) => stdout.take(chunk),
+        Heard::Output(Stream::Stderr, chunk) => stderr.take(chunk),
+    });
     stderr.end().ok();
     let written = stdout.end();
     let code = code.map_err(|error| with_advice(error, host, asked))?;
@@ -65,39 +62,26 @@ pub(super) enum Heard<'h> {
     Output(Stream, &'h [u8]),
 }
 
-/// Asks the rocworker on a machine. Returns its exit code. `heard`: gets at most [`MOST`] bytes.
+/// Asks the rocworker on a machine. Returns its exit code. `input`: what it reads from stdin.
 pub(super) fn ask(
     programs: &Programs,
     own: &Own,
     host: &Host,
-    asked: &RemoteCommand,
-    words: &[String],
-    colour: bool,
+    command: &Command<'_>,
+    input: &[u8],
     heard: &mut dyn FnMut(Heard<'_>),
 ) -> Result<i32, ssh::Error> {
-    let command = Command { which: asked.which, words, colour, limit: ssh::LIMIT };
-    let mut left = MOST;
-    program::run(programs, own, host, &command, &mut |event| {
+    program::run(programs, own, host, command, &mut |event| {
+        if let Some(text) = event.sentence() {
+            heard(Heard::Word(text));
+        }
         match event {
-            Event::Copying { folder, kib } => {
-                heard(Heard::Word(format!("copying this rocworker to {folder} ({kib} KiB)")));
-            }
-            Event::Begun { stdin, unprivileged } => {
-                if let Some(why) = unprivileged {
-                    let text = "data that only root can read is unknown, such as the kernel's log";
-                    heard(Heard::Word(format!("{text}: {why}")));
-                }
+            Event::Copying { .. } => {}
+            Event::Begun { stdin, .. } => {
                 // Where the connection has ended, ssh says so.
-                stdin.send(asked.input.clone()).ok();
+                stdin.send(input.to_vec()).ok();
             }
-            Event::Output(stream, chunk) => {
-                let is_room = chunk.len() <= left;
-                left = left.saturating_sub(chunk.len());
-                if is_room {
-                    heard(Heard::Output(stream, chunk));
-                }
-                return is_room;
-            }
+            Event::Output(stream, chunk) => heard(Heard::Output(stream, chunk)),
         }
         true
     })

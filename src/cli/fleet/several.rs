@@ -5,19 +5,21 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use fleet::program::Own;
-use fleet::{pool, ssh};
+use fleet::program::{Command, Own};
+use fleet::{exposition, pool, ssh};
 use printable::{printable, printable_styled};
 use reconcile::command::{Programs, Stream};
 
-use super::RemoteCommand;
 use super::answers::{Ended, HostResult, OrderedOutput};
 use super::one::{Heard, ask};
+use super::{RemoteCommand, interrupt};
 use crate::cli::Outcome;
 use crate::cli::hosts::{Named, progress};
 use crate::cli::options::Options;
-use crate::cli::output::has_colour;
-use crate::cli::session::interrupt;
+
+/// The most bytes of all answers, unless many machines have the least each.
+const MOST_OF_ALL: usize = 256 << 20;
+const LEAST: usize = 4 << 20;
 
 /// How many bytes of a machine's stderr are kept.
 const MOST_STDERR: usize = 1 << 20;
@@ -36,13 +38,14 @@ pub(super) fn run(
     let programs = programs.interrupted_by(Arc::clone(&stop));
     let words = asked.argv(options, true);
     let mut shown = OrderedOutput::new(hosts, options.output, asked.metrics);
+    let most = (MOST_OF_ALL / hosts.len().max(1)).clamp(LEAST, ssh::MOST);
     let mut ended = 0;
     let mut failed = Ok(());
     let answers = pool::each(
         hosts,
         pool::AT_ONCE,
         &stop,
-        |named: &Named| answer(&programs, own, options, named, asked, &words),
+        |named: &Named| answer(&programs, own, options, named, asked, &asked.command(options, &words, most)),
         |place, answered| {
             ended += 1;
             if let Some(named) = hosts.get(place) {
@@ -72,11 +75,11 @@ fn answer(
     options: &Options,
     Named { host, .. }: &Named,
     asked: &RemoteCommand,
-    words: &[String],
+    command: &Command<'_>,
 ) -> HostResult {
     let before = Instant::now();
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let code = ask(programs, own, host, asked, words, has_colour(options), &mut |heard| match heard {
+    let code = ask(programs, own, host, command, &asked.input, &mut |heard| match heard {
         Heard::Word(text) => stderr.extend(format!("{text}\n").into_bytes()),
         Heard::Output(Stream::Stdout, chunk) => stdout.extend(chunk),
         Heard::Output(Stream::Stderr, chunk) => {
@@ -99,6 +102,9 @@ fn answer(
                 Err(error) => ended = Ended::Failed(format!("{error:#}")),
             }
         }
+    }
+    if asked.metrics.is_some() && matches!(ended, Ended::Code(0 | 3)) && !exposition::is_answer(&stdout) {
+        ended = Ended::Failed("its answer has no metrics that this rocworker can read".to_owned());
     }
     HostResult::new(
         ended,

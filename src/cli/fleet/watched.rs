@@ -1,6 +1,7 @@
 //! `top` of another machine: the rocworker there reads it, and this one draws, so that nothing from there steers the terminal.
 
 use std::io::{self, Write as _};
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -25,7 +26,7 @@ const LARGEST: usize = 16 << 20;
 
 pub(super) fn run(
     programs: Programs,
-    own: Own,
+    own: Arc<Own>,
     session: &Session,
     host: Host,
     args: &Args,
@@ -63,37 +64,36 @@ fn connect(
     send: &SyncSender<Result<Scrape, String>>,
 ) -> String {
     let words = ["snapshots".to_owned()];
-    let command = Command { which: Which::Same, words: &words, colour: false, limit: NO_LIMIT };
+    let command =
+        Command { which: Which::Same, words: &words, colour: false, limit: NO_LIMIT, most: usize::MAX };
     let (mut line, mut stderr, mut is_flood) = (Vec::new(), Vec::new(), false);
-    let ended = program::run(programs, own, host, &command, &mut |event| match event {
-        Event::Copying { folder, kib } => {
-            writeln!(io::stderr(), "{host}: copying this rocworker to {folder} ({kib} KiB)").is_ok()
+    let ended = program::run(programs, own, host, &command, &mut |event| {
+        if let Some(text) = event.sentence() {
+            writeln!(io::stderr(), "{host}: {text}").ok();
         }
-        Event::Begun { stdin, unprivileged } => {
-            if let Some(why) = unprivileged {
-                writeln!(io::stderr(), "{host}: data that only root can read is unknown: {why}").ok();
+        match event {
+            Event::Copying { .. } => true,
+            Event::Begun { stdin, .. } => begin.send(stdin).is_ok(),
+            Event::Output(Stream::Stderr, chunk) => {
+                stderr.extend(chunk.iter().take(LARGEST.saturating_sub(stderr.len())));
+                true
             }
-            begin.send(stdin).is_ok()
-        }
-        Event::Output(Stream::Stderr, chunk) => {
-            stderr.extend(chunk.iter().take(LARGEST.saturating_sub(stderr.len())));
-            true
-        }
-        Event::Output(Stream::Stdout, chunk) => {
-            for part in chunk.split_inclusive(|byte| *byte == b'\n') {
-                line.extend(part);
-                if line.ends_with(b"\n") {
-                    let scrape = serde_json::from_slice(&line)
-                        .unwrap_or_else(|error| Err(format!("{host} sent no snapshot: {error}")));
-                    line.clear();
-                    is_flood = send.try_send(scrape).is_err();
-                    if is_flood {
-                        return false;
+            Event::Output(Stream::Stdout, chunk) => {
+                for part in chunk.split_inclusive(|byte| *byte == b'\n') {
+                    line.extend(part);
+                    if line.ends_with(b"\n") {
+                        let scrape = serde_json::from_slice(&line)
+                            .unwrap_or_else(|error| Err(format!("{host} sent no snapshot: {error}")));
+                        line.clear();
+                        is_flood = send.try_send(scrape).is_err();
+                        if is_flood {
+                            return false;
+                        }
                     }
                 }
+                is_flood = line.len() > LARGEST;
+                !is_flood
             }
-            is_flood = line.len() > LARGEST;
-            !is_flood
         }
     });
     match ended {

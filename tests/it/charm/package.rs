@@ -308,12 +308,20 @@ fn real_why_the_package_cannot_come_or_go_is_the_units_status() {
 
     // The charm is not whole, or its state can be written nowhere.
     let unit = host.deploy("rocworker/0", &host.0.deb());
-    host.0.machine.put(&format!("{}/rocworker.deb", agent(&unit)), "!<arch>\n");
+    let damage = || host.0.machine.put(&format!("{}/rocworker.deb", agent(&unit)), "!<arch>\n");
+    damage();
     let status = host.run(&unit, "hooks/install").status();
-    assert!(
-        status.starts_with("blocked: Installation failed: the charm's rocworker.deb cannot be read"),
-        "{status}"
-    );
+    let why = "blocked: Installation failed: the charm's rocworker.deb cannot be read (dpkg-deb: error: ";
+    assert!(status.starts_with(why), "{status}");
+
+    // Neither a stop without the package nor a removal of one needs the charm's.
+    assert_eq!(host.run(&unit, "hooks/stop").well(), []);
+    host.0.is("deinstall ok config-files");
+    host.refresh(&unit, &host.0.deb());
+    host.is_ready(&unit, "hooks/install");
+    damage();
+    host.removes(&unit);
+    host.0.is("deinstall ok config-files");
 }
 
 /// last-version.tar.gz is what the hook install of commit 6bfa9539 left on this machine, with a line of text in place of

@@ -13,10 +13,10 @@ use crate::fleet::asker::PROGRAM;
 /// The asker's program without what a debugger needs, as a release has none.
 const STRIPPED: &str = "/root/rocworker";
 
-fn asker() -> Fleet {
-    let fleet = Fleet::new();
+fn asker() -> Option<Fleet> {
+    let fleet = (machines::require() && real::require(&["strip"])).then(Fleet::new)?;
     fleet.run(&["strip", "-o", STRIPPED, PROGRAM]).well();
-    fleet
+    Some(fleet)
 }
 
 fn detects(fleet: &Fleet, host: &str) -> Said {
@@ -42,10 +42,7 @@ fn cached(machine: &Machine<'_>) -> Vec<String> {
 
 #[test]
 fn real_a_copy_is_made_once_kept_private_and_replaces_older_ones() {
-    if !machines::require() || !real::require(&["strip"]) {
-        return;
-    }
-    let fleet = asker();
+    let Some(fleet) = asker() else { return };
     for (name, shell) in [("gpu1", Shell::Dash), ("gpu2", Shell::Busybox)] {
         let machine = fleet.machine(name, |m| {
             m.laid(Laid::instinct(2, 1)).shell(shell).prepare(
@@ -72,15 +69,12 @@ fn real_a_copy_is_made_once_kept_private_and_replaces_older_ones() {
 
 #[test]
 fn real_a_login_without_root_has_its_own_copy_and_sudo_runs_it() {
-    if !machines::require() || !real::require(&["strip"]) {
-        return;
-    }
-    let fleet = asker();
+    let Some(fleet) = asker() else { return };
     let gpu1 = fleet.machine("gpu1", |m| {
         m.laid(Laid::instinct(1, 1))
             .user("ops", Sudo::NoPassword)
             .user("guest", Sudo::No)
-            .prepare("mkdir -m 1777 /srv/cache; chmod 700 /home/ops")
+            .prepare("mkdir /srv/cache; chmod 3777 /srv/cache; chmod 700 /home/ops")
             .sshd("SetEnv XDG_CACHE_HOME=/srv/cache")
     });
     detects(&fleet, "ops@gpu1").well();
@@ -97,10 +91,7 @@ fn real_a_login_without_root_has_its_own_copy_and_sudo_runs_it() {
 /// sudo may start a program from another folder, which somebody else has.
 #[test]
 fn real_sudo_that_changes_the_folder_runs_the_checked_copy() {
-    if !machines::require() || !real::require(&["strip"]) {
-        return;
-    }
-    let fleet = asker();
+    let Some(fleet) = asker() else { return };
     let gpu1 = fleet.machine("gpu1", |m| {
         m.laid(Laid::instinct(1, 1))
             .user("ops", Sudo::NoPassword)
@@ -118,10 +109,7 @@ fn real_sudo_that_changes_the_folder_runs_the_checked_copy() {
 
 #[test]
 fn real_a_copy_or_folder_of_somebody_else_is_not_run() {
-    if !machines::require() || !real::require(&["strip"]) {
-        return;
-    }
-    let fleet = asker();
+    let Some(fleet) = asker() else { return };
     let gpu1 = fleet.machine("gpu1", |m| m.laid(Laid::instinct(1, 1)).user("guest", Sudo::No));
     detects(&fleet, "gpu1").well();
     let name = cached(&gpu1).remove(0);
@@ -157,10 +145,7 @@ fn real_a_copy_or_folder_of_somebody_else_is_not_run() {
 
 #[test]
 fn real_a_machine_that_cannot_take_or_run_a_copy_says_why() {
-    if !machines::require() || !real::require(&["strip"]) {
-        return;
-    }
-    let fleet = asker();
+    let Some(fleet) = asker() else { return };
     let elsewhere = "install rocworker's package there, or set XDG_CACHE_HOME for root to another folder";
     let uname = "printf '#!/bin/sh\\necho aarch64\\n' > /usr/local/bin/uname; chmod 755 /usr/local/bin/uname";
     let mounted =
@@ -208,10 +193,7 @@ fn real_a_machine_that_cannot_take_or_run_a_copy_says_why() {
 
 #[test]
 fn real_two_at_once_and_one_that_is_killed_leave_a_whole_copy() {
-    if !machines::require() || !real::require(&["strip"]) {
-        return;
-    }
-    let fleet = asker();
+    let Some(fleet) = asker() else { return };
     let gpu1 = fleet.machine("gpu1", |m| m.laid(Laid::instinct(1, 1)));
     let start = || {
         let mut command = fleet.command(&[STRIPPED, "--host", "gpu1", "detect"]);

@@ -83,6 +83,9 @@ fn real_answers_stand_in_the_order_asked_and_one_that_fails_stops_no_other() {
     let said = ask(&["--hosts", "mi300", "status"]);
     assert_eq!(said.status.code(), Some(2));
     assert_eq!(said.stderr, "rocworker: --hosts: no group \"mi300\": the groups are good, all\n");
+    let said = fleet.run(&[PROGRAM, "--config", "/etc/rocworker/config.yaml", "--host", "gpu1", "plan"]);
+    assert_eq!(said.status.code(), Some(2), "{said:?}");
+    assert!(said.stderr.contains("--config names a file of this machine"), "{said:?}");
 }
 
 #[test]

@@ -65,6 +65,19 @@ fn journalctl_that_leaves_its_output_to_a_child_ends_with_a_sentence() {
 }
 
 #[test]
+fn an_entry_of_any_length_needs_little_memory() {
+    let folder = scratch();
+    let explain = explain(folder.path(), "head -c 500000000 /dev/zero; echo; echo '{\"MESSAGE\":\"a\"}'");
+    let mut limited = Command::new("prlimit");
+    limited.arg("--as=250000000").arg(explain.get_program()).args(explain.get_args());
+    let path = explain.get_envs().find_map(|(name, value)| value.filter(|_| name == "PATH")).unwrap();
+    let output = limited.env("PATH", path).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert!(stdout.ends_with("1 message of the journal could not be read.\n"), "{stdout}");
+}
+
+#[test]
 fn a_journal_without_a_readable_message_is_an_error_and_others_are_not_counted() {
     let folder = scratch();
     let output = explain(folder.path(), "printf 'x\\n\\377\\n{\"MESSAGE\":3}\\n'").output().unwrap();

@@ -22,10 +22,12 @@ pub(super) fn input(script: &str) -> String {
 
 pub(super) struct Attempt<'t> {
     stdin: Stdin,
+    /// How many bytes of output may still come.
+    left: usize,
     take: &'t mut Take<'t>,
     pub(super) has_begun: bool,
     has_begun_on_stderr: bool,
-    /// More than [`MOST_BEFORE`] came before the script began.
+    /// More came than may, or whoever takes the output wants no more.
     pub(super) is_flooded: bool,
     /// What stderr had before the script began.
     pub(super) before: Vec<u8>,
@@ -36,10 +38,11 @@ pub(super) struct Attempt<'t> {
 }
 
 impl<'t> Attempt<'t> {
-    pub(super) fn new(stdin: Sender<Vec<u8>>, take: &'t mut Take<'t>) -> Self {
+    pub(super) fn new(stdin: Sender<Vec<u8>>, most: usize, take: &'t mut Take<'t>) -> Self {
         let (before, printed, last) = (Vec::new(), Vec::new(), Vec::new());
         Self {
             stdin: Some(stdin),
+            left: most,
             take,
             has_begun: false,
             has_begun_on_stderr: false,
@@ -67,7 +70,7 @@ impl<'t> Attempt<'t> {
             Stream::Stderr => (&mut self.before, &mut self.has_begun_on_stderr),
         };
         if *has_begun {
-            return (self.take)(stream, chunk, &mut self.stdin);
+            return self.output(stream, chunk);
         }
         let line = format!("\n{BEGUN}\n");
         // The line may have come in two parts.
@@ -84,7 +87,13 @@ impl<'t> Attempt<'t> {
             // What start files print explains nothing that happens later.
             self.last.clone_from(&rest);
         }
-        rest.is_empty() || (self.take)(stream, &rest, &mut self.stdin)
+        rest.is_empty() || self.output(stream, &rest)
+    }
+
+    fn output(&mut self, stream: Stream, chunk: &[u8]) -> bool {
+        let is_room = chunk.len() <= self.left;
+        self.left = self.left.saturating_sub(chunk.len());
+        is_room && (self.take)(stream, chunk, &mut self.stdin)
     }
 
     /// The last line of stderr, made safe for a terminal; empty where there is none.
@@ -113,6 +122,7 @@ impl<'t> Attempt<'t> {
 mod tests {
     use std::sync::mpsc::channel;
 
+    use super::super::MOST;
     use super::*;
 
     #[test]
@@ -124,7 +134,7 @@ mod tests {
                 stdout.extend(chunk);
                 true
             };
-            let mut attempt = Attempt::new(channel().0, &mut take);
+            let mut attempt = Attempt::new(channel().0, MOST, &mut take);
             for part in all.as_bytes().chunks(size) {
                 assert!(attempt.take(Stream::Stdout, part).is_continue());
             }
@@ -136,7 +146,7 @@ mod tests {
     #[test]
     fn words_from_before_the_script_explain_nothing_after_it() {
         let mut take = |_: Stream, _: &[u8], _: &mut Stdin| true;
-        let mut attempt = Attempt::new(channel().0, &mut take);
+        let mut attempt = Attempt::new(channel().0, MOST, &mut take);
         assert!(attempt.take(Stream::Stderr, b"sudo: a password is required\n").is_continue());
         assert_eq!(attempt.last_line(), "sudo: a password is required");
         assert!(attempt.take(Stream::Stderr, format!("\n{BEGUN}\n").as_bytes()).is_continue());
@@ -146,7 +156,7 @@ mod tests {
     #[test]
     fn start_files_without_an_end_are_given_up() {
         let mut take = |_: Stream, _: &[u8], _: &mut Stdin| true;
-        let mut attempt = Attempt::new(channel().0, &mut take);
+        let mut attempt = Attempt::new(channel().0, MOST, &mut take);
         let chunk = [b'x'; 8192];
         let taken = (0..1000).take_while(|_| attempt.take(Stream::Stdout, &chunk).is_continue()).count();
         assert_eq!((taken, attempt.is_flooded), (32, true));

@@ -33,7 +33,7 @@ const NO_CONNECTION: [&str; 7] = [
 
 /// clientloop.c begins a line with each of these after login alone: the script may have begun, although its first line
 /// did not arrive.
-const AFTER_LOGIN: [&str; 2] = ["Read from remote host ", "client_loop: "];
+const AFTER_LOGIN: [&str; 3] = ["Read from remote host ", "client_loop: ", "packet_write_wait: "];
 
 /// sshconnect2.c; the second is sshd's own, from auth.c.
 const LOGIN: [&str; 3] = [
@@ -100,8 +100,16 @@ pub(super) fn connection_lost(message: &str) -> String {
 pub fn sudo_refused(host: &Host, message: &str) -> String {
     let user = host.user.as_deref().unwrap_or("ssh's user");
     let message = if message.is_empty() { "sudo refuses" } else { message };
-    let name = &host.name;
-    format!("`sudo -n` failed for {user} ({message}): add NOPASSWD for {user} to sudoers, or use root@{name}")
+    let advice = if message.contains("unable to execute") {
+        format!(
+            "root may not read that folder, so install rocworker's package there, or set XDG_CACHE_HOME for {user} to another"
+        )
+    } else if message.contains("must have a tty") {
+        format!("add `Defaults:{user} !requiretty` to sudoers")
+    } else {
+        format!("add NOPASSWD for {user} to sudoers")
+    };
+    format!("`sudo -n` failed for {user} ({message}): {advice}, or use root@{}", host.name)
 }
 
 /// The error where the login shell started no script. `message`: what it printed instead.
@@ -204,5 +212,20 @@ mod tests {
             "\\u{1b}]0;title\\u{7}last\\u{9b}2J"
         );
         assert_eq!(last_line(&"x".repeat(1000)).chars().count(), MOST + 1);
+    }
+
+    #[test]
+    fn the_advice_fits_the_words_of_sudo() {
+        for (message, advice) in [
+            ("sudo: a password is required", "add NOPASSWD for ops to sudoers"),
+            ("sudo: sorry, you must have a tty to run sudo", "add `Defaults:ops !requiretty`"),
+            (
+                "sudo: unable to execute /proc/7/cwd/rocworker-0: Permission denied",
+                "root may not read that folder",
+            ),
+        ] {
+            let text = sudo_refused(&host(), message);
+            assert!(text.contains(message) && text.contains(advice) && text.contains("root@gpu1"), "{text}");
+        }
     }
 }

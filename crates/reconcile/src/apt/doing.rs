@@ -2,8 +2,10 @@
 //! themselves.
 
 use std::collections::BTreeSet;
+use std::io::Write as _;
 
 use root::{Root, if_there};
+use tempfile::NamedTempFile;
 
 use super::dpkg::{self, Database};
 use super::stanza::stanzas;
@@ -22,15 +24,6 @@ pub(crate) struct Simulated {
     pub(crate) replaced: Vec<(String, String, String)>,
     /// Names that would be there no longer.
     pub(crate) goes: Vec<String>,
-}
-
-/// The packages that one run installs.
-#[derive(Debug, Default)]
-pub(crate) struct Together {
-    /// Each package's name, and apt's argument for it.
-    pub(crate) wanted: Vec<(String, String)>,
-    /// What apt would do for all of them at once, asked before the first one comes. `Some(None)`: not what was asked for.
-    pub(crate) simulated: Option<Option<Simulated>>,
 }
 
 impl Simulated {
@@ -62,13 +55,6 @@ impl Simulated {
         }
         simulated
     }
-
-    /// Packages that would be replaced or removed besides the requested ones; new ones are not among them.
-    pub(crate) fn others(&self, asked: &[&str]) -> Vec<&str> {
-        let replaced = self.replaced.iter().map(|(name, ..)| name.as_str());
-        let changed = replaced.chain(self.goes.iter().map(String::as_str));
-        changed.filter(|name| !asked.contains(name)).collect()
-    }
 }
 
 /// The command that installs a package. `anew`: one that dpkg calls half installed, which apt takes for the newest
@@ -80,6 +66,11 @@ pub(crate) fn install(wanted: &str, anew: bool) -> Vec<&str> {
 /// The package as an argument of `apt-get install`.
 pub(crate) fn wanted(name: &str, version: Option<&str>) -> String {
     version.map_or_else(|| name.to_owned(), |version| format!("{name}={version}"))
+}
+
+/// Packages that are to go, as arguments of `apt-get install`.
+pub(crate) fn going(names: &[impl std::fmt::Display]) -> Vec<String> {
+    names.iter().map(|name| format!("{name}-")).collect()
 }
 
 impl PackageManager {
@@ -104,25 +95,26 @@ impl PackageManager {
         self.run(&[&["apt-mark", "-o", AS_IT_IS, mark], names].concat(), &mut |_| {}).map(drop)
     }
 
-    /// The content of the file that `APT_CONFIG` names (apt.conf(5)). `simulated`: apt then changes nothing.
-    pub(crate) fn configuration(&self, simulated: bool) -> String {
-        let mut options = self.options();
-        options.push("APT::Get::Remove=0".to_owned());
-        if simulated {
-            options.extend(["APT::Get::Simulate=1", "Dir::Log::Planner=/dev/null"].map(str::to_owned));
-        }
-        let options = options.iter().filter_map(|option| option.split_once('='));
-        options.map(|(key, value)| format!("{key} \"{value}\";\n")).collect()
+    /// Lets a program that runs apt report what it would have apt do. `further`: options for apt.
+    pub(crate) fn simulate_program(&self, argv: &[String], further: &[String]) -> Result<String, String> {
+        let simulated = ["APT::Get::Simulate=1", "Dir::Log::Planner=/dev/null"].map(str::to_owned);
+        self.program(argv, &[&simulated, further].concat(), &mut |_| {})
     }
 
-    /// Runs a program that runs apt; with a configuration that simulates, it changes nothing.
+    /// Runs a program that runs apt, which reads its options in the file that `APT_CONFIG` names (apt.conf(5)).
     pub(crate) fn program(
         &self,
         argv: &[String],
-        configuration: &str,
+        further: &[String],
         hear: &mut dyn FnMut(Step),
     ) -> Result<String, String> {
-        let programs = self.programs.with_environment(&[("APT_CONFIG", configuration)]);
+        let options = [self.options(), vec!["APT::Get::Remove=0".to_owned()], further.to_vec()].concat();
+        let options = options.iter().filter_map(|option| option.split_once('='));
+        let text: String = options.map(|(key, value)| format!("{key} \"{value}\";\n")).collect();
+        let file = NamedTempFile::new().and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
+        let file =
+            file.map_err(|error| format!("apt's options for {} cannot be written: {error}", argv.join(" ")))?;
+        let programs = self.programs.with_environment(&[("APT_CONFIG", &file.path().display().to_string())]);
         let manager = Self { programs, ..self.clone() };
         // The program ends with whoever waits for it, and calls apt no more; an apt that runs comes to its own end.
         let start = ["setpriv", "--pdeathsig", "KILL"];

@@ -51,14 +51,6 @@ impl Installer {
         }
         Ok(path)
     }
-
-    /// Writes the configuration by which apt runs for the program into the folder; its path.
-    pub(crate) fn configure(&self, root: &Root, text: &str, name: &str) -> Result<String, String> {
-        let path = Path::new(FOLDER).join(name);
-        let how = Attributes { mode: 0o644, owner: None };
-        root.write(&path, text.as_bytes(), how).map_err(|error| error.to_string())?;
-        Ok(root.shown(path).display().to_string())
-    }
 }
 
 /// The repositories that a package has installed, none where dpkg-query does not say.

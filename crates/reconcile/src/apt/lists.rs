@@ -1,10 +1,12 @@
 //! Fetches apt's lists of a repository when its source is new or has changed, and removes them with the
 //! source.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use root::{Root, if_there};
+use tempfile::NamedTempFile;
 
 use super::PackageManager;
 use super::sources::{Known, in_file, known};
@@ -12,33 +14,18 @@ use super::sources::{Known, in_file, known};
 /// The folder in which apt keeps what repositories offer.
 pub(crate) const FOLDER: &str = "/var/lib/apt/lists";
 
-/// Characters that apt escapes in the name of a list, besides those that cannot be printed (apt's
-/// apt-pkg/contrib/strutl.cc, `URItoFileName`).
-const ESCAPED: &[u8] = b"\\|{}[]<>\"^~_=!@#$%^&*";
-
-/// The prefix of the names of a repository's lists: `repo.radeon.com_rocm_apt_6.3.2_dists_noble_`.
-fn file_name_prefix(uri: &str, suite: &str) -> String {
-    let uri = uri.trim_end_matches('/');
-    let whole = match suite.strip_suffix('/') {
-        // A repository without suites: "an exact path, which has to end with a slash" (sources.list(5)).
-        Some(path) => format!("{uri}/{path}/"),
-        None => format!("{uri}/dists/{suite}/"),
-    };
-    let behind = whole.split_once("://").map_or(whole.as_str(), |(_, rest)| rest);
-    let host = behind.split('/').next().unwrap_or_default();
-    // Name and password of a user are not written into a name.
-    let skipped = host.rfind('@').map_or(0, |at| at + 1);
-    let mut name = String::new();
-    for byte in behind[skipped..].bytes() {
-        match byte {
-            b'/' => name.push('_'),
-            byte if ESCAPED.contains(&byte) || !byte.is_ascii_graphic() => {
-                name.push_str(&format!("%{byte:02x}"))
-            }
-            byte => name.push(char::from(byte)),
-        }
-    }
-    name
+/// The start of the names that apt gives a repository's lists: `repo.radeon.com_rocm_apt_6.3.2_dists_noble_`. `None` where
+/// the address names no repository.
+fn file_name_prefix(manager: &PackageManager, uri: &str, suite: &str) -> Result<Option<String>, String> {
+    // A repository without suites: "an exact path, which has to end with a slash" (sources.list(5)).
+    let component = if suite.ends_with('/') { "" } else { "main" };
+    let line = format!("deb {uri} {suite} {component}\n");
+    let list = NamedTempFile::new().and_then(|mut list| list.write_all(line.as_bytes()).map(|()| list));
+    let list = list.map_err(|error| format!("no list of sources can be written for apt: {error}"))?;
+    // `'http://a/dists/b/InRelease' a_dists_b_InRelease 0`
+    let printed = manager.update(list.path(), &["--print-uris"])?;
+    let names = printed.lines().filter_map(|line| line.split(' ').nth(1)?.strip_suffix("InRelease"));
+    Ok(names.map(str::to_owned).find(|prefix| !prefix.is_empty()))
 }
 
 /// The pause between two tries while another apt reads its lists.
@@ -57,7 +44,7 @@ pub(crate) fn update(
     let shown = shown.display();
     let names = |known: &Known| known.url == uri.trim_end_matches('/') && known.suite == suite;
     if !in_file(root, source).iter().any(names) {
-        return match remove(root, uri, suite) {
+        return match remove(root, manager, uri, suite) {
             Ok(()) => Ok(format!("what apt had fetched of {uri} went")),
             Err(error) => Err(format!("what apt had fetched of {uri} stays: {error}")),
         };
@@ -88,53 +75,18 @@ fn fetch(manager: &PackageManager, source: &Path) -> Result<(), String> {
 }
 
 /// Removes a repository's lists, also partial ones, unless another source names the repository.
-fn remove(root: &Root, uri: &str, suite: &str) -> Result<(), root::Error> {
+fn remove(root: &Root, manager: &PackageManager, uri: &str, suite: &str) -> Result<(), String> {
     let uri = uri.trim_end_matches('/');
-    let prefix = file_name_prefix(uri, suite);
-    // An address that names nothing would be every list.
-    if prefix.is_empty() || known(root).iter().any(|known| known.url == uri) {
+    if known(root).iter().any(|known| known.url == uri) {
         return Ok(());
     }
+    let text = |error: root::Error| error.to_string();
+    let Some(prefix) = file_name_prefix(manager, uri, suite)? else { return Ok(()) };
     for folder in [FOLDER.to_owned(), format!("{FOLDER}/partial"), format!("{FOLDER}/auxfiles")] {
-        let names = if_there(root.list(&folder))?.unwrap_or_default();
+        let names = if_there(root.list(&folder)).map_err(text)?.unwrap_or_default();
         for name in names.iter().filter_map(|name| name.to_str()).filter(|name| name.starts_with(&prefix)) {
-            root.remove(format!("{folder}/{name}"))?;
+            root.remove(format!("{folder}/{name}")).map_err(text)?;
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_names_no_repository_takes_no_list_away() {
-        let dir = tempfile::tempdir().unwrap();
-        let root = Root::open(dir.path()).unwrap();
-        let how = root::Attributes { mode: 0o644, owner: None };
-        let list = format!("{FOLDER}/a_dists_b_InRelease");
-        root.write(&list, b"", how).unwrap();
-        remove(&root, "http://", "/").unwrap();
-        assert!(root.exists(&list));
-        remove(&root, "http://a", "b").unwrap();
-        assert!(!root.exists(&list));
-    }
-
-    #[test]
-    fn a_repositorys_lists_have_the_names_that_apt_gives_them() {
-        for (uri, suite, expected) in [
-            (
-                "https://repo.radeon.com/rocm/apt/6.3.2",
-                "noble",
-                "repo.radeon.com_rocm_apt_6.3.2_dists_noble_",
-            ),
-            ("http://127.0.0.1:8080/a_b/", "stable", "127.0.0.1:8080_a%5fb_dists_stable_"),
-            ("http://me:secret@host/~x", "a/b", "host_%7ex_dists_a_b_"),
-            ("file:///srv/repo", "./", "_srv_repo_._"),
-            ("http://", "/", ""),
-        ] {
-            assert_eq!(file_name_prefix(uri, suite), expected);
-        }
-    }
 }

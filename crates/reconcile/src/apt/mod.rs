@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::command::{Error, Programs, Stream};
 
-pub(crate) use doing::{SIMULATED, Simulated, Together, automatic, install, wanted};
+pub(crate) use doing::{SIMULATED, Simulated, automatic, going, install, wanted};
 pub use fetch::{Check, openpgp};
 pub use installer::Installer;
 pub(crate) use installer::repositories;
@@ -136,14 +136,15 @@ impl PackageManager {
         options
     }
 
-    /// Has apt read what the repositories of one list of sources offer, and of no other. `options`: where it keeps that.
-    pub(crate) fn update(&self, list: &Path, options: &[&str]) -> Result<(), String> {
+    /// Has apt read what the repositories of one list of sources offer, and of no other. `options`: where it keeps that, or
+    /// that it only prints addresses and names.
+    pub(crate) fn update(&self, list: &Path, options: &[&str]) -> Result<String, String> {
         let list = format!("Dir::Etc::SourceList={}", list.display());
         let only = ["-o", &list, "-o", "Dir::Etc::SourceParts=-"];
         // apt's lists of all other sources stay, and a source that cannot be fetched is an error, not a
         // warning.
         let rest = ["-o", "APT::Get::List-Cleanup=0", "-o", "APT::Update::Error-Mode=any", "update"];
-        self.apt_get(&[options, &only, &rest].concat(), &mut |_| {}).map(drop)
+        self.apt_get(&[options, &only, &rest].concat(), &mut |_| {})
     }
 }
 

@@ -56,19 +56,19 @@ impl PackageManager {
         // Whoever unpacked an unmanaged package has to add its dependencies.
         let is_asked = |name: &&str| managed.contains(*name) || half.contains(name);
         let comes = simulated.comes.iter().map(|(name, _)| name.as_str()).filter(|name| !is_asked(name));
-        let is_newer = |(name, old, new): &&(String, String, String)| old != new && !managed.contains(name);
-        let newer = simulated.replaced.iter().filter(is_newer).map(|(name, ..)| name.as_str());
-        let mut others: Vec<&str> = simulated.others(&half).into_iter().chain(comes).chain(newer).collect();
+        let is_others = |(name, old, new): &&(String, String, String)| {
+            !half.contains(&name.as_str()) || old != new && !managed.contains(name)
+        };
+        let replaced = simulated.replaced.iter().filter(is_others).map(|(name, ..)| name.as_str());
         // No package is removed, not even one that is half done: whoever began with it has to decide.
-        others.extend(simulated.goes.iter().map(String::as_str));
-        others.sort_unstable();
-        others.dedup();
+        let goes = simulated.goes.iter().map(String::as_str);
+        let others: BTreeSet<&str> = replaced.chain(comes).chain(goes).collect();
         if !others.is_empty() {
             return Err(format!(
                 "{} is half installed, and to put that right apt would change or install {}, which is not configured: run \
                  apt-get {} if you agree",
                 half.join(", "),
-                others.join(", "),
+                others.into_iter().collect::<Vec<_>>().join(", "),
                 command.join(" ")
             ));
         }

@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 use super::{Error, GLANCE, LINGER, Programs, Stream, kill};
 
+/// util-linux's: its child ends with whoever started it, also if that is killed.
+const WITH_ITS_PARENT: [&str; 3] = ["setpriv", "--pdeathsig", "KILL"];
+
 /// Chunks that wait to be taken: a command that writes faster than they are taken waits.
 const WAITING: usize = 16;
 
@@ -39,6 +42,18 @@ impl Programs {
         let (program, words) = self.with_its_parent(call.argv)?;
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         self.attend(program, &words, call, take)
+    }
+
+    /// The command line that makes the command end with this program. Without setpriv, the command ends at
+    /// its next write.
+    fn with_its_parent(&self, argv: &[&str]) -> Result<(PathBuf, Vec<String>), Error> {
+        let program = self.program_of(argv)?;
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+        let (Ok(setpriv), Some(path)) = (self.program_of(&WITH_ITS_PARENT), program.to_str()) else {
+            return Ok((program, owned(argv)));
+        };
+        let rest = argv.get(1..).unwrap_or_default();
+        Ok((setpriv, owned(&[&WITH_ITS_PARENT, &[path][..], rest].concat())))
     }
 
     /// Runs `program` with these words for the call, until it and its two streams have ended.
@@ -99,6 +114,8 @@ impl Programs {
                     if take(stream, &chunk).is_break() {
                         return Ok(Attended::Interrupted);
                     }
+                    // However long the caller needed: more may be on its way.
+                    ended_at = None;
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 // The command's two streams have ended, and the command is about to end.
@@ -229,6 +246,28 @@ mod tests {
         });
         assert!(matches!(ended, Err(Error::Interrupted { .. })), "{ended:?}");
         assert!(before.elapsed() < LONG, "they were waited for");
+    }
+
+    #[test]
+    fn a_caller_may_take_longer_than_a_child_may_hold_the_streams() {
+        let pauses = [Duration::from_millis(300), LINGER + Duration::from_millis(300)];
+        let (mut pauses, mut taken) = (pauses.into_iter(), 0);
+        let argv = ["head", "-c", "200000", "/dev/zero"];
+        let ended = here().call(Call { argv: &argv, input: None, limit: LONG }, &mut |_, chunk| {
+            taken += chunk.len();
+            pauses.next().into_iter().for_each(thread::sleep);
+            ControlFlow::Continue(())
+        });
+        assert!(ended.unwrap().success() && taken == 200_000, "{taken}");
+    }
+
+    #[test]
+    fn without_setpriv_the_command_is_started_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/bin/true", dir.path().join("true")).unwrap();
+        let call = Call { argv: &["true"], input: None, limit: LONG };
+        let ended = Programs::in_folders(dir.path()).call(call, &mut |_, _| ControlFlow::Continue(()));
+        assert!(ended.unwrap().success());
     }
 
     #[test]

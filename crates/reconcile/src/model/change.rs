@@ -135,13 +135,14 @@ impl Change {
         self.entry.is_none()
     }
 
-    /// The name of the package that the change installs, and apt's argument for it.
-    pub(crate) fn installs(&self) -> Option<(String, String)> {
+    /// What `apt-get install` is asked for this change: packages that come, and each that goes as `NAME-`.
+    pub(crate) fn apt_arguments(&self) -> Vec<String> {
         match (&self.path, &self.target) {
             (Resource::Package(name), Target::Package(Doing::Install { version })) => {
-                Some((name.clone(), apt::wanted(name, version.as_deref())))
+                vec![apt::wanted(name, version.as_deref())]
             }
-            _ => None,
+            (_, Target::Package(Doing::Remove { names, .. })) => apt::going(names),
+            _ => Vec::new(),
         }
     }
 

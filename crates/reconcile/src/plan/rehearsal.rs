@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use super::Plan;
 use crate::apt::dpkg::Status;
-use crate::apt::{Installer, PackageManager, SIMULATED, lists, wanted as exactly};
+use crate::apt::{Installer, PackageManager, SIMULATED, lists};
 use crate::error::if_there;
 use crate::model::{Change, Content, Doing, Effect, Resource, State, Target};
 
@@ -50,30 +50,29 @@ impl Plan {
             rehearsal.problems.push(NOT_ASKED.to_owned());
             return Some(rehearsal);
         }
-        let (mut packages, mut goes, mut installers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut packages: Vec<String> = self.changes.iter().flat_map(Change::apt_arguments).collect();
+        let mut installers = Vec::new();
         // The folders of fetched files, which go when this value is dropped.
         let mut fetched_into = Vec::new();
         for change in &self.changes {
-            let (Target::Package(doing), Resource::Package(name)) = (&change.target, &change.path) else {
+            let (Target::Package(Doing::InstallBy(installer)), Resource::Package(name)) =
+                (&change.target, &change.path)
+            else {
                 continue;
             };
-            match doing {
-                Doing::Install { version } => packages.push(exactly(name, version.as_deref())),
-                Doing::InstallBy(installer) if is_there(change) => installers.push(installer),
-                Doing::InstallBy(installer) => {
-                    rehearsal.problems.push(not_simulated(name, installer));
-                    match fetched(manager, name, installer) {
-                        Ok((file, dir)) => {
-                            packages.push(file);
-                            fetched_into.push(dir);
-                        }
-                        Err(problem) => rehearsal.problems.push(problem),
-                    }
+            if is_there(change) {
+                installers.push(installer);
+                continue;
+            }
+            rehearsal.problems.push(not_simulated(name, installer));
+            match fetched(manager, name, installer) {
+                Ok((file, dir)) => {
+                    packages.push(file);
+                    fetched_into.push(dir);
                 }
-                Doing::Remove { names, .. } => goes.extend(names.iter().map(|name| format!("{name}-"))),
+                Err(problem) => rehearsal.problems.push(problem),
             }
         }
-        packages.append(&mut goes);
         if packages.is_empty() && installers.is_empty() {
             return Some(rehearsal).filter(|it| !it.problems.is_empty());
         }
@@ -84,7 +83,9 @@ impl Plan {
                 if !packages.is_empty() {
                     answers.push(folder.install(&packages, &mut rehearsal.problems));
                 }
-                answers.extend(installers.iter().map(|installer| folder.run(installer)));
+                answers.extend(
+                    installers.iter().map(|it| manager.simulate_program(&it.argv, &folder.options())),
+                );
             }
         }
         for answer in answers {
@@ -231,16 +232,5 @@ impl<'a> Folder<'a> {
         }
         let packages: Vec<&str> = packages.iter().map(String::as_str).collect();
         self.manager.apt_get(&[&options[..], &SIMULATED, &["install"], &packages].concat(), &mut |_| {})
-    }
-
-    /// Lets an installed program report what it would have apt do. apt reads lists into this folder.
-    fn run(&self, installer: &Installer) -> Result<String, String> {
-        let mut text = self.manager.configuration(true);
-        for (key, value) in self.options().iter().filter_map(|option| option.split_once('=')) {
-            text.push_str(&format!("{key} \"{value}\";\n"));
-        }
-        let path = self.path(Path::new("/apt.conf"));
-        self.root.write(&path, text.as_bytes(), READABLE).map_err(|error| error.to_string())?;
-        self.manager.program(&installer.argv, &path.display().to_string(), &mut |_| {})
     }
 }

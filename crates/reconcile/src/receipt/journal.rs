@@ -1,12 +1,13 @@
 //! The receipt of a run that is at work: on disk before each change, and in memory until the next save after it.
 
+use std::collections::BTreeMap;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use root::Root;
 
 use super::history::{Changed, Event};
 use super::{Receipt, Replacing, Store, place};
-use crate::apt::{PackageManager, Together, dpkg};
+use crate::apt::{PackageManager, Simulated, dpkg};
 use crate::error::Error;
 use crate::model::{Change, Effect, Entry, Resource, Settled, State, Verb};
 
@@ -19,8 +20,10 @@ pub(crate) struct Journal<'a> {
     pub(crate) unsaved: bool,
     /// Installs packages; `None`: this run may not.
     pub(crate) manager: Option<PackageManager>,
-    /// The packages that this run is to install.
-    pub(crate) together: Together,
+    /// What `apt-get install` is asked for all packages of this run.
+    pub(crate) packages: Vec<String>,
+    /// apt's answers for all that comes (`false`) and all that goes (`true`). `None`: apt would do other than that, or more.
+    pub(crate) simulated: BTreeMap<bool, Option<Simulated>>,
     /// Effects that had to run before a change of this run, with their results.
     pub(crate) settled: Vec<Settled>,
     /// The changes that this run has made so far.
@@ -84,8 +87,9 @@ impl From<root::Error> for Failure {
 
 impl<'a> Journal<'a> {
     pub(crate) fn new(root: &'a Root, store: Store<'a>, receipt: Receipt) -> Self {
-        let (together, settled, made) = (Together::default(), Vec::new(), Vec::new());
-        Self { root, store, receipt, unsaved: false, manager: None, together, settled, made, run: None }
+        let (packages, settled, made) = (Vec::new(), Vec::new(), Vec::new());
+        let (unsaved, manager, simulated, run) = (false, None, BTreeMap::new(), None);
+        Self { root, store, receipt, unsaved, manager, packages, simulated, settled, made, run }
     }
 
     /// The package manager, where this run may use it. `what`: what a run beneath a Root other than `/`

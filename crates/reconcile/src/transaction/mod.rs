@@ -31,7 +31,7 @@ use std::path::Path;
 
 use root::{Lock, Root};
 
-use crate::apt::{PackageManager, Together};
+use crate::apt::PackageManager;
 use crate::effects::unrecord;
 use crate::error::Error;
 use crate::kinds;
@@ -151,8 +151,8 @@ impl<'a> Transaction<'a> {
         for entry in &plan.kept {
             self.journal.receipt_mut().put(entry.clone());
         }
-        let wanted = plan.changes.iter().filter_map(Change::installs).collect();
-        self.journal.together = Together { wanted, simulated: None };
+        self.journal.packages = plan.changes.iter().flat_map(Change::apt_arguments).collect();
+        self.journal.simulated.clear();
         let mut stays = Stays::default();
         for change in &plan.changes {
             let held = change.path.path().filter(|_| change.target.is_gone()).and_then(|it| stays.hold(it));

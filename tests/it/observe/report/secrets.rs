@@ -50,7 +50,7 @@ const LINES: &str = "SECRET\n# SECRET amdgpu\n# amdgpu password SECRET\nPASSWORD
     {\"auths\":{\"SECRET\":{\"auth\":\"SECRET\"}}}\n- SECRET: SECRET\n-----BEGIN PRIVATE KEY-----\nSECRET\n-----END PRIVATE KEY-----\n\
     2026-11-21T07:00:00+0000 kernel: amdgpu 0000:03:00.0: ring gfx timeout, signaled seq=1, emitted seq=2 on SECRET\n\
     2026-11-21T07:00:01+0000 kernel: audit: type=1309 audit(1764.5:12): argc=2 a0=\"amdgpu\" a1=\"-pSECRET\"\n\
-    2026-11-21T07:00:01+0000 kernel: [drm:x [amdgpu]] *ERROR* Process information: process SECRET pid 7 thread SECRET pid 8\n";
+    2026-11-21T07:00:01+0000 kernel: [drm:x [amdgpu]] *ERROR* Process information: process SECRET pid 7 thread gpu=SECRET pid 8\n";
 
 fn poisoned(value: Value, way: Way, secret: &str) -> Value {
     match value {
@@ -61,7 +61,7 @@ fn poisoned(value: Value, way: Way, secret: &str) -> Value {
         }
         Value::Object(map) => {
             let more = json!({
-                secret: { "path": secret }, "password": secret, "annotations": { "name": secret, "path": [secret] },
+                secret: { "path": secret }, format!("tag={secret}"): true, "password": secret, "annotations": { "name": secret, "path": [secret] },
                 "log-opts": { "token": secret }, "auths": { "r": { "auth": secret } }, "env": [format!("PATH={secret}")],
             });
             let more = more.as_object().unwrap().clone();

@@ -7,9 +7,9 @@ use super::job::{Job, came};
 use crate::apt::dpkg::{Database, Status, There};
 use crate::apt::fetch::sweep;
 use crate::apt::sources::Known;
-use crate::apt::{self, Installer, Simulated, Together};
+use crate::apt::{self, Installer, Simulated};
 use crate::error::Error;
-use crate::model::{Came, Effect, Outcome, Settled};
+use crate::model::{Effect, Outcome, Settled};
 use crate::receipt::Failure;
 
 impl Job<'_, '_> {
@@ -52,65 +52,76 @@ impl Job<'_, '_> {
         }
         let wanted = apt::wanted(name, version);
         let command = apt::install(&wanted, before.is_half_installed(name));
-        let simulated = self.simulated(&command)?;
-        let (until_now, was_begun) = (self.journal.receipt.clone(), self.is_begun());
-        self.begin(all_of(&before, &simulated))?;
-        let ran = self.manager.execute(&command, self.hear);
-        if ran.is_err() {
-            self.journal.together.simulated = Some(None);
-        }
-        let after = Database::read(self.journal.root)?;
-        // The repositories may have changed in between, so that other packages came than were simulated.
-        if ran.is_err() && self.is_untouched(&before, &after) {
-            self.journal.roll_back(until_now, self.change);
-            return Ok(ran?);
-        }
-        self.note_came(&before, &after);
-        self.mark(&if was_begun { BTreeSet::new() } else { before.names() });
-        ran?;
-        if !is_right(&after, name, version) {
+        let simulated = self.simulated(&command, &[&wanted])?;
+        let known = if self.is_begun() { BTreeSet::new() } else { before.names() };
+        let made = self.attempt(&before, |job| {
+            job.step(&before, &simulated, |job| job.manager.execute(&command, job.hear))?;
+            let after = Database::read(job.journal.root)?;
+            if is_right(&after, name, version) {
+                return Ok(());
+            }
             let text = "apt says that it was installed, and dpkg does not: see what dpkg -s";
-            return Err(format!("{text} {name} says").into());
+            Err(format!("{text} {name} says").into())
+        });
+        if made.is_err() {
+            self.journal.packages.clear();
         }
-        self.journal.end(self.change, self.now);
-        Ok(())
+        self.mark(&known);
+        made
     }
 
-    /// What apt would do, asked once for all packages of this run. Where that is not what was asked for, or one of them has
-    /// failed, apt is asked for each by itself: the others come all the same.
-    fn simulated(&mut self, command: &[&str]) -> Result<Simulated, Failure> {
-        let (name, managed) = (self.name, self.managed());
-        let problem =
-            |it: &Simulated, name| other_than(it, name).or_else(|| refusal(it, &managed)).map_or(Ok(()), Err);
-        let Together { wanted, simulated } = &mut self.journal.together;
-        if simulated.is_none() && wanted.len() > 1 {
-            let all = wanted.iter().map(|(_, argument)| argument.as_str());
-            let all: Vec<&str> = std::iter::once("install").chain(all).collect();
-            let is_right = |it: &Simulated| wanted.iter().all(|(name, _)| problem(it, name).is_ok());
-            *simulated = Some(self.manager.simulate(&all).ok().filter(is_right));
+    /// What apt would do for `asked`, by one simulation of all that comes in this run, or of all that goes. Where apt would
+    /// do more, or a change has failed, apt is asked for each change by itself: a refused one does not stop the others.
+    pub(super) fn simulated(&mut self, command: &[&str], asked: &[&str]) -> Result<Simulated, String> {
+        let goes = asked.iter().any(|it| it.ends_with('-'));
+        let all = self.journal.packages.iter().map(String::as_str).filter(|it| it.ends_with('-') == goes);
+        let all: Vec<&str> = all.collect();
+        // A removal that is planned anew may name packages that the plan did not.
+        if asked.len() < all.len() && asked.iter().all(|it| all.contains(it)) {
+            if !self.journal.simulated.contains_key(&goes) {
+                let of_all = self.ask(&[&["install"], &all[..]].concat(), &all).ok();
+                self.journal.simulated.insert(goes, of_all);
+            }
+            if let Some(Some(simulated)) = self.journal.simulated.get(&goes) {
+                let is_anothers = |it: &str| it != self.name && all.iter().any(|all| named(all) == it);
+                let comes = simulated.comes.iter().filter(|(it, _)| !is_anothers(it)).cloned().collect();
+                return Ok(Simulated { comes, ..simulated.clone() });
+            }
         }
-        if let Some(Some(all)) = simulated {
-            let is_anothers = |it: &str| it != name && wanted.iter().any(|(name, _)| name == it);
-            let comes = all.comes.iter().filter(|(it, _)| !is_anothers(it)).cloned().collect();
-            return Ok(Simulated { comes, ..all.clone() });
-        }
-        let simulated = self.manager.simulate(command)?;
-        problem(&simulated, name)?;
-        Ok(simulated)
+        self.ask(command, asked)
+    }
+
+    fn ask(&self, command: &[&str], asked: &[&str]) -> Result<Simulated, String> {
+        self.accept(self.manager.simulate(command)?, asked)
+    }
+
+    fn accept(&self, simulated: Simulated, asked: &[&str]) -> Result<Simulated, String> {
+        refusal(&simulated, asked, &self.managed()).map_or(Ok(simulated), Err)
     }
 
     pub(super) fn install_by(&mut self, installer: &Installer) -> Result<(), Failure> {
         let before = Database::read(self.journal.root)?;
-        let until_now = self.journal.receipt.clone();
-        let made = self.run_installer(installer, &before);
+        let made = self.attempt(&before, |job| job.run_installer(installer, &before));
         sweep(self.journal.root);
+        made
+    }
+
+    /// Begins with the change, and ends it, or drops it where it failed before anything came.
+    fn attempt(
+        &mut self,
+        before: &Database,
+        run: impl FnOnce(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let until_now = self.journal.receipt.clone();
+        self.begin()?;
+        let made = run(self);
+        // No package came, and this one is unchanged.
+        let is_untouched = Database::read(self.journal.root).is_ok_and(|after| {
+            after.names().is_subset(&before.names()) && before.there(self.name) == after.there(self.name)
+        });
         match &made {
             Ok(()) => self.journal.end(self.change, self.now),
-            Err(Failure::Change(_))
-                if Database::read(self.journal.root).is_ok_and(|it| self.is_untouched(&before, &it)) =>
-            {
-                self.journal.roll_back(until_now, self.change);
-            }
+            Err(Failure::Change(_)) if is_untouched => self.journal.roll_back(until_now, self.change),
             Err(_) => {}
         }
         made
@@ -118,11 +129,10 @@ impl Job<'_, '_> {
 
     fn run_installer(&mut self, installer: &Installer, before: &Database) -> Result<(), Failure> {
         let (root, name) = (self.journal.root, self.name);
-        self.begin(Vec::new())?;
         if !is_right(before, name, None) {
             let file = installer.fetch(root, &self.manager, name, self.hear)?.display().to_string();
             let command = apt::install(&file, before.is_half_installed(name));
-            let simulated = self.manager.simulate(&command)?;
+            let simulated = self.ask(&command, &[])?;
             self.step(before, &simulated, |job| job.manager.execute(&command, job.hear))?;
         }
         if let Some(entry) = self.journal.receipt_mut().entry_mut(&self.change.path) {
@@ -134,29 +144,26 @@ impl Job<'_, '_> {
         }
         self.journal.save()?;
         let middle = Database::read(root)?;
-        let simulation = installer.configure(root, &self.manager.configuration(true), "simulated.conf")?;
-        let output = self.manager.program(&installer.argv, &simulation, &mut |_| {})?;
-        let configuration = installer.configure(root, &self.manager.configuration(false), "apt.conf")?;
-        let made = self.step(&middle, &Simulated::parse(&output), |job| {
-            job.manager.program(&installer.argv, &configuration, job.hear).map(drop)
-        });
+        let output = self.manager.simulate_program(&installer.argv, &[])?;
+        let simulated = self.accept(Simulated::parse(&output), &[])?;
+        let made = self
+            .step(&middle, &simulated, |job| job.manager.program(&installer.argv, &[], job.hear).map(drop));
         self.note_asked();
         made
     }
 
-    /// Runs what was simulated: what is about to come is in the receipt before it comes, unless it is more than what may,
-    /// and what came afterwards.
+    /// Runs what was simulated: what is about to come is in the receipt before it comes, and what came afterwards.
     fn step(
         &mut self,
         before: &Database,
         simulated: &Simulated,
         run: impl FnOnce(&mut Self) -> Result<(), String>,
     ) -> Result<(), Failure> {
-        if let Some(text) = refusal(simulated, &self.managed()) {
-            return Err(text.into());
-        }
+        let there = before.names();
+        let comes = simulated.comes.iter().filter(|(name, _)| !there.contains(name));
+        let comes = comes.map(|(name, version)| came(before, name, version)).collect();
         if let Some(managed) = self.managed_mut() {
-            managed.add_came(all_of(before, simulated));
+            managed.add_came(comes);
         }
         self.journal.save()?;
         let ran = run(self);
@@ -166,16 +173,11 @@ impl Job<'_, '_> {
         self.journal.save()?;
         Ok(ran?)
     }
-
-    /// Whether no package came since `before`, and this package is unchanged.
-    fn is_untouched(&self, before: &Database, after: &Database) -> bool {
-        after.names().is_subset(&before.names()) && before.there(self.name) == after.there(self.name)
-    }
 }
 
-/// The packages that the simulation would install.
-pub(super) fn all_of(before: &Database, simulated: &Simulated) -> Vec<Came> {
-    simulated.comes.iter().map(|(name, version)| came(before, name, version)).collect()
+/// The package that an argument of `apt-get install` names.
+fn named(asked: &str) -> &str {
+    asked.split('=').next().unwrap_or(asked)
 }
 
 /// apt takes a name that no package has for one that a package provides, or for a pattern, and every package that fits
@@ -193,22 +195,24 @@ fn other_than(simulated: &Simulated, name: &str) -> Option<String> {
     })
 }
 
-/// Why what would happen is not what was asked for.
-pub(super) fn refusal(simulated: &Simulated, managed: &BTreeSet<String>) -> Option<String> {
-    let foreign = |name: &&String| !managed.contains(*name);
-    let goes: Vec<&str> = simulated.goes.iter().filter(foreign).map(String::as_str).collect();
-    if !goes.is_empty() {
-        let goes = goes.join(", ");
-        return Some(format!(
-            "apt would remove {goes} for it, which is not configured: remove {goes} yourself if you agree, then apply again"
-        ));
+/// Why apt would do other than what was asked for, or more. What was installed as `managed` may be replaced where nothing
+/// goes.
+fn refusal(simulated: &Simulated, asked: &[&str], managed: &BTreeSet<String>) -> Option<String> {
+    let (going, coming): (Vec<&str>, Vec<&str>) = asked.iter().partition(|it| it.ends_with('-'));
+    if let Some(text) = coming.into_iter().find_map(|it| other_than(simulated, named(it))) {
+        return Some(text);
     }
-    let replaced = simulated.replaced.iter().filter(|(name, ..)| foreign(&name));
-    let replaced: Vec<String> = replaced.map(|(name, old, new)| format!("{name} ({old} to {new})")).collect();
-    (!replaced.is_empty()).then(|| {
+    let goes =
+        simulated.goes.iter().filter(|it| !going.iter().any(|asked| asked.strip_suffix('-') == Some(it)));
+    let replaced = simulated.replaced.iter().filter(|it| !going.is_empty() || !managed.contains(&it.0));
+    let comes = simulated.comes.iter().filter(|_| !going.is_empty());
+    let more = goes.map(|name| format!("remove {name}"));
+    let more = more.chain(replaced.map(|(name, old, new)| format!("replace {name} ({old} to {new})")));
+    let more: Vec<String> = more.chain(comes.map(|(name, _)| format!("install {name}"))).collect();
+    (!more.is_empty()).then(|| {
         format!(
-            "apt would replace {} for it, which is not configured: upgrade that yourself if you agree, then apply again",
-            replaced.join(", ")
+            "apt would {} for it, which is not configured: do that yourself if you agree, then apply again",
+            more.join(", ")
         )
     })
 }

@@ -20,21 +20,14 @@ pub(super) struct Job<'j, 'r> {
 }
 
 impl Job<'_, '_> {
-    /// Keeps what is about to be done; `came`: what is to come with it.
-    pub(super) fn begin(&mut self, came: Vec<Came>) -> Result<(), Error> {
-        let mut change = self.change.clone();
-        match &mut change.entry {
-            Some(entry) => {
-                entry.managed.add_came(came);
-                self.journal.receipt_mut().put((**entry).clone());
-            }
-            None => {
-                if let Some(Managed::Package { begun, .. }) = self.managed_mut() {
-                    *begun = true;
-                }
-            }
+    /// Keeps what is about to be done.
+    pub(super) fn begin(&mut self) -> Result<(), Error> {
+        match (&self.change.entry, self.managed_mut()) {
+            (Some(entry), _) => self.journal.receipt_mut().put((**entry).clone()),
+            (None, Some(Managed::Package { begun, .. })) => *begun = true,
+            (None, _) => {}
         }
-        self.journal.begin(&change, self.now)
+        self.journal.begin(self.change, self.now)
     }
 
     /// Whether a run has begun with the package and has not come to its end.

@@ -4,26 +4,11 @@ use std::collections::BTreeSet;
 
 use super::job::Job;
 use super::{observe, revert};
-use crate::apt::Simulated;
+use crate::apt;
 use crate::apt::dpkg::Database;
 use crate::kinds::case::{Observed, Unchanged};
 use crate::model::{Came, Change, Doing, Managed, Target};
 use crate::receipt::Failure;
-
-/// Refuses a removal with which apt would do more: where another package is half done, apt would change that
-/// too.
-fn more(simulated: &Simulated, names: &[&str]) -> Result<(), String> {
-    let comes = simulated.comes.iter().map(|(name, _)| name.as_str());
-    let others: Vec<&str> = simulated.others(names).into_iter().chain(comes).collect();
-    if others.is_empty() {
-        return Ok(());
-    }
-    Err(format!(
-        "apt would change {} with it, which is not configured: see what apt-get remove {} says",
-        others.join(", "),
-        names.join(" ")
-    ))
-}
 
 impl Job<'_, '_> {
     pub(super) fn remove<'n>(&mut self, names: &'n [String], purge: &'n [String]) -> Result<(), Failure> {
@@ -38,11 +23,18 @@ impl Job<'_, '_> {
             self.journal.end(self.change, self.now);
             return Ok(());
         }
-        let simulated = self.manager.simulate(&[&["remove"], &names[..]].concat());
-        let simulated = simulated.and_then(|simulated| more(&simulated, &names));
+        // Somebody may have installed what needs them since the plan, or since apt simulated all of this run.
+        let going = names.iter().map(|&name| name.to_owned()).collect();
+        if let Some((it, by)) = database.needed(&going).pop_first() {
+            let remedy = format!("remove {by} yourself if you agree, then run this again");
+            return Err(format!("{it} stays, which {by} needs: {remedy}").into());
+        }
+        let asked = apt::going(&names);
+        let asked: Vec<&str> = asked.iter().map(String::as_str).collect();
+        let simulated = self.simulated(&[&["install"], &asked[..]].concat(), &asked).map(drop);
         let (until_now, automatic) = (self.journal.receipt.clone(), self.automatic());
         self.hand_over(&database, &names);
-        self.begin(Vec::new())?;
+        self.begin()?;
         let steps = match purge.len() {
             0 => vec![("remove", &names)],
             count if count == names.len() => vec![("purge", &names)],
@@ -50,8 +42,9 @@ impl Job<'_, '_> {
         };
         let mut ran = Ok(());
         for (verb, names) in steps {
-            // apt may do nothing before another package is repaired, or would do more, or refuses a package that was
-            // unpacked in part. Then dpkg does this, which removes no other package.
+            // apt may do nothing before another package is repaired, or would do more: where another package is half done,
+            // it would change that too. Or apt refuses a package that was unpacked in part. Then dpkg does this, which
+            // removes no other package.
             ran = simulated
                 .clone()
                 .and_then(|()| self.manager.apt_get(&[&[verb], &names[..]].concat(), self.hear).map(drop));
@@ -67,6 +60,7 @@ impl Job<'_, '_> {
         let there = Database::read(self.journal.root)?.names();
         let left: Vec<&str> = names.iter().copied().filter(|name| there.contains(*name)).collect();
         if let Err(error) = &mut ran {
+            self.journal.packages.clear();
             if let Err(text) = self.stay(&left, &automatic) {
                 error.push_str(&format!("; {text}"));
             }

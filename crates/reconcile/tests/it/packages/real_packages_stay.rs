@@ -55,30 +55,6 @@ fn real_somebodys_package_that_a_killed_run_was_taking_away_is_given_back() {
 }
 
 #[test]
-fn real_a_plan_reads_dpkgs_database_once_however_many_packages_it_is_about() {
-    let Some(machine) = systems::trixie() else { return };
-    let names: Vec<String> = (0..5).map(|nth| format!("lab-{nth}")).collect();
-    let worker = Worker::new(machine, names.iter().map(|name| Package::new(name, "1.0")));
-    let wanted: Vec<String> = names.iter().map(|name| format!("install {name}")).collect();
-    let order = worker.order(&wanted.iter().map(String::as_str).collect::<Vec<_>>());
-    let ran = worker.run(&order);
-    assert!(ran.failed.is_empty() && ran.done.len() == names.len() + 2, "{ran:#?}");
-    for order in [order, Order::default()] {
-        worker.tell(&Order { only_plan: true, ..order });
-        let strace = ["strace", "-f", "-qq", "-y", "-e", "trace=open,openat", "-o", "/run/lab/calls"];
-        worker.machine.call(&[&strace[..], &CHILD].concat()).well();
-        let calls = worker.machine.text("/run/lab/calls").unwrap();
-        // Not of apt, which simulates an undo.
-        let (thread, _) =
-            calls.lines().find(|line| line.contains("/order.json>")).unwrap().split_once(' ').unwrap();
-        let ours = calls.lines().filter(|line| line.split(' ').next() == Some(thread));
-        let count = |path: &str| ours.clone().filter(|line| line.ends_with(&format!("<{path}>"))).count();
-        assert_eq!(count("/var/lib/dpkg/status"), 1, "{calls}");
-        assert!(count("/var/lib/apt/extended_states") <= 1, "{calls}");
-    }
-}
-
-#[test]
 fn real_somebodys_package_that_lacks_what_nobody_has_is_not_removed_to_put_dpkg_right() {
     for (system, machine) in systems::each() {
         let worker = Worker::new(machine, [Package::new("lab-tool", "1.0")]);
