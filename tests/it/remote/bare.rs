@@ -23,9 +23,9 @@ fn from_bare_to_bare(asker: &Asker, gpu1: &Machine<'_>) {
     assert_eq!(said.clone().well(), "Metrics available at: http://gpu1:9401/metrics\n", "{said:?}");
     assert!(said.stderr.contains("anyone who can reach this host"), "{said:?}");
     assert_eq!(
-        gpu1.shell("cat /etc/rocworker/config.yaml; ls /etc/cdi 2> /dev/null || :; ls /etc/systemd/system")
+        gpu1.shell("cat /etc/rocworker/config.yaml; stat -c %a /etc/rocworker/config.yaml; ls /etc/cdi 2> /dev/null || :; ls /etc/systemd/system")
             .well(),
-        "exporter: {listen: \"0.0.0.0:9401\"}\nmulti-user.target.wants\nrocm-exporter.service\n"
+        "exporter: {listen: \"0.0.0.0:9401\"}\n644\nmulti-user.target.wants\nrocm-exporter.service\n"
     );
     let checked = asker.remote(&["check", "gpu1"]).well();
     assert_eq!(checked, "gpu1: rocworker 0.1.0-1, unit own, active, answers on 0.0.0.0:9401\n");
@@ -69,12 +69,13 @@ fn real_a_configuration_that_was_there_is_followed_and_restored() {
     let gpu1 = asker.machine("gpu1", |m| m);
     gpu1.put("etc/rocworker/config.yaml", "# ours\nrestart: never");
     gpu1.put("etc/rocworker/templates/README", "mine\n");
+    gpu1.shell("chmod 600 /etc/rocworker/config.yaml").well();
     let before = tree(&gpu1);
     let said = asker.install(&["gpu1", "--listen", "0.0.0.0:9500"]);
     assert_eq!(said.clone().well(), "Metrics available at: http://gpu1:9500/metrics\n", "{said:?}");
     assert_eq!(
-        gpu1.shell("cat /etc/rocworker/config.yaml").well(),
-        "# ours\nrestart: never\nexporter: {listen: \"0.0.0.0:9500\"}\n"
+        gpu1.shell("cat /etc/rocworker/config.yaml; stat -c %a /etc/rocworker/config.yaml").well(),
+        "# ours\nrestart: never\nexporter: {listen: \"0.0.0.0:9500\"}\n600\n"
     );
     let said = asker.install(&["gpu1", "--listen", "0.0.0.0:9600"]);
     assert!(said.stderr.contains("already has a key exporter with other values"), "{said:?}");

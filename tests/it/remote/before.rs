@@ -58,6 +58,17 @@ fn real_an_exporter_that_ran_before_is_not_touched_by_an_install_that_is_refused
         has_the_tree(&gpu1, &before);
         assert_eq!(pid(), runs, "{config}");
     }
+
+    // What install writes would not count there.
+    let memory = r#"{"schema_version":1,"config":{"other":"/srv/c.yaml","sha256":"0"}}"#;
+    gpu1.put("var/lib/rocworker/memory.json", memory);
+    let before = tree(&gpu1);
+    let said = asker.install(&["gpu1"]);
+    assert!(
+        said.stderr.contains("then rocworker --config /srv/c.yaml apply; the machine is unchanged"),
+        "{said:?}"
+    );
+    has_the_tree(&gpu1, &before);
 }
 
 #[test]

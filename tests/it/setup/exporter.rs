@@ -234,28 +234,6 @@ fn the_exporter_alone_leaves_what_a_machine_was_set_up_by() {
     assert_eq!(laid.json(&["apply", "--only", "exporter"])["changes"], serde_json::json!([]));
     laid.run(&["undo", "--only", "exporter"]).success();
     assert_eq!((laid.tree(), laid.text(MEMORY)), (tree, memory));
-
-    // What remote install writes would not count there.
-    let (code, said) =
-        laid.fails(&["exporter", "configure", "--listen", "0.0.0.0:9401", "--keep", "/var/kept"]);
-    assert!(code == 2 && said.contains(&format!("--config {config} apply")), "{said}");
-    assert_eq!(laid.text("etc/rocworker/config.yaml"), "# later\n");
-}
-
-#[test]
-fn a_configuration_that_others_may_not_read_stays_so_when_the_exporter_is_added() {
-    let laid = Laid::started(true, true, "# secret\n");
-    let config = laid.path("etc/rocworker/config.yaml");
-    fs::set_permissions(&config, fs::Permissions::from_mode(0o600)).unwrap();
-    let configure = ["exporter", "configure", "--listen", "0.0.0.0:9401", "--keep", "/var/kept"];
-    laid.run(&configure).success();
-    let text = laid.text("etc/rocworker/config.yaml");
-    assert_eq!(text, "# secret\nexporter: {listen: \"0.0.0.0:9401\"}\n");
-    assert_eq!(laid.text("var/kept"), text);
-    assert_eq!(fs::metadata(&config).unwrap().permissions().mode() & 0o7777, 0o600);
-    fs::remove_file(&config).unwrap();
-    laid.run(&[&configure[..], &["--unless-set"]].concat()).success();
-    assert_eq!(fs::metadata(&config).unwrap().permissions().mode() & 0o7777, 0o644);
 }
 
 fn enabled(laid: &Laid, unit: &str) {
