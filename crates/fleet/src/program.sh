@@ -42,6 +42,8 @@ copied() {
     if ! entered; then
         umask 077
         # The parent's setgid bit or default ACL would give the folder another mode.
+        # Only the last folder is rocworker's.
+        # shellcheck disable=SC2174
         why=$(mkdir -p -m u=rwx,go=,g-s "$folder" 2>&1) || fail "rocworker cannot make the folder $folder ($(last "$why")): $(elsewhere)"
         entered || fail "$folder is not a folder of $(id -un) alone (mode 0700, no link): $who"
     fi

@@ -10,7 +10,7 @@ fn real_shellcheck_finds_nothing_in_the_script_as_machines_get_it() {
     }
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("program");
-    let variables = "which=same root='' version='rocworker 1' digest=x machine=x86_64 colour='' host=gpu1\n";
+    let variables = "which=same root='' version='rocworker 1' machine=x86_64 colour='' host=gpu1\n";
     let script = include_str!("../../../crates/fleet/src/program.sh");
     fs::write(&path, [variables, script, "main detect\n"].concat()).unwrap();
     let output = Command::new(real::program("shellcheck").unwrap())
