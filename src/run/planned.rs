@@ -119,7 +119,10 @@ impl Saved {
 fn moved(path: &Resource, saved: Option<SavedChange>, now: Option<SavedChange>) -> String {
     match (saved, now) {
         (Some(saved), Some(now)) if saved.from != now.from => {
-            format!("{path} was {}, and is {} now", saved.from, now.from)
+            match (saved.from.to_string(), now.from.to_string()) {
+                (was, is) if was == is => format!("{path} has another content than when the plan was saved"),
+                (was, is) => format!("{path} was {was}, and is {is} now"),
+            }
         }
         (Some(_), Some(_)) => format!("{path} would become another one than in the plan"),
         (Some(_), None) => format!("{path} needs no change now"),
