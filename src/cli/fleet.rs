@@ -126,8 +126,9 @@ fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
 
 /// Whether the command's answer is about the configuration.
 fn reads_configuration(command: &Person) -> bool {
-    use Person::{Apply, Config, Plan, Status, Tags, Undo};
-    matches!(command, Config(_) | Plan { .. } | Apply { .. } | Undo { .. } | Status | Tags { .. })
+    use Person::{Apply, Cdi, Config, Doctor, Plan, Report, Status, Tags, Undo};
+    matches!(command, Cdi(_) | Config(_) | Doctor { .. } | Plan { .. } | Report { .. } | Status)
+        || matches!(command, Apply { .. } | Tags { .. } | Undo { .. })
 }
 
 /// Gives an option another value, or adds it.

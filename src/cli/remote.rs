@@ -26,6 +26,8 @@ use crate::exporter_setup::{Found, Unit};
 
 /// How many last lines of a machine's stderr a person is shown.
 const LINES: usize = 40;
+/// The most bytes of a machine's output. An answer has some hundred, and dpkg and apply print some kibibytes.
+const MOST: usize = 4 << 20;
 
 /// How many bytes at the end of stderr are kept for these lines.
 const MOST_STDERR: usize = 1 << 20;
@@ -263,7 +265,7 @@ impl Remote<'_> {
             words: &argv,
             colour: false,
             limit: ssh::LIMIT,
-            most: ssh::MOST,
+            most: MOST,
         };
         let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
         let ended = program::run(self.programs, self.own, host, &command, &mut |event| {

@@ -26,7 +26,7 @@ use crate::run::ConfigFile;
 /// How the machine was before the first install. The folder appears and disappears by one rename; uninstall removes it last.
 /// `package`: dpkg's state of rocworker. `etc`, `lib`: copies of the two folders. `own`: the unit was rocworker's.
 /// `config.after`: the configuration that install wrote. `applied`: install has begun to apply. `how`: what uninstall does
-/// with the package.
+/// with the package: `--purge`, `--remove`, `stays`.
 const STATE: &str = "/var/lib/rocworker-remote";
 /// What a run needs until it ends.
 const WORK: &str = "/var/lib/rocworker-remote.tmp";
@@ -37,10 +37,14 @@ const ETC: &str = "/etc/rocworker";
 const LIB: &str = "/var/lib/rocworker";
 const RECEIPT: &str = "/var/lib/rocworker/receipt.json";
 
-/// How long a program may take: the connection ends then.
+/// How long a question may take.
 const PATIENCE: Duration = fleet::ssh::LIMIT;
+/// How long dpkg and rocworker may take. They end also where the connection has ended.
+const AT_WORK: Duration = Duration::from_secs(3600);
 /// The most bytes of a configuration and of its file for TLS.
 const LIMIT: usize = 1 << 20;
+
+const NOTHING: &str = "remote install did not set up this host; nothing to do";
 
 /// The exit code by which rocworker refuses its arguments or its configuration, before any change.
 const REFUSED: i32 = 2;
@@ -102,7 +106,7 @@ impl<'s> Setup<'s> {
             bail!("systemd is not running: the exporter runs as a systemd unit");
         }
         if amdgpu::read(self.root).amd().next().is_none() {
-            bail!("it has no AMD GPU: `rocworker detect` there lists what it has");
+            bail!("it has no AMD GPU: `rocworker --host HOST detect` lists what it has");
         }
         let found = self.found()?;
         if !self.root.exists(STATE) && found.version.is_none() && self.root.exists(RECEIPT) {
@@ -137,42 +141,58 @@ impl<'s> Setup<'s> {
     /// Installs the package unless one is installed, adds the key `exporter`, and applies the exporter's unit. Where the
     /// first install fails, it is reverted. `package`: the digest of what comes on stdin.
     pub fn install(&self, listen: Listen, replaces: bool, package: Option<&str>) -> Result<Found> {
-        self.alone(|| {
+        self.exclusively(|| {
             // A killed uninstall may have purged folders: only the state still holds them.
+            let mut notes = Vec::new();
             if self.root.exists(state("how")) {
-                self.revert(false)?;
+                notes.extend(self.revert(false)?.into_iter().skip(1));
             }
             let is_fresh = !self.root.exists(STATE);
-            match self.bring(listen, replaces, package) {
-                Ok(is_applied) => self.verify(is_applied),
+            match self.install_and_apply(listen, replaces, package) {
+                Ok(is_applied) => {
+                    let found = self.verify(is_applied)?;
+                    Ok(Found { notes: [notes, found.notes].concat(), ..found })
+                }
                 Err(error) if is_fresh => {
-                    // Where the disk is full, dpkg needs room to remove.
-                    self.root.remove(ARCHIVE)?;
-                    if self.root.exists(STATE) {
-                        self.root.remove(state("applied"))?;
-                        self.revert(false)
-                            .with_context(|| format!("{error:#}; and this was not reverted"))?;
+                    let kept =
+                        self.give_up().with_context(|| format!("{error:#}; and this was not reverted"))?;
+                    match kept.get(1..) {
+                        None | Some([]) => bail!("{error:#}; the machine is unchanged"),
+                        Some(kept) => bail!("{error:#}; this was reverted, except: {}", kept.join("; ")),
                     }
-                    bail!("{error:#}; the machine is unchanged")
                 }
                 Err(error) => Err(error),
             }
         })
     }
 
+    /// Reverts a first install.
+    fn give_up(&self) -> Result<Vec<String>> {
+        // Where the disk is full, dpkg needs room to remove.
+        self.root.remove(ARCHIVE)?;
+        if !self.root.exists(STATE) {
+            return Ok(Vec::new());
+        }
+        self.root.remove(state("applied"))?;
+        self.revert(false)
+    }
+
     /// Removes what install brought, and restores what was there before. `force`: also reverts a unit that was edited.
     pub fn uninstall(&self, force: bool) -> Result<Found> {
-        self.alone(|| {
+        if !self.root.exists(STATE) && !self.root.exists(WORK) {
+            return Ok(Found { notes: vec![NOTHING.to_owned()], ..self.found()? });
+        }
+        self.exclusively(|| {
             let notes = match self.root.exists(STATE) {
                 true => self.revert(force)?,
-                false => vec!["remote install did not set up this host; nothing to do".to_owned()],
+                false => vec![NOTHING.to_owned()],
             };
             Ok(Found { notes, ..self.found()? })
         })
     }
 
     /// Returns whether all of the exporter's unit was applied. After an error, nothing of it was.
-    fn bring(&self, listen: Listen, replaces: bool, package: Option<&str>) -> Result<bool> {
+    fn install_and_apply(&self, listen: Listen, replaces: bool, package: Option<&str>) -> Result<bool> {
         if let Some(other) = Memory::read(self.root)?.config.and_then(|applied| applied.other) {
             let other = other.display();
             bail!(
@@ -180,15 +200,15 @@ impl<'s> Setup<'s> {
             );
         }
         let config = with_exporter(&Config::read(self.root)?, listen, replaces).map_err(Error::msg)?;
-        let had = self.package()?;
-        if !is_installed(&had) {
+        let before = self.package()?;
+        if !is_installed(&before) {
             self.receive(package)?;
         }
         if !self.root.exists(STATE) {
-            self.keep_state(&had)?;
+            self.keep_state(&before)?;
         }
         // dpkg also fails if the trigger of another package fails.
-        if !is_installed(&had)
+        if !is_installed(&before)
             && let Err((_, why)) = self.call(&["dpkg", "--install", ARCHIVE])
             && !is_installed(&self.package()?)
         {
@@ -254,7 +274,7 @@ impl<'s> Setup<'s> {
         }
         if !found.problems.is_empty() {
             let problems = found.problems.join("; ");
-            // The journal explains; the problem is another.
+            // What journalctl says is shown. Its own failure is not the problem to report.
             self.call(&["journalctl", "--unit", NAME, "--no-pager", "--lines=20", "--output=short-iso"]).ok();
             bail!("{problems}; fix this and install again, or run `rocworker remote uninstall`");
         }
@@ -307,21 +327,24 @@ impl<'s> Setup<'s> {
     }
 
     /// Lets one run work at a time, and removes what it leaves, or a killed run left.
-    fn alone(&self, work: impl FnOnce() -> Result<Found>) -> Result<Found> {
+    fn exclusively(&self, work: impl FnOnce() -> Result<Found>) -> Result<Found> {
         let lock = self.root.lock(LOCK, Duration::from_secs(60));
-        let _lock = lock.context("another `rocworker remote` may be running on this machine")?;
+        let lock = lock
+            .context("another `rocworker remote` may be running on this machine: wait until it finishes")?;
+        lock.share_with_children()?;
         self.root.remove_tree(WORK)?;
         self.root.make_folder(WORK, FOLDER)?;
         let ended = work();
         // What cannot be removed, the next run removes.
         self.root.remove_tree(WORK).ok();
+        drop(lock);
         ended
     }
 
     /// Runs a program, and passes its lines on to stderr. An error has the exit code and what the program wrote to stderr.
     fn call(&self, argv: &[&str]) -> Result<(), (Option<i32>, String)> {
         let mut words = String::new();
-        let ended = self.programs.follow(argv, PATIENCE, &mut |stream, line| {
+        let ended = self.programs.follow(argv, AT_WORK, &mut |stream, line| {
             writeln!(anstream::stderr(), "{}", printable(line)).ok();
             if stream == Stream::Stderr {
                 words = [&words, line.trim()].join(if words.is_empty() { "" } else { " " });

@@ -23,10 +23,9 @@ impl Setup<'_> {
         let mut argv = vec![PACKAGED, if is_own { "apply" } else { "undo" }, "--only", "exporter"];
         argv.extend((force && !is_own).then_some("--force"));
         if is_applied && self.call(&argv).is_err() {
-            bail!(
-                "the exporter's unit was not reverted: the lines above say why; after an edit, use `rocworker remote uninstall \
-                 --force`"
-            );
+            let advice =
+                if is_own { "" } else { "; after an edit, use `rocworker remote uninstall --force`" };
+            bail!("the exporter's unit was not reverted: the lines above say why{advice}");
         }
         if !is_own {
             if is_applied {
@@ -35,7 +34,7 @@ impl Setup<'_> {
             }
             self.revert_config(&mut kept)?;
         }
-        let before = self.bytes(state("package"))?.unwrap_or_default();
+        let before = self.root.read(state("package"), LIMIT)?;
         let before = String::from_utf8_lossy(&before);
         let how = if is_installed(&before) { STAYS } else { self.revert_package(&before, &mut kept)? };
         // A purge removes both folders, whoever made them.
@@ -44,8 +43,8 @@ impl Setup<'_> {
         } else if !self.has("etc") {
             self.root.remove_empty_folder(ETC)?;
         }
-        // Without a receipt rocworker manages nothing, and this folder holds only traces of the installation.
-        if !self.root.exists(RECEIPT) && !self.has("lib/receipt.json") {
+        // This folder holds only traces of the installation then.
+        if !self.is_managed() && !self.has("lib/receipt.json") {
             self.restore("lib", LIB)?;
         }
         self.root.rename_new(STATE, Path::new(WORK).join("done"))?;
@@ -61,11 +60,16 @@ impl Setup<'_> {
             return Ok(());
         };
         let lines = |text| <[u8]>::split_inclusive(text, |byte| *byte == b'\n');
-        let added = lines(&after).next_back().unwrap_or_default().trim_ascii_end();
+        let line = lines(&after).next_back().unwrap_or_default();
+        let added = line.trim_ascii_end();
+        // A later install may have added its line to another configuration than the first found.
+        let begun = after.strip_suffix(line).unwrap_or_default();
+        let found = old.as_deref().unwrap_or_default();
+        let is_of_found = begun == found || begun.strip_suffix(b"\n") == Some(found);
         let rest: Vec<&[u8]> = lines(&now).filter(|line| line.trim_ascii_end() != added).collect();
         let restored = match () {
             () if old.as_ref() == Some(&now) => return Ok(()),
-            () if now == after => old,
+            () if now == after && is_of_found => old,
             () if rest.len() + 1 == lines(&now).count() => {
                 kept.push(format!(
                     "{path} changed after the installation: only the key exporter was removed"
@@ -98,7 +102,7 @@ impl Setup<'_> {
             Some(how) if how.starts_with(PURGE.as_bytes()) => PURGE,
             Some(how) if how.starts_with(REMOVE.as_bytes()) => REMOVE,
             Some(_) => STAYS,
-            None if self.root.exists(RECEIPT) => STAYS,
+            None if self.is_managed() => STAYS,
             None if had_config || !self.has_etc_as_before()? => REMOVE,
             None => PURGE,
         };
@@ -136,6 +140,11 @@ impl Setup<'_> {
             self.root.rename_new(new, folder)?;
         }
         Ok(())
+    }
+
+    /// Whether rocworker, or Juju by it, manages this machine.
+    fn is_managed(&self) -> bool {
+        self.root.exists(RECEIPT) || self.root.exists(juju::charm::PATH)
     }
 
     fn has(&self, name: &str) -> bool {

@@ -256,19 +256,17 @@ pub(super) fn is_listed(word: &str) -> bool {
 /// `7`, `0660`, `0x1002`, `8G`, `127.0.0.1:9401`, `226:128`, `6.4.1`; no address of another machine, no number of an account.
 fn is_number(word: &str) -> bool {
     let hex = |digits: &str| digits.len() <= 8 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_own = |ip: Ipv4Addr| ip.is_loopback() || ip.is_unspecified();
     let is_decimal = |text: &str| {
         text.starts_with(|c: char| c.is_ascii_digit())
             && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
             && is_short(text)
+            && (text.split('.').count() <= 3 || text.parse::<Ipv4Addr>().is_ok_and(is_own))
     };
-    let is_others = |ip: Ipv4Addr| !ip.is_loopback() && !ip.is_unspecified();
     let digits = word.trim_start_matches('-').trim_end_matches(['K', 'M', 'G', 'T']);
     let (first, second) = digits.split_once(':').unwrap_or((digits, "0"));
     word.strip_prefix("0x").is_some_and(hex)
-        || is_decimal(first)
-            && !first.parse().is_ok_and(is_others)
-            && second.bytes().all(|byte| byte.is_ascii_digit())
-            && is_short(second)
+        || is_decimal(first) && second.bytes().all(|byte| byte.is_ascii_digit()) && is_short(second)
 }
 
 /// Whether a number is one of bytes at most, up to a TiB: an account or a card has more digits.
@@ -384,6 +382,9 @@ mod tests {
             "0x0123456789abcdef",
             "10.7.0.107",
             "0:10.7.0.107",
+            "10.7.0.107.",
+            "010.007.000.107",
+            "10.7.0.107.1",
             "2001:470:7001:11::1",
             "52:54:00:70:10:06",
             "/var/home/ann",

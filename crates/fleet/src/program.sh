@@ -71,7 +71,7 @@ receive() {
     new=.$name.$$
     say upload "$folder"
     read -r size
-    if ! why=$({ head -c "$size" | gzip -d > "$new"; } 2>&1 && chmod 700 "$new" 2>&1 && mv "$new" "$name" 2>&1); then
+    if ! why=$({ head -c "$size" | gzip -d > "$new"; } 2>&1 && chmod 700 "$new" 2>&1 && sync "$new" 2>&1 && mv "$new" "$name" 2>&1); then
         rm -f "$new"
         fail "rocworker cannot be copied to $folder ($(last "$why")): make room there, $(elsewhere)"
     fi

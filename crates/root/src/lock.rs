@@ -6,6 +6,7 @@ use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, openat};
 use nix::sys::stat::{Mode, fstat, fstatat};
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::error::of_rustix;
 use crate::{Error, Root};
@@ -13,7 +14,7 @@ use crate::{Error, Root};
 /// The pause between two tries to get a lock that another process holds.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A lock that is held as long as this value lives, and by this process alone.
+/// A lock that is held as long as this value lives, and by this process alone unless it shares the lock.
 #[derive(Debug)]
 pub struct Lock {
     held: OwnedFd,
@@ -24,6 +25,16 @@ impl Lock {
     #[must_use]
     pub fn node(&self) -> Option<(u64, u64)> {
         fstat(self.held.as_fd()).ok().map(|stat| (stat.st_dev, stat.st_ino))
+    }
+}
+
+impl Lock {
+    /// Lets the programs that this process starts hold the lock too: after kill -9 of this process they still work.
+    ///
+    /// # Errors
+    /// fcntl(2) fails.
+    pub fn share_with_children(&self) -> std::io::Result<()> {
+        Ok(fcntl_setfd(&self.held, FdFlags::empty())?)
     }
 }
 

@@ -133,6 +133,19 @@ fn real_what_a_person_has_edited_since_stays_and_is_said() {
 }
 
 #[test]
+fn real_a_configuration_that_a_person_wrote_between_two_installs_stays() {
+    let Some(asker) = Asker::new() else { return };
+    let gpu1 = asker.machine("gpu1", |m| m);
+    asker.install(&["gpu1"]).well();
+    let own = "# of a person\nboot: {unit: false}\n";
+    gpu1.put(CONFIG, own);
+    asker.install(&["gpu1"]).well();
+    let said = asker.remote(&["uninstall", "gpu1"]);
+    assert!(said.stderr.contains("only the key exporter was removed"), "{said:?}");
+    assert_eq!(fs::read_to_string(gpu1.path(CONFIG)).unwrap(), own);
+}
+
+#[test]
 fn real_an_uninstall_waits_for_an_install_that_has_not_saved_the_state_yet() {
     let Some(asker) = Asker::new() else { return };
     let gpu1 = asker.machine("gpu1", |m| m);

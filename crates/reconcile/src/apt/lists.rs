@@ -82,9 +82,13 @@ fn remove(root: &Root, manager: &PackageManager, uri: &str, suite: &str) -> Resu
     }
     let text = |error: root::Error| error.to_string();
     let Some(prefix) = file_name_prefix(manager, uri, suite)? else { return Ok(()) };
+    // A repository without suites may have others in its folders, whose names go on with the folder's and `_`.
+    let is_its = |name: &&str| {
+        name.strip_prefix(&*prefix).is_some_and(|rest| !suite.ends_with('/') || !rest.contains('_'))
+    };
     for folder in [FOLDER.to_owned(), format!("{FOLDER}/partial"), format!("{FOLDER}/auxfiles")] {
         let names = if_there(root.list(&folder)).map_err(text)?.unwrap_or_default();
-        for name in names.iter().filter_map(|name| name.to_str()).filter(|name| name.starts_with(&prefix)) {
+        for name in names.iter().filter_map(|name| name.to_str()).filter(is_its) {
             root.remove(format!("{folder}/{name}")).map_err(text)?;
         }
     }

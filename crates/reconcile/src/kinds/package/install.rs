@@ -211,7 +211,7 @@ fn refusal(simulated: &Simulated, asked: &[&str], managed: &BTreeSet<String>) ->
     let more: Vec<String> = more.chain(comes.map(|(name, _)| format!("install {name}"))).collect();
     (!more.is_empty()).then(|| {
         format!(
-            "apt would {} for it, which is not configured: do that yourself if you agree, then apply again",
+            "apt would {} for it, which is not configured: do that yourself if you agree, then run rocworker again",
             more.join(", ")
         )
     })
