@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use anyhow::anyhow;
 use clap::parser::ValueSource;
 use clap::{ArgAction, ArgMatches, CommandFactory as _};
-use fleet::program::{self, Own, Which};
+use fleet::program::{self, Which};
 use fleet::ssh;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -45,16 +45,15 @@ pub(crate) fn run(args: &Args, matches: &ArgMatches) -> anyhow::Result<Outcome> 
         return Err(Misuse(text.to_owned()).into());
     }
     let hosts = hosts(&session, &args.options, &[])?;
-    let own = Own::in_background();
     match (&*args.options.host, &*hosts, command) {
         ([_], [host], Person::Top(top)) if !top.once => {
-            watched::run(programs.clone(), own, &session, host.host.clone(), top)
+            watched::run(programs.clone(), &session, host.host.clone(), top)
         }
         (_, _, Person::Top(top)) if !top.once => {
             Err(Misuse("top watches one machine: name one, or give --once".to_owned()).into())
         }
-        ([_], [host], _) => one::run(programs, &own, &args.options, host, &asked),
-        _ => several::run(programs, &own, &args.options, &hosts, &asked),
+        ([_], [host], _) => one::run(programs, &args.options, host, &asked),
+        _ => several::run(programs, &args.options, &hosts, &asked),
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use config::{Host, listen_address};
 use fleet::pool;
-use fleet::program::{self, Event, Own, Which};
+use fleet::program::{self, Event, Which};
 use fleet::remote::package::Package;
 use fleet::remote::scrape::scrape_by_name;
 use fleet::ssh::{self, Error};
@@ -100,16 +100,14 @@ pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> an
     if hosts.is_empty() {
         return Err(Misuse("name the hosts, as in `gpu1 root@gpu2`, or give --hosts GROUP".to_owned()).into());
     }
-    let own = Own::in_background();
-    let remote = Remote { programs, own: &own };
     let hosts = match command {
         Command::Install { package, listen, replace, .. } => {
-            install(session, &remote, &hosts, package.as_ref(), *listen, *replace)?
+            install(session, programs, &hosts, package.as_ref(), *listen, *replace)?
         }
-        Command::Check { .. } => each(&remote, &hosts, |host| host, checked)?,
+        Command::Check { .. } => each(programs, &hosts, |host| host, checked)?,
         Command::Uninstall { force, .. } => {
             let words = if *force { &["uninstall", "--force"][..] } else { &["uninstall"] };
-            each(&remote, &hosts, |host| host, |remote, host| remote.ask(host, words, &[]))?
+            each(programs, &hosts, |host| host, |programs, host| run_there(programs, host, words, &[]))?
         }
     };
     let answers = Answers { schema_version: 1, hosts };
@@ -123,17 +121,17 @@ pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> an
 
 /// Runs `work` for each host and reports each as it ends. Returns the answers in the order of the hosts.
 fn each<T: Sync>(
-    remote: &Remote<'_>,
+    programs: &Programs,
     all: &[T],
     host: impl Fn(&T) -> &Host,
-    work: impl Fn(&Remote<'_>, &T) -> Answer + Sync,
+    work: impl Fn(&Programs, &T) -> Answer + Sync,
 ) -> anyhow::Result<Vec<Answer>> {
     let stop = interrupt()?;
-    let remote = Remote { programs: &remote.programs.interrupted_by(Arc::clone(&stop)), ..*remote };
+    let programs = programs.interrupted_by(Arc::clone(&stop));
     let mut ended = 0;
     let timed = |it: &T| {
         let before = Instant::now();
-        (work(&remote, it), before.elapsed())
+        (work(&programs, it), before.elapsed())
     };
     let answers = pool::each(all, pool::AT_ONCE, &stop, timed, |_, (answer, took)| {
         ended += 1;
@@ -153,7 +151,7 @@ fn each<T: Sync>(
 
 fn install(
     session: &Session,
-    remote: &Remote<'_>,
+    programs: &Programs,
     hosts: &[Host],
     package: Option<&PathBuf>,
     listen: Option<SocketAddr>,
@@ -164,7 +162,7 @@ fn install(
     let named = package.map(|path| find(Some(&absolute(path)?))).transpose()?.transpose();
     let named = named.map_err(|error| Misuse(error.to_string()))?;
     // Looking changes nothing: a signal may end it, and the questions, at once.
-    let look = |host: &Host| remote.ask(host, &["look"], &[]);
+    let look = |host: &Host| run_there(programs, host, &["look"], &[]);
     let looked = pool::each(hosts, pool::AT_ONCE, &AtomicBool::new(false), look, |_, _| {});
     // Questions one after the other, before anything is changed.
     let decided = hosts.iter().zip(looked.into_iter().flatten()).map(|(host, answer)| {
@@ -185,10 +183,10 @@ fn install(
     };
     let listen = listen.map(|listen| listen.to_string());
     each(
-        remote,
+        programs,
         &decided,
         |(host, _)| host,
-        |remote, (host, looked)| {
+        |programs, (host, looked)| {
             if looked.code != 0 {
                 return looked.clone();
             }
@@ -207,7 +205,7 @@ fn install(
                 say(&host.to_string(), &format!("copying {path} ({kib} KiB)"));
             }
             let bytes = package.map_or(&[][..], |package| &package.bytes);
-            installed(host, remote.ask(host, &words, bytes))
+            installed(host, run_there(programs, host, &words, bytes))
         },
     )
 }
@@ -241,8 +239,8 @@ fn installed(host: &Host, mut answer: Answer) -> Answer {
     answer
 }
 
-fn checked(remote: &Remote<'_>, host: &Host) -> Answer {
-    let mut answer = remote.ask(host, &["check"], &[]);
+fn checked(programs: &Programs, host: &Host) -> Answer {
+    let mut answer = run_there(programs, host, &["check"], &[]);
     if answer.code == 0 && !answer.found.problems.is_empty() {
         answer.code = 3;
     }
@@ -250,64 +248,51 @@ fn checked(remote: &Remote<'_>, host: &Host) -> Answer {
     answer
 }
 
-/// How other machines are asked.
-struct Remote<'r> {
-    programs: &'r Programs,
-    own: &'r Own,
-}
-
-impl Remote<'_> {
-    /// Runs a command of `rocworker exporter` there.
-    fn ask(&self, host: &Host, words: &[&str], input: &[u8]) -> Answer {
-        let argv: Vec<String> = ["exporter"].iter().chain(words).map(|word| (*word).to_owned()).collect();
-        let command = program::Command {
-            which: Which::Root,
-            words: &argv,
-            colour: false,
-            limit: ssh::LIMIT,
-            most: MOST,
-        };
-        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-        let ended = program::run(self.programs, self.own, host, &command, &mut |event| {
-            if let Some(text) = event.sentence() {
-                say(&host.to_string(), &text);
-            }
-            match event {
-                Event::Copying { .. } => {}
-                // Where the connection has ended, ssh says so.
-                Event::Begun { stdin, .. } => drop(stdin.send(input.to_vec())),
-                Event::Output(Stream::Stdout, chunk) => stdout.extend(chunk),
-                Event::Output(Stream::Stderr, chunk) => {
-                    stderr.extend(chunk);
-                    stderr.drain(..stderr.len().saturating_sub(MOST_STDERR));
-                }
-            }
-            true
-        });
-        let mut stderr: Vec<String> = String::from_utf8_lossy(&stderr).lines().map(str::to_owned).collect();
-        stderr.drain(..stderr.len().saturating_sub(LINES));
-        let is_midway =
-            matches!(ended, Err(Error::Interrupted { .. } | Error::Lost { .. } | Error::TimedOut { .. }));
-        let problem = match ended.map(|code| (code, serde_json::from_slice::<Found>(&stdout))) {
-            Ok((0, Ok(mut found))) => {
-                let url = found.url(host);
-                // The URL has it.
-                found.tls = false;
-                return Answer { code: 0, url, found, ..Answer::refused(host, String::new()) };
-            }
-            Ok((0, Err(error))) => format!("its answer is not this version's: {error}"),
-            Ok((code, _)) => match stderr.pop() {
-                Some(line) => line.strip_prefix("rocworker: ").unwrap_or(&line).to_owned(),
-                None => format!("its rocworker ended with code {code}"),
-            },
-            Err(error) => error.to_string().trim_start_matches(&format!("{host}: ")).to_owned(),
-        };
-        let mut answer = Answer { stderr, ..Answer::refused(host, problem) };
-        if is_midway && matches!(words, ["install" | "uninstall", ..]) {
-            answer.found.notes.push("the next install or uninstall finishes this one".to_owned());
+/// Runs a command of `rocworker exporter` there.
+fn run_there(programs: &Programs, host: &Host, words: &[&str], input: &[u8]) -> Answer {
+    let argv: Vec<String> = ["exporter"].iter().chain(words).map(|word| (*word).to_owned()).collect();
+    let command =
+        program::Command { which: Which::Root, words: &argv, colour: false, limit: ssh::LIMIT, most: MOST };
+    let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+    let ended = program::run(programs, host, &command, &mut |event| {
+        if let Some(text) = event.sentence() {
+            say(&host.to_string(), &text);
         }
-        answer
+        match event {
+            Event::Copying { .. } => {}
+            // Where the connection has ended, ssh says so.
+            Event::Begun { stdin, .. } => drop(stdin.send(input.to_vec())),
+            Event::Output(Stream::Stdout, chunk) => stdout.extend(chunk),
+            Event::Output(Stream::Stderr, chunk) => {
+                stderr.extend(chunk);
+                stderr.drain(..stderr.len().saturating_sub(MOST_STDERR));
+            }
+        }
+        true
+    });
+    let mut stderr: Vec<String> = String::from_utf8_lossy(&stderr).lines().map(str::to_owned).collect();
+    stderr.drain(..stderr.len().saturating_sub(LINES));
+    let is_midway =
+        matches!(ended, Err(Error::Interrupted { .. } | Error::Lost { .. } | Error::TimedOut { .. }));
+    let problem = match ended.map(|code| (code, serde_json::from_slice::<Found>(&stdout))) {
+        Ok((0, Ok(mut found))) => {
+            let url = found.url(host);
+            // The URL has it.
+            found.tls = false;
+            return Answer { code: 0, url, found, ..Answer::refused(host, String::new()) };
+        }
+        Ok((0, Err(error))) => format!("its answer is not this version's: {error}"),
+        Ok((code, _)) => match stderr.pop() {
+            Some(line) => line.strip_prefix("rocworker: ").unwrap_or(&line).to_owned(),
+            None => format!("its rocworker ended with code {code}"),
+        },
+        Err(error) => error.to_string().trim_start_matches(&format!("{host}: ")).to_owned(),
+    };
+    let mut answer = Answer { stderr, ..Answer::refused(host, problem) };
+    if is_midway && matches!(words, ["install" | "uninstall", ..]) {
+        answer.found.notes.push("the next install or uninstall finishes this one".to_owned());
     }
+    answer
 }
 
 impl Found {

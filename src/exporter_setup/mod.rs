@@ -119,8 +119,7 @@ impl<'s> Setup<'s> {
 
     /// How the exporter is. `wait`: how long it may take to answer.
     pub fn check(&self, wait: Duration) -> Result<Found> {
-        let is_own = self.found()?.unit == Some(Unit::Own);
-        let scraped = if is_own { self.scrape(wait) } else { Ok((None, false)) };
+        let scraped = if self.unit() == Some(Unit::Own) { self.scrape(wait) } else { Ok((None, false)) };
         let mut found = self.found()?;
         if found.version.is_none() {
             found.problems.push("rocworker's package is not installed".to_owned());
@@ -258,7 +257,7 @@ impl<'s> Setup<'s> {
                 self.copy(folder.as_ref(), &new.join(name))?;
             }
         }
-        if self.found()?.unit == Some(Unit::Own) {
+        if self.unit() == Some(Unit::Own) {
             self.root.write(new.join("own"), b"", FILE)?;
         }
         self.root.sync(WORK)?;
@@ -284,13 +283,16 @@ impl<'s> Setup<'s> {
     fn found(&self) -> Result<Found> {
         let package = self.package()?;
         let version = package.strip_prefix("installed ").map(str::to_owned);
-        let unit = match self.foreign() {
-            Some(_) => Some(Unit::Foreign),
-            None => self.root.exists(exporter_unit::FILE).then_some(Unit::Own),
-        };
         let argv = ["systemctl", "show", "--property=ActiveState", "--value", NAME];
         let active = host::runs_systemd(self.root).then(|| self.answer(&argv)).transpose()?;
-        Ok(Found { version, active, unit, ..Found::default() })
+        Ok(Found { version, active, unit: self.unit(), ..Found::default() })
+    }
+
+    fn unit(&self) -> Option<Unit> {
+        match self.foreign() {
+            Some(_) => Some(Unit::Foreign),
+            None => self.root.exists(exporter_unit::FILE).then_some(Unit::Own),
+        }
     }
 
     /// A sentence on a foreign unit.

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::mpsc::Sender;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{LazyLock, OnceLock};
 use std::thread;
 use std::time::Duration;
 
@@ -84,24 +84,13 @@ impl Event<'_> {
 }
 
 /// This program's file, as it is copied to other machines.
-#[derive(Debug)]
-pub struct Own(LazyLock<Result<File, root::Error>>);
+static OWN: LazyLock<Result<File, root::Error>> = LazyLock::new(File::read);
 
 #[derive(Debug)]
 struct File {
     bytes: Vec<u8>,
     digest: Digest,
     packed: OnceLock<Vec<u8>>,
-}
-
-impl Own {
-    /// Reads the file while ssh connects: its digest takes longer than a scrape.
-    pub fn in_background() -> Arc<Self> {
-        let own = Arc::new(Self(LazyLock::new(File::read)));
-        let reader = Arc::clone(&own);
-        thread::spawn(move || reader.0.is_ok());
-        own
-    }
 }
 
 impl File {
@@ -128,7 +117,6 @@ impl File {
 /// [`Error`] names each.
 pub fn run(
     programs: &Programs,
-    own: &Own,
     host: &Host,
     command: &Command<'_>,
     take: &mut dyn FnMut(Event<'_>) -> bool,
@@ -136,7 +124,11 @@ pub fn run(
     let script = script(host, command);
     let request =
         Request { script: &script, limit: command.limit, most: command.most, connecting: CONNECTING };
-    let mut talk = Talk { own, host, begun: Vec::new(), state: State::Asked, take };
+    if command.which != Which::Installed {
+        // The digest is ready once ssh has connected.
+        thread::spawn(|| OWN.is_ok());
+    }
+    let mut talk = Talk { host, begun: Vec::new(), state: State::Asked, take };
     let ended =
         ssh::talk(programs, host, &request, &mut |stream, chunk, stdin| talk.hear(stream, chunk, stdin));
     let refused = |problem: String| Err(Error::Refused { host: host.clone(), problem });
@@ -179,10 +171,10 @@ fn script(host: &Host, command: &Command<'_>) -> String {
     )
 }
 
-enum State<'o> {
+enum State {
     Asked,
     /// The script has the program's digest.
-    Named(&'o File),
+    Named(&'static File),
     /// The program was sent.
     Copied,
     Running,
@@ -191,11 +183,10 @@ enum State<'o> {
 
 /// The script's lines until rocworker runs, and its output from then on.
 struct Talk<'t> {
-    own: &'t Own,
     host: &'t Host,
     /// A line of the script's that has not ended.
     begun: Vec<u8>,
-    state: State<'t>,
+    state: State,
     take: &'t mut dyn FnMut(Event<'_>) -> bool,
 }
 
@@ -223,7 +214,7 @@ impl Talk<'_> {
 
     fn line(&mut self, key: &str, value: String, stdin: &mut Stdin) -> bool {
         match (key, &self.state) {
-            ("digest", State::Asked) => match &*self.own.0 {
+            ("digest", State::Asked) => match &*OWN {
                 Ok(file) => {
                     self.state = State::Named(file);
                     if let Some(stdin) = stdin {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use anyhow::{Context as _, anyhow};
 use config::Host;
-use fleet::program::{self, Command, Event, Own};
+use fleet::program::{self, Command, Event};
 use fleet::ssh;
 use printable::printable;
 use reconcile::command::{Programs, Stream};
@@ -18,7 +18,6 @@ use crate::cli::output::print_text;
 
 pub(super) fn run(
     programs: &Programs,
-    own: &Own,
     options: &Options,
     Named { host, .. }: &Named,
     asked: &RemoteCommand,
@@ -31,7 +30,7 @@ pub(super) fn run(
     let mut stderr = EscapedLines::new(anstream::stderr(), Format::Table);
     let words = asked.argv(options, false);
     let command = asked.command(options, &words, ssh::MOST);
-    let code = ask(&programs, own, host, &command, &asked.input, &mut |heard| match heard {
+    let code = ask(&programs, host, &command, &asked.input, &mut |heard| match heard {
         Heard::Word(text) => {
             writeln!(anstream::stderr(), "{}: {}", printable(&host.to_string()), printable(&text)).ok();
         }
@@ -65,13 +64,12 @@ pub(super) enum Heard<'h> {
 /// Asks the rocworker on a machine. Returns its exit code. `input`: what it reads from stdin.
 pub(super) fn ask(
     programs: &Programs,
-    own: &Own,
     host: &Host,
     command: &Command<'_>,
     input: &[u8],
     heard: &mut dyn FnMut(Heard<'_>),
 ) -> Result<i32, ssh::Error> {
-    program::run(programs, own, host, command, &mut |event| {
+    program::run(programs, host, command, &mut |event| {
         if let Some(text) = event.sentence() {
             heard(Heard::Word(text));
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use fleet::program::{Command, Own};
+use fleet::program::Command;
 use fleet::{exposition, pool, ssh};
 use printable::{printable, printable_styled};
 use reconcile::command::{Programs, Stream};
@@ -26,7 +26,6 @@ const MOST_STDERR: usize = 1 << 20;
 
 pub(super) fn run(
     programs: &Programs,
-    own: &Own,
     options: &Options,
     hosts: &[Named],
     asked: &RemoteCommand,
@@ -45,7 +44,7 @@ pub(super) fn run(
         hosts,
         pool::AT_ONCE,
         &stop,
-        |named: &Named| answer(&programs, own, options, named, asked, &asked.command(options, &words, most)),
+        |named: &Named| answer(&programs, options, named, asked, &asked.command(options, &words, most)),
         |place, answered| {
             ended += 1;
             if let Some(named) = hosts.get(place) {
@@ -71,7 +70,6 @@ pub(super) fn run(
 
 fn answer(
     programs: &Programs,
-    own: &Own,
     options: &Options,
     Named { host, .. }: &Named,
     asked: &RemoteCommand,
@@ -79,7 +77,7 @@ fn answer(
 ) -> HostResult {
     let before = Instant::now();
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let code = ask(programs, own, host, command, &asked.input, &mut |heard| match heard {
+    let code = ask(programs, host, command, &asked.input, &mut |heard| match heard {
         Heard::Word(text) => stderr.extend(format!("{text}\n").into_bytes()),
         Heard::Output(Stream::Stdout, chunk) => stdout.extend(chunk),
         Heard::Output(Stream::Stderr, chunk) => {

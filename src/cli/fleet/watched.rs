@@ -1,14 +1,13 @@
 //! `top` of another machine: the rocworker there reads it, and this one draws, so that nothing from there steers the terminal.
 
 use std::io::{self, Write as _};
-use std::sync::Arc;
 use std::sync::mpsc::{Sender, SyncSender, channel, sync_channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use anyhow::anyhow;
 use config::Host;
-use fleet::program::{self, Command, Event, Own, Which};
+use fleet::program::{self, Command, Event, Which};
 use printable::{printable, shortened};
 use reconcile::command::{Programs, Stream};
 use ui::top::reader::Scrape;
@@ -24,20 +23,14 @@ const NO_LIMIT: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The most bytes of a snapshot: far more than that of a machine with 64 partitions has.
 const LARGEST: usize = 16 << 20;
 
-pub(super) fn run(
-    programs: Programs,
-    own: Arc<Own>,
-    session: &Session,
-    host: Host,
-    args: &Args,
-) -> anyhow::Result<Outcome> {
+pub(super) fn run(programs: Programs, session: &Session, host: Host, args: &Args) -> anyhow::Result<Outcome> {
     needs_a_terminal(session)?;
     let (begin, begun) = channel();
     // A machine sends one snapshot for each that is asked for.
     let (send, snapshots) = sync_channel(1);
     let connection = thread::spawn(move || {
         signals::block();
-        connect(&programs, &own, &host, &begin, &send)
+        connect(&programs, &host, &begin, &send)
     });
     let Ok(stdin) = begun.recv() else { return Err(anyhow!(why(Some(connection)))) };
     let mut connection = Some(connection);
@@ -58,7 +51,6 @@ fn why(connection: Option<JoinHandle<String>>) -> String {
 /// Runs the rocworker there until the connection ends, and returns why it ended. Sends its stdin, then each snapshot.
 fn connect(
     programs: &Programs,
-    own: &Own,
     host: &Host,
     begin: &Sender<Sender<Vec<u8>>>,
     send: &SyncSender<Result<Scrape, String>>,
@@ -67,7 +59,7 @@ fn connect(
     let command =
         Command { which: Which::Same, words: &words, colour: false, limit: NO_LIMIT, most: usize::MAX };
     let (mut line, mut stderr, mut is_flood) = (Vec::new(), Vec::new(), false);
-    let ended = program::run(programs, own, host, &command, &mut |event| {
+    let ended = program::run(programs, host, &command, &mut |event| {
         if let Some(text) = event.sentence() {
             writeln!(io::stderr(), "{host}: {text}").ok();
         }
