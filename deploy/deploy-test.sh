@@ -151,7 +151,8 @@ step "The charm" "A subordinate: it joins the worker's machine. A second run ref
 if ! $dry_run && juju show-application rocworker >/dev/null 2>&1; then
     run "juju status rocworker tells why" juju refresh rocworker --path "$charm"
 else
-    run "juju debug-log tells why" juju deploy "$charm" rocworker --config compute-runtime=rocm
+    run "juju debug-log tells why" juju deploy "$charm" rocworker --config compute-runtime=rocm \
+        --config concourse-tags=true
 fi
 # A run that ended between the two has left the application without its relation.
 expect '' "juju status rocworker tells why" juju status rocworker --relations

@@ -72,15 +72,20 @@ pub fn nodes(bundle: &str) -> anyhow::Result<String> {
     Ok(devices.into_iter().flatten().filter_map(line).collect())
 }
 
-/// The synthetic machine of templates/demo/machine.json. Its paths have no leading slash.
+/// The synthetic machine of templates/demo/machine.json, or its load of templates/demo/load.json: readings, processes, and
+/// the kernel's log with a hang. Paths have no leading slash.
 #[derive(Deserialize)]
 struct Machine {
     files: BTreeMap<PathBuf, String>,
     links: BTreeMap<PathBuf, PathBuf>,
+    #[serde(default)]
     nodes: Vec<RecordedNode>,
+    /// Files that are no text, in hexadecimal digits.
+    #[serde(default)]
+    bytes: BTreeMap<PathBuf, String>,
 }
 
-/// Writes the demo's machine beneath an empty folder, as a capture that an ordinary user can read.
+/// Writes the demo's machine with its load beneath an empty folder, as a capture that an ordinary user can read.
 ///
 /// # Errors
 /// The first path that cannot be made.
@@ -89,21 +94,37 @@ struct Machine {
     reason = "this makes the machine that a Root then reads: plain files in a fresh folder, nothing to keep atomic"
 )]
 pub fn lay_out(folder: &Path) -> anyhow::Result<()> {
-    let Machine { mut files, links, nodes } =
-        serde_json::from_str(include_str!("../templates/demo/machine.json"))?;
-    let recording = serde_json::to_string_pretty(&Recording::new(nodes))?;
-    files.insert(PathBuf::from(CAPTURE_FILE.trim_start_matches('/')), recording);
+    let read = serde_json::from_str::<Machine>;
+    let (machine, load) = (
+        read(include_str!("../templates/demo/machine.json"))?,
+        read(include_str!("../templates/demo/load.json"))?,
+    );
+    let recording = serde_json::to_string_pretty(&Recording::new(machine.nodes))?;
+    let capture = (PathBuf::from(CAPTURE_FILE.trim_start_matches('/')), recording);
+    let texts = machine.files.into_iter().chain(load.files).chain([capture]);
+    let mut files: Vec<(PathBuf, Vec<u8>)> = texts.map(|(path, text)| (path, text.into_bytes())).collect();
+    for (path, digits) in load.bytes {
+        files.push((
+            path,
+            from_hexadecimal(&digits).context("templates/demo/load.json has no hexadecimal digits")?,
+        ));
+    }
     let place = |path: &Path| {
         let place = folder.join(path);
         place.parent().map(fs::create_dir_all).transpose().map(|_| place)
     };
-    for (path, text) in &files {
-        let written = place(path).and_then(|place| fs::write(place, text));
+    for (path, content) in &files {
+        let written = place(path).and_then(|place| fs::write(place, content));
         written.with_context(|| format!("cannot write {}", folder.join(path).display()))?;
     }
-    for (path, target) in &links {
+    for (path, target) in machine.links.iter().chain(&load.links) {
         let linked = place(path).and_then(|place| symlink(target, place));
         linked.with_context(|| format!("cannot make the link {}", folder.join(path).display()))?;
     }
     Ok(())
+}
+
+fn from_hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    let pair = |at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok();
+    (0..digits.len()).step_by(2).map(pair).collect()
 }

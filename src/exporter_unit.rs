@@ -39,7 +39,7 @@ pub struct ExporterUnit {
 #[derive(Debug, PartialEq, Eq)]
 pub struct Foreign {
     pub path: PathBuf,
-    /// `runs /usr/local/bin/rocm_smi_exporter --web.listen-address=:9401`
+    /// `runs /usr/local/bin/rocm_smi_exporter`
     pub what: String,
     /// Whether a link is where rocworker's unit would be: none is replaced.
     pub is_link: bool,
@@ -92,10 +92,12 @@ pub(crate) fn foreign(root: &Root) -> Option<Foreign> {
         return None;
     }
     let (what, drop_ins) = match Unit::read(root, NAME, None) {
-        Ok(Some(unit)) if !unit.exec_start.is_empty() => {
-            (format!("runs {}", unit.exec_start.join(" ")), unit.drop_ins)
-        }
-        Ok(_) => ("runs nothing".to_owned(), Vec::new()),
+        Ok(Some(unit)) => match unit.exec_start.first() {
+            // Arguments may hold a password.
+            Some(program) => (format!("runs {program}"), unit.drop_ins),
+            None => ("runs nothing".to_owned(), Vec::new()),
+        },
+        Ok(None) => ("runs nothing".to_owned(), Vec::new()),
         Err(why) if why.ends_with("is masked") => ("is masked".to_owned(), Vec::new()),
         Err(why) => (format!("cannot be read: {why}"), Vec::new()),
     };

@@ -22,6 +22,7 @@ pub const FORMAT: (&str, u32) = (PATH, VERSION);
 
 /// The memory as its file holds it.
 #[derive(Serialize, Deserialize)]
+#[serde(expecting = "the keys of memory.json")]
 struct Stored<M> {
     schema_version: u32,
     #[serde(flatten)]
@@ -43,6 +44,10 @@ pub struct Memory {
     /// The Concourse whose configuration of containerd the managed one is made from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub concourse: Option<Version>,
+    /// Whether rocworker tags the Concourse worker. Tags go with the GPUs, and come back with them. `None`: no apply of
+    /// this version has run ([`Memory::has_tagged`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tagged: Option<bool>,
     /// The last reboot that was asked for because of the driver, where an earlier version kept it. The receipt has it
     /// now.
     #[serde(default, skip_serializing, rename = "driver")]
@@ -121,6 +126,12 @@ impl Memory {
             Stored { schema_version: VERSION, memory } => Ok(memory),
             Stored { schema_version: found, .. } => Err(Error::Newer { path: root.shown(PATH), found }),
         }
+    }
+
+    /// Whether rocworker tags the Concourse worker, or did before its GPUs went. Earlier versions tagged each worker that
+    /// they set up, and did not remember it.
+    pub fn has_tagged(&self) -> bool {
+        self.tagged.unwrap_or(self.rocworker.is_some() && self.only.is_none())
     }
 
     /// Writes the file, unless it has these bytes already. Removes the file where nothing is remembered.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::daemon::socket::{Answer, ask};
 use crate::desired;
 use crate::memory::AppliedConfig;
-use crate::run::{Error, Planned, Run, State};
+use crate::run::{Error, Phase, Planned, Run, State};
 
 /// What is managed, what differs and what is pending. `status --output json`, documented in docs/json.md.
 #[derive(Debug, Serialize)]
@@ -22,6 +22,9 @@ pub struct Status {
     /// The configuration's error, where it is the cause of `problem`.
     #[serde(skip)]
     pub wrong: Option<config::Error>,
+    /// Whether an apply waits for a person's decision, which the first note asks for.
+    #[serde(skip)]
+    pub is_undecided: bool,
     /// What an apply would change now.
     pub drift: Vec<Change>,
     pub contested: Vec<Finding>,
@@ -88,10 +91,11 @@ impl Status {
                 render: gpu.and_then(|gpu| gpu.render.as_ref()).map(|node| node.path.clone()),
             }
         });
-        let Planned { plan, notes, .. } = planned;
+        let Planned { plan, notes, is_undecided, .. } = planned;
         Self {
             problem,
             wrong: None,
+            is_undecided,
             drift: plan.changes,
             contested: plan.contested,
             blocked: plan.blocked,
@@ -104,8 +108,12 @@ impl Status {
         }
     }
 
-    /// Whether the machine is not in sync, or the daemon has a problem.
+    /// Whether the machine is not in sync, or the daemon has a problem. What no apply has set up is in sync.
     pub fn needs_attention(&self) -> bool {
+        (self.state.phase() != Phase::Unmanaged || !self.state.pending.is_empty()) && self.has_findings()
+    }
+
+    fn has_findings(&self) -> bool {
         self.problem.is_some()
             || self.notes.iter().any(|note| note.problem)
             || !self.drift.is_empty()

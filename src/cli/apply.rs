@@ -25,7 +25,7 @@ pub(crate) fn run(
             Some(Only::Exporter) => run.plan_exporter()?,
         };
         session.format.print(&planned, || plan::shown(session, &planned, file, only))?;
-        return Ok(Outcome::Done);
+        return Ok(if planned.is_undecided { Outcome::Undecided } else { Outcome::Done });
     }
     if saved.as_ref().is_some_and(|saved| saved.rehearsal.is_some()) {
         session.pipeline(&config)?.rehearse(saved.as_ref(), false).map_err(stale)?;
@@ -34,7 +34,7 @@ pub(crate) fn run(
         None => run.apply(saved.as_ref(), on_progress).map_err(stale),
         Some(Only::Exporter) => Ok(run.apply_exporter(on_progress)?),
     })?;
-    session.format.print(&applied, || shown(session, &applied))?;
+    session.format.print(&applied, || shown(session, &applied, only))?;
     if applied.falls_short() { Ok(Outcome::FellShort) } else { Ok(Outcome::Done) }
 }
 
@@ -55,16 +55,21 @@ fn read(file: &Path) -> anyhow::Result<Saved> {
     Saved::parse(&text).map_err(|problem| anyhow!(Misuse(format!("{} {problem}", path.display()))))
 }
 
-fn shown(session: &Session, applied: &run::Outcome) -> String {
+fn shown(session: &Session, applied: &run::Outcome, only: Option<Only>) -> String {
     let mut text = changes::outcome(session, applied);
     let is_revert = applied.changes.iter().all(reconcile::Change::is_revert);
+    let left_alone = changes::left_alone(session, applied);
+    let is_in_sync = left_alone.is_none();
     text.push_str(&match applied.changes.len() {
-        0 if applied.falls_short() => "Nothing changed; the problems above remain.\n".to_owned(),
-        0 => "Already in sync; no changes.\n".to_owned(),
+        0 if applied.falls_short() => "Nothing changed; what is named above remains.\n".to_owned(),
+        0 if is_in_sync => "Already in sync; no changes.\n".to_owned(),
+        0 => "Nothing changed.\n".to_owned(),
         n if is_revert => format!("{} reverted.\n", counted(n, "change")),
         n => {
-            format!("{} made. To revert: rocworker undo\n", counted(n, "change"))
+            let only = if only == Some(Only::Exporter) { " --only exporter" } else { "" };
+            format!("{} made. To revert: rocworker undo{only}\n", counted(n, "change"))
         }
     });
+    text.extend(left_alone);
     text
 }

@@ -124,7 +124,7 @@ pub(crate) enum Person {
         #[arg(long, value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Print how the GPUs are, once, as rocworker-exporter serves it to Prometheus
+    /// Print how the GPUs are, once, as rocworker-exporter serves it at port 9401
     Metrics {
         /// The text's format, prometheus if left out; not with --output json
         #[arg(long, value_enum, value_name = "FORMAT")]
@@ -143,9 +143,9 @@ pub(crate) enum Person {
     /// Install, check or remove the exporter on other machines
     #[command(subcommand)]
     Remote(super::remote::Command),
-    /// Explain an error's number, or what the kernel says of GPUs in a line, a file or the journal
+    /// Explain an error's number, or what the kernel says of GPUs: a line, a log, a journal
     Explain(super::explain::Args),
-    /// List the errors that explain knows by number, as explain --list does
+    /// List the errors 1 to 8; explain --list has what the kernel and HIP say, too
     ListErrors,
     /// Show or release who holds each GPU under exclusive sharing
     #[command(subcommand)]
@@ -161,8 +161,10 @@ pub(crate) enum Person {
     },
     /// Check from inside a task that it can use AMD's GPUs; its image needs no ROCm for that
     TaskCheck,
-    /// Show every command on a built-in synthetic machine; needs no rights and no GPU
-    Demo,
+    /// Show the commands on a built-in synthetic machine; needs no rights and no GPU
+    Demo(super::demo::Args),
+    /// Run the daemon that maintains the configured state. rocworker.service runs it
+    Serve,
     /// Print the completions of a shell
     Completions { shell: clap_complete::Shell },
     /// Print the manual page
@@ -174,15 +176,12 @@ pub(crate) enum Person {
 }
 
 /// The commands that only units, hooks, packages and this program itself run: no help, suggestion or completion names
-/// them. docs/daemon.md, docs/charm.md, docs/host.md and docs/packages.md do.
+/// them. docs/charm.md, docs/host.md and docs/packages.md do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Script {
     /// Wait for this boot's GPUs and publish them to engines; restarts nothing. rocworker-boot.service runs it
     #[command(hide = true)]
     Boot,
-    /// Run the daemon that maintains the configured state. rocworker.service runs it
-    #[command(hide = true)]
-    Serve,
     #[command(hide = true)]
     /// Run as a Juju charm's dispatch, or from another charm's own hook (docs/charm.md)
     Hook {
@@ -194,7 +193,7 @@ pub(crate) enum Script {
     },
     #[command(subcommand, hide = true)]
     Deb(super::deb::Command),
-    /// Subcommands that `rocworker remote` runs on the target machine (docs/monitoring.md)
+    /// What `rocworker remote` runs on the target machine (docs/monitoring.md); the exporter is rocworker-exporter
     #[command(subcommand, hide = true)]
     Exporter(super::exporter::Command),
     #[command(hide = true)]

@@ -1,9 +1,9 @@
 //! Changes as people read them: like a diff.
 
-use printable::printable;
+use printable::{counted, printable};
 use reconcile::{Change, Finding, Note, Outcome, Resource, Settled, Stage, State, Verb};
 
-use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled};
+use super::output::{BAD, DIM, GOOD, HEADING, WARN, styled, wrapped};
 use super::session::Session;
 use crate::run;
 
@@ -26,7 +26,7 @@ pub(crate) fn change(session: &Session, change: &Change, tense: Tense, lines: bo
         _ => WARN,
     };
     let word = styled(style, word(change, tense));
-    let mut text = format!("{word} {}: {}\n", styled(HEADING, path), printable(&change.reason));
+    let mut text = wrapped(&format!("{word} {}: {}", styled(HEADING, path), printable(&change.reason)));
     if !lines {
         return text;
     }
@@ -125,11 +125,33 @@ pub(crate) fn changes(session: &Session, changes: &[Change]) -> String {
 
 /// Findings behind a word: what is contested, blocked, left, failed.
 pub(crate) fn findings(session: &Session, what: &str, findings: &[Finding]) -> String {
-    let line = |finding: &Finding| {
-        let path = finding.path.shown(&session.root);
-        format!("{} {path}: {}\n", styled(BAD, what), printable(&finding.text))
+    let subjects = findings.iter().map(|it| (printable(&it.path.shown(&session.root)), it.text.as_str()));
+    sentences(&styled(BAD, what), subjects)
+}
+
+/// A line for each sentence, with all that it is about.
+fn sentences<'t>(word: &str, about: impl Iterator<Item = (String, &'t str)>) -> String {
+    let mut lines: Vec<(&str, Vec<String>)> = Vec::new();
+    for (subject, text) in about {
+        match lines.iter_mut().find(|(of, _)| *of == text) {
+            Some((_, subjects)) => subjects.push(subject),
+            None => lines.push((text, vec![subject])),
+        }
+    }
+    let line = |(text, about): &(&str, Vec<String>)| {
+        wrapped(&format!("{word} {}: {}", about.join(", "), printable(text)))
     };
-    findings.iter().map(line).collect()
+    lines.iter().map(line).collect()
+}
+
+/// The paths that a run left as they are because others change them, as the end of its summary.
+pub(crate) fn left_alone(session: &Session, outcome: &run::Outcome) -> Option<String> {
+    let path = |finding: &Finding| printable(&finding.path.shown(&session.root));
+    let paths: Vec<String> = outcome.contested.iter().chain(&outcome.left).map(path).collect();
+    let (first, count) = (paths.first()?, paths.len());
+    let others =
+        if count == 1 { String::new() } else { format!(" and {}", counted(count - 1, "other path")) };
+    Some(wrapped(&format!("Left alone, for the reasons above: {first}{others}.")))
 }
 
 /// What a run did beside its changes.
@@ -149,17 +171,18 @@ pub(crate) fn outcome(session: &Session, outcome: &run::Outcome) -> String {
 pub(crate) fn found(session: &Session, found: &[Resource]) -> String {
     let line = |path: &Resource| {
         let path = printable(&path.shown(&session.root));
-        format!("{} {path} is already correct and unmanaged: undo leaves it\n", styled(DIM, "note:"))
+        wrapped(&format!("{} {path} is already correct and unmanaged: undo leaves it", styled(DIM, "note:")))
     };
     found.iter().map(line).collect()
 }
 
+/// Warnings, of which each is about a configured part that is not applied, come first.
 pub(crate) fn notes(notes: &[Note]) -> String {
-    let line = |note: &Note| {
-        let word = if note.problem { styled(BAD, "problem:") } else { styled(DIM, "note:") };
-        format!("{word} {}: {}\n", note.about, printable(&note.text))
+    let lines = |word: String, is_warning: bool| {
+        let notes = notes.iter().filter(|note| note.problem == is_warning);
+        sentences(&word, notes.map(|note| (note.about.clone(), note.text.as_str())))
     };
-    notes.iter().map(line).collect()
+    lines(styled(WARN, "warning:"), true) + &lines(styled(DIM, "note:"), false)
 }
 
 pub(crate) fn settled(effects: &[Settled]) -> String {
@@ -170,7 +193,7 @@ pub(crate) fn settled(effects: &[Settled]) -> String {
             Outcome::Pending => styled(WARN, "pending:"),
             Outcome::Failed => styled(BAD, "failed:"),
         };
-        format!("{word} {}\n", printable(&settled.text))
+        wrapped(&format!("{word} {}", printable(&settled.text)))
     };
     effects.iter().map(line).collect()
 }

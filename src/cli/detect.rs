@@ -36,6 +36,9 @@ pub(crate) fn text(detection: &Detection<'_>, format: Format) -> String {
         writeln!(text, "{} {}", styled(DIM, "note:"), printable(note)).ok();
     }
     writeln!(text, "\n{}", machine(inventory)).ok();
+    if inventory.amd().any(Gpu::usable) {
+        writeln!(text, "Whether the engines here give them to containers: rocworker doctor").ok();
+    }
     text
 }
 
@@ -72,7 +75,11 @@ fn rows(gpus: &[Gpu], format: Format) -> String {
             Cell::styled(verdict, style),
         ]);
     }
-    columns.shown(format)
+    let mut text = columns.shown(format);
+    if columns.has_cut(format) {
+        writeln!(text, "{}", styled(DIM, "… is cut: rocworker detect -o wide has each name in full")).ok();
+    }
+    text
 }
 
 fn verdict(gpu: &Gpu) -> (&'static str, Style) {

@@ -24,9 +24,11 @@ pub(crate) fn run(session: &Session, canary: Option<Duration>) -> anyhow::Result
     let mut diagnosis = diagnosis(session, &config, &facts);
     if let Some(limit) = canary {
         let mut shown = Shown::new(session);
-        let text =
-            format!("a container is started through each engine: up to {} s for each", limit.as_secs());
-        shown.step(&Step { text, percent: None });
+        if session.programs.is_some() {
+            let text =
+                format!("a container is started through each engine: up to {} s for each", limit.as_secs());
+            shown.step(&Step { text, percent: None });
+        }
         let canary = Canary {
             root: &session.root,
             config: &config,
@@ -49,10 +51,24 @@ fn diagnosis(session: &Session, config: &Config, facts: &Facts) -> Diagnosis {
     examine(root, config, facts, programs, beside.as_deref(), now)
 }
 
-/// The answer for people: the checks beneath their component, what is wrong with its remedy below it.
+/// The answer for people.
 fn text(diagnosis: &Diagnosis) -> String {
+    let checks: Vec<&Check> = diagnosis.checks.iter().collect();
+    format!("{}\n{}\n", listed(&checks), summary(diagnosis))
+}
+
+/// The answer for people without the checks that are in order or skipped, which the summary counts.
+pub(super) fn concerns(session: &Session) -> anyhow::Result<String> {
+    let diagnosis = diagnosis(session, &session.config()?, &session.facts()?);
+    let is_concern = |check: &&Check| matches!(check.status, Status::Warning | Status::Failed);
+    let checks: Vec<&Check> = diagnosis.checks.iter().filter(is_concern).collect();
+    Ok(format!("{}{}\n", listed(&checks), summary(&diagnosis)))
+}
+
+/// The checks beneath their component, what is wrong with its remedy below it.
+fn listed(checks: &[&Check]) -> String {
     let mut text = String::new();
-    for component in diagnosis.checks.chunk_by(|a, b| a.name == b.name) {
+    for component in checks.chunk_by(|a, b| a.name == b.name) {
         let name = component.first().map_or("", |check| check.name);
         writeln!(text, "{}", styled(HEADING, name.replace('_', " "))).ok();
         let alike = alike(component);
@@ -61,14 +77,13 @@ fn text(diagnosis: &Diagnosis) -> String {
             text.push_str(&line(checks, width));
         }
     }
-    writeln!(text, "\n{}", summary(diagnosis)).ok();
     text
 }
 
 /// Groups checks with equal results, at the place of the first: 63 partitions in one state become one line.
-fn alike(component: &[Check]) -> Vec<Vec<&Check>> {
+fn alike<'c>(component: &[&'c Check]) -> Vec<Vec<&'c Check>> {
     let mut groups: Vec<Vec<&Check>> = Vec::new();
-    for check in component {
+    for &check in component {
         let group = groups.iter_mut().find(|group| group.first().is_some_and(|first| is_alike(first, check)));
         match group {
             Some(group) => group.push(check),

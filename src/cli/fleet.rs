@@ -9,9 +9,7 @@ mod watched;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use anyhow::anyhow;
-use clap::parser::ValueSource;
-use clap::{ArgAction, ArgMatches, CommandFactory as _};
+use clap::{ArgMatches, CommandFactory as _};
 use fleet::program::{self, Which};
 use fleet::ssh;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -23,6 +21,7 @@ use super::metrics::TextFormat;
 use super::options::Options;
 use super::output::has_colour;
 use super::session::{Misuse, Session, caller};
+use super::words::words;
 use super::{Outcome, cdi, config, health, lease, lxd, report};
 use crate::health::rules;
 
@@ -148,7 +147,7 @@ fn which(command: &Person) -> anyhow::Result<Which> {
         | Person::Report { .. }
         | Person::Cdi(cdi::Command::List | cdi::Command::Validate { file: None })
         | Person::Config(config::Command::Validate { file: None })
-        | Person::Lxd(lxd::Command::Advise { json: None, .. }) => Which::Same,
+        | Person::Lxd(lxd::Command::Advise { resources: None, .. }) => Which::Same,
         Person::Explain(args) if args.journal => Which::Same,
         Person::Status
         | Person::History
@@ -179,36 +178,12 @@ fn which(command: &Person) -> anyhow::Result<Which> {
 
 const HERE: &str = "this command works on this machine only";
 
-/// The commands for other machines.
-const TAKE_HOST: &str = "detect, doctor, metrics, health, top, topology, explain --journal, report, status, plan, history, \
+/// The commands for other machines, with the option without which one is not.
+pub(super) const TAKE_HOST: &str = "detect, doctor, metrics, health, top, topology, explain --journal, report, status, plan, history, \
                          tags, lease list, cdi list, cdi validate, config validate, lxd advise, apply, undo";
 
 fn refused(why: &str) -> anyhow::Error {
     Misuse(format!("{why}. Commands that take --host and --hosts: {TAKE_HOST}")).into()
-}
-
-/// The command and its own arguments, without the options that every command takes.
-fn words(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<Vec<String>> {
-    let Some((name, matches)) = matches.subcommand() else { return Ok(Vec::new()) };
-    let command = command.find_subcommand(name).ok_or_else(|| anyhow!("{name} is no command"))?;
-    let mut words = vec![name.to_owned()];
-    for argument in command.get_arguments() {
-        let id = argument.get_id().as_str();
-        if matches.value_source(id) != Some(ValueSource::CommandLine) {
-            continue;
-        }
-        let option = argument.get_long().map(|long| format!("--{long}"));
-        if let (ArgAction::SetTrue, Some(option)) = (argument.get_action(), &option) {
-            words.push(option.clone());
-            continue;
-        }
-        for value in matches.get_raw(id).into_iter().flatten() {
-            let value = value.to_str().ok_or_else(|| Misuse(format!("an argument of {name} is no UTF-8")))?;
-            words.push(option.as_ref().map_or(value.to_owned(), |option| format!("{option}={value}")));
-        }
-    }
-    words.extend(self::words(command, matches)?);
-    Ok(words)
 }
 
 #[cfg(test)]

@@ -99,16 +99,27 @@ fn health(session: &Session, file: Option<&Path>, now: u64) -> anyhow::Result<(S
                 None
             });
             let last = last.filter(|last| !last.is_of_another_boot(boot_id(root).as_deref()));
-            if let Some(health) = last.as_ref().filter(|health| health.is_fresh(now)) {
-                let ago = now.saturating_sub(health.written_at);
-                talk(&format!("Judged by rocworker's daemon {ago} s ago."));
+            let clock = |health: &Health| daemon_file::clock(root, health, now);
+            if let Some(health) = last.as_ref().filter(|health| health.is_fresh(clock(health))) {
+                let ago = clock(health).saturating_sub(health.written_at);
+                talk(&match clock(health) == now {
+                    true => format!("Judged by rocworker's daemon {ago} s ago."),
+                    false => format!("Judged on the machine {ago} s before the report was made."),
+                });
                 return Ok((Source::Daemon, health.clone()));
             }
             let (rules, problem) = rules::in_force(root);
             if let Some(problem) = problem {
                 talk(&format!("{problem}. The built-in rules are in force."));
             }
-            (rules, last, "Judged now, from one reading: the daemon publishes no health here.".to_owned())
+            let by = match root.taken_at() {
+                None => "Judged now, from one reading: the daemon publishes no health here.",
+                Some(_) => {
+                    "Judged now, from one reading: the report has no daemon's judgement, and health does not read its log, as \
+                     rocworker explain --journal does."
+                }
+            };
+            (rules, last, by.to_owned())
         }
     };
     let judged = Observer::new(root).judge(root, &rules, last.as_ref(), now);
@@ -217,6 +228,13 @@ fn below(gpu: &Entry<'_>, lacks: Option<&str>) -> String {
     let number = number(gpu);
     for Deduction { rule, points, reason, evidence } in &gpu.health.deductions {
         let sign = styled(style(gpu.health.state), "✗");
+        // A report leaves out sentences in which names may stand.
+        let (reason, evidence) = match (&**reason, &**evidence) {
+            ("", "") => {
+                ("a report leaves out why", "rocworker explain --journal shows the kernel's messages")
+            }
+            both => both,
+        };
         writeln!(text, "{sign} {number}: {} ({}, -{points})", printable(reason), printable(rule)).ok();
         writeln!(text, "      {}", printable(evidence)).ok();
     }

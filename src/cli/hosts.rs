@@ -31,7 +31,10 @@ pub(crate) fn hosts(session: &Session, options: &Options, arguments: &[Host]) ->
     let mut hosts = Vec::new();
     if let Some(group) = &options.hosts {
         let inventory = session.config()?.inventory;
-        let group = inventory.group(group).map_err(|problem| misuse(format!("--hosts: {problem}")))?;
+        let is_list = group.contains(',') && group.split(',').all(|name| name.parse::<Host>().is_ok());
+        let by_name = if is_list { format!("; machines are named by --host {group}") } else { String::new() };
+        let group = inventory.group(group);
+        let group = group.map_err(|problem| misuse(format!("--hosts: {problem}{by_name}")))?;
         for host in &group.hosts {
             hosts.push(Named { name: host.to_string(), host: inventory.with_user(host.clone()) });
         }

@@ -21,7 +21,7 @@ pub(crate) enum Command {
     Advise {
         /// Read the answer to `lxc query /1.0/resources` from this file, or from stdin with -, instead of asking
         #[arg(long, value_name = "FILE")]
-        json: Option<String>,
+        resources: Option<String>,
         /// The container's name, with its remote if it has one: REMOTE:NAME
         #[arg(long, value_name = "NAME", value_parser = name)]
         container: Option<String>,
@@ -31,6 +31,9 @@ pub(crate) enum Command {
         /// Whose commands; default: LXD's, or Incus's if only that is installed
         #[arg(long, value_enum)]
         client: Option<Client>,
+        /// The file of `--json FILE`, as --resources was called
+        #[arg(hide = true)]
+        file: Option<String>,
     },
 }
 
@@ -52,11 +55,15 @@ struct Answer<'a> {
 }
 
 pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcome> {
-    let Command::Advise { json, container, gid, client } = command;
+    let Command::Advise { resources: file, container, gid, client, file: former } = command;
+    if let Some(former) = former {
+        let why = format!("lxd advise reads a file by --resources {former}; --json is -o json");
+        return Err(Misuse(why).into());
+    }
     let programs = Programs::of(&session.root);
     // A file may be another host's: no daemon here knows what a container there has.
-    let host = programs.as_ref().filter(|_| json.is_none());
-    let (client, bytes, source) = match (json, host) {
+    let host = programs.as_ref().filter(|_| file.is_none());
+    let (client, bytes, source) = match (file, host) {
         (Some(file), _) => {
             let found = programs.as_ref().and_then(|programs| ask::client(programs, *client).ok());
             let source = if file == "-" { "stdin" } else { file };
@@ -68,14 +75,14 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
             (client, bytes, format!("{} query /1.0/resources", client.program()))
         }
         (None, None) => {
-            let why = "lxd advise: with --root rocworker asks no daemon: give --json FILE";
+            let why = "lxd advise: with --root rocworker asks no daemon: give --resources FILE";
             return Err(Misuse(why.to_owned()).into());
         }
     };
     let cards = resources::cards(&bytes).with_context(|| format!("cannot use {source}"))?;
     let (gid, gid_from) = gid_of(host, client, container.as_deref(), *gid);
     let name = container.as_deref().unwrap_or(PLACEHOLDER);
-    let is_partition = |render: &str| is_partition(session, json.is_none(), render);
+    let is_partition = |render: &str| is_partition(session, file.is_none(), render);
     let question = Question {
         container: Container { client, name, gid },
         gid_from,
@@ -106,7 +113,7 @@ fn read(file: &str) -> anyhow::Result<Vec<u8>> {
     if file != "-" {
         let read = caller()?.read(absolute(Path::new(file))?, resources::LIMIT);
         return read.map_err(|error| match error.is_not_found() {
-            true => Misuse(format!("--json: {error}")).into(),
+            true => Misuse(format!("--resources: {error}")).into(),
             false => error.into(),
         });
     }

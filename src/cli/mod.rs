@@ -14,6 +14,7 @@ mod explain;
 mod exporter;
 mod fleet;
 mod health;
+mod help;
 mod history;
 mod hook;
 mod hosts;
@@ -29,6 +30,7 @@ mod progress;
 mod read_files;
 mod remote;
 mod report;
+mod rights;
 mod serve;
 mod session;
 mod settle;
@@ -41,6 +43,7 @@ mod top;
 mod topology;
 mod undo;
 mod visible;
+mod words;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -54,6 +57,7 @@ use printable::printable;
 use crate::desired;
 use crate::run::{self, Unreadable};
 use args::{Args, Command, Person, Script};
+use options::Format;
 use session::Session;
 
 /// How a command ended, when nothing failed.
@@ -65,6 +69,8 @@ enum Outcome {
     Findings,
     /// Something could not be applied or reverted; the answer says what.
     FellShort,
+    /// A person has to write something into the configuration first; the answer asks for it.
+    Undecided,
     /// Another exit code of a rocworker on another machine.
     RemoteExit(u8),
 }
@@ -76,9 +82,9 @@ pub fn main() -> ExitCode {
     nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
     // A write beyond a limit on the size of files then fails with EFBIG, and its temporary file is removed (setrlimit(2)).
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default()).ok();
-    let parsed = Args::command().try_get_matches();
+    let parsed = help::shown(Args::command()).try_get_matches();
     let parsed = parsed.and_then(|matches| Ok((Args::from_arg_matches(&matches)?, matches)));
-    let (args, matches) = match parsed {
+    let (mut args, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => {
             // Help and version are answers; anything else is a wrong argument.
@@ -87,15 +93,19 @@ pub fn main() -> ExitCode {
             return ExitCode::from(if wanted { 0 } else { 2 });
         }
     };
+    if args.options.json {
+        args.options.output = Format::Json;
+    }
     args.options.color.write_global();
     // What a daemon does is for the journal.
-    let talk = u8::from(matches!(args.command, Command::Script(Script::Serve)));
+    let talk = u8::from(matches!(args.command, Command::Person(Person::Serve)));
     session::log_to_stderr(args.options.verbose.saturating_add(talk));
     let verbose = args.options.verbose > 0;
     match run(args, &matches) {
         Ok(Outcome::Done) => ExitCode::SUCCESS,
         Ok(Outcome::Findings) => ExitCode::from(3),
         Ok(Outcome::FellShort) => ExitCode::from(1),
+        Ok(Outcome::Undecided) => ExitCode::from(2),
         Ok(Outcome::RemoteExit(code)) => ExitCode::from(code),
         Err(error) if output::reader_left(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -114,7 +124,10 @@ pub fn main() -> ExitCode {
 fn is_misuse(error: &anyhow::Error) -> bool {
     let is_of_configuration = |cause: &(dyn std::error::Error + 'static)| {
         let unreadable = cause.downcast_ref().is_some_and(|it| !matches!(it, Unreadable::Memory(_)));
-        let desired = matches!(cause.downcast_ref(), Some(run::Error::Desired(desired::Error::Config(_))));
+        let desired = matches!(
+            cause.downcast_ref(),
+            Some(run::Error::Desired(desired::Error::Config(_) | desired::Error::Undecided { .. }))
+        );
         unreadable || desired || cause.is::<::config::Error>()
     };
     error.is::<session::Misuse>() || error.chain().any(is_of_configuration)
@@ -127,11 +140,12 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Outcome> {
     if let Command::Script(Script::ReadFiles) = args.command {
         return read_files::run(&args.options.root);
     }
+    rights::require_root(&args.options, &args.command, matches)?;
     let session = Session::new(&args.options)?;
     let readers = session.readers.clone();
     let outcome = match args.command {
+        Command::Person(Person::Serve) => return serve::run(session),
         Command::Person(command) => for_person(&session, &args.options, command),
-        Command::Script(Script::Serve) => return serve::run(session),
         Command::Script(command) => for_script(&session, command),
     };
     // The answer is there, without what these files would say.
@@ -141,16 +155,30 @@ fn run(args: Args, matches: &ArgMatches) -> anyhow::Result<Outcome> {
     outcome
 }
 
+/// What plan, status and doctor answer of a report differs from what they answered on its machine.
+fn warn_of_report(session: &Session, command: &Person) {
+    if session.root.taken_at().is_none()
+        || !matches!(command, Person::Plan { .. } | Person::Status | Person::Doctor { .. })
+    {
+        return;
+    }
+    tracing::warn!(
+        "this is a report, which lacks files of its machine (capture.json lists them); plan.json, status.json and \
+         doctor.json have what the machine itself answered"
+    );
+}
+
 fn for_person(session: &Session, options: &options::Options, command: Person) -> anyhow::Result<Outcome> {
+    warn_of_report(session, &command);
     match command {
-        Person::Demo => demo::run(),
+        Person::Demo(args) => demo::run(&args),
         Person::Detect => detect::run(session),
         Person::Plan { exit_code, save, only } => plan::run(session, exit_code, save.as_deref(), only),
         Person::Apply { file, dry_run, only } => apply::run(session, file.as_deref(), dry_run, only),
         Person::Status => status::run(session),
         Person::Undo { force, dry_run, only } => undo::run(session, force, dry_run, only),
         Person::Explain(args) => explain::run(session, &args),
-        Person::ListErrors => explain::list(session),
+        Person::ListErrors => explain::list_errors(session),
         Person::Health { rules } => health::run(session, rules.as_deref()),
         Person::History => history::run(session),
         Person::Config(command) => config::run(session, &command),
@@ -169,6 +197,8 @@ fn for_person(session: &Session, options: &options::Options, command: Person) ->
         Person::Topology(args) => topology::run(session, &args),
         Person::Remote(command) => remote::run(session, options, &command),
         Person::TaskCheck => task_check::run(session),
+        // `run` has dealt with it.
+        Person::Serve => Ok(Outcome::Done),
     }
 }
 
@@ -182,7 +212,7 @@ fn for_script(session: &Session, command: Script) -> anyhow::Result<Outcome> {
         Script::Snapshots => top::print_snapshots(session),
         Script::Settle { unit } => settle::run(session, &unit),
         Script::Therock(archive) => therock::run(session, &archive),
-        // `run` has dealt with these.
-        Script::ReadFiles | Script::Serve => Ok(Outcome::Done),
+        // `run` has dealt with it.
+        Script::ReadFiles => Ok(Outcome::Done),
     }
 }

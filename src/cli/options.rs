@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, ValueEnum};
 
-/// What every command takes.
+/// What every command takes, but for those that src/cli/help.rs lists.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
 pub(crate) struct Options {
     /// Work beneath this directory instead of /: a captured machine, or an image being built
     #[arg(long, global = true, value_name = "DIR", default_value = "/")]
@@ -19,12 +20,16 @@ pub(crate) struct Options {
     #[arg(short, long, global = true, value_enum, value_name = "FORMAT", default_value_t = Format::Table)]
     pub(crate) output: Format,
 
+    /// As -o json
+    #[arg(long, global = true, conflicts_with = "output")]
+    pub(crate) json: bool,
+
     /// Ask these machines over ssh, comma-separated, instead of this one: [user@]name,… (docs/fleet.md)
     #[arg(long, global = true, value_name = "HOSTS", value_delimiter = ',', conflicts_with = "root")]
     pub(crate) host: Vec<String>,
 
     /// Ask the machines of this group of the configuration's inventory
-    #[arg(long, global = true, value_name = "GROUP", conflicts_with_all = ["root", "host"])]
+    #[arg(long, visible_alias = "group", global = true, value_name = "GROUP", conflicts_with_all = ["root", "host"])]
     pub(crate) hosts: Option<String>,
 
     #[command(flatten)]

@@ -1,4 +1,4 @@
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use anstyle::{AnsiColor, Style};
 use anyhow::Context as _;
@@ -16,6 +16,22 @@ pub(crate) const HEADING: Style = Style::new().bold();
 /// Text in a style; anstream takes the colours out again where they are not wanted (a pipe, NO_COLOR).
 pub(crate) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
+}
+
+/// The most columns of a sentence on a terminal: in longer lines eyes lose the next one.
+const COLUMNS: usize = 100;
+
+/// A sentence for people, with its end. On a terminal it is wrapped between words, and what a person copies, such as a path,
+/// stays whole. Elsewhere it is one line, which grep and logs keep together.
+pub(crate) fn wrapped(sentence: &str) -> String {
+    if !io::stdout().is_terminal() {
+        return format!("{sentence}\n");
+    }
+    let options = textwrap::Options::new(textwrap::termwidth().min(COLUMNS))
+        .subsequent_indent("    ")
+        .word_splitter(textwrap::WordSplitter::NoHyphenation)
+        .break_words(false);
+    textwrap::fill(sentence, options) + "\n"
 }
 
 /// Whether the answer on stdout keeps its colours.

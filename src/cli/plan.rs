@@ -8,7 +8,7 @@ use root::Attributes;
 use super::Outcome;
 use super::changes::{changes, findings, found, notes};
 use super::options::Only;
-use super::output::{BAD, DIM, styled};
+use super::output::{BAD, DIM, styled, wrapped};
 use super::session::{Misuse, Session, caller, callers_file};
 use crate::run::{Planned, Saved};
 
@@ -36,7 +36,11 @@ pub(crate) fn run(
     }
     session.format.print(&planned, || shown(session, &planned, save, only))?;
     let pending = !planned.plan.changes.is_empty() || !planned.effects.is_empty();
-    Ok(if exit_code && pending { Outcome::Findings } else { Outcome::Done })
+    Ok(match () {
+        () if planned.is_undecided => Outcome::Undecided,
+        () if exit_code && pending => Outcome::Findings,
+        () => Outcome::Done,
+    })
 }
 
 /// The path to save at: nothing is there, or an earlier plan, or an empty file.
@@ -63,9 +67,16 @@ pub(crate) fn shown(session: &Session, planned: &Planned, file: Option<&Path>, o
         (None, None) => String::new(),
     };
     let command = printable(&format!("rocworker apply{file}"));
+    let first = if planned.is_undecided { ", once you have answered the first warning" } else { "" };
     let end = match planned.plan.changes.len() {
         0 => "nothing to change\n".to_owned(),
-        n => format!("{}: {command} makes {}\n", counted(n, "change"), if n == 1 { "it" } else { "them" }),
+        n => {
+            format!(
+                "{}: {command} makes {}{first}\n",
+                counted(n, "change"),
+                if n == 1 { "it" } else { "them" }
+            )
+        }
     };
     listed(session, planned) + &end
 }
@@ -74,8 +85,9 @@ pub(crate) fn shown(session: &Session, planned: &Planned, file: Option<&Path>, o
 pub(crate) fn listed(session: &Session, planned: &Planned) -> String {
     let mut text = changes(session, &planned.plan.changes);
     if !planned.effects.is_empty() {
-        text.push_str(&format!("{}\n", styled(DIM, "afterwards, once")));
-        text.extend(planned.announced.iter().map(|effect| format!("{}\n", printable(effect))));
+        let skipped = planned.skipped.map(|why| format!(" ({why})")).unwrap_or_default();
+        text.push_str(&format!("{}\n", styled(DIM, format!("afterwards, once{skipped}"))));
+        text.extend(planned.announced.iter().map(|effect| wrapped(&printable(effect))));
     }
     text.extend(planned.rehearsal.iter().map(rehearsed));
     let plan = &planned.plan;

@@ -112,6 +112,9 @@ pub(crate) fn run(session: &Session, options: &Options, command: &Command) -> an
     };
     let answers = Answers { schema_version: 1, hosts };
     session.format.print(&answers, || answers.shown(matches!(command, Command::Check { .. })))?;
+    if matches!(command, Command::Install { .. }) && !session.format.is_json() {
+        answers.next().iter().for_each(|line| drop(writeln!(anstream::stderr(), "{line}")));
+    }
     Ok(match () {
         () if answers.hosts.iter().any(|it| it.code == 1) => Outcome::FellShort,
         () if answers.hosts.iter().any(|it| it.code == 3) => Outcome::Findings,
@@ -291,6 +294,10 @@ fn run_there(programs: &Programs, host: &Host, words: &[&str], input: &[u8]) -> 
     let mut answer = Answer { stderr, ..Answer::refused(host, problem) };
     if is_midway && matches!(words, ["install" | "uninstall", ..]) {
         answer.found.notes.push("the next install or uninstall finishes this one".to_owned());
+    } else if matches!(words, ["install", ..]) {
+        let back =
+            format!("if something is left of it, rocworker remote uninstall {host} restores what was before");
+        answer.found.notes.push(back);
     }
     answer
 }
@@ -349,6 +356,19 @@ impl Answer {
 }
 
 impl Answers {
+    /// What a person does after an installation. `None`: no machine has the exporter.
+    fn next(&self) -> Option<String> {
+        let done: Vec<&str> =
+            self.hosts.iter().filter(|it| it.code == 0).map(|it| it.host.as_str()).collect();
+        let hosts = done.join(" ");
+        (!done.is_empty()).then(|| {
+            format!(
+                "Next: have Prometheus scrape it (docs/monitoring.md). rocworker remote check {hosts} checks it, rocworker \
+                 remote uninstall {hosts} restores what was before."
+            )
+        })
+    }
+
     fn shown(&self, is_check: bool) -> String {
         let mut text = String::new();
         for it in &self.hosts {
@@ -389,6 +409,19 @@ mod tests {
             let host = Host { user: Some("ops".to_owned()), name: name.to_owned() };
             assert_eq!(found.url(&host).as_deref(), url);
         }
+    }
+
+    #[test]
+    fn an_installation_says_what_comes_next() {
+        let answer =
+            |host: &str, code| Answer { code, ..Answer::refused(&host.parse().unwrap(), String::new()) };
+        let hosts = vec![answer("gpu1", 0), answer("gpu2", 1), answer("root@gpu3", 0)];
+        let next = Answers { schema_version: 1, hosts }.next().unwrap();
+        assert!(
+            next.contains("rocworker remote check gpu1 root@gpu3 checks") && !next.contains("gpu2"),
+            "{next}"
+        );
+        assert_eq!(Answers { schema_version: 1, hosts: vec![answer("gpu2", 1)] }.next(), None);
     }
 
     #[test]

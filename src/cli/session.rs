@@ -117,7 +117,8 @@ fn not_a_folder(path: &Path, error: &root::Error) -> String {
         ),
         None if path.is_file() => {
             format!(
-                "--root: {} is no folder: name one that holds a machine, such as an unpacked report",
+                "--root: {} is no folder: name one that holds a machine, such as an unpacked report; rocworker demo \
+                 --keep makes one",
                 path.display()
             )
         }

@@ -2,15 +2,16 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use host::timestamp::Timestamp;
 use printable::{counted, printable};
-use reconcile::{Finding, Pending, Resource};
+use reconcile::{Change, Finding, Pending, Resource};
 
 use super::Outcome;
 use super::changes::{difference, findings, found, notes};
-use super::output::{BAD, GOOD, WARN, styled};
+use super::output::{BAD, GOOD, WARN, styled, wrapped};
 use super::session::Session;
 use super::table::{Cell, Columns};
 use crate::daemon::report::Remark;
 use crate::daemon::socket::Answer;
+use crate::run::Phase;
 use crate::status::{PinnedNow, Status};
 
 pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
@@ -45,7 +46,7 @@ fn shown(session: &Session, status: &Status) -> String {
     }
     text.push_str(&notes(&status.notes));
     text.extend(status.daemon.as_ref().map(daemon));
-    text + &end(status)
+    text + &wrapped(end(status).trim_end())
 }
 
 fn open(status: &Status) -> [(&'static str, &[Finding]); 3] {
@@ -75,13 +76,15 @@ fn rows(session: &Session, status: &Status) -> String {
             why.into(),
         ]);
     }
-    // Before the first apply nothing is managed, and plan shows all.
     if status.state.receipt.entries.is_empty() {
         return String::new();
     }
-    for change in
-        status.drift.iter().filter(|it| !status.state.receipt.entries.iter().any(|held| held.path == it.path))
-    {
+    // Before the first apply plan shows all.
+    let is_shown = |change: &&Change| {
+        status.state.phase() != Phase::Unmanaged
+            && !status.state.receipt.entries.iter().any(|held| held.path == change.path)
+    };
+    for change in status.drift.iter().filter(is_shown) {
         let (path, kind) = (change.path.to_string(), change.kind.to_string());
         let state = Cell::styled("to apply", WARN);
         columns.row([state, path.into(), kind.into(), change.reason.clone().into()]);
@@ -91,30 +94,36 @@ fn rows(session: &Session, status: &Status) -> String {
 
 /// The whole in a sentence, and what to do.
 fn end(status: &Status) -> String {
-    let managed = counted(status.state.receipt.entries.len(), "managed path");
+    let entries = &status.state.receipt.entries;
+    let managed = match entries.len() {
+        0 => "rocworker manages nothing here".to_owned(),
+        n => counted(n, "managed path"),
+    };
     let due = counted(status.drift.len(), "change");
-    let next = "rocworker plan shows what differs, rocworker apply puts it right";
-    match (status.state.receipt.entries.len(), status.needs_attention()) {
-        (0, _) if status.problem.is_some() => {
-            "rocworker manages nothing here, and the desired state is unknown\n".to_owned()
-        }
-        (0, _) if !status.drift.is_empty() => format!(
-            "No apply has set this machine up: {due} to make. rocworker plan shows what apply would change, rocworker \
-             apply makes it.\n"
+    let first = if status.is_undecided { " once you have answered the first warning" } else { "" };
+    let is_set_up = !entries.is_empty() && status.state.phase() != Phase::Unmanaged;
+    match (is_set_up, status.needs_attention()) {
+        (false, _) if status.problem.is_some() => format!("{managed}, and the desired state is unknown\n"),
+        (false, _) if !status.drift.is_empty() => format!(
+            "{managed}: apply would make {due}. rocworker plan shows what apply would change, rocworker apply makes \
+             it{first}.\n"
         ),
-        (0, false) if !status.found.is_empty() => format!(
-            "rocworker manages nothing here; {} {} already correct (-v), and undo leaves them\n",
+        (false, false) if entries.is_empty() && !status.found.is_empty() => format!(
+            "{managed}; {} {} already correct (-v), and undo leaves them\n",
             counted(status.found.len(), "file"),
             if status.found.len() == 1 { "is" } else { "are" },
         ),
-        (0, false) => "rocworker manages nothing here, and has nothing to do\n".to_owned(),
+        (false, false) if entries.is_empty() => format!("{managed}, and has nothing to do\n"),
         (_, false) => format!("{managed}, all in sync\n"),
         (_, true) if status.problem.is_some() => format!("{managed}, and the desired state is unknown\n"),
         (_, true) if !status.drift.is_empty() => {
-            format!("{managed}, and the machine is not in sync\n{next}\n")
+            format!(
+                "{managed}, and the machine is not in sync\nrocworker plan shows what differs, rocworker apply puts it \
+                 right{first}\n"
+            )
         }
         (_, true) if status.state.pending.is_empty() && open(status).iter().all(|(_, of)| of.is_empty()) => {
-            format!("{managed}, all in sync, and the machine is not: the problems above keep it so\n")
+            format!("{managed}, all in sync, and the machine is not: what is named above keeps it so\n")
         }
         (_, true) => format!("{managed}, and the machine is not in sync\n"),
     }

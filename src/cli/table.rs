@@ -72,6 +72,12 @@ impl Columns {
         self.rows.push(cells);
     }
 
+    /// Whether a cell is cut that `-o wide` has in full.
+    pub(crate) fn has_cut(&self, format: Format) -> bool {
+        let cuts = |format| self.shown(format).matches('…').count();
+        cuts(format) > cuts(Format::Wide)
+    }
+
     /// The table, within [`WIDTH`] unless `-o wide` asks for all.
     pub(crate) fn shown(&self, format: Format) -> String {
         let is_wide = format == Format::Wide;
@@ -126,7 +132,8 @@ mod tests {
             assert!(line.width() <= WIDTH, "{line}");
         }
         assert!(table.contains(&format!("{}…  ccccccccccc…", "a".repeat(85))), "{table}");
-        assert!(!table.contains('B'), "{table}");
+        assert!(!table.contains('B') && columns.has_cut(Format::Table), "{table}");
+        assert!(!columns.has_cut(Format::Wide));
         let wide = plain(Format::Wide);
         assert!(wide.contains(&format!("{}  b  {}", "a".repeat(90), "c".repeat(90))), "{wide}");
     }

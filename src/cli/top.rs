@@ -109,9 +109,10 @@ fn text(snapshot: &Snapshot, format: Format) -> String {
         text.push('\n');
         text.push_str(&processes(snapshot, format));
     }
-    let no_daemon = snapshot.daemon.is_none() && !snapshot.cards.is_empty();
-    let no_daemon = no_daemon.then(|| say::NO_DAEMON.to_owned());
-    for unknown in snapshot.unknown().into_iter().chain(no_daemon) {
+    let absent = |card| Some(format!("{}: {}", say::indexes(card), say::absent(card)?));
+    let absent = snapshot.cards.iter().filter_map(absent);
+    let unpublished = say::unpublished(snapshot).map(str::to_owned);
+    for unknown in snapshot.unknown().into_iter().chain(absent).chain(unpublished) {
         writeln!(text, "{}", styled(DIM, format_args!("? {}", printable(&unknown)))).ok();
     }
     text

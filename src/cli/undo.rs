@@ -1,11 +1,12 @@
-use printable::counted;
+use printable::{counted, printable};
 
 use super::Outcome;
 use super::changes;
 use super::options::Only;
+use super::output::wrapped;
 use super::plan;
 use super::session::Session;
-use crate::run;
+use crate::{exporter_unit, run};
 
 pub(crate) fn run(
     session: &Session,
@@ -23,7 +24,7 @@ pub(crate) fn run(
         None => run.undo(None, force, on_progress),
         Some(Only::Exporter) => run.undo_exporter(force, on_progress),
     })?;
-    session.format.print(&undone, || shown(session, &undone))?;
+    session.format.print(&undone, || shown(session, &undone, only))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }
 
@@ -37,12 +38,28 @@ fn would(session: &Session, planned: &run::Planned, force: bool) -> String {
     plan::listed(session, planned) + &end
 }
 
+/// Whose exporter stays.
+fn no_exporter(session: &Session) -> String {
+    let foreign = exporter_unit::foreign(&session.root).map(|foreign| {
+        let path = foreign.path.display();
+        format!("; {path} is not rocworker's and {}: it stays", foreign.what)
+    });
+    let foreign = foreign.unwrap_or_default();
+    wrapped(&printable(&format!(
+        "rocworker manages no {} here: nothing to undo{foreign}",
+        exporter_unit::NAME
+    )))
+}
+
 const NOTHING: &str = "rocworker manages nothing here: nothing to undo\n";
 
-fn shown(session: &Session, undone: &run::Outcome) -> String {
+fn shown(session: &Session, undone: &run::Outcome, only: Option<Only>) -> String {
     let mut text = changes::outcome(session, undone);
     text.push_str(&match undone.changes.len() {
-        0 if undone.failed.is_empty() && undone.left.is_empty() => NOTHING.to_owned(),
+        0 if undone.failed.is_empty() && undone.left.is_empty() => match only {
+            None => NOTHING.to_owned(),
+            Some(Only::Exporter) => no_exporter(session),
+        },
         0 => "Nothing was reverted.\n".to_owned(),
         n => format!("{} reverted\n", counted(n, "change")),
     });

@@ -4,6 +4,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args as _, Command, Subcommand as _};
 
 use super::args::Person;
+use super::help;
 use super::options::Options;
 
 /// The command line without the commands of scripts.
@@ -12,7 +13,7 @@ pub(crate) fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .propagate_version(true)
         .subcommand_required(true);
-    Person::augment_subcommands(Options::augment_args(command))
+    help::shown(Person::augment_subcommands(Options::augment_args(command)))
 }
 
 /// The error as clap would make it without the commands of scripts, which suggests none of them.
@@ -31,11 +32,12 @@ pub(crate) fn only(mut error: clap::Error) -> clap::Error {
             if matches!(suggested, Some(ContextValue::String(name)) if !is_option(&command(), name)) {
                 error.remove(ContextKind::SuggestedArg);
             }
+            let usage = error.get(ContextKind::Usage).map(ToString::to_string).unwrap_or_default();
+            let is_of_errors = usage.contains("list-errors");
             if let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidArg)
-                && is_host(word)
+                && let Some(tip) = tip(word, is_of_errors)
             {
-                let tip = format!("another machine is named by an option: '--host {word}'").into();
-                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
             }
             error
         }
@@ -43,7 +45,15 @@ pub(crate) fn only(mut error: clap::Error) -> clap::Error {
     }
 }
 
-/// Whether a word that no command takes may be a machine's name, as in `detect node01`.
+/// What a person may mean by a word that the command does not take: an error, as in `list-errors 7`, or another machine,
+/// as in `detect node01`.
+fn tip(word: &str, is_of_errors: bool) -> Option<String> {
+    if is_of_errors {
+        return Some("one error is explained by 'rocworker explain CODE'".to_owned());
+    }
+    is_host(word).then(|| format!("another machine is named by an option: '--host {word}'"))
+}
+
 fn is_host(word: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b'@' | b',');
     !word.starts_with('-') && !word.is_empty() && word.bytes().all(plain)

@@ -6,11 +6,13 @@ pub mod host;
 pub mod own_unit;
 pub mod policy;
 
+use std::path::PathBuf;
+
 use ::host::facts::Facts;
 use ::host::remarks::remarks;
 use cdi::{Wanted, wanted};
 use config::selection::{Selection, select};
-use config::{Component, Config, Devices, Managed};
+use config::{Component, Config, DefaultGrant, Devices, Managed};
 use engines::concourse::desired::{replaced_script, set_up};
 use engines::program::Program;
 use engines::{Wish, WrapperAsDefault};
@@ -34,6 +36,9 @@ pub enum Error {
     Cdi(#[from] cdi::Error),
     #[error("which GPUs there are is not known, so that rocworker changes nothing for them: {0}")]
     Unanswered(String),
+    /// A person has to decide something first. `path`: the configuration's.
+    #[error("{}: {question}", path.display())]
+    Undecided { path: PathBuf, question: String },
 }
 
 /// Refuses to plan while a driver file has not answered which GPUs there are.
@@ -45,6 +50,16 @@ pub fn require_known_gpus(config: &Config, facts: &Facts) -> Result<(), Error> {
     unanswered.map_or(Ok(()), |unread| Err(Error::Unanswered(unread.to_string())))
 }
 
+/// Refuses to apply until a person has decided what the desired state asks.
+///
+/// # Errors
+/// When the configuration leaves open whether a Concourse worker without tags gets tags of its GPUs.
+pub fn require_decision(config: &Config, desired: &Desired) -> Result<(), Error> {
+    desired.question.as_ref().map_or(Ok(()), |question| {
+        Err(Error::Undecided { path: config.path().to_owned(), question: question.text.clone() })
+    })
+}
+
 /// The desired state, by the configuration and the machine as it was observed. Pure: equal inputs give equal results.
 ///
 /// # Errors
@@ -54,6 +69,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     let mut desired = Desired { undo_constraints, ..Desired::default() };
     let Observations { facts, templates, own_program: program, .. } = observations;
     let has_amd = facts.has_amd();
+    config.spellings.iter().for_each(|text| desired.note("configuration", text.clone()));
     let selection = select(config, facts);
     if let Managed::Off(why) = config.gpus {
         desired.note("rocworker", format!("{why}: nothing is set up"));
@@ -66,6 +82,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
         desired.note("templates", format!("{path} overrides no template: none has this name"));
     }
     config.unused_keys.iter().for_each(|text| desired.note(rocm::ROCM, text.clone()));
+    policy::needs_exclusive(config).into_iter().for_each(|text| desired.note("wrapper", text));
     let boot = BOOT.actions(config, facts, templates, program)?;
     // The nodes of a container are set at its start by one of the two.
     let has_unit = !boot.actions.is_empty();
@@ -260,6 +277,22 @@ fn wrapper_policy(
                 format!("{engine}'s default runtime {is} the wrapper ({config_file}): {remark}"),
             );
         }
+    }
+    // Its default runtime has a note of its own.
+    let is_dockers_default =
+        defaults.is_ok_and(|all| all.iter().any(|it| it.0 == Component::Docker.as_ref()));
+    if policy.default == DefaultGrant::All
+        && config.wrapper.default.is_none()
+        && wish.engines.docker.installed.is_some()
+        && config.docker.managed.is_on()
+        && !is_dockers_default
+    {
+        let text = format!(
+            "docker run --runtime {} gives a container every GPU on this Concourse worker, unless it asks for other ones \
+             (AMD_VISIBLE_DEVICES); `wrapper: {{default: none}}` ends that for docker and for the worker's tasks",
+            config.docker.runtime
+        );
+        desired.note(Component::Docker.as_ref(), text);
     }
     if policy.gives_nothing() && config.wrapper.requests.is_some() {
         let text = "wrapper.requests is deny: the wrapper provides no GPUs; containers get GPUs by CDI";

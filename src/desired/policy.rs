@@ -130,6 +130,16 @@ pub fn policy(config: &Config, selection: &Selection<'_>, inventory: &Inventory,
     }
 }
 
+/// What a person should know of keys that have no effect while GPUs are shared.
+#[must_use]
+pub fn needs_exclusive(config: &Config) -> Option<String> {
+    let wrapper = &config.wrapper;
+    let keys = [("wait-limit-s", wrapper.wait_limit_s > 0), ("idle-grace-s", wrapper.idle_grace_s.is_some())];
+    let keys: Vec<_> = keys.into_iter().filter_map(|(key, is_set)| is_set.then_some(key)).collect();
+    (wrapper.sharing == Sharing::Shared && !keys.is_empty())
+        .then(|| format!("only wrapper.sharing: exclusive uses wrapper.{}", keys.join(" and ")))
+}
+
 /// What a person should know where an engine runs every container by the wrapper, and nothing is configured for that.
 #[must_use]
 pub fn of_default_runtime(config: &Config, policy: &Policy) -> Option<&'static str> {

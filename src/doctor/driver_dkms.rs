@@ -165,4 +165,4 @@ fn pair(driver: &Driver) -> Option<Check> {
 }
 
 const REMEDY: &str =
-    "take a pair that came out together (docs/drivers.md), or try it with the programs that will run";
+    "take a pair that came out together (docs/packages.md), or try it with the programs that will run";

@@ -3,15 +3,13 @@
 use explain::journal;
 use explain::matches;
 use inventory::{Gpu, PciAddress};
+use kernel_log::kept;
 use kernel_log::kmsg::Kmsg;
 use kernel_log::knowledge::{Class, Found, Knowledge, Message};
 use kernel_log::origin::Origin;
 use kernel_log::scan::{Hit, scan};
 use reconcile::command::Programs;
 use root::Root;
-
-/// The file of a report that has the kernel's lines.
-pub(crate) const KERNEL_LOG: &str = "/logs/kernel.log";
 
 /// How often the log is read, 4,096 records at a time: more than a kernel's buffer holds.
 const MOST_READS: usize = 64;
@@ -111,7 +109,7 @@ impl KfdLog {
 
     /// Reads the lines that a report has kept.
     fn of_report(&mut self, root: &Root, knowledge: &Knowledge) -> bool {
-        let Ok(file) = root.open_to_read(KERNEL_LOG) else { return false };
+        let Ok(file) = root.open_to_read(kept::OF_REPORT) else { return false };
         let mut each = |hit: &Hit<'_, '_>| {
             self.add(knowledge, hit.line, hit.text, &hit.found);
             Ok(())

@@ -30,7 +30,6 @@ use serde::Serialize;
 
 pub(crate) use check::About;
 pub use check::{Check, Status};
-pub(crate) use kfd_log::KERNEL_LOG;
 
 use config::{Config, Managed};
 use host::facts::Facts;

@@ -7,7 +7,7 @@ use host::facts::Facts;
 use inventory::{Gpu, names};
 use juju::answer::Answer;
 use juju::charm::Undo;
-use juju::options::WrongConfig;
+use juju::options::{UNTAGGED, WrongConfig};
 use juju::tools;
 use reconcile::{Change, Finding, Outcome as EffectOutcome, Settled};
 use root::Attributes;
@@ -98,8 +98,10 @@ impl Machine<'_> {
 
     pub(super) fn plan(&self) -> anyhow::Result<Answer> {
         let planned = self.pipeline(&self.config()?).plan(None)?;
+        let question = planned.is_undecided.then(|| UNTAGGED.to_owned());
         Ok(Answer::new("rocworker plan")
             .with("changes", planned.plan.changes.len())
+            .with_each("question", question)
             .with_each("change", changes(&planned.plan.changes))
             .with_each("then", planned.announced.clone())
             .with_each("blocked", findings(&planned.plan.blocked))

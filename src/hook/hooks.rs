@@ -12,7 +12,7 @@ use host::facts::Facts;
 use host::timestamp::Timestamp;
 use juju::Event;
 use juju::charm::{self, Charm, Undo};
-use juju::options::{Options, Role, WrongConfig, has_unit};
+use juju::options::{Options, Role, UNTAGGED, WrongConfig, has_unit};
 use juju::tools::{self, Level, Tools};
 use juju::unit_status::{Steps, UnitStatus, Workload, first_remedy};
 use printable::counted;
@@ -182,6 +182,7 @@ impl Machine<'_> {
             run::Error::Desired(desired::Error::Config(config::Error::Wrong { problem, .. })) => {
                 WrongConfig(problem).into()
             }
+            run::Error::Desired(desired::Error::Undecided { .. }) => WrongConfig(UNTAGGED.to_owned()).into(),
             other => other.into(),
         })
     }

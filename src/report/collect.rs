@@ -25,8 +25,10 @@ const DEVICES: &str = "/sys/bus/pci/devices";
 /// Where sysfs has devices and drivers: all of a file there is the kernel's. The strings of DMI are a vendor's.
 const OF_KERNEL: [&str; 5] = ["/sys/bus", "/sys/class", "/sys/dev", "/sys/devices", "/sys/module"];
 
-/// What says who uses the GPUs. status.json has of the receipt what a report keeps.
-const NOT_CARRIED: [&str; 4] = [
+/// What says who uses the GPUs. status.json has of the receipt what a report keeps, and logs/kernel.log of the kernel's
+/// log.
+const NOT_CARRIED: [&str; 5] = [
+    "/dev/kmsg",
     "/sys/class/kfd/kfd/proc",
     "/run/rocworker/exporter.json",
     "/var/lib/rocworker/receipt.json",

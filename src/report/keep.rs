@@ -78,6 +78,10 @@ impl Filter {
                 files.map(|file| format!("{}/amdgpu.ko:\n", folder(file))).collect()
             }
             "/run/systemd/container" => return Ok(Some(container(text) + "\n")),
+            config::PATH => {
+                let value = config::json(text).map_err(|_| "is no YAML")?;
+                return self.as_yaml(value).map(Some).ok_or("is no YAML");
+            }
             _ if name.ends_with(".json") => return self.json(text).map(Some).ok_or("is no JSON"),
             _ if name.ends_with(".yaml") || name.ends_with(".yml") => {
                 return self.yaml(text).map(Some).ok_or("is no YAML");
@@ -173,7 +177,11 @@ impl Filter {
     fn yaml(&mut self, text: &str) -> Option<String> {
         // Unlike JSON's, this Value refuses a key that is there twice.
         let whole: yaml_serde::Value = yaml_serde::from_str(text).ok()?;
-        let value = self.value(yaml_serde::from_value(whole).ok()?)?;
+        self.as_yaml(yaml_serde::from_value(whole).ok()?)
+    }
+
+    fn as_yaml(&mut self, value: Value) -> Option<String> {
+        let value = self.value(value)?;
         if value.is_null() { Some(String::new()) } else { yaml_serde::to_string(&value).ok() }
     }
 

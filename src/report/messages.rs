@@ -96,6 +96,10 @@ mod tests {
         ] {
             assert_eq!(kept(&format!("{TIME}{line}")), Some(format!("{TIME}{expected}")), "{line}");
         }
+        for forged in ["2026-11-22T18:40:01Sec1hunter kernel:", "[Sec1hunter 18:40:01]", "[1.2.3]"] {
+            let kept = kept(&format!("{forged} amdgpu 0000:03:00.0: amdgpu: GPU reset(2) failed"));
+            assert!(kept.iter().all(|line| line.starts_with("amdgpu ")), "{kept:?}");
+        }
         let line = "[   12.345678] amdgpu 0000:03:00.0: amdgpu: GPU reset(2) failed";
         assert_eq!(kept(line).as_deref(), Some("[   12.345678] amdgpu 0000:03:00.0: GPU reset(2) failed"));
     }

@@ -21,6 +21,7 @@ use ::host::timestamp::Timestamp;
 use config::Config;
 use inventory::health::Health;
 use inventory::published::Published;
+use kernel_log::kept;
 use kernel_log::knowledge::Knowledge;
 use reconcile::Digest;
 use reconcile::command::Programs;
@@ -33,7 +34,7 @@ use telemetry::exporter::Exporter;
 pub use collect::LeftOut;
 pub use save::new_file;
 
-use crate::doctor::{KERNEL_LOG, examine};
+use crate::doctor::examine;
 use crate::run::{Own, Run, without_restarts};
 use crate::status::Status;
 use collect::{Collector, Entry};
@@ -53,7 +54,7 @@ const CONFIG: usize = 1 << 20;
 /// The last lines that fit.
 const LOG: usize = 64 << 10;
 
-/// The most bytes of a log beneath another Root, of which a person may have more than a report's.
+/// The most bytes that are read of a captured machine's log.
 const LOGGED: usize = 16 << 20;
 
 /// A report, packed.
@@ -108,6 +109,7 @@ pub fn take(
     let left_out = collector.notes();
     let Collector { mut entries, nodes, removed, .. } = collector;
     let mut recording = Recording::new(nodes);
+    recording.taken_at = Some(root.taken_at().unwrap_or(moment.seconds()));
     recording.about = BTreeMap::from([
         ("taken_on".to_owned(), Value::from(moment.to_string())),
         ("rocworker".to_owned(), Value::from(env!("CARGO_PKG_VERSION"))),
@@ -187,32 +189,36 @@ fn versions(root: &Root, programs: Option<&Programs>) -> Value {
     })
 }
 
-/// The kernel's messages that explain knows; beneath another Root than `/` those of an earlier report.
+/// The kernel's messages that explain knows; beneath another Root than `/` those of its captured log or earlier report.
 fn kernel_log(collector: &mut Collector<'_>, programs: Option<&Programs>) {
+    let path = Path::new(kept::OF_REPORT);
     let log = match programs {
         // journalctl also succeeds if the journal has no line of the kernel.
         Some(programs) => {
             let outputs = LOGS.iter().filter_map(|argv| programs.run(argv, LIMIT).ok());
-            outputs.map(|output| output.stdout).find(|lines| !lines.is_empty())
+            let mut logs = outputs.map(|output| output.stdout).filter(|lines| !lines.is_empty());
+            logs.next().ok_or_else(|| "neither journalctl nor dmesg shows a line".to_owned())
         }
-        None => match root::if_there(collector.root.read(KERNEL_LOG, LOGGED)) {
-            Ok(log) => log,
-            Err(error) => return collector.leave_out(Path::new(KERNEL_LOG), error.to_string()),
+        None => match kept::path(collector.root) {
+            Some(log) => collector.root.read(log, LOGGED).map_err(|error| error.to_string()),
+            None => Err("the machine's folder has no log of the kernel".to_owned()),
         },
     };
-    let (Some(log), Ok(knowledge)) = (log, Knowledge::built_in()) else {
-        return collector.leave_out(Path::new(KERNEL_LOG), "neither journalctl nor dmesg shows a line");
+    let (log, knowledge) = match (log, Knowledge::built_in()) {
+        (Ok(log), Ok(knowledge)) => (log, knowledge),
+        (Err(reason), _) => return collector.leave_out(path, reason),
+        (_, Err(damage)) => return collector.leave_out(path, damage.to_string()),
     };
     let log = String::from_utf8_lossy(&log);
-    let (mut kept, mut size) = (Vec::new(), 0);
+    let (mut lines, mut size) = (Vec::new(), 0);
     for line in log.lines().rev().filter_map(|line| messages::reported(knowledge, line)) {
         size += line.len() + 1;
         if size > LOG {
-            collector.leave_out(Path::new(KERNEL_LOG), format!("is cut to its last {LOG} bytes"));
+            collector.leave_out(path, format!("is cut to its last {LOG} bytes"));
             break;
         }
-        kept.push(line + "\n");
+        lines.push(line + "\n");
     }
-    kept.reverse();
-    collector.put(KERNEL_LOG.into(), Entry::File(kept.concat().into_bytes()));
+    lines.reverse();
+    collector.put(kept::OF_REPORT.into(), Entry::File(lines.concat().into_bytes()));
 }

@@ -48,6 +48,8 @@ impl ConfigFile {
     /// which may withhold what the machine's own gives.
     pub fn in_force(&self, root: &Root) -> Result<Config, Unreadable> {
         let last = Memory::read(root)?.config.and_then(|applied| applied.other);
+        // A report has no path of its owner's.
+        let last = last.filter(|path| !path.as_os_str().is_empty());
         not_emptied(root, self.read(root, last.as_deref())?)
     }
 

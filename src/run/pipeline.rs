@@ -35,7 +35,7 @@ impl Run<'_> {
         if !matches!(request, Request::Nothing { .. }) {
             let state = self.state(&request)?;
             outcome.state = state.clone();
-            let target = match self.target(scope, &request, state)? {
+            let target = match self.decided_target(scope, &request, state)? {
                 Ok(target) => target,
                 Err(stopped) => return Ok(Outcome { stopped: Some(stopped), ..outcome }),
             };
@@ -62,7 +62,7 @@ impl Run<'_> {
         let mut state = State::of(self.root, transaction.receipt().clone(), memory);
         state.memory.versions = versions.unwrap_or(state.memory.versions);
         outcome.state = state.clone();
-        let mut target = match self.target(scope, &request, state)? {
+        let mut target = match self.decided_target(scope, &request, state)? {
             Ok(target) => target,
             Err(stopped) => return Ok(Outcome { stopped: Some(stopped), ..outcome }),
         };
@@ -244,7 +244,7 @@ impl Execution<'_> {
             ..self.target.state.memory.clone()
         };
         let state = State::of(self.run.root, self.transaction.receipt().clone(), memory);
-        match self.run.target(self.scope, &self.request, state)? {
+        match self.run.decided_target(self.scope, &self.request, state)? {
             Ok(now) => self.target = Target { memory: known, ..now },
             Err(stopped) => self.outcome.stopped = Some(stopped),
         }

@@ -52,7 +52,8 @@ impl Run<'_> {
         let mut notes = target.desired.notes.clone();
         notes.extend(notes_of(&plan));
         notes.extend(self.lost_runtimes(&target.desired, &plan, receipt));
-        Ok(Planned { notes, ..self.announced(plan, receipt) })
+        let is_undecided = target.desired.question.is_some();
+        Ok(Planned { notes, is_undecided, ..self.announced(plan, receipt) })
     }
 
     /// What an undo would revert. Writes nothing.
@@ -95,6 +96,7 @@ impl Run<'_> {
             config_sha256: Digest::of(self.config.text().as_bytes()).as_str().to_owned(),
             notes: Vec::new(),
             rehearsal: None,
+            is_undecided: false,
             skipped: self.programs.is_none().then_some("nothing is started beneath another root than /"),
         }
     }

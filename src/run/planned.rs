@@ -24,6 +24,9 @@ pub struct Planned {
     /// What apt says that it would do; only where packages would come or go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehearsal: Option<Rehearsal>,
+    /// Whether an apply waits for a person's decision, which the first note asks for.
+    #[serde(skip)]
+    pub is_undecided: bool,
     /// The effects in sentences for a person, which depend on what may be restarted here.
     #[serde(skip)]
     pub announced: Vec<String>,

@@ -1,11 +1,12 @@
 //! The desired state, as far as it is known.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use cdi::{Siblings, may_replace};
 use config::selection::pin;
 use config::{self, Component, Config};
-use engines::concourse::desired::{out_of_date, written_by};
+use engines::concourse::desired::{has_tagged, out_of_date, written_by};
 use engines::hidden::{hidden, mounts};
 use engines::program::Program;
 use engines::undo_constraints::named_by_dockerd;
@@ -15,8 +16,9 @@ use host::groups::Groups;
 use host::module_load::ModuleLoad;
 use packages::Packages;
 use packages::driver::{Hindrances, kmm};
-use reconcile::{Desired, Note, Receipt, Store, Uptime};
+use reconcile::{Desired, Finding, Note, Receipt, Store, Uptime};
 use render::Templates;
+use root::Root;
 
 use super::active::why_not_the_daemons;
 use super::outcome::Stopped;
@@ -24,7 +26,7 @@ use super::published::{PublishedState, is_removed_by_apply};
 use super::scope::{Changes, Components, Request, Scope};
 use super::{Error, Run, State};
 use crate::desired::own_unit::DAEMON;
-use crate::desired::{self, desired, require_known_gpus};
+use crate::desired::{self, desired, require_decision, require_known_gpus};
 use crate::exporter_unit::ExporterUnit;
 use crate::memory::{AppliedConfig, Memory};
 use crate::observations::Observations;
@@ -88,7 +90,7 @@ impl Run<'_> {
                 if let Some(at_first) = at_first.filter(|_| !force) {
                     let containerd = Containerd::find(self.root, &self.config.containerd.config);
                     let now = mounts(self.root, &undo_constraints, containerd.as_ref());
-                    undo_constraints.unread.extend(hidden(self.root, &now, &at_first));
+                    undo_constraints.unread.extend(hidden_since(self.root, &state.receipt, now, &at_first));
                 }
                 let mut desired = Desired { undo_constraints, undecided, ..Desired::default() };
                 scope.narrow(&mut desired, &state);
@@ -105,7 +107,8 @@ impl Run<'_> {
         let has_lost_all = self.config.gpus.is_on() && !observed.facts.has_amd();
         let wanted = is_known.then(|| {
             require_known_gpus(self.config, &observed.facts)?;
-            Ok((self.remember(scope, &state, &observed)?, desired(self.config, &observed)?))
+            let desired = desired(self.config, &observed)?;
+            Ok((self.remember(scope, &state, &observed, &desired)?, desired))
         });
         let problem = match wanted {
             Some(Ok((mut memory, mut desired))) => {
@@ -121,6 +124,7 @@ impl Run<'_> {
                 }
                 desired.notes.extend(self.notes_on(&state.memory, &observed));
                 scope.narrow(&mut desired, &state);
+                desired.notes.splice(0..0, desired.question.clone());
                 let observed = Some(observed);
                 return Ok(Ok(Target { state, desired, observed, memory, unknown: None, has_lost_all }));
             }
@@ -139,6 +143,21 @@ impl Run<'_> {
         Ok(Ok(Target { unknown, has_lost_all, observed: Some(observed), ..Target::fixed(state, desired) }))
     }
 
+    /// What should be now, for a run that changes the machine. A run that goes by the last apply leaves alone what a person
+    /// has to decide, and reports the question.
+    pub(super) fn decided_target(
+        &self,
+        scope: &Scope,
+        request: &Request<'_>,
+        state: State,
+    ) -> Result<Result<Target, Stopped>, Error> {
+        let target = self.target(scope, request, state)?;
+        if let (Ok(target), Components::All) = (&target, &scope.components) {
+            require_decision(self.config, &target.desired)?;
+        }
+        Ok(target)
+    }
+
     /// What decides about the desired state, as the machine is now. `asks_apt`: else what there is of the driver stays.
     pub(super) fn observe(&self, state: &State, asks_apt: bool) -> Observations {
         let (Self { root, config, .. }, State { receipt, memory, .. }) = (self, state);
@@ -154,11 +173,14 @@ impl Run<'_> {
         engines.containerd = engines.containerd.map(|it| it.without_managed(without_managed));
         if let Some(at_first) = &memory.mounts {
             let now = mounts(root, &engines.undo_constraints, engines.containerd.as_ref());
-            engines.undo_constraints.unread.extend(hidden(root, &now, at_first));
+            engines.undo_constraints.unread.extend(hidden_since(root, receipt, now, at_first));
         }
         // Asking dockerd takes longer than all else.
         if !keeps_runtimes(config, &facts, receipt) {
             engines.undo_constraints.named.extend(named_by_dockerd(root, config, &engines.docker));
+        }
+        if let Some(worker) = &mut engines.concourse.worker {
+            worker.was_tagged |= memory.has_tagged();
         }
         let program = Program::find(root, beside);
         Observations {
@@ -186,6 +208,7 @@ impl Run<'_> {
         scope: &Scope,
         state: &State,
         observed: &Observations,
+        desired: &Desired,
     ) -> Result<Memory, config::Error> {
         let mut memory = state.memory.clone();
         if matches!(scope.components, Components::Only(_)) && state.is_applied() && memory.only.is_none() {
@@ -196,6 +219,7 @@ impl Run<'_> {
         memory.versions.clone_from(&observed.versions);
         memory.overrides = observed.templates.first_seen(&memory.overrides);
         memory.concourse = written_by(&observed.engines.concourse, memory.concourse);
+        memory.tagged = Some(has_tagged(self.config, &observed.engines.concourse, desired));
         memory.reboot = None;
         memory.unverified &= self.config.driver.is_on();
         memory.undone = false;
@@ -250,10 +274,23 @@ impl Scope {
         let Some(only) = self.only(state) else { return };
         desired.actions.retain(|action| action.component == only);
         desired.notes.retain(|note| note.about == only);
+        desired.question.take_if(|question| question.about != only);
         let others = state.receipt.entries.iter().map(|entry| &entry.component);
         let others = others.filter(|component| *component != only).cloned();
         desired.undecided.extend(others.collect::<std::collections::BTreeSet<_>>());
     }
+}
+
+/// What mounts of later than the first apply hide. An earlier version looked at fewer places at that apply; what it wrote
+/// there shows that a mount is older.
+fn hidden_since(
+    root: &Root,
+    receipt: &Receipt,
+    mut now: BTreeSet<PathBuf>,
+    at_first: &BTreeSet<PathBuf>,
+) -> Vec<Finding> {
+    now.retain(|mount| !receipt.saw_mounted(mount));
+    hidden(root, &now, at_first)
 }
 
 /// Whether docker keeps each runtime that the receipt has: else one goes that the dockerd that runs may need.

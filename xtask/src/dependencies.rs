@@ -1,4 +1,4 @@
-//! docs/dependencies.md gives a reason for each crate that a manifest of this repository names, and for no other.
+//! docs/dev/dependencies.md gives a reason for each crate that a manifest of this repository names, and for no other.
 
 use std::collections::BTreeSet;
 
@@ -27,7 +27,7 @@ fn named_by_manifests() -> BTreeSet<String> {
 
 /// The first columns of the tables, up to that of crates that are not used.
 fn documented() -> Vec<String> {
-    let text = std::fs::read_to_string(repository::top().join("docs/dependencies.md")).unwrap();
+    let text = std::fs::read_to_string(repository::top().join("docs/dev/dependencies.md")).unwrap();
     let (used, _) = text.split_once("## Tried and left").unwrap();
     let columns = used.lines().filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
     let names =
@@ -42,6 +42,13 @@ fn every_direct_dependency_has_its_line_and_no_other_crate_has_one() {
     let unique: BTreeSet<String> = documented.iter().cloned().collect();
     assert_eq!(documented.len(), unique.len(), "a crate has two lines: {documented:#?}");
     let named = named_by_manifests();
-    let difference: Vec<_> = named.symmetric_difference(&unique).collect();
-    assert!(difference.is_empty(), "named by a manifest or by docs/dependencies.md alone: {difference:#?}");
+    let rows = |names: &BTreeSet<String>, others: &BTreeSet<String>| -> String {
+        names.difference(others).map(|name| format!("| {name} | … |\n")).collect()
+    };
+    assert!(
+        named == unique,
+        "docs/dev/dependencies.md lacks these rows:\n{}must not have these rows:\n{}",
+        rows(&named, &unique),
+        rows(&unique, &named)
+    );
 }

@@ -33,7 +33,7 @@ const REFUSED: [&str; 17] = [
 fn documents() -> Vec<PathBuf> {
     let listed = |folder: &&str| fs::read_dir(top().join(folder)).unwrap().map(|entry| entry.unwrap().path());
     let mut found: Vec<PathBuf> =
-        ["", "docs", "docs/dev", "charm", "charm/examples"].iter().flat_map(listed).collect();
+        ["", "docs", "docs/dev", "charm", "charm/examples", "packaging"].iter().flat_map(listed).collect();
     found.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
     found.sort();
     assert!(found.len() > 20, "{found:?}");

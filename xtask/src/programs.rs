@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 
 use crate::command::Command;
+use crate::refusal::Refusal;
 use crate::repository;
 
 /// The packages, named as their programs.
@@ -43,11 +44,20 @@ impl Programs {
     }
 
     /// The programs as they are handed out. One call of cargo builds each crate once.
+    ///
+    /// # Errors
+    /// A [`Refusal`] where the target's standard library is not installed.
     pub(crate) fn built() -> Result<Self> {
+        let target = target();
+        if !is_installed(&target) {
+            return Err(Refusal::new(format!(
+                "the programs are static, and Rust's library for that is not installed: run `rustup target add {target}`"
+            )));
+        }
         let packages = PACKAGES.iter().flat_map(|name| ["--package", name]);
-        let cargo = Command::new(["cargo", "build", "--locked", "--release", "--target", &target()]);
+        let cargo = Command::new(["cargo", "build", "--locked", "--release", "--target", &target]);
         cargo.arguments(packages).run()?;
-        Ok(Self::in_folder(&repository::target().join(target()).join("release")))
+        Ok(Self::in_folder(&repository::target().join(target).join("release")))
     }
 }
 

@@ -14,6 +14,17 @@ impl Refusal {
     }
 }
 
+/// Refuses the arguments of a task that takes none.
+///
+/// # Errors
+/// Where there is one.
+pub(crate) fn no_argument(task: &str, arguments: &[String]) -> anyhow::Result<()> {
+    if arguments.is_empty() {
+        return Ok(());
+    }
+    Err(Refusal::new(format!("`cargo xtask {task}` takes no argument")))
+}
+
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

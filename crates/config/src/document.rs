@@ -1,6 +1,6 @@
 //! The YAML as it is written, before it is checked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use reconcile::Restarts;
@@ -14,24 +14,20 @@ use super::exporter::ExporterDocument;
 use super::host::{self, Permissions};
 use super::inventory::InventoryDocument;
 use super::packages::{DKMS, PackagesDocument, RepositoriesDocument, Rocm, RocmDocument};
-use super::scalar::Word;
+use super::password::without_passwords;
 use super::units::{BootDocument, DaemonDocument};
 use super::wrapper::Wrapper;
 use super::{
-    CDI_SPEC, Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, Managed, NamedBy, Off, Source,
-    is_of_key, path,
+    CDI_SPEC, Cdi, ClusterBloom, ComputeRuntime, Config, Devices, Error, Managed, NamedBy, Off, Source, path,
 };
 
 const VERSION: u32 = 1;
 
 /// Every key, in the order in which a configuration is written.
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    rename_all = "kebab-case",
-    expecting = "keys with values, as `compute-runtime: auto`"
-)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Document {
+    /// Named as in every other stored file.
     #[serde(rename = "schema_version")]
     schema_version: Option<u32>,
     pub compute_runtime: Option<ComputeRuntime>,
@@ -48,11 +44,11 @@ pub struct Document {
     pub repositories: Option<RepositoriesDocument>,
     cdi: Option<CdiDocument>,
     permissions: Option<Permissions>,
-    module_options: Option<BTreeMap<String, Word>>,
+    module_options: Option<BTreeMap<String, String>>,
     containerd: Option<EngineDocument>,
     docker: Option<EngineDocument>,
     crio: Option<EngineDocument>,
-    concourse: Option<ConcourseDocument>,
+    pub concourse: Option<ConcourseDocument>,
     boot: Option<BootDocument>,
     daemon: Option<DaemonDocument>,
     inventory: Option<InventoryDocument>,
@@ -77,39 +73,16 @@ impl Document {
         Self { schema_version: Some(VERSION), ..Self::default() }
     }
 
-    /// The line, from 1, and what is wrong there.
-    pub(super) fn parse(text: &str) -> Result<Self, (usize, String)> {
-        if let Some(line) = too_deep(text) {
-            return Err((line, format!("nested deeper than {DEPTH} brackets: nothing here needs that")));
-        }
-        // Nothing but comments is null in YAML, and here a configuration without keys.
-        let document: Result<Option<Self>, _> = yaml_serde::from_str(text);
-        document.map(Option::unwrap_or_default).map_err(|error| {
-            let place = error.location();
-            let message = error.to_string();
-            // The place is in front of the sentence, once.
-            let problem = message.split(" at line ").next().unwrap_or(&message).to_owned();
-            let line = second_of(text, &problem).or_else(|| place.map(|place| place.line()));
-            // Of a text that ends too early the parser reports the line behind the last one.
-            (line.unwrap_or(1).min(text.matches('\n').count() + 1), problem)
-        })
-    }
-
-    /// The document as YAML, with a line for each key that has a value. JSON is YAML, and quotes what YAML would take
-    /// for something else than text.
-    pub(super) fn text(&self) -> String {
-        let keys = yaml_serde::to_value(self).ok().and_then(without_nulls).unwrap_or_default();
-        let lines = keys.as_mapping().into_iter().flatten();
-        let lines = lines.filter_map(|(key, value)| {
-            Some(format!("{}: {}\n", key.as_str()?, serde_json::to_string(value).ok()?))
-        });
-        lines.collect()
+    /// The document as YAML, with the keys that have a value.
+    pub(super) fn text(&self) -> Result<String, yaml_serde::Error> {
+        let keys = without_empty(yaml_serde::to_value(self)?);
+        keys.map_or_else(|| Ok(String::new()), |keys| yaml_serde::to_string(&keys))
     }
 
     /// What is managed of a machine, and why not, by these keys and by what `environment` says where they say nothing.
     pub(super) fn resolve(self, source: Source, environment: &ClusterBloom) -> Result<Config, Error> {
         if let Some(version) = self.schema_version.filter(|version| *version != VERSION) {
-            let problem = format!("schema_version {version} is not one that this program reads ({VERSION})");
+            let problem = format!("schema_version is {version}; this rocworker reads {VERSION}");
             return Err(source.wrong("schema_version", None, problem));
         }
         let says_runtime = self.compute_runtime.is_some() || self.enable_gpu.is_some();
@@ -124,7 +97,7 @@ impl Document {
         let clusterbloom = ClusterBloom::written(self.gpu_node, self.rocm_base_url, self.rocm_deb_package);
         clusterbloom.check(&mut rocm, &source)?;
         let beside = environment.beside(&clusterbloom, says_runtime.then_some(runtime), &mut rocm);
-        let beside = beside.map_err(Error::Environment)?;
+        let beside = beside.map_err(|problem| Error::Environment(without_passwords(&problem)))?;
         if beside.is_off {
             runtime = ComputeRuntime::None;
         }
@@ -167,6 +140,7 @@ impl Document {
             rocm,
             rocm_version,
             unused_keys,
+            spellings: Vec::new(),
             unused_variables: beside.unused,
             boot: self.boot.unwrap_or_default().check(gpus, &source)?,
             daemon: self.daemon.unwrap_or_default().check(gpus, &source)?,
@@ -205,44 +179,17 @@ impl Document {
     }
 }
 
-/// The value without its nulls; `None`: nothing else is in it.
-fn without_nulls(value: Value) -> Option<Value> {
+/// `None`: nothing is in it but keys without a value.
+fn without_empty(value: Value) -> Option<Value> {
     match value {
         Value::Null => None,
         Value::Mapping(keys) => {
-            let keys = keys.into_iter().filter_map(|(key, value)| Some((key, without_nulls(value)?)));
+            let keys = keys.into_iter().filter_map(|(key, value)| Some((key, without_empty(value)?)));
             let keys: Mapping = keys.collect();
             (!keys.is_empty()).then_some(Value::Mapping(keys))
         }
         other => Some(other),
     }
-}
-
-/// More than any value here has; the parser's time grows with the square of it.
-const DEPTH: usize = 16;
-
-/// The line on which brackets are nested too deep. Brackets in strings and comments count too.
-fn too_deep(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (number, line) in (1..).zip(text.lines()) {
-        for c in line.chars() {
-            match c {
-                '[' | '{' => depth += 1,
-                ']' | '}' => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            if depth > DEPTH {
-                return Some(number);
-            }
-        }
-    }
-    None
-}
-
-/// The line of a key's second appearance: the parser reports only where a duplicate's mapping begins.
-fn second_of(text: &str, problem: &str) -> Option<usize> {
-    let key = problem.split_once("duplicate field `")?.1.split('`').next()?;
-    (1..).zip(text.lines()).filter(|(_, line)| is_of_key(line, key)).nth(1).map(|(number, _)| number)
 }
 
 fn devices(words: Option<Words>, source: &Source) -> Result<Devices, Error> {
@@ -305,10 +252,10 @@ pub struct Words(Vec<String>);
 
 impl Words {
     pub fn collect(words: impl IntoIterator<Item = String>) -> Self {
-        let mut kept: Vec<String> = Vec::new();
+        let (mut kept, mut seen) = (Vec::new(), BTreeSet::new());
         for list in words {
             for word in list.split(',').map(str::trim).filter(|word| !word.is_empty()) {
-                if !kept.iter().any(|known| known == word) {
+                if seen.insert(word.to_owned()) {
                     kept.push(word.to_owned());
                 }
             }
@@ -335,22 +282,18 @@ impl<'de> Visitor<'de> for WordsVisitor {
     type Value = Vec<String>;
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("a comma list such as \"a,b\" or a list such as [a, b]")
+        f.write_str("a comma list, as \"a,b\", or a list, as [a, b]")
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Self::Value, E> {
         Ok(vec![text.to_owned()])
     }
 
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Self::Value, E> {
-        Ok(vec![number.to_string()])
-    }
-
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
         let mut words = Vec::new();
-        while let Some(Word(word)) = list.next_element()? {
+        while let Some(word) = list.next_element::<String>()? {
             if word.trim().is_empty() {
-                return Err(A::Error::custom("an empty word in a list"));
+                return Err(A::Error::custom("a word of the list is empty: remove it"));
             }
             words.push(word);
         }
@@ -363,6 +306,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::yaml;
 
     #[test]
     fn what_is_written_of_any_keys_means_what_they_mean() {
@@ -381,7 +325,9 @@ mod tests {
         ] {
             let path = Path::new("/etc/rocworker/config.yaml");
             let config = Config::parse(path, text).unwrap();
-            let written = Document::parse(text).unwrap().text();
+            let tree = yaml::parse(text).unwrap();
+            let (document, _) = yaml::read::<Option<Document>>(&tree).unwrap();
+            let written = document.unwrap_or_default().text().unwrap();
             let again = Config::parse(path, &written).unwrap();
             assert_eq!(Config { source: config.source.clone(), ..again }, config, "{text:?}: {written:?}");
         }

@@ -4,15 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::scalar::Word;
 use super::{Error, Source};
 
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DriverDocument {
     pub install: Option<Install>,
-    /// A text: `30.10` without quotes is a number in YAML, and 30.1.
-    pub version: Option<Word>,
+    pub version: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -25,7 +23,7 @@ pub enum Install {
 
 impl DriverDocument {
     pub(super) fn check(self, source: &Source) -> Result<Option<Release>, Error> {
-        let version = self.version.map(|Word(text)| {
+        let version = self.version.map(|text| {
             let problem = || format!("{text:?} is no release of AMD's driver, such as 30.30.3");
             source.check("driver.version", &text, Release::parse(&text).ok_or_else(problem))
         });
@@ -42,7 +40,7 @@ impl DriverDocument {
                 "driver.install",
                 None,
                 "driver.install is amdgpu-dkms without a driver.version: name a release, such as 30.30.3 \
-                 (docs/drivers.md has the ones that go with each ROCm)",
+                 (docs/packages.md has the ones that go with each ROCm)",
             )),
         }
     }

@@ -38,8 +38,9 @@ pub struct Concourse {
     /// GPU, too.
     pub managed: Managed,
     pub existing: Existing,
-    /// Whether the worker gets tags of its GPUs: a tagged worker takes no untagged step.
-    pub tags: bool,
+    /// Whether the worker gets tags of its GPUs. `None`: the configuration does not say, and a worker without tags gets
+    /// none: with tags it would take no untagged step.
+    pub tags: Option<bool>,
 }
 
 /// What becomes of a worker that another tool has set up for AMD already.
@@ -87,18 +88,24 @@ impl EngineDocument {
 /// The configuration's section `concourse`, as the file has it; [`Concourse`] is its checked form.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ConcourseDocument {
+pub struct ConcourseDocument {
     configure: Option<Configure>,
     existing: Option<Existing>,
     tags: Option<bool>,
 }
 
 impl ConcourseDocument {
+    /// A section that says whether the worker gets tags of its GPUs.
+    #[must_use]
+    pub fn tagged(tags: bool) -> Self {
+        Self { tags: Some(tags), ..Self::default() }
+    }
+
     pub(super) fn resolve(self) -> Concourse {
         Concourse {
             managed: managed(self.configure, "concourse"),
             existing: self.existing.unwrap_or_default(),
-            tags: self.tags.unwrap_or(true),
+            tags: self.tags,
         }
     }
 }

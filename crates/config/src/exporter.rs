@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::scalar::Word;
 use super::units::unit;
 use super::{Error, Managed, Source, path};
 
@@ -43,13 +42,11 @@ pub enum ExistingUnit {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case", expecting = "keys with values, as `unit: true`")]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ExporterDocument {
     pub unit: Option<bool>,
-    pub listen: Option<Word>,
+    pub listen: Option<String>,
     pub web_config: Option<PathBuf>,
-    /// Spelled as the kernel spells the file `pcie_bw`, not in kebab case.
-    #[serde(rename = "pcie_bw")]
     pub pcie_bw: Option<bool>,
     pub existing: Option<ExistingUnit>,
 }
@@ -57,7 +54,7 @@ pub struct ExporterDocument {
 impl ExporterDocument {
     pub(super) fn check(self, gpus: Managed, source: &Source) -> Result<Exporter, Error> {
         let listen = match &self.listen {
-            Some(Word(text)) => source.check("exporter.listen", text, address(text))?,
+            Some(text) => source.check("exporter.listen", text, address(text))?,
             None => LISTEN,
         };
         if let Some(path) = &self.web_config {

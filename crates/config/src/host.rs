@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::scalar::Word;
 use super::{Error, Source};
 
 /// Who may open /dev/kfd and the render nodes.
@@ -41,18 +40,17 @@ impl Permissions {
 /// Parameters of the kernel module, by name.
 pub type ModuleOptions = BTreeMap<String, String>;
 
-pub(super) fn module_options(
-    options: BTreeMap<String, Word>,
-    source: &Source,
-) -> Result<ModuleOptions, Error> {
-    let options: ModuleOptions = options.into_iter().map(|(name, Word(value))| (name, value)).collect();
+pub(super) fn module_options(options: ModuleOptions, source: &Source) -> Result<ModuleOptions, Error> {
     // Module options end on one line of modprobe.d, where a blank or a backslash would begin something else.
     let fit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | ',' | '.' | ':' | ';' | '/');
     let is_name =
         |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     for (name, value) in &options {
         if !is_name(name) || value.is_empty() || !value.chars().all(fit) {
-            let problem = format!("module-options: {name}={value} is not a parameter as modprobe.d takes it");
+            let problem = format!(
+                "module-options: {name:?}={value:?} is no parameter of a kernel module: a name has letters, digits and _, a \
+                 value no blank"
+            );
             return Err(source.wrong("module-options", Some(name), problem));
         }
     }

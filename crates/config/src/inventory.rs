@@ -2,12 +2,11 @@
 
 use std::fmt::{self, Formatter};
 
-use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::Host;
-use super::scalar::Word;
-use super::{Error, Source, is_of_key, words};
+use super::{Error, Source};
 
 /// Machines by group, in the order of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -49,19 +48,15 @@ impl Inventory {
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
-#[serde(
-    deny_unknown_fields,
-    rename_all = "kebab-case",
-    expecting = "keys with values, as `groups: {mi300: [gpu1, gpu2]}`"
-)]
+#[serde(deny_unknown_fields)]
 pub(super) struct InventoryDocument {
-    user: Option<Word>,
+    user: Option<String>,
     groups: Option<Groups>,
 }
 
 impl InventoryDocument {
     pub(super) fn check(self, source: &Source) -> Result<Inventory, Error> {
-        let user = self.user.map(|Word(user)| user);
+        let user = self.user;
         if let Some(user) = &user {
             let fits = format!("{user}@name").parse::<Host>().map(drop);
             let fits = fits.map_err(|_| format!("{user:?} is not a user name: write one such as ops"));
@@ -74,10 +69,6 @@ impl InventoryDocument {
                 let problem =
                     format!("{name:?} is not a group name: use letters, digits and ._-, for example mi300");
                 return Err(source.wrong("inventory.groups", Some(&name), problem));
-            }
-            if groups.iter().any(|group| group.name == name) {
-                let problem = format!("{key} is defined twice: merge the two lists");
-                return Err(source.wrong_at(source.second_group(&name), &key, problem));
             }
             let hosts = checked(&key, &hosts, source)?;
             groups.push(Group { name, hosts });
@@ -97,7 +88,7 @@ fn checked(key: &str, written: &[String], source: &Source) -> Result<Vec<Host>, 
         let host: Host = source.check(key, word, word.parse())?;
         if hosts.iter().any(|known| known.name == host.name) {
             let problem = format!("{key} lists {} twice: remove one", host.name);
-            return Err(source.wrong_at(source.last_of(key, word), key, problem));
+            return Err(source.wrong(key, Some(word), problem));
         }
         hosts.push(host);
     }
@@ -110,61 +101,7 @@ fn is_word(name: &str) -> bool {
     !name.is_empty() && !name.starts_with('-') && name.chars().all(fits)
 }
 
-impl Source {
-    fn second_group(&self, name: &str) -> usize {
-        let of_groups = self.line_of("inventory.groups");
-        let lines = (1..).zip(self.text.lines()).skip(of_groups - 1);
-        // One line may name both groups.
-        lines.filter(|(_, line)| is_of_key(line, name)).map(|(number, _)| number).nth(1).unwrap_or(of_groups)
-    }
-
-    fn line_of(&self, key: &str) -> usize {
-        match self.wrong(key, None, "") {
-            Error::Wrong { line, .. } => line.max(1),
-            _ => 1,
-        }
-    }
-
-    /// The last line of a list that has this word.
-    fn last_of(&self, key: &str, word: &str) -> usize {
-        let of_key = self.line_of(key);
-        let lines = (1..).zip(self.text.lines()).skip(of_key - 1);
-        // The list ends where the next key begins. An address of IPv6 has colons of its own.
-        let has_key = |line: &str| line.contains(": ") || line.trim_end().ends_with(':');
-        let of_list = lines.take_while(|(number, line)| *number == of_key || !has_key(line));
-        let has_word = |line: &str| words(line).any(|it| it == word);
-        of_list.filter(|(_, line)| has_word(line)).last().map_or(of_key, |(number, _)| number)
-    }
-}
-
-#[derive(Debug, Default, Serialize)]
-struct Hosts(Vec<String>);
-
-impl<'de> Deserialize<'de> for Hosts {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(HostsVisitor)
-    }
-}
-
-struct HostsVisitor;
-
-impl<'de> Visitor<'de> for HostsVisitor {
-    type Value = Hosts;
-
-    fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("a list of machines, as `[gpu1, root@gpu2]`")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Hosts, A::Error> {
-        let mut hosts = Vec::new();
-        while let Some(Word(host)) = list.next_element()? {
-            hosts.push(host);
-        }
-        Ok(Hosts(hosts))
-    }
-}
-
-/// Groups in the order of the file. A name that is there twice stays, so that it can be refused with its line.
+/// Groups in the order of the file.
 #[derive(Debug, Default)]
 struct Groups(Vec<(String, Vec<String>)>);
 
@@ -176,7 +113,7 @@ impl Serialize for Groups {
 
 impl<'de> Deserialize<'de> for Groups {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(GroupsVisitor)
+        deserializer.deserialize_any(GroupsVisitor)
     }
 }
 
@@ -186,14 +123,13 @@ impl<'de> Visitor<'de> for GroupsVisitor {
     type Value = Groups;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str("groups with lists of machines, as `mi300: [gpu1, root@gpu2]`")
+        f.write_str("groups with lists of machines, as {mi300: [gpu1, root@gpu2]}")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Groups, A::Error> {
         let mut groups = Vec::new();
-        while let Some(Word(name)) = map.next_key()? {
-            let hosts: Option<Hosts> = map.next_value()?;
-            groups.push((name, hosts.unwrap_or_default().0));
+        while let Some((name, hosts)) = map.next_entry::<_, Option<_>>()? {
+            groups.push((name, hosts.unwrap_or_default()));
         }
         Ok(Groups(groups))
     }

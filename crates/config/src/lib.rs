@@ -15,14 +15,16 @@ mod host;
 mod inventory;
 mod managed;
 mod packages;
+mod password;
 mod path;
 mod releases;
-mod scalar;
 pub mod selection;
+mod size;
 mod ssh_host;
 mod therock;
 mod units;
 mod wrapper;
+mod yaml;
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -38,7 +40,9 @@ pub use compute_runtime::ComputeRuntime;
 pub use document::{Document, Words};
 pub use driver::{Build, Release};
 pub use driver::{DriverDocument, Install};
-pub use engines::{CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, DOCKER_CONFIG, Engine, Existing};
+pub use engines::{
+    CONTAINERD_CONFIG, CRIO_CONFIG, Concourse, ConcourseDocument, DOCKER_CONFIG, Engine, Existing,
+};
 pub use exporter::{ExistingUnit, Exporter};
 pub use exporter::{ExporterDocument, address as listen_address};
 pub use host::{ModuleOptions, Permissions};
@@ -47,12 +51,14 @@ pub use managed::{Managed, Off};
 use packages::RocmFrom;
 pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, Tool};
 pub use packages::{PackagesDocument, RepositoriesDocument, RocmDocument, Wanted};
-pub use scalar::Size;
-pub use scalar::Word;
+use password::without_passwords;
+pub use size::Size;
 pub use ssh_host::Host;
 pub use therock::TheRock;
 pub use units::{Boot, Daemon};
 pub use wrapper::{Edits, Wrapper};
+pub use yaml::Fault;
+use yaml::{Node, Spelling};
 
 /// Path of the configuration beneath a Root.
 pub const PATH: &str = "/etc/rocworker/config.yaml";
@@ -99,6 +105,8 @@ pub struct Config {
     pub inventory: Inventory,
     /// A sentence for each key with one of ClusterBloom's names that has no effect.
     pub unused_keys: Vec<String>,
+    /// A sentence for each key that is written with `_` where its name has `-`.
+    pub spellings: Vec<String>,
     /// A sentence for each variable of the environment that is not used.
     pub unused_variables: Vec<String>,
     /// The file and its text, so that a fault that is found later is reported with its line.
@@ -139,6 +147,7 @@ pub enum NamedBy {
 struct Source {
     path: PathBuf,
     text: String,
+    tree: Node,
 }
 
 /// Why a configuration is not followed.
@@ -146,12 +155,20 @@ struct Source {
 pub enum Error {
     #[error(transparent)]
     Unreadable(#[from] root::Error),
-    /// `key`: the faulty key as it is written, behind its sections; empty where the text is no configuration at all.
+    /// `key`: the faulty key as it is written, behind its sections; empty where no one key is at fault.
     #[error("{}:{line}: {problem}", path.display())]
     Wrong { path: PathBuf, line: usize, key: String, problem: String },
+    #[error("the configuration cannot be written: {0}")]
+    Unwritable(#[from] yaml_serde::Error),
     /// The environment contradicts the configuration.
     #[error("{0}")]
     Environment(String),
+}
+
+impl Error {
+    fn wrong(path: &Path, line: usize, key: String, problem: &str) -> Self {
+        Self::Wrong { path: path.to_owned(), line, key, problem: without_passwords(problem) }
+    }
 }
 
 impl Config {
@@ -186,8 +203,7 @@ impl Config {
         let text = String::from_utf8(bytes).map_err(|error| {
             let before = error.as_bytes().iter().take(error.utf8_error().valid_up_to());
             let line = before.filter(|byte| **byte == b'\n').count() + 1;
-            let source = Source { path: shown.clone(), text: String::new() };
-            source.wrong_at(line, "", "this line is not UTF-8 text")
+            Error::wrong(&shown, line, String::new(), "this line is not UTF-8 text")
         })?;
         Self::parse_beside(&shown, &text, environment)
     }
@@ -202,18 +218,25 @@ impl Config {
 
     /// Reads a configuration from its text; `environment` counts where the text lacks a key.
     pub(crate) fn parse_beside(path: &Path, text: &str, environment: &ClusterBloom) -> Result<Self, Error> {
-        let source = Source { path: path.to_owned(), text: text.to_owned() };
-        let document = Document::parse(text).map_err(|(line, problem)| source.wrong_at(line, "", problem))?;
-        document.resolve(source, environment)
+        let wrong = |fault: Fault| Error::wrong(path, fault.line, fault.key(), &fault.to_string());
+        let tree = yaml::parse(text).map_err(wrong)?;
+        // Nothing but comments is null in YAML, and here a configuration without keys.
+        let (document, spellings) = yaml::read::<Option<Document>>(&tree).map_err(wrong)?;
+        let spelling = |it: &Spelling| {
+            format!("{}:{}: {} is spelled {} now", path.display(), it.line, it.written, it.key)
+        };
+        let spellings = spellings.iter().map(spelling).collect();
+        let source = Source { path: path.to_owned(), text: text.to_owned(), tree };
+        let config = document.unwrap_or_default().resolve(source, environment)?;
+        Ok(Self { spellings, ..config })
     }
 
     /// The configuration of these keys, and its text behind `header`, a comment. `path`: where that will be.
     ///
     /// # Errors
     /// Names the key that is wrong.
-    pub fn written(path: &Path, header: &str, keys: Document) -> Result<Self, Error> {
-        let source = Source { path: path.to_owned(), text: format!("{header}{}", keys.text()) };
-        keys.resolve(source, &ClusterBloom::default())
+    pub fn written(path: &Path, header: &str, keys: &Document) -> Result<Self, Error> {
+        Self::parse(path, &format!("{header}{}", keys.text()?))
     }
 
     /// The file that the configuration was read from, with the Root in front, as messages show it.
@@ -247,10 +270,13 @@ impl Config {
     /// Whether the configuration has no key at all: it is absent, empty, or has nothing but comments.
     #[must_use]
     pub fn says_nothing(&self) -> bool {
-        let is_empty = |value: yaml_serde::Value| {
-            value.is_null() || value.as_mapping().is_some_and(yaml_serde::Mapping::is_empty)
-        };
-        yaml_serde::from_str(self.text()).is_ok_and(is_empty)
+        self.source.tree.has_no_key()
+    }
+
+    /// Whether the configuration has this key, such as `exporter.listen`, with a value or without.
+    #[must_use]
+    pub fn has_key(&self, key: &str) -> bool {
+        self.source.tree.find(key).is_some()
     }
 
     /// An error about a key of this configuration that only the machine could tell: with the key's line, or
@@ -261,38 +287,39 @@ impl Config {
     }
 }
 
-impl Source {
-    fn wrong_at(&self, line: usize, key: &str, problem: impl Into<String>) -> Error {
-        Error::Wrong { path: self.path.clone(), line, key: key.to_owned(), problem: problem.into() }
-    }
+/// The text of a configuration as JSON, whatever keys it has: numbers that JSON would write otherwise, such as 30.10, as
+/// text.
+///
+/// # Errors
+/// When the text is no YAML, or a key is there twice.
+pub fn json(text: &str) -> Result<serde_json::Value, Fault> {
+    Ok(yaml::parse(text)?.json())
+}
 
+impl Source {
     /// Refuses a value of a key: `fits` says what is wrong, after the key's name.
     fn check<T>(&self, key: &str, value: &str, fits: Result<T, String>) -> Result<T, Error> {
         fits.map_err(|problem| self.wrong(key, Some(value), format!("{key} {problem}")))
     }
 
-    fn check_seconds(&self, key: &str, seconds: u32, fit: RangeInclusive<u32>) -> Result<(), Error> {
+    /// `hint`: what ends the sentence about a number that does not fit.
+    fn check_seconds(
+        &self,
+        key: &str,
+        seconds: u32,
+        fit: RangeInclusive<u32>,
+        hint: &str,
+    ) -> Result<(), Error> {
         if fit.contains(&seconds) {
             return Ok(());
         }
-        let problem = format!("{key} is not between {} and {} seconds", fit.start(), fit.end());
+        let problem = format!("{key} is {seconds}; it takes {} to {} seconds{hint}", fit.start(), fit.end());
         Err(self.wrong(key, None, problem))
     }
 
     /// `key`: as it is written, behind its sections: `containerd.runtime`.
     fn wrong(&self, key: &str, item: Option<&str>, problem: impl Into<String>) -> Error {
-        let lines = || (1..).zip(self.text.lines());
-        let of_key = key.split('.').fold(1, |from, part| {
-            let found = lines().find(|(number, line)| *number >= from && is_of_key(line, part));
-            found.map_or(from, |(number, _)| number)
-        });
-        let of_item = item.and_then(|item| {
-            lines().find(|(number, line)| {
-                let is_named = || words(line).any(|word| word == item);
-                *number >= of_key && (is_named() || line.contains(&format!("\"{item}\"")))
-            })
-        });
-        self.wrong_at(of_item.map_or(of_key, |(number, _)| number), key, problem)
+        Error::wrong(&self.path, self.tree.line_of(key, item), key.to_owned(), &problem.into())
     }
 }
 
@@ -303,14 +330,4 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(section:
 
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
-}
-
-/// The words of a line of YAML, as far as a list of names needs: without dashes, brackets, commas and quotes.
-fn words(line: &str) -> impl Iterator<Item = &str> {
-    let is_between = |c: char| c.is_whitespace() || matches!(c, ',' | '[' | ']' | '"' | '\'');
-    line.split(is_between).filter(|word| !word.is_empty())
-}
-
-fn is_of_key(line: &str, key: &str) -> bool {
-    line.trim_start().strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'))
 }

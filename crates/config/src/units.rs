@@ -37,7 +37,7 @@ impl BootDocument {
     pub(super) fn check(self, gpus: Managed, source: &Source) -> Result<Boot, Error> {
         let unit = unit(self.unit, "boot.unit: false", gpus);
         let boot = Boot { unit, wait_s: self.wait_s.unwrap_or(30) };
-        source.check_seconds("boot.wait-s", boot.wait_s, WAIT_S).map(|()| boot)
+        source.check_seconds("boot.wait-s", boot.wait_s, WAIT_S, "").map(|()| boot)
     }
 }
 
@@ -92,7 +92,7 @@ impl DaemonDocument {
             interval_s: self.interval_s.unwrap_or(300),
             settle_s: self.settle_s.unwrap_or(30),
         };
-        source.check_seconds("daemon.interval-s", daemon.interval_s, INTERVAL_S)?;
-        source.check_seconds("daemon.settle-s", daemon.settle_s, SETTLE_S).map(|()| daemon)
+        source.check_seconds("daemon.interval-s", daemon.interval_s, INTERVAL_S, "")?;
+        source.check_seconds("daemon.settle-s", daemon.settle_s, SETTLE_S, "").map(|()| daemon)
     }
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use allocation::policy::{DefaultGrant, LONGEST_WAIT_S, Requests, Sharing, is_gfx_version};
 use serde::{Deserialize, Serialize};
 
-use super::scalar::Size;
+use super::size::Size;
 use super::{Error, Source, path};
 
 /// What the wrapper's program is called, in whichever folder it is.
@@ -61,14 +61,15 @@ impl Wrapper {
                            every GPU: write default: none";
             return Err(source.wrong("wrapper.default", None, problem));
         }
-        source.check_seconds("wrapper.wait-limit-s", self.wait_limit_s, 0..=LONGEST_WAIT_S)?;
+        const LONGER: &str = ": for a longer wait let Concourse repeat the step (attempts)";
+        source.check_seconds("wrapper.wait-limit-s", self.wait_limit_s, 0..=LONGEST_WAIT_S, LONGER)?;
         if let Some(problem) = self.runtime.as_ref().and_then(|path| not_a_runtime(path)) {
             return Err(source.wrong("wrapper.runtime", None, format!("wrapper.runtime {problem}")));
         }
         // A folder of folders may be at the top: /srv.
         let is_folder = |path: &PathBuf| path.parent().is_some() && path::plain(&path.join("x")).is_ok();
         if let Some(path) = self.folders.iter().flatten().find(|path| !is_folder(path)) {
-            let problem = format!("wrapper.folders: {} is not an absolute path beneath /", path.display());
+            let problem = format!("wrapper.folders: {path:?} is not an absolute path beneath /");
             return Err(source.wrong("wrapper.folders", None, problem));
         }
         if self.edits.shm_size == Some(Size::Unlimited) {
@@ -79,7 +80,7 @@ impl Wrapper {
         for (gfx, version) in &self.edits.hsa_override_gfx_version {
             if !is_gfx(gfx) || !is_gfx_version(version) {
                 let problem = format!(
-                    "{VERSIONS}: {gfx}: {version:?} is not an architecture and a version such as gfx1103: \"11.0.0\""
+                    "{VERSIONS}: {gfx:?}: {version:?} is not an architecture and a version such as gfx1103: \"11.0.0\""
                 );
                 return Err(source.wrong(VERSIONS, Some(gfx), problem));
             }
@@ -90,14 +91,13 @@ impl Wrapper {
 
 /// Why this path cannot be the real runc.
 fn not_a_runtime(path: &Path) -> Option<String> {
-    let shown = path.display();
     if path.file_name() == Some(WRAPPER.as_ref()) {
         return Some(format!(
-            "{shown} is the wrapper, which would run itself: name the real runc, or remove the key"
+            "{path:?} is the wrapper, which would run itself: name the real runc, or remove the key"
         ));
     }
     if path::absolute(path).is_err() {
-        return Some(format!("{shown} is not an absolute path"));
+        return Some(format!("{path:?} is not an absolute path"));
     }
     path::file(path).err()
 }

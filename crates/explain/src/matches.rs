@@ -58,23 +58,26 @@ pub struct Meaning<'k> {
 }
 
 impl<'k> Meaning<'k> {
-    fn of(message: &'k Message, advice: &Advice) -> Self {
-        // The steps are for a GPU.
-        let is_of_gpu = !advice.is_of_no_gpu;
-        let steps = |steps: &'k [String]| if is_of_gpu { steps } else { &[] };
+    #[must_use]
+    pub fn of(message: &'k Message) -> Self {
         Self {
             id: &message.id,
             class: message.class,
             severity: message.severity,
             blame: message.blame,
-            drain: message.drain && is_of_gpu,
-            resets: message.reset && is_of_gpu,
+            drain: message.drain,
+            resets: message.reset,
             confidence: message.confidence,
             source: &message.source,
             means: &message.means,
-            now: steps(&message.now),
-            later: steps(&message.later),
+            now: &message.now,
+            later: &message.later,
         }
+    }
+
+    /// The meaning of a line about another device: the steps are for a GPU.
+    fn of_no_gpu(self) -> Self {
+        Self { drain: false, resets: false, now: &[], later: &[], ..self }
     }
 }
 
@@ -112,11 +115,12 @@ impl<'h> Explainer<'h> {
         let address = found.device;
         let evidence = evidence(line.text, found.pattern.text.words().next().unwrap_or_default());
         let advice = self.advice(found.message, address, found.pci_ids());
+        let meaning = Meaning::of(found.message);
         Match {
             line: line.number,
             time: line.time,
             address: address.map(|address| address.to_string()),
-            message: Meaning::of(found.message, &advice),
+            message: if advice.is_of_no_gpu { meaning.of_no_gpu() } else { meaning },
             evidence,
             values: found.values.iter().map(|(name, value)| (*name, printable(value))).collect(),
             advice,

@@ -50,7 +50,10 @@ pub(crate) async fn answer(
         );
     }
     match request.uri().path() {
-        "/" => guarded(found(scraper, View::Page, request.headers()).await),
+        "/" => {
+            let refresh = refresh(request.uri().query().unwrap_or_default());
+            guarded(found(scraper, View::Page { refresh }, request.headers()).await)
+        }
         "/metrics" => {
             let format = Format::negotiate(&list(request.headers(), &ACCEPT));
             found(scraper, View::Metrics(format), request.headers()).await
@@ -58,6 +61,12 @@ pub(crate) async fn answer(
         "/healthz" => response(StatusCode::OK, TEXT, "ok\n"),
         _ => response(StatusCode::NOT_FOUND, TEXT, "there are / (a page), /metrics and /healthz\n"),
     }
+}
+
+/// The seconds of `refresh=5`, between one and an hour's; any other value asks for nothing.
+fn refresh(query: &str) -> Option<u16> {
+    let values = query.split('&').filter_map(|pair| pair.strip_prefix("refresh="));
+    values.filter_map(|value| value.parse().ok()).find(|seconds| (1..=3600).contains(seconds))
 }
 
 /// Closes the connection too, so that wrong logins hold none that others need.
@@ -72,7 +81,7 @@ async fn found(scraper: &Scraper, view: View, headers: &HeaderMap) -> Answer {
         Ok(bytes) => {
             let content_type = match view {
                 View::Metrics(format) => format.content_type(),
-                View::Page => HTML,
+                View::Page { .. } => HTML,
             };
             let answer = response(StatusCode::OK, content_type, bytes);
             let answer = with(answer, &VARY, "Accept, Accept-Encoding, Authorization");
@@ -138,6 +147,21 @@ mod tests {
             headers.append(ACCEPT, hyper::header::HeaderValue::from_static(value));
         }
         assert_eq!(Format::negotiate(&list(&headers, &ACCEPT)), Format::OpenMetrics);
+    }
+
+    #[test]
+    fn a_page_is_loaded_again_after_one_second_to_an_hour() {
+        for (query, expected) in [
+            ("refresh=5", Some(5)),
+            ("a=b&refresh=3600", Some(3600)),
+            ("refresh=0", None),
+            ("refresh=3601", None),
+            ("refresh=5;url=//x", None),
+            ("refresh=", None),
+            ("", None),
+        ] {
+            assert_eq!(refresh(query), expected, "{query}");
+        }
     }
 
     #[test]

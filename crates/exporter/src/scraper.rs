@@ -35,13 +35,16 @@ pub(crate) struct Wanted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum View {
     Metrics(Format),
-    Page,
+    /// `refresh`: after how many seconds a browser loads the page again.
+    Page {
+        refresh: Option<u16>,
+    },
 }
 
 /// The result of a scrape.
 struct Found {
     snapshot: Snapshot,
-    /// The machine's hostname.
+    /// What the machine is called.
     host: Option<String>,
 }
 
@@ -125,7 +128,9 @@ impl Scrapes {
         let mut exporter = self.exporter.clone();
         let result = self.patient.run(move |root| {
             let snapshot = exporter.scrape(root, now);
-            (exporter, Found { snapshot, host: hostname(root) })
+            // A folder that holds a machine without a hostname lends its own name.
+            let folder = || Some(root.shown("/").file_name()?.to_string_lossy().into_owned());
+            (exporter, Found { snapshot, host: hostname(root).or_else(folder) })
         });
         self.report_stuck();
         let (exporter, mut found) = result?;
@@ -163,7 +168,7 @@ impl Scrapes {
 fn write(found: &Found, wanted: Wanted) -> Bytes {
     let text = match wanted.view {
         View::Metrics(format) => exposition::write(&samples(&found.snapshot), format),
-        View::Page => page::render(&found.snapshot, found.host.as_deref()),
+        View::Page { refresh } => page::render(&found.snapshot, found.host.as_deref(), refresh),
     };
     if wanted.gzip { compressed(&text) } else { text.into() }
 }

@@ -205,6 +205,20 @@ pub struct PartitionReadings {
     pub faults: Vec<Fault>,
 }
 
+impl Fault {
+    /// Whether a reading that stands in files of these names is missing because of this fault. `*` stands for any text.
+    #[must_use]
+    pub fn explains(&self, files: &[&str]) -> bool {
+        let name = self.file.file_name().unwrap_or_default().to_string_lossy();
+        let is_it = |file: &&str| match file.split_once('*') {
+            Some((start, end)) => name.starts_with(start) && name.ends_with(end),
+            None => name == *file,
+        };
+        // Where the power state is not known, nothing more is read.
+        files.iter().any(is_it) || self.file.ends_with(POWER_STATE)
+    }
+}
+
 impl CardReadings {
     /// Whether only the power state was read: more would wake the card, or might where the state is not
     /// known.

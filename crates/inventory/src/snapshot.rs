@@ -129,6 +129,17 @@ pub struct Account {
     pub vram_peak_bytes: Option<u64>,
 }
 
+/// The readings of a card that people look at first and that are unknown.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Missing<'c> {
+    /// Readings whose files gave no value.
+    pub failed: Vec<&'static str>,
+    /// The files that gave no value for [`Self::failed`].
+    pub faults: Vec<&'c Fault>,
+    /// Readings that no file of this card has: see [`Card::why_absent`].
+    pub absent: Vec<&'static str>,
+}
+
 impl Snapshot {
     /// [`Self::taken_at`] in whole seconds.
     #[must_use]
@@ -145,6 +156,12 @@ impl Snapshot {
     #[must_use]
     pub fn may_lack_cards(&self) -> bool {
         !self.gaps.is_empty()
+    }
+
+    /// Whether the daemon judges any card.
+    #[must_use]
+    pub fn publishes_health(&self) -> bool {
+        self.cards.iter().any(|card| card.health.is_some())
     }
 
     /// Sentences on everything that could not be read or judged.
@@ -282,6 +299,49 @@ impl Card {
     #[must_use]
     pub fn watts_limit(&self) -> Option<f64> {
         self.readings.power.cap_watts
+    }
+
+    /// Which of the readings that people look at first are unknown; none of a suspended card, which nobody reads.
+    #[must_use]
+    pub fn missing(&self) -> Missing<'_> {
+        let memory: &[&str] = match self.readings.is_apu {
+            Some(true) => &["mem_info_gtt_used"],
+            Some(false) => &["mem_info_vram_used"],
+            // These two tell an APU from a card, and so which memory counts.
+            None => &["mem_info_vram_total", "gpu_metrics"],
+        };
+        let used = self.readings.own_memory().and_then(|memory| memory.used_bytes);
+        let readings: [(&str, bool, &[&str]); 4] = [
+            ("busy", self.readings.busy_percent.is_none(), &["gpu_busy_percent", "gpu_metrics"]),
+            ("memory in use", used.is_none(), memory),
+            ("power", self.watts().is_none(), &["power1_average", "power1_input", "hwmon*", "gpu_metrics"]),
+            ("temperature", self.temperatures().next().is_none(), &["temp*_input", "hwmon*", "gpu_metrics"]),
+        ];
+        let mut missing = Missing::default();
+        for (name, is_unknown, files) in readings {
+            if !is_unknown || self.is_suspended() == Some(true) {
+                continue;
+            }
+            let faults = || self.readings.faults.iter().filter(|fault| fault.explains(files));
+            let names = if faults().next().is_some() { &mut missing.failed } else { &mut missing.absent };
+            names.push(name);
+            for fault in faults() {
+                if !missing.faults.contains(&fault) {
+                    missing.faults.push(fault);
+                }
+            }
+        }
+        missing
+    }
+
+    /// Why no file has a reading, to stand behind the reading's name.
+    #[must_use]
+    pub fn why_absent(&self) -> String {
+        match self.driver.as_deref() {
+            Some("amdgpu") => "amdgpu reports none".to_owned(),
+            Some(driver) => format!("{driver} drives the card, and only amdgpu reports it"),
+            None => "no driver is known to drive the card".to_owned(),
+        }
     }
 
     /// Why containers cannot use GPUs of it: each reason once, after `not usable` or `1 of 8 partitions not usable`.

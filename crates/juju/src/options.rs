@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use config::{
-    ComputeRuntime, Config, Document, DriverDocument, Error, ExporterDocument, Install, PackagesDocument,
-    RepositoriesDocument, RocmDocument, Wanted, Word, Words, Wrapper,
+    ComputeRuntime, ConcourseDocument, Config, Document, DriverDocument, Error, ExporterDocument, Fault,
+    Install, PackagesDocument, RepositoriesDocument, RocmDocument, Wanted, Words, Wrapper,
 };
 use host::unit::FOLDERS;
 use root::Root;
-use serde::de::{self, DeserializeOwned, IntoDeserializer as _};
+use serde::de::{DeserializeOwned, IntoDeserializer as _};
 use serde_json::{Map, Value};
 
 /// What is done with this unit, as the options and the machine say.
@@ -32,6 +32,11 @@ pub struct WrongConfig(pub String);
 #[derive(Debug)]
 pub struct Options(pub Map<String, Value>);
 
+/// The question about a Concourse worker without tags, which the option `concourse-tags` answers. A table of Juju shows
+/// its beginning alone.
+pub const UNTAGGED: &str = "concourse-tags: set true or false, for this worker has no tags. true: it takes only steps \
+                            with tags from then on. false: it goes on taking every step, and a step needs no tag to get GPUs";
+
 /// The first lines of a configuration that a charm wrote.
 const HEADER: &str = "# Made of the charm's options at each change of them: juju config changes them.\n\
                       # A file that is edited by hand is not the charm's any more: it then leaves it alone, and says so.\n";
@@ -54,7 +59,7 @@ impl Options {
 
     /// The configuration of a unit of this role, with its text, which goes to `path`. Pure.
     pub fn configuration(&self, role: Role, path: &Path) -> Result<Config, WrongConfig> {
-        Config::written(path, HEADER, self.keys(role)?).map_err(refused)
+        Config::written(path, HEADER, &self.keys(role)?).map_err(refused)
     }
 
     fn keys(&self, role: Role) -> Result<Document, WrongConfig> {
@@ -72,16 +77,17 @@ impl Options {
         let is_off = keys.compute_runtime == Some(ComputeRuntime::None) || keys.enable_gpu == Some(false);
         keys.gpu_device_ids = self.text("gpu-device-ids")?.filter(|_| !is_off).map(words);
         keys.tag = self.text("tag")?.map(words);
+        keys.concourse = self.truth("concourse-tags")?.map(ConcourseDocument::tagged);
         keys.wrapper = self.word("sharing")?.map(|sharing| Wrapper { sharing, ..Wrapper::default() });
         keys.restart = self.word("restart")?;
         (keys.packages, keys.rocm) = self.packages()?;
-        keys.driver = self.text("driver")?.filter(|word| word != "keep").map(|release| DriverDocument {
-            install: Some(Install::AmdgpuDkms),
-            version: Some(Word(release)),
-        });
+        keys.driver = self
+            .text("driver")?
+            .filter(|word| word != "keep")
+            .map(|release| DriverDocument { install: Some(Install::AmdgpuDkms), version: Some(release) });
         keys.exporter = self.text("exporter-listen")?.map(|word| match &*word {
             "none" => ExporterDocument { unit: Some(false), ..ExporterDocument::default() },
-            _ => ExporterDocument { listen: Some(Word(word)), ..ExporterDocument::default() },
+            _ => ExporterDocument { listen: Some(word), ..ExporterDocument::default() },
         });
         keys.repositories = self.text("repository")?.map(|url| RepositoriesDocument::mirror(&url));
         Ok(keys)
@@ -118,7 +124,7 @@ impl Options {
     fn word<T: DeserializeOwned>(&self, option: &str) -> Result<Option<T>, WrongConfig> {
         let known = |text: String| {
             let known = T::deserialize(text.into_deserializer());
-            known.map_err(|error: de::value::Error| wrong(option, error.to_string()))
+            known.map_err(|fault: Fault| WrongConfig(fault.of_key(option, 1).to_string()))
         };
         self.text(option)?.map(known).transpose()
     }
@@ -198,28 +204,27 @@ mod tests {
             (json!({ "web-port": 8080, "tag": "", "driver": null, "mode": "auto" }), ""),
             (
                 json!({ "compute-runtime": "rocm", "gpu-device-ids": "0,1", "tag": " linux,builder " }),
-                "compute-runtime: \"rocm\"\ngpu-device-ids: \"0,1\"\ntag: \"linux,builder\"\n",
+                "compute-runtime: rocm\ngpu-device-ids: 0,1\ntag: linux,builder\n",
             ),
-            (json!({ "gpu-device-ids": 0 }), "gpu-device-ids: \"0\"\n"),
-            (json!({ "sharing": "exclusive" }), "wrapper: {\"sharing\":\"exclusive\"}\n"),
-            (json!({ "restart": "never" }), "restart: \"never\"\n"),
-            (json!({ "exporter-listen": "none" }), "exporter: {\"unit\":false}\n"),
-            (json!({ "exporter-listen": "[::]:9401" }), "exporter: {\"listen\":\"[::]:9401\"}\n"),
+            (json!({ "gpu-device-ids": 0 }), "gpu-device-ids: '0'\n"),
+            (json!({ "concourse-tags": true }), "concourse:\n  tags: true\n"),
+            (json!({ "concourse-tags": false }), "concourse:\n  tags: false\n"),
+            (json!({ "concourse-tags": null }), ""),
+            (json!({ "sharing": "exclusive" }), "wrapper:\n  sharing: exclusive\n"),
+            (json!({ "restart": "never" }), "restart: never\n"),
+            (json!({ "exporter-listen": "none" }), "exporter:\n  unit: false\n"),
+            (json!({ "exporter-listen": "[::]:9401" }), "exporter:\n  listen: '[::]:9401'\n"),
             (
                 json!({ "packages": "rocm-smi, rocm=7.2.4,container-toolkit" }),
-                "packages: {\"container-toolkit\":\"install\",\"rocm-smi\":\"install\"}\n\
-                 rocm: {\"install\":\"apt\",\"version\":\"7.2.4\"}\n",
+                "packages:\n  container-toolkit: install\n  rocm-smi: install\nrocm:\n  install: apt\n  version: 7.2.4\n",
             ),
-            (json!({ "packages": "rocm" }), "rocm: {\"install\":\"apt\"}\n"),
+            (json!({ "packages": "rocm" }), "rocm:\n  install: apt\n"),
             (
                 json!({ "compute-runtime": "rocm", "packages": "keep" }),
-                "compute-runtime: \"rocm\"\npackages: {\"container-toolkit\":\"keep\",\"rocm-smi\":\"keep\"}\n",
+                "compute-runtime: rocm\npackages:\n  container-toolkit: keep\n  rocm-smi: keep\n",
             ),
             (json!({ "driver": "keep" }), ""),
-            (
-                json!({ "driver": "30.30.3" }),
-                "driver: {\"install\":\"amdgpu-dkms\",\"version\":\"30.30.3\"}\n",
-            ),
+            (json!({ "driver": "30.30.3" }), "driver:\n  install: amdgpu-dkms\n  version: 30.30.3\n"),
             // The older option, beside the newer one's default.
             (json!({ "enable-gpu": true, "compute-runtime": "auto" }), "enable-gpu: true\n"),
             (
@@ -228,7 +233,7 @@ mod tests {
             ),
             (
                 json!({ "compute-runtime": "none", "gpu-device-ids": "0", "tag": "linux" }),
-                "compute-runtime: \"none\"\ntag: \"linux\"\n",
+                "compute-runtime: none\ntag: linux\n",
             ),
         ] {
             assert_eq!(text(given.clone()), expected, "{given}");
@@ -263,15 +268,22 @@ mod tests {
         let options = options(json!({ "gpu-device-ids": "0", "driver": "30.30.3" }));
         let config = options.configuration(Role::Web, Path::new(PATH)).unwrap();
         let text = config.text();
-        assert!(text.ends_with("schema_version: 1\ncompute-runtime: \"none\"\n"), "{text}");
+        assert!(text.ends_with("schema_version: 1\ncompute-runtime: none\n"), "{text}");
     }
 
     #[test]
     fn what_cannot_be_followed_is_said_with_its_option() {
         for (given, expected) in [
+            (json!({ "restart": "sometimes" }), "restart is \"sometimes\"; it takes never, drain or now"),
+            (
+                json!({ "compute-runtime": "opencl" }),
+                "compute-runtime is \"opencl\"; it takes auto, rocm, cuda or none",
+            ),
+            (json!({ "sharing": "mine" }), "sharing is \"mine\"; it takes shared or exclusive"),
             (json!({ "mode": "leader" }), "mode: \"leader\" is none of auto, web and worker"),
             (json!({ "enable-gpu": "yes" }), "enable-gpu: \"yes\" is neither true nor false"),
             (json!({ "tag": ["a"] }), "tag: [\"a\"] is no text"),
+            (json!({ "concourse-tags": "yes" }), "concourse-tags: \"yes\" is neither true nor false"),
             (
                 json!({ "packages": "rocm-smi,cuda" }),
                 "packages: \"cuda\" is none of container-toolkit, rocm-smi, rocm and rocm=RELEASE (rocm=7.2.4); keep \
@@ -333,13 +345,11 @@ mod tests {
                 &"[ ".repeat(20),
             ] {
                 let problem = wrong(json!({ option: value }));
-                assert!(problem.starts_with(&format!("{option}: ")), "{option}={value:?}: {problem}");
+                let rest = problem.strip_prefix(option).unwrap_or_default();
+                assert!(rest.starts_with(": ") || rest.starts_with(" is "), "{option}={value:?}: {problem}");
             }
         }
         for (given, start) in [
-            (json!({ "restart": "sometimes" }), "restart: "),
-            (json!({ "compute-runtime": "opencl" }), "compute-runtime: "),
-            (json!({ "sharing": "mine" }), "sharing: "),
             (json!({ "repository": "ftp://x" }), "repository: "),
             (json!({ "packages": "rocm=new" }), "packages: "),
         ] {

@@ -2,8 +2,10 @@
 //!
 //! [`knowledge`] is data (knowledge/messages.toml): messages, each with its patterns, meaning and remedy. A
 //! [`pattern`] is the driver's format string. [`origin`] finds who put a record into the log. [`scan`] finds
-//! messages in a text of any length, [`kmsg`] reads the kernel's own buffer.
+//! messages in a text of any length, [`kmsg`] reads the kernel's own buffer, and [`kept`] finds a log that was
+//! captured.
 
+pub mod kept;
 pub mod kmsg;
 pub mod knowledge;
 pub mod origin;

@@ -106,7 +106,14 @@ impl<'t> Origin<'t> {
     #[must_use]
     pub fn front(&self) -> String {
         let shown = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+        // `T`, `Thu` and `Sep10` are of times. A word with more letters may be a person's, and more dots an address.
+        let is_letter = |c: &char| !c.is_ascii_digit() && !".:,+-".contains(*c);
+        let is_of_time = |word: &str| {
+            word.chars().filter(is_letter).count() <= 3
+                && (word.contains(':') || word.matches('.').count() <= 1)
+        };
         let time = match self.time {
+            time if !shown(time).split(' ').all(is_of_time) => String::new(),
             [] => String::new(),
             time if time.starts_with(b"2") && time.contains(&b'T') => format!("{} kernel: ", shown(time)),
             time => format!("[{}] ", shown(time)),

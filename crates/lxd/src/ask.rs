@@ -25,7 +25,7 @@ pub fn client(programs: &Programs, wanted: Option<Client>) -> anyhow::Result<Cli
     let mut candidates = candidates.filter(|client| wanted.is_none_or(|wanted| wanted == *client));
     candidates.find(|client| programs.find(client.program()).is_some()).context(
         "neither lxc nor incus is in a folder of PATH: run this on the container's host, or give its answer to \
-         `lxc query /1.0/resources` with --json FILE",
+         `lxc query /1.0/resources` with --resources FILE",
     )
 }
 

@@ -98,6 +98,24 @@ pub fn cut(text: &str, width: usize) -> String {
     fits.chain(['…']).collect()
 }
 
+/// Cuts a name to `width` columns of a terminal in its middle: its end tells it from others as often as its beginning.
+pub fn elided(name: &str, width: usize) -> String {
+    let fits = |c: char, room: &mut usize| {
+        let wide = c.width().unwrap_or(0);
+        let fits = wide <= *room;
+        *room = room.saturating_sub(wide);
+        fits
+    };
+    if name.width() <= width {
+        return name.to_owned();
+    }
+    let (mut of_end, mut of_start) = (width.saturating_sub(1) / 2, width.saturating_sub(1).div_ceil(2));
+    let start: String = name.chars().take_while(|c| fits(*c, &mut of_start)).collect();
+    let mut end: Vec<char> = name.chars().rev().take_while(|c| fits(*c, &mut of_end)).collect();
+    end.reverse();
+    start.chars().chain(['…']).chain(end).collect()
+}
+
 /// Quotes a text so that a shell takes it for one word, whatever is in it.
 pub fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "/._-+:@%,=".contains(c);
@@ -135,6 +153,23 @@ mod tests {
             ("\u{9b}31m", "\\u{9b}31m"),
         ] {
             assert_eq!(printable_styled(line), shown);
+        }
+    }
+
+    #[test]
+    fn a_name_keeps_both_its_ends() {
+        for (name, width, expected) in [
+            ("Navi 31 [Radeon PRO W7900]", 26, "Navi 31 [Radeon PRO W7900]"),
+            ("Navi 31 [Radeon PRO W7900]", 14, "Navi 31…W7900]"),
+            ("llama-train-worker-0", 11, "llama…ker-0"),
+            ("llama-train-worker-1", 10, "llama…er-1"),
+            ("漢字漢字漢字", 8, "漢字…字"),
+            ("漢字漢字漢字", 7, "漢…字"),
+            ("train-0", 1, "…"),
+        ] {
+            let shown = elided(name, width);
+            assert_eq!(shown, expected, "{name}, {width}");
+            assert!(shown.width() <= width, "{shown}");
         }
     }
 

@@ -74,6 +74,7 @@ pub struct Root {
     path: PathBuf,
     /// Device nodes by path; none on the running machine.
     recorded: BTreeMap<PathBuf, Meta>,
+    taken_at: Option<u64>,
     owner: u32,
     #[cfg(feature = "write")]
     on_change: Option<change::OnChange>,
@@ -105,6 +106,7 @@ impl Root {
             is_host: path.is_absolute() && path.components().count() == 1,
             path: path.to_owned(),
             recorded: BTreeMap::new(),
+            taken_at: None,
             owner,
             #[cfg(feature = "write")]
             on_change: None,
@@ -123,7 +125,7 @@ impl Root {
                 },
                 other => failed(other),
             })?;
-            root.recorded = recorded::load(&root)?;
+            (root.recorded, root.taken_at) = recorded::load(&root)?;
         }
         Ok(root)
     }
@@ -280,6 +282,12 @@ impl Root {
         };
         // The kernel says ENOENT of an open descriptor that is not a link, and EINVAL of a path.
         target.map(PathBuf::from).map_err(|errno| Error::io("read the link", self.shown(path), errno))
+    }
+
+    /// When this machine was captured, in seconds since 1970; `None` where it runs, or its [`CAPTURE_FILE`] does not say.
+    #[must_use]
+    pub fn taken_at(&self) -> Option<u64> {
+        self.taken_at
     }
 
     /// Whether a capture records the path as a device node, and the node itself is missing.

@@ -16,6 +16,9 @@ const LIMIT: usize = 1 << 20;
 pub struct Recording {
     pub schema_version: u32,
     pub nodes: Vec<RecordedNode>,
+    /// When the capture was taken, in seconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub taken_at: Option<u64>,
     /// Where and how the capture was taken; for people.
     #[serde(flatten)]
     pub about: BTreeMap<String, serde_json::Value>,
@@ -41,7 +44,7 @@ impl Recording {
     /// A recording in the version that this program writes.
     #[must_use]
     pub fn new(nodes: Vec<RecordedNode>) -> Self {
-        Self { schema_version: VERSION, nodes, about: BTreeMap::new() }
+        Self { schema_version: VERSION, nodes, taken_at: None, about: BTreeMap::new() }
     }
 }
 
@@ -55,11 +58,11 @@ impl RecordedNode {
     }
 }
 
-/// The recorded nodes by path.
-pub(crate) fn load(root: &Root) -> Result<BTreeMap<PathBuf, Meta>, Error> {
+/// The recorded nodes by path, and when the capture was taken.
+pub(crate) fn load(root: &Root) -> Result<(BTreeMap<PathBuf, Meta>, Option<u64>), Error> {
     let wrong = |problem| Error::Capture { path: root.shown(CAPTURE_FILE), problem };
     let text = match root.read_text(CAPTURE_FILE, LIMIT) {
-        Err(error) if error.is_not_found() => return Ok(BTreeMap::new()),
+        Err(error) if error.is_not_found() => return Ok((BTreeMap::new(), None)),
         text => text?,
     };
     let recording: Recording =
@@ -70,7 +73,7 @@ pub(crate) fn load(root: &Root) -> Result<BTreeMap<PathBuf, Meta>, Error> {
     }
     let nodes =
         recording.nodes.into_iter().map(|node| Ok((node.path.clone(), meta_of(&node).map_err(wrong)?)));
-    nodes.collect()
+    Ok((nodes.collect::<Result<_, Error>>()?, recording.taken_at))
 }
 
 fn meta_of(node: &RecordedNode) -> Result<Meta, String> {

@@ -23,13 +23,14 @@ pub trait DaemonFile: Document {
     fn written_at(&self) -> u64;
 }
 
-/// Reads a file while it is fresh; `None` where there is none, or it is old. `now`: seconds since 1970.
+/// Reads a file while it is fresh; `None` where there is none, or it is old. `now`: seconds since 1970. A captured
+/// machine's file is as old as it was when the machine was captured.
 ///
 /// # Errors
 /// A sentence on why nothing of the file counts: its time lies in the future, or an error of [`last`].
 pub fn read<T: DaemonFile>(root: &Root, now: u64) -> Result<Option<T>, String> {
     let Some(file) = last::<T>(root)? else { return Ok(None) };
-    match Age::of(file.written_at(), now, T::FRESH_S) {
+    match Age::of(file.written_at(), clock(root, &file, now), T::FRESH_S) {
         Age::Fresh => Ok(Some(file)),
         Age::Old => Ok(None),
         Age::Ahead(seconds) => {
@@ -37,6 +38,12 @@ pub fn read<T: DaemonFile>(root: &Root, now: u64) -> Result<Option<T>, String> {
             Err(format!("{} is {seconds} s from the future: see whether the clock is right", path.display()))
         }
     }
+}
+
+/// The time by which the file's age counts, in seconds since 1970: `now`, or when the machine was captured, unless a daemon
+/// has run on the capture since.
+pub fn clock(root: &Root, file: &impl DaemonFile, now: u64) -> u64 {
+    root.taken_at().filter(|taken_at| file.written_at() <= *taken_at).unwrap_or(now)
 }
 
 /// Reads the file that the daemon wrote last, however old; `None` where it wrote none.

@@ -19,9 +19,6 @@ const NAME: Style = AnsiColor::Cyan.on_default();
 /// The source of the table, as AMD's documentation of AMD SMI names it.
 const DOCUMENT: &str = "document 70122, https://docs.amd.com/r/en-US/AMD_Field_ID_70122_v1.0/AFID-Event-List";
 
-/// How many characters of a description the table shows.
-const SHORT: usize = 40;
-
 #[derive(Serialize)]
 struct OneError<'a> {
     schema_version: u32,
@@ -41,12 +38,12 @@ struct OneStatus<'a> {
 }
 
 #[derive(Serialize)]
-struct StatusAnswer<'a> {
+pub(super) struct StatusAnswer<'a> {
     library: &'static str,
-    number: u32,
-    name: &'a str,
+    pub(super) number: u32,
+    pub(super) name: &'a str,
     also: &'a [String],
-    blame: Option<Blame>,
+    pub(super) blame: Option<Blame>,
     meaning: &'a str,
     actions: &'a [String],
     source: &'a str,
@@ -70,25 +67,29 @@ pub(super) fn one(session: &Session, word: &str) -> Option<anyhow::Result<Outcom
     })
 }
 
-pub(super) fn list(session: &Session) -> anyhow::Result<Outcome> {
+/// The errors 1 to 8 alone, as AAMI's `list-errors`.
+pub(super) fn list_errors(session: &Session) -> anyhow::Result<Outcome> {
     let errors = errors::all()?;
     let answer = Errors { schema_version: 1, errors: &errors };
-    session.format.print(&answer, || {
-        let mut table = Columns::new(&["CODE", "NAME", "SEVERITY", "DESCRIPTION"]).right(&[0]);
-        for error in &errors {
-            let description = match session.format {
-                Format::Wide => error.description.clone(),
-                _ => truncated(&error.description),
-            };
-            let (severity, style) = severity(error.severity);
-            let severity = Cell::styled(severity, style);
-            table.row([error.code.to_string().into(), error.name.as_str().into(), severity, description.into()]);
-        }
-        let more = "\nAMD gives these errors no numbers. For codes of AMD's libraries: rocworker explain hip:N, \
-                    hsa:N or amdsmi:N\n";
-        table.shown(session.format) + more
-    })?;
+    let more =
+        "\nAMD gives these errors no numbers. rocworker explain --list has what the kernel and HIP say.\n";
+    session.format.print(&answer, || errors_table(&errors, session.format) + more)?;
     Ok(Outcome::Done)
+}
+
+pub(super) fn errors_table(errors: &[Error], format: Format) -> String {
+    let mut table = Columns::new(&["CODE", "NAME", "SEVERITY", "DESCRIPTION"]).right(&[0]).shortened(&[3]);
+    for error in errors {
+        let (severity, style) = severity(error.severity);
+        let severity = Cell::styled(severity, style);
+        table.row([
+            error.code.to_string().into(),
+            error.name.as_str().into(),
+            severity,
+            error.description.as_str().into(),
+        ]);
+    }
+    table.shown(format)
 }
 
 fn error(session: &Session, code: &str) -> anyhow::Result<Outcome> {
@@ -154,7 +155,7 @@ fn status(session: &Session, library: Library, code: &str) -> anyhow::Result<Out
     Ok(Outcome::Done)
 }
 
-fn answer<'a>(library: Library, status: &'a Status, table: &'a Table) -> StatusAnswer<'a> {
+pub(super) fn answer<'a>(library: Library, status: &'a Status, table: &'a Table) -> StatusAnswer<'a> {
     let Status { number, name, also, meaning, blame, actions, says: _ } = status;
     let source = &table.source;
     StatusAnswer {
@@ -184,12 +185,7 @@ pub(super) fn text_of(code: &str) -> anyhow::Result<Option<String>> {
 }
 
 fn status_text(library: Library, status: &Status, table: &Table) -> String {
-    // The numbers look as in the headers: HIP's are decimal, and so are small numbers of the other libraries.
-    let number = match status.number {
-        number if number >= 0x1000 && library != Library::Hip => format!("{number:#x}"),
-        number => number.to_string(),
-    };
-    let mut text = heading(&format!("{}:{number}", library.prefix()), &status.name);
+    let mut text = heading(&status.code(library), &status.name);
     if !status.also.is_empty() {
         text += &format!("Also called: {}\n", status.also.join(", "));
     }
@@ -251,12 +247,5 @@ fn severity(severity: Severity) -> (&'static str, Style) {
         Severity::Critical => ("Critical", BAD),
         Severity::Warning => ("Warning", WARN),
         Severity::Info => ("Info", Style::new()),
-    }
-}
-
-fn truncated(text: &str) -> String {
-    match text.char_indices().nth(SHORT) {
-        None => text.to_owned(),
-        Some(_) => text.chars().take(SHORT - 3).chain("...".chars()).collect(),
     }
 }

@@ -12,6 +12,8 @@ const MOST: usize = 1 << 20;
 pub(super) struct EscapedLines<W> {
     to: W,
     format: Format,
+    /// The machine that an error is to name.
+    machine: Option<String>,
     /// The line that has not ended.
     begun: Vec<u8>,
     written: io::Result<()>,
@@ -19,7 +21,12 @@ pub(super) struct EscapedLines<W> {
 
 impl<W: Write> EscapedLines<W> {
     pub(super) fn new(to: W, format: Format) -> Self {
-        Self { to, format, begun: Vec::new(), written: Ok(()) }
+        Self { to, format, machine: None, begun: Vec::new(), written: Ok(()) }
+    }
+
+    /// Has the machine's name in each error, which the program there writes without it.
+    pub(super) fn naming(self, machine: String) -> Self {
+        Self { machine: Some(machine), ..self }
     }
 
     pub(super) fn take(&mut self, chunk: &[u8]) {
@@ -58,6 +65,10 @@ impl<W: Write> EscapedLines<W> {
             Format::Table | Format::Wide => printable_styled(&line),
             Format::Json => printable_json(&line).into_owned(),
         };
+        let line = match (&self.machine, line.strip_prefix("rocworker: ")) {
+            (Some(machine), Some(error)) => format!("rocworker: {machine}: {error}"),
+            _ => line,
+        };
         // Once the reader has gone, the command there goes on to its end.
         if self.written.is_ok() {
             self.written =
@@ -86,6 +97,15 @@ mod tests {
             passed(&chunks, Format::Table),
             "one\ntw\u{e4}\n\\u{1b}[2J\x1b[1;31mthree\x1b[0m\\r\nfour\n"
         );
+    }
+
+    #[test]
+    fn an_error_names_its_machine() {
+        let mut to = Vec::new();
+        let mut passed = EscapedLines::new(&mut to, Format::Table).naming("gpu1".to_owned());
+        passed.take(b"two GPUs\nrocworker: no such file\n");
+        passed.end().unwrap();
+        assert_eq!(String::from_utf8(to).unwrap(), "two GPUs\nrocworker: gpu1: no such file\n");
     }
 
     #[test]

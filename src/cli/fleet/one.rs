@@ -27,7 +27,8 @@ pub(super) fn run(
     let mut saved = Vec::new();
     let mut stdout = EscapedLines::new(anstream::stdout(), options.output);
     // stderr is text for people, whatever the answer's format is.
-    let mut stderr = EscapedLines::new(anstream::stderr(), Format::Table);
+    let mut stderr =
+        EscapedLines::new(anstream::stderr(), Format::Table).naming(printable(&host.to_string()));
     let words = asked.argv(options, false);
     let command = asked.command(options, &words, ssh::MOST);
     let code = ask(&programs, host, &command, &asked.input, &mut |heard| match heard {

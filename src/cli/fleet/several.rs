@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use fleet::program::Command;
 use fleet::{exposition, pool, ssh};
-use printable::{printable, printable_styled};
+use printable::{counted, printable, printable_styled};
 use reconcile::command::{Programs, Stream};
 
 use super::answers::{Ended, HostResult, OrderedOutput};
@@ -60,6 +60,9 @@ pub(super) fn run(
     }
     failed?;
     shown.end(&answers)?;
+    if !stop.load(Ordering::Relaxed) && hosts.len() > 1 {
+        writeln!(anstream::stderr(), "{}", summary(hosts, &answers, asked)).ok();
+    }
     let codes = || answers.iter().map(|it| it.as_ref().map_or(1, HostResult::code));
     Ok(match () {
         () if codes().any(|code| !matches!(code, 0 | 3)) => Outcome::FellShort,
@@ -126,6 +129,29 @@ fn print_progress(named: &Named, answered: &HostResult, counted: (usize, usize))
     }
 }
 
+/// How the command ended on the machines, in a line.
+fn summary(hosts: &[Named], answers: &[Option<HostResult>], asked: &RemoteCommand) -> String {
+    let names = |holds: &dyn Fn(i32) -> bool| -> Vec<String> {
+        let codes = answers.iter().map(|it| it.as_ref().map_or(1, HostResult::code));
+        let those = hosts.iter().zip(codes).filter(|(_, code)| holds(*code));
+        those.map(|(named, _)| printable(&named.name)).collect()
+    };
+    let done = match asked.words.first().map(String::as_str) {
+        Some("apply") if asked.writes => "applied",
+        Some("undo") if asked.writes => "reverted",
+        _ => "answered",
+    };
+    let (good, found) = (names(&|code| code == 0), names(&|code| code == 3));
+    let failed = names(&|code| !matches!(code, 0 | 3));
+    let mut text = format!("{}: {} {done}", counted(hosts.len(), "machine"), good.len());
+    for (names, how) in [(found, "with findings"), (failed, "failed")] {
+        if !names.is_empty() {
+            text += &format!(", {} {how}: {}", names.len(), names.join(", "));
+        }
+    }
+    text
+}
+
 /// After a signal: which machines did not finish, and which rocworker did not ask. A machine that failed is neither.
 fn interrupted(hosts: &[Named], answers: &[Option<HostResult>], asked: &RemoteCommand) -> String {
     let joined = |holds: &dyn Fn(&Option<HostResult>) -> bool, word: &dyn Fn(&Named) -> String| {
@@ -164,22 +190,38 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_interrupted_machines_those_that_failed_by_themselves_are_not_named() {
-        let hosts = ["gpu1", "gpu2", "gpu3", "gpu4"]
-            .map(|name| Named { name: name.to_owned(), host: format!("ops@{name}").parse().unwrap() });
-        let answer = |ended| Some(HostResult::new(ended, Vec::new(), b"", Duration::ZERO, false));
-        let failed = Ended::Failed("ssh is not installed".to_owned());
-        let answers = [answer(Ended::Code(0)), answer(failed), answer(Ended::Interrupted), None];
-        let asked = RemoteCommand {
+    fn the_last_line_counts_the_machines_and_names_those_that_failed() {
+        let hosts =
+            ["gpu1", "gpu2", "gpu3"].map(|name| Named { name: name.to_owned(), host: name.parse().unwrap() });
+        let answer = |code| Some(HostResult::new(Ended::Code(code), Vec::new(), b"", Duration::ZERO, false));
+        let answers = [answer(0), answer(1), answer(0)];
+        assert_eq!(summary(&hosts, &answers, &apply()), "3 machines: 2 applied, 1 failed: gpu2");
+        let status = RemoteCommand { words: vec!["status".to_owned()], writes: false, ..apply() };
+        let answers = [answer(0), answer(3), answer(2)];
+        let expected = "3 machines: 1 answered, 1 with findings: gpu2, 1 failed: gpu3";
+        assert_eq!(summary(&hosts, &answers, &status), expected);
+    }
+
+    fn apply() -> RemoteCommand {
+        RemoteCommand {
             which: Which::Installed,
             words: vec!["apply".to_owned()],
             input: Vec::new(),
             metrics: None,
             report: None,
             writes: true,
-        };
+        }
+    }
+
+    #[test]
+    fn of_interrupted_machines_those_that_failed_by_themselves_are_not_named() {
+        let hosts = ["gpu1", "gpu2", "gpu3", "gpu4"]
+            .map(|name| Named { name: name.to_owned(), host: format!("ops@{name}").parse().unwrap() });
+        let answer = |ended| Some(HostResult::new(ended, Vec::new(), b"", Duration::ZERO, false));
+        let failed = Ended::Failed("ssh is not installed".to_owned());
+        let answers = [answer(Ended::Code(0)), answer(failed), answer(Ended::Interrupted), None];
         assert_eq!(
-            interrupted(&hosts, &answers, &asked),
+            interrupted(&hosts, &answers, &apply()),
             "Interrupted, not finished: gpu3\napply may still be running there: check with `rocworker --host ops@gpu3 \
              status`\nInterrupted, not asked: gpu4\n"
         );

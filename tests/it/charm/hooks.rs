@@ -72,7 +72,7 @@ fn real_options_that_cannot_be_followed_are_the_units_status_and_change_nothing(
     for (options, status) in [
         (
             r#"{"restart":"soon"}"#,
-            "blocked: Config failed: restart: unknown variant `soon`, expected one of `never`, `drain`, `now`",
+            "blocked: Config failed: restart is \"soon\"; it takes never, drain or now",
         ),
         (
             r#"{"gpu-device-ids":"7"}"#,
@@ -102,6 +102,36 @@ fn real_options_that_cannot_be_followed_are_the_units_status_and_change_nothing(
     }
     unit.options("{}");
     assert_eq!(unit.run(laid.top(), "hooks/update-status").status(), READY);
+}
+
+#[test]
+fn real_a_worker_without_tags_is_blocked_until_the_option_says_whether_it_gets_some() {
+    if !real::require(&["python3", "env"]) {
+        return;
+    }
+    const ASKED: &str = "blocked: Config failed: concourse-tags: set true or false, for this worker has no tags. true: it \
+                         takes only steps with tags from then on. false: it goes on taking every step, and a step \
+                         needs no tag to get GPUs";
+    const ENVIRONMENT: &str = "etc/rocworker/concourse.env";
+    let (laid, unit) = (worker(), Unit::new());
+    let own = laid.text("var/lib/concourse-worker/worker-config.env");
+    laid.put("var/lib/concourse-worker/worker-config.env", &own.replace("CONCOURSE_TAG=linux\n", ""));
+    let before = laid.tree();
+    for hook in ["hooks/install", "hooks/config-changed", "hooks/update-status"] {
+        assert_eq!(unit.run(laid.top(), hook).status(), ASKED, "{hook}");
+        assert!(!laid.path("etc/cdi/amd.json").exists(), "{hook}");
+    }
+    for (answer, has_tags) in [("false", false), ("true", true)] {
+        unit.options(&format!("{{\"concourse-tags\":{answer}}}"));
+        assert_eq!(unit.run(laid.top(), "hooks/config-changed").status(), READY);
+        assert_eq!(laid.text(ENVIRONMENT).contains("CONCOURSE_TAG=gpu,"), has_tags, "{answer}");
+    }
+    // A worker that an earlier version of the charm tagged is asked nothing.
+    unit.options("{}");
+    assert_eq!(unit.run(laid.top(), "hooks/upgrade-charm").status(), READY);
+    assert!(laid.text(ENVIRONMENT).contains("CONCOURSE_TAG=gpu,"));
+    unit.run(laid.top(), "hooks/remove").well();
+    assert_eq!(laid.tree(), before);
 }
 
 /// Taken for no options at all, `null` would offer the GPUs that `compute-runtime: none` withholds.

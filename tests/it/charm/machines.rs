@@ -29,11 +29,14 @@ pub(crate) fn out(machine: &Machine) -> Laid {
     laid
 }
 
-/// The machine of the verification report, with a worker as the Concourse charm makes it.
+/// The machine of the verification report, with a worker as the Concourse charm makes it with a tag.
 pub(crate) fn worker() -> Laid {
     let laid = out(&support::captures::phoenix_beside_rtx4080());
     laid.put("etc/systemd/system/concourse-worker.service", WORKER_UNIT);
-    laid.put("var/lib/concourse-worker/worker-config.env", "CONCOURSE_RUNTIME=containerd\n");
+    laid.put(
+        "var/lib/concourse-worker/worker-config.env",
+        "CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG=linux\n",
+    );
     laid.put("var/lib/concourse/bin/concourse", "");
     laid.put("var/lib/concourse/bin/containerd", "");
     laid

@@ -195,6 +195,8 @@ fn real_charmcraft_packs_the_charm_and_its_dispatch_runs_every_hook_and_action()
         is_sound(&charm, archive);
     }
 
+    // The worker has no tags of its own.
+    let tagged = DEFAULTS.replacen('{', "{\"concourse-tags\":true,", 1);
     let stage = Stage::set(&captures::phoenix_beside_rtx4080());
     stage.put("etc/systemd/system/concourse-worker.service", WORKER_UNIT);
     stage.put("etc/group", "root:x:0:\nrender:x:104:\n");
@@ -207,17 +209,17 @@ fn real_charmcraft_packs_the_charm_and_its_dispatch_runs_every_hook_and_action()
         WORKER.to_owned(),
         format!("({LISTING}) > /run/before\n"),
         charm.put(),
-        charm.options(DEFAULTS),
+        charm.options(&tagged),
         charm.hook("hooks/install"),
         charm.hook("hooks/start"),
-        charm.options(&DEFAULTS.replace(r#""tag":"""#, r#""tag":"linux""#)),
+        charm.options(&tagged.replace(r#""tag":"""#, r#""tag":"linux""#)),
         charm.hook("hooks/config-changed"),
         is_of("CONCOURSE_TAG=linux,gpu"),
         charm.hook("hooks/config-changed"),
-        charm.options(&DEFAULTS.replace(r#""compute-runtime":"auto""#, r#""compute-runtime":"none""#)),
+        charm.options(&tagged.replace(r#""compute-runtime":"auto""#, r#""compute-runtime":"none""#)),
         charm.hook("hooks/config-changed"),
         "test -e /etc/cdi/amd.json || echo no CDI spec\n".to_owned(),
-        charm.options(DEFAULTS),
+        charm.options(&tagged),
         charm.hook("hooks/config-changed"),
         // Another version of the package comes with another revision.
         format!("cp {} {}/rocworker.deb\n", newer.display(), charm.unpacked.display()),
@@ -236,7 +238,7 @@ fn real_charmcraft_packs_the_charm_and_its_dispatch_runs_every_hook_and_action()
     let script = [
         WORKER.to_owned(),
         charm.put(),
-        charm.options(DEFAULTS),
+        charm.options(&tagged),
         charm.hook("hooks/install"),
         charm.hook("actions/detect"),
         charm.hook("actions/doctor"),

@@ -38,9 +38,12 @@ fn real_the_readmes_quick_start_deploys_what_charmcraft_packs_and_its_unit_is_re
     assert_eq!(pack, "cd target/dist/charm && charmcraft pack");
     let Some(charm) = Charm::packed() else { return };
 
-    let ["juju", "deploy", file, application] = deploy.split(' ').collect::<Vec<_>>()[..] else {
+    let ["juju", "deploy", file, application, "--config", option] = deploy.split(' ').collect::<Vec<_>>()[..]
+    else {
         panic!("{deploy}")
     };
+    let (option, value) = option.split_once('=').unwrap();
+    let options = DEFAULTS.replacen('{', &format!("{{\"{option}\":{value},"), 1);
     let file = file.strip_prefix("./").unwrap();
     assert!(charm.archives.iter().any(|archive| archive.ends_with(file)), "{file}: {:?}", charm.archives);
     assert_eq!(yaml()["name"], application);
@@ -57,7 +60,7 @@ fn real_the_readmes_quick_start_deploys_what_charmcraft_packs_and_its_unit_is_re
     let script = [
         WORKER.to_owned(),
         charm.put(),
-        charm.options(DEFAULTS),
+        charm.options(&options),
         charm.hook("hooks/install"),
         charm.hook("hooks/start"),
     ];

@@ -17,7 +17,7 @@ fn real_a_charm_that_could_not_apply_leaves_what_somebody_else_has_set_up() {
     }
     for (configuration, options, status) in [
         (Some("permissions: open\n"), "{}", "Set up by rocworker apply on the machine"),
-        (None, r#"{"restart":"soon"}"#, "Config failed: restart: unknown variant `soon`"),
+        (None, r#"{"restart":"soon"}"#, "Config failed: restart is \"soon\"; it takes never, drain or now"),
         (None, r#"{"gpu-device-ids":"7"}"#, "Set up by rocworker apply on the machine"),
     ] {
         let (laid, unit) = (worker(), Unit::new());

@@ -89,7 +89,7 @@ fn status_beside_a_wrong_configuration_tells_that_and_by_which_one_the_daemon_go
     laid.put(FILE, "no-such-key: 1\n");
     running.until("it says so", |daemon| daemon["config"]["problem"].is_string());
     let (code, said) = laid.fails(&["status"]);
-    let wrong = format!("{}:1: unknown field `no-such-key`", laid.path(FILE).display());
+    let wrong = format!("{}:1: no-such-key is no key", laid.path(FILE).display());
     let by = format!("problem: the daemon keeps this machine so: by the last good configuration: {wrong}");
     assert!(code == 2 && said.contains(&format!("\nproblem: {wrong}")) && said.contains(&by), "{said}");
     assert!(said.contains("/etc/cdi/amd.json") && !said.contains("in sync  "), "{said}");

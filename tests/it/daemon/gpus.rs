@@ -113,6 +113,22 @@ fn a_chosen_gpu_that_is_left_out_is_a_problem_that_is_told() {
 }
 
 #[test]
+fn the_question_about_a_workers_first_tags_is_a_problem_that_the_daemon_reports_and_no_tag_comes() {
+    let laid = machine("concourse: {tags: false}\n");
+    tag(&laid, "");
+    let running = applied(&laid);
+    let before = laid.text(TAGS);
+    laid.put("etc/rocworker/config.yaml", "restart: drain\n");
+    let said = running.until("it is told", |daemon| daemon["problems"][0].is_object());
+    let about = said["problems"][0]["text"].as_str().unwrap();
+    assert!(about.starts_with("this Concourse worker has no tags") && said["failing"].is_null(), "{said:#}");
+    assert_eq!(laid.text(TAGS), before);
+    assert!(!before.contains("CONCOURSE_TAG"), "{before}");
+    laid.put("etc/rocworker/config.yaml", "concourse: {tags: true}\n");
+    eventually("the answer is followed", || laid.text(TAGS).contains("CONCOURSE_TAG=gpu,"));
+}
+
+#[test]
 fn a_chosen_gpu_that_has_gone_from_the_bus_is_offered_no_more() {
     let laid = Laid::demo("gpu-device-ids: 0\n");
     let running = applied(&laid);

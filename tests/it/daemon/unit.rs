@@ -61,9 +61,9 @@ fn times_that_make_no_sense_are_refused_with_their_line() {
     for (config, problem) in [
         (
             "tag: a\ndaemon:\n  interval-s: 5\n",
-            "config.yaml:3: daemon.interval-s is not between 10 and 86400 seconds",
+            "config.yaml:3: daemon.interval-s is 5; it takes 10 to 86400 seconds",
         ),
-        ("daemon:\n  settle-s: 4000\n", "config.yaml:2: daemon.settle-s is not between 0 and 3600 seconds"),
+        ("daemon:\n  settle-s: 4000\n", "config.yaml:2: daemon.settle-s is 4000; it takes 0 to 3600 seconds"),
         ("daemon:\n  restart: often\n", "config.yaml:2: "),
     ] {
         let (code, said) = Laid::started(false, false, config).fails(&["plan"]);

@@ -249,8 +249,7 @@ fn real_modprobe_reads_the_options_as_they_were_configured() {
         Command::new(program("modprobe").unwrap()).args(["-c", "-C"]).arg(folder.path()).output().unwrap();
     let said = stdout(&output);
     let options: Vec<&str> = said.lines().filter(|line| line.starts_with("options amdgpu ")).collect();
-    // YAML has the hexadecimal number as a number.
-    let expected = "options amdgpu lockup_timeout=10000,60000 ppfeaturemask=4294967295 user_partt_mode=2";
+    let expected = "options amdgpu lockup_timeout=10000,60000 ppfeaturemask=0xffffffff user_partt_mode=2";
     assert_eq!(options, [expected], "{said}");
     assert!(output.stderr.is_empty(), "{output:?}");
 }

@@ -150,3 +150,32 @@ fn an_engine_that_is_not_there_or_left_alone_is_skipped_with_the_reason() {
         assert_check(find(&answer, "engines", engine), "skipped", &why, "");
     }
 }
+
+#[test]
+fn podman_is_an_engine_that_reads_specs_where_containers_conf_lets_it() {
+    let root = laid_out(&Machine::demo());
+    let of_podman = || {
+        let (_, answer) = doctor_beneath(root.path());
+        let checks = answer["checks"].as_array().unwrap().iter();
+        let mut of_podman = checks.filter(|it| it["name"] == "engines" && it["subject"] == "podman");
+        let check = of_podman.next().unwrap().clone();
+        assert!(of_podman.next().is_none(), "{answer:#}");
+        check
+    };
+    assert_check(&of_podman(), "skipped", "not installed", "");
+    put(root.path(), "usr/bin/podman", "stands for podman\n");
+    assert_check(&of_podman(), "ok", "podman reads CDI specs from /etc/cdi: podman run --device", "");
+
+    let conf = "etc/containers/containers.conf";
+    put(root.path(), conf, "[engine]\ncdi_spec_dirs = [\"/srv/cdi\"]\n");
+    let remedy = "add /etc/cdi to cdi_spec_dirs in /etc/containers/containers.conf, or remove that key";
+    assert_check(&of_podman(), "failed", "podman reads no CDI specs from /etc/cdi", remedy);
+    put(root.path(), conf, "[engine]\ncdi_spec_dirs = [\"/srv/cdi\", {append=true}]\n");
+    assert_check(&of_podman(), "ok", "podman reads CDI specs from /etc/cdi", "");
+    put(root.path(), conf, "[engine\n");
+    assert_check(&of_podman(), "skipped", "/etc/containers/containers.conf", "");
+
+    fs::remove_file(root.path().join(conf)).unwrap();
+    put(root.path(), "etc/rocworker/config.yaml", "cdi: {path: /srv/cdi/amd.json}\n");
+    assert_check(&of_podman(), "failed", "podman reads no CDI specs from /srv/cdi", "{append=true}");
+}

@@ -81,3 +81,20 @@ fn the_document_has_every_sign_that_doctor_prints() {
         assert!(document.contains(&format!("\n| {sign} |")), "{sign}");
     }
 }
+
+#[test]
+fn the_document_describes_each_check_and_a_report_keeps_its_name() {
+    let document = include_str!("../../../docs/doctor.md");
+    // A heading's words are kept by no report.
+    let lines = include_str!("../../../src/report/words.txt").lines().filter(|line| !line.starts_with("# "));
+    let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+    // With the GPUs off doctor lists each check that it has.
+    let off = crate::doctor::good().put("/etc/rocworker/config.yaml", "compute-runtime: none\n");
+    let (_, answer) = crate::doctor::doctor_beneath(laid_out(&off).path());
+    assert!(checks(&answer).len() >= 16, "{answer:#}");
+    for name in checks(&answer).iter().map(|check| check["name"].as_str().unwrap()) {
+        let is_described = |line: &str| line.starts_with("- `") && line.contains(&format!("`{name}`: "));
+        assert!(document.lines().any(is_described), "docs/doctor.md: no line describes the check {name}");
+        assert!(words.contains(&name), "src/report/words.txt: a report would hide the check's name {name}");
+    }
+}

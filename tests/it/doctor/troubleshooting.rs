@@ -1,4 +1,4 @@
-//! docs/troubleshooting.md quotes doctor: each of its sentences is what doctor prints of a machine with that symptom.
+//! docs/doctor.md quotes doctor: each of its sentences is what doctor prints of a machine with that symptom.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -21,8 +21,10 @@ const PROGRAMS: [&str; 3] =
 
 /// The component and the sentence of each row's second cell, in order.
 fn quoted() -> Vec<(String, String)> {
-    let document = text("docs/troubleshooting.md");
-    let rows = document.lines().filter(|line| line.starts_with("| ")).skip(2);
+    let document = text("docs/doctor.md");
+    let (_, table) = document.split_once("\n## What you see\n").unwrap();
+    let (table, _) = table.split_once("\n#").unwrap();
+    let rows = table.lines().filter(|line| line.starts_with("| ")).skip(2);
     let said = |row: &str| {
         let [_, _, says, does, _] = row.split(" | ").flat_map(|part| part.split('|')).collect::<Vec<_>>()[..]
         else {

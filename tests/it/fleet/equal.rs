@@ -49,8 +49,12 @@ fn assert_equal(fleet: &Fleet, machine: &Machine<'_>, (login, user): (&str, &str
         let here = asks(fleet, &[&["--host", &host], &arguments[..]].concat());
         let [there, here] = [there, here].map(|said| Said { stdout: timeless(&said.stdout), ..said });
         let is_equal = (there.status.code(), &there.stdout) == (here.status.code(), &here.stdout);
-        // An error's sentence begins with the program's name, there as here.
-        let has_its_talk = there.stderr.lines().all(|line| here.stderr.contains(line));
+        // An error's sentence names its machine here.
+        let named = |line: &str| match line.strip_prefix("rocworker: ") {
+            Some(error) => format!("rocworker: {host}: {error}"),
+            None => line.to_owned(),
+        };
+        let has_its_talk = there.stderr.lines().all(|line| here.stderr.contains(&named(line)));
         if !is_equal || !has_its_talk || (there.stdout.is_empty() && there.stderr.is_empty()) {
             differences.push(format!("{host}: {line}:\nthere {there:#?}\nhere {here:#?}"));
         }

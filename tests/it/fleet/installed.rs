@@ -32,7 +32,11 @@ fn real_plan_apply_and_status_run_remotely_as_root_with_equal_exit_codes() {
     gpu1.put("etc/rocworker/config.yaml", "tag: a\nmode: worker\n");
     let said = ask(&["plan"]);
     assert_eq!(said.status.code(), Some(2), "{said:?}");
-    assert!(said.stderr.contains("/etc/rocworker/config.yaml:2: unknown field `mode`"), "{}", said.stderr);
+    assert!(
+        said.stderr.contains("rocworker: ops@gpu1: /etc/rocworker/config.yaml:2: mode is no key"),
+        "{}",
+        said.stderr
+    );
 }
 
 #[test]

@@ -209,29 +209,63 @@ fn several_entries_have_a_line_for_each_gpu_above_them() {
     assert!(!text(&captures::phoenix(), TIMEOUT).contains("WORST"), "one entry");
 }
 
-/// As ROCr prints them (core/runtime/runtime.cpp), and as HIP prints the name of a status.
+/// As ROCr prints them (core/runtime/runtime.cpp), as HIP prints the name of a status, and as PyTorch prints HIP's text.
 #[test]
-fn what_rocr_says_is_not_the_kernels_and_is_explained_as_its_code() {
+fn what_rocm_reports_is_not_the_kernels_and_is_explained_as_its_code() {
     let root = laid(&captures::phoenix());
     for (said_by_it, code) in [
         (
             "Memory access fault by GPU node-1 (Agent handle: 0x55ac14d27600) on address 0x7f9587e00000. Reason: Page \
              not present or supervisor privilege.",
-            "hsa:0x2b",
+            "hsa:43",
         ),
         ("HW Exception by GPU node-1 (Agent handle: 0x1b0fc990) reason :GPU Hang", "2"),
         ("HW Exception by GPU node-1 (Agent handle: 0x1b0fc990) reason :ECC", "7"),
-        ("Queue aborting with error : HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION: an instruction", "hsa:0x2a"),
+        ("Queue aborting with error : HSA_STATUS_ERROR_ILLEGAL_INSTRUCTION: an instruction", "hsa:42"),
+        ("RuntimeError: HIP error: unspecified launch failure", "hip:719"),
+        ("torch: HIP error: out of memory", "hip:2"),
     ] {
         let meaning = said(root.path(), &explain(root.path(), &["explain", code], b""));
         assert!(meaning.contains("Recommended Actions"), "{meaning}");
-        let expected = format!(
-            "Nothing known was found in 1 line: the meaning is unknown.\n\
-             This is ROCr's message, not the kernel's. It means {code}.\n\n{meaning}"
-        );
+        let expected = format!("ROCm reports this, not the kernel. It means {code}.\n\n{meaning}");
         assert_eq!(said(root.path(), &explain(root.path(), &["explain", said_by_it], b"")), expected);
         let piped = explain(root.path(), &["explain", "-"], said_by_it.as_bytes());
         assert_eq!(said(root.path(), &piped), expected);
+    }
+}
+
+/// A program says at the end why it stops, and the kernel says it in the same log.
+#[test]
+fn explain_lists_the_kernels_messages_and_then_the_rocm_codes_at_the_end_of_a_log() {
+    let root = laid(&captures::phoenix());
+    let noise = "Traceback: step 7\n".repeat(2_000);
+    let log = format!(
+        "{noise}amdgpu 0000:64:00.0: {TIMEOUT}\nHIP error 719\nRuntimeError: No HIP GPUs are available\n"
+    );
+    let text = said(root.path(), &explain(root.path(), &["explain", "-"], log.as_bytes()));
+    for part in ["ring-timeout", "1 line with a known message", "It means hip:719.", "It means hip:100."] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let early = format!("HIP error 719\n{noise}");
+    let text = said(root.path(), &explain(root.path(), &["explain", "-"], early.as_bytes()));
+    assert_eq!(text, "Nothing known was found in 2001 lines: the meaning is unknown.\n");
+}
+
+/// People paste a part of a line.
+#[test]
+fn a_text_in_which_nothing_is_known_names_what_has_its_words() {
+    let root = laid(&captures::phoenix());
+    let asked = |text: &str| said(root.path(), &explain(root.path(), &["explain", text], b""));
+    let rest = "If this is a part of a line, give the whole line. rocworker explain --list has every name.\n";
+    for (text, near) in [
+        ("amdgpu 0000:03:00.0: amdgpu: ring gfx_0.0.0 timeout", "Near it: rocworker explain ring-timeout\n"),
+        ("usb 1-1: new device", ""),
+    ] {
+        let expected = format!("Nothing known was found in 1 line: the meaning is unknown.\n{rest}{near}");
+        assert_eq!(asked(text), expected);
+        if let Some(code) = near.trim().strip_prefix("Near it: rocworker explain ") {
+            assert!(asked(code).contains("Recommended Actions") || asked(code).contains(code), "{code}");
+        }
     }
 }
 

@@ -52,6 +52,11 @@ fn a_file_that_somebody_edits_is_noticed_repaired_and_after_the_third_time_conte
     laid.put(SPEC, "{\"theirs\":1}");
     let applied = laid.json(&["apply"]);
     assert_eq!(applied["changes"], json!([]));
+    let said = laid.run(&["apply"]).success();
+    let said = String::from_utf8_lossy(&said.get_output().stdout).into_owned();
+    let left =
+        format!("Nothing changed.\nLeft alone, for the reasons above: {}.\n", laid.path(SPEC).display());
+    assert!(said.starts_with("contested ") && said.ends_with(&left), "{said}");
     let text = applied["contested"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("amd-ctk or the Concourse charm keeps writing it: repaired 3 times"), "{text}");
     assert_eq!(laid.text(SPEC), "{\"theirs\":1}", "never fight");

@@ -68,7 +68,7 @@ fn given(laid: &Laid, device: &str) -> Vec<String> {
 /// Where a mistake is, what stands there, what is said of it, and the exit code.
 const SLIPS: [(&str, &str, &str, i32); 6] = [
     (CONFIG, "boot: {wait-s: 0}\ngpu-device-ids: 77\n", "gpu-device-ids names \"77\"", 2),
-    (CONFIG, "no-such-key: 1\n", "config.yaml:1: unknown field", 2),
+    (CONFIG, "no-such-key: 1\n", "config.yaml:1: no-such-key is no key", 2),
     (CONFIG, "", "is empty or not there", 2),
     ("etc/rocworker/templates/cdi/amd.json", "{% if broken", "cdi/amd.json", 1),
     ("etc/rocworker/templates/wrapper.json", "{% if broken", "wrapper.json", 1),

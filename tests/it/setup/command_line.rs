@@ -11,10 +11,10 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::setup::laid::Laid;
 
-const SCRIPTS: [&str; 7] = ["boot", "serve", "hook", "deb", "probe", "settle", "therock"];
+const SCRIPTS: [&str; 6] = ["boot", "hook", "deb", "probe", "settle", "therock"];
 
 /// Exit code, and what it said on both streams.
-fn said(arguments: &[&str]) -> (i32, String) {
+pub(super) fn said(arguments: &[&str]) -> (i32, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_rocworker")).args(arguments).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     (output.status.code().unwrap(), String::from_utf8(said).unwrap())
@@ -49,7 +49,7 @@ fn help_has_an_example_the_files_and_the_exit_codes() {
 fn what_only_scripts_run_is_named_nowhere() {
     let mut texts = vec![said(&["--help"]).1, said(&["-h"]).1, said(&["-v"]).1, said(&["man"]).1];
     // Each is a letter away from a command of scripts.
-    texts.extend(["boo", "serv", "hoo", "de", "prob", "settl"].map(|word| {
+    texts.extend(["boo", "hoo", "de", "prob", "settl"].map(|word| {
         let (code, said) = said(&[word]);
         assert_eq!(code, 2, "{said}");
         said
@@ -98,6 +98,10 @@ fn old_and_new_names_of_options_work() {
             serde_json::from_slice::<serde_json::Value>(&fs::read(plan).unwrap()).unwrap()["config_sha256"]
         );
     }
+    let (code, said) = laid.fails(&["lxd", "advise", "--json", "/srv/resources"]);
+    assert!(code == 2 && said.contains("--resources /srv/resources; --json is -o json"), "{said}");
+    let (code, said) = laid.fails(&["detect", "--json", "-o", "wide"]);
+    assert!(code == 2 && said.contains("'--json' cannot be used with '--output <FORMAT>'"), "{said}");
     let by = |option: &str| laid.run(&["detect", option, "json"]).success().get_output().stdout.clone();
     assert_eq!(by("-o"), by("--output"));
 }
@@ -146,6 +150,23 @@ fn a_configuration_is_checked_before_it_is_applied() {
     let answer = laid.json(&["config", "validate", other]);
     assert_eq!((&answer["valid"], &answer["path"]), (&json!(false), &json!(other)));
     assert!(answer["problem"].as_str().unwrap().contains(":2: "), "{answer}");
+    laid.put("etc/rocworker/config.yaml", "# later\n");
+    let (code, empty) = laid.fails(&["config", "validate"]);
+    assert!(code == 0 && empty.contains("config.yaml has no key, and every key has its default"), "{empty}");
+    // An older spelling counts, and is named: also by plan.
+    laid.put("etc/rocworker/config.yaml", "tag: a\nexporter: {pcie_bw: true}\n");
+    let (code, older) = laid.fails(&["config", "validate"]);
+    let warning = "config.yaml:2: pcie_bw is spelled pcie-bw now\n";
+    assert!(code == 0 && older.starts_with("warning: ") && older.contains(warning), "{older}");
+    assert_eq!(laid.json(&["config", "validate"])["warnings"].as_array().unwrap().len(), 1);
+    assert!(laid.fails(&["plan"]).1.contains("pcie_bw is spelled pcie-bw now"));
+    // A GPU that the machine lacks is wrong here, and may be right on the machine of a file.
+    laid.put("etc/rocworker/config.yaml", "gpu-device-ids: 99\n");
+    let (code, absent) = laid.fails(&["config", "validate"]);
+    assert!(code == 2 && absent.contains("config.yaml:1: gpu-device-ids names \"99\""), "{absent}");
+    assert_eq!(laid.json(&["config", "validate"])["valid"], json!(false));
+    let without = Laid::out(&captures::rtx4080(0, 128), "gpu-device-ids: 99\n");
+    assert_eq!(without.fails(&["config", "validate"]).0, 0);
     fs::remove_file(laid.path("etc/rocworker/config.yaml")).unwrap();
     let (code, none) = laid.fails(&["config", "validate"]);
     assert!(code == 0 && none.contains("every key has its default"), "{none}");
@@ -192,7 +213,7 @@ fn tables_fit_a_hundred_columns_and_wide_has_every_one() {
 fn status_is_a_line_for_each_and_says_what_to_do() {
     let laid = Laid::demo("");
     let (code, first) = laid.fails(&["status"]);
-    assert!(code == 3 && first.contains("No apply has set this machine up"), "{first}");
+    assert!(code == 0 && first.contains("rocworker manages nothing here: apply would make "), "{first}");
     assert!(first.contains("rocworker apply makes it"), "{first}");
     laid.run(&["apply"]).success();
     laid.put("etc/cdi/amd.json", "{}");
@@ -220,9 +241,16 @@ fn a_revert_offers_no_revert() {
 #[test]
 fn the_same_mistake_has_the_same_exit_code() {
     let laid = Laid::demo("gpu-device-ids: [99]\n");
-    for command in
-        [&["plan"][..], &["apply"], &["apply", "--dry-run"], &["status"], &["tags"], &["cdi", "generate"]]
-    {
+    for command in [
+        &["plan"][..],
+        &["apply"],
+        &["apply", "--dry-run"],
+        &["status"],
+        &["tags"],
+        &["cdi", "generate"],
+        &["config", "validate"],
+        &["explain", "/no/such/kern.log"],
+    ] {
         let (code, text) = laid.fails(command);
         assert_eq!(code, 2, "{command:?}: {text}");
     }
@@ -237,7 +265,7 @@ fn the_same_mistake_has_the_same_exit_code() {
         &["config", "validate", none],
         &["cdi", "validate", none],
         &["cdi", "generate", "--file", none],
-        &["lxd", "advise", "--json", none],
+        &["lxd", "advise", "--resources", none],
         &["report", "--file", none],
         &["man", "--into", none],
     ] {
@@ -287,12 +315,15 @@ fn a_machine_that_is_named_as_an_argument_is_pointed_to_the_option() {
             "{said}"
         );
     }
-    let output = std::process::Command::new(env!("CARGO_BIN_EXE_rocworker"))
-        .args(["detect", "--hots"])
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(said.contains("'--host'") && !said.contains("another machine"), "{said}");
+    for (arguments, tip) in [
+        (["detect", "--hots"], "a similar argument exists: '--host'"),
+        (["list-errors", "9"], "one error is explained by 'rocworker explain CODE'"),
+    ] {
+        let output =
+            std::process::Command::new(env!("CARGO_BIN_EXE_rocworker")).args(arguments).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(tip) && !said.contains("another machine"), "{said}");
+    }
 }
 
 #[test]

@@ -106,7 +106,7 @@ fn a_web_config_is_read_as_its_group_and_one_that_only_root_reads_is_a_problem()
     assert_eq!((laid.text(UNIT), &unreadable["changes"]), (before.clone(), &serde_json::json!([])));
     let (code, said) = laid.fails(&["status"]);
     assert!(
-        code == 3 && said.ends_with("all in sync, and the machine is not: the problems above keep it so\n"),
+        code == 3 && said.ends_with("all in sync, and the machine is not: what is named above keeps it so\n"),
         "{said}"
     );
     laid.put("etc/rocworker/web.yaml", "");
@@ -135,11 +135,7 @@ fn nix_is_root() -> bool {
 fn another_ones_unit_stays_until_it_is_to_be_replaced_and_undo_restores_it() {
     type Put = fn(&Laid);
     let cases: [(&str, Put, &str); 3] = [
-        (
-            "enabled",
-            |laid| enabled(laid, UNIT),
-            "runs /usr/local/bin/rocm_smi_exporter --web.listen-address=:9401",
-        ),
+        ("enabled", |laid| enabled(laid, UNIT), "runs /usr/local/bin/rocm_smi_exporter"),
         ("not enabled", |laid| laid.put(UNIT, FOREIGN), "runs /usr/local/bin/rocm_smi_exporter"),
         (
             "a package's",
@@ -234,6 +230,30 @@ fn the_exporter_alone_leaves_what_a_machine_was_set_up_by() {
     assert_eq!(laid.json(&["apply", "--only", "exporter"])["changes"], serde_json::json!([]));
     laid.run(&["undo", "--only", "exporter"]).success();
     assert_eq!((laid.tree(), laid.text(MEMORY)), (tree, memory));
+}
+
+#[test]
+fn undo_of_the_exporter_alone_says_whose_unit_stays_where_rocworker_has_none() {
+    for (is_foreign, expected) in [
+        (false, "rocworker manages no rocm-exporter.service here: nothing to undo\n"),
+        (
+            true,
+            "rocworker manages no rocm-exporter.service here: nothing to undo; /usr/lib/systemd/system/rocm-exporter.service \
+             is not rocworker's and runs /usr/local/bin/rocm_smi_exporter: it stays\n",
+        ),
+    ] {
+        let laid = Laid::started(true, true, "");
+        if is_foreign {
+            enabled(&laid, "usr/lib/systemd/system/rocm-exporter.service");
+        }
+        laid.run(&["apply"]).success();
+        if !is_foreign {
+            laid.run(&["undo", "--only", "exporter"]).success();
+        }
+        let undone = laid.run(&["undo", "--only", "exporter"]).success();
+        let said = String::from_utf8_lossy(&undone.get_output().stdout).replace("\n    ", " ");
+        assert_eq!(said, expected);
+    }
 }
 
 fn enabled(laid: &Laid, unit: &str) {

@@ -11,6 +11,7 @@ mod demo;
 mod drift;
 mod exporter;
 mod hand_edits;
+mod help;
 mod in_process;
 mod interrupted_runs;
 mod is_set_up;

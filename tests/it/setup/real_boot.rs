@@ -138,12 +138,12 @@ cp -a /run/dri/. /dev/dri/
 engines_found
 systemctl is-failed rocworker-boot
 systemctl show --property=ExecMainStatus rocworker-boot
-grep -o 'unknown field `no-such-key`' /run/boot
+grep -o 'no-such-key is no key' /run/boot
 "
     )) else {
         return;
     };
-    let after = "failed\nExecMainStatus=2\nunknown field `no-such-key`\n";
+    let after = "failed\nExecMainStatus=2\nno-such-key is no key\n";
     assert_eq!(out, format!("{ALL}{NODES}{TAGS}{after}"));
 }
 

@@ -100,7 +100,7 @@ for was in start stop; do
     systemctl $was rocm-exporter
     echo "$was: $(runs)"
     configure 'listen: 127.0.0.1:29403'
-    rocworker apply | grep -o 'and runs /bin/sleep 1000: it stays'
+    rocworker apply | grep -o 'and runs /bin/sleep: it stays'
     runs
     configure 'listen: 127.0.0.1:29403, existing: replace'
     rocworker apply > /run/applied
@@ -117,7 +117,7 @@ done
         return;
     };
     let expected = |was: &str, runs: &str| {
-        format!("{was}: {runs}\nand runs /bin/sleep 1000: it stays\n{runs}\n{runs}\nrestored\n")
+        format!("{was}: {runs}\nand runs /bin/sleep: it stays\n{runs}\n{runs}\nrestored\n")
     };
     assert_eq!(out, [expected("start", "sleep"), expected("stop", "nothing")].concat());
 }

@@ -391,6 +391,41 @@ fn real_a_mount_of_the_first_apply_hides_nothing_and_is_asked_for_once_it_has_go
     assert!(!again.contains("code") && !again.contains("runc-amd-wrapper\n"), "{said}");
 }
 
+/// An earlier version looked at fewer places at its first apply, and remembers that nothing was mounted there.
+#[test]
+fn real_a_mount_on_which_the_first_apply_wrote_hides_nothing_whatever_an_older_memory_says() {
+    if !real::require_root(&["unshare", "mount"]) {
+        return;
+    }
+    for (is_older, expected) in [(true, ""), (false, "umount ")] {
+        let (laid, program, _) = machine();
+        // The second time the file system comes later: then it may hide something.
+        let [before, later] = if is_older { [OVER, "true"] } else { ["true", OVER] };
+        let said = inside(
+            &laid,
+            &program,
+            &format!(
+                r#"
+                mkdir -p $top/proc/sys/kernel/random; echo 5ca1ab1e > $top/proc/sys/kernel/random/boot_id
+                cp -a $top/etc $top/other
+                {before}
+                rw "$@" apply > /dev/null
+                {later}
+                sed -z -i 's/"mounts": \[[^]]*\]/"mounts": []/' $top/var/lib/rocworker/memory.json
+                grep -c '"mounts": \[\]' $top/var/lib/rocworker/memory.json
+                rw "$@" undo
+                umount $top/etc
+                "#
+            ),
+        );
+        assert!(said.starts_with("1\n"), "{said}");
+        assert_eq!(said.contains("umount "), !expected.is_empty(), "{is_older}: {said}");
+        assert_eq!(said.contains("code 1"), !is_older, "{is_older}: {said}");
+    }
+}
+
+const OVER: &str = "mount --bind $top/other $top/etc";
+
 /// What an image had mounted while it was built says nothing of the machine that it becomes, and /run is new at each boot.
 #[test]
 fn real_an_image_is_undone_on_the_machine_that_it_became() {

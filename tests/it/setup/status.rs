@@ -33,7 +33,22 @@ fn status_tells_of_a_chosen_gpu_that_is_gone_and_of_what_is_configured_and_not_d
         fs::Permissions::from_mode(0o777),
     )
     .unwrap();
-    laid.run(&["status"]).code(3);
+    laid.run(&["plan", "--exit-code"]).code(3);
+}
+
+/// A laptop for podman, on which nobody has run apply.
+#[test]
+fn a_spec_that_cdi_generate_wrote_is_no_drift() {
+    let laid = Laid::demo("");
+    laid.run(&["cdi", "generate"]).success();
+    let (code, said) = laid.fails(&["status"]);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("/etc/cdi/amd.json") && !said.contains("to apply"), "{said}");
+    assert!(said.contains("\n1 managed path: apply would make "), "{said}");
+    laid.run(&["apply"]).success();
+    laid.put("etc/cdi/amd.json", "{}\n");
+    let (code, said) = laid.fails(&["status"]);
+    assert!(code == 3 && said.contains("rocworker apply puts it right\n"), "{said}");
 }
 
 #[test]

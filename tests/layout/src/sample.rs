@@ -10,6 +10,7 @@ use crate::readings::{Card, Trouble};
 use crate::{Device, Entry, Gpu, Kfd, KfdNode, Machine, Module};
 
 const DEMO: &str = include_str!("../../../templates/demo/machine.json");
+const LOAD: &str = include_str!("../../../templates/demo/load.json");
 
 const GIB: u64 = 1 << 30;
 /// MI300X: 192 GB of HBM3, 8 XCCs of 38 active compute units with 4 SIMDs each.
@@ -19,12 +20,16 @@ const MI300X_SIMDS: u64 = 8 * 38 * 4;
 /// XGMI, of the link types in KFD's topology (HSA_IOLINKTYPE).
 const XGMI: u64 = 11;
 
-/// The content of [`DEMO`].
+/// The content of [`DEMO`], and of [`LOAD`].
 #[derive(Deserialize)]
 struct Demo {
     files: BTreeMap<String, String>,
     links: BTreeMap<String, String>,
+    #[serde(default)]
     nodes: Vec<Recorded>,
+    /// Files that are no text, in hexadecimal digits.
+    #[serde(default)]
+    bytes: BTreeMap<String, String>,
 }
 
 #[derive(Deserialize)]
@@ -44,20 +49,36 @@ impl Machine {
     /// addresses are invented.
     #[must_use]
     pub fn demo() -> Self {
-        let demo: Demo = serde_json::from_str(DEMO).expect("templates/demo/machine.json is valid");
-        let mut machine = Self::new();
+        Self::new().with(DEMO)
+    }
+
+    /// [`Machine::demo`] under a load, as `rocworker demo --keep` leaves it, all of it invented: readings, processes, and a
+    /// kernel's log in which the Radeon PRO W7900 hangs.
+    #[must_use]
+    pub fn demo_under_load() -> Self {
+        Self::demo().with(LOAD)
+    }
+
+    fn with(mut self, data: &str) -> Self {
+        let demo: Demo = serde_json::from_str(data).expect("templates/demo has valid data");
         for (path, text) in demo.files {
-            machine = machine.put(&path, text);
+            self = self.put(&path, text);
         }
-        for (path, target) in demo.links {
-            machine = machine.put(&path, Entry::Link(target));
+        for (path, digits) in demo.bytes {
+            let byte = |at| u8::from_str_radix(&digits[at..at + 2], 16).expect("two hexadecimal digits");
+            self = self.put(&path, (0..digits.len()).step_by(2).map(byte).collect::<Vec<u8>>());
+        }
+        // The class of hwmon has its links by the layout of any machine.
+        for (path, target) in demo.links.into_iter().filter(|(path, _)| !path.starts_with("sys/class/hwmon/"))
+        {
+            self = self.put(&path, Entry::Link(target));
         }
         for node in demo.nodes {
             let mode = u32::from_str_radix(&node.mode, 8).expect("a mode is octal");
             let Recorded { path, major, minor, uid, gid, .. } = node;
-            machine = machine.put(&path, Device { major, minor, mode, uid, gid });
+            self = self.put(&path, Device { major, minor, mode, uid, gid });
         }
-        machine
+        self
     }
 
     /// A synthetic server for the benchmark: `cards` MI300X cut into `partitions` each (1 SPX,

@@ -38,6 +38,25 @@ pub fn consoles(document: &str) -> impl Iterator<Item = (&str, &str)> {
         .map(|part| part.split_once('\n').unwrap_or((part, "")))
 }
 
+/// Asserts that a document has the lines of a table or of a list, in this order and with no other between them.
+///
+/// # Panics
+/// Names the lines that the document lacks, ready to be copied, and those that it must not have.
+#[track_caller]
+pub fn assert_has_rows(path: &str, rows: &str) {
+    let document = text(path);
+    if document.contains(rows) {
+        return;
+    }
+    let is_row = |line: &&str| rows.lines().any(|row| row == *line);
+    let blocks = document.split("\n\n");
+    let written = blocks.max_by_key(|block| block.lines().filter(is_row).count()).unwrap_or_default();
+    let lacks: Vec<&str> = rows.lines().filter(|row| written.lines().all(|line| line != *row)).collect();
+    let leftover: Vec<&str> = written.lines().filter(|line| !is_row(line)).collect();
+    assert!(!lacks.is_empty() || !leftover.is_empty(), "{path}: the lines must stand in this order:\n{rows}");
+    panic!("{path}\nlacks these lines:\n{}\nmust not have these:\n{}", lacks.join("\n"), leftover.join("\n"));
+}
+
 /// A quick start of the README: its commands, and what is no command, such as a pipeline's step.
 ///
 /// # Panics
@@ -50,4 +69,29 @@ pub fn quick_start(title: &str) -> (Vec<String>, Vec<String>) {
     let mut blocks = blocks.into_iter();
     let commands = blocks.next().unwrap().lines().map(str::to_owned).collect();
     (commands, blocks.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The panic of a document of two rows below a head of its own.
+    fn panic_of(table: &str) -> Option<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("page.md");
+        fs::write(&path, "# Page\n\n| a | b |\n| --- | --- |\n| 1 | x |\n| 2 | y |\n\nText.\n").unwrap();
+        let path = path.to_str().unwrap();
+        let panicked = std::panic::catch_unwind(|| assert_has_rows(path, table)).err()?;
+        Some(panicked.downcast_ref::<String>().unwrap().replace(path, "page.md"))
+    }
+
+    #[test]
+    fn a_table_that_differs_names_the_rows_to_add_and_to_remove() {
+        let head = "| a | b |\n| --- | --- |\n";
+        assert_eq!(panic_of(&format!("{head}| 1 | x |\n| 2 | y |\n")), None);
+        let changed = panic_of(&format!("{head}| 1 | x |\n| 3 | z |\n")).unwrap();
+        assert_eq!(changed, "page.md\nlacks these lines:\n| 3 | z |\nmust not have these:\n| 2 | y |");
+        let moved = panic_of(&format!("{head}| 2 | y |\n| 1 | x |\n")).unwrap();
+        assert!(moved.contains("in this order"), "{moved}");
+    }
 }

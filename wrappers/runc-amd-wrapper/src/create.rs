@@ -28,7 +28,7 @@ use allocation::folder::Folder;
 use allocation::gpu::Gpu;
 use allocation::policy::{Ask, DefaultGrant, Edits, Policy, Setting, Sharing};
 use allocation::record::Record;
-use allocation::request::{self, Request, Selector};
+use allocation::request::{self, GPU_WAIT, Request, Selector};
 use allocation::selection::Pool;
 use allocation::withheld::Withheld;
 
@@ -263,6 +263,9 @@ impl Create<'_> {
             pool.quarantine(&withheld, &nodes_in(bundle, &pool).map_err(unclear)?);
         }
         let namespace = bundle.user_namespace().map_err(unclear)?;
+        if policy.sharing == Sharing::Shared {
+            self.warn_of_wait(bundle);
+        }
         let creator = store::creator(policy.sharing, &self.paths.lease.proc)?;
         let (in_bundle, exclusive);
         let (lock, leased, mut selected) = match request {
@@ -362,6 +365,18 @@ impl Create<'_> {
         }
         records.write(&lock, &name, &record.to_json()?)?;
         edited.map_or(Ok(()), |text| config.replace(&text))
+    }
+
+    /// No create waits where GPUs are shared.
+    fn warn_of_wait(&self, bundle: &Bundle<'_>) {
+        match request::wait_from_env(bundle.env()) {
+            Ok(0) => {}
+            Ok(seconds) => self.log.warn(&format!(
+                "{GPU_WAIT}={seconds} has no effect where GPUs are shared: it takes wrapper.sharing: exclusive and \
+                 wrapper.wait-limit-s in rocworker's configuration"
+            )),
+            Err(error) => self.log.warn(&error.to_string()),
+        }
     }
 
     /// The cards that the daemon keeps from containers, where the policy has quarantine and health.json can

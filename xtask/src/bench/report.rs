@@ -1,4 +1,4 @@
-//! Prints the measurements as a table for docs/dev/benchmarks.md.
+//! Prints the measurements as a table for docs/dev/performance.md.
 
 use std::fmt;
 

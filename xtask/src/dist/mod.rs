@@ -22,6 +22,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::command::Command;
 use crate::programs::Programs;
+use crate::refusal::no_argument;
 use crate::repository;
 pub(crate) use deb::Compression;
 use parts::Parts;
@@ -32,11 +33,32 @@ pub(crate) const VARIABLE: &str = "ROCWORKER_DIST";
 /// The version of the workspace, which all of its packages have.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-pub(crate) fn run() -> Result<()> {
-    for file in make(&Programs::built()?, &repository::target().join("dist"), Compression::Small)? {
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    no_argument("dist", arguments)?;
+    let files = make(&Programs::built()?, &repository::target().join("dist"), Compression::Small)?;
+    for file in &files {
         println!("{}", file.display());
     }
+    let package = files.iter().find(|file| file.extension().is_some_and(|ending| ending == "deb"));
+    print!("{}", next_steps(package.context("no Debian package was made")?));
     Ok(())
+}
+
+/// The commands that install the package, here and on another machine.
+fn next_steps(package: &Path) -> String {
+    let name = package.file_name().unwrap_or_default().display();
+    let package = package.display();
+    format!(
+        "
+Install the package on this machine, as root:
+    apt-get install {package}
+On another machine that runs Debian or Ubuntu:
+    scp {package} MACHINE:/tmp/
+    ssh -t MACHINE sudo apt-get install /tmp/{name}
+Installing it changes no configuration: `rocworker plan` shows what `rocworker apply` would change.
+docs/install.md says what the other files are for.
+"
+    )
 }
 
 /// Makes the files for the tests from programs without optimization, which take a fraction of the time to

@@ -31,8 +31,8 @@ pub(super) struct Parts {
     pub(super) monitoring: Named,
     /// Sets up the exporter and checks it.
     pub(super) install_exporter: Vec<u8>,
-    /// The commented sample.
-    pub(super) config: Vec<u8>,
+    /// The commented configuration, the rules of health, and what a report keeps of a file.
+    pub(super) samples: Named,
     /// README.md, docs/ and charm/examples/.
     pub(super) docs: Named,
     pub(super) licence: Vec<u8>,
@@ -76,7 +76,7 @@ impl Parts {
         files.put_all(&format!("{}templates", at.samples), &self.templates);
         files.put_all(at.samples, &self.monitoring);
         files.put_program(format!("{}install-rocm-exporter.sh", at.samples), self.install_exporter.clone());
-        files.put(format!("{}config.yaml", at.samples), self.config.clone());
+        files.put_all(at.samples, &self.samples);
         files.put_all(at.docs, &self.docs);
         files
     }
@@ -99,7 +99,7 @@ impl Parts {
             templates: templates(&top.join("templates"))?,
             monitoring: monitoring(top)?,
             install_exporter: read(&top.join("deploy/install-rocm-exporter.sh"))?,
-            config: read(&top.join("templates/config.yaml"))?,
+            samples: samples(top)?,
             docs: docs(top)?,
             licence: read(&top.join("LICENSE"))?,
             changelog: read(&top.join("CHANGELOG.md"))?,
@@ -122,6 +122,15 @@ fn docs(top: &Path) -> Result<Named> {
     docs.extend(named(&in_folder(&top.join("charm/examples"), "")?, "charm/examples/")?);
     docs.push(("README.md".to_owned(), read(&top.join("README.md"))?));
     Ok(docs)
+}
+
+fn samples(top: &Path) -> Result<Named> {
+    let samples = [
+        ("config.yaml", "templates/config.yaml"),
+        ("health-rules.toml", "crates/gpu-health/rules.toml"),
+        ("report-words.txt", "src/report/words.txt"),
+    ];
+    samples.into_iter().map(|(name, path)| Ok((name.to_owned(), read(&top.join(path))?))).collect()
 }
 
 fn monitoring(top: &Path) -> Result<Named> {

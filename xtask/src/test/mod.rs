@@ -19,9 +19,6 @@ use crate::refusal::Refusal;
 use crate::{dist, fuzz, repository};
 use step::Steps;
 
-const USAGE: &str = "`cargo xtask test` takes --yes, --changed or --all, and -- with arguments of `cargo nextest run`, \
-                     each or none; --changed selects by itself";
-
 /// How many of the tests run: each tier includes the one before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Tier {
@@ -61,7 +58,9 @@ impl<'a> Asked<'a> {
 
 /// Runs the checks in order; the first that fails ends the run.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let Asked { consent, tier, selection } = Asked::parse(arguments).ok_or_else(|| Refusal::new(USAGE))?;
+    let Asked { consent, tier, selection } = Asked::parse(arguments).ok_or_else(|| {
+        Refusal::new("these arguments do not go together; `cargo xtask test --help` says which do")
+    })?;
     let privilege = Privilege::of_this_process()?;
     let started = Instant::now();
     let steps = Steps::default();

@@ -1,5 +1,5 @@
 //! Edits of TOML. toml_edit locates each key and value; an edit splices, and leaves all other bytes alone.
-//! docs/dependencies.md says which bytes toml_edit would change if it wrote its document out.
+//! docs/dev/dependencies.md says which bytes toml_edit would change if it wrote its document out.
 
 mod array;
 mod comments;

@@ -113,6 +113,9 @@ pub struct Worker {
     /// Whether the managed environment file names a configuration of containerd now. If so, the worker's containerd is of
     /// a version that reads the managed one.
     pub was_given_config: bool,
+    /// Whether rocworker has tagged the worker: the managed environment file sets tags now, or an earlier run remembers
+    /// that it did.
+    pub was_tagged: bool,
     /// What the Concourse charm's own GPU mode has done.
     pub charm: Charm,
     /// Drop-ins that come after rocworker's and name environment files or unset variables.
@@ -208,6 +211,8 @@ impl Worker {
         let charm = Charm::read(root, &bin, own_config.as_ref().map(|(path, _)| path.as_path()));
         let mut files = unit.environment_files.iter().map(|file| &file.path);
         let settings_file = files.rfind(|path| *path != Path::new(ENV_FILE)).cloned();
+        let managed = root.read_text(ENV_FILE, CONFIG_LIMIT).map(|text| EnvFile::parse(&text));
+        let was_given = |variable| managed.as_ref().is_ok_and(|managed| managed.get(variable).is_some());
         Self {
             unit: unit.path,
             bin,
@@ -217,9 +222,8 @@ impl Worker {
             environment,
             written_config,
             own_config,
-            was_given_config: root
-                .read_text(ENV_FILE, CONFIG_LIMIT)
-                .is_ok_and(|text| EnvFile::parse(&text).get(CONFIG_VARIABLE).is_some()),
+            was_given_config: was_given(CONFIG_VARIABLE),
+            was_tagged: was_given(tags::VARIABLE),
             charm,
             later,
             settings_file,
@@ -235,9 +239,9 @@ impl Worker {
         format!("{}:{path}", self.bin.display())
     }
 
-    /// Whether the worker takes every step while rocworker sets no tag.
+    /// Whether the worker surely takes every step while rocworker sets no tag.
     fn has_no_tags(&self) -> bool {
-        tags::known(self).is_empty() && !self.options.has("tag")
+        tags::known(self).is_empty() && !self.options.has("tag") && self.unfollowed.is_empty()
     }
 }
 

@@ -14,14 +14,20 @@ pub const VARIABLE: &str = "CONCOURSE_TAG";
 /// What a worker with a usable GPU is tagged with, whichever it is.
 const OF_GPUS: [&str; 4] = ["gpu", "gpu-type=amd", "compute-runtime=rocm", "rocm"];
 
-/// The worker's tags: the configured ones first, then the managed ones, none twice.
+/// The tags of a worker that a person sets up: the configured ones first, then the managed ones, none twice.
 #[must_use]
 pub fn tags(config: &Config, selection: &Selection<'_>) -> Vec<String> {
     let mut tags = config.tags.clone();
-    if config.concourse.tags {
+    if config.concourse.tags != Some(false) {
         add(&mut tags, of_gpus(selection));
     }
     tags
+}
+
+/// Whether a person has decided that this worker has tags, or has none of its GPUs. A worker that takes every step
+/// would take none without tags from its first tag on.
+pub(super) fn are_decided(config: &Config, worker: &Worker) -> bool {
+    config.concourse.tags.is_some() || !config.tags.is_empty() || !worker.has_no_tags() || worker.was_tagged
 }
 
 fn add(tags: &mut Vec<String>, further: impl IntoIterator<Item = String>) {
@@ -64,13 +70,16 @@ pub(super) fn wanted(
     let own: Vec<&str> = if worker.charm.is_in_force() { without_the_charms(own) } else { own.collect() };
     let mut wanted = Vec::new();
     add(&mut wanted, own.into_iter().map(str::to_owned));
-    add(&mut wanted, if gives_gpus { tags(config, selection) } else { config.tags.clone() });
+    let gets_tags = gives_gpus && are_decided(config, worker);
+    add(&mut wanted, if gets_tags { tags(config, selection) } else { config.tags.clone() });
     Some(wanted.join(",")).filter(|wanted| wanted != known)
 }
 
 /// The tags that a worker has without rocworker.
 pub(super) fn known(worker: &Worker) -> &str {
-    worker.environment.get(VARIABLE).map_or("", String::as_str)
+    let tags = worker.environment.get(VARIABLE).map_or("", String::as_str);
+    // Blanks and commas alone name no tag.
+    if tags.trim_matches([',', ' ', '\t']).is_empty() { "" } else { tags }
 }
 
 /// Drops the tags that the charm's mode for AMD's GPUs wrote: they are not the user's own, and their count is of every

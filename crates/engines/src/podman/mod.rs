@@ -1,6 +1,7 @@
 //! podman, which finds the GPUs by CDI, so that rocworker configures nothing of podman's.
 
 mod canary;
+mod doctor;
 
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,7 @@ pub(super) const ENGINE: Engine = Engine {
         let files = FILES.map(|file| Watched::File(file.into()));
         files.into_iter().chain([VENDORS, FOLDER].map(|folder| Watched::Folder(folder.into()))).collect()
     },
+    doctor: |examined, _| doctor::check(examined),
     canary: canary::check,
     ..Engine::UNCONFIGURED
 };

@@ -2,23 +2,10 @@
 
 pub mod afids;
 pub mod errors;
+pub mod reported;
 pub mod statuses;
 
 use statuses::Library;
-
-/// The code of an error of which ROCr writes in words of its own to a program's stderr, as `explain` takes it:
-/// `hsa:0x29`, or `3`.
-///
-/// # Errors
-/// A built-in table is damaged, which tests of these tables exclude.
-pub fn code_reported_by_rocr(text: &str) -> Result<Option<String>, toml::de::Error> {
-    let statuses = Library::Hsa.table()?.codes;
-    if let Some(status) = statuses.iter().find(|status| status.is_reported_in(text)) {
-        return Ok(Some(format!("hsa:{:#x}", status.number)));
-    }
-    let errors = errors::all()?;
-    Ok(errors.iter().find(|error| error.is_reported_in(text)).map(|error| error.code.to_string()))
-}
 
 /// What a word on the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -56,15 +43,19 @@ impl<'a> Asked<'a> {
         Some(Self::of_prefix(prefix, code).unwrap_or(Self::UnknownPrefix(prefix)))
     }
 
-    /// `hip 719` and `AFID=24`, as people and logs write them.
-    fn of_parts(word: &'a str) -> Option<Self> {
-        let (prefix, code) = word.split_once(|c: char| c.is_whitespace() || matches!(c, ':' | '='))?;
-        let code = code.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, ':' | '='));
-        is_numeral(code).then(|| Self::of_prefix(prefix, code))?
+    /// `hip 719`, `AFID=24`, `HIP error code: 719` and `hipErrorLaunchFailure(719)`, as people and logs write them.
+    fn of_parts(words: &'a str) -> Option<Self> {
+        const BETWEEN: [&str; 3] = ["error", "code", "status"];
+        let parts = words.split(|c: char| c.is_whitespace() || matches!(c, ':' | '=' | '(' | ')'));
+        let parts =
+            parts.filter(|part| !part.is_empty() && !BETWEEN.iter().any(|it| it.eq_ignore_ascii_case(part)));
+        let &[library, code] = &*parts.collect::<Vec<_>>() else { return None };
+        is_numeral(code).then(|| Self::of_prefix(library, code))?
     }
 
     fn of_prefix(prefix: &str, code: &'a str) -> Option<Self> {
-        let library = Library::ALL.into_iter().find(|it| it.prefix().eq_ignore_ascii_case(prefix));
+        let is_of = |it: &Library| it.prefix().eq_ignore_ascii_case(prefix) || it.names(prefix);
+        let library = Library::ALL.into_iter().find(is_of);
         match library {
             Some(library) => Some(Self::Status(library, code)),
             None => prefix.eq_ignore_ascii_case("afid").then_some(Self::Afid(code)),
@@ -136,6 +127,12 @@ mod tests {
             ("hsa = 0x1016", Some(Asked::Status(Library::Hsa, "0x1016"))),
             ("afid 24", Some(Asked::Afid("24"))),
             ("AFID=24", Some(Asked::Afid("24"))),
+            ("HIP error 719", Some(Asked::Status(Library::Hip, "719"))),
+            ("hip error code: 719", Some(Asked::Status(Library::Hip, "719"))),
+            ("HSA status=0x1016", Some(Asked::Status(Library::Hsa, "0x1016"))),
+            ("hipErrorLaunchFailure(719)", Some(Asked::Status(Library::Hip, "719"))),
+            ("hipErrorUnheardOf (719)", Some(Asked::Status(Library::Hip, "719"))),
+            ("HIP error: out of memory", None),
             ("7 7", None),
             ("0xyz", None),
             ("hsa failed", None),

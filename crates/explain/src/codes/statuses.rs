@@ -85,12 +85,26 @@ impl Table {
 }
 
 impl Status {
-    /// Whether the library prints such a text when it meets this code.
+    /// The code as `explain` takes it, and with the number as the library's header has it: HIP's are decimal, and so are
+    /// small ones of the other libraries.
     #[must_use]
-    pub fn is_reported_in(&self, text: &str) -> bool {
+    pub fn code(&self, library: Library) -> String {
+        let prefix = library.prefix();
+        match self.number {
+            number if number >= 0x1000 && library != Library::Hip => format!("{prefix}:{number:#x}"),
+            number => format!("{prefix}:{number}"),
+        }
+    }
+
+    /// Whether this is the code of an error, and a text has one of its names as a word.
+    pub(super) fn is_error_named_in(&self, text: &str) -> bool {
         let is_word = |word: &str| self.names().any(|name| name == word);
+        self.number > 0 && text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(is_word)
+    }
+
+    /// Whether a text has the library's words for the code.
+    pub(super) fn is_said_in(&self, text: &str) -> bool {
         self.says.iter().any(|words| text.contains(words))
-            || text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').any(is_word)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {

@@ -1,12 +1,13 @@
 //! The cards, each with what containers can get of it.
 
 use inventory::Identity;
+use inventory::readings::Fault;
 use inventory::snapshot::{Card, Gpu, Snapshot};
 use maud::{Markup, html};
 use telemetry::sample::count;
 
 use super::health;
-use super::words::{bar, bytes, container, counted, known, table, unknown, untrusted};
+use super::words::{bar, bytes, container, counted, known, table, untrusted};
 
 pub(super) fn section(snapshot: &Snapshot) -> Markup {
     html! {
@@ -15,8 +16,8 @@ pub(super) fn section(snapshot: &Snapshot) -> Markup {
             @if snapshot.cards.is_empty() {
                 p { (snapshot.no_card()) " " code { "rocworker detect" } " lists what this machine has." }
             } @else {
-                @if !health::is_published(snapshot) {
-                    p { "Health is unknown: rocworker's daemon publishes none." }
+                @if !snapshot.publishes_health() {
+                    p { "Health is unknown: rocworker's daemon publishes none. " code { "rocworker health" } " judges now." }
                 }
                 div.cards {
                     @for (number, card) in snapshot.cards.iter().enumerate() {
@@ -37,7 +38,8 @@ fn article(number: usize, card: &Card, snapshot: &Snapshot) -> Markup {
         article.card aria-labelledby=(id) {
             header {
                 h3 id=(id) { (name(card)) }
-                (health::of_card(card))
+                // One sentence above the cards says why it is unknown of all.
+                @if snapshot.publishes_health() { (health::of_card(card)) }
             }
             p.model { (known(card.identity.model(), untrusted)) }
             p.soft.code {
@@ -80,29 +82,55 @@ fn unusable(card: &Card) -> Markup {
 
 fn readings(card: &Card, snapshot: &Snapshot) -> Markup {
     let memory = card.readings.own_memory();
+    let (used, total) = (of(memory.and_then(|it| it.used_bytes)), of(memory.and_then(|it| it.total_bytes)));
     let temperatures: Vec<(&str, f64)> = card.temperatures().collect();
     let whole = card.gpus.first().filter(|_| !card.is_partitioned());
+    let is_counted = |gpu: &&Gpu| snapshot.process_count(card, gpu).is_some();
+    let missing = card.missing();
     html! {
         dl {
-            dt { "Busy" }
-            dd { (known(card.readings.busy_percent, |busy| html! { (format!("{busy:.0} %")) (bar(busy, 100.0)) })) }
-            dt { "Memory" }
-            dd { (part(of(memory.and_then(|it| it.used_bytes)), of(memory.and_then(|it| it.total_bytes)), bytes)) }
-            dt { "Power" }
-            dd { (part(card.watts(), card.watts_limit(), |watts| format!("{watts:.0} W"))) }
-            dt { "Temperature" }
-            dd {
-                @if temperatures.is_empty() { (unknown()) }
-                @for (place, (sensor, celsius)) in temperatures.iter().enumerate() {
-                    @if place > 0 { ", " }
-                    (untrusted(sensor)) " " (format!("{celsius:.0} °C"))
+            @if let Some(busy) = card.readings.busy_percent {
+                dt { "Busy" }
+                dd { (format!("{busy:.0} %")) (bar(busy, 100.0)) }
+            }
+            (row_of("Memory", used, total, bytes))
+            (row_of("Power", card.watts(), card.watts_limit(), |watts| format!("{watts:.0} W")))
+            @if !temperatures.is_empty() {
+                dt { "Temperature" }
+                dd {
+                    @for (place, (sensor, celsius)) in temperatures.iter().enumerate() {
+                        @if place > 0 { ", " }
+                        (untrusted(sensor)) " " (format!("{celsius:.0} °C"))
+                    }
                 }
             }
-            @if let Some(gpu) = whole {
+            @if let Some(gpu) = whole.filter(|gpu| is_counted(gpu) || gpu.lease.is_some()) {
                 dt { "Used by" }
                 dd { (users(gpu, card, snapshot)) }
             }
         }
+        (unread(&missing.failed, &first_of(&missing.faults)))
+        (unread(&missing.absent, &card.why_absent()))
+        // Where no process is listed at all, the section of processes says so once for all cards.
+        @if whole.is_some_and(|gpu| !is_counted(&gpu)) && !snapshot.processes.is_empty() {
+            (unread(&["used by"], "KFD's files do not say which processes use it"))
+        }
+    }
+}
+
+/// Says what is unknown, and why.
+fn unread(names: &[&str], why: &str) -> Markup {
+    html! {
+        @if !names.is_empty() { p.unknown { "Unknown: " (names.join(", ")) ": " (untrusted(why)) "." } }
+    }
+}
+
+/// The first reason, and how many more there are.
+fn first_of(faults: &[&Fault]) -> String {
+    match faults {
+        [] => String::new(),
+        [only] => only.reason.to_string(),
+        [first, rest @ ..] => format!("{}; and {} more", first.reason, rest.len()),
     }
 }
 
@@ -111,12 +139,17 @@ fn of(bytes: Option<u64>) -> Option<f64> {
     bytes.map(count)
 }
 
-/// `12 W of 300 W`, and a bar where both are known.
-fn part(part: Option<f64>, whole: Option<f64>, shown: impl Fn(f64) -> String) -> Markup {
+/// A row with `12 W of 300 W` and a bar, or with what is known of the two.
+fn row_of(name: &str, part: Option<f64>, whole: Option<f64>, shown: impl Fn(f64) -> String) -> Markup {
+    let text = match (part, whole) {
+        (Some(part), Some(whole)) => format!("{} of {}", shown(part), shown(whole)),
+        (Some(part), None) => shown(part),
+        (None, Some(whole)) => format!("up to {}", shown(whole)),
+        (None, None) => return Markup::default(),
+    };
     html! {
-        (known(part, |part| html! { (shown(part)) }))
-        @if let Some(whole) = whole { " of " (shown(whole)) }
-        @if let (Some(part), Some(whole)) = (part, whole) { (bar(part, whole)) }
+        dt { (name) }
+        dd { (text) @if let (Some(part), Some(whole)) = (part, whole) { (bar(part, whole)) } }
     }
 }
 
@@ -137,18 +170,13 @@ fn partitions(number: usize, card: &Card, snapshot: &Snapshot) -> Markup {
     let used = card.gpus.iter().filter(|gpu| count(gpu).is_some_and(|count| count > 0)).count();
     let is_unknown = card.gpus.iter().any(|gpu| count(gpu).is_none());
     let leased = card.gpus.iter().filter(|gpu| gpu.lease.is_some()).count();
-    let rows = html! { @for gpu in &card.gpus { (row(card, gpu, count(gpu), leased > 0)) } };
+    let is_busy_known = card.gpus.iter().any(|gpu| card.busy_percent_of(gpu).is_some());
+    let rows = html! { @for gpu in &card.gpus { (row(card, gpu, count(gpu), is_busy_known, leased > 0)) } };
     let caption = format!("{}, as containers get them", name(card));
-    let mut heads = vec![
-        ("GPU", false),
-        ("Partition", true),
-        ("Busy", true),
-        ("Memory, total", true),
-        ("Processes", true),
-    ];
-    if leased > 0 {
-        heads.push(("Lease", false));
-    }
+    let mut heads = vec![("GPU", false), ("Partition", true)];
+    heads.extend(is_busy_known.then_some(("Busy", true)));
+    heads.extend([("Memory, total", true), ("Processes", true)]);
+    heads.extend((leased > 0).then_some(("Lease", false)));
     html! {
         details {
             summary {
@@ -159,16 +187,31 @@ fn partitions(number: usize, card: &Card, snapshot: &Snapshot) -> Markup {
                 @if leased > 0 { ", " (leased) " leased" }
             }
             (table(&format!("partitions-{number}"), &caption, &heads, &rows))
+            // A suspended card says above that nothing is read of it.
+            @if !is_busy_known && card.is_suspended() != Some(true) {
+                (unread(&["busy"], &why_not_busy(card)))
+            }
         }
     }
 }
 
-fn row(card: &Card, gpu: &Gpu, processes: Option<u64>, has_leases: bool) -> Markup {
+/// Why it is not known of any partition how busy it is: a partition's file or the card's would say so.
+fn why_not_busy(card: &Card) -> String {
+    let of_parts =
+        card.gpus.iter().filter_map(|gpu| gpu.part.as_ref()).flat_map(|part| &part.readings.faults);
+    let of_card = card.readings.faults.iter().filter(|fault| fault.explains(&["gpu_metrics"]));
+    let faults: Vec<&Fault> = of_parts.chain(of_card).collect();
+    if faults.is_empty() { card.why_absent() } else { first_of(&faults) }
+}
+
+fn row(card: &Card, gpu: &Gpu, processes: Option<u64>, is_busy_known: bool, has_leases: bool) -> Markup {
     html! {
         tr {
             th scope="row" { (known(gpu.index, |index| html! { (index) })) }
             td.number { (known(gpu.partition(), |partition| html! { (partition) })) }
-            td.number { (known(card.busy_percent_of(gpu), |busy| html! { (format!("{busy:.0} %")) })) }
+            @if is_busy_known {
+                td.number { (known(card.busy_percent_of(gpu), |busy| html! { (format!("{busy:.0} %")) })) }
+            }
             td.number { (known(of(card.memory_total_bytes_of(gpu)), |total| html! { (bytes(total)) })) }
             td.number { (known(processes, |count| html! { (count) })) }
             @if has_leases {

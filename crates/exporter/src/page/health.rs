@@ -69,16 +69,11 @@ pub(super) fn of_card(card: &Card) -> Markup {
     badge(state, &text)
 }
 
-/// Whether the daemon judges any card.
-pub(super) fn is_published(snapshot: &Snapshot) -> bool {
-    snapshot.cards.iter().any(|card| card.health.is_some())
-}
-
 /// Why a card is judged so, and what containers do not get for that.
 pub(super) fn reasons(card: &Card, snapshot: &Snapshot) -> Markup {
     let Some(GpuHealth { deductions, unknown, quarantine, leftover, .. }) = &card.health else {
         return html! {
-            @if is_published(snapshot) { p.reasons { "The daemon has not judged it in the last minute." } }
+            @if snapshot.publishes_health() { p.reasons { "The daemon has not judged it in the last minute." } }
         };
     };
     if deductions.is_empty() && unknown.is_empty() && quarantine.is_none() && leftover.is_none() {

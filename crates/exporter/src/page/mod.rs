@@ -32,8 +32,11 @@ pub(crate) static POLICY: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// `host`: what the machine calls itself.
-pub(crate) fn render(snapshot: &Snapshot, host: Option<&str>) -> String {
+/// The interval of the link to a page that loads itself again.
+const INTERVAL: u16 = 5;
+
+/// `host`: what the machine is called. `refresh`: after how many seconds a browser loads the page again.
+pub(crate) fn render(snapshot: &Snapshot, host: Option<&str>, refresh: Option<u16>) -> String {
     let name = host.map_or_else(|| "this machine".to_owned(), plain);
     let title = format!("{name}: {}", health::worst(snapshot));
     html! {
@@ -43,13 +46,14 @@ pub(crate) fn render(snapshot: &Snapshot, host: Option<&str>) -> String {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
+                @if let Some(seconds) = refresh { meta http-equiv="refresh" content=(seconds); }
                 // Browsers ask for /favicon.ico otherwise.
                 link rel="icon" href="data:,";
                 title { (title) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                header { (beginning(snapshot, &name)) }
+                header { (beginning(snapshot, &name, refresh)) }
                 main {
                     (gpus::section(snapshot))
                     (processes::section(snapshot))
@@ -68,11 +72,20 @@ pub(crate) fn render(snapshot: &Snapshot, host: Option<&str>) -> String {
     .into_string()
 }
 
-fn beginning(snapshot: &Snapshot, name: &str) -> Markup {
+fn beginning(snapshot: &Snapshot, name: &str, refresh: Option<u16>) -> Markup {
     html! {
         h1 { (name) }
         @if !snapshot.cards.is_empty() { (health::of_all(snapshot)) }
-        p.soft { "Read at " (time(snapshot.taken_at_seconds())) ". " a href="." { "Refresh" } }
+        p.soft {
+            "Read at " (time(snapshot.taken_at_seconds())) ". "
+            @match refresh {
+                Some(seconds) => { "Loads again every " (seconds) " s: " a href="." { "stop" } },
+                None => {
+                    a href="." { "Refresh" } ", or "
+                    a href=(format!("?refresh={INTERVAL}")) { "every " (INTERVAL) " s" }
+                },
+            }
+        }
     }
 }
 

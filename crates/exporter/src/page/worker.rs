@@ -8,9 +8,9 @@ use super::words::{container, counted, table, time, untrusted};
 pub(super) fn sections(daemon: Option<&Published>) -> Markup {
     let Some(daemon) = daemon else { return no_daemon() };
     html! {
-        (section("leases", "Leases", &known_or(daemon.leases.as_deref(), "the leases", leases)))
+        (section("leases", "Leases", &known_or(daemon.leases.as_deref(), "rocworker lease list", leases)))
         (section("drift", "Drift", &drift(daemon)))
-        (section("changes", "Last changes", &known_or(daemon.changes.as_deref(), "the history", changes)))
+        (section("changes", "Last changes", &known_or(daemon.changes.as_deref(), "rocworker history", changes)))
     }
 }
 
@@ -18,10 +18,11 @@ fn section(id: &str, heading: &str, content: &Markup) -> Markup {
     html! { section aria-labelledby=(id) { h2 id=(id) { (heading) } (content) } }
 }
 
-fn known_or<T>(list: Option<&[T]>, what: &str, shown: impl FnOnce(&[T]) -> Markup) -> Markup {
+/// `command`: what says why the daemon does not know.
+fn known_or<T>(list: Option<&[T]>, command: &str, shown: impl FnOnce(&[T]) -> Markup) -> Markup {
     match list {
         Some(list) => shown(list),
-        None => html! { p { "Unknown: rocworker's daemon could not read " (what) "." } },
+        None => html! { p { "Unknown to rocworker's daemon: " code { (command) } " says why." } },
     }
 }
 

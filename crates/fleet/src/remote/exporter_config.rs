@@ -3,7 +3,6 @@
 use std::net::SocketAddr;
 
 use config::{Config, ExistingUnit};
-use yaml_serde::{Mapping, Value};
 
 /// The address on which the exporter will listen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,8 +26,7 @@ pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<
             "{path} turns AMD's GPUs off (compute-runtime, or GPU_NODE): change that key, then install again"
         ));
     }
-    let written = written(config);
-    let says_listen = written.as_ref().is_some_and(|keys| keys.contains_key("listen"));
+    let says_listen = config.has_key("exporter.listen");
     let exporter = &config.exporter;
     let is_listening = match listen {
         Listen::Asked(address) => exporter.listen == address,
@@ -49,7 +47,7 @@ pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<
     if !exporter.unit.is_on() {
         keys.push("unit: true".to_owned());
     }
-    if written.is_some() {
+    if config.has_key("exporter") {
         return Err(format!(
             "{path} already has a key exporter with other values: set {} there, then install again",
             keys.join(" and ")
@@ -69,13 +67,6 @@ pub fn with_exporter(config: &Config, listen: Listen, replaces: bool) -> Result<
             keys.join(", ")
         ))
     }
-}
-
-/// The values of the key `exporter`; empty if it is null.
-fn written(config: &Config) -> Option<Mapping> {
-    let document: Value = yaml_serde::from_str(config.text()).ok()?;
-    let value = document.as_mapping()?.get("exporter")?;
-    Some(value.as_mapping().cloned().unwrap_or_default())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A rule's condition in words, for the table of docs/health.md.
+//! A rule's condition in words, for the list of docs/health.md.
 
 use std::fmt;
 

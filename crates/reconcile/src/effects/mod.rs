@@ -196,7 +196,6 @@ impl Services<'_> {
     #[must_use]
     pub fn announce(&self, effect: &Effect) -> String {
         match (effect, self.restarts) {
-            _ if self.programs.is_none() => format!("{effect} (not beneath another root than /)"),
             (Effect::Restart { unit, .. }, Restarts::Never) => {
                 format!("{unit} is not restarted (restart: never)")
             }

@@ -7,7 +7,7 @@ use root::Attributes;
 
 use super::case::{Case, Observed, Planned, Unchanged};
 use super::file;
-use crate::model::{Change, Content, Entry, Found, Managed, Repairs, State, Target, Verb, diff};
+use crate::model::{Change, Content, Entry, Found, Managed, Repairs, State, Target, Verb, edit_diff};
 
 /// Mode of a file that was not there: engines' packages ship their files so.
 const NEW: u32 = 0o644;
@@ -77,7 +77,7 @@ pub(super) fn plan(case: &Case<'_>, edit: &Edit) -> Planned {
     let was_managed = is_managed || held.is_some_and(|(_, old, _)| old != edit);
     let states = [to.clone()].into_iter().chain(was_managed.then(|| from.clone())).collect();
     let entry = Entry::of(case.action, before, Managed::Edited { edit: edit.clone(), states }, repairs);
-    let diff = diff(current.as_bytes(), wanted.as_bytes());
+    let diff = edit_diff(current.as_bytes(), wanted.as_bytes());
     let target = Target::Put(Content::File { bytes: wanted.into_bytes(), attributes });
     let mut change = Change::forward(case.action, verb, (from, to), target, entry);
     change.reason.extend(given_up.sentence().map(|sentence| format!("; {sentence}")));
@@ -155,7 +155,7 @@ fn take_out(entry: &Entry, edit: &Edit, found: &Found, before: Option<&str>, for
             )));
         }
         Some(text) => {
-            let (attributes, diff) = (attributes(found), diff(current.as_bytes(), text.as_bytes()));
+            let (attributes, diff) = (attributes(found), edit_diff(current.as_bytes(), text.as_bytes()));
             let to = State::of_file(text.as_bytes(), attributes);
             let target = Target::Put(Content::File { bytes: text.into_bytes(), attributes });
             Change { diff, ..Change::back(entry, Verb::Edit, (from, to), target) }

@@ -64,7 +64,9 @@ pub(super) fn plan(case: &Case<'_>, content: &Content) -> Planned {
     };
     let (to, diff) = match content {
         Content::File { bytes, attributes } => {
-            (State::of_file(bytes, *attributes), diff(found.bytes(), bytes))
+            let to = State::of_file(bytes, *attributes);
+            let lines = lines(&from, &to, (found.bytes(), bytes));
+            (to, lines)
         }
         Content::Link { target } => (State::Link { target: target.clone() }, None),
         // The content is not known before it is fetched.
@@ -198,10 +200,10 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
         return Err(Unchanged::Left(format!("{what} is there now: move it out of the way")));
     }
     let (verb, target, lines) = match &entry.before {
-        State::Absent => (Verb::Remove, Target::Absent, diff(found.bytes(), b"")),
+        State::Absent => (Verb::Remove, Target::Absent, lines(&from, &State::Absent, (found.bytes(), b""))),
         State::File { sha256, mode, uid, gid } => {
             let bytes = seen.store.kept(sha256).map_err(|error| lost(error.to_string(), force))?;
-            let lines = diff(found.bytes(), &bytes);
+            let lines = lines(&from, &entry.before, (found.bytes(), &bytes));
             let attributes = Attributes { mode: *mode, owner: Some((*uid, *gid)) };
             (Verb::Restore, Target::Put(Content::File { bytes, attributes }), lines)
         }
@@ -214,6 +216,13 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
         }
     };
     Ok(Change { diff: lines, ..Change::back(entry, verb, (from, entry.before.clone()), target) })
+}
+
+/// The lines that change, where everybody may read the file: a worker's containerd.toml may hold a password, and so may
+/// the copy of it.
+fn lines(from: &State, to: &State, (old, new): (&[u8], &[u8])) -> Option<String> {
+    let is_open = |state: &State| !matches!(state, State::File { mode, .. } if mode & 0o004 == 0);
+    if is_open(from) && is_open(to) { diff(old, new) } else { None }
 }
 
 /// The state before the apply cannot be restored: the path stays as it is, and `force` makes rocworker stop

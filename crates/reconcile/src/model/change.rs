@@ -1,11 +1,7 @@
 use serde::{Deserialize, Serialize};
-use similar::TextDiff;
 
 use super::{Action, Content, Effect, Entry, KindName, Resource, Stage, State, Unpacked};
 use crate::apt::{self, Installer};
-
-/// Comparing longer texts takes time, and people do not read the result.
-const DIFF_LIMIT: usize = 256 << 10;
 
 /// One change, as a plan lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -194,14 +190,4 @@ impl Change {
             keep: None,
         }
     }
-}
-
-/// The lines that change, as `diff -u` shows them without its header.
-pub(crate) fn diff(old: &[u8], new: &[u8]) -> Option<String> {
-    let (old, new) = (std::str::from_utf8(old).ok()?, std::str::from_utf8(new).ok()?);
-    if old.len().max(new.len()) > DIFF_LIMIT {
-        return None;
-    }
-    let diff = TextDiff::from_lines(old, new);
-    Some(diff.unified_diff().context_radius(2).missing_newline_hint(false).to_string())
 }

@@ -7,6 +7,8 @@ use super::{Action, UndoConstraints, Use};
 pub struct Desired {
     pub actions: Vec<Action>,
     pub notes: Vec<Note>,
+    /// What a person has to decide before an apply changes anything.
+    pub question: Option<Note>,
     /// Components whose desired state is not known: what rocworker manages of them stays.
     pub undecided: Vec<String>,
     /// The machine could not be observed, so that no component's desired state is known: everything managed
@@ -40,6 +42,11 @@ impl Desired {
     /// Says that something is not applied, and why.
     pub fn problem(&mut self, about: &str, text: impl Into<String>) {
         self.notes.push(Note { about: about.to_owned(), text: text.into(), problem: true });
+    }
+
+    /// Asks a person something that an apply waits for.
+    pub fn ask(&mut self, about: &str, text: impl Into<String>) {
+        self.question = Some(Note { about: about.to_owned(), text: text.into(), problem: true });
     }
 
     /// Assigns every action to one component: `containerd`, `docker`.
@@ -80,5 +87,6 @@ impl Desired {
         self.is_undecided |= other.is_undecided;
         self.actions.extend(other.actions);
         self.notes.extend(other.notes);
+        self.question = self.question.take().or(other.question);
     }
 }

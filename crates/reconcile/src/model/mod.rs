@@ -3,6 +3,7 @@
 mod action;
 mod change;
 mod desired;
+mod diff;
 mod effect;
 mod entry;
 mod finding;
@@ -14,8 +15,9 @@ mod uptime;
 
 pub use action::{Action, Content, Kind, KindName, Package, Stage, Unpacked, Want};
 pub use change::{Change, Verb};
-pub(crate) use change::{Doing, Target, diff};
+pub(crate) use change::{Doing, Target};
 pub use desired::{Desired, Note};
+pub(crate) use diff::{diff, edit_diff};
 pub use effect::{Ask, Effect, ModuleBuild, Outcome, Restarts, Settled};
 pub use entry::{Came, Entry, Managed, Repairs};
 pub use finding::Finding;

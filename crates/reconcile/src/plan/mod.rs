@@ -234,10 +234,8 @@ impl Plan {
                 }
             }
             let waits_for = self.skipped.iter().find(|skipped| action.needs.contains(&skipped.path));
-            if let (Ok(change), Some(skipped)) = (&planned, waits_for) {
-                let Change { from, to, .. } = change;
-                let text = format!("{from} → {to}: it needs {}, which is not made here", skipped.path);
-                self.skipped.push(Finding { path: action.path.clone(), text });
+            if let (Ok(_), Some(_)) = (&planned, waits_for) {
+                self.skipped.push(Finding { path: action.path.clone(), text: NOT_FETCHED.to_owned() });
                 continue;
             }
             self.add(root, action.path.clone(), planned);
@@ -253,10 +251,7 @@ impl Plan {
     fn add(&mut self, root: &Root, path: Resource, planned: Planned) {
         let (findings, text) = match planned {
             Ok(change) if change.target.needs_host() && !root.is_host() => {
-                let Change { from, to, .. } = change;
-                let text =
-                    format!("{from} → {to}: nothing is fetched or installed beneath another root than /");
-                (&mut self.skipped, text)
+                (&mut self.skipped, NOT_FETCHED.to_owned())
             }
             Ok(change) => {
                 self.linked.extend(other_names(root, &change));
@@ -275,6 +270,9 @@ impl Plan {
         findings.push(Finding { path, text });
     }
 }
+
+/// Why a package does not come, nor what it is installed from.
+const NOT_FETCHED: &str = "nothing is fetched or installed beneath another root than /";
 
 /// Why a file is not reverted yet.
 pub(crate) fn unreplaced(by: &Resource) -> String {

@@ -144,6 +144,18 @@ impl Receipt {
         }
     }
 
+    /// Whether this file system was mounted there already when rocworker wrote what is beneath it.
+    #[must_use]
+    pub fn saw_mounted(&self, mount: &Path) -> bool {
+        let is_beneath = |entry: &&Entry| entry.path.path().is_some_and(|path| path.starts_with(mount));
+        let mut beneath = self.entries.iter().filter(is_beneath).peekable();
+        beneath.peek().is_some()
+            && beneath.all(|entry| match &entry.mount {
+                Some(then) => then.starts_with(mount),
+                None => self.mounts.contains(mount),
+            })
+    }
+
     /// The effects that are still pending. A reboot that has happened since does not count, though only the
     /// next run records it.
     pub fn still_pending(&self, root: &Root) -> impl Iterator<Item = &Pending> {

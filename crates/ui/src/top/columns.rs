@@ -1,6 +1,6 @@
 //! The columns of both tables, as many as the terminal's width has room for.
 
-use printable::cut;
+use printable::{cut, elided};
 use ratatui::layout::Constraint;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span, Text};
@@ -39,9 +39,11 @@ impl Column {
         self.cell(&self.heading, Style::new())
     }
 
-    /// A cell of the column: what does not fit is cut.
+    /// A cell of the column. Of a text that does not fit, both ends stay; a number is cut.
     pub(super) fn cell(&self, text: &str, style: Style) -> Cell<'static> {
-        let line = Line::from(Span::styled(cut(text, usize::from(self.width)), style));
+        let width = usize::from(self.width);
+        let text = if self.is_right { cut(text, width) } else { elided(text, width) };
+        let line = Line::from(Span::styled(text, style));
         Cell::from(Text::from(if self.is_right { line.right_aligned() } else { line }))
     }
 }

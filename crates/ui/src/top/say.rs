@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use inventory::health::State;
-use inventory::snapshot::{Card, Process, Snapshot};
+use inventory::readings::Fault;
+use inventory::snapshot::{Card, Missing, Process, Snapshot};
 use printable::printable;
 use telemetry::container::short;
 use telemetry::sample::count as float;
@@ -91,16 +92,18 @@ pub fn count(value: Option<impl Into<u64>>) -> String {
     or_unknown(value.map(|value| value.into().to_string()))
 }
 
-/// The name without vendor and family words where room is short.
+/// The name without the words for vendor, family and form where room is short, then without the chip's: `Navi 31 [RX 7900]`.
 pub fn name(card: &Card, room: usize) -> String {
     let model = card.identity.model().or(card.identity.gfx.as_deref()).unwrap_or("AMD GPU");
     let mut name = printable(model);
-    for word in ["AMD ", "Instinct ", "Radeon "] {
+    for word in ["AMD ", "Instinct ", "Radeon ", " OAM"] {
         if name.width() > room {
             name = name.replacen(word, "", 1);
         }
     }
-    name
+    let model =
+        name.strip_suffix(']').and_then(|name| name.split_once(" [")).map(|(_, model)| model.to_owned());
+    model.filter(|_| name.width() > room).unwrap_or(name)
 }
 
 /// The daemon's judgement in a word; a dash where it gives none.
@@ -117,6 +120,13 @@ pub(crate) fn health_in_short(card: &Card) -> &'static str {
         Some(State::Unknown) => "?",
         None => UNKNOWN,
     }
+}
+
+/// Who started a process, without the unit's type where room is short.
+pub(crate) fn owner_in(process: &Process, room: usize) -> String {
+    let owner = owner(process);
+    let name = [".service", ".scope"].iter().find_map(|kind| owner.strip_suffix(kind));
+    name.filter(|_| owner.width() > room).map_or_else(|| owner.clone(), str::to_owned)
 }
 
 /// Who started a process: its pod and its container, or its unit.
@@ -159,8 +169,38 @@ pub fn modes(card: &Card) -> Option<String> {
     }
 }
 
-/// The sentence that says what is unknown without the daemon.
-pub const NO_DAEMON: &str = "rocworker's daemon publishes nothing: leases, drift and pod names are unknown.";
+/// `busy, power unknown: power1_input and 2 more give no value`.
+pub(crate) fn failed(missing: &Missing<'_>) -> Option<String> {
+    let file = |fault: &Fault| fault.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let why = match &*missing.faults {
+        [] => return None,
+        [only] => format!("{} gives no value", file(only)),
+        [first, rest @ ..] => format!("{} and {} more give no value", file(first), rest.len()),
+    };
+    Some(format!("{} unknown: {}", missing.failed.join(", "), printable(&why)))
+}
+
+/// `power unknown: amdgpu reports none`.
+pub fn absent(card: &Card) -> Option<String> {
+    let names = card.missing().absent;
+    let why = printable(&card.why_absent());
+    (!names.is_empty()).then(|| format!("{} unknown: {why}", names.join(", ")))
+}
+
+/// What is unknown of a machine with GPUs because its daemon does not publish it; `None`: the daemon does.
+pub fn unpublished(snapshot: &Snapshot) -> Option<&'static str> {
+    match (&snapshot.daemon, snapshot.publishes_health()) {
+        _ if snapshot.cards.is_empty() => None,
+        (None, false) => {
+            Some("rocworker's daemon publishes nothing: health, leases, drift and pod names are unknown.")
+        }
+        (None, true) => {
+            Some("rocworker's daemon publishes health alone: leases, drift and pod names are unknown.")
+        }
+        (Some(_), false) => Some("rocworker's daemon publishes no health: rocworker health judges now."),
+        (Some(_), true) => None,
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -219,6 +219,12 @@ impl State {
         self.selected_process = 0;
     }
 
+    /// Whether the partitions of the selected card are folded; `None`: it has none.
+    pub(super) fn is_folded(&self) -> Option<bool> {
+        let row = self.rows().get(self.selected_row()).copied()?;
+        row.card.is_partitioned().then(|| self.folded.contains(&CardKey::of(row.card)))
+    }
+
     /// Folds or unfolds the partitions of the selected card.
     fn fold(&mut self) {
         let Some(row) = self.rows().get(self.selected_row()).copied() else { return };

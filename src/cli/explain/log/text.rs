@@ -6,9 +6,11 @@ use anstyle::Style;
 use explain::advice::{Advice, Purpose};
 use explain::groups::{Group, Groups, MOST};
 use explain::journal::JournalRead;
+use explain::matches::Meaning;
 use kernel_log::knowledge::{Blame, Severity};
 use printable::{counted, printable};
 
+use super::Hint;
 use crate::cli::detect::ranges;
 use crate::cli::explain::word;
 use crate::cli::options::Format;
@@ -16,12 +18,7 @@ use crate::cli::output::{BAD, DIM, HEADING, WARN, styled};
 use crate::cli::table::{Cell, Columns};
 
 /// `read`: `None` where reading failed, which the caller reports.
-pub(super) fn shown(
-    groups: &Groups<'_>,
-    read: Option<&JournalRead>,
-    format: Format,
-    hint: Option<&str>,
-) -> String {
+pub(super) fn shown(groups: &Groups<'_>, read: Option<&(JournalRead, Hint)>, format: Format) -> String {
     let entries = groups.by_severity();
     let mut text = if entries.len() > 1 { summary(&entries, format) } else { String::new() };
     for group in entries {
@@ -36,21 +33,26 @@ pub(super) fn shown(
         )
         .ok();
     }
-    if let Some(read) = read {
+    if let Some((read, hint)) = read {
         text += &ending(groups, read, hint);
     }
     text
 }
 
-fn ending(groups: &Groups<'_>, read: &JournalRead, hint: Option<&str>) -> String {
+fn ending(groups: &Groups<'_>, read: &JournalRead, hint: &Hint) -> String {
     let lines = count(read.totals.lines - read.damaged, "line");
     let mut text = match groups.matches {
         0 if read.totals.lines == 0 => "Nothing was read: there is not a line in it.\n".to_owned(),
-        0 => format!("Nothing known was found in {lines}: the meaning is unknown.\n"),
+        0 => match hint {
+            Hint::Meaning(meaning) => meaning.clone(),
+            Hint::Advice(advice) => {
+                format!("Nothing known was found in {lines}: the meaning is unknown.\n{advice}")
+            }
+        },
         matches => format!("{} with a known message, of {lines} read.\n", count(matches, "line")),
     };
-    if groups.matches == 0 {
-        text += hint.unwrap_or_default();
+    if let (1.., Hint::Meaning(meaning)) = (groups.matches, hint) {
+        text += &format!("\n{meaning}");
     }
     if read.totals.cut > 0 {
         writeln!(text, "{} too long: only the start was looked at.", count(read.totals.cut, "line")).ok();
@@ -82,7 +84,11 @@ fn summary(entries: &[&Group<'_>], format: Format) -> String {
     for &entry in entries {
         let (gpu, drain) = (&entry.first.advice.gpu, entry.first.message.drain);
         match gpus.iter_mut().find(|(worst, ..)| worst.first.advice.gpu == *gpu) {
-            Some((_, lines, is_drained)) => {
+            Some((worst, lines, is_drained)) => {
+                // Of two as severe the later one tells how it ended: a reset that failed, after the hang.
+                if worst.first.message.severity == entry.first.message.severity {
+                    *worst = entry;
+                }
                 *lines += entry.count;
                 *is_drained |= drain;
             }
@@ -108,26 +114,13 @@ fn explained(group: &Group<'_>) -> String {
     let (first, message) = (&group.first, &group.first.message);
     // What is offered of a line that names no GPU is this machine's, if the line is.
     let advice = first.advice.if_of_this_machine.as_deref().unwrap_or(&first.advice);
-    let (severity, style) = (word(&message.severity), style(message.severity));
-    let name = format!("{} ({})", message.id, word(&message.class));
-    let mut text = format!("{}  {}\n", styled(style, severity), styled(HEADING, name));
-    let mut last = String::new();
-    let mut row = |name: &str, value: &str| {
-        // Several steps stand below one label.
-        let label = if last == name { String::new() } else { format!("{name}:") };
-        writeln!(text, "  {label:<20}{}", printable(value)).ok();
-        name.clone_into(&mut last);
-    };
-    row("GPU", &gpu(&first.advice));
-    row("Seen", &seen(group));
-    row("Evidence", &first.evidence);
-    row("Meaning", message.means);
-    row("Blame", blame(message.blame));
-    row("Drain this GPU", if message.drain { "yes" } else { "no" });
-    message.now.iter().for_each(|step| row("Now", step));
-    message.later.iter().for_each(|step| row("Later", step));
+    let mut rows = Rows::of(message);
+    rows.add("GPU", &gpu(&first.advice));
+    rows.add("Seen", &seen(group));
+    rows.add("Evidence", &first.evidence);
+    rows.meaning(message);
     if message.resets {
-        row("A reset takes down", &takes_down(advice));
+        rows.add("A reset takes down", &takes_down(advice));
     }
     for command in &advice.commands {
         let name = match command.purpose {
@@ -135,15 +128,55 @@ fn explained(group: &Group<'_>) -> String {
             Purpose::Drain => "To drain",
             Purpose::Reset => "To reset",
         };
-        row(name, &command.run);
+        rows.add(name, &command.run);
     }
-    advice.notes.iter().for_each(|note| row("Note", note));
+    advice.notes.iter().for_each(|note| rows.add("Note", note));
     if let (None, Some(card)) = (&first.advice.gpu, &advice.gpu) {
-        row("Note", &format!("What is said of GPU {card} holds if the line is this machine's."));
+        rows.add("Note", &format!("What is said of GPU {card} holds if the line is this machine's."));
     }
-    let source = format!("{}; confidence {}", message.source, word(&message.confidence));
-    row("Source", &source);
-    text
+    rows.source(message)
+}
+
+/// What is known of a message on every machine. `samples`: lines that have it.
+pub(in crate::cli::explain) fn known(message: &Meaning<'_>, samples: &[&str]) -> String {
+    let mut rows = Rows::of(message);
+    samples.iter().for_each(|sample| rows.add("Logged as", sample));
+    rows.meaning(message);
+    rows.source(message)
+}
+
+/// An explanation: a heading, and rows with labels. Rows below one another with one label show it once.
+struct Rows {
+    text: String,
+    last: String,
+}
+
+impl Rows {
+    fn of(message: &Meaning<'_>) -> Self {
+        let (severity, style) = (word(&message.severity), style(message.severity));
+        let name = format!("{} ({})", message.id, word(&message.class));
+        let text = format!("{}  {}\n", styled(style, severity), styled(HEADING, name));
+        Self { text, last: String::new() }
+    }
+
+    fn add(&mut self, name: &str, value: &str) {
+        let label = if self.last == name { String::new() } else { format!("{name}:") };
+        writeln!(self.text, "  {label:<20}{}", printable(value)).ok();
+        name.clone_into(&mut self.last);
+    }
+
+    fn meaning(&mut self, message: &Meaning<'_>) {
+        self.add("Meaning", message.means);
+        self.add("Blame", blame(message.blame));
+        self.add("Drain this GPU", if message.drain { "yes" } else { "no" });
+        message.now.iter().for_each(|step| self.add("Now", step));
+        message.later.iter().for_each(|step| self.add("Later", step));
+    }
+
+    fn source(mut self, message: &Meaning<'_>) -> String {
+        self.add("Source", &format!("{}; confidence {}", message.source, word(&message.confidence)));
+        self.text
+    }
 }
 
 fn gpu(advice: &Advice) -> String {

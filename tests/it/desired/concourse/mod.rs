@@ -174,7 +174,8 @@ fn what_the_worker_wrote_for_its_containerd_is_kept_whole_unless_it_is_out_of_da
         let text = text(&desired, config).unwrap();
         assert_eq!(text.contains(written.trim_end()), is_taken, "{text}");
         assert!(text.contains("io.containerd.shim.v1.manager"), "{text}");
-        assert_eq!(desired.notes.is_empty(), is_taken || release == V8_1, "{:?}", desired.notes);
+        let of_file = desired.notes.iter().filter(|note| !note.text.contains("first tags")).count();
+        assert_eq!(of_file == 0, is_taken || release == V8_1, "{:?}", desired.notes);
     }
     // One that has that section already is left as it is.
     let machine = machine(V8_2);

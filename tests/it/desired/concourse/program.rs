@@ -15,6 +15,7 @@ fn packaged() -> Machine {
     let machine = machine(V8_1);
     let wrapper = machine.put("usr/lib/rocworker/runc-amd-wrapper", support::laid::WRAPPER);
     fs::set_permissions(wrapper, fs::Permissions::from_mode(0o755)).unwrap();
+    machine.put("etc/rocworker/config.yaml", "concourse: {tags: true}\n");
     machine
 }
 

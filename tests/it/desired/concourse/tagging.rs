@@ -1,42 +1,65 @@
-//! rocworker says that tags keep untagged steps away from a worker, can be told not to tag, and prints the tags by
+//! rocworker asks before it gives a worker its first tags, which keep untagged steps away, and prints the tags by
 //! `rocworker tags`.
 
 use std::fs;
+use std::path::Path;
 
 use assert_cmd::Command;
 use assert_cmd::assert::Assert;
+use config::Config;
+use engines::concourse::desired::UNTAGGED;
+use reconcile::Desired;
 
-use crate::desired::concourse::worker::{DROP_INS, ENVIRONMENT_FILE, Machine, UNIT, text, value};
+use crate::desired::concourse::worker::{DROP_INS, ENVIRONMENT_FILE, Machine, UNIT, WRAPPER, text, value};
 use crate::desired::concourse::{OURS, V7_8, V7_14, machine};
 
-const SAID: &str = "an apply gives this worker its first tags, and a tagged worker takes no step without tags. \
-                    `concourse: {tags: false}` gives its tasks GPUs without tags";
 const NO_TAGS: &str = "concourse: {tags: false}";
+const TAGGED: &str = "concourse: {tags: true}";
 
 #[test]
-fn a_worker_that_gets_its_first_tags_is_told_of_and_no_other() {
-    for (lines, config, is_said) in [
-        ("", "", true),
-        ("CONCOURSE_TAG=", "", true),
-        ("CONCOURSE_TAG=linux", "", false),
+fn a_worker_without_tags_gets_none_and_a_problem_until_a_person_has_decided() {
+    for (lines, config, is_asked, tags) in [
+        ("", "", true, None),
+        ("CONCOURSE_TAG=", "", true, None),
+        ("CONCOURSE_TAG=\" , ,\"", "", true, None),
+        ("", "concourse: {tags: }", true, None),
+        ("", TAGGED, false, Some(OURS.to_owned())),
+        ("", NO_TAGS, false, None),
+        ("CONCOURSE_TAG=linux", "", false, Some(format!("linux,{OURS}"))),
         // The user's own wish.
-        ("", "tag: linux", false),
-        ("", NO_TAGS, false),
-        ("", "compute-runtime: none", false),
-        ("CONCOURSE_RUNTIME=guardian", "", false),
+        ("", "tag: linux", false, Some(format!("linux,{OURS}"))),
+        ("", "compute-runtime: none", false, None),
+        ("CONCOURSE_RUNTIME=guardian", "", false, None),
     ] {
         let machine = machine(V7_14);
         machine.set(lines);
-        let desired = machine.desired(config);
-        let notes = desired.notes.iter().filter(|note| note.text == SAID && !note.problem);
-        assert_eq!(notes.count(), usize::from(is_said), "{lines} {config}: {:?}", desired.notes);
-        // The note is as true once the tags are there.
-        machine.apply(&desired);
-        assert_eq!(machine.desired(config).notes, desired.notes, "{lines} {config}");
+        let by = Config::parse(Path::new("config.yaml"), config).unwrap();
+        let desired = || machine.desired_by(&by, Some(Path::new(WRAPPER)));
+        let first = desired();
+        let question = first.question.as_ref().map(|note| &*note.text);
+        assert_eq!(question, is_asked.then_some(UNTAGGED), "{lines} {config}");
+        assert_eq!(value(&first, "CONCOURSE_TAG"), tags, "{lines} {config}");
+        // All else is set up: whoever runs without a person's answer leaves the tags alone.
+        let is_set = value(&first, "CONCOURSE_CONTAINERD_CONFIG").is_some();
+        assert_eq!(
+            is_set,
+            config != "compute-runtime: none" && !lines.contains("guardian"),
+            "{lines} {config}"
+        );
+        // The first apply says what tags mean, and no later one.
+        let says =
+            |desired: &Desired| desired.notes.iter().any(|note| note.text.contains("gets its first tags"));
+        assert_eq!(says(&first), tags.is_some() && !lines.contains("linux"), "{lines} {config}");
+        machine.apply(&first);
+        let second = desired();
+        assert!(!says(&second), "{lines} {config}");
+        assert_eq!(Desired { notes: first.notes.clone(), ..second }, first, "{lines} {config}");
     }
     let machine = machine(V7_14);
     machine.put("etc/systemd/system/concourse-worker.service", &UNIT.replace("worker\n", "worker --tag=a\n"));
-    assert!(machine.desired("").notes.iter().all(|note| note.text != SAID), "the command line's tags win");
+    let by = Config::parse(Path::new("config.yaml"), "").unwrap();
+    let question = machine.desired_by(&by, Some(Path::new(WRAPPER))).question;
+    assert_eq!(question, None, "the command line's tags win");
 }
 
 #[test]
@@ -45,7 +68,6 @@ fn without_tags_of_the_gpus_the_worker_gives_them_all_the_same() {
         ("", NO_TAGS.to_owned(), None),
         ("CONCOURSE_TAG=a", NO_TAGS.to_owned(), None),
         ("CONCOURSE_TAG=a", format!("{NO_TAGS}\ntag: b"), Some("a,b")),
-        ("", "concourse: {tags: }".to_owned(), Some(OURS)),
     ] {
         let machine = machine(V7_14);
         machine.set(lines);
@@ -93,7 +115,7 @@ fn tags_prints_what_apply_writes_and_the_same_afterwards() {
     };
     let none = "no GPU is set up here, and the worker has no tags of its own";
     for (what, change, config, expected, why) in [
-        ("nothing of its own", same as Change, "", OURS.to_owned(), ""),
+        ("nothing of its own", same as Change, TAGGED, OURS.to_owned(), ""),
         ("its own tags", own, "tag: b", format!("linux,a,b,{OURS}"), ""),
         ("guardian", guardian, "tag: b", "a,b".to_owned(), ""),
         ("no tags of GPUs", own, NO_TAGS, "linux,a".to_owned(), ""),
@@ -137,7 +159,7 @@ fn where_apply_writes_no_tags_this_is_said_beside_them() {
     let machine = laid(machine(V7_8), "concourse: {configure: never}\ntag: a");
     let never = run(&machine, &["tags"]).success().stdout(format!("a,{OURS}\n"));
     assert!(stderr(&never).contains("alone (concourse.configure: never): rocworker apply writes no tags"));
-    machine.put("etc/rocworker/config.yaml", "");
+    machine.put("etc/rocworker/config.yaml", TAGGED);
     let unit = "etc/systemd/system/concourse-worker.service";
     machine.put(unit, &UNIT.replace("worker\n", "worker --tag=x --tag y,z\n"));
     let options = run(&machine, &["tags", "--env"]).success().stdout("CONCOURSE_TAG=x,y,z\n");
@@ -156,12 +178,101 @@ fn where_apply_writes_no_tags_this_is_said_beside_them() {
 }
 
 #[test]
-fn plan_and_status_say_that_untagged_steps_stay_away() {
+fn a_worker_without_tags_is_asked_about_once_and_nothing_changes_before() {
     let machine = laid(machine(V7_8), "");
-    let plan = run(&machine, &["plan"]).success();
-    let said = String::from_utf8_lossy(&plan.get_output().stdout).into_owned();
-    assert!(said.contains(SAID), "{said}");
+    let config = machine.root().join("etc/rocworker/config.yaml");
+    let stdout = |run: &Assert| String::from_utf8_lossy(&run.get_output().stdout).replace('\n', " ");
+    let is_asked_first = |said: &str| {
+        let first = said.split("warning: ").nth(1).unwrap_or_default();
+        first.starts_with("concourse: this Concourse worker has no tags")
+    };
+    for arguments in [&["apply"][..], &["tags"]] {
+        let asked = run(&machine, arguments).code(2).stdout("");
+        assert_eq!(stderr(&asked), format!("rocworker: {}: {UNTAGGED}\n", config.display()));
+    }
+    for arguments in [&["plan"][..], &["plan", "--exit-code"], &["apply", "--dry-run"]] {
+        let said = stdout(&run(&machine, arguments).code(2).stderr(""));
+        assert!(is_asked_first(&said) && said.contains("/etc/cdi/amd.json"), "{said}");
+        assert!(said.ends_with("makes them, once you have answered the first warning "), "{said}");
+    }
+    let planned = run(&machine, &["plan", "-o", "json"]).code(2);
+    let planned: serde_json::Value = serde_json::from_slice(&planned.get_output().stdout).unwrap();
+    assert_eq!(planned["notes"][0]["text"], UNTAGGED);
+    let said = stdout(&run(&machine, &["status"]).code(0));
+    assert!(is_asked_first(&said), "{said}");
+    assert!(said.ends_with("rocworker apply makes it once you have answered the first warning. "), "{said}");
+    assert!(!machine.root().join("var/lib/rocworker").exists());
+    // Another part of the machine does not wait for the answer.
+    run(&machine, &["plan", "--only", "exporter"]).success();
+    machine.put("etc/rocworker/config.yaml", TAGGED);
+    run(&machine, &["plan"]).success();
     run(&machine, &["apply"]);
-    let status = run(&machine, &["status"]);
-    assert!(String::from_utf8_lossy(&status.get_output().stdout).contains(SAID));
+    let status = |part: &str| {
+        let said = run(&machine, &["status"]);
+        String::from_utf8_lossy(&said.get_output().stdout).contains(part)
+    };
+    assert!(!status("tags of its GPUs") && !status("to apply"), "nothing is left to apply");
+    let memory = || fs::read_to_string(machine.root().join("var/lib/rocworker/memory.json")).unwrap();
+    let remembered = memory();
+    run(&machine, &["apply"]);
+    assert_eq!(memory(), remembered, "a second apply has nothing to remember");
+}
+
+/// An earlier version tagged each worker, and its memory says nothing of tags.
+#[test]
+fn a_worker_whose_gpus_were_away_at_the_upgrade_is_asked_nothing_once_they_are_back() {
+    for (older, is_asked) in [(None, true), (Some("\"earlier\": true"), false)] {
+        // The GPUs are away: no environment file says that the worker had tags.
+        let machine = laid(machine(V7_8), "compute-runtime: none\nrestart: now");
+        run(&machine, &["apply"]);
+        let environment = machine.root().join("etc/rocworker/concourse.env");
+        assert!(!environment.exists());
+        let memory = machine.root().join("var/lib/rocworker/memory.json");
+        let text = fs::read_to_string(&memory).unwrap();
+        if let Some(other) = older {
+            assert!(text.contains("\"tagged\": false"), "{text}");
+            fs::write(&memory, text.replace("\"tagged\": false", other)).unwrap();
+        }
+        machine.put("etc/rocworker/config.yaml", "restart: now");
+        let applied = run(&machine, &["apply"]);
+        assert_eq!(stderr(&applied).contains(UNTAGGED), is_asked, "{}", stderr(&applied));
+        assert_ne!(
+            fs::read_to_string(environment).is_ok_and(|text| text.contains("CONCOURSE_TAG")),
+            is_asked
+        );
+    }
+}
+
+/// Tags that an earlier version gave, of which its memory says nothing.
+#[test]
+fn a_worker_that_was_tagged_before_is_asked_nothing_also_once_its_gpus_have_been_away() {
+    let tags = |machine: &Machine| {
+        let text = fs::read_to_string(machine.root().join("etc/rocworker/concourse.env")).unwrap_or_default();
+        host::env_file::EnvFile::parse(&text).get("CONCOURSE_TAG").map(str::to_owned)
+    };
+    let machine = laid(machine(V7_8), TAGGED);
+    run(&machine, &["apply"]);
+    let memory = machine.root().join("var/lib/rocworker/memory.json");
+    let text = fs::read_to_string(&memory).unwrap();
+    let older = text.replace("  \"tagged\": true,\n", "");
+    assert_ne!(older, text);
+    fs::write(&memory, older).unwrap();
+    for config in ["", "compute-runtime: none", ""] {
+        machine.put("etc/rocworker/config.yaml", config);
+        run(&machine, &["apply"]);
+        assert_eq!(tags(&machine).as_deref(), config.is_empty().then_some(OURS), "{config}");
+    }
+    // Who has decided against tags is asked again once the decision has gone.
+    machine.put("etc/rocworker/config.yaml", NO_TAGS);
+    run(&machine, &["apply"]);
+    assert_eq!(tags(&machine), None);
+    machine.put("etc/rocworker/config.yaml", "");
+    run(&machine, &["apply"]).code(2);
+    // What no person runs goes on, and leaves the tags alone. An emptied file would not count.
+    machine.put("etc/rocworker/config.yaml", "restart: drain\n");
+    run(&machine, &["boot"]).success();
+    let renewed = run(&machine, &["deb", "renew"]).success();
+    let said = String::from_utf8_lossy(&renewed.get_output().stdout);
+    assert!(said.contains(&format!("warning: concourse: {UNTAGGED}")), "{said}");
+    assert_eq!(tags(&machine), None);
 }

@@ -130,18 +130,25 @@ impl Machine {
         Concourse::read(&root, &mut Versions::new(&root, Some(&programs), known.collect()))
     }
 
+    /// The desired state where a person has decided for tags of the GPUs, unless `config` decides otherwise.
     pub(crate) fn desired(&self, config: &str) -> Desired {
         self.desired_with(config, Some(Path::new(WRAPPER)))
     }
 
     pub(crate) fn desired_with(&self, config: &str, wrapper: Option<&Path>) -> Desired {
+        let mut config = Config::parse(Path::new("config.yaml"), config).unwrap();
+        config.concourse.tags = config.concourse.tags.or(Some(true));
+        self.desired_by(&config, wrapper)
+    }
+
+    /// The desired state by this configuration alone.
+    pub(crate) fn desired_by(&self, config: &Config, wrapper: Option<&Path>) -> Desired {
         let root = Root::open(self.dir.path()).unwrap();
-        let config = Config::parse(Path::new("config.yaml"), config).unwrap();
         let facts = Facts::read(&root);
-        let selection = select(&config, &facts).unwrap();
+        let selection = select(config, &facts).unwrap();
         let engines = Engines { concourse: self.concourse(), ..Engines::default() };
         let (templates, engines, selection) = (&Templates::built_in(), &engines, &selection);
-        engines::desired(&Wish { config: &config, engines, templates, selection, wrapper })
+        engines::desired(&Wish { config, engines, templates, selection, wrapper })
     }
 
     /// Whether the worker's containers go through the wrapper, in a word.

@@ -46,7 +46,7 @@ fn advise(arguments: &[&str], answer: &Value) -> (i32, String, String) {
 
 #[test]
 fn the_commands_and_why_come_as_text_that_a_shell_takes() {
-    let (code, said, _) = advise(&["--json", "-", "--container", "c1", "--gid", "992"], &answer());
+    let (code, said, _) = advise(&["--resources", "-", "--container", "c1", "--gid", "992"], &answer());
     assert_eq!(code, 0);
     insta::assert_snapshot!(said);
 }
@@ -57,7 +57,7 @@ fn a_file_is_read_and_programs_get_argv_and_what_is_not_known_as_null() {
     let file = dir.path().join("resources.json");
     fs::write(&file, answer().to_string()).unwrap();
     let file = file.to_str().unwrap();
-    let output = run(&["--output", "json", "lxd", "advise", "--json", file, "--client", "incus"], b"");
+    let output = run(&["--output", "json", "lxd", "advise", "--resources", file, "--client", "incus"], b"");
     let said: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(said["source"], file);
     assert_eq!(
@@ -76,26 +76,26 @@ fn what_cannot_be_advised_ends_with_one_line_and_what_cannot_be_asked_with_two()
     let root = tempfile::tempdir().unwrap();
     let beneath = root.path().to_str().unwrap();
     for (arguments, answer, code, said) in [
-        (&["--json", "-"][..], json!({"gpu": {"cards": null}}), 1, "the host has no GPU that lxc sees"),
+        (&["--resources", "-"][..], json!({"gpu": {"cards": null}}), 1, "the host has no GPU that lxc sees"),
         (
-            &["--json", "-"],
+            &["--resources", "-"],
             without,
             1,
             "no card of AMD's can be passed into a container: 0000:01:00.0 (NVIDIA Corporation AD103): not AMD's; \
              0000:c3:00.0 (Navi 32): vfio",
         ),
         (
-            &["--json", "-"],
+            &["--resources", "-"],
             json!({"cpu": {}}),
             1,
             "cannot use stdin: it is no answer to `lxc query /1.0/resources`",
         ),
-        (&["--json", "/nonexistent/f"], json!({}), 2, "/nonexistent/f"),
+        (&["--resources", "/nonexistent/f"], json!({}), 2, "/nonexistent/f"),
         (&[], json!({}), 1, "neither lxc nor incus is in a folder of PATH"),
-        (&["--root", beneath], json!({}), 2, "with --root rocworker asks no daemon: give --json FILE"),
-        (&["--json", "-", "--container", "c1; reboot"], json!({}), 2, "letters, digits and dashes"),
-        (&["--json", "-", "--gid", "0"], json!({}), 2, "0 is not in 1.."),
-        (&["--json", "-", "--client", "docker"], json!({}), 2, "invalid value 'docker'"),
+        (&["--root", beneath], json!({}), 2, "with --root rocworker asks no daemon: give --resources FILE"),
+        (&["--resources", "-", "--container", "c1; reboot"], json!({}), 2, "letters, digits and dashes"),
+        (&["--resources", "-", "--gid", "0"], json!({}), 2, "0 is not in 1.."),
+        (&["--resources", "-", "--client", "docker"], json!({}), 2, "invalid value 'docker'"),
     ] {
         let (ended, out, err) = advise(arguments, &answer);
         assert_eq!((ended, out.as_str()), (code, ""), "{arguments:?}: {err}");
@@ -193,7 +193,7 @@ fn names_that_would_break_out_of_a_remark_run_nothing() {
     cards[0]["product"] = json!("AD103\nlxc delete c1\r\nlxc stop c1\u{2028}lxc x");
     cards[1]["product"] = json!("`lxc y`$(lxc z)\u{1b}[2J");
     cards[2]["pci_address"] = json!("0000:c3:00.0\nlxc w");
-    let (_, script, _) = advise(&["--json", "-", "--container", "c1", "--gid", "992"], &hostile);
+    let (_, script, _) = advise(&["--resources", "-", "--container", "c1", "--gid", "992"], &hostile);
     assert!(!script.contains('\u{1b}') && !script.contains('\r'), "{script:?}");
     let dir: TempDir = tempfile::tempdir().unwrap();
     recording(dir.path());
@@ -217,10 +217,10 @@ fn a_partition_in_a_file_is_told_from_a_stranger_by_the_root_beneath_which_it_is
     let amd = answer()["gpu"]["cards"][1].clone();
     // tests/layout/src/sample.rs: a server's first card has renderD128 to renderD135.
     let cards = json!({"gpu": {"cards": [amd, bare(3, 130), bare(40, 190)]}});
-    let (code, said, err) = advise(&["--root", root.path().to_str().unwrap(), "--json", "-"], &cards);
+    let (code, said, err) = advise(&["--root", root.path().to_str().unwrap(), "--resources", "-"], &cards);
     assert_eq!(code, 0, "{err}");
     assert!(said.contains("add CONTAINER renderD130 unix-char source=/dev/dri/renderD130"), "{said}");
     assert!(said.contains("left out: card40: no PCI card. A partition"), "{said}");
-    let (_, said, _) = advise(&["--json", "-"], &cards);
+    let (_, said, _) = advise(&["--resources", "-"], &cards);
     assert!(said.contains("left out: card3: no PCI card. A partition"), "{said}");
 }

@@ -17,11 +17,39 @@ fn the_eight_errors_are_explained() {
 }
 
 #[test]
-fn the_table_of_errors_is_list_errors_too_and_wide_has_whole_descriptions() {
-    let table = answer(&["explain", "--list"]);
-    assert_eq!(answer(&["list-errors"]), table);
-    assert_eq!(answer(&["list-errors", "-o", "json"]), answer(&["explain", "--list", "-o", "json"]));
-    insta::assert_snapshot!(format!("{table}\n{}", answer(&["list-errors", "-o", "wide"])));
+fn the_list_begins_with_the_kernel_and_hip_and_ends_with_the_eight_errors() {
+    let list = answer(&["explain", "--list"]);
+    insta::assert_snapshot!(list);
+    assert!(list.lines().all(|line| line.chars().count() <= 100), "{list}");
+    let errors = answer(&["list-errors"]);
+    let table = errors.lines().take(9).collect::<Vec<_>>().join("\n");
+    assert!(list.trim_end().ends_with(&table), "{errors}");
+
+    let json = json(&["explain", "--list"]);
+    for group in ["messages", "codes", "errors"] {
+        for entry in json[group].as_array().unwrap() {
+            let name = entry["id"].as_str().or(entry["name"].as_str()).unwrap();
+            assert!(entry["blame"].is_null() && group == "codes" || list.contains(name), "{entry}");
+        }
+    }
+}
+
+#[test]
+fn each_name_of_a_kernel_message_in_the_list_is_explained() {
+    let list = json(&["explain", "--list"]);
+    let messages = list["messages"].as_array().unwrap();
+    assert!(messages.iter().any(|message| message["class"] == "hang"));
+    for message in messages {
+        assert_eq!(&json(&["explain", message["id"].as_str().unwrap()])["message"], message);
+    }
+    let text = answer(&["explain", "ring-timeout"]);
+    for sample in json(&["explain", "ring-timeout"])["samples"].as_array().unwrap() {
+        let sample = sample.as_str().unwrap();
+        assert!(text.contains(sample), "{text}");
+        let of_line = json(&["explain", sample]);
+        assert_eq!(of_line["matches"][0]["id"], "ring-timeout", "{sample}");
+    }
+    insta::assert_snapshot!(text);
 }
 
 #[test]

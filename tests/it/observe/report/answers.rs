@@ -69,6 +69,26 @@ fn topology_top_and_metrics_say_the_same_of_the_archive_as_of_the_machine() {
     }
 }
 
+/// No journalctl is asked of a machine in a folder: its log is what was captured of /dev/kmsg.
+#[test]
+fn explain_finds_the_messages_of_a_captured_log_in_the_archive_too() {
+    const LOG: &str = "3,1,1000000,-;amdgpu 0000:03:00.0: ring gfx_0.0.0 timeout, signaled seq=11, emitted seq=13\n\
+                       6,2,2000000,-;usb 1-1: new device of farm-3\n";
+    let found = |root: &Path| {
+        let answer: Value = serde_json::from_str(&asked(&["explain", "--journal"], root)).unwrap();
+        let matches = answer["matches"].as_array().unwrap().clone();
+        matches.into_iter().map(|it| (it["id"].clone(), it["gpu"].clone())).collect::<Vec<_>>()
+    };
+    // doctor looks at the log of a machine whose KFD lacks a GPU.
+    for machine in [machine(), machine().remove("/sys/class/kfd/kfd/topology/nodes/1")] {
+        let (root, into) = (scratch(), scratch());
+        machine.put("/dev/kmsg", LOG).lay_out(root.path(), Nodes::Recorded).unwrap();
+        let top = unpack(&archive(root.path()), into.path());
+        assert_eq!(found(&top), found(root.path()));
+        assert_eq!(found(&top)[0].0, "ring-timeout");
+    }
+}
+
 /// What doctor reads beside what detect does.
 #[test]
 fn doctor_says_the_same_of_the_archive_as_of_the_machine() {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use config::Config;
@@ -168,6 +169,27 @@ fn what_the_daemon_judged_is_without_its_sentences_in_the_archive_unless_another
     let entries = entries(&archive(root.path()));
     assert!(!entries.contains_key(FILE));
     assert!(text(&entries, "capture.json").contains("health.json can be written by others"));
+}
+
+/// The daemon's judgement is old a minute after its machine was captured, and says of the report what it said then.
+#[test]
+fn health_of_a_report_is_what_the_daemon_judged_however_late_it_is_read() {
+    let (root, into) = (scratch(), scratch());
+    Machine::instinct_in_trouble(1, 1).lay_out(root.path(), Nodes::Recorded).unwrap();
+    let judged = fs::read(root.path().join("run/rocworker/health.json")).unwrap();
+    let judged: Value = serde_json::from_slice(&judged).unwrap();
+    let moment = Timestamp::of(UNIX_EPOCH + Duration::from_secs(judged["written_at"].as_u64().unwrap() + 5));
+    let root = Root::open(root.path()).unwrap();
+    let report = take(&root, Ok(&Config::read(&root).unwrap()), None, moment).unwrap();
+    let top = unpack(&report.bytes, into.path());
+    let output = Command::new(PROGRAM).arg("--root").arg(&top).arg("health").output().unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(stderr.contains("Judged on the machine 5 s before the report was made."), "{stderr}");
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    let state = judged["gpus"][0]["state"].as_str().unwrap();
+    assert!(stdout.contains(state) && stdout.contains("a report leaves out why"), "{stdout}");
+    let status = Command::new(PROGRAM).arg("--root").arg(&top).arg("status").output().unwrap();
+    assert!(String::from_utf8(status.stderr).unwrap().contains("this is a report"));
 }
 
 #[test]

@@ -343,6 +343,11 @@ fn listed_keys_keep_typed_values_alone() {
             "gpu-device-ids:\n- 0000:03:00.0\n- renderD128\nrepositories:\n  amdgpu:\n    url: https://repo.radeon.com/amdgpu/6.4/ubuntu\n",
         ),
         (
+            "/etc/rocworker/config.yaml",
+            "driver: {install: amdgpu-dkms, version: 30.10}\nwrapper: {wait-limit-s: 5, quarantine: true}\n",
+            "driver:\n  install: amdgpu-dkms\n  version: '30.10'\nwrapper:\n  quarantine: true\n  wait-limit-s: 5\n",
+        ),
+        (
             "/etc/modprobe.d/a.conf",
             "# zqx\n\nblacklist amdgpu\noptions x pw=zqx\n",
             "\n\nblacklist amdgpu\noptions\n",

@@ -47,7 +47,7 @@ fn the_arrow_names_the_direction_and_is_shown_on_any_width() {
         }
     }
     let text = screen(&state, 40, 24);
-    assert!(text.contains("OWNER↓") && text.contains(" ollama.…\n"), "in place of the name: {text}");
+    assert!(text.contains("OWNER↓") && text.contains(" ollama\n"), "in place of the name: {text}");
 }
 
 #[test]

@@ -105,6 +105,48 @@ fn help_names_each_key_in_any_size() {
 }
 
 #[test]
+fn no_table_is_cut_while_lines_are_empty_and_none_starves() {
+    let state = state(&eight());
+    for lines in 10..=40 {
+        let text = screen(&state, 80, lines);
+        let gpus = text.lines().filter(|line| line.contains("Instinct MI300X")).count();
+        let processes = text.lines().skip_while(|line| !line.contains("PID NAME")).skip(1);
+        let processes = processes.filter(|line| line.contains("GiB")).count();
+        let has_room = text.lines().any(|line| line.trim().is_empty());
+        assert!(!has_room || (gpus, processes) == (8, 4), "{lines} lines: {text}");
+        assert!(gpus >= 3 && processes >= 2, "{lines} lines: {text}");
+    }
+}
+
+#[test]
+fn the_processes_stay_in_place_while_the_cursor_moves() {
+    let mut state = state(&eight());
+    let begins = |state: &State| screen(state, 80, 24).lines().position(|line| line.contains("PID NAME"));
+    let first = begins(&state);
+    for _ in 0..7 {
+        press(&mut state, "j");
+        assert_eq!(begins(&state), first, "{}", screen(&state, 80, 24));
+    }
+}
+
+#[test]
+fn health_that_is_unknown_says_whether_the_daemon_judges_other_cards() {
+    let laid = Laid::out(&Machine::instinct_with_readings(2, 1));
+    let last = || {
+        let mut state = state(&laid);
+        press(&mut state, "G");
+        screen(&state, 120, 40)
+    };
+    assert!(last().contains("? health unknown: rocworker's daemon publishes none"), "{}", last());
+    laid.put("run/rocworker/health.json", &health(1, false, JUDGED_AT));
+    assert!(
+        last().contains("? health unknown: the daemon has not judged it in the last minute"),
+        "{}",
+        last()
+    );
+}
+
+#[test]
 fn a_terminal_that_is_too_small_gets_a_sentence() {
     let state = state(&eight());
     for (columns, lines) in [(39, 24), (80, 9), (1, 1), (5, 40)] {

@@ -98,7 +98,7 @@ fn real_a_worker_beneath_another_root_is_set_up_as_the_document_says() {
             "/etc/systemd/system/concourse-worker.service",
             "[Service]\nEnvironmentFile=/etc/worker.env\nExecStart=/opt/concourse/bin/concourse worker\n",
         )
-        .put("/etc/worker.env", "CONCOURSE_RUNTIME=containerd\n")
+        .put("/etc/worker.env", "CONCOURSE_RUNTIME=containerd\nCONCOURSE_TAG=linux\n")
         .put("/opt/concourse/bin/concourse", "")
         .put("/opt/concourse/bin/containerd", "")
         .lay_out(&root, Nodes::Recorded)
@@ -144,8 +144,7 @@ fn real_each_command_has_its_page_and_shells_have_its_words() {
     let tree = tempfile::tempdir().unwrap();
     run(Command::new("dpkg-deb").arg("--extract").arg(file(&folder, ".deb")).arg(tree.path()));
     let help = run(Command::new(tree.path().join("usr/bin/rocworker")).arg("--help"));
-    let commands =
-        help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let commands = help.lines().take_while(|line| *line != "Global options:");
     let commands: Vec<&str> =
         commands.filter_map(|line| line.strip_prefix("  ")).filter(|line| !line.starts_with(' ')).collect();
     let names: Vec<&str> =

@@ -2,6 +2,7 @@
 
 use allocation::gpu::Gpu;
 use allocation::lease::Lease;
+use allocation::policy::LONGEST_WAIT_S;
 use allocation::request::GPU_WAIT;
 use allocation::withheld::Withheld;
 
@@ -125,11 +126,21 @@ impl<'a> Exclusive<'a> {
         if waiting.len() > MOST {
             sentence += &format!("; and {} more wait", waiting.len() - MOST);
         }
-        match (waited_s, self.policy.wait_limit_s) {
-            (Some(seconds), _) => sentence += &format!("; it has waited for {seconds} s"),
-            (None, 0) => {}
-            (None, limit) => sentence += &format!("; {GPU_WAIT}=N lets it wait, for up to {limit} s"),
-        }
+        let asked = self.wait_s;
+        sentence += &match (waited_s, self.policy.wait_limit_s) {
+            (Some(seconds), limit) if asked > limit => {
+                format!(
+                    "; it has waited for {seconds} s, and wrapper.wait-limit-s ends {GPU_WAIT}={asked} there"
+                )
+            }
+            (Some(seconds), _) => format!("; it has waited for {seconds} s"),
+            (None, 0) if asked > 0 => format!(
+                "; {GPU_WAIT}={asked} has no effect while wrapper.wait-limit-s is 0: set it in rocworker's \
+                 configuration, to {LONGEST_WAIT_S} at most"
+            ),
+            (None, 0) => String::new(),
+            (None, limit) => format!("; {GPU_WAIT}=N lets it wait, for up to {limit} s"),
+        };
         sentence
     }
 

@@ -56,6 +56,31 @@ fn a_process_that_is_stopped_with_the_lock_is_named_by_who_waited_for_it_in_vain
 }
 
 #[test]
+fn a_wait_that_has_no_effect_where_gpus_are_shared_is_a_warning_with_the_keys_that_it_takes() {
+    let stage = Stage::new();
+    stage.policy("all", "all");
+    for (env, part) in [
+        (
+            &["AMD_VISIBLE_DEVICES=0", "AMD_GPU_WAIT=30"][..],
+            "AMD_GPU_WAIT=30 has no effect where GPUs are shared",
+        ),
+        // The default, which is best effort.
+        (
+            &["AMD_GPU_WAIT=30"],
+            "wrapper.sharing: exclusive and wrapper.wait-limit-s in rocworker's configuration",
+        ),
+        (&["AMD_VISIBLE_DEVICES=0", "AMD_GPU_WAIT=1m"], "AMD_GPU_WAIT: \"1m\" is not a number of seconds"),
+    ] {
+        let outcome = stage.create(config(env));
+        assert!(outcome.messages("warning").iter().any(|it| it.contains(part)), "{env:?}: {outcome:?}");
+    }
+    for env in [&["AMD_VISIBLE_DEVICES=0"][..], &["AMD_VISIBLE_DEVICES=0", "AMD_GPU_WAIT=0"], &[]] {
+        let outcome = stage.create(config(env));
+        assert!(!outcome.messages("warning").iter().any(|it| it.contains("WAIT")), "{env:?}: {outcome:?}");
+    }
+}
+
+#[test]
 fn of_many_records_a_decision_judges_a_few_and_each_has_its_turn() {
     const DEAD: usize = 60;
     let stage = Stage::new();

@@ -67,6 +67,18 @@ fn real_a_gpu_has_one_holder_until_that_is_dead() {
         sentence
             .contains("which is not free: the GPU 1 (0000:65:00.0, renderD129) is held by the container c2")
     );
+    for (limit, expected) in [
+        (
+            0,
+            "; AMD_GPU_WAIT=5 has no effect while wrapper.wait-limit-s is 0: set it in rocworker's configuration, to 60 at most",
+        ),
+        (1, "; it has waited for 1 s, and wrapper.wait-limit-s ends AMD_GPU_WAIT=5 there"),
+    ] {
+        exclusive(&stage, &json!({ "wait_limit_s": limit }));
+        let sentence = reported(&create(&stage, "c3", &["AMD_GPU_COUNT=1", "AMD_GPU_WAIT=5"]));
+        assert!(sentence.ends_with(expected), "{sentence}");
+    }
+    exclusive(&stage, &json!({}));
     // A second create with this id changes nothing.
     assert!(create(&stage, "c1", &["AMD_GPU_COUNT=1"]).runs());
     assert_eq!(renders(&stage.config()), Vec::<String>::new());

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use super::apt::{Apt, extract};
 use super::{cache, remove, whole_or_absent};
 use crate::command::Command;
+use crate::refusal::Refusal;
 
 /// The package that depends on a release's newest kernel.
 pub(super) const NEWEST: &str = "linux-image-amd64";
@@ -23,11 +24,20 @@ const OF_HEADERS: &str = "bookworm";
 const IMAGE: &str = "linux-binary-";
 pub(super) const MODULES: &str = "linux-modules-";
 
+/// `cargo xtask kernel SUITE`.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    let [suite] = arguments else {
+        return Err(Refusal::new("`cargo xtask kernel` takes one SUITE of Debian's: bookworm or sid"));
+    };
+    println!("{} holds the kernel", fetch(suite)?.display());
+    Ok(())
+}
+
 /// The kernel of one suite of Debian's, fetched if it is not there yet. Needs no root.
 ///
 /// # Errors
 /// Names the command that failed.
-pub(crate) fn fetch(suite: &str) -> Result<PathBuf> {
+pub(super) fn fetch(suite: &str) -> Result<PathBuf> {
     let place = cache()?.join("kernels").join(suite);
     whole_or_absent(&place, |unfinished| unpack(unfinished, suite))?;
     Ok(place)

@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 use super::step::Steps;
 use crate::command::Command;
 use crate::privilege::Privilege;
+use crate::refusal::no_argument;
 
 /// A folder in the cache.
 #[derive(Debug)]
@@ -204,9 +205,11 @@ pub(crate) fn prometheus() -> Result<PathBuf> {
     Ok(named(PROMETHEUS)?.join("tree/usr/bin"))
 }
 
-/// charmcraft's environment, fetched if it is not there.
-pub(crate) fn charmcraft() -> Result<PathBuf> {
-    named(CHARMCRAFT)
+/// `cargo xtask charmcraft`: fetches its environment if it is not there.
+pub(crate) fn run_charmcraft(arguments: &[String]) -> Result<()> {
+    no_argument("charmcraft", arguments)?;
+    println!("{} -m charmcraft", named(CHARMCRAFT)?.join("bin/python").display());
+    Ok(())
 }
 
 fn named(what: &str) -> Result<PathBuf> {

@@ -22,7 +22,7 @@ use super::{Concourse, DROP_IN, ENV_FILE, NAME, UNIT, Worker};
 use containerd::{Hindrance, Way, way};
 use host::env_file::{self, EnvFile};
 
-pub use tagged::{Tagged, tagged};
+pub use tagged::{Tagged, has_tagged, tagged};
 pub use written::{out_of_date, written_by};
 
 /// The folder that holds nothing but the wrapper under the name `runc`.
@@ -33,8 +33,13 @@ const CONTAINERD_CONFIG: &str = "/etc/rocworker/concourse-containerd.toml";
 const LAUNCHER: &str = "/usr/local/lib/rocworker/concourse-containerd";
 
 /// Note for a worker that gets its first tags.
-const UNTAGGED: &str = "an apply gives this worker its first tags, and a tagged worker takes no step without tags. \
-                        `concourse: {tags: false}` gives its tasks GPUs without tags";
+const FIRST_TAGS: &str =
+    "this worker gets its first tags, and takes only steps with tags from its restart on";
+
+/// The question that an apply asks about a worker without tags.
+pub const UNTAGGED: &str = "this Concourse worker has no tags, and the configuration does not say whether it gets tags of its GPUs. Write \
+     `concourse: {tags: true}` if other workers take the steps without tags: this one then takes only steps with tags. Write \
+     `concourse: {tags: false}` if it is the only one: it goes on taking every step, and a step needs no tag to get GPUs";
 
 /// What rocworker configures of this machine's worker. `wrapper`: runc-amd-wrapper's program; without one no container
 /// can be given a GPU, and the worker gets no tag of one. An empty selection, of a configuration that leaves AMD's GPUs
@@ -91,8 +96,10 @@ pub fn actions(
             format!("{problem}: the worker's tags, and what else is set of it, stay as they are"),
         );
     }
-    if worker.has_no_tags() && config.tags.is_empty() && tags.is_some() {
-        desired.note(NAME, UNTAGGED);
+    if through.is_some() && !tags::are_decided(config, worker) {
+        desired.ask(NAME, UNTAGGED);
+    } else if through.is_some() && tags.is_some() && worker.has_no_tags() && !worker.was_tagged {
+        desired.note(NAME, FIRST_TAGS);
     }
     let variable = through.and_then(|(way, wrapper)| through_wrapper(way, wrapper, worker, &mut desired));
     match environment_files(templates, worker, variable, tags, &mut desired) {

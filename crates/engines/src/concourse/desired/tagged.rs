@@ -55,8 +55,7 @@ pub fn tagged(
         let why = format!("{} sets the worker's tags by --tag, which wins", worker.unit.display());
         return unwritten(tags, why);
     }
-    let written = text(desired, ENV_FILE)
-        .and_then(|text| EnvFile::parse(text).get(VARIABLE).map(listed))
+    let written = written(desired)
         // The drop-in takes away what it does not replace.
         .or_else(|| text(desired, DROP_IN).filter(|text| text.contains(VARIABLE)).map(|_| Vec::new()));
     let tags = written.unwrap_or_else(|| listed(without));
@@ -64,12 +63,23 @@ pub fn tagged(
     Ok(Tagged { tags, unwritten })
 }
 
+/// Whether the worker has tags of rocworker's once `desired` is applied, or had some and may have them again.
+#[must_use]
+pub fn has_tagged(config: &Config, concourse: &Concourse, desired: &Desired) -> bool {
+    let was_tagged = concourse.worker.as_ref().is_some_and(|worker| worker.was_tagged);
+    config.concourse.tags != Some(false) && (was_tagged || written(desired).is_some())
+}
+
+fn written(desired: &Desired) -> Option<Vec<String>> {
+    text(desired, ENV_FILE).and_then(|text| EnvFile::parse(text).get(VARIABLE).map(listed))
+}
+
 /// Why a worker without tags of its own gets none.
 fn why_none<'a>(config: &Config, selection: &Selection<'_>, desired: &'a Desired) -> &'a str {
     if selection.gpus.is_empty() {
         return "no GPU is set up here, and the worker has no tags of its own: rocworker detect says why";
     }
-    if !config.concourse.tags {
+    if config.concourse.tags == Some(false) {
         return "concourse.tags is false, and the worker has no tags of its own";
     }
     let problem = desired.notes.iter().find(|note| note.problem && note.about == NAME);

@@ -18,7 +18,7 @@ use crate::alerts::prometheus::Prometheus;
 
 /// Prometheus' default of `--query.max-samples`.
 const LIMIT: u64 = 50_000_000;
-/// The machines of eight cards with eight partitions each that docs/alerts.md promises.
+/// The machines of eight cards with eight partitions each that docs/metrics.md promises.
 const MACHINES: u64 = 10_000;
 /// A day, as far as a subquery looks back, in its steps.
 const STEPS: u64 = 288;

@@ -1,13 +1,14 @@
 //! The table of GPUs, and the line below it on the selected one.
 
 use inventory::health::State as Health;
-use inventory::snapshot::Card;
+use inventory::snapshot::{Card, Snapshot};
 use printable::{cut, printable};
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Color, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{HighlightSpacing, Row as Cells, Table};
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{BOLD, MARK, highlight, range, scrolled, sentence, style};
 use crate::top::columns::{Column, GAP, constraints, fill};
@@ -214,32 +215,56 @@ fn of_health(state: &State, card: &Card) -> Style {
     }
 }
 
-/// What the columns do not say of the selected GPU.
-pub(super) fn detail(state: &State, width: u16) -> Line<'static> {
-    let rows = state.rows();
-    let Some(row) = rows.get(state.selected_row()) else { return Line::default() };
+/// What the columns do not say of a GPU, in at most so many lines: each part is on one of them.
+pub(super) fn detail(state: &State, row: &Row<'_>, width: u16, most: usize) -> Vec<Line<'static>> {
+    let width = usize::from(width);
+    let mut lines: Vec<String> = Vec::new();
+    for part in parts(state, row) {
+        match lines.last_mut() {
+            Some(last) if last.width() + 2 + part.width() <= width => *last += &format!("  {part}"),
+            _ => lines.push(format!("  {part}")),
+        }
+    }
+    if lines.len() > most {
+        let rest = lines.split_off(most.saturating_sub(1));
+        lines.extend([rest.join("")]);
+    }
+    lines.iter().map(|line| Line::from(Span::raw(cut(line, width)))).collect()
+}
+
+fn parts(state: &State, row: &Row<'_>) -> Vec<String> {
     let card = row.card;
     let pci = card.pci.map(|pci| pci.to_string());
     let mut parts: Vec<String> =
         [&pci, &card.identity.gfx].into_iter().flatten().map(|it| printable(it)).collect();
-    let is_enforced = state.snapshot().and_then(|snapshot| snapshot.quarantine_enforced) == Some(true);
-    parts.extend(reasons(card, is_enforced));
+    parts.extend(state.snapshot().map(|snapshot| reasons(card, snapshot)).unwrap_or_default());
+    let unread = say::failed(&card.missing()).into_iter().chain(say::absent(card));
+    parts.extend(unread.map(|unread| format!("? {unread}")));
+    if row.partition.is_some() {
+        parts.push("? memory in use unknown: the driver tells it of the whole card".to_owned());
+    }
     let leased = |lease: &String| format!("leased by {}", printable(lease));
     parts.extend(row.gpus().filter_map(|gpu| gpu.lease.as_ref()).map(leased));
     let sensor = |(sensor, celsius): (&str, f64)| format!("{} {celsius:.0} °C", printable(sensor));
     let sensors: Vec<String> = card.temperatures().map(sensor).collect();
     parts.extend((!sensors.is_empty()).then(|| sensors.join(", ")));
-    let text = cut(&format!("  {}", parts.join("  ")), usize::from(width));
-    Line::from(Span::raw(text))
+    parts
 }
 
-/// Why a card is not well, the gravest first as the daemon lists them. `is_enforced`: whether a quarantine keeps
-/// containers off it.
-fn reasons(card: &Card, is_enforced: bool) -> Vec<String> {
+/// Why a card is not well, the gravest first as the daemon lists them.
+fn reasons(card: &Card, snapshot: &Snapshot) -> Vec<String> {
     let unusable = |(head, problem): (String, &str)| format!("{head}: {}", printable(problem));
     let mut reasons: Vec<String> = card.problems().into_iter().map(unusable).collect();
-    let Some(health) = &card.health else { return reasons };
-    let quarantined = if is_enforced { "quarantined" } else { "would be quarantined" };
+    let Some(health) = &card.health else {
+        let why = match snapshot.publishes_health() {
+            true => "the daemon has not judged it in the last minute",
+            false => "rocworker's daemon publishes none",
+        };
+        reasons.push(format!("? health unknown: {why}"));
+        return reasons;
+    };
+    let quarantined =
+        if snapshot.quarantine_enforced == Some(true) { "quarantined" } else { "would be quarantined" };
     reasons.extend(health.quarantine.is_some().then(|| quarantined.to_owned()));
     let taken = |it: &inventory::health::Deduction| format!("✗ {} (-{})", printable(&it.reason), it.points);
     reasons.extend(health.deductions.iter().map(taken));

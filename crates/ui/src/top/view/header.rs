@@ -7,6 +7,9 @@ use unicode_width::UnicodeWidthStr as _;
 use super::{BOLD, DIM};
 use crate::top::state::{Focus, State};
 
+/// The key that the last line has however narrow the terminal is.
+const HELP: &str = "? help";
+
 /// Separates two parts of a line.
 const GAP: usize = 2;
 
@@ -123,17 +126,22 @@ pub(super) fn keys(state: &State, width: u16) -> Line<'static> {
         let shown = ends.find(|end| end.width() <= room).unwrap_or_default();
         return Line::from(format!("/{shown}_"));
     }
-    let fold = "Space fold";
-    let all = match state.focus {
+    let pause = if state.is_paused { "p resume" } else { "p pause" };
+    let mut all = vec![HELP, "q quit", pause, "Tab switch", "/ filter", "s sort"];
+    match state.focus {
         Focus::Gpus => {
-            ["? help", "q quit", "/ filter", "s sort", "Enter its processes", fold, "p pause", "Tab"]
+            all.extend(
+                state.is_folded().map(|is_folded| if is_folded { "Space unfold" } else { "Space fold" }),
+            );
+            all.push("Enter show its processes");
         }
-        Focus::Processes => {
-            ["? help", "q quit", "/ filter", "s sort", "r reverse", "Tab GPUs", "p pause", "+ -"]
-        }
-    };
+        Focus::Processes => all.extend(["r reverse", "+ slow down", "- speed up"]),
+    }
+    if state.snapshot().is_some_and(|snapshot| !snapshot.unknown().is_empty()) {
+        all.push("u list unknown");
+    }
     // The first key stays, however long the filter is.
-    let mut text = narrowed(state, width.saturating_sub(all[0].len() + GAP)).unwrap_or_default();
+    let mut text = narrowed(state, width.saturating_sub(HELP.len() + GAP)).unwrap_or_default();
     for key in all {
         let next = if text.is_empty() { key.to_owned() } else { format!("{text}  {key}") };
         if next.width() > width {

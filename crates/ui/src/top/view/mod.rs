@@ -16,8 +16,9 @@ use super::state::{Focus, State};
 /// The least size that shows something of each table.
 const LEAST: (u16, u16) = (40, 10);
 
-/// The lines of the header, the detail, two of processes, and the keys.
-const OTHERS: u16 = 5;
+/// A terminal with fewer lines has one line of detail, a higher one this many.
+const LOW: u16 = 20;
+const DETAIL: usize = 3;
 
 /// Marks the selected line, for terminals without colours too.
 const MARK: &str = ">";
@@ -37,10 +38,18 @@ pub fn view(state: &State, frame: &mut Frame<'_>) {
     }
     let status_text = header::status(state);
     let of_status = u16::from(status_text.is_some());
+    let most = if area.height < LOW { 1 } else { DETAIL };
+    let mut details: Vec<_> =
+        state.rows().iter().map(|row| gpus::detail(state, row, area.width, most)).collect();
+    // All rows have the room of the longest detail: the tables stay in place while the cursor moves.
+    let of_detail = height(details.iter().map(Vec::len).max().unwrap_or(1).max(1));
+    let detail_text = details.get_mut(state.selected_row()).map(std::mem::take).unwrap_or_default();
+    // The header and the keys have a line each.
+    let of_tables = area.height.saturating_sub(2 + of_detail + of_status);
     let parts = Layout::vertical([
         Constraint::Length(1),
-        Constraint::Length(gpus_height(state, area, of_status)),
-        Constraint::Length(1),
+        Constraint::Length(gpus_height(state, of_tables)),
+        Constraint::Length(of_detail),
         Constraint::Min(2),
         Constraint::Length(of_status),
         Constraint::Length(1),
@@ -48,7 +57,7 @@ pub fn view(state: &State, frame: &mut Frame<'_>) {
     let [top, table, detail, below, status, keys] = parts.areas(area);
     frame.render_widget(header::header(state, top.width), top);
     gpus::draw(state, frame, table);
-    frame.render_widget(gpus::detail(state, detail.width), detail);
+    frame.render_widget(Paragraph::new(detail_text), detail);
     processes::draw(state, frame, below);
     if let Some(text) = status_text {
         let text = printable::cut(&text, usize::from(status.width));
@@ -57,10 +66,16 @@ pub fn view(state: &State, frame: &mut Frame<'_>) {
     frame.render_widget(header::keys(state, keys.width), keys);
 }
 
-/// The table of GPUs with its heading: up to three fifths of the screen, and never the lines of the other parts.
-fn gpus_height(state: &State, area: Rect, of_status: u16) -> u16 {
-    let rows = u16::try_from(state.rows().len().max(1)).unwrap_or(u16::MAX).saturating_add(1);
-    rows.min(area.height * 3 / 5).min(area.height - OTHERS - of_status)
+/// The lines of the table of GPUs with its heading, of those that both tables have: all that it needs, but no more than
+/// three fifths while the processes need the rest.
+fn gpus_height(state: &State, of_tables: u16) -> u16 {
+    let gpus = height(state.rows().len().max(1)).saturating_add(1);
+    let processes = height(state.processes().len().max(1)).saturating_add(1);
+    gpus.min(of_tables.saturating_sub(processes).max(of_tables * 3 / 5))
+}
+
+fn height(lines: usize) -> u16 {
+    u16::try_from(lines).unwrap_or(u16::MAX)
 }
 
 /// A colour where colours are wanted. No information is shown by colour alone.

@@ -2,7 +2,6 @@
 
 use std::iter;
 
-use inventory::snapshot::Snapshot;
 use printable::{counted, printable};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -46,10 +45,9 @@ fn help(height: u16) -> Vec<Line<'static>> {
 fn unknown(state: &State) -> Vec<Line<'static>> {
     let snapshot = state.snapshot();
     let mut reasons: Vec<String> = snapshot.iter().flat_map(|it| it.unknown()).collect();
-    let is_without_daemon = |it: &&Snapshot| it.daemon.is_none() && !it.cards.is_empty();
-    reasons.extend(snapshot.filter(is_without_daemon).map(|_| say::NO_DAEMON.to_owned()));
+    reasons.extend(snapshot.and_then(say::unpublished).map(str::to_owned));
     let title = match reasons.len() {
-        0 => "Every file that exists gave a value. Any key returns.".to_owned(),
+        0 => "No read failed: - is a value that the driver does not give. Any key returns.".to_owned(),
         // Not all may fit.
         count => format!("{}: top --once lists all. Any key returns.", counted(count, "unknown value")),
     };

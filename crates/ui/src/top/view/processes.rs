@@ -10,6 +10,7 @@ use ratatui::widgets::{HighlightSpacing, Row, Table};
 use super::{BOLD, MARK, highlight, range, scrolled, sentence};
 use crate::top::columns::{Column, GAP, constraints, fill};
 use crate::top::processes::Sort;
+use crate::top::say;
 use crate::top::state::{Focus, State};
 
 /// Below this there is no room for both the name and the owner of a process.
@@ -42,7 +43,13 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>, area: Rect) {
     let heading = Row::new(columns.iter().map(Column::heading)).style(BOLD);
     let rows = processes.iter().map(|process| {
         let cells = sorts.iter().zip(&columns);
-        Row::new(cells.map(|(sort, column)| column.cell(&sort.text(process), Style::new())))
+        Row::new(cells.map(|(sort, column)| {
+            let text = match sort {
+                Sort::Owner => say::owner_in(process, usize::from(column.width)),
+                sort => sort.text(process),
+            };
+            column.cell(&text, Style::new())
+        }))
     });
     let table = Table::new(rows, constraints(&columns))
         .header(heading)

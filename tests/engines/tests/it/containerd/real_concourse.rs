@@ -55,6 +55,7 @@ fn worker(containerd: Version, written_config: Option<&str>) -> Worker {
         written_config: written_config.map(str::to_owned),
         own_config: None,
         was_given_config: false,
+        was_tagged: false,
         charm: Charm::default(),
         later: Vec::new(),
         settings_file: None,

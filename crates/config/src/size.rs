@@ -1,8 +1,8 @@
-//! Values that YAML takes for text or for a number, by how they look.
+//! Sizes of memory.
 
-use std::fmt::{self, Debug, Formatter};
+use std::fmt::{self, Formatter};
 
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
@@ -13,8 +13,6 @@ pub enum Size {
     Bytes(u64),
     Unlimited,
 }
-
-const EXPECTED: &str = "a size such as 512M or 8G, a number of bytes, or unlimited";
 
 impl Size {
     /// The size as wrapper.json has it: bytes, or `unlimited`.
@@ -53,61 +51,21 @@ impl Serialize for Size {
 
 impl<'de> Deserialize<'de> for Size {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(Scalar { expected: EXPECTED, parse: Self::parse })
+        deserializer.deserialize_any(SizeVisitor)
     }
 }
 
-/// A word of a list, or a parameter's value; YAML reads a bare `0` as a number.
-#[derive(Debug, Serialize)]
-pub struct Word(pub String);
+struct SizeVisitor;
 
-impl<'de> Deserialize<'de> for Word {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let parse = |text: &str| Some(Self(text.to_owned()));
-        deserializer.deserialize_any(Scalar { expected: "a word or a number", parse })
-    }
-}
-
-/// What people write without quotes, whatever YAML takes it for.
-struct Scalar<T> {
-    expected: &'static str,
-    parse: fn(&str) -> Option<T>,
-}
-
-impl<T> Scalar<T> {
-    fn parsed<E: Error>(&self, text: &str, shown: impl Debug) -> Result<T, E> {
-        (self.parse)(text).ok_or_else(|| E::custom(format!("{shown:?} is not {}", self.expected)))
-    }
-}
-
-impl<'de, T> Visitor<'de> for Scalar<T> {
-    type Value = T;
+impl Visitor<'_> for SizeVisitor {
+    type Value = Size;
 
     fn expecting(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(self.expected)
+        f.write_str("a size such as 512M or 8G, a number of bytes, or unlimited")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
-        self.parsed(text, text)
-    }
-
-    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
-        self.parsed(&number.to_string(), number)
-    }
-
-    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
-        self.parsed(&number.to_string(), number)
-    }
-
-    fn visit_f64<E: Error>(self, _: f64) -> Result<T, E> {
-        Err(E::custom("a number with a point loses digits: put it in quotes, as \"30.10\""))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<T, A::Error> {
-        let expected = self.expected;
-        Err(A::Error::custom(format!(
-            "a list is not {expected}: put what begins with a bracket in quotes, as \"[::]:9401\""
-        )))
+    fn visit_str<E: Error>(self, text: &str) -> Result<Size, E> {
+        Size::parse(text).ok_or_else(|| E::invalid_value(Unexpected::Str(text), &self))
     }
 }
 
