@@ -28,7 +28,8 @@ everybodys() {
 }
 
 with_rules() {
-    cp "/rules/$1" $rules && amds
+    # By a rename, as rocworker writes: udevd sees another file, not one that changes under its eyes.
+    cp "/rules/$1" $rules.new && mv $rules.new $rules && amds
 }
 
 every_vendors() {
