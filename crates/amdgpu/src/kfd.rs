@@ -29,6 +29,8 @@ pub(crate) struct Node {
     pub(crate) has_cores: bool,
     /// The XGMI hive; `None` where there is none.
     pub(crate) hive_id: Option<u64>,
+    /// The XCDs of the node, which the kernel calls XCCs; `None` before Linux 6.5.
+    pub(crate) xcds: Option<u32>,
 }
 
 /// KFD's nodes of GPUs.
@@ -133,6 +135,7 @@ impl Node {
             // A partitioned card without XGMI has its bus, device and function here (kgd2kfd_device_init in
             // kfd_device.c), which cards in other PCI domains may have too.
             hive_id: number("hive_id").filter(|id| *id > 0xffff),
+            xcds: small("num_xcc").filter(|count| *count > 0),
         }))
     }
 }

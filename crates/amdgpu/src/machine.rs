@@ -12,7 +12,7 @@ use root::Root;
 use crate::drm::{self, Minor, Parent};
 use crate::kfd::{self, Node};
 use crate::pci::{self, Function};
-use crate::{attribute, card, kfd_parameter, module, node, partition, virtualization};
+use crate::{attribute, card, kfd_parameter, module, node, partitioning, virtualization};
 
 /// The parts of the machine, read and not yet joined.
 struct Survey<'a> {
@@ -115,7 +115,7 @@ fn card(root: &Root, function: Function) -> Gpu {
         card_uuid: uuid.as_ref().ok().copied(),
         uuid,
         vram_bytes: attribute::number(root, &folder.join("mem_info_vram_total")),
-        partition: Some(partition::first_of(root, address)),
+        partition: Some(partitioning::first_of(root, address)),
         ..of_function(root, function, why)
     }
 }
@@ -168,6 +168,7 @@ impl Survey<'_> {
         gpu.kfd_node = Some(node.id);
         gpu.gfx = node.gfx.clone();
         gpu.hive_id = node.hive_id;
+        gpu.xcds = node.xcds;
         gpu.is_integrated = node.has_cores || node.gfx.as_ref().is_ok_and(|gfx| gfx.is_integrated());
         let cards_own = gpu.card_uuid;
         let own = node.unique_id.and_then(Uuid::new).or(cards_own);

@@ -26,6 +26,8 @@ pub struct Gpu {
     pub render: Option<DeviceNode>,
     pub kfd_node: Option<u32>,
     pub hive_id: Option<u64>,
+    /// How many XCDs the GPU has; `None` where KFD does not say.
+    pub xcds: Option<u32>,
     pub numa_node: Reading<u32>,
     /// Whether the GPU is the graphics of an APU, with few compute units and the system's memory. An MI300A
     /// is not: its GPU is an accelerator. False where KFD does not know the GPU.
@@ -58,6 +60,7 @@ impl Gpu {
             render: None,
             kfd_node: None,
             hive_id: None,
+            xcds: None,
             numa_node: Err(unknown()),
             is_integrated: false,
             vram_bytes: Err(unknown()),

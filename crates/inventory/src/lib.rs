@@ -13,6 +13,7 @@ mod kfd;
 pub mod names;
 mod node;
 mod partition;
+pub mod partitioning;
 mod pci;
 mod pci_address;
 mod problem;

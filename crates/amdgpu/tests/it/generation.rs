@@ -7,7 +7,8 @@ use std::path::Path;
 use inventory::{Gfx, NeverComputes, SeaIslands};
 use support::real;
 
-const HEADERS: &str = "ROCWORKER_AMDGPU_HEADERS";
+use crate::compiled::HEADERS;
+
 const SUITES: [&str; 3] = ["bookworm", "trixie", "trixie-backports"];
 const AMD: &str = "drivers/gpu/drm/amd";
 

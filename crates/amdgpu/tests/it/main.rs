@@ -6,6 +6,8 @@
     reason = "a test fails by panicking, lays out files and runs programs"
 )]
 
+mod compiled;
 mod generation;
 mod gpu_metrics;
+mod partitioning;
 mod readings;

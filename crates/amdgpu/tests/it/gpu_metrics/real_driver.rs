@@ -3,8 +3,8 @@
 use amdgpu::gpu_metrics::File;
 use support::real;
 
-use super::real_header::{HEADERS, NEWEST, printed};
 use super::{all_values, decode};
+use crate::compiled::{HEADERS, NEWEST, printed};
 
 /// Each value is a number that is not all-ones; the last place of each array is left as the driver fills it.
 /// Prints the class, a line for each value that was set, and the structure in hexadecimal.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use amdgpu::{
     gpu_metrics::ATTRIBUTES, gpu_metrics::Field, gpu_metrics::File, gpu_metrics::Format,
@@ -12,50 +11,11 @@ use amdgpu::{
 };
 use support::real;
 
-/// The folder with a folder for each of [`SUITES`], in which drivers/ is.
-pub(super) const HEADERS: &str = "ROCWORKER_AMDGPU_HEADERS";
+use crate::compiled::{HEADERS, NEWEST, printed};
+
 /// Linux 6.1, 6.12 and the newest.
 const SUITES: [&str; 3] = ["bookworm", "trixie", NEWEST];
-pub(super) const NEWEST: &str = "trixie-backports";
 const HEADER: &str = "drivers/gpu/drm/amd/include/kgd_pp_interface.h";
-/// Definitions that the kernel's headers need and do not include.
-const PREAMBLE: &str = r"
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/types.h>
-typedef uint8_t u8; typedef uint16_t u16; typedef uint32_t u32; typedef uint64_t u64;
-typedef int8_t s8; typedef int16_t s16; typedef int32_t s32; typedef int64_t s64;
-";
-
-/// The output of a C program. Kernel headers that are missing count as empty.
-pub(super) fn printed(program: &str, headers: &Path) -> String {
-    let folder = tempfile::tempdir().unwrap();
-    let at = |name: &str| folder.path().join(name);
-    fs::create_dir(at("linux")).unwrap();
-    fs::write(at("linux/units.h"), "").unwrap();
-    fs::write(at("amdgpu_smu.h"), "").unwrap();
-    fs::write(at("program.c"), [PREAMBLE, program].concat()).unwrap();
-    let amd = headers.join("drivers/gpu/drm/amd");
-    let compiled = Command::new("gcc")
-        .args(["-w", "-I"])
-        .arg(folder.path())
-        .arg("-I")
-        .arg(amd.join("include"))
-        .arg("-I")
-        .arg(amd.join("pm/swsmu"))
-        .arg("-o")
-        .args([at("program"), at("program.c")])
-        .output()
-        .unwrap();
-    assert!(compiled.status.success(), "{program}\n{}", String::from_utf8_lossy(&compiled.stderr));
-    let output = Command::new(at("program")).output().unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8(output.stdout).unwrap()
-}
-
 fn structure_name(file: File, (format, content): (u8, u8)) -> String {
     let name = match file {
         File::Gpu => "gpu_metrics",
