@@ -13,6 +13,9 @@ pub enum Error {
         path: PathBuf,
         errno: Errno,
     },
+    /// The kernel did not take a value.
+    #[error("{} does not take {value}: {}", path.display(), errno.desc())]
+    Value { path: PathBuf, value: String, errno: Errno },
     /// More bytes than the reader is prepared to take.
     #[error("{} is larger than {limit} bytes: that is not what belongs there", path.display())]
     TooLarge { path: PathBuf, limit: usize },
@@ -65,6 +68,15 @@ fn remedy(errno: Errno) -> &'static str {
 impl Error {
     pub(crate) fn io(action: &'static str, path: PathBuf, errno: Errno) -> Self {
         Self::Io { action, path, errno }
+    }
+
+    /// The kernel's number for the error.
+    #[must_use]
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Io { errno, .. } | Self::Value { errno, .. } => Some(*errno as i32),
+            _ => None,
+        }
     }
 
     /// Whether nothing was at the path.

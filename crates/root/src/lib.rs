@@ -30,6 +30,8 @@ pub mod stuck;
 #[cfg(feature = "write")]
 mod tree;
 mod trust;
+#[cfg(feature = "write")]
+mod value;
 mod watch;
 #[cfg(feature = "write")]
 mod write;

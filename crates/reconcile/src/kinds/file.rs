@@ -211,7 +211,11 @@ pub(super) fn restore(seen: &Observed<'_>, entry: &Entry, found: &Found, force: 
             (Verb::Restore, Target::Put(Content::Link { target: target.clone() }), None)
         }
         // Rocworker replaces none of these with a file, so none of them was at the path before.
-        State::Node { .. } | State::Loaded | State::Package { .. } | State::Other { .. } => {
+        State::Node { .. }
+        | State::Loaded
+        | State::Package { .. }
+        | State::Value { .. }
+        | State::Other { .. } => {
             return Err(Unchanged::Gone);
         }
     };

@@ -7,6 +7,7 @@ mod file;
 mod module;
 mod node;
 mod package;
+mod value;
 
 use std::collections::BTreeSet;
 
@@ -53,6 +54,7 @@ pub(crate) fn plan(seen: &Observed<'_>, action: &Action, held: Option<&Entry>, n
         Kind::Package(package) => package::plan(&case, package),
         Kind::Unpacked(archive) => archive::plan(&case, archive),
         Kind::Module => module::plan(&case),
+        Kind::Value(value) => value::plan(&case, value),
     }
 }
 
@@ -72,6 +74,7 @@ pub(crate) fn revert(
         Managed::Package { .. } => package::revert(seen, entry, &found.state(), going, force),
         Managed::Unpacked { sha256, .. } => archive::revert(seen.root, entry, sha256, found, force),
         Managed::Module { boot, came, .. } => module::revert(seen.root, entry, boot.as_deref(), came, found),
+        Managed::Value { .. } => value::revert(seen.root, entry, found),
     }
 }
 
@@ -90,6 +93,7 @@ pub(crate) fn apply(
         Target::UnpackedGone => archive::remove(journal, change, now),
         Target::Load => module::load(journal, change, now),
         Target::Unload(names) => module::unload(journal, change, names, now),
+        Target::Value(value) => value::apply(journal, change, value, now),
     }
 }
 

@@ -50,6 +50,8 @@ pub enum Kind {
     Unpacked(Unpacked),
     /// A module of the kernel, loaded now. Not in a container, whose kernel is another's: that is for the caller to see.
     Module,
+    /// A value of the kernel in a file of sysfs, until the next boot.
+    Value(Value),
 }
 
 /// A kind without what it holds, as JSON and people name it.
@@ -62,6 +64,17 @@ pub enum KindName {
     Package,
     Unpacked,
     Module,
+    Value,
+}
+
+/// A value that the kernel takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Value {
+    pub text: String,
+    /// The kernel only keeps the value as a request, which takes effect later: the file says the old one until then.
+    pub is_requested: bool,
+    /// What errors of the kernel mean here, by errno: what to do.
+    pub meanings: &'static [(i32, &'static str)],
 }
 
 /// A package of dpkg's, and what is wanted of it.
@@ -132,6 +145,7 @@ impl Kind {
             Self::Package(_) => KindName::Package,
             Self::Unpacked(_) => KindName::Unpacked,
             Self::Module => KindName::Module,
+            Self::Value(_) => KindName::Value,
         }
     }
 }
@@ -145,6 +159,7 @@ impl fmt::Display for KindName {
             Self::Package => "package",
             Self::Unpacked => "unpacked",
             Self::Module => "module",
+            Self::Value => "value",
         })
     }
 }

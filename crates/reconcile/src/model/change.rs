@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use super::{Action, Content, Effect, Entry, KindName, Resource, Stage, State, Unpacked};
+use super::{Action, Content, Effect, Entry, KindName, Resource, Stage, State, Unpacked, Value};
 use crate::apt::{self, Installer};
 
 /// One change, as a plan lists it.
@@ -44,6 +44,8 @@ pub enum Verb {
     Repair,
     /// A node gets its group and mode.
     Permissions,
+    /// The kernel gets another value.
+    Set,
     /// rocworker restores the state before the apply.
     Restore,
     /// rocworker removes the path, because it was absent before.
@@ -63,6 +65,7 @@ impl Verb {
             (Self::Edit, _) => ("edit", "edited"),
             (Self::Repair, _) => ("repair", "repaired"),
             (Self::Permissions, _) => ("set group and mode of", "set group and mode of"),
+            (Self::Set, _) => ("set", "set"),
             (Self::Restore, _) => ("restore", "restored"),
             (Self::Remove, _) => ("remove", "removed"),
         }
@@ -87,6 +90,7 @@ pub(crate) enum Target {
     Load,
     /// Unloads modules in this order: the first must go, the others go where nothing else needs them.
     Unload(Vec<String>),
+    Value(Value),
 }
 
 impl Target {
@@ -103,7 +107,7 @@ impl Target {
     /// Whether the change is possible on the running machine only.
     pub(crate) fn needs_host(&self) -> bool {
         let is_here = matches!(self, Self::Put(Content::File { .. } | Content::Link { .. }));
-        !is_here && !matches!(self, Self::Node { .. } | Self::Absent)
+        !is_here && !matches!(self, Self::Node { .. } | Self::Absent | Self::Value(_))
     }
 
     /// The bytes of the file that will be there, where they are known.

@@ -86,6 +86,16 @@ pub enum Managed {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         begun: bool,
     },
+    /// A value of the kernel.
+    Value {
+        text: String,
+        /// Whether the kernel only keeps it as a request.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        is_requested: bool,
+        /// The boot in which it was written.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        boot: Option<String>,
+    },
 }
 
 /// How often a path was found changed and was repaired.
@@ -152,7 +162,7 @@ impl Managed {
     pub(crate) fn is_begun(&self) -> bool {
         match self {
             Self::Package { begun, .. } | Self::Unpacked { begun, .. } | Self::Module { begun, .. } => *begun,
-            Self::Owned { .. } | Self::Edited { .. } | Self::Node { .. } => false,
+            Self::Owned { .. } | Self::Edited { .. } | Self::Node { .. } | Self::Value { .. } => false,
         }
     }
 
@@ -165,6 +175,7 @@ impl Managed {
             Self::Package { begun, .. } | Self::Unpacked { begun, .. } | Self::Module { begun, .. } => {
                 *begun = false
             }
+            Self::Value { .. } => {}
         }
     }
 
@@ -188,7 +199,8 @@ impl Managed {
     pub(crate) fn states(&self) -> &[State] {
         match self {
             Self::Owned { states } | Self::Edited { states, .. } => states,
-            Self::Node { .. } | Self::Package { .. } | Self::Unpacked { .. } | Self::Module { .. } => &[],
+            Self::Node { .. } | Self::Package { .. } | Self::Unpacked { .. } => &[],
+            Self::Module { .. } | Self::Value { .. } => &[],
         }
     }
 
@@ -201,6 +213,7 @@ impl Managed {
             Self::Package { .. } => KindName::Package,
             Self::Unpacked { .. } => KindName::Unpacked,
             Self::Module { .. } => KindName::Module,
+            Self::Value { .. } => KindName::Value,
         }
     }
 }

@@ -13,7 +13,7 @@ mod state;
 mod undo_constraints;
 mod uptime;
 
-pub use action::{Action, Content, Kind, KindName, Package, Stage, Unpacked, Want};
+pub use action::{Action, Content, Kind, KindName, Package, Stage, Unpacked, Value, Want};
 pub use change::{Change, Verb};
 pub(crate) use change::{Doing, Target};
 pub use desired::{Desired, Note};

@@ -35,6 +35,10 @@ pub enum State {
     },
     /// A module of the kernel that is loaded.
     Loaded,
+    /// A value of the kernel.
+    Value {
+        text: String,
+    },
     /// A package, as far as dpkg has come with it.
     Package {
         version: String,
@@ -100,6 +104,7 @@ impl fmt::Display for State {
                 write!(f, "a device node, mode {mode:04o}, owner {uid}:{gid}")
             }
             Self::Loaded => f.write_str("loaded"),
+            Self::Value { text } => f.write_str(text),
             Self::Package { version, status: Status::Installed } => f.write_str(version),
             Self::Package { version, status } => write!(f, "{version}, {status}"),
             Self::Other { what } => f.write_str(what),

@@ -314,7 +314,9 @@ fn unless_used(
 fn is_managed(entry: &Entry, now: &State) -> bool {
     match &entry.managed {
         Managed::Owned { states } | Managed::Edited { states, .. } => states.contains(now),
-        Managed::Node { .. } | Managed::Package { .. } | Managed::Module { .. } => true,
+        Managed::Node { .. } | Managed::Package { .. } | Managed::Module { .. } | Managed::Value { .. } => {
+            true
+        }
         Managed::Unpacked { .. } => *now != State::Absent,
     }
 }
