@@ -18,6 +18,7 @@ pub mod memory;
 pub mod observations;
 pub mod own_program;
 pub mod package;
+pub mod partition;
 pub mod pending_gpus;
 pub mod reader;
 pub mod report;

@@ -140,6 +140,9 @@ pub(crate) enum Person {
     Top(super::top::Args),
     /// Show how the GPUs are linked: XGMI, PCIe and NUMA
     Topology(super::topology::Args),
+    /// Show how each card is divided into devices, and which other ways there are
+    #[command(subcommand)]
+    Partition(super::partition::Command),
     /// Install, check or remove the exporter on other machines
     #[command(subcommand)]
     Remote(super::remote::Command),

@@ -174,7 +174,7 @@ fn ids(gpu: &Gpu) -> String {
     format!("{}:{}", id(gpu.vendor_id), id(gpu.device_id))
 }
 
-fn gibibytes(bytes: u64) -> String {
+pub(super) fn gibibytes(bytes: u64) -> String {
     // One decimal, in integers: a GPU has far less than 2^60 bytes.
     let tenths = bytes.saturating_mul(10) / (1 << 30);
     format!("{}.{} GiB", tenths / 10, tenths % 10)

@@ -22,7 +22,7 @@ use super::options::Options;
 use super::output::has_colour;
 use super::session::{Misuse, Session, caller};
 use super::words::words;
-use super::{Outcome, cdi, config, health, lease, lxd, report};
+use super::{Outcome, cdi, config, health, lease, lxd, partition, report};
 use crate::health::rules;
 
 /// Whether the command runs for other machines. `remote` takes their names itself.
@@ -124,9 +124,12 @@ fn interrupt() -> anyhow::Result<Arc<AtomicBool>> {
 
 /// Whether the command's answer is about the configuration.
 fn reads_configuration(command: &Person) -> bool {
-    use Person::{Apply, Cdi, Config, Doctor, Plan, Report, Status, Tags, Undo};
+    use Person::{Apply, Cdi, Config, Doctor, Partition, Plan, Report, Status, Tags, Undo};
     matches!(command, Cdi(_) | Config(_) | Doctor { .. } | Plan { .. } | Report { .. } | Status)
-        || matches!(command, Apply { .. } | Tags { .. } | Undo { .. })
+        || matches!(
+            command,
+            Apply { .. } | Tags { .. } | Undo { .. } | Partition(partition::Command::Plan(_))
+        )
 }
 
 /// Gives an option another value, or adds it.
@@ -144,6 +147,7 @@ fn which(command: &Person) -> anyhow::Result<Which> {
         | Person::Health { .. }
         | Person::Top(_)
         | Person::Topology(_)
+        | Person::Partition(partition::Command::Show)
         | Person::Report { .. }
         | Person::Cdi(cdi::Command::List | cdi::Command::Validate { file: None })
         | Person::Config(config::Command::Validate { file: None })
@@ -153,6 +157,7 @@ fn which(command: &Person) -> anyhow::Result<Which> {
         | Person::History
         | Person::Tags { .. }
         | Person::Lease(lease::Command::List)
+        | Person::Partition(partition::Command::Plan(_))
         | Person::Plan { save: None, .. } => Which::Any,
         Person::Apply { file: None, .. } | Person::Undo { .. } => Which::Installed,
         Person::Cdi(cdi::Command::Validate { .. }) | Person::Config(config::Command::Validate { .. }) => {
@@ -179,7 +184,7 @@ fn which(command: &Person) -> anyhow::Result<Which> {
 const HERE: &str = "this command works on this machine only";
 
 /// The commands for other machines, with the option without which one is not.
-pub(super) const TAKE_HOST: &str = "detect, doctor, metrics, health, top, topology, explain --journal, report, status, plan, history, \
+pub(super) const TAKE_HOST: &str = "detect, doctor, metrics, health, top, topology, partition show, partition plan, explain --journal, report, status, plan, history, \
                          tags, lease list, cdi list, cdi validate, config validate, lxd advise, apply, undo";
 
 fn refused(why: &str) -> anyhow::Error {

@@ -24,6 +24,7 @@ mod manual;
 mod metrics;
 mod options;
 mod output;
+mod partition;
 mod plan;
 mod probe;
 mod progress;
@@ -190,6 +191,7 @@ fn for_person(session: &Session, options: &options::Options, command: Person) ->
         Person::Doctor { canary, canary_limit } => {
             doctor::run(session, canary.then_some(Duration::from_secs(canary_limit)))
         }
+        Person::Partition(command) => partition::run(session, &command),
         Person::Metrics { format } => metrics::run(session, format),
         Person::Report { file } => report::run(session, file.as_deref()),
         Person::Tags { env } => tags::run(session, env),

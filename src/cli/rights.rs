@@ -8,7 +8,7 @@ use printable::quoted;
 use super::args::{Args, Command as Asked, Person, Script};
 use super::options::{Format, Options};
 use super::words::words;
-use super::{cdi, lease};
+use super::{cdi, lease, partition};
 
 /// Refuses, before anything else is done, to change this machine for a user who may not.
 pub(crate) fn require_root(options: &Options, command: &Asked, matches: &ArgMatches) -> anyhow::Result<()> {
@@ -16,6 +16,7 @@ pub(crate) fn require_root(options: &Options, command: &Asked, matches: &ArgMatc
         Asked::Person(Person::Apply { dry_run, .. } | Person::Undo { dry_run, .. }) => !dry_run,
         Asked::Person(Person::Cdi(cdi::Command::Generate { file: None })) => true,
         Asked::Person(Person::Lease(lease::Command::Release { .. } | lease::Command::Cancel { .. })) => true,
+        Asked::Person(Person::Partition(partition::Command::Set(_) | partition::Command::Reset(_))) => true,
         Asked::Person(Person::Serve) | Asked::Script(Script::Boot) => true,
         _ => false,
     };

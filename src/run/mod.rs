@@ -36,7 +36,7 @@ use crate::desired;
 use crate::memory;
 use config::Config;
 use host::timestamp::Timestamp;
-use scope::{APPLY, APPLY_EXPORTER, DAEMON, GENERATE, Request, UPGRADE};
+use scope::{APPLY, APPLY_EXPORTER, DAEMON, GENERATE, PARTITION, Request, UPGRADE};
 
 /// A run on one machine, such as an apply, an undo or a look of the daemon.
 #[derive(Debug)]
@@ -113,12 +113,17 @@ impl Run<'_> {
 
     /// Writes one file that `cdi generate` asks for by itself: it is managed from then on.
     pub fn generate(&self, action: &Action) -> Result<Written, Error> {
-        let outcome = self.execute(&GENERATE, Request::One(action), &mut |_| {})?;
+        let outcome = self.execute(&GENERATE, Request::Only(std::slice::from_ref(action)), &mut |_| {})?;
         if let Some(finding) = outcome.blocked.into_iter().chain(outcome.failed).next() {
             let path = finding.path.shown(self.root);
             return Err(Error::Refused(format!("{path} is not written: {}", finding.text)));
         }
         Ok(if outcome.changes.is_empty() { Written::Unchanged } else { Written::Changed })
+    }
+
+    /// Writes modes of cards, one after the other, and keeps in the receipt what each card had.
+    pub fn set_values(&self, actions: &[Action]) -> Result<Outcome, Error> {
+        self.execute(&PARTITION, Request::Only(actions), &mut |_| {})
     }
 
     /// What installs packages; `None` where no program may run.

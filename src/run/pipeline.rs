@@ -91,7 +91,7 @@ impl Run<'_> {
                 }
                 self.begin_undo(scope, &mut target.memory);
             }
-            Request::Boot { .. } | Request::One(_) => {}
+            Request::Boot { .. } | Request::Only(_) => {}
         }
         let mut execution =
             Execution { run: self, scope, request, target, transaction, outcome, on_progress };
@@ -139,7 +139,7 @@ impl Run<'_> {
                 !rules.enforce || is_idle
             }
             Request::Boot { .. } => plan.changes.is_empty(),
-            Request::One(_) => plan.is_empty(),
+            Request::Only(_) => plan.is_empty(),
             Request::Nothing { .. } => false,
         }
     }

@@ -147,6 +147,9 @@ pub(super) const UNDO_EXPORTER: Scope =
 pub(super) const REMOVE: Scope =
     Scope { command: "remove", packages: false, effects: Effects::ButApts, ..UNDO };
 
+/// `partition set`, which writes modes of cards.
+pub(super) const PARTITION: Scope = Scope { command: "partition set", ..GENERATE };
+
 /// `cdi generate`: a command that writes one file.
 pub(super) const GENERATE: Scope =
     Scope { command: "cdi generate", packages: false, effects: Effects::None, ..APPLY };
@@ -155,27 +158,17 @@ pub(super) const GENERATE: Scope =
 #[derive(Clone, Copy)]
 pub(super) enum Request<'r> {
     /// The state that the configuration asks for. `saved`: only if it takes exactly the changes of this plan.
-    Configuration {
-        saved: Option<&'r Saved>,
-    },
+    Configuration { saved: Option<&'r Saved> },
     /// The state that the configuration asks for, with the GPUs of this boot. `published`: what was published before
     /// boot. `is_known`: whether there is a configuration.
-    Boot {
-        published: &'r PublishedState,
-        is_known: bool,
-    },
+    Boot { published: &'r PublishedState, is_known: bool },
     /// The state that the configuration asks for, as far as the daemon may make it. `is_current` is asked under the
     /// lock, whether the run is still needed.
-    Reconcile {
-        rules: &'r Rules<'r>,
-        is_current: &'r dyn Fn() -> bool,
-    },
-    One(&'r Action),
+    Reconcile { rules: &'r Rules<'r>, is_current: &'r dyn Fn() -> bool },
+    /// These actions alone.
+    Only(&'r [Action]),
     /// An undo. `keeps`: what is there of this component stays managed. `force`: reverts edited files too.
-    Nothing {
-        keeps: Option<Component>,
-        force: bool,
-    },
+    Nothing { keeps: Option<Component>, force: bool },
 }
 
 /// What the daemon may do now.

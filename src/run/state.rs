@@ -52,8 +52,9 @@ impl State {
     }
 
     pub fn phase(&self) -> Phase {
-        // `cdi generate` alone leaves a spec, which belongs to no component.
-        let is_set_up = || self.receipt.entries.iter().any(|entry| !entry.component.is_empty());
+        // `cdi generate` alone leaves a spec, which belongs to no component, and `partition set` modes.
+        let is_its = |entry: &Entry| !entry.component.is_empty() && entry.managed.kind() != KindName::Value;
+        let is_set_up = || self.receipt.entries.iter().any(is_its);
         match self.memory.undone {
             true => Phase::Undone,
             false if is_set_up() => Phase::Applied,

@@ -58,8 +58,11 @@ impl Target {
     pub(super) fn receipt(&self, receipt: &Receipt, request: &Request<'_>) -> Receipt {
         match (&self.unknown, request) {
             (Some((published, _)), _) => published.narrowed(receipt),
-            // A person asks for this path by name.
-            (None, Request::One(action)) => receipt.clone().without_repairs_of(&action.path),
+            // A person asks for these paths by name.
+            (None, Request::Only(actions)) => {
+                let asked = actions.iter().map(|action| &action.path);
+                asked.fold(receipt.clone(), |receipt, path| receipt.without_repairs_of(path))
+            }
             _ => receipt.clone(),
         }
     }
@@ -77,8 +80,8 @@ impl Run<'_> {
             return Ok(Err(Stopped::NotSetUp));
         }
         let (is_daemon, fallback, is_known) = match request {
-            Request::One(action) => {
-                let actions = vec![(*action).clone()];
+            Request::Only(actions) => {
+                let actions = actions.to_vec();
                 let desired = Desired { actions, is_undecided: true, ..Desired::default() };
                 return Ok(Ok(Target::fixed(state, desired)));
             }
@@ -122,6 +125,8 @@ impl Run<'_> {
                     desired.actions.retain(|action| action.component != Component::Packages.as_ref());
                     desired.leave(Component::Packages);
                 }
+                // Only `partition set` and `reset` switch cards.
+                desired.leave(Component::Partitions);
                 desired.notes.extend(self.notes_on(&state.memory, &observed));
                 scope.narrow(&mut desired, &state);
                 desired.notes.splice(0..0, desired.question.clone());

@@ -16,5 +16,6 @@ mod doctor;
 mod fleet;
 mod observe;
 mod packages;
+mod partition;
 mod remote;
 mod setup;

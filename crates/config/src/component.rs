@@ -19,6 +19,8 @@ pub enum Component {
     Cdi,
     Docker,
     Concourse,
+    /// The modes that `partition set` has written. No apply writes or reverts them.
+    Partitions,
 }
 
 impl AsRef<str> for Component {
@@ -36,6 +38,7 @@ impl AsRef<str> for Component {
             Self::Cdi => "",
             Self::Docker => "docker",
             Self::Concourse => "concourse",
+            Self::Partitions => "partitions",
         }
     }
 }

@@ -14,6 +14,7 @@ use super::exporter::ExporterDocument;
 use super::host::{self, Permissions};
 use super::inventory::InventoryDocument;
 use super::packages::{DKMS, PackagesDocument, RepositoriesDocument, Rocm, RocmDocument};
+use super::partitions::PartitionsDocument;
 use super::password::without_passwords;
 use super::units::{BootDocument, DaemonDocument};
 use super::wrapper::Wrapper;
@@ -51,6 +52,7 @@ pub struct Document {
     pub concourse: Option<ConcourseDocument>,
     boot: Option<BootDocument>,
     daemon: Option<DaemonDocument>,
+    partitions: Option<PartitionsDocument>,
     inventory: Option<InventoryDocument>,
     #[serde(rename = "GPU_NODE")]
     gpu_node: Option<bool>,
@@ -145,6 +147,7 @@ impl Document {
             boot: self.boot.unwrap_or_default().check(gpus, &source)?,
             daemon: self.daemon.unwrap_or_default().check(gpus, &source)?,
             exporter: self.exporter.unwrap_or_default().check(gpus, &source)?,
+            partitions: self.partitions.unwrap_or_default().check(&source)?,
             inventory: self.inventory.unwrap_or_default().check(&source)?,
             source,
         })
@@ -321,6 +324,7 @@ mod tests {
             "rocm: {install: apt, version: 7.2.4, packages: [rocm]}\nrepositories: {rocm: {suite: noble}}\n",
             "GPU_NODE: true\nROCM_BASE_URL: https://a/7.2/\nrocm: {usecases: [rocm]}\n",
             "boot: {unit: false, wait-s: 5}\ndaemon: {interval-s: 10}\nexporter: {listen: \"[::]:9401\"}\n",
+            "partitions: {profile: a, units: [b.service], profiles: {a: [{cards: all, compute: CPX, memory: NPS4}]}}\n",
             "inventory: {user: ops, groups: {b: [gpu1, root@gpu2], a: [\"10.0.0.7\"]}}\n",
         ] {
             let path = Path::new("/etc/rocworker/config.yaml");

@@ -15,6 +15,7 @@ mod host;
 mod inventory;
 mod managed;
 mod packages;
+mod partitions;
 mod password;
 mod path;
 mod releases;
@@ -51,6 +52,7 @@ pub use managed::{Managed, Off};
 use packages::RocmFrom;
 pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, Tool};
 pub use packages::{PackagesDocument, RepositoriesDocument, RocmDocument, Wanted};
+pub use partitions::Partitions;
 use password::without_passwords;
 pub use size::Size;
 pub use ssh_host::Host;
@@ -102,6 +104,7 @@ pub struct Config {
     pub boot: Boot,
     pub daemon: Daemon,
     pub exporter: Exporter,
+    pub partitions: Partitions,
     pub inventory: Inventory,
     /// A sentence for each key with one of ClusterBloom's names that has no effect.
     pub unused_keys: Vec<String>,

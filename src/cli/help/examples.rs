@@ -18,6 +18,22 @@ pub(super) const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "partition show",
+        &[
+            ("rocworker partition show", "each card's modes, and what other modes would give"),
+            ("rocworker --host gpu1 partition show", "another machine's"),
+        ],
+    ),
+    (
+        "partition set",
+        &[
+            ("sudo rocworker partition set inference", "switch cards that no process is on"),
+            ("sudo rocworker partition set quarters --reload", "also another memory mode"),
+        ],
+    ),
+    ("partition reset", &[("sudo rocworker partition reset", "the modes of before")]),
+    ("partition plan", &[("rocworker partition plan inference", "the steps to a profile of config.yaml")]),
+    (
         "plan",
         &[
             ("rocworker plan", "what apply would change"),

@@ -1,4 +1,5 @@
 //! A machine served through FUSE: reads can fail as sysfs' reads do, wait, or never come back. What was read is noted.
+//! Writes are a driver's, where the machine has one ([`Served::driven`]).
 //!
 //! Needs root and /dev/fuse ([`require`]). The mount goes when the [`Served`] is dropped; reads that hang then fail.
 
@@ -14,8 +15,8 @@ use std::time::{Duration, Instant};
 
 use fuser::{
     BackgroundSession, Config, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
-    LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEntry, ReplyOpen, Request,
-    SessionACL,
+    LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyDirectory, ReplyEntry, ReplyOpen,
+    ReplyWrite, Request, SessionACL, WriteFlags,
 };
 use nix::errno::Errno;
 use tempfile::TempDir;
@@ -62,9 +63,19 @@ pub struct Served {
     state: Arc<State>,
 }
 
-#[derive(Debug)]
+impl std::fmt::Debug for State {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("source", &self.source).finish_non_exhaustive()
+    }
+}
+
+/// What a write does to the machine: the folder in which it is laid out afterwards, or the kernel's error.
+pub type Write = Box<dyn FnMut(&Path, &str) -> Result<PathBuf, Errno> + Send>;
+
 struct State {
-    source: PathBuf,
+    /// Where the machine is laid out now.
+    source: Mutex<PathBuf>,
+    write: Option<Mutex<Write>>,
     /// Inside the machine, by inode number from 1.
     paths: Mutex<Paths>,
     faults: Mutex<BTreeMap<PathBuf, Fault>>,
@@ -96,8 +107,22 @@ impl Served {
     /// # Panics
     /// Where it cannot be mounted.
     pub fn at(source: &Path, mount: &Path) -> Self {
+        Self::with(source, mount, None)
+    }
+
+    /// Serves what is beneath `source` at a folder; a write is what `write` makes of it.
+    ///
+    /// # Panics
+    /// Where it cannot be mounted.
+    pub fn driven(source: &Path, mount: &Path, write: Write) -> Self {
+        Self::with(source, mount, Some(Mutex::new(write)))
+    }
+
+    fn with(source: &Path, mount: &Path, write: Option<Mutex<Write>>) -> Self {
+        let access = if write.is_some() { MountOption::RW } else { MountOption::RO };
         let state = Arc::new(State {
-            source: source.canonicalize().unwrap(),
+            source: Mutex::new(source.canonicalize().unwrap()),
+            write,
             paths: Mutex::default(),
             faults: Mutex::default(),
             every: Mutex::default(),
@@ -106,7 +131,7 @@ impl Served {
         });
         state.inode(Path::new("/"));
         let mut config = Config::default();
-        config.mount_options = vec![MountOption::RO, MountOption::FSName("rocworker-test".to_owned())];
+        config.mount_options = vec![access, MountOption::FSName("rocworker-test".to_owned())];
         config.acl = SessionACL::All;
         let session = fuser::spawn_mount(Sysfs(Arc::clone(&state)), mount, &config).unwrap();
         Self { session: Some(session), mount: mount.to_owned(), folder: None, state }
@@ -130,6 +155,11 @@ impl Served {
     /// From now on every file and folder without a fault of its own has this one.
     pub fn fault_everywhere(&self, fault: Fault) {
         *lock(&self.state.every) = Some(fault);
+    }
+
+    /// Serves another folder from now on.
+    pub fn serve(&self, source: PathBuf) {
+        *lock(&self.state.source) = source;
     }
 
     /// Takes all faults away. Reads that hang keep hanging.
@@ -163,7 +193,7 @@ impl Served {
     /// Where nothing is there.
     pub fn real(&self, path: &str) -> PathBuf {
         let real = self.state.beneath(Path::new(path)).canonicalize().unwrap();
-        Path::new("/").join(real.strip_prefix(&self.state.source).unwrap())
+        Path::new("/").join(real.strip_prefix(&*lock(&self.state.source)).unwrap())
     }
 }
 
@@ -192,7 +222,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl State {
     fn beneath(&self, path: &Path) -> PathBuf {
-        self.source.join(path.strip_prefix("/").unwrap_or(path))
+        lock(&self.source).join(path.strip_prefix("/").unwrap_or(path))
     }
 
     fn inode(&self, path: &Path) -> u64 {
@@ -284,21 +314,27 @@ fn errno(error: &io::Error) -> fuser::Errno {
 
 struct Sysfs(Arc<State>);
 
-/// How long the kernel may keep an answer. What a name leads to does not change, and the kernel notices at
-/// the next open that a file has gone.
+/// How long the kernel may keep an answer. What a name leads to does not change where nobody writes, and the kernel
+/// notices at the next open that a file has gone.
 const KEPT: Duration = Duration::from_secs(60);
+
+impl State {
+    fn kept(&self) -> Duration {
+        if self.write.is_some() { Duration::ZERO } else { KEPT }
+    }
+}
 
 impl Filesystem for Sysfs {
     fn lookup(&self, _: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         match self.0.attributes(&self.0.path(parent).join(name)) {
-            Ok(attributes) => reply.entry(&KEPT, &attributes, Generation(0)),
+            Ok(attributes) => reply.entry(&self.0.kept(), &attributes, Generation(0)),
             Err(error) => reply.error(errno(&error)),
         }
     }
 
     fn getattr(&self, _: &Request, inode: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
         match self.0.attributes(&self.0.path(inode)) {
-            Ok(attributes) => reply.attr(&KEPT, &attributes),
+            Ok(attributes) => reply.attr(&self.0.kept(), &attributes),
             Err(error) => reply.error(errno(&error)),
         }
     }
@@ -345,6 +381,54 @@ impl Filesystem for Sysfs {
                     state.answer(&path, at, size as usize, reply);
                 });
             }
+        }
+    }
+
+    /// A shell truncates the file before it writes; sysfs ignores that.
+    fn setattr(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u32>,
+        _: Option<u64>,
+        _: Option<fuser::TimeOrNow>,
+        _: Option<fuser::TimeOrNow>,
+        _: Option<std::time::SystemTime>,
+        _: Option<FileHandle>,
+        _: Option<std::time::SystemTime>,
+        _: Option<std::time::SystemTime>,
+        _: Option<std::time::SystemTime>,
+        _: Option<fuser::BsdFileFlags>,
+        reply: ReplyAttr,
+    ) {
+        match self.0.attributes(&self.0.path(inode)) {
+            Ok(attributes) => reply.attr(&self.0.kept(), &attributes),
+            Err(error) => reply.error(errno(&error)),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &Request,
+        inode: INodeNo,
+        _: FileHandle,
+        _: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let path = self.0.path(inode);
+        let Some(write) = &self.0.write else { return reply.error(fuser::Errno::EROFS) };
+        match lock(write)(&path, String::from_utf8_lossy(data).trim()) {
+            Ok(source) => {
+                *lock(&self.0.source) = source;
+                reply.written(u32::try_from(data.len()).unwrap());
+            }
+            Err(errno) => reply.error(fuser::Errno::from_i32(errno as i32)),
         }
     }
 

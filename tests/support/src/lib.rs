@@ -24,6 +24,7 @@ pub mod killed;
 pub mod laid;
 pub mod machines;
 pub mod node_exporter;
+pub mod partitioned;
 pub mod real;
 pub mod release;
 pub mod rootfs;

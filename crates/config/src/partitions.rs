@@ -1,0 +1,89 @@
+//! How cards are divided into devices: profiles by name.
+
+use std::collections::BTreeMap;
+
+use inventory::partitioning::{Compute, Entry, Memory, Modes, Selector};
+use serde::{Deserialize, Serialize};
+
+use super::{Error, Source};
+
+/// The profiles, and which of them this machine is to be in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partitions {
+    /// The profile of this machine, one of `profiles`, which `partition set` takes where none is named.
+    pub profile: Option<String>,
+    pub profiles: BTreeMap<String, Vec<Entry>>,
+    /// Units that a switch stops, and starts again where they ran.
+    pub units: Vec<String>,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub(super) struct PartitionsDocument {
+    profile: Option<String>,
+    profiles: Option<BTreeMap<String, Vec<EntryDocument>>>,
+    units: Option<Vec<String>>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+struct EntryDocument {
+    cards: String,
+    compute: Option<Compute>,
+    memory: Option<Memory>,
+    count: Option<u32>,
+    skip: Option<bool>,
+}
+
+impl PartitionsDocument {
+    pub(super) fn check(self, source: &Source) -> Result<Partitions, Error> {
+        let documents = self.profiles.unwrap_or_default();
+        if let Some(profile) = self.profile.as_ref().filter(|profile| !documents.contains_key(*profile)) {
+            let problem = match documents.keys().cloned().collect::<Vec<_>>() {
+                none if none.is_empty() => {
+                    format!("partitions.profile is {profile:?}, and partitions.profiles has none")
+                }
+                names => format!(
+                    "partitions.profile is {profile:?}, and partitions.profiles has {}",
+                    names.join(", ")
+                ),
+            };
+            return Err(source.wrong("partitions.profile", None, problem));
+        }
+        let mut profiles = BTreeMap::new();
+        for (name, entries) in documents {
+            let key = format!("partitions.profiles.{name}");
+            let entries: Result<Vec<Entry>, String> = entries.into_iter().map(EntryDocument::check).collect();
+            let entries = entries.map_err(|problem| source.wrong(&key, None, format!("{key}: {problem}")))?;
+            if entries.is_empty() {
+                let problem = format!("{key} has no entry: write one, as {{cards: all, compute: SPX}}");
+                return Err(source.wrong(&key, None, problem));
+            }
+            profiles.insert(name, entries);
+        }
+        let units = self.units.unwrap_or_default();
+        let is_unit = |name: &String| name.ends_with(".service") || name.ends_with(".target");
+        if let Some(unit) = units.iter().find(|unit| !is_unit(unit)) {
+            let problem = format!("partitions.units has {unit:?}, which is no unit: write {unit}.service");
+            return Err(source.wrong("partitions.units", Some(unit), problem));
+        }
+        Ok(Partitions { profile: self.profile, profiles, units })
+    }
+}
+
+impl EntryDocument {
+    fn check(self) -> Result<Entry, String> {
+        let cards = Selector::parse(self.cards.trim());
+        let modes = match (self.skip.unwrap_or_default(), self.compute, self.memory) {
+            (false, Some(compute), memory) => Some(Modes { compute, memory }),
+            (true, None, None) => None,
+            (true, ..) => return Err(format!("the entry for {cards} skips cards and names modes: keep one")),
+            (false, None, _) => {
+                return Err(format!(
+                    "the entry for {cards} names no compute mode: write compute: SPX, or skip: true"
+                ));
+            }
+        };
+        Ok(Entry { cards, modes, count: self.count })
+    }
+}

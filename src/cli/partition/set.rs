@@ -1,0 +1,115 @@
+//! `partition set` and `partition reset`: cards get other modes.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::time::Duration;
+
+use config::Partitions;
+use inventory::partitioning::Entry;
+use printable::printable;
+use reconcile::Uptime;
+use serde::Serialize;
+
+use super::super::Outcome;
+use super::super::session::{Misuse, Session};
+use super::profile;
+use crate::partition::{Goal, Look, News, Options, Phase, Progress, Switched, before, set};
+use crate::run::State;
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A profile of the configuration. Left out: partitions.profile
+    profile: Option<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct How {
+    /// Load amdgpu again, where a memory mode takes that: every card of the driver is gone meanwhile
+    #[arg(long)]
+    reload: bool,
+    /// How long processes may take to leave the cards, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(0..=86_400))]
+    wait: u32,
+    /// Kill the processes that have not left by then: SIGTERM, and SIGKILL after ten seconds
+    #[arg(long)]
+    kill: bool,
+}
+
+#[derive(Serialize)]
+struct Answer<'p> {
+    schema_version: u32,
+    changed: bool,
+    switch: Option<&'p Progress>,
+}
+
+pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
+    let config = session.config()?;
+    let (name, entries) = profile(&config.partitions, args.profile.as_deref())?;
+    let goal = Goal::Profile(name.to_owned());
+    switch(session, &config, &config.partitions, &goal, entries, &args.how)
+}
+
+pub(crate) fn reset(session: &Session, how: &How) -> anyhow::Result<Outcome> {
+    let config = session.config()?;
+    let look = Look::at(&session.root);
+    let boot = Uptime::now(&session.root).map(|now| now.boot);
+    let state = State::of_receipt(&session.root)?;
+    let entries = before(&state.receipt, boot.as_deref(), &look.cards);
+    if entries.is_empty() {
+        let text =
+            "rocworker has switched no card since this boot; at a boot the driver picks the modes itself";
+        return Err(Misuse(text.to_owned()).into());
+    }
+    switch(session, &config, &config.partitions, &Goal::Reset, &entries, how)
+}
+
+fn switch(
+    session: &Session,
+    config: &config::Config,
+    partitions: &Partitions,
+    goal: &Goal,
+    entries: &[Entry],
+    how: &How,
+) -> anyhow::Result<Outcome> {
+    let pipeline = session.pipeline(config)?;
+    let wait = Duration::from_secs(how.wait.into());
+    let options = Options { reload: how.reload, wait, kill: how.kill, units: true };
+    let switched = set(&pipeline, partitions, goal, entries, options, &mut |news| say(&news))?;
+    let progress = match &switched {
+        Switched::Nothing => None,
+        Switched::Done(progress) => Some(progress),
+    };
+    let answer = Answer { schema_version: 1, changed: progress.is_some(), switch: progress };
+    session.format.print(&answer, || text(goal, progress))?;
+    Ok(Outcome::Done)
+}
+
+/// Says on stderr how far the switch is.
+fn say(news: &News<'_>) {
+    let text = match news {
+        News::Phase(Phase::Pending | Phase::Succeeded | Phase::Failed) | News::Waits([]) => return,
+        News::Phase(phase) => format!("{phase:?}"),
+        News::Waits(holders) => {
+            let named: Vec<String> = holders.iter().map(ToString::to_string).collect();
+            format!("waiting for {}", named.join(", "))
+        }
+        News::Done(what) => what.clone(),
+    };
+    // A reader of stderr that has gone stops no switch half-way.
+    writeln!(anstream::stderr(), "{}", printable(&text)).ok();
+}
+
+fn text(goal: &Goal, progress: Option<&Progress>) -> String {
+    let Some(progress) = progress else {
+        return format!("The cards are as {} asks; nothing was changed.\n", printable(&goal.to_string()));
+    };
+    let mut text = String::new();
+    for card in &progress.cards {
+        let memory = card.memory.map_or_else(String::new, |(_, memory)| format!("/{memory}"));
+        let skipped = if card.is_skipped { " (as before)" } else { "" };
+        writeln!(text, "{} is in {}{memory}{skipped}", card.pci, card.compute.1).ok();
+    }
+    text
+}

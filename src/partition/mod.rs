@@ -1,0 +1,17 @@
+//! Cards divided into devices: how they are, and how a profile changes them.
+
+mod before;
+mod holders;
+mod look;
+mod plan;
+mod progress;
+mod rivals;
+mod set;
+
+pub use before::before;
+pub use holders::{Holder, holders};
+pub use look::Look;
+pub use plan::{Plan, Refused};
+pub use progress::{CardGoal, Goal, Phase, Progress};
+pub use rivals::rivals;
+pub use set::{News, Options, Switched, set};

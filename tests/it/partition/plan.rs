@@ -1,0 +1,103 @@
+//! `partition plan`: what it says, and what it refuses.
+
+use inventory::partitioning::{Compute, Memory};
+use support::fuse;
+use support::partitioned::Partitioned;
+
+use super::machine::{PROFILES, configure, refused, run, served, text};
+
+fn refusal(machine: &Partitioned, profile: &str) -> String {
+    configure(machine, &format!("partitions: {{profiles: {{a: [{profile}]}}}}\n"));
+    let output = run(machine.root(), "partition plan a");
+    assert_eq!(output.status.code(), Some(1), "{profile}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().filter_map(|line| line.strip_prefix("✗ ")).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn each_profile_that_cannot_be_is_refused_with_its_reason() {
+    if !fuse::require() {
+        return;
+    }
+    let machine = served(3);
+    machine.change(|driver| driver.cards[2].is_virtual = true);
+    let only = "{cards: \"0000:25:00.0\", skip: true}";
+    for (profile, expected) in [
+        ("{cards: MI300A, compute: SPX}", "MI300A is no card of this machine"),
+        ("{cards: \"0000:99:00.0\", compute: SPX}", "0000:99:00.0 is no card of this machine"),
+        (
+            "{cards: all, compute: CPX, count: 8}, {cards: \"0000:25:00.0\", skip: true}",
+            "all means 3 cards of this machine, and the profile's count is 8",
+        ),
+        (
+            "{cards: \"0000:05:00.0\", compute: TPX}",
+            "0000:05:00.0 does not have TPX: its modes are SPX, DPX, QPX, CPX",
+        ),
+        (
+            "{cards: \"0000:05:00.0\", compute: CPX, memory: NPS8}, {cards: all, skip: true}",
+            "0000:05:00.0 does not have NPS8: its memory modes are NPS1, NPS4",
+        ),
+        (
+            &format!("{{cards: MI300X, compute: SPX, memory: NPS4}}, {only}"),
+            "0000:05:00.0: the kernel does not allow SPX with NPS4; SPX goes with NPS1\n0000:15:00.0: the kernel does not \
+             allow SPX with NPS4; SPX goes with NPS1",
+        ),
+        (
+            "{cards: \"0000:05:00.0\", compute: CPX, memory: NPS4}",
+            "0000:05:00.0 would have NPS4 and 0000:15:00.0 NPS1: XGMI links both, and a hive has one memory mode, also of a \
+             card that the profile skips",
+        ),
+        (
+            "{cards: \"0000:25:00.0\", compute: CPX}",
+            "0000:25:00.0: the driver lets no mode be written, as with virtual functions, whose host sets their modes",
+        ),
+        ("{cards: all, compute: CPX}, {cards: all, skip: true}", "two entries are for all: keep one"),
+    ] {
+        let found = refusal(&machine, profile);
+        assert!(found.contains(expected), "{profile}: {found}");
+    }
+}
+
+#[test]
+fn a_name_without_a_profile_is_a_wrong_argument() {
+    if !fuse::require() {
+        return;
+    }
+    let machine = served(1);
+    for (config, line, expected) in [
+        ("", "partition plan", "name a profile: config.yaml has no partitions.profile"),
+        ("", "partition plan x", "x is no profile: config.yaml has no partitions.profiles"),
+        (PROFILES, "partition plan x", "x is no profile: config.yaml has cores, one, quarters, whole"),
+        (
+            "partitions: {profile: x}\n",
+            "partition plan",
+            "partitions.profile is \"x\", and partitions.profiles has none",
+        ),
+    ] {
+        configure(&machine, config);
+        let (code, stderr) = refused(machine.root(), line);
+        assert_eq!(code, Some(2), "{config}: {stderr}");
+        assert!(stderr.contains(expected), "{config}: {stderr}");
+    }
+}
+
+#[test]
+fn the_steps_name_what_stops_and_the_cards_that_a_reload_takes_along() {
+    if !fuse::require() {
+        return;
+    }
+    let machine = served(3);
+    machine.change(|driver| {
+        driver.processes.push(4711);
+        driver.cards[1].compute = Compute::Dpx;
+        driver.cards.iter_mut().for_each(|card| card.memory = Memory::NPS1);
+    });
+    configure(&machine, &format!("{PROFILES}  units: [vllm.service]\n"));
+    let mut said = String::new();
+    for profile in ["cores", "quarters", "one", "whole"] {
+        said += &format!("$ rocworker partition plan {profile}\n");
+        said += &text(machine.root(), &format!("partition plan {profile}"));
+    }
+    insta::assert_snapshot!("plan", said);
+    assert_eq!(machine.log(), [""; 0], "a plan writes nothing");
+}
