@@ -32,6 +32,9 @@ use crate::run::{ConfigFile, Outcome, Own, Rules, Run, Stopped};
 /// The time between two looks where no configuration is in force.
 const INTERVAL: Duration = Duration::from_secs(300);
 
+/// How often KFD's generation is read: no event announces that a card has other partitions.
+const GLANCE: Duration = Duration::from_millis(500);
+
 /// How the reconciler's thread and the main thread reach each other.
 #[derive(Debug)]
 pub struct Link {
@@ -62,6 +65,8 @@ pub struct Reconciler {
     /// The paths that are watched.
     places: BTreeSet<PathBuf>,
     scheduler: Scheduler,
+    /// KFD's generation; `None` where it has none.
+    generation: Option<u64>,
     report: Report,
     /// The configuration file's content at the last look, or why it is wrong.
     read: Option<Result<Config, String>>,
@@ -104,6 +109,7 @@ impl Reconciler {
             netlink,
             watch,
             scheduler: Scheduler::at_start(),
+            generation: amdgpu::topology_generation(&root).ok(),
             report,
             read: None,
             in_force: None,
@@ -145,6 +151,7 @@ impl Reconciler {
             let fds = fds.chain(self.netlink.iter().map(|it| it.as_fd()));
             let fds = fds.chain(self.watch.iter().map(|it| it.as_fd()));
             let left = self.scheduler.next().saturating_sub(self.now());
+            let left = if self.generation.is_some() { left.min(GLANCE) } else { left };
             wait(fds, Some(left)).context("cannot wait for events")?;
             if self.link.is_ending.load(Ordering::Relaxed) {
                 return Ok(());
@@ -196,6 +203,12 @@ impl Reconciler {
             }
             self.count(Cause::Files, heard);
         }
+        // The driver announces that it comes and goes.
+        let generation = amdgpu::topology_generation(&self.root).ok();
+        if generation.is_some() && self.generation.is_some() && generation != self.generation {
+            self.scheduler.heard(self.now(), Cause::Topology);
+        }
+        self.generation = generation;
         if self.report.counts != before {
             self.publish(None);
         }

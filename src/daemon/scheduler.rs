@@ -26,6 +26,8 @@ pub enum Cause {
     Kernel,
     /// A file, folder or node that is watched has changed.
     Files,
+    /// KFD's topology has changed: a card has other partitions.
+    Topology,
     /// The kernel dropped events.
     Lost,
     /// SIGHUP asks to read the configuration again.
@@ -72,7 +74,7 @@ impl Scheduler {
 
     pub fn heard(&mut self, now: Duration, cause: Cause) {
         self.causes.insert(cause);
-        if matches!(cause, Cause::Kernel | Cause::Files | Cause::Lost) {
+        if matches!(cause, Cause::Kernel | Cause::Files | Cause::Topology | Cause::Lost) {
             let first = self.burst.map_or(now, |(first, _)| first);
             self.burst = Some((first, now));
         }

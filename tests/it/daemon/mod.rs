@@ -7,6 +7,7 @@ mod gpus;
 mod health;
 mod real_cards;
 mod real_hanging_gpu;
+mod real_partitions;
 mod real_restarts;
 mod real_unit;
 mod repairs;

@@ -40,6 +40,9 @@ pub struct Card {
     pub ignores: bool,
     /// Whether KFD fails to come back after a switch.
     pub loses_kfd: bool,
+    /// KFD's number of its XGMI hive; 0: none.
+    pub hive: u64,
+    requested: Option<Memory>,
     first_minor: u32,
 }
 
@@ -53,7 +56,6 @@ pub struct Driver {
     /// Whether a load fails.
     pub fails_to_load: bool,
     generation: u32,
-    requested: Option<Memory>,
     /// What was written, in order: `ADDRESS FILE VALUE`, and `modprobe VERB`.
     pub log: Vec<String>,
 }
@@ -61,9 +63,10 @@ pub struct Driver {
 /// The machine, served.
 #[derive(Debug)]
 pub struct Partitioned {
-    served: Option<Served>,
+    served: Served,
     /// What `--root` is: everything but /sys is laid out there.
-    root: TempDir,
+    root: PathBuf,
+    _own: Option<TempDir>,
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -116,7 +119,7 @@ impl Card {
                 .partition(u8::try_from(n).unwrap())
                 .render(128 + self.first_minor + n)
                 .property("num_xcc", u64::from(XCDS) / share)
-                .property("hive_id", HIVE)
+                .property("hive_id", self.hive)
                 .property("unique_id", self.unique_id())
                 .memory(HBM / share)
         };
@@ -139,6 +142,8 @@ impl Driver {
             is_in_reset: false,
             ignores: false,
             loses_kfd: false,
+            hive: HIVE,
+            requested: None,
             first_minor: XCDS * number,
         };
         Self {
@@ -147,15 +152,16 @@ impl Driver {
             is_loaded: true,
             fails_to_load: false,
             generation: 2,
-            requested: None,
             log: Vec::new(),
         }
     }
 
-    fn machine(&self) -> Machine {
+    /// The machine as the driver shows it now.
+    pub fn machine(&self) -> Machine {
         let cpus = [KfdNode::cpu(96), KfdNode::cpu(96)];
         let machine = Machine::new()
             .put("/etc/group", "root:x:0:\nvideo:x:44:\nrender:x:992:\n")
+            .put("/sys/fs/cgroup", layout::Entry::Directory)
             .put(&format!("/{MODPROBE}"), "\n");
         if !self.is_loaded {
             let bare = |card: &Card| Gpu::amd(&card.address, MI300X).class(0x12_0000).unbound();
@@ -221,7 +227,10 @@ impl Driver {
                 }
                 // The hive keeps the request, and nothing changes.
                 if card.memory != mode {
-                    self.requested = Some(mode);
+                    let (address, hive) = (card.address.clone(), card.hive);
+                    let is_asked =
+                        |card: &&mut Card| card.address == address || (hive != 0 && card.hive == hive);
+                    self.cards.iter_mut().filter(is_asked).for_each(|card| card.requested = Some(mode));
                 }
             }
             _ => return Err(Errno::EACCES),
@@ -235,9 +244,9 @@ impl Driver {
             "remove" => self.is_loaded = false,
             "load" if self.fails_to_load => return Err(Errno::EIO),
             "load" => {
-                let requested = self.requested.take();
                 for card in &mut self.cards {
-                    card.memory = requested.filter(|_| !card.is_virtual).unwrap_or(card.memory);
+                    let requested = card.requested.take().filter(|_| !card.is_virtual);
+                    card.memory = requested.unwrap_or(card.memory);
                     card.compute = Card::rules().after_load(card.memory, false).ok_or(Errno::EIO)?;
                 }
                 self.is_loaded = true;
@@ -248,11 +257,20 @@ impl Driver {
         Ok(())
     }
 
+    /// A card gets another compute mode by another program: KFD has other nodes, and no event says so.
+    ///
+    /// # Panics
+    /// Where there is no such card.
+    pub fn switch(&mut self, card: usize, mode: Compute) {
+        self.cards[card].compute = mode;
+        self.generation += 1;
+    }
+
     /// The machine starts again: no mode survives.
     pub fn reboot(&mut self) {
-        self.requested = None;
         self.processes.clear();
         for card in &mut self.cards {
+            card.requested = None;
             (card.compute, card.memory) = (Compute::Spx, Memory::NPS1);
         }
         self.generation = 2;
@@ -285,11 +303,18 @@ impl Partitioned {
     /// # Panics
     /// Where it cannot be mounted.
     pub fn new(driver: Driver) -> Self {
-        let root = tempfile::tempdir().unwrap();
-        driver.machine().lay_out(root.path(), Nodes::Recorded).unwrap();
-        let sys = root.path().join("sys");
-        std::fs::remove_dir_all(&sys).unwrap();
-        std::fs::create_dir(&sys).unwrap();
+        let own = tempfile::tempdir().unwrap();
+        driver.machine().lay_out(own.path(), Nodes::Recorded).unwrap();
+        let served = Self::at(own.path(), driver);
+        Self { _own: Some(own), ..served }
+    }
+
+    /// Serves /sys of [`Driver::machine`], which is laid out beneath `root`.
+    ///
+    /// # Panics
+    /// Where it cannot be mounted.
+    pub fn at(root: &Path, driver: Driver) -> Self {
+        let sys = root.join("sys");
         let mut shared = Shared { driver, laid: Vec::new() };
         let laid = shared.lay();
         let shared = Arc::new(Mutex::new(shared));
@@ -300,16 +325,16 @@ impl Partitioned {
             Ok(shared.lay())
         };
         let served = Served::driven(&laid, &sys, Box::new(write));
-        Self { served: Some(served), root, shared }
+        Self { served, root: root.to_owned(), _own: None, shared }
     }
 
     /// What `--root` takes.
     pub fn root(&self) -> &Path {
-        self.root.path()
+        &self.root
     }
 
     pub fn served(&self) -> &Served {
-        self.served.as_ref().unwrap()
+        &self.served
     }
 
     /// Changes what the driver knows, without a write and without an event.
@@ -347,7 +372,7 @@ impl Partitioned {
     /// Where a file cannot be written.
     pub fn put(&self, files: &BTreeMap<&str, String>) {
         for (path, text) in files {
-            let file = self.root.path().join(path);
+            let file = self.root.join(path);
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
             std::fs::write(file, text).unwrap();
         }

@@ -95,6 +95,11 @@ impl Stage {
         Self { dir }
     }
 
+    /// The folder in which the machine is laid out.
+    pub fn machine(&self) -> PathBuf {
+        self.dir.path().join("machine")
+    }
+
     /// A folder that is there on the stage too, for what a test keeps between programs.
     pub fn folder(&self) -> &Path {
         self.dir.path()
