@@ -1,5 +1,6 @@
 //! `partition`: cards divided into devices.
 
+mod device;
 mod plan;
 mod set;
 mod show;
@@ -20,6 +21,12 @@ pub(crate) enum Command {
     Set(set::Args),
     /// Restore the modes that the cards had before the first switch since the boot
     Reset(set::How),
+    /// List the devices that the cards are divided into
+    Devices,
+    /// Print the variables with which a program outside of containers uses one device
+    Env(device::EnvArgs),
+    /// Say whether a language model fits into one device
+    Fit(device::FitArgs),
 }
 
 pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcome> {
@@ -28,6 +35,9 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
         Command::Plan(args) => plan::run(session, args),
         Command::Set(args) => set::run(session, args),
         Command::Reset(how) => set::reset(session, how),
+        Command::Devices => device::devices(session),
+        Command::Env(args) => device::env(session, args),
+        Command::Fit(args) => device::fit(session, args),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Cards divided into devices: how they are, and how a profile changes them.
 
 mod before;
+mod fit;
 mod holders;
 mod look;
 mod plan;
@@ -9,6 +10,7 @@ mod rivals;
 mod set;
 
 pub use before::before;
+pub use fit::{Fit, Model, Precision};
 pub use holders::{Holder, holders};
 pub use look::Look;
 pub use plan::{Plan, Refused};

@@ -184,9 +184,14 @@ impl Progress {
 
     /// The writes that are left.
     fn steps(&self, look: &Look) -> Steps {
-        let aim = |card: &CardGoal| Aim { pci: card.pci, compute: card.compute, memory: card.memory };
-        let is_changed = |card: &&CardGoal| !card.is_skipped || card.compute.0 != card.compute.1;
-        let aims: Vec<Aim> = self.cards.iter().filter(is_changed).map(aim).collect();
+        // Cards that the goal leaves out are to have their modes, too: a reload resets them.
+        let aim = |card: &CardGoal| {
+            let now = look.cards.iter().find(|now| now.pci == card.pci);
+            let memory = now.and_then(|now| now.memory.clone().ok());
+            let memory = card.memory.map(|(_, wanted)| (memory.unwrap_or(wanted), wanted));
+            Aim { pci: card.pci, compute: card.compute, memory }
+        };
+        let aims: Vec<Aim> = self.cards.iter().map(aim).collect();
         Steps::of(&aims, &look.cards)
     }
 

@@ -20,7 +20,7 @@ pub(super) const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "partition show",
         &[
-            ("rocworker partition show", "each card's modes, and what other modes would give"),
+            ("rocworker partition show", "each card's modes, and others"),
             ("rocworker --host gpu1 partition show", "another machine's"),
         ],
     ),
@@ -29,6 +29,15 @@ pub(super) const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         &[
             ("sudo rocworker partition set inference", "switch cards that no process is on"),
             ("sudo rocworker partition set quarters --reload", "also another memory mode"),
+        ],
+    ),
+    ("partition devices", &[("rocworker partition devices", "each with its node and memory")]),
+    ("partition env", &[("rocworker partition env 3", "a program's variables")]),
+    (
+        "partition fit",
+        &[
+            ("rocworker partition fit config.json --partition 0", "by a model's own config.json"),
+            ("rocworker partition fit x --partition 0 --parameters 8B", "by its number of weights"),
         ],
     ),
     ("partition reset", &[("sudo rocworker partition reset", "the modes of before")]),

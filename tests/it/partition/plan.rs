@@ -15,7 +15,7 @@ fn refusal(machine: &Partitioned, profile: &str) -> String {
 }
 
 #[test]
-fn each_profile_that_cannot_be_is_refused_with_its_reason() {
+fn real_each_profile_that_cannot_be_is_refused_with_its_reason() {
     if !fuse::require() {
         return;
     }
@@ -59,7 +59,7 @@ fn each_profile_that_cannot_be_is_refused_with_its_reason() {
 }
 
 #[test]
-fn a_name_without_a_profile_is_a_wrong_argument() {
+fn real_a_name_without_a_profile_is_a_wrong_argument() {
     if !fuse::require() {
         return;
     }
@@ -82,7 +82,7 @@ fn a_name_without_a_profile_is_a_wrong_argument() {
 }
 
 #[test]
-fn the_steps_name_what_stops_and_the_cards_that_a_reload_takes_along() {
+fn real_steps_name_what_stops_and_the_cards_that_a_reload_takes_along() {
     if !fuse::require() {
         return;
     }

@@ -42,7 +42,7 @@ fn a_captured_server_in_cpx_has_24_gib_a_device_and_lacks_one_for_a_reason() {
 }
 
 #[test]
-fn a_driver_with_partition_files_is_believed_and_what_its_kernel_allows_is_beside_what_amd_validated() {
+fn real_a_driver_with_partition_files_is_believed_and_what_its_kernel_allows_is_beside_what_amd_validated() {
     if !fuse::require() {
         return;
     }

@@ -1,0 +1,138 @@
+//! `partition set` on a whole stage: the driver is loaded again by a stand-in for modprobe, and units stop and start by one for
+//! systemctl. /sys is a synthetic driver's.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Output;
+
+use inventory::partitioning::Compute;
+use support::partitioned::{Driver, Partitioned};
+use support::stage::Stage;
+use support::{fuse, real};
+
+use super::machine::{PROFILES, ROCWORKER};
+
+const MODPROBE: &str = "#!/bin/sh
+case $1 in --remove) verb=remove ;; *) verb=load ;; esac
+echo $verb > /sys/module/rocworker_test/modprobe
+";
+
+/// Units are files of a folder: one that is there runs.
+const SYSTEMCTL: &str = "#!/bin/sh
+units=UNITS
+for unit in \"$@\"; do :; done
+case $1 in
+show) if [ -e $units/$unit ]; then echo ActiveState=active; else echo ActiveState=inactive; fi ;;
+stop) rm -f $units/$unit && echo \"stop $unit\" >> $units/../log ;;
+start) touch $units/$unit && echo \"start $unit\" >> $units/../log ;;
+esac
+";
+
+struct Server {
+    machine: Partitioned,
+    stage: Stage,
+}
+
+impl Server {
+    fn new(driver: Driver, config: &str) -> Self {
+        let stage = Stage::set(&driver.machine());
+        let units = stage.folder().join("units");
+        std::fs::create_dir(&units).unwrap();
+        std::fs::write(units.join("vllm.service"), "").unwrap();
+        let systemctl = SYSTEMCTL.replace("UNITS", units.to_str().unwrap());
+        for (name, text) in [("modprobe", MODPROBE), ("systemctl", &systemctl)] {
+            for folder in ["usr/sbin", "usr/bin"] {
+                let file = stage.put(&format!("{folder}/{name}"), text);
+                std::fs::set_permissions(file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            }
+        }
+        stage.put("etc/rocworker/config.yaml", config);
+        let machine = Partitioned::at(&stage.machine(), driver);
+        Self { machine, stage }
+    }
+
+    fn run(&self, line: &str) -> Output {
+        let argv: Vec<&str> = [ROCWORKER].into_iter().chain(line.split(' ')).collect();
+        self.stage.run(&argv)
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.stage.folder().join("log")).unwrap_or_default()
+    }
+}
+
+#[track_caller]
+fn succeeds(output: &Output) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{said}");
+    said
+}
+
+fn require() -> bool {
+    fuse::require() && real::require_root_and(true, "")
+}
+
+#[test]
+fn real_units_stop_memory_comes_before_the_reload_and_skipped_cards_get_their_modes_again() {
+    if !require() {
+        return;
+    }
+    let mut driver = Driver::new(3);
+    // The third card is in no hive, and the profile skips it.
+    driver.cards[2].hive = 0;
+    driver.cards[2].compute = Compute::Dpx;
+    let config = format!(
+        "{PROFILES}    most: [{{cards: all, compute: QPX, memory: NPS4}}, {{cards: \"0000:25:00.0\", skip: true}}]\n  units: \
+         [vllm.service, absent.service]\n"
+    );
+    let server = Server::new(driver, &config);
+    let said = succeeds(&server.run("partition set most --reload"));
+    assert_eq!(server.machine.modes(), ["QPX/NPS4", "QPX/NPS4", "DPX/NPS1"], "{said}");
+    assert_eq!(server.log(), "stop vllm.service\nstart vllm.service\n", "{said}");
+    let written = server.machine.log();
+    let expected = [
+        "0000:05:00.0 current_memory_partition NPS4",
+        "0000:15:00.0 current_memory_partition NPS4",
+        "modprobe remove",
+        "modprobe load",
+        "0000:05:00.0 current_compute_partition QPX",
+        "0000:15:00.0 current_compute_partition QPX",
+        "0000:25:00.0 current_compute_partition DPX",
+    ];
+    assert_eq!(written, expected, "{said}");
+}
+
+#[test]
+fn real_a_reload_that_fails_says_what_is_true_and_starts_the_units_again() {
+    if !require() {
+        return;
+    }
+    let mut driver = Driver::new(2);
+    driver.fails_to_load = true;
+    let server = Server::new(driver, &format!("{PROFILES}  units: [vllm.service]\n"));
+    let output = server.run("partition set quarters --reload");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("the driver is unloaded and cannot be loaded: journalctl -k says why"), "{said}");
+    assert!(said.contains("now amdgpu drives no card"), "{said}");
+    assert_eq!(server.log(), "stop vllm.service\nstart vllm.service\n", "{said}");
+}
+
+#[test]
+fn real_a_process_that_does_not_leave_keeps_the_driver_and_the_units_start_again() {
+    if !require() {
+        return;
+    }
+    let mut driver = Driver::new(2);
+    driver.processes.push(std::process::id());
+    let server = Server::new(driver, &format!("{PROFILES}  units: [vllm.service]\n"));
+    let output = server.run("partition set quarters --reload --wait 0");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    let own = format!("(pid {}", std::process::id());
+    assert!(
+        said.contains("after 0 s these processes are still on the cards") && said.contains(&own),
+        "{said}"
+    );
+    assert_eq!(server.machine.modes(), ["SPX/NPS1"; 2], "{said}");
+    assert_eq!(server.log(), "stop vllm.service\nstart vllm.service\n", "{said}");
+}
