@@ -19,8 +19,7 @@ use log::KernelLog;
 /// The kernel's name for this boot (random(4)). `None` where it does not say.
 #[must_use]
 pub fn boot_id(root: &Root) -> Option<String> {
-    let text = root.read_text("/proc/sys/kernel/random/boot_id", 64).ok()?;
-    Some(text.trim_end().to_owned())
+    reconcile::Uptime::boot(root)
 }
 
 /// Judges a machine's GPUs, as often as it is asked.

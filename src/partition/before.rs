@@ -1,6 +1,6 @@
 //! The modes that cards had before rocworker's first switch of this boot, as the receipt has them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use inventory::PciAddress;
 use inventory::partitioning::{Card, Compute, Entry, Memory, Modes, Selector};
@@ -24,10 +24,15 @@ pub fn before(receipt: &Receipt, boot: Option<&str>, cards: &[Card]) -> Vec<Entr
     cards.iter().filter_map(entry).collect()
 }
 
+/// A card's file of a mode.
+pub(super) fn file_of(pci: PciAddress, file: &str) -> PathBuf {
+    Path::new("/sys/bus/pci/devices").join(pci.to_string()).join(file)
+}
+
 /// The value that a file of the card had.
 fn of<'r>(receipt: &'r Receipt, boot: Option<&str>, pci: PciAddress, file: &str) -> Option<&'r str> {
-    let path = format!("/sys/bus/pci/devices/{pci}/{file}");
-    let entry = receipt.entries.iter().find(|entry| entry.path == Path::new(&path))?;
+    let path = file_of(pci, file);
+    let entry = receipt.entries.iter().find(|entry| entry.path == path)?;
     match (&entry.managed, &entry.before) {
         (Managed::Value { boot: then, .. }, State::Value { text }) if then.as_deref() == boot => Some(text),
         _ => None,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use inventory::partitioning::Steps;
 use inventory::{Inventory, PciAddress};
 use root::Root;
 use serde::Serialize;
@@ -47,6 +48,13 @@ pub fn holders(root: &Root, inventory: &Inventory) -> Result<Vec<Holder>, String
     // In a container /proc numbers processes otherwise than KFD does.
     let is_shown = is_first_pid_namespace(root) == Some(true);
     Ok(of.into_iter().map(|(pid, cards)| holder(root, pid, cards, is_shown)).collect())
+}
+
+/// Those of the processes that must leave before the steps: those on a card that changes, and all before a reload.
+pub(super) fn in_the_way(mut holders: Vec<Holder>, steps: &Steps) -> Vec<Holder> {
+    let is_switched = |pci: &PciAddress| steps.compute.iter().any(|switch| switch.pci == *pci);
+    holders.retain(|holder| steps.needs_reload() || holder.cards.iter().any(is_switched));
+    holders
 }
 
 fn holder(root: &Root, pid: u32, cards: BTreeSet<PciAddress>, is_shown: bool) -> Holder {

@@ -1,12 +1,11 @@
 //! What setting a profile would do on this machine, and what it would stop.
 
-use std::collections::BTreeSet;
-
 use config::Partitions;
 use inventory::PciAddress;
 use inventory::partitioning::{Aim, Entry, Refusal, Steps, aims};
 use serde::Serialize;
 
+use super::holders::in_the_way;
 use super::{Holder, Look};
 
 /// The way to a profile.
@@ -49,12 +48,10 @@ impl Plan {
         let holders =
             look.holders.as_ref().map_err(|why| Refused(vec![format!("nothing is changed: {why}")]))?;
         let is_reloaded = steps.needs_reload();
-        let switched: BTreeSet<PciAddress> = steps.compute.iter().map(|switch| switch.pci).collect();
-        let is_in_the_way = |holder: &&Holder| is_reloaded || !holder.cards.is_disjoint(&switched);
         let all = || look.inventory.cards().into_iter().filter(|card| card.first.is_driven_by_amdgpu());
         Ok(Self {
             profile: name.to_owned(),
-            holders: holders.iter().filter(is_in_the_way).cloned().collect(),
+            holders: in_the_way(holders.clone(), &steps),
             reloaded: all().filter(|_| is_reloaded).filter_map(|card| card.first.pci).collect(),
             units: if steps.is_empty() { Vec::new() } else { partitions.units.clone() },
             aims,

@@ -1,7 +1,6 @@
 //! A switch of cards: units stop, processes leave, modes are written, the driver is loaded again where a memory mode takes
 //! that, and everything is read back. Each phase is on disk before it begins, and each can be done twice.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
@@ -12,6 +11,8 @@ use nix::unistd::Pid;
 use reconcile::command::Programs;
 use reconcile::{Action, Kind, Stage, Uptime, Value};
 
+use super::before::file_of;
+use super::holders::in_the_way;
 use super::progress::{CardGoal, Goal, Phase, Progress};
 use super::{Holder, Look, Plan, Refused, rivals};
 use crate::run::Run;
@@ -65,8 +66,6 @@ pub struct Options {
     pub wait: Duration,
     /// Whether processes that have not left by then are killed.
     pub kill: bool,
-    /// Whether the configuration's units are stopped and started.
-    pub units: bool,
 }
 
 /// What a person hears of a switch under way.
@@ -101,7 +100,7 @@ pub fn set(
 ) -> anyhow::Result<Switched> {
     let lock = run.root.lock(LOCK, Duration::ZERO);
     let _lock = lock.context("another switch of cards may be at work")?;
-    let boot = Uptime::now(run.root).map(|now| now.boot);
+    let boot = Uptime::boot(run.root);
     let killed = Progress::read(run.root).map_err(|problem| anyhow!(problem))?;
     let killed = killed.filter(|it| it.is_unfinished() && it.boot == boot);
     if let Some(other) = killed.as_ref().filter(|killed| killed.goal != *goal && *goal != Goal::Reset) {
@@ -194,10 +193,6 @@ impl Progress {
         let aims: Vec<Aim> = self.cards.iter().map(aim).collect();
         Steps::of(&aims, &look.cards)
     }
-
-    fn wanted(&self) -> BTreeMap<PciAddress, &CardGoal> {
-        self.cards.iter().map(|card| (card.pci, card)).collect()
-    }
 }
 
 struct Running<'a> {
@@ -243,9 +238,6 @@ impl Running<'_> {
 
     /// Stops the units that run. Each is on disk before it stops.
     fn stop_units(&mut self) -> anyhow::Result<()> {
-        if !self.options.units {
-            return Ok(());
-        }
         for unit in self.wanted_units {
             let programs = self.programs("units are stopped")?.clone();
             if !is_active(&programs, unit)? {
@@ -322,9 +314,7 @@ impl Running<'_> {
     fn holders(&self, steps: &Steps) -> anyhow::Result<Vec<Holder>> {
         let inventory = amdgpu::read(self.run.root);
         let all = super::holders(self.run.root, &inventory).map_err(|problem| anyhow!(problem))?;
-        let switched: BTreeSet<PciAddress> = steps.compute.iter().map(|switch| switch.pci).collect();
-        let is_in_the_way = |holder: &Holder| steps.needs_reload() || !holder.cards.is_disjoint(&switched);
-        Ok(all.into_iter().filter(is_in_the_way).collect())
+        Ok(in_the_way(all, steps))
     }
 
     fn memory(&self, switch: &Switch<Memory>) -> Action {
@@ -394,9 +384,9 @@ impl Running<'_> {
     /// Reads each card's modes back.
     fn verify(&self) -> anyhow::Result<()> {
         let look = Look::at(self.run.root);
-        let wanted = self.progress.wanted();
         let mut wrong = Vec::new();
-        for (pci, goal) in wanted {
+        for goal in &self.progress.cards {
+            let pci = goal.pci;
             let card = look.cards.iter().find(|card| card.pci == pci);
             let Some(card) = card else {
                 wrong.push(format!("{pci} is gone"));
@@ -436,9 +426,8 @@ impl Running<'_> {
 }
 
 fn value(pci: PciAddress, file: &str, value: Value) -> Action {
-    let path = format!("/sys/bus/pci/devices/{pci}/{file}");
     let reason = "the modes of a partition profile";
-    let action = Action::new(Stage::Shape, path, Kind::Value(value), reason);
+    let action = Action::new(Stage::Shape, file_of(pci, file), Kind::Value(value), reason);
     Action { component: Component::Partitions.as_ref().to_owned(), ..action }
 }
 

@@ -54,7 +54,7 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
 pub(crate) fn reset(session: &Session, how: &How) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let look = Look::at(&session.root);
-    let boot = Uptime::now(&session.root).map(|now| now.boot);
+    let boot = Uptime::boot(&session.root);
     let state = State::of_receipt(&session.root)?;
     let entries = before(&state.receipt, boot.as_deref(), &look.cards);
     if entries.is_empty() {
@@ -75,7 +75,7 @@ fn switch(
 ) -> anyhow::Result<Outcome> {
     let pipeline = session.pipeline(config)?;
     let wait = Duration::from_secs(how.wait.into());
-    let options = Options { reload: how.reload, wait, kill: how.kill, units: true };
+    let options = Options { reload: how.reload, wait, kill: how.kill };
     let switched = set(&pipeline, partitions, goal, entries, options, &mut |news| say(&news))?;
     let progress = match &switched {
         Switched::Nothing => None,

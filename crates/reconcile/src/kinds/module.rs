@@ -62,11 +62,6 @@ fn in_use(root: &Root, name: &str) -> Option<String> {
     }
 }
 
-/// The boot that this is.
-fn boot(root: &Root) -> Option<String> {
-    Uptime::now(root).map(|now| now.boot)
-}
-
 /// The modules that modprobe would load, in order, from its lines `insmod FILE OPTIONS`. Lines `builtin NAME`
 /// are parts of the kernel.
 fn would_load(programs: &Programs, name: &str) -> Result<Vec<String>, String> {
@@ -86,7 +81,7 @@ pub(super) fn plan(case: &Case<'_>) -> Planned {
     if from == State::Loaded {
         return Err(Unchanged::InSync);
     }
-    let boot = boot(case.seen.root);
+    let boot = Uptime::boot(case.seen.root);
     let (verb, repairs, came) = match case.held.map(|entry| &entry.managed) {
         Some(Managed::Module { boot: then, came, .. }) if *then == boot => {
             (Verb::Repair, case.repairs()?, came.clone())
@@ -144,7 +139,7 @@ pub(super) fn revert(
 ) -> Planned {
     let (from, Resource::Module(name)) = (found.state(), &entry.path) else { return Err(Unchanged::Gone) };
     // Loaded anew since the machine was started, and not by this: no component's.
-    if from != State::Loaded || boot(root).as_deref() != boot_then {
+    if from != State::Loaded || Uptime::boot(root).as_deref() != boot_then {
         return Err(Unchanged::Gone);
     }
     if let Some(why) = in_use(root, name) {

@@ -20,16 +20,12 @@ fn state(found: &Found) -> State {
     }
 }
 
-fn boot(root: &Root) -> Option<String> {
-    Uptime::now(root).map(|now| now.boot)
-}
-
 pub(super) fn plan(case: &Case<'_>, value: &Value) -> Planned {
     let from = state(case.found);
     let State::Value { text } = &from else {
         return Err(Unchanged::Blocked(format!("{from} is there, no value of the kernel")));
     };
-    let boot = boot(case.seen.root);
+    let boot = Uptime::boot(case.seen.root);
     let held = case.held.filter(|entry| is_of(entry, boot.as_ref()));
     let to = State::Value { text: value.text.clone() };
     if *text == value.text {
@@ -96,7 +92,7 @@ fn read(root: &Root, path: &Path) -> Result<String, root::Error> {
 }
 
 pub(super) fn revert(root: &Root, entry: &Entry, found: &Found) -> Planned {
-    let (from, boot) = (state(found), boot(root));
+    let (from, boot) = (state(found), Uptime::boot(root));
     let Managed::Value { text, is_requested, .. } = &entry.managed else { return Err(Unchanged::Gone) };
     let is_there = from == State::Value { text: text.clone() };
     // The kernel or another program has set it since.

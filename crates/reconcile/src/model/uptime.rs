@@ -20,9 +20,15 @@ impl Uptime {
     /// Now; `None` where the boot is not known: beneath another Root than `/`.
     #[must_use]
     pub fn now(root: &Root) -> Option<Self> {
-        let boot = root.read_text(BOOT_ID, 64).ok()?.trim().to_owned();
+        let boot = Self::boot(root)?;
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).ok()?;
         let (seconds, ns) = (u64::try_from(now.tv_sec()).ok()?, u64::try_from(now.tv_nsec()).ok()?);
         Some(Self { boot, us: seconds * 1_000_000 + ns / 1_000 })
+    }
+
+    /// The kernel's id of this boot; `None` where it is not known.
+    #[must_use]
+    pub fn boot(root: &Root) -> Option<String> {
+        Some(root.read_text(BOOT_ID, 64).ok()?.trim().to_owned())
     }
 }
