@@ -185,6 +185,9 @@ pub(crate) enum Script {
     /// Wait for this boot's GPUs and publish them to engines; restarts nothing. rocworker-boot.service runs it
     #[command(hide = true)]
     Boot,
+    /// Wait for this boot's cards and set the profile of the configuration. rocworker-partition.service runs it
+    #[command(hide = true)]
+    BootPartitions,
     #[command(hide = true)]
     /// Run as a Juju charm's dispatch, or from another charm's own hook (docs/charm.md)
     Hook {

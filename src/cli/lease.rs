@@ -83,6 +83,7 @@ fn text(leases: &[Held], waiting: &[Waiting], format: Format) -> String {
     let or_none = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     for held in leases {
         let alive = match (&held.problem, held.alive_by) {
+            _ if held.gone => Cell::styled("its partition is gone", DIM),
             (Some(_), _) => Cell::styled("unknown", BAD),
             (None, Some(by)) => Cell::styled(by, GOOD),
             (None, None) if held.is_taken() => "-".into(),

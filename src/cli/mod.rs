@@ -3,6 +3,7 @@
 mod apply;
 mod args;
 mod boot;
+mod boot_partitions;
 mod cdi;
 mod changes;
 mod config;
@@ -207,6 +208,7 @@ fn for_person(session: &Session, options: &options::Options, command: Person) ->
 fn for_script(session: &Session, command: Script) -> anyhow::Result<Outcome> {
     match command {
         Script::Boot => boot::run(session),
+        Script::BootPartitions => boot_partitions::run(session),
         Script::Exporter(command) => exporter::run(session, &command),
         Script::Deb(command) => deb::run(session, &command),
         Script::Hook { name, guest } => hook::run(session, name.as_deref(), guest),

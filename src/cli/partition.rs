@@ -2,7 +2,7 @@
 
 mod device;
 mod plan;
-mod set;
+pub(super) mod set;
 mod show;
 
 use config::Partitions;
@@ -42,7 +42,10 @@ pub(crate) fn run(session: &Session, command: &Command) -> anyhow::Result<Outcom
 }
 
 /// The profile that a person names, or that the configuration has for this machine.
-fn profile<'p>(partitions: &'p Partitions, named: Option<&str>) -> Result<(&'p str, &'p [Entry]), Misuse> {
+pub(super) fn profile<'p>(
+    partitions: &'p Partitions,
+    named: Option<&str>,
+) -> Result<(&'p str, &'p [Entry]), Misuse> {
     let name = named.or(partitions.profile.as_deref()).ok_or_else(|| {
         Misuse("name a profile: config.yaml has no partitions.profile (docs/partitions.md)".to_owned())
     })?;

@@ -1,8 +1,9 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::bail;
+use config::Config;
 use printable::{counted, printable};
-use reconcile::Rehearsal;
+use reconcile::{Note, Rehearsal};
 use root::Attributes;
 
 use super::Outcome;
@@ -10,6 +11,7 @@ use super::changes::{changes, findings, found, notes};
 use super::options::Only;
 use super::output::{BAD, DIM, styled, wrapped};
 use super::session::{Misuse, Session, caller, callers_file};
+use crate::partition::differences;
 use crate::run::{Planned, Saved};
 
 /// More than a plan with the diffs of a megabyte of configuration has.
@@ -24,10 +26,11 @@ pub(crate) fn run(
     let file = save.map(may_be_replaced).transpose()?;
     let config = session.config()?;
     let run = session.pipeline(&config)?;
-    let planned = match only {
+    let mut planned = match only {
         None => run.rehearse(None, false)?,
         Some(Only::Exporter) => run.plan_exporter()?,
     };
+    planned.notes.extend(of_modes(session, &config));
     if let Some(path) = file {
         let mut text = serde_json::to_vec_pretty(&planned)?;
         text.push(b'\n');
@@ -41,6 +44,12 @@ pub(crate) fn run(
         () if exit_code && pending => Outcome::Findings,
         () => Outcome::Done,
     })
+}
+
+/// How cards differ from their modes: no apply switches one.
+pub(crate) fn of_modes(session: &Session, config: &Config) -> Vec<Note> {
+    let note = |text| Note { about: "partitions".to_owned(), text, problem: false };
+    differences(&session.root, &config.partitions).into_iter().map(note).collect()
 }
 
 /// The path to save at: nothing is there, or an earlier plan, or an empty file.

@@ -17,7 +17,7 @@ pub(crate) fn require_root(options: &Options, command: &Asked, matches: &ArgMatc
         Asked::Person(Person::Cdi(cdi::Command::Generate { file: None })) => true,
         Asked::Person(Person::Lease(lease::Command::Release { .. } | lease::Command::Cancel { .. })) => true,
         Asked::Person(Person::Partition(partition::Command::Set(_) | partition::Command::Reset(_))) => true,
-        Asked::Person(Person::Serve) | Asked::Script(Script::Boot) => true,
+        Asked::Person(Person::Serve) | Asked::Script(Script::Boot | Script::BootPartitions) => true,
         _ => false,
     };
     if !changes || options.root != Path::new("/") || nix::unistd::geteuid().is_root() {

@@ -10,6 +10,7 @@ pub mod claim;
 pub mod exporter;
 pub mod health;
 pub mod nodes;
+pub mod partitions;
 pub mod places;
 pub mod publisher;
 pub mod reconciler;

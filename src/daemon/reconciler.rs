@@ -15,12 +15,13 @@ use config::Config;
 use host::timestamp::Timestamp;
 use reconcile::command::Programs;
 use reconcile::{Progress, Restarts, Verb};
-use root::{Identity, Root};
+use root::{Identity, Place, Root};
 
 use super::build::Build;
 use super::nodes::Nodes;
+use super::partitions::Partitions;
 use super::places::{places, receipt};
-use super::report::{Failing, Last, Report};
+use super::report::{Failing, Last, Problem, Report};
 use super::scheduler::{Cause, Ended, Scheduler};
 use super::tag_grace::{TagGrace, decide_alike};
 use super::uevent::Netlink;
@@ -65,6 +66,8 @@ pub struct Reconciler {
     /// The paths that are watched.
     places: BTreeSet<PathBuf>,
     scheduler: Scheduler,
+    /// Reads in this process, without the root's [`root::Reader`], for what is read twice a second and never waits.
+    glance: Option<Root>,
     /// KFD's generation; `None` where it has none.
     generation: Option<u64>,
     report: Report,
@@ -78,6 +81,7 @@ pub struct Reconciler {
     receipt: Option<Identity>,
     tag_grace: TagGrace,
     nodes: Nodes,
+    partitions: Partitions,
     /// When a run changed something that takes a restart to be in force. The start counts as one: the daemon before
     /// this one may have changed it just then.
     changed: Duration,
@@ -109,7 +113,8 @@ impl Reconciler {
             netlink,
             watch,
             scheduler: Scheduler::at_start(),
-            generation: amdgpu::topology_generation(&root).ok(),
+            glance: Place::from(root.place().path().to_owned()).open().ok(),
+            generation: None,
             report,
             read: None,
             in_force: None,
@@ -117,11 +122,13 @@ impl Reconciler {
             receipt: None,
             tag_grace: TagGrace::default(),
             nodes: Nodes::default(),
+            partitions: Partitions::default(),
             changed: Duration::ZERO,
         };
         reconciler.places = places(&root, reconciler.read(&root).ok().as_ref());
         // What is written to the configuration from here on has an event.
         reconciler.follow(&root);
+        reconciler.generation = reconciler.generation();
         reconciler
     }
 
@@ -164,6 +171,10 @@ impl Reconciler {
         self.began.elapsed()
     }
 
+    fn generation(&self) -> Option<u64> {
+        amdgpu::topology_generation(self.glance.as_ref()?).ok()
+    }
+
     fn publish(&self, looks: Option<Instant>) {
         self.link.published.send(Published { report: self.report.clone(), looks }).ok();
         // A socket that is full wakes as well.
@@ -204,7 +215,7 @@ impl Reconciler {
             self.count(Cause::Files, heard);
         }
         // The driver announces that it comes and goes.
-        let generation = amdgpu::topology_generation(&self.root).ok();
+        let generation = self.generation();
         if generation.is_some() && self.generation.is_some() && generation != self.generation {
             self.scheduler.heard(self.now(), Cause::Topology);
         }
@@ -255,6 +266,7 @@ impl Reconciler {
                 vec![error.into()]
             }
         };
+        self.look_at_modes(now);
         let daemon = self.in_force.as_ref().map(|config| config.daemon);
         let lasting = daemon.map(|daemon| daemon.settle()).unwrap_or_default();
         let tags = self.tag_grace.ends(lasting);
@@ -283,6 +295,26 @@ impl Reconciler {
         });
         let took_ms = u64::try_from(at.elapsed().as_millis()).unwrap_or(u64::MAX);
         report.last = Some(Last { at: wall(), took_ms, causes, changed });
+    }
+
+    /// Puts into the report how cards differ from their modes, and repairs what the configuration has repaired.
+    fn look_at_modes(&mut self, now: Duration) {
+        const ABOUT: &str = "partitions";
+        let known = std::mem::take(&mut self.report.problems);
+        let (before, others): (Vec<_>, Vec<_>) = known.into_iter().partition(|it| it.about == ABOUT);
+        self.report.problems = others;
+        let Some(config) = self.in_force.clone().filter(|_| self.report.set_up == Some(true)) else { return };
+        let programs = self.programs(&self.root);
+        let root = Arc::clone(&self.root);
+        let run = self.run_with(&root, &config, programs.as_ref());
+        let found = self.partitions.look(&run, now, config.daemon.interval());
+        for text in found {
+            let problem = Problem { about: ABOUT.to_owned(), text };
+            if !before.contains(&problem) {
+                tracing::error!("{}", problem.text);
+            }
+            self.report.problems.push(problem);
+        }
     }
 
     fn follow(&mut self, root: &Root) {
@@ -395,6 +427,15 @@ impl Reconciler {
         outcome
     }
 
+    fn programs(&self, root: &Root) -> Option<Programs> {
+        Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.link.is_ending)))
+    }
+
+    fn run_with<'r>(&self, root: &'r Root, config: &'r Config, programs: Option<&'r Programs>) -> Run<'r> {
+        let (now, caller) = (Timestamp::of(SystemTime::now()), self.caller.clone());
+        Run { root, config, programs, own: Own::find(), now, caller }
+    }
+
     fn run_by(
         &self,
         root: &Root,
@@ -402,9 +443,8 @@ impl Reconciler {
         rules: &Rules<'_>,
         is_current: &dyn Fn() -> bool,
     ) -> Result<Outcome, String> {
-        let programs = Programs::of(root).map(|it| it.interrupted_by(Arc::clone(&self.link.is_ending)));
-        let (now, caller) = (Timestamp::of(SystemTime::now()), self.caller.clone());
-        let run = Run { root, config, programs: programs.as_ref(), own: Own::find(), now, caller };
+        let programs = self.programs(root);
+        let run = self.run_with(root, config, programs.as_ref());
         let mut on_progress = |progress: Progress<'_>| {
             // The main thread ends the process. The receipt has what was done, as if it were killed here.
             while self.link.is_ending.load(Ordering::Relaxed) {

@@ -22,7 +22,7 @@ use reconcile::{Action, Content, Desired, Kind, Stage};
 use root::Attributes;
 
 use crate::observations::Observations;
-use own_unit::{BOOT, DAEMON};
+use own_unit::{BOOT, DAEMON, PARTITION};
 use policy::{Callers, Policy};
 
 /// Why the desired state is unknown.
@@ -88,6 +88,7 @@ pub fn desired(config: &Config, observations: &Observations) -> Result<Desired, 
     let has_unit = !boot.actions.is_empty();
     desired.extend(host::actions(config, facts, templates, &observations.groups, has_unit)?);
     desired.extend(boot);
+    desired.extend(PARTITION.actions(config, facts, templates, program)?);
     match &observations.packages {
         Some(found) if has_amd => {
             let (bring, actions) = driver::part(config, facts, observations.driver.as_ref(), found);
@@ -259,7 +260,9 @@ fn wrapper_policy(
     });
     let mut policies: Vec<_> = policies.collect();
     policies.dedup();
-    let is_known = policies.len() == 1 && (set_up.is_some() || config.wrapper.runtime.is_some());
+    let is_known = policies.len() == 1
+        && !selection.gpus.iter().any(|gpu| policy::has_unread_mode(gpu))
+        && (set_up.is_some() || config.wrapper.runtime.is_some());
     let mut policy = policies.swap_remove(0);
     policy.runtime = policy.runtime.or_else(|| engines::real_runc(wish));
     let mut desired = Desired::default();

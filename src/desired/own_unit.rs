@@ -1,5 +1,5 @@
-//! rocworker's own units: the one that runs before engines start, so that none of them finds what was true at the last
-//! start, the one that maintains the machine while it runs, and the exporter of metrics.
+//! rocworker's own units: the two that run before engines start, so that cards have their modes and no engine finds what
+//! was true at the last start; the one that maintains the machine while it runs; and the exporter of metrics.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -20,6 +20,9 @@ const WRITABLE: [&str; 6] = ["/etc", "/var/lib", "/run", "/dev", "/sys/devices",
 /// under way.
 const BEYOND_THE_WAIT_S: u32 = 120;
 
+/// How much longer the partition unit may take: to unload the driver, and to load it again.
+const RELOAD_S: u32 = 900;
+
 /// A unit that runs a program of rocworker's.
 #[derive(Debug)]
 pub struct OwnUnit {
@@ -31,6 +34,12 @@ pub struct OwnUnit {
     stage: Stage,
     template: &'static str,
     reason: &'static str,
+    /// What it runs, behind the program's name; the exporter's are by the configuration.
+    arguments: &'static [&'static str],
+    /// How long it may take to start, beyond the wait for GPUs, in seconds.
+    beyond_the_wait_s: u32,
+    /// How a person is without it.
+    without: &'static str,
     /// Whether the unit runs until it is stopped.
     is_service: bool,
 }
@@ -43,6 +52,23 @@ pub static BOOT: OwnUnit = OwnUnit {
     stage: Stage::Shape,
     template: render::BOOT,
     reason: "engines find the GPUs of this start when they start",
+    arguments: &["boot"],
+    beyond_the_wait_s: BEYOND_THE_WAIT_S,
+    without: "set `boot: {unit: false}`",
+    is_service: false,
+};
+
+pub static PARTITION: OwnUnit = OwnUnit {
+    component: Component::PartitionUnit,
+    name: "rocworker-partition.service",
+    file: "/etc/systemd/system/rocworker-partition.service",
+    link: "/etc/systemd/system/multi-user.target.wants/rocworker-partition.service",
+    stage: Stage::Shape,
+    template: render::PARTITION,
+    reason: "no kernel keeps the cards' modes over a start of the machine",
+    arguments: &["boot-partitions"],
+    beyond_the_wait_s: RELOAD_S,
+    without: "remove partitions.profile",
     is_service: false,
 };
 
@@ -54,6 +80,9 @@ pub static DAEMON: OwnUnit = OwnUnit {
     stage: Stage::Expose,
     template: render::DAEMON,
     reason: "it follows the machine's GPUs while it runs",
+    arguments: &["serve"],
+    beyond_the_wait_s: 0,
+    without: "set `daemon: {unit: false}`",
     is_service: true,
 };
 
@@ -65,6 +94,9 @@ pub static EXPORTER: OwnUnit = OwnUnit {
     stage: Stage::Expose,
     template: render::EXPORTER,
     reason: "Prometheus reads the GPUs' metrics from it",
+    arguments: &[],
+    beyond_the_wait_s: 0,
+    without: "set `exporter: {unit: false}`",
     is_service: true,
 };
 
@@ -72,12 +104,13 @@ impl OwnUnit {
     /// Whether this machine is to have it: systemd starts the machine, and it has a card of AMD's, usable or not.
     #[must_use]
     pub fn is_wanted(&self, config: &Config, facts: &Facts) -> bool {
-        let unit = match self.component {
-            Component::Boot => &config.boot.unit,
-            Component::Exporter => &config.exporter.unit,
-            _ => &config.daemon.unit,
+        let is_on = match self.component {
+            Component::Boot => config.boot.unit.is_on(),
+            Component::PartitionUnit => config.partitions.profile.is_some(),
+            Component::Exporter => config.exporter.unit.is_on(),
+            _ => config.daemon.unit.is_on(),
         };
-        unit.is_on() && facts.systemd && facts.has_amd()
+        is_on && facts.systemd && facts.has_amd()
     }
 
     /// What should be so for it. `program`: what it is to run, or why nothing can be named that stays.
@@ -98,20 +131,18 @@ impl OwnUnit {
             Ok(program) => program,
             Err(why) => return Ok(self.without_program(why)),
         };
-        let command = if self.is_service { "serve" } else { "boot" };
-        let limit_s = config.boot.wait_s + BEYOND_THE_WAIT_S;
-        let context = context! { limit_s, folders => folders(config) };
-        let line = Line { program, arguments: vec![command.to_owned()], context };
+        let limit_s = config.boot.wait_s + self.beyond_the_wait_s;
+        let context = context! { limit_s, folders => folders(config), units => &config.partitions.units };
+        let arguments = self.arguments.iter().map(|it| (*it).to_owned()).collect();
+        let line = Line { program, arguments, context };
         self.written(templates, &line, self.stopped())
     }
 
     /// The desired state where no program was found for the unit: a note.
     pub(super) fn without_program(&self, why: &str) -> Desired {
-        let (name, about) = (self.name, self.component.as_ref());
         let mut desired = Desired::default();
-        let text =
-            format!("{name} is not written: {why}, then apply again; or set `{about}: {{unit: false}}`");
-        desired.note(about, text);
+        let text = format!("{} is not written: {why}, then apply again; or {}", self.name, self.without);
+        desired.note(self.component.as_ref(), text);
         desired
     }
 

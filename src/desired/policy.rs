@@ -7,7 +7,8 @@ use allocation::policy as parser;
 use cdi::{self, Node};
 use config::selection::Selection;
 use config::{Component, Config, DefaultGrant, Requests, Sharing, Size};
-use inventory::{Gpu, Inventory};
+use inventory::partitioning::Chip;
+use inventory::{Gpu, Inventory, Reading};
 use reconcile::{Action, Stage};
 use render::{self, Templates};
 use serde::Serialize;
@@ -44,6 +45,8 @@ pub struct Entry {
     pub names: Vec<String>,
     /// The card that its nodes must be of.
     pub card: String,
+    /// The compute mode of which the nodes are; `None` of a chip that cannot be divided.
+    pub compute: Option<String>,
     pub nodes: Vec<Node>,
     /// KFD's number, as text: it has 64 bits, which not every reader of JSON keeps.
     pub hive: Option<String>,
@@ -165,6 +168,7 @@ fn entry(gpu: &Gpu, has_cards: bool) -> Option<Entry> {
     Some(Entry {
         index: gpu.index?,
         names: [uuid.clone(), card_uuid.clone(), Some(card.clone())].into_iter().flatten().collect(),
+        compute: mode(gpu).and_then(|mode| mode.as_ref().ok().cloned()),
         nodes: cdi::nodes(gpu),
         hive: gpu.hive_id.map(|hive| hive.to_string()),
         numa_node: gpu.numa_node.as_ref().ok().copied(),
@@ -172,6 +176,18 @@ fn entry(gpu: &Gpu, has_cards: bool) -> Option<Entry> {
         first_schema: FirstSchema { pci: card.clone(), render: node(gpu)?, uuid, card_uuid },
         card,
     })
+}
+
+/// Whether a card's mode was not read: the driver refuses the read while it resets the card.
+#[must_use]
+pub fn has_unread_mode(gpu: &Gpu) -> bool {
+    mode(gpu).is_some_and(|mode| mode.as_ref().is_err_and(|why| !why.is_absent()))
+}
+
+/// The compute mode of a card that can be divided.
+fn mode(gpu: &Gpu) -> Option<&Reading<String>> {
+    gpu.device_id.and_then(Chip::of)?;
+    gpu.partition.as_ref().map(|partition| &partition.compute)
 }
 
 fn node(gpu: &Gpu) -> Option<String> {

@@ -14,6 +14,7 @@ mod kfd_log;
 mod machine;
 mod missing_group;
 mod nodes;
+mod partitions;
 mod passthrough;
 mod pci;
 mod selection;
@@ -50,13 +51,14 @@ pub struct Diagnosis {
 }
 
 /// The components in the order in which a GPU passes them on its way into a container.
-const COMPONENTS: [(&str, Examine); 13] = [
+const COMPONENTS: [(&str, Examine); 14] = [
     ("virtualization", virtualization::check),
     ("pci", pci::check),
     ("driver", driver::check),
     ("blacklist", blacklist::check),
     ("dkms", driver_dkms::check),
     ("kfd", kfd::check),
+    ("partitions", partitions::check),
     ("nodes", nodes::check),
     ("groups", groups::check),
     ("user_namespace", user_namespace::check),

@@ -54,7 +54,8 @@ pub(super) fn remove_configuration(root: &Root, charm: &Charm) -> Result<(), roo
 /// come before the package's.
 pub(super) fn remove_copies(root: &Root, charm: &mut Charm) -> Result<(), root::Error> {
     let before = charm.clone();
-    let units = [&own_unit::BOOT, &own_unit::DAEMON, &own_unit::EXPORTER].map(|unit| unit.file.into());
+    let units = [&own_unit::BOOT, &own_unit::PARTITION, &own_unit::DAEMON, &own_unit::EXPORTER]
+        .map(|unit| unit.file.into());
     for (path, written) in [(LOCAL, &mut charm.program), (LOCAL_EXPORTER, &mut charm.exporter)] {
         if !written.is_empty() && naming(root, &units, Path::new(path)).is_empty() {
             remove(root, path, PROGRAM_LIMIT, written)?;

@@ -4,7 +4,7 @@ mod release;
 
 use allocation::record::RecordedGpu;
 use anyhow::Error;
-use lease::kfd::Kfd;
+use lease::kfd::{self, Kfd};
 use lease::lease_file::{self, Holder, Leases};
 use lease::liveness::{By, Judge};
 use lease::paths::Paths;
@@ -39,6 +39,9 @@ pub struct Held {
     pub idle_s: Option<u64>,
     /// Why the lease cannot be read. Its GPU is not free.
     pub problem: Option<String>,
+    /// Whether the GPU is gone: its card is divided otherwise now. Should the partition come back while the container lives,
+    /// the container has it again, and nobody else gets it.
+    pub gone: bool,
     /// The process that uses the GPU, as KFD names it, where neither a lease nor a record names a container.
     pub process: Option<String>,
 }
@@ -57,10 +60,11 @@ pub enum HeldBy {
 }
 
 impl Held {
-    /// Whether an exclusive request cannot have the GPU: all but a lease whose container is gone.
+    /// Whether an exclusive request cannot have the GPU: all but a lease whose container is gone. A GPU that is gone is
+    /// nobody's.
     #[must_use]
     pub fn is_taken(&self) -> bool {
-        self.held_by != HeldBy::Lease || self.alive_by.is_some() || self.problem.is_some()
+        !self.gone && (self.held_by != HeldBy::Lease || self.alive_by.is_some() || self.problem.is_some())
     }
 }
 
@@ -131,6 +135,10 @@ pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
         if !held.iter().any(|held| held.render == render) {
             held.push(Held { render, held_by: HeldBy::Process, process: Some(who), ..Held::default() });
         }
+    }
+    let there: Vec<String> = kfd::renders(&paths).iter().map(ToString::to_string).collect();
+    for held in held.iter_mut().filter(|_| !there.is_empty()) {
+        held.gone = !there.contains(&held.render);
     }
     let waiting = Queue::of(&paths, None).waiting(&judge).map_err(Error::msg)?;
     let waiting = waiting.into_iter().map(|waiting| Waiting {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use inventory::partitioning::Card;
 use inventory::{Inventory, Sriov, Vendor};
+use packages::driver::{Hindrances, kmm};
 use root::Root;
 
 use super::{Holder, holders};
@@ -18,6 +19,8 @@ pub struct Look {
     pub cards: Vec<Card>,
     /// The compute processes, or why they are not known.
     pub holders: Result<Vec<Holder>, String>,
+    /// Whether KMM loads this node's driver, which is then not rocworker's to load again.
+    pub is_loaded_by_kmm: bool,
     /// How many primary nodes (`cardN`) DRM has.
     minors: usize,
 }
@@ -31,13 +34,15 @@ impl Look {
         let names = root.list("/sys/class/drm").unwrap_or_default();
         let number = |name: &str| name.strip_prefix("card").map(|it| it.parse::<u32>());
         let minors = names.iter().filter(|it| matches!(it.to_str().and_then(number), Some(Ok(_)))).count();
-        Self { inventory, cards, holders, minors }
+        let is_loaded_by_kmm = kmm::loads(root, &inventory.amdgpu, &Hindrances::read(root));
+        Self { inventory, cards, holders, is_loaded_by_kmm, minors }
     }
 
     /// Sentences on what the cards' modes do not say by themselves.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let of_cards = self.cards.iter().flat_map(|card| [self.missing(card), role(card), shared(card)]);
+        let missing = |card| self.missing(card).map(|(what, remedy)| format!("{what}: {remedy}"));
+        let of_cards = self.cards.iter().flat_map(|card| [missing(card), role(card), shared(card)]);
         let guest = self.cards.iter().any(|card| !card.is_writable && card.compute.is_ok());
         let guest = guest.then(|| {
             "the driver lets no mode of a virtual function be written: its host sets the modes, which may differ from those \
@@ -47,28 +52,27 @@ impl Look {
         of_cards.flatten().chain(guest).collect()
     }
 
-    /// Why a card has fewer devices than its mode gives.
-    fn missing(&self, card: &Card) -> Option<String> {
+    /// That a card has fewer devices than its mode gives, and why, and what to do.
+    #[must_use]
+    pub fn missing(&self, card: &Card) -> Option<(String, String)> {
         let expected = usize::try_from(card.expected_devices().ok()?).ok()?;
         let seen = card.devices.len();
         if seen >= expected || seen == 0 {
             return None;
         }
+        let has = format!("{} has {seen} of {expected} devices", card.pci);
+        if self.minors + 1 < MINORS {
+            let remedy = "KFD does not show the others: journalctl -k --grep 'kfd|amdgpu' says why";
+            return Some((has, remedy.to_owned()));
+        }
         let others = self.inventory.gpus.iter().filter(|gpu| gpu.vendor != Vendor::Amd);
         let others: BTreeSet<&str> = others.filter_map(|gpu| gpu.driver.as_deref()).collect();
-        let why = if self.minors + 1 >= MINORS {
-            let drivers = match others.into_iter().collect::<Vec<_>>() {
-                none if none.is_empty() => "another display driver (on servers mostly ast)".to_owned(),
-                drivers => drivers.join(", "),
-            };
-            format!(
-                "the kernel's DRM has {MINORS} minors for cards, and {drivers} takes one: unload that driver and reload \
-                 amdgpu, or run Linux 6.12 or later"
-            )
-        } else {
-            "KFD does not show the others: see rocworker doctor".to_owned()
+        let drivers = match others.into_iter().collect::<Vec<_>>() {
+            none if none.is_empty() => "another display driver (on servers mostly ast)".to_owned(),
+            drivers => drivers.join(", "),
         };
-        Some(format!("{} has {seen} of {expected} devices: {why}", card.pci))
+        let why = format!("{has}: the kernel's DRM has {MINORS} minors for cards, and {drivers} takes one");
+        Some((why, "unload that driver and reload amdgpu, or run Linux 6.12 or later".to_owned()))
     }
 }
 
@@ -84,7 +88,8 @@ fn role(card: &Card) -> Option<String> {
 }
 
 /// That memory is not divided among the devices of a domain.
-fn shared(card: &Card) -> Option<String> {
+#[must_use]
+pub fn shared(card: &Card) -> Option<String> {
     card.shares_domains.then(|| {
         format!(
             "{}: compute_partition_mem_alloc_mode is ALL, so that each device may take the memory of its whole domain",

@@ -1,6 +1,7 @@
 //! Cards divided into devices: how they are, and how a profile changes them.
 
 mod before;
+mod differences;
 mod fit;
 mod holders;
 mod look;
@@ -10,9 +11,10 @@ mod rivals;
 mod set;
 
 pub use before::before;
+pub use differences::{differences, last_switch};
 pub use fit::{Fit, Model, Precision};
 pub use holders::{Holder, holders};
-pub use look::Look;
+pub use look::{Look, shared};
 pub use plan::{Plan, Refused};
 pub use progress::{CardGoal, Goal, Phase, Progress};
 pub use rivals::rivals;

@@ -45,6 +45,11 @@ impl Plan {
         }
         let aims = aims(entries, &look.cards).map_err(sentences)?;
         let steps = Steps::of(&aims, &look.cards);
+        if steps.needs_reload() && look.is_loaded_by_kmm {
+            let why = "another memory mode takes a load of amdgpu, which the AMD GPU Operator's KMM does on this node: set \
+                       memory modes by the operator, or name none in the profile";
+            return Err(Refused(vec![why.to_owned()]));
+        }
         let holders =
             look.holders.as_ref().map_err(|why| Refused(vec![format!("nothing is changed: {why}")]))?;
         let is_reloaded = steps.needs_reload();

@@ -1,7 +1,7 @@
 //! How far a switch has come, on disk: a killed one is finished by the next.
 
 use inventory::PciAddress;
-use inventory::partitioning::{Compute, Memory};
+use inventory::partitioning::{Card, Compute, Memory};
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
 
@@ -110,10 +110,35 @@ impl Progress {
         Ok(())
     }
 
-    /// Whether it was killed before it ended.
+    /// Whether it has not ended: it is at work, or was killed.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
         !matches!(self.phase, Phase::Succeeded | Phase::Failed)
+    }
+
+    /// Each mode that a card does not have as the goal asks, as the end of a sentence.
+    #[must_use]
+    pub fn wrong(&self, cards: &[Card]) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for goal in &self.cards {
+            let pci = goal.pci;
+            let Some(card) = cards.iter().find(|card| card.pci == pci) else {
+                wrong.push(format!("{pci} is gone"));
+                continue;
+            };
+            match &card.compute {
+                Ok(mode) if *mode == goal.compute.1 => {}
+                Ok(mode) => wrong.push(format!("{pci} is in {mode}, not in {}", goal.compute.1)),
+                Err(why) => wrong.push(format!("{pci}: {why}")),
+            }
+            match (goal.memory, &card.memory) {
+                (None, _) => {}
+                (Some((_, wanted)), Ok(mode)) if *mode == wanted => {}
+                (Some((_, wanted)), Ok(mode)) => wrong.push(format!("{pci} is in {mode}, not in {wanted}")),
+                (Some(_), Err(why)) => wrong.push(format!("{pci}: {why}")),
+            }
+        }
+        wrong
     }
 }
 

@@ -14,7 +14,7 @@ use reconcile::{Action, Kind, Stage, Uptime, Value};
 use super::before::file_of;
 use super::holders::in_the_way;
 use super::progress::{CardGoal, Goal, Phase, Progress};
-use super::{Holder, Look, Plan, Refused, rivals};
+use super::{Holder, Look, Plan, Refused, last_switch, rivals};
 use crate::run::Run;
 use config::{Component, Partitions};
 
@@ -101,8 +101,7 @@ pub fn set(
     let lock = run.root.lock(LOCK, Duration::ZERO);
     let _lock = lock.context("another switch of cards may be at work")?;
     let boot = Uptime::boot(run.root);
-    let killed = Progress::read(run.root).map_err(|problem| anyhow!(problem))?;
-    let killed = killed.filter(|it| it.is_unfinished() && it.boot == boot);
+    let killed = last_switch(run.root).map_err(|problem| anyhow!(problem))?.filter(Progress::is_unfinished);
     if let Some(other) = killed.as_ref().filter(|killed| killed.goal != *goal && *goal != Goal::Reset) {
         bail!(
             "a switch to {0} was killed while it was {1:?}: finish it with `rocworker partition set {0}`, or restore the \
@@ -129,7 +128,7 @@ pub fn set(
     if steps.needs_reload() && !options.reload {
         bail!(
             "nothing was changed: {} takes another memory mode, which takes effect when amdgpu is loaded again; that stops \
-             every card of the driver: give --reload",
+             every card of the driver: give --reload, or for each start of the machine set partitions.reload: boot",
             goal
         );
     }
@@ -383,28 +382,7 @@ impl Running<'_> {
 
     /// Reads each card's modes back.
     fn verify(&self) -> anyhow::Result<()> {
-        let look = Look::at(self.run.root);
-        let mut wrong = Vec::new();
-        for goal in &self.progress.cards {
-            let pci = goal.pci;
-            let card = look.cards.iter().find(|card| card.pci == pci);
-            let Some(card) = card else {
-                wrong.push(format!("{pci} is gone"));
-                continue;
-            };
-            match &card.compute {
-                Ok(mode) if *mode == goal.compute.1 => {}
-                Ok(mode) => wrong.push(format!("{pci} is in {mode}, not in {}", goal.compute.1)),
-                Err(why) => wrong.push(format!("{pci}: {why}")),
-            }
-            if let (Some((_, wanted)), memory) = (goal.memory, &card.memory) {
-                match memory {
-                    Ok(mode) if *mode == wanted => {}
-                    Ok(mode) => wrong.push(format!("{pci} is in {mode}, not in {wanted}")),
-                    Err(why) => wrong.push(format!("{pci}: {why}")),
-                }
-            }
-        }
+        let wrong = self.progress.wrong(&Look::at(self.run.root).cards);
         if wrong.is_empty() { Ok(()) } else { bail!("read back, the modes differ: {}", wrong.join("; ")) }
     }
 

@@ -19,6 +19,8 @@ pub struct Gpu {
     pub names: Vec<String>,
     /// The GPU's card. `None` for a partition whose card the kernel does not name.
     pub card: Option<PciAddress>,
+    /// The card's compute mode when the policy was written; `None` where it reports none.
+    pub compute: Option<String>,
     pub render: Render,
     /// The GPU's device nodes, one of them its render node.
     pub nodes: Vec<Node>,
@@ -96,13 +98,14 @@ impl<'de> Deserialize<'de> for Gpu {
             index: u32,
             names: Vec<String>,
             card: PciAddress,
+            compute: Option<String>,
             nodes: Vec<Node>,
             hive: Option<String>,
             numa_node: Option<u32>,
             #[serde(default)]
             integrated: bool,
         }
-        let Entry { index, names, card, nodes, hive, numa_node, integrated } =
+        let Entry { index, names, card, compute, nodes, hive, numa_node, integrated } =
             Entry::deserialize(deserializer)?;
         let mut renders = nodes.iter().filter_map(|node| Render::parse(&node.path));
         let (Some(render), None) = (renders.next(), renders.next()) else {
@@ -110,7 +113,7 @@ impl<'de> Deserialize<'de> for Gpu {
                 "the GPU {index} needs one render node like /dev/dri/renderD128"
             )));
         };
-        Ok(Self { index, names, card: Some(card), render, nodes, hive, numa_node, integrated })
+        Ok(Self { index, names, card: Some(card), compute, render, nodes, hive, numa_node, integrated })
     }
 }
 
@@ -143,6 +146,7 @@ impl From<FirstSchema> for Gpu {
             index: gpu.index,
             names: [gpu.uuid, gpu.card_uuid, Some(card.to_string())].into_iter().flatten().collect(),
             card: Some(card),
+            compute: None,
             render: gpu.render,
             nodes: vec![Node::at(gpu.render.path())],
             hive: gpu.hive.map(|hive| match hive {

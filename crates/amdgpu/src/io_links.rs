@@ -91,7 +91,8 @@ pub fn xgmi_links(root: &Root, node: u32) -> Reading<u32> {
     Ok(links)
 }
 
-/// The number that KFD raises with each change of its topology.
+/// The number that KFD raises with each change of its topology. KFD takes no lock for it, so that the read never waits
+/// (kfd_topology.c, `sysprops_show`).
 ///
 /// # Errors
 /// Why it is not known.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use inventory::partitioning::Chip;
 use inventory::{
     Gpu, Inventory, Kfd, NeverComputes, Partition, PciAddress, Problem, Reading, SeaIslands, Unknown, Unread,
     UnreadOf, Uuid, Vendor,
@@ -276,7 +277,11 @@ impl Survey<'_> {
         let card = address.and_then(|address| self.cards.get(&address)).cloned();
         let unknown = || Gpu { vendor_id: Some(0x1002), ..Gpu::unread(Vendor::Amd, "its card is not known") };
         let mut gpu = self.with_nodes(card.unwrap_or_else(unknown), render);
-        gpu.partition = gpu.partition.filter(|it| partitions > 1 || it.is_known());
+        let can_be_divided = gpu.device_id.and_then(Chip::of).is_some();
+        // The driver refuses reads while it resets the card.
+        let is_unread =
+            |it: &Partition| can_be_divided && it.compute.as_ref().is_err_and(|why| !why.is_absent());
+        gpu.partition = gpu.partition.filter(|it| partitions > 1 || it.is_known() || is_unread(it));
         gpu.problems = self.problems_of(&gpu);
         gpu
     }

@@ -5,6 +5,8 @@ pub enum Component {
     Host,
     /// The unit that runs at each start, before engines do.
     Boot,
+    /// The unit that divides cards at each start, before the other one.
+    PartitionUnit,
     /// The unit that runs all the time.
     Daemon,
     /// The unit that runs the exporter of metrics.
@@ -29,6 +31,7 @@ impl AsRef<str> for Component {
         match self {
             Self::Host => "host",
             Self::Boot => "boot",
+            Self::PartitionUnit => "partition-unit",
             Self::Daemon => "daemon",
             Self::Exporter => "exporter",
             Self::Packages => "packages",

@@ -52,7 +52,7 @@ pub use managed::{Managed, Off};
 use packages::RocmFrom;
 pub use packages::{DKMS, InstallerFile, Packages, Repositories, Repository, Rocm, Tool};
 pub use packages::{PackagesDocument, RepositoriesDocument, RocmDocument, Wanted};
-pub use partitions::Partitions;
+pub use partitions::{OnRevert, Partitions, Reload};
 use password::without_passwords;
 pub use size::Size;
 pub use ssh_host::Host;

@@ -15,6 +15,28 @@ pub struct Partitions {
     pub profiles: BTreeMap<String, Vec<Entry>>,
     /// Units that a switch stops, and starts again where they ran.
     pub units: Vec<String>,
+    pub reload: Reload,
+    pub on_revert: OnRevert,
+}
+
+/// When a profile's memory mode may have the driver loaded again, where nobody is there to ask.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Reload {
+    #[default]
+    Never,
+    /// At each start of the machine, before engines start.
+    Boot,
+}
+
+/// What the daemon does where cards have lost the modes of the last switch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OnRevert {
+    #[default]
+    Report,
+    /// It writes the compute modes again, on cards that no process uses.
+    Repair,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -23,6 +45,8 @@ pub(super) struct PartitionsDocument {
     profile: Option<String>,
     profiles: Option<BTreeMap<String, Vec<EntryDocument>>>,
     units: Option<Vec<String>>,
+    reload: Option<Reload>,
+    on_revert: Option<OnRevert>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -67,7 +91,13 @@ impl PartitionsDocument {
             let problem = format!("partitions.units has {unit:?}, which is no unit: write {unit}.service");
             return Err(source.wrong("partitions.units", Some(unit), problem));
         }
-        Ok(Partitions { profile: self.profile, profiles, units })
+        Ok(Partitions {
+            profile: self.profile,
+            profiles,
+            units,
+            reload: self.reload.unwrap_or_default(),
+            on_revert: self.on_revert.unwrap_or_default(),
+        })
     }
 }
 

@@ -70,6 +70,14 @@ impl Kfd {
     }
 }
 
+/// The render nodes of the GPUs that KFD has now. A card that is divided otherwise has fewer than its containers may have
+/// been given.
+#[must_use]
+pub fn renders(paths: &Paths) -> Vec<Render> {
+    let ids = ids(&paths.sys.join("class/kfd/kfd/topology/nodes"));
+    ids.iter().filter_map(|(number, _)| Render::parse(&format!("renderD{number}"))).collect()
+}
+
 /// The ids of the GPUs that a process has memory or queues on.
 fn gpus_of(process: &Path) -> Vec<String> {
     let mut ids = Vec::new();

@@ -36,6 +36,7 @@ pub const APT_SOURCES: &str = "apt/repository.sources";
 pub const APT_PIN: &str = "apt/repository.pref";
 /// The unit that runs before engines start.
 pub const BOOT: &str = "systemd/rocworker-boot.service";
+pub const PARTITION: &str = "systemd/rocworker-partition.service";
 /// The daemon's unit.
 pub const DAEMON: &str = "systemd/rocworker.service";
 /// The unit that serves the GPUs' metrics to Prometheus.
@@ -69,6 +70,7 @@ const BUILT_IN: &[(&str, &str)] = &[
     (CONCOURSE_CONTAINERD, include_str!("../../../templates/concourse/containerd.toml")),
     (CONCOURSE_LAUNCHER, include_str!("../../../templates/concourse/containerd.sh")),
     (BOOT, include_str!("../../../templates/systemd/rocworker-boot.service")),
+    (PARTITION, include_str!("../../../templates/systemd/rocworker-partition.service")),
     (DAEMON, include_str!("../../../templates/systemd/rocworker.service")),
     (EXPORTER, include_str!("../../../templates/systemd/rocm-exporter.service")),
     (TMPFILES, include_str!("../../../templates/tmpfiles/rocworker.conf")),

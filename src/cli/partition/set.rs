@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::time::Duration;
 
-use config::Partitions;
+use config::Config;
 use inventory::partitioning::Entry;
 use printable::printable;
 use reconcile::Uptime;
@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::super::Outcome;
 use super::super::session::{Misuse, Session};
 use super::profile;
+use crate::daemon::socket::ask;
 use crate::partition::{Goal, Look, News, Options, Phase, Progress, Switched, before, set};
 use crate::run::State;
 
@@ -48,7 +49,9 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     let config = session.config()?;
     let (name, entries) = profile(&config.partitions, args.profile.as_deref())?;
     let goal = Goal::Profile(name.to_owned());
-    switch(session, &config, &config.partitions, &goal, entries, &args.how)
+    let outcome = switch(session, &config, &goal, entries, args.how.options())?;
+    publish(session, &config)?;
+    Ok(outcome)
 }
 
 pub(crate) fn reset(session: &Session, how: &How) -> anyhow::Result<Outcome> {
@@ -62,21 +65,40 @@ pub(crate) fn reset(session: &Session, how: &How) -> anyhow::Result<Outcome> {
             "rocworker has switched no card since this boot; at a boot the driver picks the modes itself";
         return Err(Misuse(text.to_owned()).into());
     }
-    switch(session, &config, &config.partitions, &Goal::Reset, &entries, how)
+    let outcome = switch(session, &config, &Goal::Reset, &entries, how.options())?;
+    publish(session, &config)?;
+    Ok(outcome)
 }
 
-fn switch(
+impl How {
+    fn options(&self) -> Options {
+        Options { reload: self.reload, wait: Duration::from_secs(self.wait.into()), kill: self.kill }
+    }
+}
+
+/// Tells engines of the cards' devices, where no daemon does.
+fn publish(session: &Session, config: &Config) -> anyhow::Result<()> {
+    if ask(&session.root).is_none() && State::of_receipt(&session.root)?.is_applied() {
+        session.run(config, |run, on_progress| run.boot(true, on_progress))?;
+    }
+    Ok(())
+}
+
+/// Says why no card is switched.
+pub(crate) fn nothing(session: &Session, why: &str) -> anyhow::Result<()> {
+    let answer = Answer { schema_version: 1, changed: false, switch: None };
+    session.format.print(&answer, || format!("{}\n", printable(why)))
+}
+
+pub(crate) fn switch(
     session: &Session,
-    config: &config::Config,
-    partitions: &Partitions,
+    config: &Config,
     goal: &Goal,
     entries: &[Entry],
-    how: &How,
+    options: Options,
 ) -> anyhow::Result<Outcome> {
     let pipeline = session.pipeline(config)?;
-    let wait = Duration::from_secs(how.wait.into());
-    let options = Options { reload: how.reload, wait, kill: how.kill };
-    let switched = set(&pipeline, partitions, goal, entries, options, &mut |news| say(&news))?;
+    let switched = set(&pipeline, &config.partitions, goal, entries, options, &mut |news| say(&news))?;
     let progress = match &switched {
         Switched::Nothing => None,
         Switched::Done(progress) => Some(progress),

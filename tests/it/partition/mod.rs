@@ -3,6 +3,7 @@
 mod device;
 mod machine;
 mod plan;
+mod real_boot;
 mod real_killed;
 mod real_reload;
 mod real_set;

@@ -11,7 +11,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::setup::laid::Laid;
 
-const SCRIPTS: [&str; 6] = ["boot", "hook", "deb", "probe", "settle", "therock"];
+const SCRIPTS: [&str; 7] = ["boot", "boot-partitions", "hook", "deb", "probe", "settle", "therock"];
 
 /// Exit code, and what it said on both streams.
 pub(super) fn said(arguments: &[&str]) -> (i32, String) {

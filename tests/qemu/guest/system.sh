@@ -28,7 +28,7 @@ StatusText=$2" ]
 started() {
     until_true says 0 "all as it should be"
     is_well=$?
-    show driver rocworker-boot containerd concourse-worker rocworker
+    show driver rocworker-partition rocworker-boot containerd concourse-worker rocworker
     return $is_well
 }
 spec() { [ -e /etc/cdi/amd.json ]; }
@@ -45,7 +45,7 @@ opens() { sh -c 'echo $$ >/sys/fs/cgroup/system.slice/rocworker.service/cgroup.p
 devices() { opens /dev/dri/renderD128 && ! opens /dev/ttyS1; }
 
 # It is found by its watchdog while the journal is read.
-hang() { kill -STOP $(pid) && journalctl --quiet --output=cat -u rocworker-boot -u containerd; }
+hang() { kill -STOP $(pid) && journalctl --quiet --output=cat -u rocworker-partition -u rocworker-boot -u containerd; }
 # systemd keeps the status of the one before until the next one is ready.
 again() {
     until_true says 1 "all as it should be" && until_true systemctl --quiet is-active rocworker && show rocworker

@@ -58,6 +58,27 @@ impl<'a> Devices<'a> {
         }
     }
 
+    /// Checks that the GPU's card is divided as the policy says. Render nodes stay when a card is divided otherwise, and
+    /// are then other partitions, or none (amdgpu_xcp.c).
+    ///
+    /// # Errors
+    /// The end of a sentence: which mode the card has.
+    fn check_mode(&self, gpu: &Gpu) -> Result<(), String> {
+        let (Some(wanted), Some(card)) = (&gpu.compute, gpu.card) else { return Ok(()) };
+        let file = self.sys.join("bus/pci/devices").join(card.to_string()).join("current_compute_partition");
+        let mode = std::fs::read_to_string(&file)
+            .map_err(|error| format!("its card's mode is not known: {}: {error}", file.display()))?;
+        match mode.trim() {
+            mode if mode == wanted => Ok(()),
+            mode => Err(format!(
+                "its card is in {}, and the policy was written for {}: rocworker's daemon writes it again within a second, \
+                 and `rocworker apply` at once",
+                mode.escape_default(),
+                wanted.escape_default()
+            )),
+        }
+    }
+
     pub fn at(sys: &'a Path, dev: &'a Path) -> Self {
         let open = |folder: &Path| File::open(folder).ok();
         Self { sys, dev: open(dev), chars: open(&sys.join("dev/char")) }
@@ -215,6 +236,8 @@ impl Setting<'_> {
     /// # Errors
     /// The sentence that says which of its nodes cannot be given, and why.
     pub fn gpu<'g>(&self, gpu: &'g Gpu) -> Result<Vec<Examined<'g>>, String> {
+        let cannot = |error| format!("the GPU {gpu} cannot be given: {error}");
+        self.devices.check_mode(gpu).map_err(cannot)?;
         let nodes = gpu.nodes.iter().map(|wanted| {
             self.node(wanted, |place| {
                 place.check(&wanted.path, gpu)?;
@@ -227,7 +250,7 @@ impl Setting<'_> {
                 })
             })
         });
-        nodes.collect::<Result<_, _>>().map_err(|error| format!("the GPU {gpu} cannot be given: {error}"))
+        nodes.collect::<Result<_, _>>().map_err(cannot)
     }
 
     /// Examines `/dev/kfd`, which every container with a GPU gets.

@@ -20,8 +20,9 @@ const BESIDE: [(&str, &str); 4] = [
 ];
 const WRITTEN: &str = "etc/systemd/system";
 
-/// The unit whose file another package may have: dpkg would refuse to unpack a second one. apply alone writes it.
-const APPLIED_ONLY: &str = "rocm-exporter.service";
+/// Units that apply alone writes: another package may have the exporter's file, and dpkg would refuse to unpack a second
+/// one; the other one is for machines with a partition profile.
+const APPLIED_ONLY: [&str; 2] = ["rocm-exporter.service", "rocworker-partition.service"];
 
 /// Each unit of templates/systemd but [`APPLIED_ONLY`], rendered for /usr/bin/rocworker and a machine without
 /// a configuration of its own.
@@ -43,14 +44,15 @@ pub(super) fn rendered(program: &Path, work: &Path) -> Result<Vec<(String, Vec<u
     let mut units = Vec::new();
     for template in templates {
         let name = name(&template)?;
+        if APPLIED_ONLY.contains(&name.as_str()) {
+            continue;
+        }
         let unit = root.join(WRITTEN).join(&name);
         ensure!(
             unit.is_file(),
             "apply writes no {name} on the demo's machine, so that it cannot be packaged: {said}"
         );
-        if name != APPLIED_ONLY {
-            units.push((name, read(&unit)?));
-        }
+        units.push((name, read(&unit)?));
     }
     Ok(units)
 }

@@ -34,6 +34,7 @@ fn reads_every_key_and_orders_the_gpus() {
                 index: 1,
                 names: vec!["GPU-0123456789abcdef".into(), "0000:c1:00.0".into()],
                 card: PciAddress::parse("0000:c1:00.0"),
+                compute: None,
                 render: render("renderD129"),
                 nodes: vec![node("/dev/dri/card2", Some(44)), node("/dev/dri/renderD129", Some(992))],
                 hive: Some("7".into()),

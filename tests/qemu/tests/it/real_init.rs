@@ -99,16 +99,18 @@ fn before_engines(answers: &Answers) {
     let units = Units::parse(answers.said("started"));
     let ms = |unit: &str, key: &str| units.us(unit, key) / 1000;
     let (began, ended) = (ms("rocworker-boot", "ExecMainStart"), ms("rocworker-boot", "ExecMainExit"));
+    let divided = ms("rocworker-partition", "ExecMainExit");
     let driver = ms("driver", "ExecMainExit");
     let starts = ["containerd", "concourse-worker", "rocworker"].map(|unit| ms(unit, "InactiveExit"));
     let ready = ms("rocworker", "ActiveEnter");
     eprintln!(
-        "ms of the machine's time: boot unit {began} to {ended}, driver there {driver}; containerd, worker and daemon start \
-         {starts:?}, daemon ready {ready}"
+        "ms of the machine's time: partition unit until {divided}, boot unit {began} to {ended}, driver there {driver}; \
+         containerd, worker and daemon start {starts:?}, daemon ready {ready}"
     );
-    assert!(began < driver && driver < ended, "{units:#?}");
+    // Of the two the partition unit comes first, and waits for the driver.
+    assert!(driver < divided && divided < began && began < ended, "{units:#?}");
     assert!(starts.iter().all(|start| ended < *start) && ended < ready, "{units:#?}");
-    for unit in ["rocworker-boot", "containerd", "concourse-worker", "rocworker"] {
+    for unit in ["rocworker-partition", "rocworker-boot", "containerd", "concourse-worker", "rocworker"] {
         assert_eq!(
             (units.of(unit, "ActiveState"), units.of(unit, "Result")),
             ("active", "success"),

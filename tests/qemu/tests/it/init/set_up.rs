@@ -18,7 +18,11 @@ const CARDS: [(&str, u32); 2] = [(ADDRESS, 128), ("0000:00:06.0", 129)];
 /// The machine's files before rocworker comes.
 const FILES: [(&str, &str); 6] = [
     // A machine in software is slow, and nothing is looked at without a reason.
-    ("etc/rocworker/config.yaml", "boot: {wait-s: 120}\ndaemon: {interval-s: 86400}\n"),
+    (
+        "etc/rocworker/config.yaml",
+        "boot: {wait-s: 120}\ndaemon: {interval-s: 86400}\n\
+         partitions: {profile: whole, profiles: {whole: [{cards: all, skip: true}]}}\n",
+    ),
     // What tells an engine's version beneath another root than /.
     ("var/lib/dpkg/status", "Package: containerd\nStatus: install ok installed\nVersion: 1.7.24~ds1-6\n"),
     ("etc/passwd", "root:x:0:0:root:/:/bin/sh\n"),
