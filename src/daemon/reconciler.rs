@@ -67,7 +67,7 @@ pub struct Reconciler {
     places: BTreeSet<PathBuf>,
     scheduler: Scheduler,
     /// Reads in this process, without the root's [`root::Reader`], for what is read twice a second and never waits.
-    glance: Option<Root>,
+    direct: Option<Root>,
     /// KFD's generation; `None` where it has none.
     generation: Option<u64>,
     report: Report,
@@ -113,7 +113,7 @@ impl Reconciler {
             netlink,
             watch,
             scheduler: Scheduler::at_start(),
-            glance: Place::from(root.place().path().to_owned()).open().ok(),
+            direct: Place::from(root.place().path().to_owned()).open().ok(),
             generation: None,
             report,
             read: None,
@@ -159,11 +159,14 @@ impl Reconciler {
             let fds = fds.chain(self.watch.iter().map(|it| it.as_fd()));
             let left = self.scheduler.next().saturating_sub(self.now());
             let left = if self.generation.is_some() { left.min(GLANCE) } else { left };
-            wait(fds, Some(left)).context("cannot wait for events")?;
+            let has_heard = wait(fds, Some(left)).context("cannot wait for events")?;
             if self.link.is_ending.load(Ordering::Relaxed) {
                 return Ok(());
             }
-            self.hear()?;
+            if has_heard {
+                self.hear()?;
+            }
+            self.glance();
         }
     }
 
@@ -172,7 +175,7 @@ impl Reconciler {
     }
 
     fn generation(&self) -> Option<u64> {
-        amdgpu::topology_generation(self.glance.as_ref()?).ok()
+        amdgpu::topology_generation(self.direct.as_ref()?).ok()
     }
 
     fn publish(&self, looks: Option<Instant>) {
@@ -214,16 +217,19 @@ impl Reconciler {
             }
             self.count(Cause::Files, heard);
         }
-        // The driver announces that it comes and goes.
+        if self.report.counts != before {
+            self.publish(None);
+        }
+        Ok(())
+    }
+
+    /// Looks whether cards have other partitions. That the driver comes and goes the kernel announces.
+    fn glance(&mut self) {
         let generation = self.generation();
         if generation.is_some() && self.generation.is_some() && generation != self.generation {
             self.scheduler.heard(self.now(), Cause::Topology);
         }
         self.generation = generation;
-        if self.report.counts != before {
-            self.publish(None);
-        }
-        Ok(())
     }
 
     fn count(&mut self, cause: Cause, heard: Heard) {

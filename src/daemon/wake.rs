@@ -8,11 +8,11 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Waits until one of these has something to read, or for as long as `timeout`.
+/// Waits until one of these has something to read, or for as long as `timeout`; false: nothing has.
 pub fn wait<'a>(
     fds: impl IntoIterator<Item = BorrowedFd<'a>>,
     timeout: Option<Duration>,
-) -> Result<(), Errno> {
+) -> Result<bool, Errno> {
     let timeout = timeout.map_or(PollTimeout::NONE, |left| {
         // Rounded up to a millisecond: poll(2) would else wake too early, again and again.
         let left = left.saturating_add(Duration::from_micros(999));
@@ -20,7 +20,8 @@ pub fn wait<'a>(
     });
     let mut fds: Vec<_> = fds.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
     match poll(&mut fds, timeout) {
-        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Ok(ready) => Ok(ready > 0),
+        Err(Errno::EINTR) => Ok(true),
         Err(errno) => Err(errno),
     }
 }

@@ -84,6 +84,16 @@ struct Fits<'m> {
     memory_bytes: u64,
     #[serde(flatten)]
     fit: Fit,
+    /// What runs it in a container; `None` where it does not fit.
+    vllm: Option<Vllm>,
+}
+
+/// The device that a container takes by CDI, and the arguments of vLLM in it. With one device in the container it needs no
+/// variable.
+#[derive(Serialize)]
+struct Vllm {
+    device: String,
+    arguments: Vec<String>,
 }
 
 fn entry<'c>((card, device): (&'c Card, &'c Device)) -> Entry<'c> {
@@ -184,9 +194,18 @@ pub(crate) fn fit(session: &Session, args: &FitArgs) -> anyhow::Result<Outcome> 
         of: &model,
         memory_bytes: memory.value,
         fit,
+        vllm: fit.fits.then(|| vllm(args)),
     };
     session.format.print(&answer, || text(&answer, args))?;
     Ok(if fit.fits { Outcome::Done } else { Outcome::Findings })
+}
+
+fn vllm(args: &FitArgs) -> Vllm {
+    let share = format!("{}.{:02}", args.utilization / 100, args.utilization % 100);
+    let (model, context) = (args.model.display().to_string(), args.context.to_string());
+    let arguments =
+        ["serve", &model, "--gpu-memory-utilization", &share, "--max-model-len", &context].map(str::to_owned);
+    Vllm { device: format!("amd.com/gpu={}", args.partition), arguments: arguments.to_vec() }
 }
 
 fn read(args: &FitArgs) -> anyhow::Result<Model> {
@@ -206,6 +225,10 @@ fn text(answer: &Fits<'_>, args: &FitArgs) -> String {
         Some(_) => format!("{} for the cache of {} tokens", gibibytes(cache_bytes), args.context),
         None => "a cache that only its config.json tells".to_owned(),
     };
+    let run = answer.vllm.as_ref().map_or_else(String::new, |vllm| {
+        let run = format!("in a container with --device {}: vllm {}", vllm.device, vllm.arguments.join(" "));
+        printable(&run) + "\n"
+    });
     printable(&format!(
         "{} {verdict} GPU {}: {} of weights and {cache}; {} % of {} are {}",
         answer.model,
@@ -215,4 +238,5 @@ fn text(answer: &Fits<'_>, args: &FitArgs) -> String {
         gibibytes(answer.memory_bytes),
         gibibytes(usable_bytes)
     )) + "\n"
+        + &run
 }

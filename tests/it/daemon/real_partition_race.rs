@@ -210,6 +210,17 @@ impl Race<'_> {
         self.switches.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// By `partition set`, of which the daemon hears as little.
+    fn set(&self, mode: Compute) {
+        self.switches.fetch_add(1, Ordering::SeqCst);
+        let mut set = Command::new(env!("CARGO_BIN_EXE_rocworker"));
+        let profile = mode.name().to_lowercase();
+        let output =
+            set.arg("--root").arg(self.machine.root()).args(["partition", "set", &profile]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        self.switches.fetch_add(1, Ordering::SeqCst);
+    }
+
     /// Divides the card and joins it again, at intervals that the daemon's look falls into now and then.
     fn switch_until_the_end(&self) {
         for n in 0.. {
@@ -217,7 +228,8 @@ impl Race<'_> {
             if self.has_ended.load(Ordering::Relaxed) {
                 return;
             }
-            self.switch(if n % 2 == 0 { Compute::Cpx } else { Compute::Spx });
+            let mode = if n % 2 == 0 { Compute::Cpx } else { Compute::Spx };
+            if n % 4 < 2 { self.set(mode) } else { self.switch(mode) }
         }
     }
 }
@@ -237,7 +249,9 @@ fn real_two_hundred_creates_race_while_a_card_is_divided_and_joined() {
         return;
     }
     let driver = Driver::new(1);
-    let config = "wrapper: {requests: all, sharing: exclusive, wait-limit-s: 5}\n";
+    let config = "wrapper: {requests: all, sharing: exclusive, wait-limit-s: 5}
+partitions: {profiles: {cpx: [{cards: all, compute: CPX}], spx: [{cards: all, compute: SPX}]}}
+";
     let laid = Laid::out(&driver.machine(), config);
     let machine = Partitioned::at(&laid.path(""), driver);
     let daemon = applied(&laid);

@@ -24,6 +24,20 @@ fn one_device_is_named_by_its_index_and_its_number_on_the_card() {
 }
 
 #[test]
+fn a_model_that_fits_comes_with_the_device_and_the_arguments_of_vllm_in_a_container() {
+    let root = scratch();
+    Machine::instinct(1, 8).lay_out(root.path(), Nodes::Recorded).unwrap();
+    let said = answer(root.path(), "partition fit org/llama --partition 3 --parameters 8B --context 8192");
+    let expected = json!({
+        "device": "amd.com/gpu=3",
+        "arguments": ["serve", "org/llama", "--gpu-memory-utilization", "0.90", "--max-model-len", "8192"],
+    });
+    assert_eq!(said["vllm"], expected);
+    let said = text(root.path(), "partition fit org/llama --partition 3 --parameters 8B");
+    assert!(said.contains("in a container with --device amd.com/gpu=3: vllm serve org/llama"), "{said}");
+}
+
+#[test]
 fn a_model_that_does_not_fit_ends_with_3_and_the_figures() {
     let root = scratch();
     Machine::instinct(1, 8).lay_out(root.path(), Nodes::Recorded).unwrap();

@@ -101,3 +101,31 @@ fn real_steps_name_what_stops_and_the_cards_that_a_reload_takes_along() {
     insta::assert_snapshot!("plan", said);
     assert_eq!(machine.log(), [""; 0], "a plan writes nothing");
 }
+
+#[test]
+fn real_a_list_that_says_not_supported_refuses_a_memory_mode_and_allows_a_compute_mode() {
+    if !fuse::require() {
+        return;
+    }
+    let machine = served(2);
+    machine.change(|driver| driver.lists_no_memory_modes = true);
+    let found = refusal(&machine, "{cards: all, compute: CPX, memory: NPS4}");
+    assert!(found.contains("0000:05:00.0 does not have NPS4: its memory modes are NPS1"), "{found}");
+    configure(&machine, PROFILES);
+    assert!(text(machine.root(), "partition plan cores").contains("set the compute mode"));
+}
+
+/// The node labeller of AMD's GPU Operator writes this above its line.
+#[test]
+fn real_a_memory_mode_is_refused_on_a_node_whose_driver_kmm_loads() {
+    if !fuse::require() {
+        return;
+    }
+    let machine = served(2);
+    let line = "# blacklist driven by amd gpu operator\nblacklist amdgpu\n".to_owned();
+    machine.put(&std::collections::BTreeMap::from([("etc/modprobe.d/blacklist-amdgpu.conf", line)]));
+    let found = refusal(&machine, "{cards: all, compute: CPX, memory: NPS4}");
+    assert!(found.contains("which the AMD GPU Operator's KMM does on this node"), "{found}");
+    configure(&machine, PROFILES);
+    assert!(text(machine.root(), "partition plan cores").contains("set the compute mode"));
+}

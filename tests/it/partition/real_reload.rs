@@ -136,3 +136,21 @@ fn real_a_process_that_does_not_leave_keeps_the_driver_and_the_units_start_again
     assert_eq!(server.machine.modes(), ["SPX/NPS1"; 2], "{said}");
     assert_eq!(server.log(), "stop vllm.service\nstart vllm.service\n", "{said}");
 }
+
+#[test]
+fn real_a_boot_reaches_a_memory_mode_where_the_configuration_lets_it_load_the_driver() {
+    if !require() {
+        return;
+    }
+    let of_machine = "  profile: quarters\n  reload: boot\n";
+    let server = Server::new(Driver::new(2), &format!("{PROFILES}{of_machine}"));
+    let said = succeeds(&server.run("boot-partitions"));
+    assert_eq!(server.machine.modes(), ["CPX/NPS4"; 2], "{said}");
+    // No mode survives the next start.
+    server.machine.change(Driver::reboot);
+    let said = succeeds(&server.run("boot-partitions"));
+    assert_eq!(server.machine.modes(), ["CPX/NPS4"; 2], "{said}");
+    server.machine.log();
+    succeeds(&server.run("boot-partitions"));
+    assert_eq!(server.machine.log(), [""; 0]);
+}

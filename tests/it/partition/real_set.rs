@@ -1,6 +1,7 @@
 //! `partition set` and `reset` beneath a root, by writes that the driver takes or refuses.
 
-use support::fuse;
+use nix::errno::Errno;
+use support::fuse::{self, Fault};
 use support::partitioned::Driver;
 
 use super::machine::{answer, refused, run, served};
@@ -52,13 +53,17 @@ fn real_errors_of_the_driver_are_a_sentence_with_what_to_do_and_what_is_true() {
         return;
     }
     type Fault = fn(&mut Driver);
-    let faults: [(Fault, &str); 5] = [
+    let faults: [(Fault, &str); 6] = [
         (
             |driver| driver.processes.push(4711),
             "after 0 s these processes are still on the cards: a process (pid 4711)",
         ),
         (|driver| driver.cards[0].is_in_reset = true, "the card is being reset: wait for the end"),
         (|driver| driver.cards[0].loses_kfd = true, "KFD did not come back after the switch"),
+        (
+            |driver| driver.cards[0].refuses = true,
+            "the driver does not take this mode under the card's memory mode: `rocworker partition show`",
+        ),
         (|driver| driver.cards[0].ignores = true, "the kernel took CPX and the file says SPX"),
         (|driver| driver.cards[0].is_virtual = true, "the driver lets no mode be written"),
     ];
@@ -85,4 +90,28 @@ fn real_a_memory_mode_waits_for_a_reload_that_somebody_asks_for() {
     assert_eq!(code, Some(1));
     assert!(stderr.contains("takes another memory mode") && stderr.contains("give --reload"), "{stderr}");
     assert_eq!(machine.log(), [""; 0]);
+}
+
+#[test]
+fn real_a_set_changes_nothing_where_a_read_fails() {
+    if !fuse::require() {
+        return;
+    }
+    let machine = served(2);
+    let card = "/bus/pci/devices/0000:15:00.0";
+    for (file, expected) in [
+        ("/class/kfd/kfd/topology/nodes/3/properties".to_owned(), "not every GPU could be read"),
+        (format!("{card}/current_compute_partition"), "0000:15:00.0"),
+        (format!("{card}/available_compute_partition"), "0000:15:00.0"),
+        ("/class/kfd/kfd/proc".to_owned(), "which processes use the GPUs is not known"),
+    ] {
+        machine.change(|driver| driver.processes.push(4711));
+        machine.served().fault(&file, Fault::Errno(Errno::EIO));
+        let (code, stderr) = refused(machine.root(), "partition set cores --wait 0");
+        machine.served().mend();
+        machine.change(|driver| driver.processes.clear());
+        assert_eq!(code, Some(1), "{file}: {stderr}");
+        assert!(stderr.contains("nothing was changed") && stderr.contains(expected), "{file}: {stderr}");
+        assert_eq!((machine.modes(), machine.log()), (vec!["SPX/NPS1".to_owned(); 2], Vec::new()), "{file}");
+    }
 }

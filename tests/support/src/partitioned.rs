@@ -38,6 +38,8 @@ pub struct Card {
     pub is_in_reset: bool,
     /// Whether a write succeeds and changes nothing.
     pub ignores: bool,
+    /// Whether the firmware refuses a mode that the driver lists.
+    pub refuses: bool,
     /// Whether KFD fails to come back after a switch.
     pub loses_kfd: bool,
     /// KFD's number of its XGMI hive; 0: none.
@@ -55,6 +57,8 @@ pub struct Driver {
     pub is_loaded: bool,
     /// Whether a load fails.
     pub fails_to_load: bool,
+    /// Whether the driver lists no memory modes: `Not supported`.
+    pub lists_no_memory_modes: bool,
     generation: u32,
     /// What was written, in order: `ADDRESS FILE VALUE`, and `modprobe VERB`.
     pub log: Vec<String>,
@@ -141,6 +145,7 @@ impl Driver {
             is_virtual: false,
             is_in_reset: false,
             ignores: false,
+            refuses: false,
             loses_kfd: false,
             hive: HIVE,
             requested: None,
@@ -151,6 +156,7 @@ impl Driver {
             processes: Vec::new(),
             is_loaded: true,
             fails_to_load: false,
+            lists_no_memory_modes: false,
             generation: 2,
             log: Vec::new(),
         }
@@ -170,7 +176,11 @@ impl Driver {
         let kfd = cpus.into_iter().fold(Kfd::new(511), Kfd::node);
         let nodes = self.cards.iter().flat_map(Card::nodes);
         let machine = machine.module(Module::new("amdgpu")).kfd(nodes.fold(kfd, Kfd::node));
-        let machine = self.cards.iter().map(Card::gpu).fold(machine, Machine::gpu);
+        let without_list = |gpu: Gpu| match self.lists_no_memory_modes {
+            true => gpu.attribute("available_memory_partition", "Not supported"),
+            false => gpu,
+        };
+        let machine = self.cards.iter().map(|card| without_list(card.gpu())).fold(machine, Machine::gpu);
         let generation = format!("{}\n", self.generation);
         let machine = machine.put("/sys/class/kfd/kfd/topology/generation_id", generation);
         let processes = self.processes.iter().flat_map(|pid| {
@@ -205,7 +215,7 @@ impl Driver {
                 if card.compute == mode {
                     return Ok(());
                 }
-                if !Card::rules().allow(mode, card.memory) {
+                if card.refuses || !Card::rules().allow(mode, card.memory) {
                     return Err(Errno::EINVAL);
                 }
                 if is_busy {

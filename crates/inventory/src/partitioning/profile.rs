@@ -154,6 +154,11 @@ fn aim(card: &Card, Modes { compute, memory }: Modes) -> Result<Aim, Refusal> {
     if matches!(card.sriov, Some(Sriov::Virtual { .. })) || !card.is_writable {
         return Err(Refusal::Virtual(pci));
     }
+    // Without a list the kernel's rules decide, but a list that cannot be read may say less.
+    let mut lists = [&card.compute_supported, &card.compute_available].into_iter();
+    if let Some(Err(why)) = lists.find(|list| list.as_ref().is_err_and(|why| !why.is_absent())) {
+        return Err(known(why.clone()));
+    }
     let has = compute_modes(card, rules);
     if !has.contains(&compute) {
         return Err(Refusal::Compute { pci, mode: compute, has });
