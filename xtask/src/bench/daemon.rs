@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use layout::Nodes;
-use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 
 use super::apply::lay_out;
 use super::report::{Outcome, Report};
@@ -63,8 +63,8 @@ fn follow(rocworker: &Path, work: &Path) -> Result<Outcome> {
     for n in 0..SWITCHES {
         // Any phase of the half second between two reads of KFD's generation.
         thread::sleep(Duration::from_millis(u64::try_from(1000 + n * 37 % 500)?));
-        let exchange = RenameFlags::RENAME_EXCHANGE;
-        renameat2(AT_FDCWD, &now, AT_FDCWD, &joined, exchange)
+        let exchange = RenameFlags::EXCHANGE;
+        renameat_with(CWD, &now, CWD, &joined, exchange)
             .context("exchanging two folders with renameat2(2)")?;
         let since = Instant::now();
         // Card 0's second device.
