@@ -140,7 +140,7 @@ pub(crate) enum Person {
     Top(super::top::Args),
     /// Show how the GPUs are linked: XGMI, PCIe and NUMA
     Topology(super::topology::Args),
-    /// Show how each card is divided into devices, and which other ways there are
+    /// Divide cards into devices: show, plan and set their modes
     #[command(subcommand)]
     Partition(super::partition::Command),
     /// Install, check or remove the exporter on other machines

@@ -1,21 +1,16 @@
 //! `boot-partitions`: sets the profile of this machine before engines start.
 
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use config::{Config, Reload};
-use host::facts::Facts;
+use config::Reload;
 use printable::printable;
+use reconcile::Progress;
 
 use super::Outcome;
 use super::partition::{profile, set};
 use super::session::Session;
 use crate::partition::{Goal, Options, rivals};
-use crate::pending_gpus::pending_gpus;
-use crate::run::named;
-
-/// Between two looks at a machine whose driver is coming up.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long processes may take to leave the cards: at a start of the machine only a look of another tool is on one.
 const WAIT: Duration = Duration::from_secs(10);
@@ -31,28 +26,15 @@ pub(crate) fn run(session: &Session) -> anyhow::Result<Outcome> {
         set::nothing(session, &why_not.join("; "))?;
         return Ok(Outcome::Done);
     }
-    let (name, entries) = profile(partitions, None)?;
-    wait(session, &config);
-    let options = Options { reload: partitions.reload == Reload::Boot, wait: WAIT, kill: false };
-    set::switch(session, &config, &Goal::Profile(name.to_owned()), entries, options)
-}
-
-/// Waits for cards whose driver is coming up, as long as the configuration says.
-fn wait(session: &Session, config: &Config) {
-    let wait_s = config.boot.wait_s;
-    let until = Instant::now() + Duration::from_secs(wait_s.into());
-    let mut said = Vec::new();
-    while Instant::now() < until {
-        let facts = Facts::read(&session.root);
-        let coming = pending_gpus(&session.root, config, &facts);
-        if coming.is_empty() && !facts.inventory.may_lack_gpus() {
-            return;
+    let (name, _) = profile(partitions, None)?;
+    let mut say = |progress: Progress<'_>| {
+        if let Progress::Waits(text) = progress {
+            writeln!(anstream::stderr(), "{}", printable(&text)).ok();
         }
-        if coming != said {
-            let named = printable(&named(&coming));
-            writeln!(anstream::stderr(), "waiting up to {wait_s} s for {named}").ok();
-            said = coming;
-        }
-        std::thread::sleep(PAUSE);
-    }
+    };
+    session.pipeline(&config)?.wait_for_gpus(&mut say)?;
+    let reload = partitions.reload == Reload::Boot;
+    let options = Options { reload, wait: WAIT, kill: false, stops_units: false };
+    // rocworker-boot.service publishes the devices.
+    set::switch(session, &config, &Goal::Profile(name.to_owned()), options, &|| Ok(()))
 }

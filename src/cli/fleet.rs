@@ -147,7 +147,12 @@ fn which(command: &Person) -> anyhow::Result<Which> {
         | Person::Health { .. }
         | Person::Top(_)
         | Person::Topology(_)
-        | Person::Partition(partition::Command::Show | partition::Command::Devices)
+        | Person::Partition(
+            partition::Command::Show
+            | partition::Command::Devices
+            | partition::Command::Env(_)
+            | partition::Command::Fit(_),
+        )
         | Person::Report { .. }
         | Person::Cdi(cdi::Command::List | cdi::Command::Validate { file: None })
         | Person::Config(config::Command::Validate { file: None })
@@ -184,7 +189,7 @@ fn which(command: &Person) -> anyhow::Result<Which> {
 const HERE: &str = "this command works on this machine only";
 
 /// The commands for other machines, with the option without which one is not.
-pub(super) const TAKE_HOST: &str = "detect, doctor, metrics, health, top, topology, partition show, partition devices, partition plan, explain --journal, report, status, plan, history, \
+pub(super) const TAKE_HOST: &str = "detect, doctor, metrics, health, top, topology, partition show, partition devices, partition env, partition fit, partition plan, explain --journal, report, status, plan, history, \
                          tags, lease list, cdi list, cdi validate, config validate, lxd advise, apply, undo";
 
 fn refused(why: &str) -> anyhow::Error {

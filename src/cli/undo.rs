@@ -6,7 +6,7 @@ use super::options::Only;
 use super::output::wrapped;
 use super::plan;
 use super::session::Session;
-use crate::{exporter_unit, run};
+use crate::{exporter_unit, partition, run};
 
 pub(crate) fn run(
     session: &Session,
@@ -24,6 +24,9 @@ pub(crate) fn run(
         None => run.undo(None, force, on_progress),
         Some(Only::Exporter) => run.undo_exporter(force, on_progress),
     })?;
+    if only.is_none() && undone.failed.is_empty() {
+        partition::Progress::forget(&session.root)?;
+    }
     session.format.print(&undone, || shown(session, &undone, only))?;
     Ok(if undone.falls_short() { Outcome::FellShort } else { Outcome::Done })
 }

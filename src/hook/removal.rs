@@ -14,6 +14,7 @@ use reconcile::{Entry, Finding, Outcome as EffectOutcome, Package};
 use super::actions::REPORTS;
 use super::hooks::{Ended, Machine, level_of};
 use super::own_files;
+use crate::partition;
 use crate::run::{ConfigFile, Outcome, Phase, State, without_restarts};
 
 /// What the configuration's folder would hold, were there anything in it.
@@ -150,7 +151,11 @@ impl Machine<'_> {
             self.tools.log(Level::Warning, &text)?;
             anyhow::Ok(without_restarts(self.root)?)
         })?;
-        Ok(self.pipeline(&config).undo(stays, force, &mut self.progress())?)
+        let undone = self.pipeline(&config).undo(stays, force, &mut self.progress())?;
+        if undone.failed.is_empty() {
+            partition::Progress::forget(self.root)?;
+        }
+        Ok(undone)
     }
 
     /// Whether a unit has its agent on this machine.

@@ -136,7 +136,8 @@ pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
             held.push(Held { render, held_by: HeldBy::Process, process: Some(who), ..Held::default() });
         }
     }
-    let there: Vec<String> = kfd::renders(&paths).iter().map(ToString::to_string).collect();
+    let there = if held.is_empty() { Vec::new() } else { kfd::renders(&paths) };
+    let there: Vec<String> = there.iter().map(ToString::to_string).collect();
     for held in held.iter_mut().filter(|_| !there.is_empty()) {
         held.gone = !there.contains(&held.render);
     }

@@ -4,7 +4,7 @@ use config::Partitions;
 use reconcile::Uptime;
 use root::Root;
 
-use super::{Goal, Look, Phase, Plan, Progress, Refused, rivals};
+use super::{Look, Phase, Plan, Progress, Refused, rivals};
 
 /// The last switch of this boot; `None`: there was none. The driver picks modes at each boot.
 ///
@@ -36,7 +36,7 @@ pub fn differences(root: &Root, partitions: &Partitions) -> Vec<String> {
     let of_last = last.as_ref().and_then(|last| of_switch(last, &look));
     let of_profile = || {
         let (name, entries) = profile?;
-        match Plan::make(&look, partitions, name, entries) {
+        match Plan::make(&look, partitions, entries) {
             Err(Refused(why)) => Some(format!("the profile {name} cannot be set: {}", why.join("; "))),
             Ok(plan) if plan.steps.is_empty() => None,
             Ok(_) => Some(format!(
@@ -49,10 +49,7 @@ pub fn differences(root: &Root, partitions: &Partitions) -> Vec<String> {
 
 fn of_switch(last: &Progress, look: &Look) -> Option<String> {
     let goal = &last.goal;
-    let command = match goal {
-        Goal::Profile(name) => format!("rocworker partition set {name}"),
-        Goal::Reset => "rocworker partition reset".to_owned(),
-    };
+    let command = goal.command();
     if last.is_unfinished() {
         return Some(format!(
             "the switch to {goal} of {} has not ended: it is at work, or was killed, and `{command}` finishes it",

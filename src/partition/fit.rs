@@ -22,6 +22,7 @@ pub struct Model {
     /// How many numbers its cache has for each token; `None` where its layers are not known.
     pub cache_per_token: Option<u64>,
     /// The most tokens that it takes.
+    #[serde(rename = "longest_context")]
     pub context: Option<u64>,
 }
 
@@ -48,8 +49,10 @@ struct Config {
     #[serde(default)]
     tie_word_embeddings: bool,
     max_position_embeddings: Option<u64>,
-    /// A mixture of experts has so many feed-forward parts a layer.
+    /// A mixture of experts has so many feed-forward parts a layer, which may be of another size.
+    #[serde(alias = "num_experts", alias = "n_routed_experts")]
     num_local_experts: Option<u64>,
+    moe_intermediate_size: Option<u64>,
 }
 
 impl Precision {
@@ -61,6 +64,18 @@ impl Precision {
             Self::Fp16 | Self::Bf16 => count.saturating_mul(2),
             Self::Fp8 | Self::Int8 => count,
             Self::Int4 => count.div_ceil(2),
+        }
+    }
+
+    /// vLLM's options for weights and a cache in this format. A model in integers was made so, and vLLM sees it.
+    #[must_use]
+    pub fn options(self) -> &'static [&'static str] {
+        match self {
+            Self::Fp32 => &["--dtype", "float32"],
+            Self::Fp16 => &["--dtype", "float16"],
+            Self::Bf16 => &["--dtype", "bfloat16"],
+            Self::Fp8 => &["--quantization", "fp8", "--kv-cache-dtype", "fp8"],
+            Self::Int8 | Self::Int4 => &[],
         }
     }
 
@@ -85,11 +100,12 @@ impl Model {
         let head = config.head_dim.unwrap_or(config.hidden_size / heads);
         let kept = config.num_key_value_heads.unwrap_or(heads).saturating_mul(head);
         let hidden = config.hidden_size;
-        let attention =
-            2 * hidden.saturating_mul(heads.saturating_mul(head)) + 2 * hidden.saturating_mul(kept);
+        let asked = hidden.saturating_mul(heads.saturating_mul(head));
+        let attention = asked.saturating_add(hidden.saturating_mul(kept)).saturating_mul(2);
         let experts = config.num_local_experts.unwrap_or(1).max(1);
-        let forward = hidden.saturating_mul(config.intermediate_size).saturating_mul(3 * experts);
-        let layer = attention.saturating_add(forward).saturating_add(2 * hidden);
+        let wide = config.moe_intermediate_size.filter(|_| experts > 1).unwrap_or(config.intermediate_size);
+        let forward = hidden.saturating_mul(wide).saturating_mul(3).saturating_mul(experts);
+        let layer = attention.saturating_add(forward).saturating_add(hidden.saturating_mul(2));
         let embeddings = if config.tie_word_embeddings { 1 } else { 2 };
         let words = config.vocab_size.saturating_mul(hidden).saturating_mul(embeddings);
         let layers = config.num_hidden_layers;

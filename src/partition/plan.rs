@@ -11,7 +11,6 @@ use super::{Holder, Look};
 /// The way to a profile.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    pub profile: String,
     pub aims: Vec<Aim>,
     pub steps: Steps,
     /// Units that stop meanwhile.
@@ -31,12 +30,7 @@ impl Plan {
     ///
     /// # Errors
     /// Each reason why it cannot be set, a sentence each.
-    pub fn make(
-        look: &Look,
-        partitions: &Partitions,
-        name: &str,
-        entries: &[Entry],
-    ) -> Result<Self, Refused> {
+    pub fn make(look: &Look, partitions: &Partitions, entries: &[Entry]) -> Result<Self, Refused> {
         let sentences = |refusals: Vec<Refusal>| Refused(refusals.iter().map(ToString::to_string).collect());
         if look.inventory.may_lack_gpus() {
             let unread = look.inventory.unanswered().map(ToString::to_string);
@@ -55,7 +49,6 @@ impl Plan {
         let is_reloaded = steps.needs_reload();
         let all = || look.inventory.cards().into_iter().filter(|card| card.first.is_driven_by_amdgpu());
         Ok(Self {
-            profile: name.to_owned(),
             holders: in_the_way(holders.clone(), &steps),
             reloaded: all().filter(|_| is_reloaded).filter_map(|card| card.first.pci).collect(),
             units: if steps.is_empty() { Vec::new() } else { partitions.units.clone() },

@@ -1,7 +1,7 @@
 //! How far a switch has come, on disk: a killed one is finished by the next.
 
 use inventory::PciAddress;
-use inventory::partitioning::{Card, Compute, Memory};
+use inventory::partitioning::{Card, Compute, Entry, Memory, Modes, Selector};
 use root::{Attributes, Root};
 use serde::{Deserialize, Serialize};
 
@@ -20,8 +20,10 @@ pub struct Progress {
     pub boot: Option<String>,
     /// When it began: `2026-11-29T15:14:27Z`.
     pub since: String,
-    /// Every card of the driver, those too that keep their modes.
+    /// Every card of the driver, also where the goal leaves it out.
     pub cards: Vec<CardGoal>,
+    /// Every card's modes before the first switch of this boot, for a reset.
+    pub before: Vec<CardModes>,
     /// Units that were stopped and are to be started again.
     pub units: Vec<String>,
     /// Why it failed, and what is true now.
@@ -55,6 +57,15 @@ pub enum Phase {
     Failed,
 }
 
+/// A card's modes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CardModes {
+    pub pci: PciAddress,
+    pub compute: Compute,
+    /// `None` where the card has no memory modes.
+    pub memory: Option<Memory>,
+}
+
 /// A card's modes before the switch, and those that it is to have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CardGoal {
@@ -67,17 +78,14 @@ pub struct CardGoal {
 
 impl Progress {
     pub(super) fn begun(goal: Goal, boot: Option<String>, since: String, cards: Vec<CardGoal>) -> Self {
-        let phase = Phase::Pending;
-        Self {
-            schema_version: SCHEMA_VERSION,
-            goal,
-            phase,
-            boot,
-            since,
-            cards,
-            units: Vec::new(),
-            problem: None,
-        }
+        let modes = |card: &CardGoal| CardModes {
+            pci: card.pci,
+            compute: card.compute.0,
+            memory: card.memory.map(|(now, _)| now),
+        };
+        let before = cards.iter().map(modes).collect();
+        let (phase, units, problem) = (Phase::Pending, Vec::new(), None);
+        Self { schema_version: SCHEMA_VERSION, goal, phase, boot, since, cards, before, units, problem }
     }
 
     /// Reads the last switch; `None`: there was none.
@@ -110,6 +118,31 @@ impl Progress {
         Ok(())
     }
 
+    /// Forgets the last switch: a reset, or an undo of the whole machine, has taken it back.
+    ///
+    /// # Errors
+    /// The file cannot be removed.
+    pub fn forget(root: &Root) -> Result<(), root::Error> {
+        root.remove(PATH).map(drop)
+    }
+
+    /// The modes of before, as a profile of the cards that have others now.
+    #[must_use]
+    pub fn of_before(&self, cards: &[Card]) -> Vec<Entry> {
+        let is_so = |modes: &&CardModes| {
+            let card = cards.iter().find(|card| card.pci == modes.pci);
+            card.is_some_and(|card| {
+                card.compute.as_ref() == Ok(&modes.compute)
+                    && card.memory.as_ref().ok() == modes.memory.as_ref()
+            })
+        };
+        let entry = |card: &CardModes| {
+            let modes = Some(Modes { compute: card.compute, memory: card.memory });
+            Entry { cards: Selector::Card(card.pci), modes, count: None }
+        };
+        self.before.iter().filter(|modes| !is_so(modes)).map(entry).collect()
+    }
+
     /// Whether it has not ended: it is at work, or was killed.
     #[must_use]
     pub fn is_unfinished(&self) -> bool {
@@ -139,6 +172,17 @@ impl Progress {
             }
         }
         wrong
+    }
+}
+
+impl Goal {
+    /// The command that a person gives for it.
+    #[must_use]
+    pub fn command(&self) -> String {
+        match self {
+            Self::Profile(name) => format!("rocworker partition set {name}"),
+            Self::Reset => "rocworker partition reset".to_owned(),
+        }
     }
 }
 

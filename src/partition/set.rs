@@ -1,17 +1,18 @@
 //! A switch of cards: units stop, processes leave, modes are written, the driver is loaded again where a memory mode takes
 //! that, and everything is read back. Each phase is on disk before it begins, and each can be done twice.
 
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use inventory::PciAddress;
-use inventory::partitioning::{Aim, Compute, Entry, Memory, Steps, Switch};
+use inventory::partitioning::{Aim, Compute, Memory, Steps, Switch};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use reconcile::command::Programs;
-use reconcile::{Action, Kind, Stage, Uptime, Value};
+use reconcile::{Action, Kind, Stage, Uptime, Value, runs};
+use root::Root;
 
-use super::before::file_of;
 use super::holders::in_the_way;
 use super::progress::{CardGoal, Goal, Phase, Progress};
 use super::{Holder, Look, Plan, Refused, last_switch, rivals};
@@ -19,6 +20,9 @@ use crate::run::Run;
 use config::{Component, Partitions};
 
 const LOCK: &str = "/var/lib/rocworker/partition.lock";
+
+/// How long a switch waits for another one to end: no longer than for a look of the daemon's ([`is_at_work`]).
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Between two looks at what is to end or to come.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -66,6 +70,8 @@ pub struct Options {
     pub wait: Duration,
     /// Whether processes that have not left by then are killed.
     pub kill: bool,
+    /// Whether the configuration's units stop meanwhile, and the switch waits until they have started again.
+    pub stops_units: bool,
 }
 
 /// What a person hears of a switch under way.
@@ -78,15 +84,8 @@ pub enum News<'a> {
     Done(String),
 }
 
-/// The result of a switch that did not fail.
-#[derive(Debug)]
-pub enum Switched {
-    /// Each card was as the goal asks.
-    Nothing,
-    Done(Progress),
-}
-
-/// Switches cards to a goal. `entries`: those of the goal's profile.
+/// Switches cards to a goal. `None`: each card was as the goal asks. `publish`: tells engines of the devices, before units
+/// start that use them.
 ///
 /// # Errors
 /// Nothing was changed, or a phase failed: the sentence says what is true now.
@@ -94,60 +93,135 @@ pub fn set(
     run: &Run<'_>,
     partitions: &Partitions,
     goal: &Goal,
-    entries: &[Entry],
     options: Options,
+    publish: &dyn Fn() -> anyhow::Result<()>,
     news: &mut dyn FnMut(News<'_>),
-) -> anyhow::Result<Switched> {
-    let lock = run.root.lock(LOCK, Duration::ZERO);
-    let _lock = lock.context("another switch of cards may be at work")?;
-    let boot = Uptime::boot(run.root);
-    let killed = last_switch(run.root).map_err(|problem| anyhow!(problem))?.filter(Progress::is_unfinished);
-    if let Some(other) = killed.as_ref().filter(|killed| killed.goal != *goal && *goal != Goal::Reset) {
-        bail!(
-            "a switch to {0} was killed while it was {1:?}: finish it with `rocworker partition set {0}`, or restore the \
-             modes with `rocworker partition reset`",
-            other.goal,
-            other.phase
-        );
-    }
-    if let Some(rival) = rivals(run.root).first() {
+) -> anyhow::Result<Option<Progress>> {
+    let root = run.root;
+    let _lock = root.lock(LOCK, PATIENCE).context("another switch of cards may be at work")?;
+    let last = last_switch(root).map_err(|problem| anyhow!(problem))?;
+    if let Some(rival) = rivals(root).first() {
         bail!("{rival}");
     }
-    let look = Look::at(run.root);
-    let plan = Plan::make(&look, partitions, &goal.to_string(), entries);
+    let left = last.clone().filter(|last| last.phase != Phase::Succeeded);
+    if let Some(other) =
+        left.as_ref().filter(|it| it.is_unfinished() && it.goal != *goal && *goal != Goal::Reset)
+    {
+        bail!(
+            "a switch to {} was killed while it was {:?}: finish it with `{}`, or restore the modes with `rocworker \
+             partition reset`",
+            other.goal,
+            other.phase,
+            other.goal.command()
+        );
+    }
+    let mut look = Look::at(root);
+    if let Some(left) = left.as_ref().filter(|left| left.cards.iter().any(|card| !is_driven(&look, card.pci)))
+    {
+        load(run, &left.cards, news)?;
+        look = Look::at(root);
+    }
+    let entries = match goal {
+        Goal::Profile(name) => partitions.profiles.get(name).cloned(),
+        Goal::Reset => last.as_ref().map(|last| last.of_before(&look.cards)),
+    };
+    let entries = entries.ok_or_else(|| anyhow!("{goal} is nothing that can be set"))?;
+    let plan = Plan::make(&look, partitions, &entries);
     let plan = plan.map_err(|Refused(why)| anyhow!("nothing was changed: {}", why.join("; ")))?;
+    let boot = Uptime::boot(root);
     let mut progress = Progress::begun(goal.clone(), boot, run.now.to_string(), goals(&plan.aims, &look));
-    if let Some(killed) = killed {
-        // Cards that are left out are to have the modes of before the killed switch.
-        progress.keep(killed);
+    if let Some(last) = &last {
+        progress.before.clone_from(&last.before);
+    }
+    if let Some(left) = left.clone() {
+        progress.keep(left);
     }
     let steps = progress.steps(&look);
-    if steps.is_empty() && progress.units.is_empty() {
-        return Ok(Switched::Nothing);
+    if steps.is_empty() && left.is_none() {
+        // From now on the cards are to stay as this goal asks, whatever the last one was.
+        if last.is_some_and(|last| last.goal != *goal) {
+            progress.phase = Phase::Succeeded;
+            progress.write(root)?;
+        }
+        return Ok(None);
     }
     if steps.needs_reload() && !options.reload {
         bail!(
-            "nothing was changed: {} takes another memory mode, which takes effect when amdgpu is loaded again; that stops \
-             every card of the driver: give --reload, or for each start of the machine set partitions.reload: boot",
-            goal
+            "nothing was changed: {goal} changes a memory mode, which takes effect when amdgpu is loaded again; that stops every \
+             card of the driver: give --reload{}",
+            if *goal == Goal::Reset {
+                ""
+            } else {
+                ", or for each start of the machine set partitions.reload: boot"
+            }
         );
     }
     let mut switch = Running { run, options, progress, news, wanted_units: &plan.units };
-    match switch.through(&steps) {
-        Ok(()) => {
-            switch.start_units()?;
+    let switched = if steps.is_empty() { switch.verify() } else { switch.through(&steps) };
+    let has_written = switch.progress.phase >= Phase::Applying;
+    // A switch that failed may have changed some cards.
+    let published = if has_written { publish() } else { Ok(()) };
+    let switched = switched.and(published);
+    let started = switch.start_units();
+    let problem = match (switched, started) {
+        (Ok(()), Ok(())) => {
             switch.enter(Phase::Succeeded)?;
-            Ok(Switched::Done(switch.progress))
+            if *goal == Goal::Reset {
+                Progress::forget(root)?;
+            }
+            return Ok(Some(switch.progress));
         }
-        Err(error) => {
-            let started = switch.start_units();
-            let problem = format!("{error:#}; {}", switch.truth());
-            switch.progress.problem = Some(problem.clone());
-            switch.enter(Phase::Failed)?;
-            started?;
-            Err(anyhow!(problem))
+        (Err(error), Ok(())) if !has_written => {
+            // The cards are as they were, and so is what is known of the last switch.
+            last.map_or_else(|| Ok(Progress::forget(root)?), |last| last.write(root))?;
+            bail!("nothing was changed: {error:#}");
         }
+        (Err(error), Ok(())) => format!("{error:#}; {}", switch.truth()),
+        (Ok(()), Err(units)) => format!("{units:#}; {}", switch.truth()),
+        (Err(error), Err(units)) => format!("{error:#}; {units:#}; {}", switch.truth()),
+    };
+    switch.progress.problem = Some(problem.clone());
+    match switch.enter(Phase::Failed) {
+        Ok(()) => Err(anyhow!(problem)),
+        Err(error) => Err(error.context(problem)),
     }
+}
+
+fn is_driven(look: &Look, pci: PciAddress) -> bool {
+    look.cards.iter().any(|card| card.pci == pci && card.compute.is_ok())
+}
+
+/// Loads the driver, and waits until it drives each card.
+fn load(run: &Run<'_>, cards: &[CardGoal], news: &mut dyn FnMut(News<'_>)) -> anyhow::Result<()> {
+    let programs = run.programs.ok_or_else(|| anyhow!("the driver is loaded on the running machine only"))?;
+    programs.run(&["modprobe", "amdgpu"], MODPROBE).context(
+        "the driver is unloaded and cannot be loaded: journalctl -k says why; no card works until it is",
+    )?;
+    let until = Instant::now() + COMING;
+    loop {
+        let look = Look::at(run.root);
+        let missing = cards.iter().map(|goal| goal.pci).filter(|pci| !is_driven(&look, *pci));
+        let missing: Vec<String> = missing.map(|pci| pci.to_string()).collect();
+        if missing.is_empty() {
+            news(News::Done("amdgpu was loaded".to_owned()));
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            bail!(
+                "the driver is loaded, and after {} s it does not drive {}: journalctl -k says why; remove \
+                 /var/lib/rocworker/partition.json if the card is gone for good",
+                COMING.as_secs(),
+                missing.join(", ")
+            );
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Whether a switch is under way: what differs meanwhile is no news.
+#[must_use]
+pub fn is_at_work(root: &Root) -> bool {
+    matches!(root.lock(LOCK, Duration::ZERO), Err(root::Error::Locked { .. }))
 }
 
 /// Every card's modes now, and by the aims.
@@ -167,17 +241,16 @@ fn goals(aims: &[Aim], look: &Look) -> Vec<CardGoal> {
 }
 
 impl Progress {
-    /// Goes on where a killed switch stopped: cards that are left out have their modes of before, and units that it
-    /// stopped are started in the end.
-    fn keep(&mut self, killed: Self) {
+    /// Goes on where a switch was killed or failed: cards that are left out get their modes of before, and units that it
+    /// stopped start in the end.
+    fn keep(&mut self, left: Self) {
         for card in self.cards.iter_mut().filter(|card| card.is_skipped) {
-            if let Some(then) = killed.cards.iter().find(|then| then.pci == card.pci) {
-                let wanted = if then.is_skipped { then.compute.0 } else { card.compute.1 };
-                card.compute.1 = wanted;
+            if let Some(then) = left.cards.iter().find(|then| then.pci == card.pci && then.is_skipped) {
+                card.compute.1 = then.compute.0;
             }
         }
-        self.units = killed.units;
-        self.since = killed.since;
+        self.units = left.units;
+        self.since = left.since;
     }
 
     /// The writes that are left.
@@ -237,9 +310,9 @@ impl Running<'_> {
 
     /// Stops the units that run. Each is on disk before it stops.
     fn stop_units(&mut self) -> anyhow::Result<()> {
-        for unit in self.wanted_units {
+        for unit in self.wanted_units.iter().filter(|_| self.options.stops_units) {
             let programs = self.programs("units are stopped")?.clone();
-            if !is_active(&programs, unit)? {
+            if !runs(&programs, unit).map_err(|why| anyhow!(why))? {
                 continue;
             }
             if !self.progress.units.contains(unit) {
@@ -252,17 +325,23 @@ impl Running<'_> {
         Ok(())
     }
 
+    /// Starts the units that the switch has stopped, each whatever came of the others.
     fn start_units(&mut self) -> anyhow::Result<()> {
+        // systemd starts a unit behind the one that runs this program at a boot.
+        let wait: &[&str] = if self.options.stops_units { &[] } else { &["--no-block"] };
+        let mut problems = Vec::new();
         for unit in std::mem::take(&mut self.progress.units) {
+            let argv = [&["systemctl", "start"], wait, &[&unit]].concat();
             let started = self.programs("units are started").cloned();
-            let started = started.and_then(|it| Ok(it.run(&["systemctl", "start", &unit], MODPROBE)?));
-            if let Err(error) = started {
-                self.progress.units.push(unit.clone());
-                return Err(error.context(format!("{unit} ran before, and does not start")));
+            match started.and_then(|programs| Ok(programs.run(&argv, MODPROBE)?)) {
+                Ok(_) => (self.news)(News::Done(format!("{unit} was started again"))),
+                Err(error) => {
+                    problems.push(format!("{unit} ran before, and does not start: {error:#}"));
+                    self.progress.units.push(unit);
+                }
             }
-            (self.news)(News::Done(format!("{unit} was started again")));
         }
-        Ok(())
+        if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("; ")) }
     }
 
     /// Waits until no process is on the cards that change; on any card before a reload.
@@ -287,7 +366,8 @@ impl Running<'_> {
             }
         }
         let left: Vec<String> = self.holders(steps)?.iter().map(ToString::to_string).collect();
-        let hint = if self.options.kill { "" } else { ": end them, wait longer with --wait, or give --kill" };
+        let may_be_given = self.options.stops_units && !self.options.kill;
+        let hint = if may_be_given { ": end them, wait longer with --wait, or give --kill" } else { "" };
         bail!(
             "after {} s these processes are still on the cards: {}{hint}",
             self.options.wait.as_secs(),
@@ -346,38 +426,13 @@ impl Running<'_> {
         }
     }
 
-    /// Unloads the driver and loads it, and waits until each card is there again.
     fn reload(&mut self) -> anyhow::Result<()> {
         let programs = self.programs("the driver is loaded")?.clone();
-        let cards: Vec<PciAddress> = self.progress.cards.iter().map(|card| card.pci).collect();
         programs.run(&["modprobe", "--remove", "amdgpu"], MODPROBE).context(
-            "the driver cannot be unloaded: a program has a GPU's node open, or a module needs it (lsmod); the requested \
-             memory mode takes effect whenever it is loaded again",
+            "the driver cannot be unloaded: a program has a GPU's node open, or a module needs it (lsmod)",
         )?;
         (self.news)(News::Done("amdgpu was unloaded".to_owned()));
-        programs.run(&["modprobe", "amdgpu"], MODPROBE).context(
-            "the driver is unloaded and cannot be loaded: journalctl -k says why; no card works until it is",
-        )?;
-        let until = Instant::now() + COMING;
-        loop {
-            let look = Look::at(self.run.root);
-            let there =
-                |pci: &&PciAddress| look.cards.iter().any(|card| card.pci == **pci && card.compute.is_ok());
-            let missing: Vec<String> =
-                cards.iter().filter(|pci| !there(pci)).map(ToString::to_string).collect();
-            if missing.is_empty() {
-                (self.news)(News::Done("amdgpu was loaded".to_owned()));
-                return Ok(());
-            }
-            if Instant::now() >= until {
-                bail!(
-                    "the driver was loaded, and after {} s it does not drive {}: journalctl -k says why",
-                    COMING.as_secs(),
-                    missing.join(", ")
-                );
-            }
-            std::thread::sleep(PAUSE);
-        }
+        load(self.run, &self.progress.cards, self.news)
     }
 
     /// Reads each card's modes back.
@@ -396,22 +451,28 @@ impl Running<'_> {
         };
         let cards: Vec<String> = look.cards.iter().map(shown).collect();
         if cards.is_empty() {
-            "now amdgpu drives no card".to_owned()
-        } else {
-            format!("now: {}", cards.join(", "))
+            return "now amdgpu drives no card".to_owned();
         }
+        let is_requested = |goal: &&CardGoal| {
+            let card = look.cards.iter().find(|card| card.pci == goal.pci);
+            let now = card.and_then(|card| card.memory.as_ref().ok());
+            now.is_some_and(|now| goal.memory.is_some_and(|(_, wanted)| wanted != *now))
+        };
+        let requested = self.progress.cards.iter().find(is_requested).and_then(|goal| goal.memory);
+        let requested = requested.map_or_else(String::new, |(_, wanted)| {
+            format!("; {wanted} is requested, and comes when amdgpu is loaded again")
+        });
+        format!("now: {}{requested}", cards.join(", "))
     }
+}
+
+/// A card's file of a mode.
+fn file_of(pci: PciAddress, file: &str) -> PathBuf {
+    Path::new("/sys/bus/pci/devices").join(pci.to_string()).join(file)
 }
 
 fn value(pci: PciAddress, file: &str, value: Value) -> Action {
     let reason = "the modes of a partition profile";
     let action = Action::new(Stage::Shape, file_of(pci, file), Kind::Value(value), reason);
     Action { component: Component::Partitions.as_ref().to_owned(), ..action }
-}
-
-/// Whether systemd runs the unit.
-fn is_active(programs: &Programs, unit: &str) -> anyhow::Result<bool> {
-    let output = programs.run(&["systemctl", "show", "--property=ActiveState", unit], MODPROBE)?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    Ok(matches!(text.trim(), "ActiveState=active" | "ActiveState=activating" | "ActiveState=reloading"))
 }

@@ -39,13 +39,7 @@ impl Run<'_> {
         if !missing.is_empty() {
             // What is true no more goes first: engines must not read it where boot is killed while it waits.
             first = self.execute(&BOOT, request, on_progress)?;
-            let wait_s = self.config.boot.wait_s;
-            on_progress(Progress::Waits(format!("waiting up to {wait_s} s for {}", named(&missing))));
-            let until = Instant::now() + Duration::from_secs(u64::from(wait_s));
-            while !missing.is_empty() && Instant::now() < until {
-                std::thread::sleep(PAUSE);
-                missing = self.missing(published, is_known)?;
-            }
+            missing = self.wait(published, is_known, missing, on_progress)?;
         }
         let mut outcome = self.execute(&BOOT, request, on_progress)?;
         if let Some(problem) = outcome.problem.take() {
@@ -65,6 +59,37 @@ impl Run<'_> {
             }
         }
         Ok(outcome)
+    }
+
+    /// Waits for GPUs that are still coming up, as long as the configuration says, and changes nothing.
+    ///
+    /// # Errors
+    /// What is managed cannot be read.
+    pub fn wait_for_gpus(&self, on_progress: &mut dyn FnMut(Progress<'_>)) -> Result<(), Error> {
+        let published = PublishedState::read(self.root, &self.known(true)?.receipt);
+        let missing = self.missing(&published, true)?;
+        self.wait(&published, true, missing, on_progress).map(drop)
+    }
+
+    /// The GPUs that are still missing in the end.
+    fn wait(
+        &self,
+        published: &PublishedState,
+        is_known: bool,
+        mut missing: Vec<PendingGpu>,
+        on_progress: &mut dyn FnMut(Progress<'_>),
+    ) -> Result<Vec<PendingGpu>, Error> {
+        if missing.is_empty() {
+            return Ok(missing);
+        }
+        let wait_s = self.config.boot.wait_s;
+        on_progress(Progress::Waits(format!("waiting up to {wait_s} s for {}", named(&missing))));
+        let until = Instant::now() + Duration::from_secs(u64::from(wait_s));
+        while !missing.is_empty() && Instant::now() < until {
+            std::thread::sleep(PAUSE);
+            missing = self.missing(published, is_known)?;
+        }
+        Ok(missing)
     }
 
     /// Reads the state. `is_known`: there is a configuration; only then an unreadable memory is an error.

@@ -65,6 +65,16 @@ fn group<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u32>, D::E
     }
 }
 
+/// A compute mode, as the driver names one.
+fn mode<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    match Option::<String>::deserialize(deserializer)? {
+        Some(mode) if mode.len() > 8 || !mode.bytes().all(|byte| byte.is_ascii_alphanumeric()) => {
+            Err(D::Error::custom("compute is no mode such as CPX"))
+        }
+        mode => Ok(mode),
+    }
+}
+
 impl Node {
     #[must_use]
     pub fn at(path: impl Into<String>) -> Self {
@@ -98,6 +108,7 @@ impl<'de> Deserialize<'de> for Gpu {
             index: u32,
             names: Vec<String>,
             card: PciAddress,
+            #[serde(default, deserialize_with = "mode")]
             compute: Option<String>,
             nodes: Vec<Node>,
             hive: Option<String>,

@@ -77,6 +77,11 @@ impl PartitionsDocument {
         let mut profiles = BTreeMap::new();
         for (name, entries) in documents {
             let key = format!("partitions.profiles.{name}");
+            if !is_plain(&name) {
+                let problem =
+                    format!("{name:?} is no name of a profile: it takes letters, digits, `.`, `_` and `-`");
+                return Err(source.wrong("partitions.profiles", None, problem));
+            }
             let entries: Result<Vec<Entry>, String> = entries.into_iter().map(EntryDocument::check).collect();
             let entries = entries.map_err(|problem| source.wrong(&key, None, format!("{key}: {problem}")))?;
             if entries.is_empty() {
@@ -86,10 +91,16 @@ impl PartitionsDocument {
             profiles.insert(name, entries);
         }
         let units = self.units.unwrap_or_default();
-        let is_unit = |name: &String| name.ends_with(".service") || name.ends_with(".target");
-        if let Some(unit) = units.iter().find(|unit| !is_unit(unit)) {
-            let problem = format!("partitions.units has {unit:?}, which is no unit: write {unit}.service");
+        let is_service = |unit: &&String| unit.strip_suffix(".service").is_some_and(is_plain);
+        if let Some(unit) = units.iter().find(|unit| !is_service(unit)) {
+            let problem = format!(
+                "partitions.units has {unit:?}, which is no service: write a name such as vllm.service"
+            );
             return Err(source.wrong("partitions.units", Some(unit), problem));
+        }
+        if let Some(own) = units.iter().find(|unit| unit.starts_with("rocworker")) {
+            let problem = format!("partitions.units has {own:?}, which is rocworker's own and stays");
+            return Err(source.wrong("partitions.units", Some(own), problem));
         }
         Ok(Partitions {
             profile: self.profile,
@@ -99,6 +110,12 @@ impl PartitionsDocument {
             on_revert: self.on_revert.unwrap_or_default(),
         })
     }
+}
+
+/// Whether a name is what a unit's line and a command line take as it is.
+fn is_plain(name: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || b"._-@:".contains(&byte);
+    !name.is_empty() && name.len() <= 200 && !name.starts_with('-') && name.bytes().all(is_known)
 }
 
 impl EntryDocument {

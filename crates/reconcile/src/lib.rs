@@ -22,7 +22,7 @@ mod transaction;
 pub use apt::dpkg::{self, Status};
 pub use apt::{Check, DPKG_LOCK, Installer, PackageManager, Step, openpgp, sources};
 pub use digest::Digest;
-pub use effects::{DRAIN, Services};
+pub use effects::{DRAIN, Services, runs};
 pub use error::Error;
 pub use kinds::{ArchiveSource, unpack_archive};
 pub use model::*;

@@ -1,6 +1,6 @@
 //! `partition devices`, `env` and `fit`: one device of a card, and what a program needs to know of it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use inventory::PciAddress;
@@ -179,6 +179,11 @@ pub(crate) fn fit(session: &Session, args: &FitArgs) -> anyhow::Result<Outcome> 
         Some(text) => Model::of_parameters(text).map_err(Misuse)?,
         None => read(args)?,
     };
+    if let Some(longest) = model.context.filter(|longest| args.context > *longest) {
+        let text =
+            format!("--context {} is more than the {longest} tokens that the model takes", args.context);
+        return Err(Misuse(text).into());
+    }
     let look = Look::at(&session.root);
     let (card, device) = find(&look, args.partition)?;
     let memory = card
@@ -202,10 +207,16 @@ pub(crate) fn fit(session: &Session, args: &FitArgs) -> anyhow::Result<Outcome> 
 
 fn vllm(args: &FitArgs) -> Vllm {
     let share = format!("{}.{:02}", args.utilization / 100, args.utilization % 100);
-    let (model, context) = (args.model.display().to_string(), args.context.to_string());
-    let arguments =
-        ["serve", &model, "--gpu-memory-utilization", &share, "--max-model-len", &context].map(str::to_owned);
-    Vllm { device: format!("amd.com/gpu={}", args.partition), arguments: arguments.to_vec() }
+    // vLLM takes the folder of a model, or its name.
+    let folder = args.model.parent().filter(|_| args.model.ends_with("config.json"));
+    let model = folder.map_or(args.model.as_path(), |folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    let (model, context) = (model.display().to_string(), args.context.to_string());
+    let arguments = ["serve", &model, "--gpu-memory-utilization", &share, "--max-model-len", &context];
+    let arguments = arguments.iter().chain(args.precision.options()).map(|it| (*it).to_owned());
+    Vllm { device: format!("amd.com/gpu={}", args.partition), arguments: arguments.collect() }
 }
 
 fn read(args: &FitArgs) -> anyhow::Result<Model> {

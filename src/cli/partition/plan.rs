@@ -51,7 +51,7 @@ pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     let partitions = session.config()?.partitions;
     let (name, entries) = profile(&partitions, args.profile.as_deref())?;
     let look = Look::at(&session.root);
-    let plan = Plan::make(&look, &partitions, name, entries);
+    let plan = Plan::make(&look, &partitions, entries);
     let answer = Answer::of(name, &plan, rivals(&session.root));
     session.format.print(&answer, || text(&answer, &plan))?;
     Ok(if plan.is_ok() { Outcome::Done } else { Outcome::FellShort })

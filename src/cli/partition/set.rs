@@ -5,16 +5,14 @@ use std::io::Write as _;
 use std::time::Duration;
 
 use config::Config;
-use inventory::partitioning::Entry;
 use printable::printable;
-use reconcile::Uptime;
 use serde::Serialize;
 
 use super::super::Outcome;
 use super::super::session::{Misuse, Session};
 use super::profile;
 use crate::daemon::socket::ask;
-use crate::partition::{Goal, Look, News, Options, Phase, Progress, Switched, before, set};
+use crate::partition::{Goal, News, Options, Phase, Progress, last_switch, set};
 use crate::run::State;
 
 #[derive(Debug, clap::Args)]
@@ -47,33 +45,23 @@ struct Answer<'p> {
 
 pub(crate) fn run(session: &Session, args: &Args) -> anyhow::Result<Outcome> {
     let config = session.config()?;
-    let (name, entries) = profile(&config.partitions, args.profile.as_deref())?;
-    let goal = Goal::Profile(name.to_owned());
-    let outcome = switch(session, &config, &goal, entries, args.how.options())?;
-    publish(session, &config)?;
-    Ok(outcome)
+    let (name, _) = profile(&config.partitions, args.profile.as_deref())?;
+    by_hand(session, &config, &Goal::Profile(name.to_owned()), &args.how)
 }
 
 pub(crate) fn reset(session: &Session, how: &How) -> anyhow::Result<Outcome> {
     let config = session.config()?;
-    let look = Look::at(&session.root);
-    let boot = Uptime::boot(&session.root);
-    let state = State::of_receipt(&session.root)?;
-    let entries = before(&state.receipt, boot.as_deref(), &look.cards);
-    if entries.is_empty() {
-        let text =
-            "rocworker has switched no card since this boot; at a boot the driver picks the modes itself";
+    if last_switch(&session.root).is_ok_and(|last| last.is_none()) {
+        let text = "rocworker has switched no card since this boot, or has reset them; at a boot the driver picks the modes";
         return Err(Misuse(text.to_owned()).into());
     }
-    let outcome = switch(session, &config, &Goal::Reset, &entries, how.options())?;
-    publish(session, &config)?;
-    Ok(outcome)
+    by_hand(session, &config, &Goal::Reset, how)
 }
 
-impl How {
-    fn options(&self) -> Options {
-        Options { reload: self.reload, wait: Duration::from_secs(self.wait.into()), kill: self.kill }
-    }
+fn by_hand(session: &Session, config: &Config, goal: &Goal, how: &How) -> anyhow::Result<Outcome> {
+    let wait = Duration::from_secs(how.wait.into());
+    let options = Options { reload: how.reload, wait, kill: how.kill, stops_units: true };
+    switch(session, config, goal, options, &|| publish(session, config))
 }
 
 /// Tells engines of the cards' devices, where no daemon does.
@@ -94,17 +82,13 @@ pub(crate) fn switch(
     session: &Session,
     config: &Config,
     goal: &Goal,
-    entries: &[Entry],
     options: Options,
+    publish: &dyn Fn() -> anyhow::Result<()>,
 ) -> anyhow::Result<Outcome> {
     let pipeline = session.pipeline(config)?;
-    let switched = set(&pipeline, &config.partitions, goal, entries, options, &mut |news| say(&news))?;
-    let progress = match &switched {
-        Switched::Nothing => None,
-        Switched::Done(progress) => Some(progress),
-    };
-    let answer = Answer { schema_version: 1, changed: progress.is_some(), switch: progress };
-    session.format.print(&answer, || text(goal, progress))?;
+    let switch = set(&pipeline, &config.partitions, goal, options, publish, &mut |news| say(&news))?;
+    let answer = Answer { schema_version: 1, changed: switch.is_some(), switch: switch.as_ref() };
+    session.format.print(&answer, || text(goal, switch.as_ref()))?;
     Ok(Outcome::Done)
 }
 

@@ -167,7 +167,7 @@ fn combinations(cards: &[Card], format: Format) -> String {
         let Ok(rows) = card.combinations() else { continue };
         let name = card.chip.map_or_else(|| card.pci.to_string(), |chip| chip.name.to_owned());
         let whole = card.whole_memory().ok();
-        let xcds = rows.first().map_or(0, |row| row.xcds * row.devices);
+        let xcds = rows.first().map_or(0, |row| row.xcds.saturating_mul(row.devices));
         let title = format!("{name}: {xcds} XCDs, {}", memory(whole.map(Ok)));
         let alike = known.iter_mut().find(|(other, others)| *other == title && is_alike(others, &rows));
         match alike {

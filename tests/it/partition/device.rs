@@ -30,7 +30,8 @@ fn a_model_that_fits_comes_with_the_device_and_the_arguments_of_vllm_in_a_contai
     let said = answer(root.path(), "partition fit org/llama --partition 3 --parameters 8B --context 8192");
     let expected = json!({
         "device": "amd.com/gpu=3",
-        "arguments": ["serve", "org/llama", "--gpu-memory-utilization", "0.90", "--max-model-len", "8192"],
+        "arguments": ["serve", "org/llama", "--gpu-memory-utilization", "0.90", "--max-model-len", "8192",
+                      "--dtype", "float16"],
     });
     assert_eq!(said["vllm"], expected);
     let said = text(root.path(), "partition fit org/llama --partition 3 --parameters 8B");

@@ -160,6 +160,18 @@ fn real_the_daemon_reports_cards_that_lose_their_modes() {
     assert_eq!(server.machine.modes(), ["CPX/NPS1", "SPX/NPS1"]);
     let (in_sync, text) = server.status();
     assert!(!in_sync && text.contains("0000:15:00.0 is in SPX, not in CPX"), "{text}");
+    // Somebody wants it so: what was set before counts no more.
+    server.laid.put(
+        "etc/rocworker/config.yaml",
+        &format!("{CORES}    mixed: [{{cards: \"0000:05:00.0\", compute: CPX}}]\n"),
+    );
+    server.laid.run(&["partition", "set", "mixed"]).success();
+    let (_, text) = server.status();
+    assert!(!text.contains("lost") && text.contains("the cards are not in the profile cores"), "{text}");
+    drop(daemon);
+    server.laid.run(&["undo"]).success();
+    assert!(!server.laid.path("var/lib/rocworker/partition.json").exists());
+    assert_eq!(server.machine.modes(), ["SPX/NPS1"; 2]);
 }
 
 #[test]
@@ -179,7 +191,10 @@ fn real_the_daemon_repairs_where_it_may_and_never_a_card_that_is_in_use() {
 
     server.machine.change(|driver| driver.processes.push(4711));
     let daemon = Running::begin(&server.laid);
-    told(&daemon, "they are not repaired: these processes are on the cards: a process (pid 4711)");
+    told(
+        &daemon,
+        "they are not repaired: nothing was changed: after 0 s these processes are still on the cards: a process (pid 4711)",
+    );
     assert_eq!(server.machine.modes(), ["CPX/NPS1", "SPX/NPS1"]);
     server.machine.change(|driver| driver.processes.clear());
     daemon.signal(nix::sys::signal::Signal::SIGHUP);

@@ -66,8 +66,7 @@ fn real_kills_at_each_write_leave_what_the_next_set_finishes_and_reset_restores(
 }
 
 #[test]
-#[ignore = "cargo xtask test --all"]
-fn real_kills_at_a_hundred_moments_leave_what_the_next_set_finishes() {
+fn real_kills_at_a_hundred_moments_of_set_and_reset_leave_what_the_next_set_finishes() {
     if !fuse::require() {
         return;
     }
@@ -79,13 +78,20 @@ fn real_kills_at_a_hundred_moments_leave_what_the_next_set_finishes() {
     for n in 0..100 {
         fresh(&machine);
         let mut command = Command::new(ROCWORKER);
-        command.arg("--root").arg(machine.root()).args(["partition", "set", "cores"]);
+        command.arg("--root").arg(machine.root());
+        if n % 2 == 0 {
+            command.args(["partition", "set", "cores"]);
+        } else {
+            answer(machine.root(), "partition set cores");
+            command.args(["partition", "reset"]);
+        }
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         let after = whole.mul_f64(f64::from(n) / 100.0);
         std::thread::sleep(after.min(Duration::from_secs(5)));
         child.kill().unwrap();
         child.wait().unwrap();
-        recovers(&machine, &format!("{} ms", after.as_millis()));
+        let killed = if n % 2 == 0 { "set" } else { "reset" };
+        recovers(&machine, &format!("{} ms of {killed}", after.as_millis()));
     }
 }
 

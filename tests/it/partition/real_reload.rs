@@ -13,6 +13,8 @@ use super::machine::{PROFILES, ROCWORKER};
 
 const MODPROBE: &str = "#!/bin/sh
 case $1 in --remove) verb=remove ;; *) verb=load ;; esac
+# Where a test asks for it, the caller dies between the two.
+if [ $verb = load ] && [ -e /run/killme ]; then rm /run/killme; kill -9 $PPID; exit; fi
 echo $verb > /sys/module/rocworker_test/modprobe
 ";
 
@@ -23,7 +25,7 @@ for unit in \"$@\"; do :; done
 case $1 in
 show) if [ -e $units/$unit ]; then echo ActiveState=active; else echo ActiveState=inactive; fi ;;
 stop) rm -f $units/$unit && echo \"stop $unit\" >> $units/../log ;;
-start) touch $units/$unit && echo \"start $unit\" >> $units/../log ;;
+start) [ ! -e $units/../fails/$unit ] || exit 1; touch $units/$unit && echo \"start $unit\" >> $units/../log ;;
 esac
 ";
 
@@ -37,6 +39,7 @@ impl Server {
         let stage = Stage::set(&driver.machine());
         let units = stage.folder().join("units");
         std::fs::create_dir(&units).unwrap();
+        std::fs::create_dir(stage.folder().join("fails")).unwrap();
         std::fs::write(units.join("vllm.service"), "").unwrap();
         let systemctl = SYSTEMCTL.replace("UNITS", units.to_str().unwrap());
         for (name, text) in [("modprobe", MODPROBE), ("systemctl", &systemctl)] {
@@ -53,6 +56,12 @@ impl Server {
     fn run(&self, line: &str) -> Output {
         let argv: Vec<&str> = [ROCWORKER].into_iter().chain(line.split(' ')).collect();
         self.stage.run(&argv)
+    }
+
+    /// Commands of one machine, one after the other: what each leaves in /var/lib the next one finds.
+    fn shell(&self, script: &str) -> String {
+        let output = self.stage.shell(&script.replace("rocworker ", &format!("{ROCWORKER} ")));
+        succeeds(&output)
     }
 
     fn log(&self) -> String {
@@ -153,4 +162,56 @@ fn real_a_boot_reaches_a_memory_mode_where_the_configuration_lets_it_load_the_dr
     server.machine.log();
     succeeds(&server.run("boot-partitions"));
     assert_eq!(server.machine.log(), [""; 0]);
+}
+
+#[test]
+fn real_a_reset_restores_modes_across_a_load_that_picked_others() {
+    if !require() {
+        return;
+    }
+    let mut driver = Driver::new(3);
+    driver.cards[2].hive = 0;
+    driver.cards[2].compute = Compute::Dpx;
+    let config = format!(
+        "{PROFILES}    most: [{{cards: all, compute: CPX, memory: NPS4}}, {{cards: \"0000:25:00.0\", skip: true}}]\n"
+    );
+    let server = Server::new(driver, &config);
+    let said = server.shell("rocworker partition set most --reload; rocworker partition reset --reload");
+    assert_eq!(server.machine.modes(), ["SPX/NPS1", "SPX/NPS1", "DPX/NPS1"], "{said}");
+}
+
+/// The driver is unloaded, and whoever is to load it again dies.
+#[test]
+fn real_a_switch_that_dies_without_a_driver_is_finished_or_taken_back() {
+    if !require() {
+        return;
+    }
+    for (next, modes) in [("set quarters --reload", ["CPX/NPS4"; 2]), ("reset --reload", ["SPX/NPS1"; 2])] {
+        let server = Server::new(Driver::new(2), &format!("{PROFILES}  units: [vllm.service]\n"));
+        let said = server.shell(&format!(
+            "touch /run/killme; if rocworker partition set quarters --reload; then exit 9; fi
+             rocworker partition {next}"
+        ));
+        assert_eq!(server.machine.modes(), modes, "{next}: {said}");
+        assert_eq!(server.log(), "stop vllm.service\nstart vllm.service\n", "{said}");
+    }
+}
+
+#[test]
+fn real_each_unit_that_ran_is_started_again_whatever_came_of_the_others() {
+    if !require() {
+        return;
+    }
+    let server = Server::new(Driver::new(1), &format!("{PROFILES}  units: [vllm.service, web.service]\n"));
+    std::fs::write(server.stage.folder().join("units/web.service"), "").unwrap();
+    let fails = server.stage.folder().join("fails/vllm.service");
+    std::fs::write(&fails, "").unwrap();
+    let fails = fails.display();
+    let said = server.shell(&format!(
+        "if rocworker partition set cores; then exit 9; fi; rm {fails}; rocworker partition set cores"
+    ));
+    assert!(said.contains("vllm.service ran before, and does not start"), "{said}");
+    assert_eq!(server.machine.modes(), ["CPX/NPS1"], "{said}");
+    let log = "stop vllm.service\nstop web.service\nstart web.service\nstart vllm.service\n";
+    assert_eq!(server.log(), log, "{said}");
 }

@@ -94,7 +94,7 @@ impl Card {
         let each = self.devices.first().and_then(|device| device.xcds).filter(|count| *count > 0);
         let whole = match (&self.compute, each) {
             (Ok(Compute::Cpx) | Err(_), _) | (_, None) => None,
-            (Ok(mode), Some(each)) => Some(each * mode.devices(0)),
+            (Ok(mode), Some(each)) => Some(each.saturating_mul(mode.devices(0))),
         };
         // Devices may be missing that the kernel had no minor for: the chip knows better than a sum.
         let sum =

@@ -44,6 +44,7 @@ pub struct Aim {
 /// Why a profile cannot be set on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
+    NoCards,
     /// A selector means no card.
     NoCard(Selector),
     /// Two entries have one selector.
@@ -114,9 +115,13 @@ impl Selector {
 /// # Errors
 /// Every reason why the profile cannot be set on these cards.
 pub fn aims(profile: &[Entry], cards: &[Card]) -> Result<Vec<Aim>, Vec<Refusal>> {
+    if cards.is_empty() {
+        return Err(vec![Refusal::NoCards]);
+    }
     let mut refusals = Vec::new();
     for (at, entry) in profile.iter().enumerate() {
-        if profile.iter().take(at).any(|other| other.cards == entry.cards) {
+        let name = entry.cards.to_string();
+        if profile.iter().take(at).any(|other| other.cards.to_string().eq_ignore_ascii_case(&name)) {
             refusals.push(Refusal::Twice(entry.cards.clone()));
         }
         let found = cards.iter().filter(|card| entry.cards.means(card)).count();
@@ -260,6 +265,7 @@ impl fmt::Display for Selector {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::NoCards => f.write_str("amdgpu drives no card of this machine"),
             Self::NoCard(of) => write!(f, "{of} is no card of this machine"),
             Self::Twice(of) => write!(f, "two entries are for {of}: keep one"),
             Self::Count { of, wanted, found } => {

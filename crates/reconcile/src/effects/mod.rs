@@ -23,6 +23,14 @@ use systemd::Systemd;
 /// time a unit of rocworker's own waits in the run's place.
 pub const DRAIN: Duration = Duration::from_secs(30);
 
+/// Whether systemd runs the unit, or is about to.
+///
+/// # Errors
+/// A sentence on why systemd cannot be asked or gives no state.
+pub fn runs(programs: &Programs, unit: &str) -> Result<bool, String> {
+    Ok(Systemd { programs, now: None }.unit(unit)?.runs())
+}
+
 /// Runs the effects of changes.
 #[derive(Debug, Clone, Copy)]
 pub struct Services<'a> {

@@ -63,7 +63,11 @@ pub(super) fn apply(
     let until_now = journal.receipt.clone();
     journal.begin(change, now)?;
     if let Err(error) = root.write_value(path, &value.text) {
-        journal.roll_back(until_now, change);
+        // The kernel may have switched before it failed.
+        match read(root, path).is_ok_and(|text| text == value.text) {
+            true => journal.end(change, now),
+            false => journal.roll_back(until_now, change),
+        }
         let meaning = value.meanings.iter().find(|(errno, _)| error.errno() == Some(*errno));
         return Err(Failure::Change(match meaning {
             Some((_, meaning)) => format!("{error}: {meaning}"),
@@ -95,8 +99,17 @@ pub(super) fn revert(root: &Root, entry: &Entry, found: &Found) -> Planned {
     let (from, boot) = (state(found), Uptime::boot(root));
     let Managed::Value { text, is_requested, .. } = &entry.managed else { return Err(Unchanged::Gone) };
     let is_there = from == State::Value { text: text.clone() };
+    if !is_of(entry, boot.as_ref()) {
+        return Err(Unchanged::Gone);
+    }
+    if !is_there && *is_requested {
+        return Err(Unchanged::GoneBut(format!(
+            "it is {from}, and {text} was requested: that comes when the driver is loaded again, unless the machine is \
+             restarted before"
+        )));
+    }
     // The kernel or another program has set it since.
-    if !is_there || !is_of(entry, boot.as_ref()) {
+    if !is_there {
         return Err(Unchanged::Gone);
     }
     let State::Value { text: before } = &entry.before else { return Err(Unchanged::Gone) };
