@@ -104,17 +104,6 @@ pub fn set(
         bail!("{rival}");
     }
     let left = last.clone().filter(|last| last.phase != Phase::Succeeded);
-    if let Some(other) =
-        left.as_ref().filter(|it| it.is_unfinished() && it.goal != *goal && *goal != Goal::Reset)
-    {
-        bail!(
-            "a switch to {} was killed while it was {:?}: finish it with `{}`, or restore the modes with `rocworker \
-             partition reset`",
-            other.goal,
-            other.phase,
-            other.goal.command()
-        );
-    }
     let mut look = Look::at(root);
     if let Some(left) = left.as_ref().filter(|left| left.cards.iter().any(|card| !is_driven(&look, card.pci)))
     {
