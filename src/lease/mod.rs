@@ -136,10 +136,9 @@ pub fn list(root: &Root) -> anyhow::Result<(Vec<Held>, Vec<Waiting>)> {
             held.push(Held { render, held_by: HeldBy::Process, process: Some(who), ..Held::default() });
         }
     }
-    let there = if held.is_empty() { Vec::new() } else { kfd::renders(&paths) };
-    let there: Vec<String> = there.iter().map(ToString::to_string).collect();
-    for held in held.iter_mut().filter(|_| !there.is_empty()) {
-        held.gone = !there.contains(&held.render);
+    if let (false, Some(there)) = (held.is_empty(), kfd::renders(&paths)) {
+        let there: Vec<String> = there.iter().map(ToString::to_string).collect();
+        held.iter_mut().for_each(|held| held.gone = !there.contains(&held.render));
     }
     let waiting = Queue::of(&paths, None).waiting(&judge).map_err(Error::msg)?;
     let waiting = waiting.into_iter().map(|waiting| Waiting {

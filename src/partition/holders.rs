@@ -50,7 +50,7 @@ pub fn holders(root: &Root, inventory: &Inventory) -> Result<Vec<Holder>, String
     Ok(of.into_iter().map(|(pid, cards)| holder(root, pid, cards, is_shown)).collect())
 }
 
-/// Those of the processes that must leave before the steps: those on a card that changes, and all before a reload.
+/// The processes that must leave before the steps: every one on a card that changes, and all before a reload.
 pub(super) fn in_the_way(mut holders: Vec<Holder>, steps: &Steps) -> Vec<Holder> {
     let is_switched = |pci: &PciAddress| steps.compute.iter().any(|switch| switch.pci == *pci);
     holders.retain(|holder| steps.needs_reload() || holder.cards.iter().any(is_switched));

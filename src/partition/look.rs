@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use inventory::partitioning::Card;
-use inventory::{Inventory, Sriov, Vendor};
+use inventory::{Inventory, PciAddress, Sriov, Vendor};
 use packages::driver::{Hindrances, kmm};
 use root::Root;
 
 use super::{Holder, holders};
+use crate::lease::{self, Held};
 
 /// How many minors DRM gives out to cards. Linux 6.12 has more, 6.1 has not (drm_drv.c, `drm_minor_alloc`).
 const MINORS: usize = 64;
@@ -19,6 +20,8 @@ pub struct Look {
     pub cards: Vec<Card>,
     /// The compute processes, or why they are not known.
     pub holders: Result<Vec<Holder>, String>,
+    /// Containers that were given the cards' devices, whether they compute now or not.
+    pub leases: Vec<(PciAddress, String)>,
     /// Whether KMM loads this node's driver, which is then not rocworker's to load again.
     pub is_loaded_by_kmm: bool,
     /// How many primary nodes (`cardN`) DRM has.
@@ -35,7 +38,8 @@ impl Look {
         let number = |name: &str| name.strip_prefix("card").map(|it| it.parse::<u32>());
         let minors = names.iter().filter(|it| matches!(it.to_str().and_then(number), Some(Ok(_)))).count();
         let is_loaded_by_kmm = kmm::loads(root, &inventory.amdgpu, &Hindrances::read(root));
-        Self { inventory, cards, holders, is_loaded_by_kmm, minors }
+        let leases = leases(root);
+        Self { inventory, cards, holders, leases, is_loaded_by_kmm, minors }
     }
 
     /// Sentences on what the cards' modes do not say by themselves.
@@ -74,6 +78,13 @@ impl Look {
         let why = format!("{has}: the kernel's DRM has {MINORS} minors for cards, and {drivers} takes one");
         Some((why, "unload that driver and reload amdgpu, or run Linux 6.12 or later".to_owned()))
     }
+}
+
+/// Where the list cannot be read, `rocworker lease list` says why.
+fn leases(root: &Root) -> Vec<(PciAddress, String)> {
+    let (held, _) = lease::list(root).unwrap_or_default();
+    let held = held.into_iter().filter(Held::is_taken);
+    held.filter_map(|held| Some((held.gpu?.pci?, held.id?))).collect()
 }
 
 /// What the card is in SR-IOV.

@@ -1,5 +1,7 @@
 //! What setting a profile would do on this machine, and what it would stop.
 
+use std::collections::BTreeSet;
+
 use config::Partitions;
 use inventory::PciAddress;
 use inventory::partitioning::{Aim, Entry, Refusal, Steps, aims};
@@ -17,6 +19,8 @@ pub struct Plan {
     pub units: Vec<String>,
     /// The processes that must end first.
     pub holders: Vec<Holder>,
+    /// Containers that see other devices after that.
+    pub leased: BTreeSet<String>,
     /// The cards that are without a driver for the time of a reload; empty without one.
     pub reloaded: Vec<PciAddress>,
 }
@@ -47,9 +51,14 @@ impl Plan {
         let holders =
             look.holders.as_ref().map_err(|why| Refused(vec![format!("nothing is changed: {why}")]))?;
         let is_reloaded = steps.needs_reload();
+        let is_switched =
+            |pci: &PciAddress| is_reloaded || steps.compute.iter().any(|switch| switch.pci == *pci);
+        let computes = |id: &String| holders.iter().any(|holder| holder.container.as_ref() == Some(id));
+        let leases = look.leases.iter().filter(|(pci, id)| is_switched(pci) && !computes(id));
         let all = || look.inventory.cards().into_iter().filter(|card| card.first.is_driven_by_amdgpu());
         Ok(Self {
             holders: in_the_way(holders.clone(), &steps),
+            leased: leases.map(|(_, container)| container.clone()).collect(),
             reloaded: all().filter(|_| is_reloaded).filter_map(|card| card.first.pci).collect(),
             units: if steps.is_empty() { Vec::new() } else { partitions.units.clone() },
             aims,
@@ -81,6 +90,13 @@ impl Plan {
                 format!("wait until these processes have left the cards: {}", named.join(", "))
             }
         });
+        if !self.leased.is_empty() {
+            let leased: Vec<&str> = self.leased.iter().map(String::as_str).collect();
+            lines.push(format!(
+                "leave containers that hold GPUs and do not compute: {} see other devices afterwards",
+                leased.join(", ")
+            ));
+        }
         for (from, to, cards) in grouped(&self.steps.memory) {
             lines.push(format!("request the memory mode {to} for {cards}, now in {from}"));
         }

@@ -70,12 +70,18 @@ impl Kfd {
     }
 }
 
-/// The render nodes of the GPUs that KFD has now. A card that is divided otherwise has fewer than its containers may have
-/// been given.
+/// The render nodes of the GPUs that KFD has now: a card that is divided otherwise has fewer than its containers may have
+/// been given. `None` where that is not known.
 #[must_use]
-pub fn renders(paths: &Paths) -> Vec<Render> {
-    let ids = ids(&paths.sys.join("class/kfd/kfd/topology/nodes"));
-    ids.iter().filter_map(|(number, _)| Render::parse(&format!("renderD{number}"))).collect()
+pub fn renders(paths: &Paths) -> Option<Vec<Render>> {
+    let nodes = paths.sys.join("class/kfd/kfd/topology/nodes");
+    let names = names(&nodes);
+    let known = ids(&nodes);
+    // A processor's node has no GPU's id.
+    let is_gpu = |name: &&String| text(&nodes.join(name).join("gpu_id")).is_none_or(|id| id != "0");
+    let is_whole = !names.is_empty() && names.iter().filter(is_gpu).count() == known.len();
+    is_whole
+        .then(|| known.iter().filter_map(|(number, _)| Render::parse(&format!("renderD{number}"))).collect())
 }
 
 /// The ids of the GPUs that a process has memory or queues on.

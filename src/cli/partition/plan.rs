@@ -28,6 +28,8 @@ struct Answer<'p> {
     steps: Vec<String>,
     needs_reload: bool,
     waits_for: &'p [Holder],
+    /// Containers that hold devices and do not compute now.
+    leased: Vec<&'p str>,
     stops: &'p [String],
     refused: &'p [String],
     rivals: Vec<String>,
@@ -73,6 +75,7 @@ impl<'p> Answer<'p> {
             steps: plan.as_ref().map_or_else(|_| Vec::new(), Plan::sentences),
             needs_reload: plan.as_ref().is_ok_and(|plan| plan.steps.needs_reload()),
             waits_for,
+            leased: plan.iter().flat_map(|plan| &plan.leased).map(String::as_str).collect(),
             stops,
             refused: plan.as_ref().err().map_or(&[], |refused| &refused.0),
             rivals,

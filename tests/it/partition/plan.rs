@@ -129,3 +129,36 @@ fn real_a_memory_mode_is_refused_on_a_node_whose_driver_kmm_loads() {
     configure(&machine, PROFILES);
     assert!(text(machine.root(), "partition plan cores").contains("set the compute mode"));
 }
+
+#[test]
+fn real_a_plan_names_containers_that_hold_gpus_and_do_not_compute() {
+    if !fuse::require() {
+        return;
+    }
+    let machine = served(2);
+    let lease = serde_json::json!({
+        "schema_version": 1, "root": "/run/runc", "id": "idle", "kind": "counted", "since": "2026-11-29T07:13:46Z",
+        "gpu": {"index": 1, "pci": "0000:15:00.0", "render": "/dev/dri/renderD136"},
+        "creator": {"pid": 7, "start_time": 100, "boot_id": "this"}, "cgroups_path": "/c/x", "idle_since_ms": null,
+    });
+    machine.put(&std::collections::BTreeMap::from([
+        ("run/rocworker/leases/renderD136", lease.to_string()),
+        ("proc/7/stat", format!("7 (x) S {}100 0\n", "0 ".repeat(18))),
+        ("proc/7/cgroup", "0::/\n".to_owned()),
+        ("proc/sys/kernel/random/boot_id", "this\n".to_owned()),
+    ]));
+    for folder in ["run/rocworker", "run/rocworker/leases"] {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+        std::fs::set_permissions(machine.root().join(folder), mode).unwrap();
+    }
+    let said = text(machine.root(), "partition plan cores");
+    assert!(said.contains("hold GPUs and do not compute: idle see other devices"), "{said}");
+    assert!(!text(machine.root(), "partition plan one").contains("idle"));
+    // In CPX the card's first device is there, and in SPX it is the card: the lease is for its node.
+    let lease = |machine: &Partitioned| {
+        super::machine::answer(machine.root(), "lease list")["leases"][0]["gone"].clone()
+    };
+    assert_eq!(lease(&machine), false);
+    machine.change(|driver| driver.cards.truncate(1));
+    assert_eq!(lease(&machine), true);
+}

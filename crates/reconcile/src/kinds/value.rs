@@ -71,6 +71,9 @@ pub(super) fn apply(
         let meaning = value.meanings.iter().find(|(errno, _)| error.errno() == Some(*errno));
         return Err(Failure::Change(match meaning {
             Some((_, meaning)) => format!("{error}: {meaning}"),
+            None if change.is_revert() && error.errno() == Some(nix::libc::EBUSY) => {
+                format!("{error}: a process uses the device; end it (fuser -v /dev/kfd), then undo again")
+            }
             None if change.is_revert() => format!("{error}; a restart of the machine sets it back, too"),
             None => error.to_string(),
         }));
