@@ -107,6 +107,12 @@ pub fn set(
     let mut look = Look::at(root);
     if let Some(left) = left.as_ref().filter(|left| left.cards.iter().any(|card| !is_driven(&look, card.pci)))
     {
+        if !options.reload && !options.stops_units {
+            bail!(
+                "amdgpu does not drive every card of the switch that was killed: `{}` loads it",
+                goal.command()
+            );
+        }
         load(run, &left.cards, news)?;
         look = Look::at(root);
     }
@@ -147,7 +153,7 @@ pub fn set(
     }
     let mut switch = Running { run, options, progress, news, wanted_units: &plan.units };
     let switched = if steps.is_empty() { switch.verify() } else { switch.through(&steps) };
-    let has_written = switch.progress.phase >= Phase::Applying;
+    let has_written = switch.progress.phase >= Phase::Applying || left.is_some();
     // A switch that failed may have changed some cards.
     let published = if has_written { publish() } else { Ok(()) };
     let switched = switched.and(published);
