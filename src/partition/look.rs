@@ -45,7 +45,11 @@ impl Look {
     /// Sentences on what the cards' modes do not say by themselves.
     #[must_use]
     pub fn notes(&self) -> Vec<String> {
-        let missing = |card| self.missing(card).map(|(what, remedy)| format!("{what}: {remedy}"));
+        let missing = |card: &Card| {
+            let (what, remedy) = self.missing(card)?;
+            Some(format!("{} {what}: {remedy}", card.pci))
+        };
+        let shared = |card: &Card| Some(format!("{}: {}", card.pci, shared(card)?));
         let of_cards = self.cards.iter().flat_map(|card| [missing(card), role(card), shared(card)]);
         let guest = self.cards.iter().any(|card| !card.is_writable && card.compute.is_ok());
         let guest = guest.then(|| {
@@ -64,7 +68,7 @@ impl Look {
         if seen >= expected || seen == 0 {
             return None;
         }
-        let has = format!("{} has {seen} of {expected} devices", card.pci);
+        let has = format!("has {seen} of {expected} devices");
         if self.minors + 1 < MINORS {
             let remedy = "KFD does not show the others: journalctl -k --grep 'kfd|amdgpu' says why";
             return Some((has, remedy.to_owned()));
@@ -100,11 +104,8 @@ fn role(card: &Card) -> Option<String> {
 
 /// That memory is not divided among the devices of a domain.
 #[must_use]
-pub fn shared(card: &Card) -> Option<String> {
-    card.shares_domains.then(|| {
-        format!(
-            "{}: compute_partition_mem_alloc_mode is ALL, so that each device may take the memory of its whole domain",
-            card.pci
-        )
-    })
+pub fn shared(card: &Card) -> Option<&'static str> {
+    card.shares_domains.then_some(
+        "compute_partition_mem_alloc_mode is ALL, so that each device may take the memory of its whole domain",
+    )
 }

@@ -123,7 +123,8 @@ impl Progress {
     /// # Errors
     /// The file cannot be removed.
     pub fn forget(root: &Root) -> Result<(), root::Error> {
-        root.remove(PATH).map(drop)
+        // An undo of a machine whose cards were never switched makes no call for it.
+        if root.is_there(PATH) { root.remove(PATH).map(drop) } else { Ok(()) }
     }
 
     /// The modes of before, as a profile of the cards that have others now.

@@ -6,6 +6,7 @@ use layout::{Gpu, Machine, Module};
 use serde_json::Value;
 use support::document::text;
 use support::laid::WRAPPER;
+use support::partitioned::Driver;
 use support::real;
 use support::stage::{Stage, stdout};
 
@@ -105,7 +106,10 @@ fn machines() -> Vec<Machine> {
             .put("/etc/systemd/system/concourse-worker.service", worker)
             .put("/etc/worker.env", "CONCOURSE_RUNTIME=guardian\n")
             .put(PROGRAMS[2], ""),
-        good(),
+        with_groups(Driver::new(1).machine()).put(
+            "/etc/rocworker/config.yaml",
+            "partitions: {profile: cores, profiles: {cores: [{cards: all, compute: CPX}]}}\n",
+        ),
     ]
 }
 
