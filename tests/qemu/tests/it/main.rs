@@ -14,5 +14,6 @@ mod real_driver;
 mod real_init;
 mod real_kernel_log;
 mod real_module;
+mod real_reload;
 mod real_smi;
 mod real_udevd;
