@@ -40,7 +40,7 @@ pub struct Held {
     /// Why the lease cannot be read. Its GPU is not free.
     pub problem: Option<String>,
     /// Whether the GPU is gone: its card is divided otherwise now. Should the partition come back while the container lives,
-    /// the container has it again, and nobody else gets it.
+    /// the container has it again, and no other container gets it.
     pub gone: bool,
     /// The process that uses the GPU, as KFD names it, where neither a lease nor a record names a container.
     pub process: Option<String>,
@@ -60,8 +60,8 @@ pub enum HeldBy {
 }
 
 impl Held {
-    /// Whether an exclusive request cannot have the GPU: all but a lease whose container is gone. A GPU that is gone is
-    /// nobody's.
+    /// Whether an exclusive request cannot have the GPU: all but a lease whose container is gone. No holder
+    /// takes a GPU that is gone.
     #[must_use]
     pub fn is_taken(&self) -> bool {
         !self.gone && (self.held_by != HeldBy::Lease || self.alive_by.is_some() || self.problem.is_some())

@@ -16,7 +16,7 @@ pub fn last_switch(root: &Root) -> Result<Option<Progress>, String> {
 }
 
 /// What a person should know of the cards' modes, a sentence each; nothing where the configuration has no profile and
-/// nobody switched a card.
+/// rocworker has switched no card.
 #[must_use]
 pub fn differences(root: &Root, partitions: &Partitions) -> Vec<String> {
     let last = match last_switch(root) {

@@ -19,7 +19,7 @@ pub struct Partitions {
     pub on_revert: OnRevert,
 }
 
-/// When a profile's memory mode may have the driver loaded again, where nobody is there to ask.
+/// When rocworker may load the driver again for a profile's memory mode without a person's `--reload`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reload {

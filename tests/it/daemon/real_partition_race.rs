@@ -1,5 +1,5 @@
 //! Two hundred creates of real runc race while another program divides the card: SPX, CPX, SPX, and no event says so. The
-//! daemon writes the policy that the wrapper reads; both see the card of a synthetic driver, and nobody opens its nodes.
+//! daemon writes the policy that the wrapper reads; both see the card of a synthetic driver, and no program opens its nodes.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -160,7 +160,7 @@ fn real_the_daemon_reports_cards_that_lose_their_modes() {
     assert_eq!(server.machine.modes(), ["CPX/NPS1", "SPX/NPS1"]);
     let (in_sync, text) = server.status();
     assert!(!in_sync && text.contains("0000:15:00.0 is in SPX, not in CPX"), "{text}");
-    // Somebody wants it so: what was set before counts no more.
+    // A person sets another profile: the daemon compares the cards with that one.
     server.laid.put(
         "etc/rocworker/config.yaml",
         &format!("{CORES}    mixed: [{{cards: \"0000:05:00.0\", compute: CPX}}]\n"),
@@ -182,7 +182,7 @@ fn real_the_daemon_repairs_where_it_may_and_never_a_card_that_is_in_use() {
     }
     let server = server(&CORES.replace("  profiles:", "  on-revert: repair\n  profiles:"));
     let daemon = applied(&server.laid);
-    // Nobody has switched the cards in this boot: the profile is what they should be in.
+    // rocworker has switched no card in this boot: the daemon compares the cards with the profile.
     daemon.until("the profile is set", |_| server.machine.modes() == ["CPX/NPS1"; 2]);
     // Soon after a repair another switch is another program's.
     server.machine.change(|driver| driver.switch(1, Compute::Spx));

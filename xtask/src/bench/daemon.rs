@@ -1,5 +1,6 @@
 //! `rocworker serve`: how large it is, what it costs while nothing happens, and how fast it follows cards that are divided
-//! without an event. The machine has 8 cards with 8 partitions each. What the kernel's events take is measured in QEMU: tests/qemu/tests/it/real_daemon.rs.
+//! without an event. The machine has 8 cards with 8 partitions each. What the kernel's events take is measured in
+//! QEMU: tests/qemu/tests/it/real_daemon.rs.
 
 use std::fs;
 use std::path::{Path, PathBuf};

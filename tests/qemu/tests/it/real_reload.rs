@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use layout::{Entry, Gpu, Kfd, KfdNode, Machine, Module};
+use layout::{Gpu, Kfd, KfdNode, Machine, Module};
 use qemu_machine::answers::Answers;
 use qemu_machine::archive::Archive;
 use qemu_machine::boot::boot;
@@ -11,7 +11,7 @@ use qemu_machine::kernel::Kernel;
 use qemu_machine::libraries::copy_program;
 use support::real;
 
-use crate::machine::laid::ADDRESS;
+use crate::machine::laid::{ADDRESS, sys_into};
 
 const INIT: &str = concat!(
     include_str!("../../guest/first.sh"),
@@ -90,15 +90,6 @@ fn archive(kernel: &Kernel, rocworker: &std::path::Path) -> Vec<u8> {
         .attribute("current_memory_partition", "NPS1");
     let node = KfdNode::gpu(1, MI300X, 90_402).at(ADDRESS).render(128).property("num_xcc", 8);
     let machine = Machine::new().module(Module::new("amdgpu")).gpu(gpu);
-    let machine = machine.kfd(Kfd::new(241).node(KfdNode::cpu(1)).node(node));
-    for (path, entry) in machine.tree().unwrap().iter().filter(|(path, _)| path.starts_with("sys/")) {
-        let path = format!("laid/{path}");
-        match entry {
-            Entry::Directory => archive.folder(&path),
-            Entry::File(bytes) => archive.file(&path, 0o644, bytes),
-            Entry::Link(target) => archive.link(&path, target),
-            Entry::Device(_) => panic!("{path} is a device in /sys"),
-        }
-    }
+    sys_into(&mut archive, &machine.kfd(Kfd::new(241).node(KfdNode::cpu(1)).node(node)));
     archive.finish()
 }

@@ -16,6 +16,12 @@ pub(crate) fn into(archive: &mut Archive) {
                 .node(KfdNode::cpu(1))
                 .node(KfdNode::gpu(1, DEVICE, 110_000).at(ADDRESS).render(128)),
         );
+    sys_into(archive, &machine);
+    archive.file("canary.sh", 0o755, include_bytes!("../../../guest/canary.sh"));
+}
+
+/// The machine's /sys, beneath `laid/sys`.
+pub(crate) fn sys_into(archive: &mut Archive, machine: &Machine) {
     for (path, entry) in machine.tree().unwrap().iter().filter(|(path, _)| path.starts_with("sys/")) {
         let path = format!("laid/{path}");
         match entry {
@@ -25,5 +31,4 @@ pub(crate) fn into(archive: &mut Archive) {
             Entry::Device(_) => panic!("{path} is a device in /sys"),
         }
     }
-    archive.file("canary.sh", 0o755, include_bytes!("../../../guest/canary.sh"));
 }
